@@ -11,7 +11,7 @@ from denizen.adapters.library import FileLibrary
 from denizen.app.knowledge import open_library
 from denizen.domain.errors import Unavailable
 from denizen.ports.source import File, Progress
-from tests.adapters.discord.pdfs import encrypted_pdf, pdf_of
+from tests.adapters.documents.pdf_files import encrypted_pdf, pdf_of
 from tests.skill_services import StandingClock
 
 pytestmark = pytest.mark.anyio

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.adapters.discord.pdfs import pdf_of
+from tests.adapters.documents.pdf_files import pdf_of
 from tests.e2e.home import Home
 from tests.e2e.process import eventually
 from tests.e2e.provider import Provider

@@ -128,6 +128,7 @@ class Accounts:
     def _open_discord(self, login: DiscordLogin) -> DiscordAccount:
         from denizen.adapters.discord.account import DiscordAccount
         from denizen.adapters.discord.client.settings import IDENTIFY_PAUSE_S, AccountSettings
+        from denizen.adapters.documents.pdf import read_pdf
 
         denizen = self.denizen
         settings = AccountSettings(
@@ -135,7 +136,7 @@ class Accounts:
             owned_commands=frozenset(COMMANDS),
             identify_pause_s=SIMULATED_PAUSE_S if denizen.simulation else IDENTIFY_PAUSE_S,
         )  # fmt: skip
-        return DiscordAccount(settings, denizen.services.clock)
+        return DiscordAccount(settings, denizen.services.clock, read_pdf)
 
     def _open_github(self, login: GitHubLogin) -> GitHubAccount:
         from denizen.adapters.github.account import GitHubAccount

@@ -182,11 +182,11 @@ def _pdf_text(data: bytes) -> Converted:
     that takes too long is none to try again: it would keep its source from being read for ever.
     """
     read = from_thread.run(read_pdf, data)
-    if read.is_passing:
+    if read.is_temporary:
         raise Unavailable(
             "The PDFs of the source cannot be read now.",
             code="pdf_reader",
-            why=read.lacks,
+            why=read.missing,
             fix="Look at the memory and the limits of processes and open files on this machine, then sync again.",
         )
-    return Converted(f"{read.text}\n\n[{read.lacks}]\n" if read.text and read.lacks else read.text, read.lacks)
+    return Converted(f"{read.text}\n\n[{read.missing}]\n" if read.text and read.missing else read.text, read.missing)

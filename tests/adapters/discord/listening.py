@@ -15,6 +15,7 @@ import anyio
 
 from denizen.adapters.discord.account import DiscordAccount
 from denizen.adapters.discord.client.settings import AccountSettings, DiscordEndpoints
+from denizen.adapters.documents.pdf import read_pdf
 from denizen.domain.clock import Clock, SystemClock
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName
@@ -151,7 +152,7 @@ async def running(
 ) -> AsyncGenerator[tuple[DiscordAccount, Heard]]:
     """An account that is connected and ready, and what it hears."""
     heard = heard or Heard()
-    account = DiscordAccount(settings_for(harbour, application, **changes), clock or SystemClock())
+    account = DiscordAccount(settings_for(harbour, application, **changes), clock or SystemClock(), read_pdf)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(account.run, heard)
         await heard.until(lambda: heard.ready)

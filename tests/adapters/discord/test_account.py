@@ -9,6 +9,7 @@ import pytest
 
 from denizen.adapters.discord.account import DiscordAccount
 from denizen.adapters.discord.client.settings import AccountSettings, DiscordEndpoints
+from denizen.adapters.documents.pdf import read_pdf
 from denizen.domain.clock import SystemClock
 from denizen.domain.delivery import Content
 from denizen.domain.errors import Conflict, DenizenError, NeedsAttention, Unavailable
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.anyio
 
 async def fail_to_run(settings: AccountSettings) -> DenizenError:
     with pytest.raises(DenizenError) as caught:
-        await DiscordAccount(settings, SystemClock()).run(Heard())
+        await DiscordAccount(settings, SystemClock(), read_pdf).run(Heard())
     return caught.value
 
 
@@ -50,7 +51,7 @@ async def test_the_token_is_not_in_the_printed_settings(harbour: Harbour) -> Non
 
 @pytest.mark.proves("CW10")
 async def test_a_bad_token_does_not_stop_the_other_accounts(harbour: Harbour) -> None:
-    good, bad = Heard(), DiscordAccount(settings_for(harbour, token="bad"), SystemClock())
+    good, bad = Heard(), DiscordAccount(settings_for(harbour, token="bad"), SystemClock(), read_pdf)
     refused: list[NeedsAttention] = []
     told = anyio.Event()
 
@@ -63,7 +64,7 @@ async def test_a_bad_token_does_not_stop_the_other_accounts(harbour: Harbour) ->
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(run_bad)
-        tasks.start_soon(DiscordAccount(settings_for(harbour), SystemClock()).run, good)
+        tasks.start_soon(DiscordAccount(settings_for(harbour), SystemClock(), read_pdf).run, good)
         await good.until(lambda: good.ready)
         with anyio.fail_after(20):
             await told.wait()
@@ -113,7 +114,7 @@ async def test_a_refused_intent_is_named_with_the_page_and_an_invitation(harbour
 
     async def run() -> None:
         try:
-            await DiscordAccount(settings_for(harbour), SystemClock()).run(heard)
+            await DiscordAccount(settings_for(harbour), SystemClock(), read_pdf).run(heard)
         except DenizenError as error:
             ended.append(error)
 
@@ -145,7 +146,7 @@ async def test_a_token_that_is_reset_meanwhile_is_told(harbour: Harbour) -> None
 
 async def test_an_unreachable_discord_is_unavailable_and_a_later_run_succeeds(harbour: Harbour) -> None:
     harbour.discord.faults.drop("GET", "/users/@me", times=2)  # aiohttp tries a GET again by itself
-    account, heard = DiscordAccount(settings_for(harbour), SystemClock()), Heard()
+    account, heard = DiscordAccount(settings_for(harbour), SystemClock(), read_pdf), Heard()
     with pytest.raises(Unavailable) as caught:
         await account.run(heard)
     assert caught.value.code == "discord_unreachable"
@@ -169,7 +170,7 @@ async def test_an_account_runs_once_at_a_time(harbour: Harbour) -> None:
 
 
 async def test_an_account_that_is_not_connected_says_so(harbour: Harbour) -> None:
-    account = DiscordAccount(settings_for(harbour), SystemClock())
+    account = DiscordAccount(settings_for(harbour), SystemClock(), read_pdf)
     with pytest.raises(Unavailable) as caught:
         await account.post(harbour.place(), Content("hello"), nonce="n")
     assert caught.value.code == "discord_not_connected"
@@ -180,7 +181,7 @@ async def test_an_account_that_is_not_connected_says_so(harbour: Harbour) -> Non
 async def test_an_account_that_is_not_connected_does_not_disturb_a_turn_and_knows_only_what_is_sure(
     harbour: Harbour,
 ) -> None:
-    account, place = DiscordAccount(settings_for(harbour), SystemClock()), harbour.place()
+    account, place = DiscordAccount(settings_for(harbour), SystemClock(), read_pdf), harbour.place()
     ana = Principal(PrincipalKind.PLATFORM_USER, f"discord:{harbour.ana.id}", "Ana")
     async with account.typing(place):
         assert await account.find_names(place, "@Ana") == Names()
@@ -320,7 +321,7 @@ async def test_the_gateway_is_asked_for_when_only_the_rest_address_is_known(harb
 
 
 async def test_an_event_that_cannot_be_understood_ends_this_run_and_not_the_next(harbour: Harbour) -> None:
-    account, heard = DiscordAccount(settings_for(harbour), SystemClock()), Heard()
+    account, heard = DiscordAccount(settings_for(harbour), SystemClock(), read_pdf), Heard()
     ended: list[DenizenError] = []
 
     async def run() -> None:
@@ -342,7 +343,7 @@ async def test_an_event_that_cannot_be_understood_ends_this_run_and_not_the_next
 
 async def test_it_can_be_stopped_while_it_still_tries_to_connect(harbour: Harbour) -> None:
     harbour.discord.faults.refuse_gateway(100)
-    account = DiscordAccount(settings_for(harbour), SystemClock())
+    account = DiscordAccount(settings_for(harbour), SystemClock(), read_pdf)
     with anyio.fail_after(20):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(account.run, Heard())

@@ -23,6 +23,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from denizen.adapters.discord.account import DiscordAccount
 from denizen.adapters.discord.client.settings import AccountSettings, DiscordEndpoints
+from denizen.adapters.documents.pdf import read_pdf
 from denizen.app.build import Denizen, open_denizen
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName
@@ -225,7 +226,7 @@ class Household:
             ready_wait_s=0.05, identify_pause_s=0.0,
         )  # fmt: skip
         services, community = denizen.services, denizen.community
-        account = DiscordAccount(settings, services.clock)
+        account = DiscordAccount(settings, services.clock, read_pdf)
         desk = Desk(
             account, denizen.runtime, services.store, services.clock, denizen.turns, community.outbox,
             Exchanges(services.store),

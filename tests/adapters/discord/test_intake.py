@@ -8,6 +8,7 @@ import discord
 import pytest
 
 from denizen.adapters.discord.messages.intake import list_arrivals, list_posts, roles_of, to_arrival, to_post, to_room
+from denizen.adapters.documents.pdf import read_pdf
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.room import Attachment, RoomKind
 from denizen.testing.discord import Permission, file
@@ -82,7 +83,7 @@ async def test_a_post_has_author_room_files_and_what_it_answers():
 async def test_a_forwarded_message_answers_nothing():
     async with moored() as at:
         first = at.world.say(at.ben, at.general, "one")
-        arrival = to_arrival(await at.say(at.ana, forward=first), at.me)
+        arrival = to_arrival(await at.say(at.ana, forward=first), at.me, read_pdf)
         assert arrival.post.reply_to == ""
         assert not arrival.replies_to_me
 
@@ -90,12 +91,12 @@ async def test_a_forwarded_message_answers_nothing():
 async def test_only_an_at_in_the_text_is_a_mention():
     async with moored() as at:
         mine = at.world.say(at.ada.user, at.general, "Hello")
-        reply = to_arrival(await at.say(at.ana, "why?", reply_to=mine), at.me)
+        reply = to_arrival(await at.say(at.ana, "why?", reply_to=mine), at.me, read_pdf)
         assert (reply.mentions_me, reply.replies_to_me) == (False, True)
         for text in (f"<@{at.ada.id}>", f"<@!{at.ada.id}> hi"):
-            assert to_arrival(await at.say(at.ana, text), at.me).mentions_me
-        in_code = to_arrival(await at.say(at.ana, f"`<@{at.ada.id}>`"), at.me)
-        other = to_arrival(await at.say(at.ana, at.ben.mention), at.me)
+            assert to_arrival(await at.say(at.ana, text), at.me, read_pdf).mentions_me
+        in_code = to_arrival(await at.say(at.ana, f"`<@{at.ada.id}>`"), at.me, read_pdf)
+        other = to_arrival(await at.say(at.ana, at.ben.mention), at.me, read_pdf)
         assert not in_code.mentions_me
         assert not other.mentions_me
 
@@ -103,7 +104,7 @@ async def test_only_an_at_in_the_text_is_a_mention():
 async def test_the_role_that_discord_made_for_the_account_is_its_mention():
     async with moored() as at:
         role = next(each for each in at.guild.roles.values() if each.bot_id == at.ada.id)
-        arrival = to_arrival(await at.say(at.ana, role.mention), at.me)
+        arrival = to_arrival(await at.say(at.ana, role.mention), at.me, read_pdf)
         assert arrival.mentions_me
         assert arrival.question == ""
 
@@ -112,7 +113,7 @@ async def test_roles_are_ids_without_the_one_of_everybody():
     async with moored() as at:
         pilots = at.guild.add_role("Pilots", mentionable=True)
         at.guild.set_roles(at.ben, [pilots])
-        arrival = to_arrival(await at.say(at.ben, f"{pilots.mention} @everyone"), at.me)
+        arrival = to_arrival(await at.say(at.ben, f"{pilots.mention} @everyone"), at.me, read_pdf)
         assert arrival.roles == {str(pilots.id)}
         assert arrival.mentioned_roles == {str(pilots.id)}
         assert roles_of(at.me) == frozenset()
@@ -120,8 +121,8 @@ async def test_roles_are_ids_without_the_one_of_everybody():
 
 async def test_what_the_account_said_itself_is_known_as_such():
     async with moored() as at:
-        mine = to_arrival(await at.say(at.ada.user, "Hello"), at.me)
-        edited = to_arrival(await at.say(at.ana, "Hello"), at.me, is_edit=True)
+        mine = to_arrival(await at.say(at.ada.user, "Hello"), at.me, read_pdf)
+        edited = to_arrival(await at.say(at.ana, "Hello"), at.me, read_pdf, is_edit=True)
         assert (mine.is_mine, mine.post.author.is_bot, mine.is_edit) == (True, True, False)
         assert (edited.is_mine, edited.is_edit) == (False, True)
 
@@ -174,11 +175,11 @@ async def test_what_was_missed_arrives_in_order_from_people_and_bots():
         at.world.say(at.ada.user, at.general, "mine")
         at.world.say(at.ben, at.general, "last")
         room = to_room(at.client.get_channel(at.general.id))
-        arrivals = await list_arrivals(at.client, room, str(start.id))
+        arrivals = await list_arrivals(at.client, room, str(start.id), 100, read_pdf)
         assert [each.post.text for each in arrivals] == ["@Ada", "mine", "last"]
         assert [each.mentions_me for each in arrivals] == [True, False, False]
         assert [each.is_mine for each in arrivals] == [False, True, False]
-        everything = await list_arrivals(at.client, room, "", 2)
+        everything = await list_arrivals(at.client, room, "", 2, read_pdf)
         assert [each.post.text for each in everything] == ["start", "@Ada"]
 
 

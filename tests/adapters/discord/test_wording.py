@@ -9,6 +9,7 @@ import pytest
 
 from denizen.adapters.discord.messages.attachments import load_parts
 from denizen.adapters.discord.messages.wording import is_spoken, question_of, text_of
+from denizen.adapters.documents.pdf import read_pdf
 from denizen.domain.message import TextPart
 from denizen.testing.discord import Attachment, PollDraft, file
 from tests.adapters.discord.mooring import moored
@@ -137,7 +138,7 @@ async def whole(message: discord.Message, me: discord.ClientUser) -> str:
     """The question as the model reads it. What it replies to is no part of what is asked: `/why` stays a command."""
     asked = question_of(message, me)
     assert "in reply" not in asked
-    part = (await load_parts(message, me, asked))[0]
+    part = (await load_parts(message, me, asked, read_pdf))[0]
     assert isinstance(part, TextPart)
     return part.text
 

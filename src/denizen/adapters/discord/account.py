@@ -30,8 +30,7 @@ from denizen.adapters.discord.client.http import set_gateway, use_endpoints
 from denizen.adapters.discord.client.settings import PLATFORM, AccountSettings
 from denizen.adapters.discord.commands import CommandSync
 from denizen.adapters.discord.gateway.client import GatewayClient
-from denizen.adapters.discord.gateway.events import Events, hear
-from denizen.adapters.discord.gateway.room_queues import Gate, Readiness, RoomQueues
+from denizen.adapters.discord.gateway.events import Events
 from denizen.adapters.discord.guild import audience
 from denizen.adapters.discord.guild.audience import find_deleted, is_open
 from denizen.adapters.discord.interactions import Interactions
@@ -47,6 +46,7 @@ from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal
 from denizen.domain.room import Post, Room
 from denizen.ports.channel import Arrival, Listener, Names
+from denizen.ports.pdf import ReadPdf
 
 _log = logging.getLogger("denizen.discord")
 
@@ -74,9 +74,10 @@ class DiscordAccount:
     While it is not logged in nothing can be done: that is Unavailable. What may be unknown is unknown then.
     """
 
-    def __init__(self, settings: AccountSettings, clock: Clock) -> None:
+    def __init__(self, settings: AccountSettings, clock: Clock, read_pdf: ReadPdf) -> None:
         self._settings = settings
         self._clock = clock
+        self._read_pdf = read_pdf
         self._user_id = ""
         self._is_running = False
         self._link: _Link | None = None
@@ -148,7 +149,7 @@ class DiscordAccount:
         return await intake.list_posts(self._get_link().client, room_id, before, after, limit)
 
     async def list_arrivals(self, room: Room, *, after: str, limit: int = 100) -> Sequence[Arrival]:
-        return await intake.list_arrivals(self._get_link().client, room, after, limit)
+        return await intake.list_arrivals(self._get_link().client, room, after, limit, self._read_pdf)
 
     async def find_deleted(self, rooms: Sequence[Room]) -> frozenset[str]:
         return await find_deleted(self._get_link().client, rooms)
@@ -193,8 +194,16 @@ class DiscordAccount:
             _log.warning("the account of '%s' does not see what is written to others", self.agent, extra=note)
         ended: DenizenError = _closed("It was stopped.")
         async with anyio.create_task_group() as tasks:
-            client = GatewayClient(intents_of(application, self._settings), self._settings, tasks)
-            link = self._make_link(client, application, listener, tasks)
+            client = GatewayClient(
+                intents_of(application, self._settings),
+                self._settings,
+                tasks,
+                lambda client: self._make_handlers(client, listener, tasks),
+            )
+            commands = CommandSync(
+                client, application.id, guild=self._settings.commands_guild, owned=self._settings.owned_commands
+            )
+            link = _Link(client, tasks, Sender(client, self._clock), commands, listener)
             try:
                 ended = await self._converse(client, application, link)
             finally:
@@ -204,26 +213,19 @@ class DiscordAccount:
             tasks.cancel_scope.cancel()
         raise ended
 
-    def _make_link(
-        self, client: GatewayClient, application: Application, listener: Listener, tasks: TaskGroup
-    ) -> _Link:
-        """Everything that exists for this login, wired together."""
-        gate = Gate()
-        events = Events(client, listener)
-        commands = CommandSync(
-            client, application.id, guild=self._settings.commands_guild, owned=self._settings.owned_commands
+    def _make_handlers(
+        self, client: discord.Client, listener: Listener, tasks: TaskGroup
+    ) -> tuple[Events, Interactions]:
+        events = Events(
+            client,
+            listener,
+            tasks,
+            room_limit=self._settings.room_limit,
+            sync_commands=self.sync_commands,
+            read_pdf=self._read_pdf,
         )
-
-        async def announce() -> None:
-            tasks.start_soon(hear, "registering slash commands", self.sync_commands)
-            await events.announce()
-
-        readiness = Readiness(gate, announce)
-        queues = RoomQueues(tasks, gate, events.catch_up, limit=self._settings.room_limit)
-        events.connect(queues, readiness)
-        client.tell(events, Interactions(client, listener, queues, tasks))
-        tasks.start_soon(readiness.run)
-        return _Link(client, tasks, Sender(client, self._clock), commands, listener)
+        tasks.start_soon(events.run)
+        return events, Interactions(client, listener, events.queues, tasks)
 
     async def _converse(self, client: GatewayClient, application: Application, link: _Link) -> DenizenError:
         """Returns why it ended: discord.py comes back from everything else."""

@@ -1,1 +1,1 @@
-"""TODO documents."""
+"""Reads the text of documents. Implements `ports.pdf`."""

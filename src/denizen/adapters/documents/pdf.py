@@ -1,6 +1,6 @@
-"""The text of a PDF, read in a process of its own: a PDF can make its reader run for ever, or take all memory.
+"""Reads the text of a PDF in a child process, since a PDF can make its reader run forever or take all memory.
 
-Called by `attachments`. The reader is `pdf_reader`; what it has written when it has to be killed is kept.
+The child runs `pdf_reader`. The pages that it wrote before it had to be killed are kept.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,41 +18,30 @@ import anyio
 from anyio.abc import Process
 from anyio.lowlevel import RunVar
 
-MAX_PDF_BYTES = 20 * 1024 * 1024
+from denizen.ports.pdf import PdfText
 
-# By its path: as a module it would load this package first.
+# The script is named by its path: `-m` would import this package, and anyio with it, before the limits are set.
 _COMMAND = (sys.executable, "-P", str(Path(__file__).with_name("pdf_reader.py")))
 _TIMEOUT_S = 20.0
-_SIDE_BY_SIDE = 2
+_MAX_PARALLEL = 2
 _MAX_OUTPUT_BYTES = 4 * 1024 * 1024
 _limiter: RunVar[anyio.CapacityLimiter] = RunVar("_limiter")
 
 
-@dataclass(frozen=True, slots=True)
-class PdfText:
-    """`lacks` says what is missing of the text and why; empty when it is whole. `is_passing` means that this is not
-    the fault of the PDF, which can be read another time.
-    """
-
-    text: str
-    lacks: str = ""
-    is_passing: bool = False
-
-
 async def read_pdf(data: bytes, *, timeout_s: float = _TIMEOUT_S) -> PdfText:
-    """The text of at most 100 pages, 256 KB of it. Never fails: a bad PDF has no text, and `lacks` says why."""
-    async with _side_by_side():
+    """Returns the text of at most 100 pages, up to 256 KB. Never raises: for a bad PDF `missing` says what is wrong."""
+    async with _get_limiter():
         try:
-            said, is_late = await _run(data, timeout_s)
+            output, is_late = await _run_reader(data, timeout_s)
         except OSError:
-            return PdfText("", "its reader could not be started", is_passing=True)
-    lines = list(_parsed(said))
+            return PdfText("", "its reader could not be started", is_temporary=True)
+    lines = list(_parse_lines(output))
     pages = [str(line["text"]) for line in lines if "text" in line]
     text = "\n\n".join(filter(None, (page.strip() for page in pages)))
-    return PdfText(text, _lacking(lines, len(pages), text, is_late=is_late))
+    return PdfText(text, _explain_missing(lines, len(pages), text, is_late=is_late))
 
 
-def _lacking(lines: list[dict[str, Any]], pages: int, text: str, *, is_late: bool) -> str:
+def _explain_missing(lines: list[dict[str, Any]], pages: int, text: str, *, is_late: bool) -> str:
     head, last = (lines[0], lines[-1]) if lines else ({}, {})
     if why := str(last.get("why", "")):
         return why if not pages else f"only {pages} of {head.get('pages')} pages were read: {why}"
@@ -63,47 +51,47 @@ def _lacking(lines: list[dict[str, Any]], pages: int, text: str, *, is_late: boo
     return f"only {pages} of {head.get('pages')} pages were read: {why}" if pages else why
 
 
-async def _run(data: bytes, timeout_s: float) -> tuple[bytes, bool]:
-    """What the reader wrote until it ended, and whether it was ended because its time was up."""
-    said = bytearray()
+async def _run_reader(data: bytes, timeout_s: float) -> tuple[bytes, bool]:
+    """Returns the output of the child process, and whether it was killed at the timeout."""
+    output = bytearray()
     with anyio.move_on_after(timeout_s) as scope:
-        # An empty environment: nothing of ours is there to be found.
+        # The child gets no other environment variable, so a PDF that takes it over finds no keys of ours there.
         environment = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         process = await anyio.open_process(
             _COMMAND, stderr=subprocess.DEVNULL, env=environment, cwd="/", start_new_session=True
         )
         async with process:
             try:
-                await _talk(process, data, said)
+                await _exchange(process, data, output)
             finally:
                 _kill(process)
-    return bytes(said), scope.cancelled_caught
+    return bytes(output), scope.cancelled_caught
 
 
-async def _talk(process: Process, data: bytes, said: bytearray) -> None:
+async def _exchange(process: Process, data: bytes, output: bytearray) -> None:
     assert process.stdin is not None
     assert process.stdout is not None
-    # It reads everything before it writes, and may die while it reads.
+    # The reader takes all its input before it writes, and may die while it reads.
     with suppress(anyio.BrokenResourceError):
         await process.stdin.send(data)
         await process.stdin.aclose()
     with suppress(anyio.EndOfStream):
-        while len(said) < _MAX_OUTPUT_BYTES:
-            said += await process.stdout.receive()
-    if len(said) < _MAX_OUTPUT_BYTES:
+        while len(output) < _MAX_OUTPUT_BYTES:
+            output += await process.stdout.receive()
+    if len(output) < _MAX_OUTPUT_BYTES:
         await process.wait()
 
 
 def _kill(process: Process) -> None:
-    """Unless it has ended: who kills it then takes its exit from the event loop, which complains."""
+    # Killing a process that has ended would reap its exit status before the event loop does, which then complains.
     if process.returncode is None:
         with suppress(ProcessLookupError):
             process.kill()
 
 
-def _parsed(said: bytes) -> Iterator[dict[str, Any]]:
-    """The lines that are whole."""
-    for line in said.split(b"\n")[:-1]:
+def _parse_lines(output: bytes) -> Iterator[dict[str, Any]]:
+    """Yields the complete lines: the last one may have been cut off when the reader was killed."""
+    for line in output.split(b"\n")[:-1]:
         try:
             value = json.loads(line)
         except ValueError:
@@ -112,11 +100,11 @@ def _parsed(said: bytes) -> Iterator[dict[str, Any]]:
             yield value
 
 
-def _side_by_side() -> anyio.CapacityLimiter:
-    """One for each event loop: reading is heavy, and there may be few cores."""
+def _get_limiter() -> anyio.CapacityLimiter:
+    """Returns the limiter of this event loop. Reading a PDF is heavy, and the machine may have few cores."""
     try:
         return _limiter.get()
     except LookupError:
-        limiter = anyio.CapacityLimiter(_SIDE_BY_SIDE)
+        limiter = anyio.CapacityLimiter(_MAX_PARALLEL)
         _limiter.set(limiter)
         return limiter

@@ -1,7 +1,7 @@
-"""The process that reads a PDF: bytes on stdin, lines of JSON on stdout. Started by `pdf`, which may kill it.
+"""The child process that reads a PDF: bytes on stdin, lines of JSON on stdout. `pdf` starts it, and may kill it.
 
 The first line is `{"pages": N}`, then `{"text": ...}` for each page, then `{"done": true}`, or `{"why": ...}` when it
-stops early. On a broken PDF it simply dies: what went wrong is of no use to anybody.
+stops early. On a broken PDF it dies without a message: nobody could act on the details.
 """
 
 from __future__ import annotations
@@ -28,37 +28,38 @@ def main() -> None:
     from pypdf import PdfReader
     from pypdf.errors import DependencyError, FileNotDecryptedError
 
-    # pypdf opens files with an empty password by itself; it loads its ciphers when they are needed.
+    # pypdf tries the empty password by itself. It imports its ciphers only for an encrypted file.
     data = sys.stdin.buffer.read()
-    _confine()
+    # After the imports and the input: the address space limit counts what they take, too.
+    _limit_resources()
     try:
         reader = PdfReader(io.BytesIO(data))
         count = len(reader.pages)
     except (FileNotDecryptedError, DependencyError):
-        _say(why="it is encrypted")
+        _write(why="it is encrypted")
         return
-    _say(pages=count)
-    room = MAX_TEXT_BYTES
+    _write(pages=count)
+    bytes_left = MAX_TEXT_BYTES
     for page in reader.pages[:MAX_PAGES]:
         text = page.extract_text().encode(errors="replace")
-        _say(text=text[:room].decode(errors="ignore"))
-        room -= len(text)
-        if room < 0:
-            _say(why="it is long")
+        _write(text=text[:bytes_left].decode(errors="ignore"))
+        bytes_left -= len(text)
+        if bytes_left < 0:
+            _write(why="it is long")
             return
     if count > MAX_PAGES:
-        _say(why="it is long")
+        _write(why="it is long")
         return
-    _say(done=True)
+    _write(done=True)
 
 
-def _confine() -> None:
+def _limit_resources() -> None:
     for limit, value in _LIMITS:
         with suppress(ValueError, OSError):
             resource.setrlimit(limit, (value, value))
 
 
-def _say(**line: object) -> None:
+def _write(**line: object) -> None:
     sys.stdout.write(json.dumps(line) + "\n")
     sys.stdout.flush()
 

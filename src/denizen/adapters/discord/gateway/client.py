@@ -7,7 +7,8 @@ discord.py runs each handler in a task of its own, in the order of arrival; none
 from __future__ import annotations
 
 import logging
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any, Protocol, TypeAlias
 
 import anyio
 import discord
@@ -31,10 +32,15 @@ class TakesInteractions(Protocol):
     def take(self, interaction: discord.Interaction) -> None: ...
 
 
-class GatewayClient(discord.AutoShardedClient):
-    """`tell` is called before it connects."""
+MakeHandlers: TypeAlias = Callable[[discord.Client], tuple[Events, TakesInteractions]]
 
-    def __init__(self, intents: discord.Intents, settings: AccountSettings, tasks: TaskGroup) -> None:
+
+class GatewayClient(discord.AutoShardedClient):
+    """discord.py's client for one login. `make_handlers` builds the two objects that its events go to."""
+
+    def __init__(
+        self, intents: discord.Intents, settings: AccountSettings, tasks: TaskGroup, make_handlers: MakeHandlers
+    ) -> None:
         self._settings = settings
         self._tasks = tasks
         members = discord.MemberCacheFlags.none()
@@ -47,13 +53,7 @@ class GatewayClient(discord.AutoShardedClient):
             allowed_mentions=discord.AllowedMentions.none(),
             guild_ready_timeout=settings.ready_wait_s,
         )
-        self._events: Events
-        self._interactions: TakesInteractions
-
-    def tell(self, events: Events, interactions: TakesInteractions) -> None:
-        """To whom everything goes."""
-        self._events = events
-        self._interactions = interactions
+        self._events, self._interactions = make_handlers(self)
 
     def _get_state(self, **options: Any) -> Any:  # noqa: ANN401 - as discord.py has it
         """Called by the constructor, right after it has made its own HTTP client."""

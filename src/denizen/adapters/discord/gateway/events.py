@@ -13,9 +13,10 @@ from typing import TypeVar
 
 import anyio
 import discord
+from anyio.abc import TaskGroup
 
 from denizen.adapters.discord.client.settings import PLATFORM
-from denizen.adapters.discord.gateway.room_queues import Readiness, RoomQueues
+from denizen.adapters.discord.gateway.room_queues import Gate, Readiness, RoomQueues
 from denizen.adapters.discord.messages.intake import (
     get_channel,
     get_talk,
@@ -32,6 +33,7 @@ from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFou
 from denizen.domain.ids import fresh
 from denizen.domain.room import Room
 from denizen.ports.channel import Listener
+from denizen.ports.pdf import ReadPdf
 
 _log = logging.getLogger("denizen.discord")
 
@@ -77,35 +79,51 @@ _MOST_AWAITED = 500
 
 
 class Events:
-    """`queues` and `readiness` are given once they exist: they call back."""
+    """The events of one login, queued by room for the listener.
 
-    def __init__(self, client: discord.Client, listener: Listener) -> None:
+    `queues` takes the calls that a room has to hear in order. `sync_commands` registers the listener's slash commands.
+    """
+
+    def __init__(
+        self,
+        client: discord.Client,
+        listener: Listener,
+        tasks: TaskGroup,
+        *,
+        room_limit: int,
+        sync_commands: Callable[[], Awaitable[object]],
+        read_pdf: ReadPdf,
+    ) -> None:
         self._client = client
         self._listener = listener
+        self._tasks = tasks
+        self._sync_commands = sync_commands
+        self._read_pdf = read_pdf
         self._awaited: deque[int] = deque(maxlen=_MOST_AWAITED)
-        self._queues: RoomQueues
-        self._readiness: Readiness
+        gate = Gate()
+        self._readiness = Readiness(gate, self._announce)
+        self.queues = RoomQueues(tasks, gate, self._catch_up, limit=room_limit)
 
-    def connect(self, queues: RoomQueues, readiness: Readiness) -> None:
-        self._queues = queues
-        self._readiness = readiness
+    async def run(self) -> None:
+        """Announces each fresh login to the listener, until cancelled."""
+        await self._readiness.run()
 
-    async def announce(self) -> None:
-        """The account is connected afresh."""
-
+    async def _announce(self) -> None:
         async def call() -> None:
             await self._listener.on_ready(await list_readable(self._client))
 
+        # Registering commands takes many requests; the listener must not wait for them.
+        self._tasks.start_soon(hear, "registering slash commands", self._sync_commands)
         await hear("on_ready", call)
 
-    async def catch_up(self, room_id: str, first_id: str) -> None:
-        """Hears a message and all later ones of its room from the platform, however long that is not available."""
+    async def _catch_up(self, room_id: str, first_id: str) -> None:
+        """Reads a message and all later ones of its room from Discord, and retries while Discord is unavailable."""
         after = str(int(first_id) - 1)
 
         async def call() -> None:
             nonlocal after
             room = to_room(await get_channel(self._client, int(room_id)))
-            while arrivals := await list_arrivals(self._client, room, after, _PAGE):
+            while arrivals := await list_arrivals(self._client, room, after, _PAGE, self._read_pdf):
                 for arrival in arrivals:
                     await hear("on_message", lambda arrival=arrival: self._listener.on_message(arrival))
                 after = arrivals[-1].post.id
@@ -139,7 +157,7 @@ class Events:
             self._awaited.append(message.id)
         if is_spoken(message):
             room_id = str(message.channel.id)
-            self._queues.put(room_id, lambda: self._hear_message(message), message_id=str(message.id))
+            self.queues.put(room_id, lambda: self._hear_message(message), message_id=str(message.id))
 
     def edit(self, message: discord.Message) -> None:
         """An answer to a command that was thought about appears by an edit, and is new. Discord also sends an edit when
@@ -149,7 +167,7 @@ class Events:
             return
         is_new = message.id in self._awaited or (self._is_mine(message) and message.edited_at is None)
         if is_new or message.edited_at is not None:
-            self._queues.put(str(message.channel.id), lambda: self._hear_message(message, is_edit=not is_new))
+            self.queues.put(str(message.channel.id), lambda: self._hear_message(message, is_edit=not is_new))
         if message.id in self._awaited:
             self._awaited.remove(message.id)
 
@@ -159,7 +177,7 @@ class Events:
         async def call() -> None:
             await self._listener.on_delete(await self._room_of(channel_id, guild_id), ids)
 
-        self._queues.put(str(channel_id), lambda: hear("on_delete", call))
+        self.queues.put(str(channel_id), lambda: hear("on_delete", call))
 
     def reaction(self, event: discord.RawReactionActionEvent, *, is_on: bool) -> None:
         """What the account puts on messages itself is no news."""
@@ -170,14 +188,14 @@ class Events:
             room = await self._room_of(event.channel_id, event.guild_id)
             await self._listener.on_reaction(to_reacted(event, room, is_on=is_on))
 
-        self._queues.put(str(event.channel_id), lambda: hear("on_reaction", call))
+        self.queues.put(str(event.channel_id), lambda: hear("on_reaction", call))
 
     def room_comes(self, channel: discord.abc.GuildChannel | discord.Thread) -> None:
         """It is new, or has another name."""
         if isinstance(channel, discord.CategoryChannel) or not is_readable(channel):
             return
         room = to_room(channel)
-        self._queues.put(room.id, lambda: hear("on_room", lambda: self._listener.on_room(room)))
+        self.queues.put(room.id, lambda: hear("on_room", lambda: self._listener.on_room(room)))
 
     def room_changes(
         self, before: discord.abc.GuildChannel | discord.Thread, after: discord.abc.GuildChannel | discord.Thread
@@ -191,7 +209,7 @@ class Events:
         async def call() -> None:
             await self._listener.on_room_gone(PLATFORM, room_id, is_deleted=is_deleted)
 
-        self._queues.put(room_id, lambda: hear("on_room_gone", call))
+        self.queues.put(room_id, lambda: hear("on_room_gone", call))
 
     def _is_mine(self, message: discord.Message) -> bool:
         return self._client.user is not None and message.author.id == self._client.user.id
@@ -203,7 +221,7 @@ class Events:
                 return
             if isinstance(message.channel, discord.PartialMessageable):
                 message.channel = await get_talk(self._client, message.channel.id)
-            await self._listener.on_message(to_arrival(message, me, is_edit=is_edit))
+            await self._listener.on_message(to_arrival(message, me, self._read_pdf, is_edit=is_edit))
 
         await hear("on_message", call)
 

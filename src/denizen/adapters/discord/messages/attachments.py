@@ -24,8 +24,8 @@ from denizen.adapters.discord.messages.wording import (
     reference_of,
     size_in_words,
 )
-from denizen.adapters.documents.pdf import MAX_PDF_BYTES, read_pdf
 from denizen.domain.message import FilePart, ImagePart, Part, TextPart
+from denizen.ports.pdf import MAX_PDF_BYTES, ReadPdf
 
 MAX_IMAGES = 10
 MAX_IMAGE_BYTES = 8 * 1024 * 1024
@@ -68,7 +68,9 @@ class _Read:
     note: str = ""
 
 
-async def load_parts(message: discord.Message, me: discord.ClientUser, question: str) -> tuple[Part, ...]:
+async def load_parts(
+    message: discord.Message, me: discord.ClientUser, question: str, read_pdf: ReadPdf
+) -> tuple[Part, ...]:
     """The question as a text, below a line that quotes what it replies to, and behind it the files of both messages.
 
     Pictures (png, jpeg, gif, webp; ten of at most 8 MB) go by their address, text files of at most 256 KB and PDF as
@@ -80,7 +82,7 @@ async def load_parts(message: discord.Message, me: discord.ClientUser, question:
     files = {each.id: each for each in list_attachments(message)}
     if original is not None:
         files |= {each.id: each for each in list_attachments(original)}
-    read = _within_bounds(await _read_all(list(files.values())))
+    read = _within_bounds(await _read_all(list(files.values()), read_pdf))
     notes = [each.note for each in read if each.note]
     words = "\n".join(filter(None, (quoted, question, *notes)))
     return (*((TextPart(words),) if words else ()), *(each.part for each in read if each.part is not None))
@@ -134,7 +136,7 @@ def _within_bounds(read: Sequence[_Read]) -> list[_Read]:
     return bounded
 
 
-async def _read_all(files: Sequence[discord.Attachment]) -> list[_Read]:
+async def _read_all(files: Sequence[discord.Attachment], read_pdf: ReadPdf) -> list[_Read]:
     """In order; a few at a time."""
     read: dict[int, _Read] = {}
     limiter = anyio.CapacityLimiter(_SIDE_BY_SIDE)
@@ -142,7 +144,7 @@ async def _read_all(files: Sequence[discord.Attachment]) -> list[_Read]:
 
     async def read_one(index: int, attachment: discord.Attachment) -> None:
         async with limiter:
-            read[index] = await _read_file(attachment)
+            read[index] = await _read_file(attachment, read_pdf)
 
     async with anyio.create_task_group() as group:
         for index, attachment in enumerate(files):
@@ -161,7 +163,7 @@ def _read_image(attachment: discord.Attachment, *, is_too_many: bool) -> _Read:
     return _Read(ImagePart(attachment.url, media_type_of(attachment)))
 
 
-async def _read_file(attachment: discord.Attachment) -> _Read:
+async def _read_file(attachment: discord.Attachment, read_pdf: ReadPdf) -> _Read:
     media_type = media_type_of(attachment)
     if attachment.is_voice_message():
         return _Read(_file(attachment))
@@ -175,7 +177,7 @@ async def _read_file(attachment: discord.Attachment) -> _Read:
         return _Read(_file(attachment), _note(attachment, "it could not be downloaded"))
     if is_pdf:
         pdf = await read_pdf(data)
-        return _Read(_file(attachment, pdf.text), _note(attachment, pdf.lacks) if pdf.lacks else "")
+        return _Read(_file(attachment, pdf.text), _note(attachment, pdf.missing) if pdf.missing else "")
     text = decode_text(data)
     if text is None:
         return _Read(_file(attachment), _note(attachment, "it is no text"))

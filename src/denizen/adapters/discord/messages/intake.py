@@ -30,6 +30,7 @@ from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.message import Author
 from denizen.domain.room import Post, Room, RoomKind
 from denizen.ports.channel import Arrival, Reacted
+from denizen.ports.pdf import ReadPdf
 
 _DOING = "read the channel's messages"
 _FORUMS = frozenset({discord.ChannelType.forum, discord.ChannelType.media})
@@ -102,14 +103,16 @@ def to_post(message: discord.Message) -> Post:
     )
 
 
-def to_arrival(message: discord.Message, me: discord.ClientUser, *, is_edit: bool = False) -> Arrival:
+def to_arrival(
+    message: discord.Message, me: discord.ClientUser, read_pdf: ReadPdf, *, is_edit: bool = False
+) -> Arrival:
     """As the account sees it. For what `wording.is_spoken` only: Discord's own notes are nobody's question."""
     question = question_of(message, me)
     return Arrival(
         post=to_post(message),
         room=to_room(message.channel),
         question=question,
-        load_parts=partial(load_parts, message, me, question),
+        load_parts=partial(load_parts, message, me, question, read_pdf),
         roles=roles_of(message.author),
         mentions_me=_mentions(message, me),
         mentions_others=any(user.id != me.id and user.id in message.raw_mentions for user in message.mentions),
@@ -151,14 +154,16 @@ async def list_posts(
     return await _read(await _history(client, room_id, before, after), limit, to_post, newest_first=not after)
 
 
-async def list_arrivals(client: discord.Client, room: Room, after: str, limit: int = 100) -> Sequence[Arrival]:
+async def list_arrivals(
+    client: discord.Client, room: Room, after: str, limit: int, read_pdf: ReadPdf
+) -> Sequence[Arrival]:
     """As `ports.channel.Channel.list_arrivals`: everything said by people and bots, in order."""
     me = client.user
     if me is None:
         return []
     # The oldest of all are those after nothing.
     messages = await _history(client, room.id, "", after or "0")
-    return await _read(messages, limit, lambda message: to_arrival(message, me))
+    return await _read(messages, limit, lambda message: to_arrival(message, me, read_pdf))
 
 
 async def _read(

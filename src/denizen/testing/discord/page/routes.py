@@ -245,7 +245,12 @@ def _thing(ask: Ask, kind: int | None, value: object, place: str) -> object:
     realm, number = ask.world.realm, int(value) if isinstance(value, str) and value.isdigit() else 0
     guild = realm.guild_of(ask.channel())
     roles = guild.roles if guild else {}
-    known = {_USER_OPTION: realm.users, _CHANNEL: realm.channels, _ROLE_OPTION: roles, _ANYBODY_OPTION: {**realm.users, **roles}}[kind]
+    known = {
+        _USER_OPTION: realm.users,
+        _CHANNEL: realm.channels,
+        _ROLE_OPTION: roles,
+        _ANYBODY_OPTION: {**realm.users, **roles},
+    }[kind]
     if number not in known:
         raise bad_field(place, "BASE_TYPE_CHOICES", "There is nobody and nothing of this id.")
     return known[number]
