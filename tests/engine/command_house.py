@@ -27,7 +27,7 @@ from denizen.engine.inbox import Inbox
 from denizen.engine.live import Live
 from denizen.engine.runtime import Generation, Runtime
 from denizen.engine.services import Services
-from denizen.ports.channel import CommandCall, CommandReply, Names
+from denizen.ports.channel import CommandCall, CommandReply, MentionNames
 from denizen.ports.toolset import Toolset
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
 from denizen.testing.memory_store import MemoryStore
@@ -38,7 +38,7 @@ ROOM = Room("chat", "10", "general", guild="1")
 OTHER_ROOM = Room("chat", "11", "random", guild="1")
 DIRECT = Room("chat", "12", "Ana", kind=RoomKind.DIRECT)
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
-NAMES = Names({"Ana": "1", "Ben Berg": "2", "Zoe": "9"}, {"Helpers": "70", "Mods": "71"})
+NAMES = MentionNames({"Ana": "1", "Ben Berg": "2", "Zoe": "9"}, {"Helpers": "70", "Mods": "71"})
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ class CommandHouse:
         return closed
 
 
-async def find_names(place: Place, text: str) -> Names:
+async def find_names(place: Place, text: str) -> MentionNames:
     return NAMES
 
 

@@ -60,8 +60,11 @@ def test_it_is_looked_for_at_most_twenty_blocks_before_a_mark() -> None:
 @pytest.mark.parametrize("change", ["tools", "system", "tool_choice", "model"])
 def test_what_changes_changes_all_behind_it(change: str) -> None:
     other: Body = {
-        "tools": [{"name": "look"}], "system": [text(1, "s")], "tool_choice": {"type": "none"}, "model": "other",
-    }  # fmt: skip
+        "tools": [{"name": "look"}],
+        "system": [text(1, "s")],
+        "tool_choice": {"type": "none"},
+        "model": "other",
+    }
     cache = PromptCache()
     take(cache, body(text(1100, ttl="5m")))
     assert take(cache, body(text(1100, ttl="5m")) | {change: other[change]}).read == 0

@@ -13,7 +13,7 @@ import pytest
 from denizen.adapters.github import account as account_module
 from denizen.adapters.github.account import GitHubAccount
 from denizen.adapters.github.events import sign
-from denizen.adapters.github.settings import AccountSettings
+from denizen.adapters.github.settings import GitHubAccountSettings
 from denizen.app.hosting import AccountsHosting
 from denizen.domain.clock import SystemClock
 from denizen.domain.ids import AgentName
@@ -69,7 +69,7 @@ async def open_desk(
         app = github.world.add_app("denizen")
         github.world.install(app, boats, vault)
         issue = github.world.open_issue(ana, boats, "Leak")
-        settings = AccountSettings(
+        settings = GitHubAccountSettings(
             AgentName("ada"), github.api_url, app_id=str(app.id), private_key=app.private_key, webhook_secret=secret,
             rescan_s=0,
         )  # fmt: skip

@@ -127,11 +127,11 @@ class Accounts:
 
     def _open_discord(self, login: DiscordLogin) -> DiscordAccount:
         from denizen.adapters.discord.account import DiscordAccount
-        from denizen.adapters.discord.client.settings import IDENTIFY_PAUSE_S, AccountSettings
+        from denizen.adapters.discord.client.settings import IDENTIFY_PAUSE_S, DiscordAccountSettings
         from denizen.adapters.documents.pdf import read_pdf
 
         denizen = self.denizen
-        settings = AccountSettings(
+        settings = DiscordAccountSettings(
             login.agent, login.token, denizen.settings.discord_endpoints, commands_guild=login.commands_guild,
             owned_commands=frozenset(COMMANDS),
             identify_pause_s=SIMULATED_PAUSE_S if denizen.simulation else IDENTIFY_PAUSE_S,

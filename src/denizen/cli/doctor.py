@@ -120,9 +120,9 @@ async def _server(denizen: Denizen, toolset: McpToolset) -> str:
 async def _examine_account(login: DiscordLogin, endpoints: DiscordEndpoints) -> int:
     """What Discord itself says about one account: its token, its intents, its permissions in every channel."""
     from denizen.adapters.discord.check import check_account
-    from denizen.adapters.discord.client.settings import AccountSettings
+    from denizen.adapters.discord.client.settings import DiscordAccountSettings
 
-    settings = AccountSettings(login.agent, login.token, endpoints, commands_guild=login.commands_guild)
+    settings = DiscordAccountSettings(login.agent, login.token, endpoints, commands_guild=login.commands_guild)
     try:
         findings = await check_account(settings)
     except DenizenError as error:

@@ -1,4 +1,4 @@
-"""Reading the text of a PDF: implemented by `adapters/documents`, used for attachments and for documents of a source."""
+"""Reading the text of a PDF, for attachments and for documents of a source. `adapters/documents` implements it."""
 
 from __future__ import annotations
 

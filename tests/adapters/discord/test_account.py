@@ -8,20 +8,20 @@ import anyio
 import pytest
 
 from denizen.adapters.discord.account import DiscordAccount
-from denizen.adapters.discord.client.settings import AccountSettings, DiscordEndpoints
+from denizen.adapters.discord.client.settings import DiscordAccountSettings, DiscordEndpoints
 from denizen.adapters.documents.pdf import read_pdf
 from denizen.domain.clock import SystemClock
 from denizen.domain.delivery import Content
 from denizen.domain.errors import Conflict, DenizenError, NeedsAttention, Unavailable
 from denizen.domain.principal import Principal, PrincipalKind
-from denizen.ports.channel import Names
+from denizen.ports.channel import MentionNames
 from denizen.testing.discord import Intent
 from tests.adapters.discord.listening import Harbour, Heard, running, settings_for
 
 pytestmark = pytest.mark.anyio
 
 
-async def fail_to_run(settings: AccountSettings) -> DenizenError:
+async def fail_to_run(settings: DiscordAccountSettings) -> DenizenError:
     with pytest.raises(DenizenError) as caught:
         await DiscordAccount(settings, SystemClock(), read_pdf).run(Heard())
     return caught.value
@@ -184,7 +184,7 @@ async def test_an_account_that_is_not_connected_does_not_disturb_a_turn_and_know
     account, place = DiscordAccount(settings_for(harbour), SystemClock(), read_pdf), harbour.place()
     ana = Principal(PrincipalKind.PLATFORM_USER, f"discord:{harbour.ana.id}", "Ana")
     async with account.typing(place):
-        assert await account.find_names(place, "@Ana") == Names()
+        assert await account.find_names(place, "@Ana") == MentionNames()
         assert await account.visible_rooms(place, ana) == frozenset({place.channel})
         assert not await account.may_moderate(place.channel, ana)
 

@@ -136,7 +136,9 @@ async def test_an_event_is_planned_once_listed_and_called_off(harbour: Harbour) 
         race = await act(
             crew.mo, "create_event", name="Race", start=START, end=END, location="pier 3", description="fast"
         )
-        assert (await act(crew.mo, "create_event", name="Race", start=START, end=END, location="pier 3", since=LONG_AGO)) == race  # noqa: E501  # fmt: skip
+        assert (
+            await act(crew.mo, "create_event", name="Race", start=START, end=END, location="pier 3", since=LONG_AGO)
+        ) == race
         swim = await act(crew.mo, "create_event", name="Swim", start=START, channel="quay")
         listed: Any = await act(harbour.ben, "list_events")
         assert {row["name"]: row["where"] for row in listed["events"]} == {"Race": "pier 3", "Swim": quay.mention}
@@ -163,9 +165,10 @@ async def test_an_event_is_where_and_when_it_can_be(harbour: Harbour) -> None:
 async def test_events_take_the_rights_of_both_and_those_in_hidden_channels_are_not_there(harbour: Harbour) -> None:
     crew = muster(harbour, P.CREATE_EVENTS | P.MANAGE_EVENTS, RUNNING | P.CONNECT)
     cabin = harbour.guild.add_channel(
-        "cabin", kind="voice",
+        "cabin",
+        kind="voice",
         overwrites=[Overwrite(harbour.guild.id, 0, deny=P.VIEW_CHANNEL), Overwrite(harbour.ada.id, 1, P.VIEW_CHANNEL)],
-    )  # fmt: skip
+    )
     async with deck(harbour) as act:
         await act(harbour.ana, "create_event", name="Secret", start=START, channel=cabin.mention)
         listed: Any = await act(crew.mo, "list_events")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from denizen.adapters.discord.actions.context import Hand, require_held
+from denizen.adapters.discord.actions.context import ActionContext, require_held
 from denizen.domain.action import Warrant
 from denizen.domain.conversation import Place
 from denizen.domain.errors import NotAllowed
@@ -41,11 +41,11 @@ def random_ranks(chance: Random) -> dict[str, Any]:
     return payload
 
 
-def hands(guild: discord.Guild, client: discord.Client) -> list[Hand]:
+def hands(guild: discord.Guild, client: discord.Client) -> list[ActionContext]:
     """One for each member who may ask."""
     here = guild.text_channels[0] if guild.text_channels else guild.channels[0]
     warrant = Warrant(Principal(PrincipalKind.PLATFORM_USER, "discord:2", "x"), Place("discord", str(here.id)), "k")
-    return [Hand(client, guild, each, guild.me, here, "k", warrant) for each in guild.members if each.id != ME]
+    return [ActionContext(client, guild, each, guild.me, here, "k", warrant) for each in guild.members if each.id != ME]
 
 
 def allows(check: Any, *given: Any) -> bool:

@@ -45,16 +45,27 @@ async def test_channels_are_listed_that_the_asker_and_everybody_here_can_see(har
         listed: Any = await act(crew.mo, "list_channels")
         assert [row["name"] for row in listed["channels"]] == ["general", "bow"]
         assert listed["channels"][1] == {
-            "id": str(bow.id), "name": "bow", "kind": "text", "category": "decks", "topic": "front",
-        }  # fmt: skip
+            "id": str(bow.id),
+            "name": "bow",
+            "kind": "text",
+            "category": "decks",
+            "topic": "front",
+        }
         among: Any = await act(Asked(crew.mo, bridge), "list_channels", name="BR")
         assert [row["id"] for row in among["channels"]] == [str(bridge.id)]
 
 
 @pytest.mark.parametrize(
-    ("kind", "made"), [("text", ChannelKind.TEXT), ("voice", ChannelKind.VOICE), ("forum", ChannelKind.FORUM),
-    ("stage", ChannelKind.STAGE), ("announcement", ChannelKind.ANNOUNCEMENT), ("category", ChannelKind.CATEGORY)],
-)  # fmt: skip
+    ("kind", "made"),
+    [
+        ("text", ChannelKind.TEXT),
+        ("voice", ChannelKind.VOICE),
+        ("forum", ChannelKind.FORUM),
+        ("stage", ChannelKind.STAGE),
+        ("announcement", ChannelKind.ANNOUNCEMENT),
+        ("category", ChannelKind.CATEGORY),
+    ],
+)
 async def test_channels_of_every_kind_are_made(harbour: Harbour, kind: str, made: ChannelKind) -> None:
     crew = muster(harbour, P.MANAGE_CHANNELS, RUNNING)
     async with deck(harbour) as act:

@@ -7,7 +7,7 @@ import codecs
 import pytest
 
 from denizen.adapters.discord.messages.attachments import decode_text
-from denizen.adapters.discord.messages.intake import to_arrival
+from denizen.adapters.discord.messages.intake import to_incoming_message
 from denizen.adapters.documents.pdf import read_pdf
 from denizen.domain.message import FilePart, ImagePart, Part, TextPart
 from denizen.testing.discord import Attachment, file
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.anyio
 async def ask(at: Mooring, *files: Attachment, text: str = "look") -> tuple[str, tuple[Part, ...]]:
     """What the model is told, and the parts that come with it."""
     heard = await at.say(at.ana, text, attachments=files)
-    first, *rest = await to_arrival(heard, at.me, read_pdf).load_parts()
+    first, *rest = await to_incoming_message(heard, at.me, read_pdf).load_parts()
     assert isinstance(first, TextPart)
     return first.text, tuple(rest)
 
@@ -93,7 +93,7 @@ async def test_pictures_that_are_too_large_or_too_many_are_named_only():
         small = [file(f"{number}.png", b"\x89PNG", "image/png") for number in range(10)]
         first = at.world.say(at.ben, at.general, "mine", attachments=small[:2])
         heard = await at.say(at.ana, "look", attachments=small, reply_to=first)
-        told, *parts = await to_arrival(heard, at.me, read_pdf).load_parts()
+        told, *parts = await to_incoming_message(heard, at.me, read_pdf).load_parts()
         assert isinstance(told, TextPart)
         assert len([part for part in parts if isinstance(part, ImagePart)]) == 10
         assert told.text.count("only 10 pictures are looked at") == 2
@@ -121,7 +121,7 @@ async def test_a_failed_download_is_a_note_and_the_others_are_read():
         files = [file("gone.txt", "one"), file("here.txt", "two")]
         heard = await at.say(at.ana, "look", attachments=files)
         del at.server.realm.files[heard.attachments[0].id]
-        told, *parts = await to_arrival(heard, at.me, read_pdf).load_parts()
+        told, *parts = await to_incoming_message(heard, at.me, read_pdf).load_parts()
         assert isinstance(told, TextPart)
         assert told.text.endswith(f"{heard.attachments[0].url} - it could not be downloaded]")
         assert [part.text for part in parts if isinstance(part, FilePart)] == ["", "two"]
@@ -131,7 +131,7 @@ async def test_the_files_of_the_post_that_it_replies_to_are_read_too():
     async with moored() as at:
         first = at.world.say(at.ben, at.general, attachments=[file("gull.png", b"\x89PNG", "image/png")])
         heard = await at.say(at.ana, f"{at.ada.mention} what is that?", reply_to=first)
-        told, *parts = await to_arrival(heard, at.me, read_pdf).load_parts()
+        told, *parts = await to_incoming_message(heard, at.me, read_pdf).load_parts()
         assert told == TextPart('[in reply to Ben: "gull.png (image/png, 4 bytes)"]\nwhat is that?')
         assert [type(part) for part in parts] == [ImagePart]
 
@@ -140,7 +140,7 @@ async def test_the_files_of_a_forwarded_message_are_read():
     async with moored() as at:
         first = at.world.say(at.ben, at.general, "tides", attachments=[file("tide.txt", "high")])
         heard = await at.say(at.ana, forward=first)
-        _, *parts = await to_arrival(heard, at.me, read_pdf).load_parts()
+        _, *parts = await to_incoming_message(heard, at.me, read_pdf).load_parts()
         assert [part.text for part in parts if isinstance(part, FilePart)] == ["high"]
 
 
@@ -150,7 +150,7 @@ async def test_a_reply_that_came_without_its_original_fetches_it_once():
         heard = await at.say(at.ana, "true?", reply_to=first)
         assert heard.reference is not None
         heard.reference.resolved = None
-        arrival = to_arrival(heard, at.me, read_pdf)
+        arrival = to_incoming_message(heard, at.me, read_pdf)
         assert arrival.question == "true?"
         at.server.requests.clear()
         assert await arrival.load_parts() == (TextPart('[in reply to Ben: "The tide is high"]\ntrue?'),)

@@ -10,7 +10,7 @@ import anyio.lowlevel
 import discord
 import pytest
 
-from denizen.adapters.discord.guild.audience import may_moderate, may_write, visible_rooms
+from denizen.adapters.discord.guild.audience import list_visible_rooms, may_moderate, may_write
 from denizen.adapters.discord.guild.members import is_live
 from denizen.domain.conversation import Place
 from denizen.domain.errors import Unavailable
@@ -34,7 +34,7 @@ def place_of(channel: Channel) -> Place:
 async def names_seen(at: Mooring, where: Channel, who: User | Principal) -> set[str]:
     """Names of the rooms that may be drawn on for an answer there."""
     principal = who if isinstance(who, Principal) else asker(who)
-    found = await visible_rooms(at.client, place_of(where), principal)
+    found = await list_visible_rooms(at.client, place_of(where), principal)
     names = {str(each.id): each.name for each in at.world.channels}
     return {names[each] or "direct" for each in found}
 
@@ -103,7 +103,7 @@ async def test_only_people_of_discord_see_more_than_the_place():
             Principal(PrincipalKind.PLATFORM_USER, "discord:somebody", "Ana"),
         ):
             assert await names_seen(at, at.general, principal) == {"general"}
-        assert await visible_rooms(at.client, Place("web", "1"), asker(at.ana)) == frozenset()
+        assert await list_visible_rooms(at.client, Place("web", "1"), asker(at.ana)) == frozenset()
         assert await names_seen(at, at.general, at.ana) == {"general", "other"}
 
 

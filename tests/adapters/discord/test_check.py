@@ -8,7 +8,7 @@ import discord as discord_py
 import pytest
 
 from denizen.adapters.discord.check import check_account, describe_missing
-from denizen.adapters.discord.client.application import NEEDED, Application, invite_url
+from denizen.adapters.discord.client.application import NEEDED_PERMISSIONS, DiscordApplication, invite_url
 from denizen.domain.finding import Finding, Severity
 from denizen.testing.discord import Intent, Permission
 from tests.adapters.discord.listening import Harbour, running, settings_for
@@ -77,7 +77,7 @@ async def test_missing_permissions_are_told_for_each_channel(harbour: Harbour) -
 
 
 async def test_channels_that_are_not_seen_are_mentioned_and_not_complained_of(harbour: Harbour) -> None:
-    application = Application("1", "1", "Ada", content=True, members=True)
+    application = DiscordApplication("1", "1", "Ada", content=True, members=True)
     names = [f"#room-{number}" for number in range(12)]
     finding = describe_missing("Harbour", ("View Channel", "Send Messages"), names, application)
     assert finding.severity is Severity.WARNING
@@ -97,5 +97,5 @@ async def test_the_invitation_asks_for_what_is_needed_and_nothing_else() -> None
     assert query["client_id"] == ["1234"]
     assert query["scope"] == ["bot applications.commands"]
     asked = {name for name, given in discord_py.Permissions(int(query["permissions"][0])) if given}
-    assert asked - {"read_messages"} == set(NEEDED) - {"view_channel"}
+    assert asked - {"read_messages"} == set(NEEDED_PERMISSIONS) - {"view_channel"}
     assert "administrator" not in asked

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from denizen.adapters.discord.messages.content import (
-    Doing,
+    ButtonAction,
     find_action,
     find_value,
     read_form,
@@ -95,8 +95,8 @@ async def test_a_value_that_is_too_long_is_said_by_the_label() -> None:
 @pytest.mark.proves("T-approval-discord")
 def test_what_a_button_does_stands_in_its_id_and_no_value_can_look_like_it() -> None:
     approve, deny = Button("Approve", action="once:apr_1"), Button("Deny", action="deny:apr_1", asks_why=True)
-    assert find_action(to_custom_id(0, approve)) == Doing("once:apr_1", asks_why=False)
-    assert find_action(to_custom_id(2, deny)) == Doing("deny:apr_1", asks_why=True)
+    assert find_action(to_custom_id(0, approve)) == ButtonAction("once:apr_1", asks_why=False)
+    assert find_action(to_custom_id(2, deny)) == ButtonAction("deny:apr_1", asks_why=True)
     for value in ("do:once:apr_1", "x:do:once:apr_1", "why:deny:apr_1"):
         assert find_action(to_custom_id(0, Button("Next", value=value))) is None
         assert find_value(to_custom_id(0, Button("Next", value=value)), None) == value

@@ -30,18 +30,21 @@ async def test_only_what_discord_says_is_unknown_is_deleted_not_what_is_hidden_o
     async with moored(intents=discord.Intents.default()) as at:
         world, guild = at.world, at.guild
         hidden, old, forum = (
-            guild.add_channel("hidden", private_to=[at.ana]), guild.add_channel("old"),
+            guild.add_channel("hidden", private_to=[at.ana]),
+            guild.add_channel("old"),
             guild.add_channel("forum", kind="forum"),
-        )  # fmt: skip
+        )
         threads = [world.open_thread(at.ana, at.general, name) for name in ("open", "archived", "dropped")]
         threads += [world.open_thread(at.ana, forum, name, text="hello") for name in ("solved", "spam")]
         inside = world.open_thread(at.ana, at.general, "inside", private=True)
         within = world.open_thread(at.ana, old, "within")
         rooms = [
-            *(room_of(at, each) for each in (at.general, hidden, old)), room_of(at, forum, RoomKind.FORUM),
-            *(room_of(at, each, RoomKind.THREAD) for each in threads), room_of(at, within, RoomKind.THREAD),
+            *(room_of(at, each) for each in (at.general, hidden, old)),
+            room_of(at, forum, RoomKind.FORUM),
+            *(room_of(at, each, RoomKind.THREAD) for each in threads),
+            room_of(at, within, RoomKind.THREAD),
             room_of(at, inside, RoomKind.PRIVATE_THREAD),
-        ]  # fmt: skip
+        ]
         await at.settle()
         assert await found(at, rooms) == []
         for thread in (threads[1], threads[3]):

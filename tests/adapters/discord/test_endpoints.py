@@ -23,8 +23,10 @@ def test_without_own_addresses_it_is_discord() -> None:
         pass
     with use_endpoints(DiscordEndpoints()):
         assert addresses() == (
-            "https://discord.com/api/v10", "wss://gateway.discord.gg/", "https://cdn.discordapp.com",
-        )  # fmt: skip
+            "https://discord.com/api/v10",
+            "wss://gateway.discord.gg/",
+            "https://cdn.discordapp.com",
+        )
 
 
 def test_own_addresses_count_for_everything() -> None:

@@ -22,7 +22,7 @@ import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from denizen.adapters.discord.account import DiscordAccount
-from denizen.adapters.discord.client.settings import AccountSettings, DiscordEndpoints
+from denizen.adapters.discord.client.settings import DiscordAccountSettings, DiscordEndpoints
 from denizen.adapters.documents.pdf import read_pdf
 from denizen.app.build import Denizen, open_denizen
 from denizen.domain.conversation import Place
@@ -221,16 +221,24 @@ class Household:
     async def connected(self) -> AsyncGenerator[None]:
         """With an account that is connected, as `app/accounts` makes it, but for the politeness of the backfill."""
         denizen, discord = self.denizen, self.town.server
-        settings = AccountSettings(
-            AgentName("ada"), self.town.ada.token, DiscordEndpoints(discord.api_url, discord.gateway_url),
-            ready_wait_s=0.05, identify_pause_s=0.0,
-        )  # fmt: skip
+        settings = DiscordAccountSettings(
+            AgentName("ada"),
+            self.town.ada.token,
+            DiscordEndpoints(discord.api_url, discord.gateway_url),
+            ready_wait_s=0.05,
+            identify_pause_s=0.0,
+        )
         services, community = denizen.services, denizen.community
         account = DiscordAccount(settings, services.clock, read_pdf)
         desk = Desk(
-            account, denizen.runtime, services.store, services.clock, denizen.turns, community.outbox,
+            account,
+            denizen.runtime,
+            services.store,
+            services.clock,
+            denizen.turns,
+            community.outbox,
             Exchanges(services.store),
-        )  # fmt: skip
+        )
         hasty = Backfiller(services.store, community.mirror, services.clock, sleep=_no_pause)
         resident = Resident(desk, replace(community.household, backfiller=hasty))
         async with anyio.create_task_group() as group:

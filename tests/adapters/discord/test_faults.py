@@ -6,7 +6,7 @@ import aiohttp
 import discord
 import pytest
 
-from denizen.adapters.discord.client.errors import fault_of, speaking
+from denizen.adapters.discord.client.errors import translate_error, translate_errors
 from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention, NotAllowed, NotFound, Unavailable
 
 
@@ -52,7 +52,7 @@ def http(status: int, code: int, text: str = "They said so") -> discord.HTTPExce
     ],
 )
 def test_each_error_says_who_acts_next(error: Exception, family: type[DenizenError], code: str) -> None:
-    with pytest.raises(family) as caught, speaking("post there"):
+    with pytest.raises(family) as caught, translate_errors("post there"):
         raise error
     assert caught.value.code == code
     assert caught.value.why
@@ -62,13 +62,13 @@ def test_each_error_says_who_acts_next(error: Exception, family: type[DenizenErr
 
 def test_a_rate_limit_says_when() -> None:
     answer = discord.HTTPException(Response(429, "7.5"), {"message": "slow down"})  # pyright: ignore[reportArgumentType]
-    assert getattr(fault_of(answer, "post"), "retry_after_s", None) == 7.5
-    assert getattr(fault_of(discord.RateLimited(90.0), "post"), "retry_after_s", None) == 90.0
-    assert getattr(fault_of(http(429, 0), "post"), "retry_after_s", 1.0) is None
+    assert getattr(translate_error(answer, "post"), "retry_after_s", None) == 7.5
+    assert getattr(translate_error(discord.RateLimited(90.0), "post"), "retry_after_s", None) == 90.0
+    assert getattr(translate_error(http(429, 0), "post"), "retry_after_s", 1.0) is None
 
 
 def test_missing_permissions_are_named() -> None:
-    error = fault_of(http(403, 50013), "post there", missing=lambda: ("Send Messages", "Embed Links"))
+    error = translate_error(http(403, 50013), "post there", missing=lambda: ("Send Messages", "Embed Links"))
     assert error.message == "The account may not post there."
     assert "Missing: Send Messages, Embed Links." in error.why
     assert error.fix.endswith("Send Messages, Embed Links.")
@@ -76,15 +76,15 @@ def test_missing_permissions_are_named() -> None:
 
 def test_what_comes_from_in_between_is_not_shown() -> None:
     page = discord.HTTPException(Response(400), "<html>a page of a proxy</html>")  # pyright: ignore[reportArgumentType]
-    assert fault_of(page, "post").why == "HTTP 400"
+    assert translate_error(page, "post").why == "HTTP 400"
 
 
 def test_discords_own_words_are_kept_short() -> None:
-    assert len(fault_of(http(400, 50035, "word " * 500), "post").why) < 320
+    assert len(translate_error(http(400, 50035, "word " * 500), "post").why) < 320
 
 
 def test_an_error_of_ours_passes() -> None:
     mine = NotFound("not here")
-    with pytest.raises(NotFound) as caught, speaking("post"):
+    with pytest.raises(NotFound) as caught, translate_errors("post"):
         raise mine
     assert caught.value is mine

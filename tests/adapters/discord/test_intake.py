@@ -7,7 +7,14 @@ from typing import Any
 import discord
 import pytest
 
-from denizen.adapters.discord.messages.intake import list_arrivals, list_posts, roles_of, to_arrival, to_post, to_room
+from denizen.adapters.discord.messages.intake import (
+    list_arrivals,
+    list_posts,
+    list_role_ids,
+    to_incoming_message,
+    to_post,
+    to_room,
+)
 from denizen.adapters.documents.pdf import read_pdf
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.room import Attachment, RoomKind
@@ -83,7 +90,7 @@ async def test_a_post_has_author_room_files_and_what_it_answers():
 async def test_a_forwarded_message_answers_nothing():
     async with moored() as at:
         first = at.world.say(at.ben, at.general, "one")
-        arrival = to_arrival(await at.say(at.ana, forward=first), at.me, read_pdf)
+        arrival = to_incoming_message(await at.say(at.ana, forward=first), at.me, read_pdf)
         assert arrival.post.reply_to == ""
         assert not arrival.replies_to_me
 
@@ -91,12 +98,12 @@ async def test_a_forwarded_message_answers_nothing():
 async def test_only_an_at_in_the_text_is_a_mention():
     async with moored() as at:
         mine = at.world.say(at.ada.user, at.general, "Hello")
-        reply = to_arrival(await at.say(at.ana, "why?", reply_to=mine), at.me, read_pdf)
+        reply = to_incoming_message(await at.say(at.ana, "why?", reply_to=mine), at.me, read_pdf)
         assert (reply.mentions_me, reply.replies_to_me) == (False, True)
         for text in (f"<@{at.ada.id}>", f"<@!{at.ada.id}> hi"):
-            assert to_arrival(await at.say(at.ana, text), at.me, read_pdf).mentions_me
-        in_code = to_arrival(await at.say(at.ana, f"`<@{at.ada.id}>`"), at.me, read_pdf)
-        other = to_arrival(await at.say(at.ana, at.ben.mention), at.me, read_pdf)
+            assert to_incoming_message(await at.say(at.ana, text), at.me, read_pdf).mentions_me
+        in_code = to_incoming_message(await at.say(at.ana, f"`<@{at.ada.id}>`"), at.me, read_pdf)
+        other = to_incoming_message(await at.say(at.ana, at.ben.mention), at.me, read_pdf)
         assert not in_code.mentions_me
         assert not other.mentions_me
 
@@ -104,7 +111,7 @@ async def test_only_an_at_in_the_text_is_a_mention():
 async def test_the_role_that_discord_made_for_the_account_is_its_mention():
     async with moored() as at:
         role = next(each for each in at.guild.roles.values() if each.bot_id == at.ada.id)
-        arrival = to_arrival(await at.say(at.ana, role.mention), at.me, read_pdf)
+        arrival = to_incoming_message(await at.say(at.ana, role.mention), at.me, read_pdf)
         assert arrival.mentions_me
         assert arrival.question == ""
 
@@ -113,16 +120,16 @@ async def test_roles_are_ids_without_the_one_of_everybody():
     async with moored() as at:
         pilots = at.guild.add_role("Pilots", mentionable=True)
         at.guild.set_roles(at.ben, [pilots])
-        arrival = to_arrival(await at.say(at.ben, f"{pilots.mention} @everyone"), at.me, read_pdf)
+        arrival = to_incoming_message(await at.say(at.ben, f"{pilots.mention} @everyone"), at.me, read_pdf)
         assert arrival.roles == {str(pilots.id)}
         assert arrival.mentioned_roles == {str(pilots.id)}
-        assert roles_of(at.me) == frozenset()
+        assert list_role_ids(at.me) == frozenset()
 
 
 async def test_what_the_account_said_itself_is_known_as_such():
     async with moored() as at:
-        mine = to_arrival(await at.say(at.ada.user, "Hello"), at.me, read_pdf)
-        edited = to_arrival(await at.say(at.ana, "Hello"), at.me, read_pdf, is_edit=True)
+        mine = to_incoming_message(await at.say(at.ada.user, "Hello"), at.me, read_pdf)
+        edited = to_incoming_message(await at.say(at.ana, "Hello"), at.me, read_pdf, is_edit=True)
         assert (mine.is_mine, mine.post.author.is_bot, mine.is_edit) == (True, True, False)
         assert (edited.is_mine, edited.is_edit) == (False, True)
 

@@ -239,9 +239,15 @@ async def test_talks_of_people_among_themselves_are_no_rooms_although_commands_c
     user = {"id": "5", "username": "eve", "discriminator": "0", "avatar": None, "global_name": None}
     channel = {"id": "7", "type": kind.value, "recipients": [user], "last_message_id": None, "name": "us", "icon": None}
     data: dict[str, Any] = {
-        "id": "1", "type": 2, "token": "t", "version": 1, "application_id": "2", "attachment_size_limit": 1,
-        "channel": channel, "user": user,
-    }  # fmt: skip
+        "id": "1",
+        "type": 2,
+        "token": "t",
+        "version": 1,
+        "application_id": "2",
+        "attachment_size_limit": 1,
+        "channel": channel,
+        "user": user,
+    }
     if context is not None:
         data["context"] = context
     state = discord.Client(intents=discord.Intents.none())._connection

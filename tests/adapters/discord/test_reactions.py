@@ -23,8 +23,10 @@ async def test_a_reaction_on_a_message_from_before_the_login_is_heard_with_who_p
     assert (put.emoji, put.message_id, put.is_on, put.is_bot) == ("📚", str(early.id), True, False)
     assert (put.user_id, put.user_name, put.roles) == (str(harbour.ben.id), "Ben", {str(crew.id)})
     assert (put.room.id, put.room.kind, put.room.guild) == (
-        str(harbour.general.id), RoomKind.CHANNEL, str(harbour.guild.id),
-    )  # fmt: skip
+        str(harbour.general.id),
+        RoomKind.CHANNEL,
+        str(harbour.guild.id),
+    )
     assert (taken.user_id, taken.is_on, taken.roles) == (str(harbour.ben.id), False, frozenset())
 
 

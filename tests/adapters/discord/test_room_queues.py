@@ -7,7 +7,7 @@ import logging
 import anyio
 import pytest
 
-from denizen.adapters.discord.gateway.room_queues import Call, Gate, Readiness, RoomQueues
+from denizen.adapters.discord.gateway.room_queues import QueuedCall, ReadyGate, RoomQueues, ShardReadiness
 
 pytestmark = pytest.mark.anyio
 
@@ -18,7 +18,7 @@ class Diary:
     def __init__(self) -> None:
         self.lines: list[str] = []
 
-    def note(self, line: str) -> Call:
+    def note(self, line: str) -> QueuedCall:
         async def call() -> None:
             self.lines.append(line)
 
@@ -29,7 +29,7 @@ class Diary:
 
 
 async def test_nothing_is_called_before_the_gate_opens() -> None:
-    diary, gate = Diary(), Gate()
+    diary, gate = Diary(), ReadyGate()
     async with anyio.create_task_group() as tasks:
         queues = RoomQueues(tasks, gate, diary.catch_up, limit=10)
         queues.put("1", diary.note("one"))
@@ -41,7 +41,7 @@ async def test_nothing_is_called_before_the_gate_opens() -> None:
 
 
 async def test_messages_beyond_the_limit_are_caught_up_with_and_other_news_is_kept() -> None:
-    diary, gate = Diary(), Gate()
+    diary, gate = Diary(), ReadyGate()
     async with anyio.create_task_group() as tasks:
         queues = RoomQueues(tasks, gate, diary.catch_up, limit=2)
         for number in range(4):
@@ -52,7 +52,7 @@ async def test_messages_beyond_the_limit_are_caught_up_with_and_other_news_is_ke
 
 
 async def test_news_without_end_is_let_go_with_a_word(caplog: pytest.LogCaptureFixture) -> None:
-    diary, gate = Diary(), Gate()
+    diary, gate = Diary(), ReadyGate()
     with caplog.at_level(logging.WARNING, "denizen.discord"):
         async with anyio.create_task_group() as tasks:
             queues = RoomQueues(tasks, gate, diary.catch_up, limit=2)
@@ -64,7 +64,7 @@ async def test_news_without_end_is_let_go_with_a_word(caplog: pytest.LogCaptureF
 
 
 async def test_a_room_that_is_quiet_again_holds_nothing() -> None:
-    diary, gate = Diary(), Gate()
+    diary, gate = Diary(), ReadyGate()
     gate.open()
     async with anyio.create_task_group() as tasks:
         queues = RoomQueues(tasks, gate, diary.catch_up, limit=2)
@@ -88,9 +88,9 @@ class Announcements:
 
 
 async def test_shards_are_announced_together_and_again_for_each_that_comes_afresh() -> None:
-    gate, announcements = Gate(), Announcements()
+    gate, announcements = ReadyGate(), Announcements()
     announcements.hold.set()
-    readiness = Readiness(gate, announcements.announce)
+    readiness = ShardReadiness(gate, announcements.announce)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(readiness.run)
         readiness.begin(0, [1, 2], shards=2)
@@ -111,8 +111,8 @@ async def test_shards_are_announced_together_and_again_for_each_that_comes_afres
 
 
 async def test_a_login_during_an_announcement_is_announced_too_before_the_gate_opens() -> None:
-    gate, announcements = Gate(), Announcements()
-    readiness = Readiness(gate, announcements.announce)
+    gate, announcements = ReadyGate(), Announcements()
+    readiness = ShardReadiness(gate, announcements.announce)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(readiness.run)
         readiness.begin(0, [], shards=1)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from denizen.adapters.discord.messages.command_replies import Ticket, read_ticket
+from denizen.adapters.discord.messages.command_replies import CommandTicket, parse_ticket
 from denizen.domain.delivery import Content, File
 from denizen.domain.errors import Unavailable
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
@@ -143,8 +143,8 @@ async def test_a_ticket_that_discord_ended_leads_to_a_plain_message(harbour: Har
 
 
 async def test_a_ticket_is_text_and_back() -> None:
-    ticket = Ticket("123", "aW50.er_act-ion", datetime(2026, 11, 22, 12, tzinfo=UTC))
-    assert read_ticket(str(ticket)) == ticket
+    ticket = CommandTicket("123", "aW50.er_act-ion", datetime(2026, 11, 22, 12, tzinfo=UTC))
+    assert parse_ticket(str(ticket)) == ticket
     assert ticket.holds(ticket.created_at + timedelta(minutes=14))
     assert not ticket.holds(ticket.created_at + timedelta(minutes=15))
-    assert read_ticket("") is None
+    assert parse_ticket("") is None

@@ -7,7 +7,7 @@ import pytest
 
 from denizen.adapters.github import account as account_module
 from denizen.adapters.github.account import NO_WORDS, GitHubAccount
-from denizen.adapters.github.threads import Thread
+from denizen.adapters.github.threads import GitHubThread
 from denizen.domain.delivery import Content
 from denizen.domain.errors import NotAllowed, NotFound, Unavailable
 from denizen.domain.message import FilePart, text_of
@@ -269,8 +269,14 @@ async def test_reactions_come_and_go_but_not_on_reviews(yard: Yard) -> None:
             await account.take(*yard.payload(at))
         issue_at = {each.post.id: each for each in heard.arrivals}
         targets = [
-            issue, pull, talk, issue.comments[0], pull.review_comments[0], talk.comments[0], None,
-        ]  # fmt: skip
+            issue,
+            pull,
+            talk,
+            issue.comments[0],
+            pull.review_comments[0],
+            talk.comments[0],
+            None,
+        ]
         for arrival, target in zip(issue_at.values(), targets, strict=True):
             await account.react(arrival.room.place, arrival.post.id, "eyes")
             if target is not None:
@@ -323,11 +329,11 @@ async def test_a_thread_sees_itself_and_nothing_else(yard: Yard) -> None:
 
 
 async def test_only_threads_of_public_repositories_are_open(yard: Yard) -> None:
-    account, room = yard.account(), Thread("harbour/boats", 1).room("Leak")
+    account, room = yard.account(), GitHubThread("harbour/boats", 1).room("Leak")
     assert await account.is_open(room)
     yard.boats.private = True
     assert not await account.is_open(room)
-    assert not await account.is_open(Thread("harbour/gone", 1).room("Gone"))
+    assert not await account.is_open(GitHubThread("harbour/gone", 1).room("Gone"))
 
 
 async def test_who_may_write_is_asked_of_github(yard: Yard) -> None:

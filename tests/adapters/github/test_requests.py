@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from denizen.adapters.github import client as requests
-from denizen.adapters.github.comments import add
-from denizen.adapters.github.threads import Thread
+from denizen.adapters.github.comments import add_comment
+from denizen.adapters.github.threads import GitHubThread
 from denizen.domain.delivery import Content
 from denizen.domain.errors import InvalidInput, NeedsAttention, NotAllowed, NotFound, Unavailable
 from tests.adapters.github.yard import Heard, Yard
@@ -137,6 +137,6 @@ async def test_a_comment_that_is_too_long_is_refused_and_not_cut_by_github(yard:
     account = yard.account()
     issue = yard.world.open_issue(yard.ana, yard.boats, "Leak")
     with pytest.raises(InvalidInput, match="would not let"):
-        await add(account._api, Thread("harbour/boats", 1), "x" * 65_537)
+        await add_comment(account._api, GitHubThread("harbour/boats", 1), "x" * 65_537)
     await account.post(yard.place(1), Content("x" * 65_536), nonce="n" * 25)
     assert len(issue.comments[0].body) <= 65_536

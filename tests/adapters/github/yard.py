@@ -16,12 +16,12 @@ from typing import Any
 import anyio
 
 from denizen.adapters.github.account import GitHubAccount
-from denizen.adapters.github.settings import AccountSettings
+from denizen.adapters.github.settings import GitHubAccountSettings
 from denizen.domain.clock import SystemClock
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName
 from denizen.domain.room import Room
-from denizen.ports.channel import Arrival, CommandCall, CommandReply, CommandSpec, Press, Reacted
+from denizen.ports.channel import ButtonPress, CommandCall, CommandReply, CommandSpec, IncomingMessage, ReactionChange
 from denizen.testing.github import App, GitHubServer, Repository, User, World
 from denizen.testing.github.hooks import Delivery, payload_of
 from denizen.testing.github.state import Installation
@@ -72,12 +72,16 @@ class Yard:
     def world(self) -> World:
         return self.github.world
 
-    def settings(self, **more: Any) -> AccountSettings:
+    def settings(self, **more: Any) -> GitHubAccountSettings:
         """Those of the App."""
-        own = AccountSettings(
-            AgentName("ada"), self.github.api_url, app_id=str(self.app.id), private_key=self.app.private_key,
-            webhook_secret=SECRET, rescan_s=0,
-        )  # fmt: skip
+        own = GitHubAccountSettings(
+            AgentName("ada"),
+            self.github.api_url,
+            app_id=str(self.app.id),
+            private_key=self.app.private_key,
+            webhook_secret=SECRET,
+            rescan_s=0,
+        )
         return replace(own, **more)
 
     def account(self, **more: Any) -> GitHubAccount:
@@ -110,7 +114,7 @@ class Heard:
     def __init__(self) -> None:
         self.commands: Sequence[CommandSpec] = ()
         self.rooms: list[Room] = []
-        self.arrivals: list[Arrival] = []
+        self.arrivals: list[IncomingMessage] = []
         self.told_rooms: list[Room] = []
         self.deleted: list[str] = []
         self.gone: list[str] = []
@@ -124,13 +128,13 @@ class Heard:
         self.rooms = list(rooms)
         self.ready.set()
 
-    async def on_message(self, arrival: Arrival) -> None:
+    async def on_message(self, arrival: IncomingMessage) -> None:
         self.arrivals.append(arrival)
 
     async def on_delete(self, room: Room, post_ids: Sequence[str]) -> None:
         self.deleted += post_ids
 
-    async def on_reaction(self, reaction: Reacted) -> None:
+    async def on_reaction(self, reaction: ReactionChange) -> None:
         raise AssertionError(f"GitHub tells of no reactions, but of {reaction.emoji}")
 
     async def on_room(self, room: Room) -> None:
@@ -146,7 +150,7 @@ class Heard:
     async def on_suggest(self, call: CommandCall, option: str, typed: str) -> Sequence[str]:
         return ()
 
-    async def on_press(self, press: Press) -> str:
+    async def on_press(self, press: ButtonPress) -> str:
         return ""
 
 

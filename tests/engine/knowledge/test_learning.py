@@ -27,7 +27,7 @@ from denizen.engine.knowledge.indexing import Indexing
 from denizen.engine.knowledge.learning import Learning, Shelf
 from denizen.engine.meaning import Meaning
 from denizen.engine.resident.proposing import TOLD
-from denizen.ports.channel import Reacted
+from denizen.ports.channel import ReactionChange
 from tests.engine.knowledge.house import House
 from tests.engine.town import ADA, Town, World, open_town
 
@@ -197,7 +197,7 @@ async def test_while_nobody_knows_who_may_read_it_nothing_is_learned(tmp_path: P
         post = await desk.talk()
         desk.town.ada.fail("is_open", Unavailable("the server is away"))
         with pytest.raises(Unavailable):
-            await desk.town.resident.on_reaction(Reacted(BOOKS, post.id, desk.world.general, "olga"))
+            await desk.town.resident.on_reaction(ReactionChange(BOOKS, post.id, desk.world.general, "olga"))
         assert await desk.open() == []
 
 

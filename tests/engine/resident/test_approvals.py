@@ -18,7 +18,7 @@ from denizen.domain.verdict import Decision
 from denizen.engine.gate.card import action_of
 from denizen.engine.gate.policy import GatePolicy, ObserverPolicy, Rule
 from denizen.engine.resident import showing
-from denizen.ports.channel import Press
+from denizen.ports.channel import ButtonPress
 from denizen.ports.model import ModelRequest
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_channel import MemoryChannel
@@ -50,9 +50,9 @@ async def pending(town: Town) -> Approval:
             await anyio.sleep(0.001)
 
 
-def press(town: Town, approval: Approval, choice: Choice, *, by: str = "ana", why: str = "") -> Press:
+def press(town: Town, approval: Approval, choice: Choice, *, by: str = "ana", why: str = "") -> ButtonPress:
     room = town.world.general
-    return Press(
+    return ButtonPress(
         "9", "1", "", room, by, by.title(), frozenset(), START, action=action_of(approval, choice), why=why
     )  # fmt: skip
 

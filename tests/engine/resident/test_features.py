@@ -13,7 +13,7 @@ from denizen.domain.message import ImagePart, TextPart
 from denizen.domain.room import RoomKind
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.engine.resident import showing
-from denizen.ports.channel import CommandCall, Press
+from denizen.ports.channel import ButtonPress, CommandCall
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_platform import START
@@ -236,7 +236,7 @@ async def test_one_users_model_is_nobody_elses() -> None:
 async def test_a_pressed_button_says_its_value_for_who_pressed_it() -> None:
     model = ScriptedModel(otherwise=Say("Done."))
     async with open_town(model=model) as town:
-        press = Press("9", "1", "Yes, do it", town.world.general, "bob", "Bob", frozenset(), START)
+        press = ButtonPress("9", "1", "Yes, do it", town.world.general, "bob", "Bob", frozenset(), START)
         await town.resident.on_press(press)
         await town.resident.on_press(press)
         assert await town.said() == ["Done."]
@@ -247,7 +247,9 @@ async def test_a_pressed_button_says_its_value_for_who_pressed_it() -> None:
 async def test_a_choice_says_under_which_message_it_was_made() -> None:
     model = ScriptedModel(otherwise=Say("Red it is."))
     async with open_town(model=model) as town:
-        press = Press("9", "1", "Red", town.world.general, "bob", "Bob", frozenset(), START, about="Which colour?")
+        press = ButtonPress(
+            "9", "1", "Red", town.world.general, "bob", "Bob", frozenset(), START, about="Which colour?"
+        )
         await town.resident.on_press(press)
         assert await town.said() == ["Red it is."]
     assert texts(model.requests[0])[-1] == 'Bob: [chose, under your message "Which colour?":] Red'

@@ -13,7 +13,7 @@ from denizen.domain.errors import NotAllowed
 from denizen.domain.principal import RoleName
 from denizen.domain.room import RoomKind
 from denizen.engine.prompt.marks import speaker_of
-from denizen.ports.channel import Press
+from denizen.ports.channel import ButtonPress
 from denizen.testing.memory_platform import START
 from denizen.testing.scripted_model import Gate, Say, ScriptedModel
 from tests.engine.resident.test_features import texts
@@ -157,7 +157,7 @@ async def test_very_many_missed_questions_are_read_in_part_and_that_is_said() ->
 
 async def test_a_button_is_for_those_who_may_talk_there() -> None:
     async with open_town(manners=Manners(preview=False, scope=Scope(channels=frozenset({"elsewhere"})))) as town:
-        press = Press("9", "1", "Yes", town.world.general, "bob", "Bob", frozenset(), START)
+        press = ButtonPress("9", "1", "Yes", town.world.general, "bob", "Bob", frozenset(), START)
         with pytest.raises(NotAllowed):
             await town.resident.on_press(press)
 
@@ -208,7 +208,7 @@ async def test_a_command_that_fails_gives_no_exchange_back_that_it_never_took() 
         assert await town.said() == ["One.", "Two.", "Three."]
         async with town.store.work(write=False) as work:
             assert await work.reception.count_exchanges("discord", world.general.id) == 3
-        press = Press("9", "1", "Yes", world.general, "bob", "Bob", frozenset(), START)
+        press = ButtonPress("9", "1", "Yes", world.general, "bob", "Bob", frozenset(), START)
         town.model.requests.clear()
         from denizen.domain.errors import Unavailable
 

@@ -59,7 +59,9 @@ async def tour_messages(bot: Bot, server: DiscordServer, channel_id: int, ana: U
     harbour = world.guilds[0]
     talk = harbour.channel("general")
     sticker = harbour.add_sticker("wave")
-    said = world.say(ana, talk, f"{talk.mention} look", attachments=[file("a.png", b"x"), file("b.txt", "b")], stickers=[sticker])  # noqa: E501  # fmt: skip
+    said = world.say(
+        ana, talk, f"{talk.mention} look", attachments=[file("a.png", b"x"), file("b.txt", "b")], stickers=[sticker]
+    )
     world.say(ana, talk, "poll", poll=PollDraft("Tea?", ["yes", "no"]))
     world.react(ana, said, "👍")
     sent = await channel.send("plain", nonce="abc")
@@ -129,9 +131,14 @@ async def tour_channels(bot: Bot, guild_id: int, channel_id: int, forum_id: int)
     level = discord.PrivacyLevel.guild_only
     swim = await guild.create_scheduled_event(name="Swim", channel=place, start_time=begins, privacy_level=level)
     race = await guild.create_scheduled_event(
-        name="Race", location="pier 3", entity_type=discord.EntityType.external, description="d",
-        start_time=begins, end_time=begins + timedelta(hours=1), privacy_level=level,
-    )  # fmt: skip
+        name="Race",
+        location="pier 3",
+        entity_type=discord.EntityType.external,
+        description="d",
+        start_time=begins,
+        end_time=begins + timedelta(hours=1),
+        privacy_level=level,
+    )
     await guild.fetch_scheduled_event(swim.id)
     assert {each.id for each in await guild.fetch_scheduled_events()} == {swim.id, race.id}
     await swim.cancel()

@@ -17,25 +17,30 @@ import anyio.lowlevel
 import discord
 from anyio.abc import TaskGroup
 
-from denizen.adapters.discord.actions.registry import perform
+from denizen.adapters.discord.actions.registry import perform_action
 from denizen.adapters.discord.client.application import (
-    Application,
-    content_missing,
-    intents_of,
-    intents_refused,
+    DiscordApplication,
+    choose_intents,
+    explain_missing_content,
+    explain_refused_intents,
     load_application,
 )
-from denizen.adapters.discord.client.errors import RESPONSE_TIMEOUT_S, VENDOR_ERRORS, fault_of, token_refused
+from denizen.adapters.discord.client.errors import (
+    RESPONSE_TIMEOUT_S,
+    VENDOR_ERRORS,
+    explain_refused_token,
+    translate_error,
+)
 from denizen.adapters.discord.client.http import set_gateway, use_endpoints
-from denizen.adapters.discord.client.settings import PLATFORM, AccountSettings
+from denizen.adapters.discord.client.settings import PLATFORM, DiscordAccountSettings
 from denizen.adapters.discord.commands import CommandSync
 from denizen.adapters.discord.gateway.client import GatewayClient
-from denizen.adapters.discord.gateway.events import Events
+from denizen.adapters.discord.gateway.events import DiscordEvents
 from denizen.adapters.discord.guild import audience
 from denizen.adapters.discord.guild.audience import find_deleted, is_open
-from denizen.adapters.discord.interactions import Interactions
+from denizen.adapters.discord.interactions import DiscordInteractions
 from denizen.adapters.discord.messages import intake
-from denizen.adapters.discord.messages.sending import Sender, show_typing
+from denizen.adapters.discord.messages.sending import MessageSender, show_typing
 from denizen.domain.action import Action, Warrant
 from denizen.domain.clock import Clock
 from denizen.domain.conversation import Place
@@ -45,7 +50,7 @@ from denizen.domain.ids import AgentName
 from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal
 from denizen.domain.room import Post, Room
-from denizen.ports.channel import Arrival, Listener, Names
+from denizen.ports.channel import ChannelListener, IncomingMessage, MentionNames
 from denizen.ports.pdf import ReadPdf
 
 _log = logging.getLogger("denizen.discord")
@@ -58,14 +63,14 @@ _EVENT_FAULTS = (ValueError, TypeError, AttributeError, LookupError, AssertionEr
 
 
 @dataclass(frozen=True, slots=True)
-class _Link:
+class _Login:
     """What exists while the account is logged in."""
 
     client: discord.Client
     tasks: TaskGroup
-    sender: Sender
+    sender: MessageSender
     commands: CommandSync
-    listener: Listener
+    listener: ChannelListener
 
 
 class DiscordAccount:
@@ -74,13 +79,13 @@ class DiscordAccount:
     While it is not logged in nothing can be done: that is Unavailable. What may be unknown is unknown then.
     """
 
-    def __init__(self, settings: AccountSettings, clock: Clock, read_pdf: ReadPdf) -> None:
+    def __init__(self, settings: DiscordAccountSettings, clock: Clock, read_pdf: ReadPdf) -> None:
         self._settings = settings
         self._clock = clock
         self._read_pdf = read_pdf
         self._user_id = ""
         self._is_running = False
-        self._link: _Link | None = None
+        self._link: _Login | None = None
 
     @property
     def platform(self) -> str:
@@ -99,7 +104,7 @@ class DiscordAccount:
     def is_connected(self) -> bool:
         return self._link is not None
 
-    async def run(self, listener: Listener) -> None:
+    async def run(self, listener: ChannelListener) -> None:
         """Stays until it is cancelled; may be called again after it has ended.
 
         discord.py comes back by itself after lost connections. Raises NeedsAttention when the operator has to do
@@ -148,26 +153,26 @@ class DiscordAccount:
     async def list_posts(self, room_id: str, *, before: str = "", after: str = "", limit: int = 100) -> Sequence[Post]:
         return await intake.list_posts(self._get_link().client, room_id, before, after, limit)
 
-    async def list_arrivals(self, room: Room, *, after: str, limit: int = 100) -> Sequence[Arrival]:
+    async def list_arrivals(self, room: Room, *, after: str, limit: int = 100) -> Sequence[IncomingMessage]:
         return await intake.list_arrivals(self._get_link().client, room, after, limit, self._read_pdf)
 
     async def find_deleted(self, rooms: Sequence[Room]) -> frozenset[str]:
         return await find_deleted(self._get_link().client, rooms)
 
-    async def find_names(self, place: Place, text: str) -> Names:
-        return await audience.find_names(self._link.client, place, text) if self._link else Names()
+    async def find_names(self, place: Place, text: str) -> MentionNames:
+        return await audience.find_names(self._link.client, place, text) if self._link else MentionNames()
 
     async def visible_rooms(self, place: Place, principal: Principal) -> frozenset[str]:
         if self._link is None:
             return frozenset({place.thread or place.channel})
-        return await audience.visible_rooms(self._link.client, place, principal)
+        return await audience.list_visible_rooms(self._link.client, place, principal)
 
     async def find_roles(self, room_id: str, user_ids: Collection[str]) -> Mapping[str, frozenset[str]]:
         await anyio.lowlevel.checkpoint()
         return audience.find_roles(self._get_link().client, room_id, user_ids)
 
     async def act(self, action: Action, warrant: Warrant) -> JsonObject:
-        return await perform(self._get_link().client, action, warrant)
+        return await perform_action(self._get_link().client, action, warrant)
 
     async def is_open(self, room: Room) -> bool:
         return is_open(self._get_link().client, room)
@@ -178,7 +183,7 @@ class DiscordAccount:
     async def may_moderate(self, room_id: str, principal: Principal) -> bool:
         return self._link is not None and await audience.may_moderate(self._link.client, room_id, principal)
 
-    def _get_link(self) -> _Link:
+    def _get_link(self) -> _Login:
         if self._link is None:
             raise Unavailable(
                 f"The Discord account of '{self.agent}' is not connected.",
@@ -187,15 +192,15 @@ class DiscordAccount:
             )
         return self._link
 
-    async def _stay(self, application: Application, listener: Listener) -> None:
+    async def _stay(self, application: DiscordApplication, listener: ChannelListener) -> None:
         """Connected until cancelled, or until `discord.py` gives up: then the reason is raised, plain."""
         if not application.content:
-            note = {"code": "discord_content_missing", "fix": content_missing(application)}
+            note = {"code": "discord_content_missing", "fix": explain_missing_content(application)}
             _log.warning("the account of '%s' does not see what is written to others", self.agent, extra=note)
         ended: DenizenError = _closed("It was stopped.")
         async with anyio.create_task_group() as tasks:
             client = GatewayClient(
-                intents_of(application, self._settings),
+                choose_intents(application, self._settings),
                 self._settings,
                 tasks,
                 lambda client: self._make_handlers(client, listener, tasks),
@@ -203,7 +208,7 @@ class DiscordAccount:
             commands = CommandSync(
                 client, application.id, guild=self._settings.commands_guild, owned=self._settings.owned_commands
             )
-            link = _Link(client, tasks, Sender(client, self._clock), commands, listener)
+            link = _Login(client, tasks, MessageSender(client, self._clock), commands, listener)
             try:
                 ended = await self._converse(client, application, link)
             finally:
@@ -214,9 +219,9 @@ class DiscordAccount:
         raise ended
 
     def _make_handlers(
-        self, client: discord.Client, listener: Listener, tasks: TaskGroup
-    ) -> tuple[Events, Interactions]:
-        events = Events(
+        self, client: discord.Client, listener: ChannelListener, tasks: TaskGroup
+    ) -> tuple[DiscordEvents, DiscordInteractions]:
+        events = DiscordEvents(
             client,
             listener,
             tasks,
@@ -225,24 +230,24 @@ class DiscordAccount:
             read_pdf=self._read_pdf,
         )
         tasks.start_soon(events.run)
-        return events, Interactions(client, listener, events.queues, tasks)
+        return events, DiscordInteractions(client, listener, events.queues, tasks)
 
-    async def _converse(self, client: GatewayClient, application: Application, link: _Link) -> DenizenError:
+    async def _converse(self, client: GatewayClient, application: DiscordApplication, link: _Login) -> DenizenError:
         """Returns why it ended: discord.py comes back from everything else."""
         try:
             await self._log_in(client)
             self._link = link
             await client.connect()
         except discord.LoginFailure:
-            return token_refused(self._settings.token_setting)
+            return explain_refused_token(self._settings.token_setting)
         except discord.PrivilegedIntentsRequired:
-            return intents_refused(client.intents, application)
+            return explain_refused_intents(client.intents, application)
         except discord.ConnectionClosed as error:
             if error.code == _AUTHENTICATION_FAILED:
-                return token_refused(self._settings.token_setting)
+                return explain_refused_token(self._settings.token_setting)
             return _closed(f"Discord closed it with {error.code}.")
         except VENDOR_ERRORS as error:
-            return fault_of(error, "connect")
+            return translate_error(error, "connect")
         except _EVENT_FAULTS as error:
             _log.exception("discord.py does not understand what Discord sent")
             return _closed(f"discord.py does not understand an event: {type(error).__name__}.")

@@ -15,7 +15,7 @@ import anyio
 import discord
 from discord.http import Route
 
-from denizen.adapters.discord.client.errors import RESPONSE_TIMEOUT_S, speaking
+from denizen.adapters.discord.client.errors import RESPONSE_TIMEOUT_S, translate_errors
 from denizen.domain.errors import DenizenError, InvalidInput, NotFound
 from denizen.ports.channel import CommandOption, CommandSpec
 
@@ -60,7 +60,7 @@ def normalize(data: Mapping[str, Any]) -> Payload:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class CommandInvocation:
     """A command as it was given. `focused` is the option that is being typed, with its text so far."""
 
     name: str
@@ -69,14 +69,14 @@ class Given:
     focused: str = ""
 
 
-def read_given(data: Mapping[str, Any]) -> Given:
+def parse_invocation(data: Mapping[str, Any]) -> CommandInvocation:
     """From the data of an interaction."""
     rows: Sequence[Mapping[str, Any]] = data.get("options") or ()
     group = ""
     if rows and rows[0]["type"] == _SUBCOMMAND:
         group, rows = rows[0]["name"], rows[0].get("options") or ()
     focused = next((row["name"] for row in rows if row.get("focused")), "")
-    return Given(data["name"], group, {row["name"]: str(row["value"]) for row in rows}, focused)
+    return CommandInvocation(data["name"], group, {row["name"]: str(row["value"]) for row in rows}, focused)
 
 
 def _to_group(spec: CommandSpec) -> Payload:
@@ -140,7 +140,7 @@ _log = logging.getLogger("denizen.discord")
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CommandSyncPlan:
     """What has to be written. `edits` and `deletions` are by the ids that Discord gave."""
 
     creations: Sequence[Payload] = ()
@@ -151,11 +151,13 @@ class Plan:
     """There is nothing at all yet: one write does it."""
 
 
-def plan_sync(wanted: Sequence[Payload], existing: Sequence[Mapping[str, Any]], owned: frozenset[str]) -> Plan:
+def plan_sync(
+    wanted: Sequence[Payload], existing: Sequence[Mapping[str, Any]], owned: frozenset[str]
+) -> CommandSyncPlan:
     """What is there and not wanted is deleted only where it is ours: the application may have others' commands."""
     by_name = {row["name"]: row for row in existing if row.get("type", 1) == 1}
     names = {payload["name"] for payload in wanted}
-    return Plan(
+    return CommandSyncPlan(
         creations=[payload for payload in wanted if payload["name"] not in by_name],
         edits={
             str(by_name[payload["name"]]["id"]): payload
@@ -174,7 +176,7 @@ class CommandSync:
     """
 
     def __init__(self, client: discord.Client, application_id: str, *, guild: str, owned: frozenset[str]) -> None:
-        self._registry = _Registry(client, int(application_id), int(guild) if guild else None)
+        self._registry = _CommandRegistry(client, int(application_id), int(guild) if guild else None)
         self._owned = owned
         self._done: list[Payload] | None = None
         self._lock = anyio.Lock()
@@ -195,7 +197,7 @@ class CommandSync:
             self._done = wanted
             return writes
 
-    async def _apply(self, plan: Plan, failures: list[DenizenError]) -> int:
+    async def _apply(self, plan: CommandSyncPlan, failures: list[DenizenError]) -> int:
         if plan.is_first and len(plan.creations) > 1:
             try:
                 await self._registry.create_all(plan.creations)
@@ -232,7 +234,7 @@ async def _attempt(write: Awaitable[None], failures: list[DenizenError]) -> None
         failures.append(error)
 
 
-class _Registry:
+class _CommandRegistry:
     """The commands that Discord keeps for an application, in all guilds or in one. discord.py paces the writes."""
 
     def __init__(self, client: discord.Client, application_id: int, guild_id: int | None) -> None:
@@ -270,7 +272,7 @@ class _Registry:
             guild_id=self._guild_id,
             command_id=command_id,
         )
-        with speaking("register its slash commands"), anyio.fail_after(RESPONSE_TIMEOUT_S):
+        with translate_errors("register its slash commands"), anyio.fail_after(RESPONSE_TIMEOUT_S):
             if body is None:
                 return await self._client.http.request(route)
             return await self._client.http.request(route, json=body)

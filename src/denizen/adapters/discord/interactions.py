@@ -17,18 +17,18 @@ from anyio.abc import TaskGroup
 from discord import app_commands
 
 from denizen.adapters.discord.actions.menus import choose_roles, find_choice, is_role_menu
-from denizen.adapters.discord.client.errors import ALREADY_ACKNOWLEDGED, VENDOR_ERRORS, fault_of
-from denizen.adapters.discord.commands import MOST, TEXT_CHARS, Given, read_given
-from denizen.adapters.discord.gateway.events import Unheard, hear
+from denizen.adapters.discord.client.errors import ALREADY_ACKNOWLEDGED, VENDOR_ERRORS, translate_error
+from denizen.adapters.discord.commands import MOST, TEXT_CHARS, CommandInvocation, parse_invocation
+from denizen.adapters.discord.gateway.events import ListenerError, call_listener
 from denizen.adapters.discord.gateway.room_queues import RoomQueues
-from denizen.adapters.discord.messages.command_replies import InteractionWebhook, Ticket
+from denizen.adapters.discord.messages.command_replies import CommandTicket, InteractionWebhook
 from denizen.adapters.discord.messages.content import find_action, find_value, read_form, to_edit, to_form, to_message
-from denizen.adapters.discord.messages.intake import roles_of, to_room
+from denizen.adapters.discord.messages.intake import list_role_ids, to_room
 from denizen.domain.delivery import Content
 from denizen.domain.errors import NotFound
 from denizen.domain.room import Room
 from denizen.domain.split import split
-from denizen.ports.channel import CommandCall, CommandReply, Listener, Press
+from denizen.ports.channel import ButtonPress, ChannelListener, CommandCall, CommandReply
 
 _log = logging.getLogger("denizen.discord")
 
@@ -37,7 +37,7 @@ SUGGESTION_TIMEOUT_S = 2.5
 
 
 @dataclass(frozen=True, slots=True)
-class _Command:
+class _AcknowledgedCommand:
     """A command that is acknowledged. `is_private` is what Discord was told."""
 
     given: CommandCall
@@ -45,10 +45,10 @@ class _Command:
     is_private: bool
 
 
-class Interactions:
+class DiscordInteractions:
     """Of one login."""
 
-    def __init__(self, client: discord.Client, listener: Listener, queues: RoomQueues, tasks: TaskGroup) -> None:
+    def __init__(self, client: discord.Client, listener: ChannelListener, queues: RoomQueues, tasks: TaskGroup) -> None:
         self._client = client
         self._listener = listener
         self._queues = queues
@@ -67,49 +67,51 @@ class Interactions:
                 take = self._take_form
             case _:
                 return
-        self._tasks.start_soon(hear, "an interaction", lambda: take(interaction))
+        self._tasks.start_soon(call_listener, "an interaction", lambda: take(interaction))
 
     async def _take_command(self, interaction: discord.Interaction) -> None:
-        given = read_given(cast("dict[str, Any]", interaction.data))
+        given = parse_invocation(cast("dict[str, Any]", interaction.data))
         is_private = not any(spec.name == given.name and spec.public for spec in self._listener.commands)
         if not await _acknowledge(interaction, is_private=is_private):
             return
-        ticket = Ticket(str(interaction.application_id), interaction.token, interaction.created_at)
+        ticket = CommandTicket(str(interaction.application_id), interaction.token, interaction.created_at)
         webhook = InteractionWebhook(self._client, ticket)
         room = find_room(interaction)
         if room is None:
-            await hear(
+            await call_listener(
                 "answering a command", lambda: webhook.edit_original(to_edit(Content("I cannot see this room.")))
             )
             return
-        command = _Command(_to_call(interaction, given, room, ticket=str(ticket)), webhook, is_private)
+        command = _AcknowledgedCommand(_to_call(interaction, given, room, ticket=str(ticket)), webhook, is_private)
         self._queues.put(room.id, lambda: self._run(command))
 
-    async def _run(self, command: _Command) -> None:
-        reply = await hear(f"/{command.given.name}", lambda: self._listener.on_command(command.given))
-        if isinstance(reply, Unheard):
+    async def _run(self, command: _AcknowledgedCommand) -> None:
+        reply = await call_listener(f"/{command.given.name}", lambda: self._listener.on_command(command.given))
+        if isinstance(reply, ListenerError):
             reply = CommandReply(reply.message, private=command.is_private)
         if not reply.is_pending:
             said = reply
-            await hear("answering a command", lambda: _reply(command, said))
+            await call_listener("answering a command", lambda: _reply(command, said))
 
     async def _complete(self, interaction: discord.Interaction) -> None:
         """Nothing rather than something late."""
-        given = read_given(cast("dict[str, Any]", interaction.data))
+        given = parse_invocation(cast("dict[str, Any]", interaction.data))
         room = find_room(interaction)
-        found: Sequence[str] | Unheard = ()
+        found: Sequence[str] | ListenerError = ()
         if room is not None:
             call = _to_call(interaction, given, room)
             with anyio.move_on_after(SUGGESTION_TIMEOUT_S):
-                found = await hear(
+                found = await call_listener(
                     "on_suggest",
                     lambda: self._listener.on_suggest(call, given.focused, given.options.get(given.focused, "")),
                 )
-        texts = () if isinstance(found, Unheard) else [each for each in found if 1 <= len(each) <= TEXT_CHARS][:MOST]
+        texts = (
+            () if isinstance(found, ListenerError) else [each for each in found if 1 <= len(each) <= TEXT_CHARS][:MOST]
+        )
         try:
             await interaction.response.autocomplete([app_commands.Choice(name=each, value=each) for each in texts])
         except VENDOR_ERRORS as error:
-            _log.info("completions came too late: %s", fault_of(error, "complete an option").why)
+            _log.info("completions came too late: %s", translate_error(error, "complete an option").why)
 
     async def _take_press(self, interaction: discord.Interaction) -> None:
         data = cast("dict[str, Any]", interaction.data)
@@ -144,13 +146,13 @@ class Interactions:
         room = find_room(interaction)
         if room is None or not await _acknowledge(interaction):
             return
-        ticket = Ticket(str(interaction.application_id), interaction.token, interaction.created_at)
+        ticket = CommandTicket(str(interaction.application_id), interaction.token, interaction.created_at)
         webhook = InteractionWebhook(self._client, ticket)
 
         async def choose() -> None:
-            done = await hear("a role menu", lambda: choose_roles(self._client, interaction, data))
-            said = Content(done.message if isinstance(done, Unheard) else done)
-            await hear("answering a press", lambda: webhook.follow_up(to_message(said, private=True)))
+            done = await call_listener("a role menu", lambda: choose_roles(self._client, interaction, data))
+            said = Content(done.message if isinstance(done, ListenerError) else done)
+            await call_listener("answering a press", lambda: webhook.follow_up(to_message(said, private=True)))
 
         self._queues.put(room.id, choose)
 
@@ -160,29 +162,29 @@ class Interactions:
         room = find_room(interaction)
         if interaction.message is None or room is None or not await _acknowledge(interaction):
             return
-        press = Press(
+        press = ButtonPress(
             id=str(interaction.id),
             message_id=str(interaction.message.id),
             value=value,
             room=room,
             author_id=str(interaction.user.id),
             author_name=interaction.user.display_name,
-            roles=roles_of(interaction.user),
+            roles=list_role_ids(interaction.user),
             created_at=interaction.created_at,
             action=action,
             why=why,
             about=about,
         )
-        ticket = Ticket(str(interaction.application_id), interaction.token, interaction.created_at)
+        ticket = CommandTicket(str(interaction.application_id), interaction.token, interaction.created_at)
         webhook = InteractionWebhook(self._client, ticket)
         self._queues.put(room.id, lambda: self._press(press, webhook))
 
-    async def _press(self, press: Press, webhook: InteractionWebhook) -> None:
+    async def _press(self, press: ButtonPress, webhook: InteractionWebhook) -> None:
         """Who may not, or asks too often, is told so, and nobody else."""
-        heard = await hear("on_press", lambda: self._listener.on_press(press))
-        said = heard.message if isinstance(heard, Unheard) else heard
+        heard = await call_listener("on_press", lambda: self._listener.on_press(press))
+        said = heard.message if isinstance(heard, ListenerError) else heard
         if said:
-            await hear("answering a press", lambda: webhook.follow_up(to_message(Content(said), private=True)))
+            await call_listener("answering a press", lambda: webhook.follow_up(to_message(Content(said), private=True)))
 
 
 def find_room(interaction: discord.Interaction) -> Room | None:
@@ -194,7 +196,9 @@ def find_room(interaction: discord.Interaction) -> Room | None:
     return None if channel is None or is_among_others else to_room(channel)
 
 
-def _to_call(interaction: discord.Interaction, given: Given, room: Room, *, ticket: str = "") -> CommandCall:
+def _to_call(
+    interaction: discord.Interaction, given: CommandInvocation, room: Room, *, ticket: str = ""
+) -> CommandCall:
     return CommandCall(
         id=str(interaction.id),
         name=given.name,
@@ -203,7 +207,7 @@ def _to_call(interaction: discord.Interaction, given: Given, room: Room, *, tick
         room=room,
         author_id=str(interaction.user.id),
         author_name=interaction.user.display_name,
-        roles=roles_of(interaction.user),
+        roles=list_role_ids(interaction.user),
         created_at=interaction.created_at,
         ticket=ticket,
     )
@@ -213,7 +217,7 @@ async def _open_form(interaction: discord.Interaction, custom_id: str) -> None:
     try:
         await interaction.response.send_modal(to_form(custom_id))
     except VENDOR_ERRORS as error:
-        _log.warning("no form could be opened: %s", fault_of(error, "open a form").why)
+        _log.warning("no form could be opened: %s", translate_error(error, "open a form").why)
 
 
 async def _acknowledge(interaction: discord.Interaction, *, is_private: bool = False) -> bool:
@@ -222,13 +226,13 @@ async def _acknowledge(interaction: discord.Interaction, *, is_private: bool = F
         await interaction.response.defer(ephemeral=is_private)
     except VENDOR_ERRORS as error:
         if not (isinstance(error, discord.HTTPException) and error.code == ALREADY_ACKNOWLEDGED):
-            fault = fault_of(error, "acknowledge a command")
+            fault = translate_error(error, "acknowledge a command")
             _log.warning("%s", fault.message, extra={"code": fault.code, "why": fault.why})
         return False
     return True
 
 
-async def _reply(command: _Command, reply: CommandReply) -> None:
+async def _reply(command: _AcknowledgedCommand, reply: CommandReply) -> None:
     """In pieces of Discord's size. Without a text the sign of thinking goes away."""
     pieces = split(reply.text)
     if pieces and reply.private == command.is_private:
@@ -239,7 +243,7 @@ async def _reply(command: _Command, reply: CommandReply) -> None:
         await command.webhook.follow_up(to_message(Content(piece), private=reply.private))
 
 
-async def _forget_original(command: _Command) -> None:
+async def _forget_original(command: _AcknowledgedCommand) -> None:
     """Discord keeps the privacy that it was told first, so what takes its place needs a message of its own."""
     try:
         await command.webhook.delete_original()

@@ -7,10 +7,10 @@ from urllib.parse import quote
 
 import anyio
 
-from denizen.adapters.github.api import Api, Credentials
-from denizen.adapters.github.client import PAGE, Call, Client, Payload, flag_of, items_of, text_of
-from denizen.adapters.github.settings import AccountSettings
-from denizen.adapters.github.threads import Thread, ThreadKind
+from denizen.adapters.github.api import GitHubApi, GitHubCredentials
+from denizen.adapters.github.client import PAGE, GitHubClient, GitHubRequest, Payload, get_flag, get_text, list_items
+from denizen.adapters.github.settings import GitHubAccountSettings
+from denizen.adapters.github.threads import GitHubThread, ThreadKind
 from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, NotFound
 from denizen.domain.message import Author
@@ -22,10 +22,12 @@ KNOWN_S = 60.0
 """How long a list is shown to those who ask. Anybody with a key may, and GitHub's limits count for the answers too."""
 
 
-class Repositories:
+class RepositoryList:
     """Those of one account. One request is on its way at a time, and who waits for it is given what it brought."""
 
-    def __init__(self, client: Client, credentials: Credentials, settings: AccountSettings, clock: Clock) -> None:
+    def __init__(
+        self, client: GitHubClient, credentials: GitHubCredentials, settings: GitHubAccountSettings, clock: Clock
+    ) -> None:
         self._client = client
         self._credentials = credentials
         self._settings = settings
@@ -47,38 +49,42 @@ class Repositories:
 
 
 async def list_repositories(
-    client: Client, credentials: Credentials, settings: AccountSettings
+    client: GitHubClient, credentials: GitHubCredentials, settings: GitHubAccountSettings
 ) -> Sequence[HostedRepository]:
     """Those in which it may answer, the most recently used first: of all installations of an App, of a user all."""
     path, key = ("/installation/repositories", "repositories") if settings.is_app else ("/user/repos", "")
     found: dict[str, HostedRepository] = {}
     for authorization in await credentials.list_all():
-        call = Call("GET", path, "list repositories", params={"per_page": str(PAGE)})
+        call = GitHubRequest("GET", path, "list repositories", params={"per_page": str(PAGE)})
         for _ in range(MAX_PAGES):
             answer = await client.send(call, authorization)
-            found |= {text_of(row, "full_name"): _repository(row) for row in items_of(answer.body, key)}
+            found |= {get_text(row, "full_name"): _repository(row) for row in list_items(answer.body, key)}
             if not answer.next_url:
                 break
-            call = Call("GET", answer.next_url, call.doing)
+            call = GitHubRequest("GET", answer.next_url, call.doing)
     admitted = [each for name, each in found.items() if name and settings.admits(name)]
     return sorted(admitted, key=lambda each: each.updated_at, reverse=True)
 
 
 def _repository(row: Payload) -> HostedRepository:
     return HostedRepository(
-        text_of(row, "full_name"), text_of(row, "clone_url"), text_of(row, "default_branch"), flag_of(row, "private"),
-        text_of(row, "description"), max(text_of(row, "pushed_at"), text_of(row, "updated_at")),
-    )  # fmt: skip
+        get_text(row, "full_name"),
+        get_text(row, "clone_url"),
+        get_text(row, "default_branch"),
+        get_flag(row, "private"),
+        get_text(row, "description"),
+        max(get_text(row, "pushed_at"), get_text(row, "updated_at")),
+    )
 
 
 MAX_KNOWN = 10_000
 _WRITING = frozenset({"admin", "maintain", "write"})
 
 
-class People:
+class GitHubUsers:
     """For one account. Logins are remembered; permissions are asked for each time."""
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: GitHubApi) -> None:
         self._api = api
         self._logins: dict[str, str] = {}
 
@@ -98,19 +104,23 @@ class People:
         return found
 
     async def is_public(self, repository: str) -> bool:
-        """Raises the errors of `Api`."""
-        answer = await self._api.send(Call("GET", f"/repos/{repository}", "look at a repository"), repository)
+        """Raises the errors of `GitHubApi`."""
+        answer = await self._api.send(GitHubRequest("GET", f"/repos/{repository}", "look at a repository"), repository)
         return answer.body.get("private") is False
 
-    async def may_write(self, thread: Thread, principal: Principal) -> bool:
-        """Whoever can read may comment, but where talk is locked. Raises the errors of `Api`."""
+    async def may_write(self, thread: GitHubThread, principal: Principal) -> bool:
+        """Whoever can read may comment, but where talk is locked. Raises the errors of `GitHubApi`."""
         repository = thread.repository
-        about = (await self._api.send(Call("GET", f"/repos/{repository}", "look at a repository"), repository)).body
+        about = (
+            await self._api.send(GitHubRequest("GET", f"/repos/{repository}", "look at a repository"), repository)
+        ).body
         is_locked = False
         if thread.kind is not ThreadKind.DISCUSSION:
             path = f"/repos/{repository}/issues/{thread.number}"
-            is_locked = flag_of((await self._api.send(Call("GET", path, "read an issue"), repository)).body, "locked")
-        if not is_locked and not flag_of(about, "private"):
+            is_locked = get_flag(
+                (await self._api.send(GitHubRequest("GET", path, "read an issue"), repository)).body, "locked"
+            )
+        if not is_locked and not get_flag(about, "private"):
             return True
         permission = await self._permission(repository, principal)
         return permission in _WRITING or (permission in ("read", "triage") and not is_locked)
@@ -119,14 +129,16 @@ class People:
         try:
             login = await self._login(principal.id.rpartition(":")[2], repository)
             path = f"/repos/{repository}/collaborators/{quote(login, safe='')}/permission"
-            answer = await self._api.send(Call("GET", path, "look at a user's permission"), repository)
+            answer = await self._api.send(GitHubRequest("GET", path, "look at a user's permission"), repository)
         except NotFound:
             return "none"
-        return text_of(answer.body, "permission")
+        return get_text(answer.body, "permission")
 
     async def _login(self, user_id: str, repository: str) -> str:
         known = self._logins.get(user_id)
         if known is None:
-            answer = await self._api.send(Call("GET", f"/user/{quote(user_id, safe='')}", "find a user"), repository)
-            known = self._logins[user_id] = text_of(answer.body, "login")
+            answer = await self._api.send(
+                GitHubRequest("GET", f"/user/{quote(user_id, safe='')}", "find a user"), repository
+            )
+            known = self._logins[user_id] = get_text(answer.body, "login")
         return known

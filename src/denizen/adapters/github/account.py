@@ -1,4 +1,4 @@
-"""From what was written on GitHub to an `Arrival` as one account sees it (inventory S32, S33-context)."""
+"""From what was written on GitHub to an `IncomingMessage` as one account sees it (inventory S32, S33-context)."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ from weakref import WeakValueDictionary
 
 import anyio
 
-from denizen.adapters.github import comments as reading
-from denizen.adapters.github import comments as writing
-from denizen.adapters.github.access import People, Repositories
-from denizen.adapters.github.api import Api, Identity, credentials_of
-from denizen.adapters.github.client import Client, Payload
+from denizen.adapters.github import comments
+from denizen.adapters.github.access import GitHubUsers, RepositoryList
+from denizen.adapters.github.api import GitHubApi, GitHubIdentity, build_credentials
+from denizen.adapters.github.client import GitHubClient, Payload
 from denizen.adapters.github.comments import list_newest
-from denizen.adapters.github.events import MAX_REPOSITORIES, Change, read_event, read_news, rooms_of
+from denizen.adapters.github.events import MAX_REPOSITORIES, MessageChange, list_rooms, list_updates, parse_event
 from denizen.adapters.github.markdown import from_body, list_mentions, strip_mentions, to_body
-from denizen.adapters.github.settings import PLATFORM, AccountSettings
-from denizen.adapters.github.threads import Heard, Thread, Topic, thread_of
+from denizen.adapters.github.settings import PLATFORM, GitHubAccountSettings
+from denizen.adapters.github.threads import GitHubMessage, GitHubThread, ThreadTopic, parse_thread
 from denizen.domain.action import Action, Warrant
 from denizen.domain.clock import Clock
 from denizen.domain.conversation import Place
@@ -33,7 +32,7 @@ from denizen.domain.json import JsonObject
 from denizen.domain.message import FilePart, Part, TextPart
 from denizen.domain.principal import Principal
 from denizen.domain.room import Post, Room, RoomKind
-from denizen.ports.channel import Arrival, Listener, Names
+from denizen.ports.channel import ChannelListener, IncomingMessage, MentionNames
 from denizen.ports.hosting import HostedRepository
 
 EARLIER_COMMENTS = 10
@@ -46,14 +45,16 @@ _log = logging.getLogger("denizen.github")
 
 
 @dataclass(frozen=True, slots=True)
-class Ear:
+class IncomingMessageBuilder:
     """`new_issues`: an issue that is opened is for the account, whether it mentions it or not."""
 
-    api: Api
-    identity: Identity
+    api: GitHubApi
+    identity: GitHubIdentity
     new_issues: bool
 
-    def arrival(self, topic: Topic, heard: Heard, *, is_edit: bool = False, is_fresh: bool = False) -> Arrival:
+    def arrival(
+        self, topic: ThreadTopic, heard: GitHubMessage, *, is_edit: bool = False, is_fresh: bool = False
+    ) -> IncomingMessage:
         """`is_fresh` is told by GitHub as it was made. What was edited since may hold the words of somebody else: those
         who may write to a repository may edit what others wrote there.
         """
@@ -63,18 +64,25 @@ class Ear:
         is_new_issue = self.new_issues and heard.is_opening and topic.subject.kind == "issue"
         is_meant = own in called or is_new_issue
         question = strip_mentions(words, own) or NO_WORDS
-        return Arrival(
-            heard.post, heard.thread.room(topic.subject.title, latest_post=heard.post.id), question,
-            partial(_load_parts, heard, question), frozenset(filter(None, (heard.association,))),
-            mentions_me=is_meant, mentions_others=any(name != own for name in called),
+        return IncomingMessage(
+            heard.post,
+            heard.thread.room(topic.subject.title, latest_post=heard.post.id),
+            question,
+            partial(_load_parts, heard, question),
+            frozenset(filter(None, (heard.association,))),
+            mentions_me=is_meant,
+            mentions_others=any(name != own for name in called),
             mentioned=(self.identity.user_id,) if is_meant else (),
-            is_mine=heard.post.author.id == self.identity.user_id, is_edit=is_edit, is_unsure=is_unsure,
-            subject=topic.subject, load_earlier=partial(self._load_earlier, topic, heard),
-        )  # fmt: skip
+            is_mine=heard.post.author.id == self.identity.user_id,
+            is_edit=is_edit,
+            is_unsure=is_unsure,
+            subject=topic.subject,
+            load_earlier=partial(self._load_earlier, topic, heard),
+        )
 
-    async def _load_earlier(self, topic: Topic, heard: Heard) -> Sequence[Arrival]:
+    async def _load_earlier(self, topic: ThreadTopic, heard: GitHubMessage) -> Sequence[IncomingMessage]:
         """The opening, and the newest comments before it. Without them the question is answered all the same."""
-        found: Sequence[Heard] = ()
+        found: Sequence[GitHubMessage] = ()
         if not heard.is_opening:
             try:
                 with anyio.fail_after(EARLIER_DEADLINE_S):
@@ -86,7 +94,7 @@ class Ear:
         return [self.arrival(topic, each) for each in (*opening, *found)]
 
 
-async def _load_parts(heard: Heard, question: str) -> tuple[Part, ...]:
+async def _load_parts(heard: GitHubMessage, question: str) -> tuple[Part, ...]:
     if not heard.code:
         return (TextPart(question),)
     name = heard.file or "change.diff"
@@ -104,17 +112,17 @@ START_PATIENCE_S = 3.0
 class GitHubAccount:
     """`run` has to be running for it to hear; what it can do needs no connection."""
 
-    def __init__(self, settings: AccountSettings, clock: Clock) -> None:
+    def __init__(self, settings: GitHubAccountSettings, clock: Clock) -> None:
         self.settings = settings
         self._clock = clock
-        self._client = Client(settings.api_url, clock)
-        self._credentials = credentials_of(self._client, settings, clock)
-        self._api = Api(self._client, self._credentials)
-        self._repositories = Repositories(self._client, self._credentials, settings, clock)
-        self._people = People(self._api)
-        self._identity: Identity | None = None
-        self._ear: Ear | None = None
-        self._listener: Listener | None = None
+        self._client = GitHubClient(settings.api_url, clock)
+        self._credentials = build_credentials(self._client, settings, clock)
+        self._api = GitHubApi(self._client, self._credentials)
+        self._repositories = RepositoryList(self._client, self._credentials, settings, clock)
+        self._people = GitHubUsers(self._api)
+        self._identity: GitHubIdentity | None = None
+        self._ear: IncomingMessageBuilder | None = None
+        self._listener: ChannelListener | None = None
         self._connected = anyio.Event()
         self._since = clock.now()
         """What is older is the business of catching up."""
@@ -140,15 +148,15 @@ class GitHubAccount:
 
     # --- hearing -----------------------------------------------------------------------------------------------------
 
-    async def run(self, listener: Listener) -> None:
+    async def run(self, listener: ChannelListener) -> None:
         """Until it is cancelled. Raises NeedsAttention for credentials that GitHub refuses, and Unavailable."""
         try:
             self._identity = identity = await self._credentials.identify()
-            self._ear = Ear(self._api, identity, self.settings.reply_to_new_issues)
+            self._ear = IncomingMessageBuilder(self._api, identity, self.settings.reply_to_new_issues)
             now = self._clock.now()
             names = [each.name for each in await self._repositories.load()]
-            news = await read_news(self._api, names, now - LOOK_BACK)
-            await listener.on_ready(rooms_of(news, names[:MAX_REPOSITORIES], now))
+            news = await list_updates(self._api, names, now - LOOK_BACK)
+            await listener.on_ready(list_rooms(news, names[:MAX_REPOSITORIES], now))
             self._listener, self._since = listener, now.replace(microsecond=0)
             self._connected.set()
             now = await self._rescan(now)  # what was written meanwhile
@@ -170,7 +178,7 @@ class GitHubAccount:
         """A webhook of that event. False when it is about nothing for an agent. Raises Unavailable while the account is
         not connected: what is missed then is found when it is.
         """
-        event = read_event(name, payload)
+        event = parse_event(name, payload)
         if event.installation and event.repository:
             self._credentials.know_installation(event.repository, event.installation)
         if event.heard is None or event.topic is None or not self.settings.admits(event.repository):
@@ -186,14 +194,16 @@ class GitHubAccount:
         now = self._clock.now()
         try:
             names = [each.name for each in await self._repositories.load()]
-            for news in await read_news(self._api, names, max(since - OVERLAP, self._since)):
-                await self._hear(news.topic, news.heard, Change.MADE)
+            for news in await list_updates(self._api, names, max(since - OVERLAP, self._since)):
+                await self._hear(news.topic, news.heard, MessageChange.MADE)
         except DenizenError as error:
             _log.warning("GitHub cannot be looked through", extra={"agent": self.agent, "why": error.explain()})
             return since
         return now
 
-    async def _hear(self, topic: Topic, heard: Heard, change: Change, *, is_told: bool = False) -> None:
+    async def _hear(
+        self, topic: ThreadTopic, heard: GitHubMessage, change: MessageChange, *, is_told: bool = False
+    ) -> None:
         """One after another in each room. `is_told`: by a webhook, which says what was written and by whom."""
         if self._listener is None:
             with anyio.move_on_after(START_PATIENCE_S):
@@ -201,29 +211,30 @@ class GitHubAccount:
         listener, ear, post = self._listener, self._ear, heard.post
         if listener is None or ear is None:
             raise Unavailable(
-                "This account is not connected to GitHub yet.", code="github_not_connected",
+                "This account is not connected to GitHub yet.",
+                code="github_not_connected",
                 fix="Wait; what was missed is read when it is.",
-            )  # fmt: skip
+            )
         # One that was heard before it was edited is not heard anew because it reads differently now.
-        key = (post.id, change, 0 if change is Change.MADE else hash((post.edited_at, post.text)))
+        key = (post.id, change, 0 if change is MessageChange.MADE else hash((post.edited_at, post.text)))
         async with self._locks.setdefault(post.room, anyio.Lock()):
             if key in self._heard:
                 return
             room = heard.thread.room(topic.subject.title, latest_post=post.id)
             self._people.meet(post.author)
             await self._tell_room(listener, room)
-            if change is Change.GONE:
+            if change is MessageChange.GONE:
                 await listener.on_delete(room, [post.id])
                 if heard.is_opening:  # of what goes with it GitHub does not tell one by one
                     await listener.on_room_gone(room.platform, room.id, is_deleted=True)
             else:
-                is_edit, is_fresh = change is Change.EDITED, is_told and change is Change.MADE
+                is_edit, is_fresh = change is MessageChange.EDITED, is_told and change is MessageChange.MADE
                 await listener.on_message(ear.arrival(topic, heard, is_edit=is_edit, is_fresh=is_fresh))
             self._heard[key] = None
             while len(self._heard) > REMEMBERED:
                 self._heard.popitem(last=False)
 
-    async def _tell_room(self, listener: Listener, room: Room) -> None:
+    async def _tell_room(self, listener: ChannelListener, room: Room) -> None:
         """A room that is new, or has another title. It was read up to the message that is told next."""
         if self._names.get(room.id) != room.name:
             await listener.on_room(replace(room, latest_post=str(int(room.latest_post) - 1)))
@@ -237,18 +248,18 @@ class GitHubAccount:
         """GitHub has no replies: the place is the thread. What was tried before is found by its mark (`list_posts`)."""
         thread = _thread_at(place)
         logins = await self._people.find_logins(content.ping_users, thread.repository)
-        return await writing.add(self._api, thread, to_body(content, logins, nonce=nonce))
+        return await comments.add_comment(self._api, thread, to_body(content, logins, nonce=nonce))
 
     async def edit(self, place: Place, message_id: str, content: Content) -> None:
         thread = _thread_at(place)
         logins = await self._people.find_logins(content.ping_users, thread.repository)
-        await writing.edit(self._api, thread, message_id, to_body(content, logins))
+        await comments.edit_comment(self._api, thread, message_id, to_body(content, logins))
 
     async def delete(self, place: Place, message_id: str) -> None:
-        await writing.delete(self._api, _thread_at(place), message_id)
+        await comments.delete_comment(self._api, _thread_at(place), message_id)
 
     async def react(self, place: Place, message_id: str, emoji: str, *, on: bool = True) -> None:
-        await writing.react(self._api, _thread_at(place), message_id, emoji, on=on, user_id=self.user_id)
+        await comments.set_reaction(self._api, _thread_at(place), message_id, emoji, on=on, user_id=self.user_id)
 
     @asynccontextmanager
     async def _silence(self) -> AsyncGenerator[None]:
@@ -267,20 +278,20 @@ class GitHubAccount:
     # --- knowing -----------------------------------------------------------------------------------------------------
 
     async def list_posts(self, room_id: str, *, before: str = "", after: str = "", limit: int = 100) -> Sequence[Post]:
-        thread = thread_of(room_id)
+        thread = parse_thread(room_id)
         if after:
-            found = await reading.list_after(self._api, thread, after, limit)
+            found = await comments.list_after(self._api, thread, after, limit)
         else:
-            found = await reading.list_before(self._api, thread, before, limit)
+            found = await comments.list_before(self._api, thread, before, limit)
         return [each.post for each in found]
 
-    async def list_arrivals(self, room: Room, *, after: str, limit: int = 100) -> Sequence[Arrival]:
+    async def list_arrivals(self, room: Room, *, after: str, limit: int = 100) -> Sequence[IncomingMessage]:
         """A repository has no messages of its own."""
         if room.kind is RoomKind.FORUM or self._ear is None:
             return ()
-        thread = thread_of(room.id)
-        topic = await reading.load_topic(self._api, thread)
-        found = await reading.list_after(self._api, thread, after, limit, topic)
+        thread = parse_thread(room.id)
+        topic = await comments.load_topic(self._api, thread)
+        found = await comments.list_after(self._api, thread, after, limit, topic)
         return [self._ear.arrival(topic, each) for each in found]
 
     async def list_repositories(self) -> Sequence[HostedRepository]:
@@ -291,9 +302,9 @@ class GitHubAccount:
         """Nothing is sure: a thread that is gone may have been moved, and a repository be private now."""
         return frozenset()
 
-    async def find_names(self, place: Place, text: str) -> Names:
+    async def find_names(self, place: Place, text: str) -> MentionNames:
         """Nobody is called by an agent's words: who takes part in a thread hears of them anyway."""
-        return Names()
+        return MentionNames()
 
     async def visible_rooms(self, place: Place, principal: Principal) -> frozenset[str]:
         """The thread, and what it belongs to: who may read it may read that. Of other threads nothing is sure here."""
@@ -320,5 +331,5 @@ class GitHubAccount:
         return False
 
 
-def _thread_at(place: Place) -> Thread:
-    return thread_of(place.thread or place.channel)
+def _thread_at(place: Place) -> GitHubThread:
+    return parse_thread(place.thread or place.channel)

@@ -15,8 +15,17 @@ from typing import Any, Protocol
 
 import anyio
 
-from denizen.adapters.github.client import PAGE, Answer, Call, Client, Payload, items_of, part_of, words_of
-from denizen.adapters.github.settings import AccountSettings
+from denizen.adapters.github.client import (
+    PAGE,
+    GitHubClient,
+    GitHubRequest,
+    GitHubResponse,
+    Payload,
+    describe_errors,
+    get_object,
+    list_items,
+)
+from denizen.adapters.github.settings import GitHubAccountSettings
 from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention, NotAllowed, NotFound, Unavailable
 
@@ -27,7 +36,7 @@ CLOCK_SKEW_S = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class GitHubIdentity:
     """Who the account is on GitHub. `mention` is what people write behind the @; `about` for people."""
 
     user_id: str
@@ -36,10 +45,10 @@ class Identity:
     about: str
 
 
-class Credentials(Protocol):
+class GitHubCredentials(Protocol):
     """Each gives the value of an `authorization` header. Errors are those of `requests`, and NeedsAttention."""
 
-    async def identify(self) -> Identity: ...
+    async def identify(self) -> GitHubIdentity: ...
 
     async def for_repository(self, repository: str) -> str: ...
 
@@ -59,14 +68,14 @@ class Credentials(Protocol):
 class TokenCredentials:
     """A user's token, classic or fine-grained."""
 
-    def __init__(self, client: Client, settings: AccountSettings) -> None:
+    def __init__(self, client: GitHubClient, settings: GitHubAccountSettings) -> None:
         self._client = client
         self._authorization = f"Bearer {settings.token}"
 
-    async def identify(self) -> Identity:
-        answer = await self._client.send(Call("GET", "/user", "ask who it is"), self._authorization)
+    async def identify(self) -> GitHubIdentity:
+        answer = await self._client.send(GitHubRequest("GET", "/user", "ask who it is"), self._authorization)
         login = str(answer.body["login"])
-        return Identity(str(answer.body["id"]), login, login, f"the user {login}")
+        return GitHubIdentity(str(answer.body["id"]), login, login, f"the user {login}")
 
     async def for_repository(self, repository: str) -> str:
         return self._authorization
@@ -82,7 +91,7 @@ class TokenCredentials:
 
 
 @dataclass(frozen=True, slots=True)
-class _Token:
+class _InstallationToken:
     text: str
     taken_at_s: float
 
@@ -90,45 +99,47 @@ class _Token:
 class AppCredentials:
     """A GitHub App."""
 
-    def __init__(self, client: Client, settings: AccountSettings, clock: Clock) -> None:
+    def __init__(self, client: GitHubClient, settings: GitHubAccountSettings, clock: Clock) -> None:
         self._client = client
         self._settings = settings
         self._clock = clock
         self._installations: dict[str, int] = {}
-        self._tokens: dict[int, _Token] = {}
+        self._tokens: dict[int, _InstallationToken] = {}
         self._locks: defaultdict[int, anyio.Lock] = defaultdict(anyio.Lock)
 
-    async def identify(self) -> Identity:
+    async def identify(self) -> GitHubIdentity:
         """The App, and the user that it writes as: `slug[bot]`."""
         app = await self.load_app()
         slug = str(app["slug"])
         login = f"{slug}[bot]"
         authorizations = await self.list_all()
         first = authorizations[0] if authorizations else ""
-        answer = await self._client.send(Call("GET", f"/users/{slug}%5Bbot%5D", "ask who it is"), first)
-        return Identity(str(answer.body["id"]), login, slug, f"the App {app.get('name') or slug}")
+        answer = await self._client.send(GitHubRequest("GET", f"/users/{slug}%5Bbot%5D", "ask who it is"), first)
+        return GitHubIdentity(str(answer.body["id"]), login, slug, f"the App {app.get('name') or slug}")
 
     async def load_app(self) -> dict[str, Any]:
         """What GitHub says of the App: its permissions and events among that."""
-        answer = await self._client.send(Call("GET", "/app", "ask who it is"), self._own())
+        answer = await self._client.send(GitHubRequest("GET", "/app", "ask who it is"), self._own())
         return answer.body
 
     async def load_hook(self) -> dict[str, Any]:
         """Where GitHub sends the App's webhooks, and how."""
-        return (await self._client.send(Call("GET", "/app/hook/config", "look at its webhook"), self._own())).body
+        return (
+            await self._client.send(GitHubRequest("GET", "/app/hook/config", "look at its webhook"), self._own())
+        ).body
 
     async def for_repository(self, repository: str) -> str:
         key = repository.lower()
         installation = self._installations.get(key)
         if installation is None:
-            call = Call("GET", f"/repos/{repository}/installation", "find its installation")
+            call = GitHubRequest("GET", f"/repos/{repository}/installation", "find its installation")
             installation = int((await self._client.send(call, self._own())).body["id"])
             self._installations[key] = installation
         return await self._token(installation)
 
     async def list_all(self) -> Sequence[str]:
-        call = Call("GET", "/app/installations", "list its installations", params={"per_page": str(PAGE)})
-        rows = items_of((await self._client.send(call, self._own())).body)
+        call = GitHubRequest("GET", "/app/installations", "list its installations", params={"per_page": str(PAGE)})
+        rows = list_items((await self._client.send(call, self._own())).body)
         return [await self._token(int(row["id"])) for row in rows if not row.get("suspended_at")]
 
     def know_installation(self, repository: str, installation: int) -> None:
@@ -146,9 +157,9 @@ class AppCredentials:
         async with self._locks[installation]:
             known, now_s = self._tokens.get(installation), self._clock.monotonic_s()
             if known is None or now_s - known.taken_at_s >= TOKEN_LIFE_S:
-                call = Call("POST", f"/app/installations/{installation}/access_tokens", "get a token")
+                call = GitHubRequest("POST", f"/app/installations/{installation}/access_tokens", "get a token")
                 body = (await self._client.send(call, self._own())).body
-                known = self._tokens[installation] = _Token(str(body["token"]), now_s)
+                known = self._tokens[installation] = _InstallationToken(str(body["token"]), now_s)
         return f"Bearer {known.text}"
 
     def _own(self) -> str:
@@ -167,7 +178,7 @@ class AppCredentials:
             ) from None
 
 
-def credentials_of(client: Client, settings: AccountSettings, clock: Clock) -> Credentials:
+def build_credentials(client: GitHubClient, settings: GitHubAccountSettings, clock: Clock) -> GitHubCredentials:
     return AppCredentials(client, settings, clock) if settings.is_app else TokenCredentials(client, settings)
 
 
@@ -177,13 +188,13 @@ _ENTERPRISE = "/api/v3"
 
 
 @dataclass(frozen=True, slots=True)
-class Api:
+class GitHubApi:
     """Errors are those of `faults`. `repository` is `owner/name` everywhere."""
 
-    client: Client
-    credentials: Credentials
+    client: GitHubClient
+    credentials: GitHubCredentials
 
-    async def send(self, call: Call, repository: str) -> Answer:
+    async def send(self, call: GitHubRequest, repository: str) -> GitHubResponse:
         """A token that was revoked before its time is replaced once."""
         authorization = await self.credentials.for_repository(repository)
         try:
@@ -193,46 +204,46 @@ class Api:
                 raise
         return await self.client.send(call, await self.credentials.for_repository(repository))
 
-    async def forward(self, call: Call, repository: str) -> AsyncGenerator[dict[str, Any]]:
+    async def forward(self, call: GitHubRequest, repository: str) -> AsyncGenerator[dict[str, Any]]:
         """The items of a list from its first page on, at most `MAX_PAGES` pages."""
         call = replace(call, params={"per_page": str(PAGE), **(call.params or {})})
         for _ in range(MAX_PAGES):
             answer = await self.send(call, repository)
-            for item in items_of(answer.body):
+            for item in list_items(answer.body):
                 yield item
             if not answer.next_url:
                 return
-            call = Call("GET", answer.next_url, call.doing)
+            call = GitHubRequest("GET", answer.next_url, call.doing)
 
-    async def list_all(self, call: Call, repository: str) -> list[dict[str, Any]]:
+    async def list_all(self, call: GitHubRequest, repository: str) -> list[dict[str, Any]]:
         """The same, at once."""
         async with aclosing(self.forward(call, repository)) as items:
             return [item async for item in items]
 
-    async def list_last(self, call: Call, repository: str, limit: int) -> list[dict[str, Any]]:
+    async def list_last(self, call: GitHubRequest, repository: str, limit: int) -> list[dict[str, Any]]:
         """At most `limit` items from the end of a list that grows there, in its order."""
         params = {"per_page": str(PAGE), **(call.params or {})}
         first = await self.send(replace(call, params=params), repository)
         number = _PAGE_NUMBER.search(first.last_url)
         if number is None:
-            return items_of(first.body)[-limit:]
+            return list_items(first.body)[-limit:]
         found: list[dict[str, Any]] = []
         last = int(number["number"])
         for page in range(last, max(last - MAX_PAGES, 0), -1):
             answer = await self.send(replace(call, params={**params, "page": str(page)}), repository)
-            found = items_of(answer.body) + found
+            found = list_items(answer.body) + found
             if len(found) >= limit:
                 break
         return found[-limit:]
 
     async def query(self, text: str, variables: Mapping[str, Any], repository: str, doing: str) -> Payload:
         """The data of a GraphQL request, which is a writing one to `requests`, since it may be."""
-        call = Call("POST", self._graphql_url, doing, json={"query": text, "variables": dict(variables)})
+        call = GitHubRequest("POST", self._graphql_url, doing, json={"query": text, "variables": dict(variables)})
         body = (await self.send(call, repository)).body
-        errors = items_of(body, "errors")
+        errors = list_items(body, "errors")
         if errors:
-            raise _graphql_fault(errors[0], words_of(body), doing)
-        return part_of(body or {}, "data")
+            raise _translate_graphql_errors(errors[0], describe_errors(body), doing)
+        return get_object(body or {}, "data")
 
     @property
     def _graphql_url(self) -> str:
@@ -240,7 +251,7 @@ class Api:
         return base.removesuffix(_ENTERPRISE) + "/api/graphql" if base.endswith(_ENTERPRISE) else f"{base}/graphql"
 
 
-def _graphql_fault(error: Mapping[str, Any], said: str, doing: str) -> DenizenError:
+def _translate_graphql_errors(error: Mapping[str, Any], said: str, doing: str) -> DenizenError:
     match error.get("type"):
         case "NOT_FOUND":
             return NotFound(f"What the account wanted to {doing} is not on GitHub.", code="github_gone", why=said)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from denizen.adapters.github.access import list_repositories
-from denizen.adapters.github.api import AppCredentials, credentials_of
-from denizen.adapters.github.client import Client, Payload, part_of, text_of
+from denizen.adapters.github.api import AppCredentials, build_credentials
+from denizen.adapters.github.client import GitHubClient, Payload, get_object, get_text
 from denizen.adapters.github.events import EVENTS
-from denizen.adapters.github.settings import AccountSettings
+from denizen.adapters.github.settings import GitHubAccountSettings
 from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError
 from denizen.domain.finding import Finding, Severity
@@ -22,10 +22,10 @@ _OPTIONAL = frozenset({"discussions", "discussion", "discussion_comment"})
 _APP_PAGE = "Settings > Developer settings > GitHub Apps > the App"
 
 
-async def check_account(settings: AccountSettings, clock: Clock) -> Sequence[Finding]:
+async def check_account(settings: GitHubAccountSettings, clock: Clock) -> Sequence[Finding]:
     """In the order in which it should be read. Raises nothing."""
-    client = Client(settings.api_url, clock)
-    credentials = credentials_of(client, settings, clock)
+    client = GitHubClient(settings.api_url, clock)
+    credentials = build_credentials(client, settings, clock)
     findings: list[Finding] = []
     try:
         identity = await credentials.identify()
@@ -43,13 +43,14 @@ async def check_account(settings: AccountSettings, clock: Clock) -> Sequence[Fin
     return findings
 
 
-def _check_secret(settings: AccountSettings) -> Iterator[Finding]:
+def _check_secret(settings: GitHubAccountSettings) -> Iterator[Finding]:
     place = f"{settings.setting}.webhook_secret"
     if not settings.webhook_secret:
         yield Finding(
-            Severity.ERROR, "There is no webhook secret, so webhooks are refused and nothing is heard of at once.",
+            Severity.ERROR,
+            "There is no webhook secret, so webhooks are refused and nothing is heard of at once.",
             f"Make up a long one, put it into {place} and into the webhook's settings on GitHub.",
-        )  # fmt: skip
+        )
     elif len(settings.webhook_secret) < MIN_SECRET_CHARS:
         text = f"The webhook secret has fewer than {MIN_SECRET_CHARS} characters and can be guessed."
         yield Finding(Severity.WARNING, text, f"Put a longer one into {place} and into the webhook's settings.")
@@ -59,8 +60,8 @@ def _check_secret(settings: AccountSettings) -> Iterator[Finding]:
 
 def _check_app(app: Payload) -> Iterator[Finding]:
     """What the App may do, and what GitHub tells it of."""
-    permissions, events = part_of(app, "permissions"), set(map(str, app.get("events") or ()))
-    lacking = [name for name in _PERMISSIONS if text_of(permissions, name) != "write"]
+    permissions, events = get_object(app, "permissions"), set(map(str, app.get("events") or ()))
+    lacking = [name for name in _PERMISSIONS if get_text(permissions, name) != "write"]
     unheard = [name for name in EVENTS if name not in events]
     fix = f"Open {_APP_PAGE} > Permissions & events, change it, and accept that for each installation."
     for names, says in (
@@ -76,19 +77,19 @@ def _check_app(app: Payload) -> Iterator[Finding]:
 
 
 def _check_hook(hook: Payload) -> Iterator[Finding]:
-    url, media_type = text_of(hook, "url"), text_of(hook, "content_type")
+    url, media_type = get_text(hook, "url"), get_text(hook, "content_type")
     fix = f"Open {_APP_PAGE} > General > Webhook."
     if not url.rstrip("/").endswith(ROUTE):
         yield Finding(Severity.ERROR, f"The App's webhook goes to '{url}'.", f"{fix} The URL ends with {ROUTE}.")
     elif media_type not in ("json", "application/json"):
         yield Finding(Severity.ERROR, "The App's webhook sends forms.", f"{fix} Choose application/json.")
-    elif not text_of(hook, "secret"):
+    elif not get_text(hook, "secret"):
         yield Finding(Severity.ERROR, "The App's webhook has no secret on GitHub.", f"{fix} Enter the same secret.")
     else:
         yield Finding(Severity.OK, f"The App's webhook goes to {url}.")
 
 
-def _describe_repositories(names: Sequence[str], settings: AccountSettings) -> Finding:
+def _describe_repositories(names: Sequence[str], settings: GitHubAccountSettings) -> Finding:
     if not names:
         fix = "Install the App where it should answer, or give the token access, and look at `repositories`."
         return Finding(Severity.ERROR, "The account can read no repository in which it may answer.", fix)

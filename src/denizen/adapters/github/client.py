@@ -23,13 +23,13 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NOTHING: Payload = {}
 
 
-def part_of(payload: Payload, key: str) -> Payload:
+def get_object(payload: Payload, key: str) -> Payload:
     """An object; an empty one where there is none."""
     value = payload.get(key)
     return cast("Payload", value) if isinstance(value, dict) else _NOTHING
 
 
-def parts_of(payload: Payload, key: str) -> list[Payload]:
+def get_objects(payload: Payload, key: str) -> list[Payload]:
     """The objects of a list."""
     rows: Any = payload.get(key)
     if not isinstance(rows, list):
@@ -37,25 +37,25 @@ def parts_of(payload: Payload, key: str) -> list[Payload]:
     return [cast("Payload", row) for row in cast("list[Any]", rows) if isinstance(row, dict)]
 
 
-def text_of(payload: Payload, key: str) -> str:
+def get_text(payload: Payload, key: str) -> str:
     """Line ends as everywhere: forms of browsers send others."""
     value = payload.get(key)
     return value.replace("\r\n", "\n") if isinstance(value, str) else ""
 
 
-def number_of(payload: Payload, key: str) -> int:
+def get_number(payload: Payload, key: str) -> int:
     value = payload.get(key)
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
-def flag_of(payload: Payload, key: str) -> bool:
+def get_flag(payload: Payload, key: str) -> bool:
     return payload.get(key) is True
 
 
-def time_of(payload: Payload, key: str) -> datetime:
+def get_time(payload: Payload, key: str) -> datetime:
     """The epoch for what is no time."""
     try:
-        return datetime.fromisoformat(text_of(payload, key)).astimezone(UTC)
+        return datetime.fromisoformat(get_text(payload, key)).astimezone(UTC)
     except ValueError:
         return _EPOCH
 
@@ -66,33 +66,44 @@ MAX_PAUSE_S = 3600.0
 _SHOWN_CHARS = 300
 
 
-def fault_of(status: int, headers: Mapping[str, str], body: object, doing: str, *, now: datetime) -> DenizenError:
+def translate_error(
+    status: int, headers: Mapping[str, str], body: object, doing: str, *, now: datetime
+) -> DenizenError:
     """The error of an answer that is none. `headers` in lower case; `doing` completes "GitHub would not let the account
     ...".
     """
-    said = words_of(body) or f"HTTP {status}"
-    pause_s = pause_of(status, headers, said, now=now)
+    said = describe_errors(body) or f"HTTP {status}"
+    pause_s = parse_pause(status, headers, said, now=now)
     if pause_s is not None:
         return Unavailable(
-            f"GitHub does not let the account {doing} so often.", code="github_rate_limited", why=said,
-            fix="Wait; where it lasts, use a GitHub App, whose limits are wider.", retry_after_s=pause_s,
-        )  # fmt: skip
+            f"GitHub does not let the account {doing} so often.",
+            code="github_rate_limited",
+            why=said,
+            fix="Wait; where it lasts, use a GitHub App, whose limits are wider.",
+            retry_after_s=pause_s,
+        )
     if status >= 500:
         return Unavailable(
-            f"GitHub is not able to {doing} at the moment.", code="github_server_error", why=f"HTTP {status}",
+            f"GitHub is not able to {doing} at the moment.",
+            code="github_server_error",
+            why=f"HTTP {status}",
             fix="Try again later; see https://www.githubstatus.com.",
-        )  # fmt: skip
+        )
     if status == 401:
         return NeedsAttention(
-            "GitHub refused the credentials.", code="github_credentials_refused", why=said,
+            "GitHub refused the credentials.",
+            code="github_credentials_refused",
+            why=said,
             fix="Check the App's id and private key, or the token, and whether it has expired.",
-        )  # fmt: skip
+        )
     if status == 403:
         return NotAllowed(
-            f"The account may not {doing}.", code="github_forbidden", why=said,
+            f"The account may not {doing}.",
+            code="github_forbidden",
+            why=said,
             fix="Give the App or token read and write access to issues, pull requests and discussions there, and "
             "accept the new permissions for the installation.",
-        )  # fmt: skip
+        )
     if status in (404, 410):
         return NotFound(
             f"What the account wanted to {doing} is not on GitHub, or it may not see it.", code="github_gone", why=said
@@ -100,7 +111,7 @@ def fault_of(status: int, headers: Mapping[str, str], body: object, doing: str, 
     return InvalidInput(f"GitHub would not let the account {doing}.", code="github_rejected", why=said)
 
 
-def pause_of(status: int, headers: Mapping[str, str], said: str, *, now: datetime) -> float | None:
+def parse_pause(status: int, headers: Mapping[str, str], said: str, *, now: datetime) -> float | None:
     """For how many seconds nothing should be asked; None for an answer that is no matter of limits."""
     if status not in (403, 429):
         return None
@@ -115,14 +126,16 @@ def pause_of(status: int, headers: Mapping[str, str], said: str, *, now: datetim
     return None
 
 
-def unreachable(doing: str, why: str) -> Unavailable:
+def make_unreachable(doing: str, why: str) -> Unavailable:
     return Unavailable(
-        f"GitHub could not be reached to {doing}.", code="github_unreachable", why=why,
+        f"GitHub could not be reached to {doing}.",
+        code="github_unreachable",
+        why=why,
         fix="Check the network, and https://www.githubstatus.com.",
-    )  # fmt: skip
+    )
 
 
-def words_of(body: object) -> str:
+def describe_errors(body: object) -> str:
     """GitHub's own sentence, with what it says of single fields."""
     if not isinstance(body, dict):
         return ""
@@ -163,7 +176,7 @@ _log = logging.getLogger("denizen.github")
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class GitHubRequest:
     """One request. `doing` completes "GitHub would not let the account ..."; `path` may be a whole URL of GitHub's."""
 
     method: str
@@ -174,7 +187,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class GitHubResponse:
     """`body` is the JSON, None where there is none; `next_url` and `last_url` are those of further pages."""
 
     status: int
@@ -183,7 +196,7 @@ class Answer:
     last_url: str = ""
 
 
-class Client:
+class GitHubClient:
     """For one account. `aclose` ends its connections."""
 
     def __init__(self, api_url: str, clock: Clock) -> None:
@@ -192,20 +205,20 @@ class Client:
         self._http: httpx2.AsyncClient | None = None
         self._blocked_until_s = -math.inf
 
-    async def send(self, call: Call, authorization: str) -> Answer:
+    async def send(self, call: GitHubRequest, authorization: str) -> GitHubResponse:
         """`authorization` is the header's value, empty for none. Raises the errors of `faults`."""
         try:
             with anyio.fail_after(DEADLINE_S):
                 return await self._send(call, authorization)
         except TimeoutError:
-            raise unreachable(call.doing, "There was no answer in time.") from None
+            raise make_unreachable(call.doing, "There was no answer in time.") from None
 
     async def aclose(self) -> None:
         if self._http is not None:
             await self._http.aclose()
             self._http = None
 
-    async def _send(self, call: Call, authorization: str) -> Answer:
+    async def _send(self, call: GitHubRequest, authorization: str) -> GitHubResponse:
         for left in reversed(range(TRIES)):
             self._check_limit(call.doing)
             try:
@@ -222,15 +235,18 @@ class Client:
         left_s = self._blocked_until_s - self._clock.monotonic_s()
         if left_s > 0:
             raise Unavailable(
-                f"GitHub does not let the account {doing} so often.", code="github_rate_limited",
-                why="A limit that it set has not ended.", fix="Wait.", retry_after_s=left_s,
-            )  # fmt: skip
+                f"GitHub does not let the account {doing} so often.",
+                code="github_rate_limited",
+                why="A limit that it set has not ended.",
+                fix="Wait.",
+                retry_after_s=left_s,
+            )
 
     def _note_limit(self, error: Unavailable) -> None:
         if error.code == "github_rate_limited" and error.retry_after_s:
             self._blocked_until_s = max(self._blocked_until_s, self._clock.monotonic_s() + error.retry_after_s)
 
-    async def _try(self, call: Call, authorization: str) -> Answer:
+    async def _try(self, call: GitHubRequest, authorization: str) -> GitHubResponse:
         import httpx2
 
         if self._http is None:
@@ -243,38 +259,40 @@ class Client:
                     call.method, url, json=call.json, params=params or None, headers=headers
                 )
             except httpx2.HTTPError as error:
-                raise unreachable(call.doing, type(error).__name__) from None
+                raise make_unreachable(call.doing, type(error).__name__) from None
             location = response.headers.get("location")
             if response.status_code not in _REDIRECTS or not location:
                 return self._read(response, call)
             url, params = self._checked(urljoin(url, location), call), {}
-        raise unreachable(call.doing, "It redirects too often.")
+        raise make_unreachable(call.doing, "It redirects too often.")
 
     def _url(self, path: str) -> str:
         return path if path.startswith(("http://", "https://")) else f"{self.api_url}{path}"
 
-    def _checked(self, url: str, call: Call) -> str:
+    def _checked(self, url: str, call: GitHubRequest) -> str:
         there, own = urlsplit(url), urlsplit(self.api_url)
         if (there.scheme, there.netloc) != (own.scheme, own.netloc):
-            raise unreachable(call.doing, "It redirects to another server.")
+            raise make_unreachable(call.doing, "It redirects to another server.")
         return url
 
-    def _read(self, response: httpx2.Response, call: Call) -> Answer:
+    def _read(self, response: httpx2.Response, call: GitHubRequest) -> GitHubResponse:
         try:
             body = response.json() if response.content else None
         except ValueError:
             body = None
         if not response.is_success:
-            raise fault_of(response.status_code, response.headers, body, call.doing, now=self._clock.now())
+            raise translate_error(response.status_code, response.headers, body, call.doing, now=self._clock.now())
         links = response.headers.get("link", "")
-        return Answer(response.status_code, body, self._link(_NEXT, links, call), self._link(_LAST, links, call))
+        return GitHubResponse(
+            response.status_code, body, self._link(_NEXT, links, call), self._link(_LAST, links, call)
+        )
 
-    def _link(self, pattern: re.Pattern[str], links: str, call: Call) -> str:
+    def _link(self, pattern: re.Pattern[str], links: str, call: GitHubRequest) -> str:
         found = pattern.search(links)
         return self._checked(found["url"], call) if found else ""
 
 
-def items_of(body: object, key: str = "") -> list[dict[str, Any]]:
+def list_items(body: object, key: str = "") -> list[dict[str, Any]]:
     """The objects of a list, or of the list below that key."""
     rows: Any = cast("dict[str, Any]", body).get(key) if key and isinstance(body, dict) else body
     if not isinstance(rows, list):

@@ -13,19 +13,19 @@ from enum import StrEnum
 
 import anyio
 
-from denizen.adapters.github.api import Api
-from denizen.adapters.github.client import Call, Payload, number_of, part_of, text_of
+from denizen.adapters.github.api import GitHubApi
+from denizen.adapters.github.client import GitHubRequest, Payload, get_number, get_object, get_text
 from denizen.adapters.github.settings import PLATFORM
 from denizen.adapters.github.threads import (
-    Heard,
+    GitHubMessage,
+    GitHubThread,
     PostId,
     PostKind,
-    Thread,
-    Topic,
+    ThreadTopic,
     answer_thread,
-    comment_of,
+    read_comment,
+    read_topic,
     review_thread,
-    topic_of,
 )
 from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFound
 from denizen.domain.room import Room, RoomKind
@@ -45,35 +45,40 @@ def is_signed(secret: str, body: bytes, signature: str) -> bool:
 
 
 EVENTS = (
-    "issues", "issue_comment", "pull_request", "pull_request_review", "pull_request_review_comment", "discussion",
+    "issues",
+    "issue_comment",
+    "pull_request",
+    "pull_request_review",
+    "pull_request_review_comment",
+    "discussion",
     "discussion_comment",
-)  # fmt: skip
+)
 """What an App has to subscribe to."""
 
 
-class Change(StrEnum):
+class MessageChange(StrEnum):
     MADE = "made"
     EDITED = "edited"
     GONE = "gone"
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class GitHubEvent:
     """`heard` is None for an event that is about no message; `installation` 0 for a webhook of a repository."""
 
     repository: str
     installation: int
-    change: Change = Change.MADE
-    topic: Topic | None = None
-    heard: Heard | None = None
+    change: MessageChange = MessageChange.MADE
+    topic: ThreadTopic | None = None
+    heard: GitHubMessage | None = None
 
 
 _CHANGES = {
-    "opened": Change.MADE,
-    "created": Change.MADE,
-    "submitted": Change.MADE,
-    "edited": Change.EDITED,
-    "deleted": Change.GONE,
+    "opened": MessageChange.MADE,
+    "created": MessageChange.MADE,
+    "submitted": MessageChange.MADE,
+    "edited": MessageChange.EDITED,
+    "deleted": MessageChange.GONE,
     "dismissed": None,
 }
 _ACTIONS = {
@@ -87,47 +92,47 @@ _ACTIONS = {
 }
 
 
-def read_event(name: str, payload: Payload) -> Event:
-    """`name` is that of the header `X-GitHub-Event`."""
-    repository = text_of(part_of(payload, "repository"), "full_name")
-    installation = number_of(part_of(payload, "installation"), "id")
-    action = text_of(payload, "action")
+def parse_event(name: str, payload: Payload) -> GitHubEvent:
+    """`name` is that of the header `X-GitHub-GitHubEvent`."""
+    repository = get_text(get_object(payload, "repository"), "full_name")
+    installation = get_number(get_object(payload, "installation"), "id")
+    action = get_text(payload, "action")
     change = _CHANGES.get(action)
     if not repository or change is None or action not in _ACTIONS.get(name, ()):
-        return Event(repository, installation)
+        return GitHubEvent(repository, installation)
     topic, heard = _read_topic_and_post(name, repository, payload)
     if not heard.body.strip() and not heard.is_opening:  # a review without words
-        return Event(repository, installation)
-    return Event(repository, installation, change, topic, heard)
+        return GitHubEvent(repository, installation)
+    return GitHubEvent(repository, installation, change, topic, heard)
 
 
-def _read_topic_and_post(name: str, repository: str, payload: Payload) -> tuple[Topic, Heard]:
+def _read_topic_and_post(name: str, repository: str, payload: Payload) -> tuple[ThreadTopic, GitHubMessage]:
     if name.startswith("discussion"):
-        topic = topic_of(repository, part_of(payload, "discussion"), PostKind.DISCUSSION)
+        topic = read_topic(repository, get_object(payload, "discussion"), PostKind.DISCUSSION)
         if name == "discussion":
             return topic, topic.opening
-        comment = part_of(payload, "comment")
+        comment = get_object(payload, "comment")
         thread = answer_thread(repository, topic.subject.number, comment)
-        return topic, comment_of(thread, comment, PostKind.DISCUSSION_COMMENT)
+        return topic, read_comment(thread, comment, PostKind.DISCUSSION_COMMENT)
     if name.startswith("pull_request"):
         return _read_pull(name, repository, payload)
-    topic = topic_of(repository, part_of(payload, "issue"))
+    topic = read_topic(repository, get_object(payload, "issue"))
     if name == "issues":
         return topic, topic.opening
-    thread = Thread(repository, topic.subject.number)
-    return topic, comment_of(thread, part_of(payload, "comment"), PostKind.COMMENT)
+    thread = GitHubThread(repository, topic.subject.number)
+    return topic, read_comment(thread, get_object(payload, "comment"), PostKind.COMMENT)
 
 
-def _read_pull(name: str, repository: str, payload: Payload) -> tuple[Topic, Heard]:
-    topic = topic_of(repository, part_of(payload, "pull_request"), is_pull=True)
+def _read_pull(name: str, repository: str, payload: Payload) -> tuple[ThreadTopic, GitHubMessage]:
+    topic = read_topic(repository, get_object(payload, "pull_request"), is_pull=True)
     number = topic.subject.number
     match name:
         case "pull_request_review":
-            review = part_of(payload, "review")
-            return topic, comment_of(Thread(repository, number), review, PostKind.REVIEW)
+            review = get_object(payload, "review")
+            return topic, read_comment(GitHubThread(repository, number), review, PostKind.REVIEW)
         case "pull_request_review_comment":
-            comment = part_of(payload, "comment")
-            return topic, comment_of(review_thread(repository, number, comment), comment, PostKind.REVIEW_COMMENT)
+            comment = get_object(payload, "comment")
+            return topic, read_comment(review_thread(repository, number, comment), comment, PostKind.REVIEW_COMMENT)
         case _:
             return topic, topic.opening
 
@@ -141,22 +146,22 @@ _log = logging.getLogger("denizen.github")
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class GitHubUpdate:
     """One message with what its thread is about."""
 
-    topic: Topic
-    heard: Heard
+    topic: ThreadTopic
+    heard: GitHubMessage
 
 
-async def read_news(api: Api, repositories: Sequence[str], since: datetime) -> list[News]:
+async def list_updates(api: GitHubApi, repositories: Sequence[str], since: datetime) -> list[GitHubUpdate]:
     """Oldest first. What one repository refuses is left out; raises when GitHub does not answer."""
-    limiter, found = anyio.CapacityLimiter(SIDE_BY_SIDE), list[News]()
+    limiter, found = anyio.CapacityLimiter(SIDE_BY_SIDE), list[GitHubUpdate]()
     faults: list[DenizenError] = []
 
     async def read(repository: str) -> None:
         async with limiter:
             try:
-                found.extend(await _list_news(api, repository, since))
+                found.extend(await _list_repository_updates(api, repository, since))
             except (NotFound, NotAllowed, InvalidInput) as error:
                 _log.info("repository left out", extra={"repository": repository, "code": error.code})
             except DenizenError as error:  # not from within the group, which would wrap it
@@ -170,7 +175,7 @@ async def read_news(api: Api, repositories: Sequence[str], since: datetime) -> l
     return sorted(found, key=lambda news: news.heard.post.id)
 
 
-def rooms_of(news: Sequence[News], repositories: Sequence[str], now: datetime) -> list[Room]:
+def list_rooms(news: Sequence[GitHubUpdate], repositories: Sequence[str], now: datetime) -> list[Room]:
     """The rooms with their newest posts; and the repositories, so that a later start knows that they were read."""
     rooms = {each: _shelf(each, now) for each in repositories}
     for each in news:  # the newest comes last
@@ -186,35 +191,35 @@ def _shelf(repository: str, now: datetime) -> Room:
     return Room(PLATFORM, repository, repository, RoomKind.FORUM, repository, repository, latest_post=latest)
 
 
-async def _list_news(api: Api, repository: str, since: datetime) -> list[News]:
+async def _list_repository_updates(api: GitHubApi, repository: str, since: datetime) -> list[GitHubUpdate]:
     moment = f"{since.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
     params = {"since": moment, "sort": "updated", "direction": "desc"}
 
     async def rows(path: str, **more: str) -> list[dict[str, object]]:
-        call = Call("GET", f"/repos/{repository}{path}", "look for news", params={**params, **more})
+        call = GitHubRequest("GET", f"/repos/{repository}{path}", "look for news", params={**params, **more})
         return await api.list_all(call, repository)
 
     topics = {
         each.subject.number: each for row in await rows("/issues", state="all") for each in [_topic(repository, row)]
     }
-    found = [News(topic, topic.opening) for topic in topics.values()]
+    found = [GitHubUpdate(topic, topic.opening) for topic in topics.values()]
     for row in await rows("/issues/comments") if topics else ():
         topic = topics.get(_number(row, "issue_url"))
         if topic is not None:
-            thread = Thread(repository, topic.subject.number)
-            found.append(News(topic, comment_of(thread, row, PostKind.COMMENT)))
+            thread = GitHubThread(repository, topic.subject.number)
+            found.append(GitHubUpdate(topic, read_comment(thread, row, PostKind.COMMENT)))
     for row in await rows("/pulls/comments") if any(t.subject.kind == "pull request" for t in topics.values()) else ():
         topic = topics.get(_number(row, "pull_request_url"))
         if topic is not None:
             thread = review_thread(repository, topic.subject.number, row)
-            found.append(News(topic, comment_of(thread, row, PostKind.REVIEW_COMMENT)))
+            found.append(GitHubUpdate(topic, read_comment(thread, row, PostKind.REVIEW_COMMENT)))
     return [news for news in found if news.heard.post.created_at >= since]
 
 
-def _topic(repository: str, row: Payload) -> Topic:
-    return topic_of(repository, row)
+def _topic(repository: str, row: Payload) -> ThreadTopic:
+    return read_topic(repository, row)
 
 
 def _number(row: Payload, key: str) -> int:
-    found = _NUMBER.search(text_of(row, key))
+    found = _NUMBER.search(get_text(row, key))
     return int(found["number"]) if found else 0

@@ -18,7 +18,7 @@ BODY_CHARS = 65_536
 
 
 @dataclass(frozen=True, slots=True)
-class AccountSettings:
+class GitHubAccountSettings:
     """One login of one agent: an App by `app_id` and `private_key` (PEM), or a user by `token`.
 
     `repositories` are patterns such as `owner/*`; empty admits all that the login can read. `rescan_s` is how often it

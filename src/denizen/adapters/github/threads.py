@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import IntEnum, StrEnum
 
-from denizen.adapters.github.client import Payload, number_of, part_of, parts_of, text_of, time_of
+from denizen.adapters.github.client import Payload, get_number, get_object, get_objects, get_text, get_time
 from denizen.adapters.github.markdown import from_body
 from denizen.adapters.github.settings import PLATFORM
 from denizen.domain.errors import NotFound
@@ -49,7 +49,7 @@ class PostKind(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Thread:
+class GitHubThread:
     """`root` is the first comment of a review's thread, or the comment of a discussion that is answered; 0 for none."""
 
     repository: str
@@ -63,10 +63,10 @@ class Thread:
         return f"{self.repository}#{self.number}{tail}" + (f"/{self.root}" if self.root else "")
 
     @property
-    def parent(self) -> Thread:
+    def parent(self) -> GitHubThread:
         """The issue, pull request or discussion as a whole."""
         kind = ThreadKind.DISCUSSION if self.kind is ThreadKind.DISCUSSION else ThreadKind.ISSUE
-        return Thread(self.repository, self.number, kind)
+        return GitHubThread(self.repository, self.number, kind)
 
     def room(self, title: str, *, latest_post: str = "") -> Room:
         """Reviews and answers are threads of what they belong to; the repository is the community."""
@@ -90,17 +90,17 @@ class PostId:
         return f"{int(self.created_at.timestamp()):010d}{self.kind:d}{self.number:015d}"
 
 
-def thread_of(room_id: str) -> Thread:
+def parse_thread(room_id: str) -> GitHubThread:
     """Raises NotFound for what is no room."""
     found = _ROOM.fullmatch(room_id)
     if found is None:
         raise NotFound("There is no such thread on GitHub.", code="github_gone")
-    return Thread(
+    return GitHubThread(
         found["repository"], int(found["number"]), ThreadKind(found["kind"] or ""), int(found["root"] or 0)
-    )  # fmt: skip
+    )
 
 
-def post_id_of(text: str) -> PostId:
+def parse_post_id(text: str) -> PostId:
     """Raises NotFound for what is no post."""
     found = _POST.fullmatch(text)
     if found is None:
@@ -121,20 +121,20 @@ _BOT = "[bot]"
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
+class ThreadTopic:
     """What a thread is about, and its opening."""
 
     subject: Subject
-    opening: Heard
+    opening: GitHubMessage
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class GitHubMessage:
     """One message; `number` is GitHub's own. `association` is what its author is to the repository, in lower case;
     `body` what they wrote, with its mentions. `code` is the part of a file that it is about, `file` its path.
     """
 
-    thread: Thread
+    thread: GitHubThread
     post: Post
     body: str
     association: str
@@ -144,58 +144,76 @@ class Heard:
     code: str = ""
 
 
-def author_of(user: Payload) -> Author:
+def read_author(user: Payload) -> Author:
     if not user:
         return GHOST
-    login = text_of(user, "login")
-    return Author(str(number_of(user, "id")), login, is_bot=text_of(user, "type") == "Bot" or login.endswith(_BOT))
+    login = get_text(user, "login")
+    return Author(str(get_number(user, "id")), login, is_bot=get_text(user, "type") == "Bot" or login.endswith(_BOT))
 
 
-def topic_of(repository: str, item: Payload, kind: PostKind = PostKind.OPENING, *, is_pull: bool = False) -> Topic:
+def read_topic(
+    repository: str, item: Payload, kind: PostKind = PostKind.OPENING, *, is_pull: bool = False
+) -> ThreadTopic:
     """Of an issue, a pull request or a discussion."""
-    number, title, body = number_of(item, "number"), text_of(item, "title"), text_of(item, "body")
+    number, title, body = get_number(item, "number"), get_text(item, "title"), get_text(item, "body")
     is_discussion = kind is PostKind.DISCUSSION
-    thread = Thread(repository, number, ThreadKind.DISCUSSION if is_discussion else ThreadKind.ISSUE)
-    post_id = opening_id(repository, number, time_of(item, "created_at"), kind)
-    is_pull = is_pull or bool(part_of(item, "pull_request"))
-    labels = tuple(text_of(label, "name") for label in parts_of(item, "labels"))
+    thread = GitHubThread(repository, number, ThreadKind.DISCUSSION if is_discussion else ThreadKind.ISSUE)
+    post_id = opening_id(repository, number, get_time(item, "created_at"), kind)
+    is_pull = is_pull or bool(get_object(item, "pull_request"))
+    labels = tuple(get_text(label, "name") for label in get_objects(item, "labels"))
     words = "discussion" if is_discussion else "pull request" if is_pull else "issue"
     subject = Subject(repository, number, title, words, tuple(filter(None, labels)), post_id)
-    opening = Heard(
-        thread, _post(thread, item, post_id, body), f"{title}\n\n{body}".strip(),
-        text_of(item, "author_association").lower(), number, is_opening=True,
-    )  # fmt: skip
-    return Topic(subject, opening)
+    opening = GitHubMessage(
+        thread,
+        _post(thread, item, post_id, body),
+        f"{title}\n\n{body}".strip(),
+        get_text(item, "author_association").lower(),
+        number,
+        is_opening=True,
+    )
+    return ThreadTopic(subject, opening)
 
 
-def comment_of(thread: Thread, item: Payload, kind: PostKind) -> Heard:
+def read_comment(thread: GitHubThread, item: Payload, kind: PostKind) -> GitHubMessage:
     """Of any other message."""
     created = "submitted_at" if kind is PostKind.REVIEW else "created_at"
-    post_id = str(PostId(time_of(item, created), kind, number_of(item, "id")))
-    body = text_of(item, "body")
-    return Heard(
-        thread, _post(thread, item, post_id, body, created), body, text_of(item, "author_association").lower(),
-        number_of(item, "id"), file=text_of(item, "path"), code=text_of(item, "diff_hunk"),
-    )  # fmt: skip
+    post_id = str(PostId(get_time(item, created), kind, get_number(item, "id")))
+    body = get_text(item, "body")
+    return GitHubMessage(
+        thread,
+        _post(thread, item, post_id, body, created),
+        body,
+        get_text(item, "author_association").lower(),
+        get_number(item, "id"),
+        file=get_text(item, "path"),
+        code=get_text(item, "diff_hunk"),
+    )
 
 
-def review_thread(repository: str, number: int, comment: Payload) -> Thread:
+def review_thread(repository: str, number: int, comment: Payload) -> GitHubThread:
     """The thread of a comment on code: that of the first one."""
-    root = number_of(comment, "in_reply_to_id") or number_of(comment, "id")
-    return Thread(repository, number, ThreadKind.REVIEW, root)
+    root = get_number(comment, "in_reply_to_id") or get_number(comment, "id")
+    return GitHubThread(repository, number, ThreadKind.REVIEW, root)
 
 
-def answer_thread(repository: str, number: int, comment: Payload) -> Thread:
+def answer_thread(repository: str, number: int, comment: Payload) -> GitHubThread:
     """Where a comment of a discussion is answered."""
-    root = number_of(comment, "parent_id") or number_of(comment, "id")
-    return Thread(repository, number, ThreadKind.DISCUSSION, root)
+    root = get_number(comment, "parent_id") or get_number(comment, "id")
+    return GitHubThread(repository, number, ThreadKind.DISCUSSION, root)
 
 
-def _post(thread: Thread, item: Payload, post_id: str, body: str, created: str = "created_at") -> Post:
+def _post(thread: GitHubThread, item: Payload, post_id: str, body: str, created: str = "created_at") -> Post:
     text, nonce = from_body(body)
-    created_at, updated_at = time_of(item, created), time_of(item, "updated_at")
+    created_at, updated_at = get_time(item, created), get_time(item, "updated_at")
     return Post(
-        PLATFORM, post_id, thread.room_id, author_of(part_of(item, "user")), text, created_at,
-        guild=thread.repository, parent=thread.parent.room_id if thread.root else "",
-        edited_at=updated_at if updated_at > created_at else None, nonce=nonce,
-    )  # fmt: skip
+        PLATFORM,
+        post_id,
+        thread.room_id,
+        read_author(get_object(item, "user")),
+        text,
+        created_at,
+        guild=thread.repository,
+        parent=thread.parent.room_id if thread.root else "",
+        edited_at=updated_at if updated_at > created_at else None,
+        nonce=nonce,
+    )

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from denizen.adapters.github.settings import API_URL, AccountSettings
+from denizen.adapters.github.settings import API_URL, GitHubAccountSettings
 from denizen.app.secrets import SECRETS_FILE, FileSecrets, SecretRef
 from denizen.app.settings.document import Document
 from denizen.app.settings.problem import KeyPath, Problem
@@ -22,7 +22,7 @@ SECRETS = frozenset({"token", "private_key", "webhook_secret"})
 class GitHubLogin:
     """One agent's account. An App whose key could not be read is there without one, and says so when it is used."""
 
-    account: AccountSettings
+    account: GitHubAccountSettings
     manners: Manners
 
     @property
@@ -86,8 +86,10 @@ def _has_login(account: GitHubAccountSection, secrets: FileSecrets) -> bool:
     return bool(_find(account.token, secrets))
 
 
-def _account(name: str, account: GitHubAccountSection, section: GitHubSection, secrets: FileSecrets) -> AccountSettings:
-    return AccountSettings(
+def _account(
+    name: str, account: GitHubAccountSection, section: GitHubSection, secrets: FileSecrets
+) -> GitHubAccountSettings:
+    return GitHubAccountSettings(
         AgentName(name), api_url=section.api_url or API_URL, app_id=account.app_id,
         private_key=_read_key(account, secrets), token="" if account.app_id else _find(account.token, secrets),
         webhook_secret=_find(account.webhook_secret, secrets), repositories=account.repositories,

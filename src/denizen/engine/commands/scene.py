@@ -18,7 +18,7 @@ from denizen.domain.ids import AgentName, ConversationId
 from denizen.domain.principal import Principal, RoleName
 from denizen.engine.runtime import Generation, Runtime
 from denizen.engine.services import Services
-from denizen.ports.channel import CommandCall, CommandReply, CommandSpec, Names
+from denizen.ports.channel import CommandCall, CommandReply, CommandSpec, MentionNames
 from denizen.ports.toolset import Toolset
 
 
@@ -34,7 +34,7 @@ class CommandScene:
     manners: Manners
     principal: Principal
     session_of: Callable[[Agent], Place]
-    find_names: Callable[[Place, str], Awaitable[Names]]
+    find_names: Callable[[Place, str], Awaitable[MentionNames]]
 
     @property
     def is_admin(self) -> bool:

@@ -32,7 +32,7 @@ from denizen.engine.outbox.said import Said, plan_said
 from denizen.engine.outbox.sent import find_sent
 from denizen.engine.outbox.words import NOT_SHOWN
 from denizen.engine.runtime import Runtime
-from denizen.ports.channel import Channel, Names
+from denizen.ports.channel import Channel, MentionNames
 from denizen.ports.reception import Claim
 from denizen.ports.store import Store
 
@@ -96,15 +96,15 @@ class Outbox:
         ending = Ending(turn, place, owed, manners, names, shown, earlier)
         return plan_deliveries(ending, now=self._clock.now())
 
-    async def _find_names(self, place: Place, account: AgentName, text: str) -> Names:
+    async def _find_names(self, place: Place, account: AgentName, text: str) -> MentionNames:
         channel = self._channels.find(place.platform, account)
         if channel is None or "@" not in text:
-            return Names()
+            return MentionNames()
         try:
             with anyio.fail_after(NAMES_TIMEOUT_S):
                 return await channel.find_names(place, text)
         except (DenizenError, TimeoutError):
-            return Names()
+            return MentionNames()
 
     def wake(self, platform: str, account: AgentName) -> None:
         """There is something to send."""

@@ -21,7 +21,7 @@ from denizen.domain.reasoning import reasoning_text
 from denizen.domain.split import split
 from denizen.domain.turn import Owed, Turn, TurnStatus
 from denizen.engine.outbox.words import NOTHING, failure_text
-from denizen.ports.channel import Names
+from denizen.ports.channel import MentionNames
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Ending:
     place: Place
     owed: Owed
     manners: Manners
-    names: Names
+    names: MentionNames
     shown: Sequence[Mapping[str, Any]] = ()
     earlier: Sequence[Delivery] = ()
 
@@ -56,7 +56,9 @@ def plan_deliveries(ending: Ending, *, now: datetime) -> list[Delivery]:
     return _over_earlier(planned, ending.earlier)
 
 
-def plan_contents(text: str, names: Names, manners: Manners, shown: Iterable[Mapping[str, Any]] = ()) -> list[Content]:
+def plan_contents(
+    text: str, names: MentionNames, manners: Manners, shown: Iterable[Mapping[str, Any]] = ()
+) -> list[Content]:
     """A text as messages that fit the platform."""
     unmarked = strip_markers(text)
     found = extract_data_uris(unmarked.text)

@@ -13,7 +13,7 @@ from denizen.domain.conversation import Place
 from denizen.domain.delivery import Content, Delivery, DeliveryKind, delivery_id
 from denizen.domain.ids import turn_id
 from denizen.engine.outbox.plan import plan_contents
-from denizen.ports.channel import Channel, Names
+from denizen.ports.channel import Channel, MentionNames
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,9 @@ class Said:
 def plan_said(said: Said, channel: Channel, manners: Manners, *, now: datetime) -> list[Delivery]:
     """The text in pieces, of which the first is a reply, and the sign."""
     turn = turn_id(channel.agent, channel.platform, f"said:{said.key or said.about}")
-    owed = [(DeliveryKind.NOTICE, at, piece) for at, piece in enumerate(plan_contents(said.text, Names(), manners))]
+    owed = [
+        (DeliveryKind.NOTICE, at, piece) for at, piece in enumerate(plan_contents(said.text, MentionNames(), manners))
+    ]
     owed += [(DeliveryKind.REACTION, 0, Content(said.sign))] if said.sign else []
     return [
         Delivery(

@@ -17,7 +17,7 @@ from denizen.domain.delivery import DeliveryState
 from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.speaking import Candidate, decide_speakers, find_last_answer, find_name
 from denizen.engine.resident.receiver import Desk, Receiver
-from denizen.ports.channel import Arrival
+from denizen.ports.channel import IncomingMessage
 from denizen.ports.store import Work
 
 PATIENCE_S = 300.0
@@ -57,11 +57,11 @@ class Arbiter:
         if receiver in self.receivers:
             self.receivers.remove(receiver)
 
-    async def silences(self, receiver: Receiver, arrival: Arrival) -> bool:
+    async def silences(self, receiver: Receiver, arrival: IncomingMessage) -> bool:
         """Whether others speak and this one does not."""
         return receiver.desk.account not in (await self.decide(receiver, arrival)).speakers
 
-    async def decide(self, mine: Receiver, arrival: Arrival) -> Floor:
+    async def decide(self, mine: Receiver, arrival: IncomingMessage) -> Floor:
         """For a message that deserves an answer by this account, as far as it is concerned."""
         account, room = mine.desk.account, arrival.room
         others = [each for each in self.receivers if each is not mine and each.is_beside(mine, room.id)]
@@ -76,7 +76,7 @@ class Arbiter:
             return Floor(decide_speakers(candidates), is_open=True)
         return Floor(decide_speakers(candidates))
 
-    async def _candidate(self, receiver: Receiver, arrival: Arrival) -> Candidate | None:
+    async def _candidate(self, receiver: Receiver, arrival: IncomingMessage) -> Candidate | None:
         desk, post = receiver.desk, arrival.post
         user_id, manners = desk.channel.user_id, desk.manners
         if post.author.id == user_id:
@@ -91,7 +91,9 @@ class Arbiter:
         named = find_name(post.text, desk.account)
         return Candidate(desk.account, attention.trigger, place, named, eagerness=manners.eagerness)
 
-    async def _with_history(self, desk: Desk, arrival: Arrival, candidates: Sequence[Candidate]) -> list[Candidate]:
+    async def _with_history(
+        self, desk: Desk, arrival: IncomingMessage, candidates: Sequence[Candidate]
+    ) -> list[Candidate]:
         post, users = arrival.post, {each.desk.account: each.desk.channel.user_id for each in self.receivers}
         async with desk.store.work(write=False) as work:
             posts = await work.archive.list_posts(post.platform, post.room, before=post.id, limit=POSTS_BACK)
@@ -103,7 +105,7 @@ class Arbiter:
             for each in candidates
         ]  # fmt: skip
 
-    async def wait_for(self, desk: Desk, earlier: Sequence[AgentName], arrival: Arrival) -> None:
+    async def wait_for(self, desk: Desk, earlier: Sequence[AgentName], arrival: IncomingMessage) -> None:
         """Until those who speak before have spoken, or will not."""
         for agent in earlier:
             with anyio.move_on_after(PATIENCE_S):

@@ -17,7 +17,7 @@ from denizen.domain.turn import Inbound, Owed, Turn
 from denizen.engine.commands.scene import CommandScene
 from denizen.engine.gate.card import read_action
 from denizen.engine.resident.receiver import Begun, Receiver
-from denizen.ports.channel import CommandCall, Press
+from denizen.ports.channel import ButtonPress, CommandCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Asking:
         )  # fmt: skip
         return await self._hand_in(asked, text, agent=agent, new_session=new_session)
 
-    async def press(self, press: Press) -> None:
+    async def press(self, press: ButtonPress) -> None:
         """A button says its value for the one who pressed it, where that one could have said it. The model is told that
         it was a button: whoever pressed it read its label, not necessarily what it says.
         """
@@ -60,7 +60,7 @@ class Asking:
         said = f'chose, under your message "{press.about}"' if press.about else "pressed a button, which says"
         await self._hand_in(asked, f"[{said}:] {press.value}")
 
-    async def decide(self, press: Press) -> str:
+    async def decide(self, press: ButtonPress) -> str:
         """A button of a card: the word of the one who pressed it about the call. Says what became of it where the card
         does not. Raises NotAllowed for somebody who may not decide it.
         """

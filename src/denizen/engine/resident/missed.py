@@ -18,14 +18,14 @@ from denizen.domain.room import Room, RoomKind, is_newer
 from denizen.engine.resident.errands import run_errand
 from denizen.engine.resident.positions import Positions
 from denizen.engine.resident.receiver import Begun, Receiver, age_s
-from denizen.ports.channel import Arrival
+from denizen.ports.channel import IncomingMessage
 
 PAGE = 100
 SIDE_BY_SIDE = 4
 RETRY_S = 2.0
 MAX_RETRY_S = 60.0
 
-Hear = Callable[[Arrival], Awaitable[None]]
+Hear = Callable[[IncomingMessage], Awaitable[None]]
 Began = Callable[[Begun], None]
 
 _log = logging.getLogger("denizen.resident")
@@ -93,7 +93,7 @@ class Missed:
 
     async def _read(self, room: Room) -> None:
         """Page by page; the position stays before the oldest question that waits for the common answer."""
-        old: list[Arrival] = []
+        old: list[IncomingMessage] = []
         at = self._positions.find(room.id) or ""
         while True:
             arrivals = await self._desk.channel.list_arrivals(room, after=at, limit=PAGE)
@@ -113,7 +113,7 @@ class Missed:
             await self._answer_together(old)
         self._positions.advance(room.id, at)
 
-    async def _answer_together(self, old: Sequence[Arrival]) -> None:
+    async def _answer_together(self, old: Sequence[IncomingMessage]) -> None:
         try:
             await self._look_back(old[-1])
             begun = await self._receiver.begin_missed(old)
@@ -123,11 +123,11 @@ class Missed:
         if begun is not None:
             self._began(begun)
 
-    async def _is_late_question(self, arrival: Arrival) -> bool:
+    async def _is_late_question(self, arrival: IncomingMessage) -> bool:
         """Whether it is for the agent, and from so long ago that it gets no reply of its own: no refusal either."""
         is_late = age_s(arrival, self._desk.clock.now()) > self._desk.manners.missed_limit_s
         return is_late and not arrival.is_mine and (await self._receiver.look(arrival)).trigger is not None
 
-    async def _is_open_question(self, arrival: Arrival) -> bool:
+    async def _is_open_question(self, arrival: IncomingMessage) -> bool:
         """Whether it deserves an answer and has none."""
         return (await self._receiver.look(arrival)).answers and not await self._receiver.is_claimed(arrival.post.id)

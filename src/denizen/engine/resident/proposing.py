@@ -35,7 +35,7 @@ from denizen.engine.archive.mirror import Mirror
 from denizen.engine.outbox.said import Said, plan_said
 from denizen.engine.resident.positions import before
 from denizen.engine.resident.receiver import Desk, Receiver
-from denizen.ports.channel import Channel, Reacted
+from denizen.ports.channel import Channel, ReactionChange
 
 TOLD = f"Proposed as an answer; an owner looks at it. Put {REFUSED} on your message to take it back."
 
@@ -54,7 +54,7 @@ class Proposing:
         """Calls it when something was taken back that may be in the documents already."""
         self._told.append(tell)
 
-    async def hear(self, receiver: Receiver, reaction: Reacted) -> None:
+    async def hear(self, receiver: Receiver, reaction: ReactionChange) -> None:
         policy = receiver.desk.runtime.current.learning
         if reaction.is_bot:
             return
@@ -84,7 +84,7 @@ class Proposing:
         if gone:
             await self._tell()
 
-    async def _propose(self, desk: Desk, reaction: Reacted) -> None:
+    async def _propose(self, desk: Desk, reaction: ReactionChange) -> None:
         channel, room = desk.channel, reaction.room
         if not in_scope(room, desk.manners.scope) or not await channel.is_open(room):
             _log.info("not everybody may read what was proposed", extra={"room": room.id})
@@ -134,7 +134,7 @@ class Proposing:
         roles = await channel.find_roles(room.id, [post.author.id])
         return bool(await self._mirror.showable([post], roles))
 
-    async def _take_back(self, desk: Desk, reaction: Reacted) -> None:
+    async def _take_back(self, desk: Desk, reaction: ReactionChange) -> None:
         """Who proposed it does not any more; what was decided stays."""
         platform = desk.channel.platform
         async with desk.store.work() as work:
@@ -146,7 +146,7 @@ class Proposing:
             await work.proposals.remove([each.id for each in theirs])
         await _unsign(desk.channel, theirs[0])
 
-    async def _refuse(self, desk: Desk, reaction: Reacted) -> None:
+    async def _refuse(self, desk: Desk, reaction: ReactionChange) -> None:
         """Its author does not want it, now or ever: the same message is not proposed again."""
         platform = desk.channel.platform
         async with desk.store.work(write=False) as work:
@@ -166,7 +166,7 @@ class Proposing:
             await tell()
 
 
-def _is_trusted(receiver: Receiver, reaction: Reacted, policy: LearningPolicy) -> bool:
+def _is_trusted(receiver: Receiver, reaction: ReactionChange, policy: LearningPolicy) -> bool:
     names = receiver.principal(Author(reaction.user_id, reaction.user_name), reaction.roles).roles
     return bool(names & {RoleName.OWNER, RoleName.ADMIN} or reaction.roles & policy.roles)
 

@@ -33,7 +33,7 @@ from denizen.engine.resident.exchanges import Exchanges
 from denizen.engine.resident.phrases import missed_parts, refusal_text
 from denizen.engine.runtime import Runtime
 from denizen.engine.turn import Turns
-from denizen.ports.channel import Arrival, Channel
+from denizen.ports.channel import Channel, IncomingMessage
 from denizen.ports.reception import AllowedKind
 from denizen.ports.store import Store
 
@@ -82,7 +82,7 @@ class Desk:
         return self.runtime.current.manners_of(self.channel.platform, self.channel.agent)
 
 
-async def _never(receiver: Receiver, arrival: Arrival) -> bool:
+async def _never(receiver: Receiver, arrival: IncomingMessage) -> bool:
     del receiver, arrival
     await checkpoint()
     return False
@@ -95,7 +95,7 @@ class Receiver:
     desk: Desk
     neighbours: Callable[[], Sequence[Channel]]
     followed: set[str] = field(default_factory=set[str])
-    gives_way: Callable[[Receiver, Arrival], Awaitable[bool]] = _never
+    gives_way: Callable[[Receiver, IncomingMessage], Awaitable[bool]] = _never
     """Whether another agent of this Denizen speaks instead."""
     hears: Callable[[str], bool] = lambda _: True
     """Whether the account listens in that room."""
@@ -106,7 +106,7 @@ class Receiver:
         async with desk.store.work(write=False) as work:
             self.followed |= await work.reception.list_followed(desk.account, desk.channel.platform)
 
-    async def look(self, arrival: Arrival) -> Attention:
+    async def look(self, arrival: IncomingMessage) -> Attention:
         """What to do about the message. Reads the store only for messages that are for the agent."""
         sighting, manners = self._sighting(arrival), self.desk.manners
         attention = decide_attention(sighting, manners)
@@ -117,7 +117,7 @@ class Receiver:
             return Attention()
         return attention
 
-    def _sighting(self, arrival: Arrival) -> Sighting:
+    def _sighting(self, arrival: IncomingMessage) -> Sighting:
         roles = frozenset[str]() if arrival.is_unsure else arrival.roles
         return Sighting(
             room=arrival.room, author_id=arrival.post.author.id, author_roles=roles,
@@ -131,7 +131,7 @@ class Receiver:
         """Whether both listen in that room."""
         return self.desk.channel.platform == other.desk.channel.platform and self.hears(room)
 
-    def sighting_of(self, arrival: Arrival) -> Sighting:
+    def sighting_of(self, arrival: IncomingMessage) -> Sighting:
         """The message of another account as this one sees it."""
         me = self.desk.channel.user_id
         return replace(
@@ -156,13 +156,13 @@ class Receiver:
             claims = await work.reception.find_claims(desk.account, desk.channel.platform, [post_id])
         return post_id in claims
 
-    async def refuse(self, arrival: Arrival, refusal: Refusal, why: str = "") -> None:
+    async def refuse(self, arrival: IncomingMessage, refusal: Refusal, why: str = "") -> None:
         """Remembers that the message was refused and says so, once."""
         text = refusal_text(refusal, why) if self.desk.manners.tells_refusals else ""
         said = Said(arrival.room.place, arrival.post.id, text, refusal=refusal, is_first=True)
         await self.desk.outbox.say(self.desk.channel, said)
 
-    async def say(self, arrival: Arrival, text: str, *, sign: str = "") -> None:
+    async def say(self, arrival: IncomingMessage, text: str, *, sign: str = "") -> None:
         """Answers without a turn: a greeting, what a command gave; `sign` is an emoji. Claims the message, so that it
         happens once.
         """
@@ -170,7 +170,7 @@ class Receiver:
 
     # --- turns -------------------------------------------------------------------------------------------------------
 
-    async def begin(self, arrival: Arrival, *, may_be_silent: bool = False) -> Begun | None:
+    async def begin(self, arrival: IncomingMessage, *, may_be_silent: bool = False) -> Begun | None:
         """The turn for one message that deserves an answer; None when it was refused or is answered already. A message
         of another agent need not be answered, nor one that several could answer unasked.
         """
@@ -181,7 +181,7 @@ class Receiver:
             inbound = replace(inbound, owed=replace(inbound.owed, may_be_silent=True))
         return await self.hand_in(inbound, arrival)
 
-    async def begin_anew(self, arrival: Arrival) -> Begun | None:
+    async def begin_anew(self, arrival: IncomingMessage) -> Begun | None:
         """The turn for the new text of a message that was asked already, instead of its earlier one; None when nothing
         changed or it may not be asked again.
         """
@@ -216,7 +216,7 @@ class Receiver:
             turn = await work.turns.get(turn_id)
             return text_of((await work.messages.get(turn.trigger_id)).parts)
 
-    async def begin_missed(self, arrivals: Sequence[Arrival]) -> Begun | None:
+    async def begin_missed(self, arrivals: Sequence[IncomingMessage]) -> Begun | None:
         """One turn for several messages that came long ago; it replies to the newest, and may do what all of their
         authors may: on the platform nothing, unless they are of one author.
         """
@@ -233,7 +233,7 @@ class Receiver:
         owed = replace(inbound.owed, of_several=several) if inbound.owed else None
         return await self.hand_in(replace(inbound, shared=False, principal=principal, owed=owed), newest)
 
-    async def hand_in(self, inbound: Inbound, arrival: Arrival) -> Begun | None:
+    async def hand_in(self, inbound: Inbound, arrival: IncomingMessage) -> Begun | None:
         """Submits; a refusal by a limit is remembered and said."""
         desk, room = self.desk, arrival.room
         in_guild = room.kind is not RoomKind.DIRECT
@@ -270,7 +270,7 @@ class Receiver:
                     spent += turn.usage.cost_usd or 0
         return spent < limit
 
-    async def _place(self, arrival: Arrival) -> Place:
+    async def _place(self, arrival: IncomingMessage) -> Place:
         """Where the answer goes: the room, or a thread opened for it; threads are followed from now on."""
         desk, room = self.desk, arrival.room
         habit = desk.manners.threads
@@ -285,7 +285,7 @@ class Receiver:
         return room.place
 
     async def _inbound(
-        self, arrival: Arrival, place: Place, parts: Sequence[Part], *, key: str, answers: tuple[str, ...]
+        self, arrival: IncomingMessage, place: Place, parts: Sequence[Part], *, key: str, answers: tuple[str, ...]
     ) -> Inbound:
         desk, post = self.desk, arrival.post
         principal = self._asker(arrival)
@@ -305,7 +305,7 @@ class Receiver:
             return Reach.ELSEWHERE
         return Reach.NOBODY if author.is_bot else Reach.CARD
 
-    def _asker(self, arrival: Arrival) -> Principal:
+    def _asker(self, arrival: IncomingMessage) -> Principal:
         principal = self.principal(arrival.post.author, arrival.roles)
         return replace(principal, roles=principal.roles & {RoleName.MEMBER}) if arrival.is_unsure else principal
 
@@ -345,7 +345,7 @@ class Receiver:
                 return None
 
 
-def age_s(arrival: Arrival, now: datetime) -> float:
+def age_s(arrival: IncomingMessage, now: datetime) -> float:
     return (now - arrival.post.created_at).total_seconds()
 
 

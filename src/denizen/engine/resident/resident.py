@@ -47,7 +47,7 @@ from denizen.engine.resident.showing import Showing, Shown
 from denizen.engine.resident.typed import TypedCommands
 from denizen.engine.services import Services
 from denizen.engine.turn import RESUME_LIMIT
-from denizen.ports.channel import Arrival, CommandCall, CommandReply, CommandSpec, Press, Reacted
+from denizen.ports.channel import ButtonPress, CommandCall, CommandReply, CommandSpec, IncomingMessage, ReactionChange
 
 STORE_PAUSE_S = 1.0
 
@@ -100,7 +100,7 @@ class Resident:
         self._is_settled = False
         self._inbox = Inbox()
         self._late: set[str] = set()
-        self._waiting: dict[str, Arrival] = {}
+        self._waiting: dict[str, IncomingMessage] = {}
         """Questions that other agents answer first."""
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
@@ -196,7 +196,7 @@ class Resident:
 
     # --- messages ----------------------------------------------------------------------------------------------------
 
-    async def on_message(self, arrival: Arrival) -> None:
+    async def on_message(self, arrival: IncomingMessage) -> None:
         room, post = arrival.room, arrival.post
         self._rooms.meet(room, post.id)
         try:
@@ -223,23 +223,23 @@ class Resident:
         self._late.discard(room.id)
         await self._missed.catch_up([room])
 
-    async def _mirror(self, arrival: Arrival) -> None:
+    async def _mirror(self, arrival: IncomingMessage) -> None:
         await self._household.mirror.keep([arrival.post], {arrival.post.author.id: arrival.roles})
 
-    async def _look_back(self, arrival: Arrival) -> None:
+    async def _look_back(self, arrival: IncomingMessage) -> None:
         """Mirrors what was said before a question that is answered now, where the platform has to be asked for that."""
         earlier = await arrival.load_earlier()
         roles = {each.post.author.id: each.roles for each in earlier}
         await self._household.mirror.keep([each.post for each in earlier], roles)
 
-    async def _hear(self, arrival: Arrival) -> None:
+    async def _hear(self, arrival: IncomingMessage) -> None:
         """One after another in each room, also while its past is caught up: the same message may come both ways."""
         async with self._inbox.turn(arrival.room.id):
             await self._mirror(arrival)
             if not arrival.is_mine:
                 await self._consider(arrival)
 
-    async def _consider(self, arrival: Arrival) -> None:
+    async def _consider(self, arrival: IncomingMessage) -> None:
         post, desk = arrival.post, self._desk
         if not post.author.is_bot and not arrival.is_edit:
             await desk.exchanges.reset(desk.channel.platform, arrival.room.id)
@@ -262,7 +262,7 @@ class Resident:
         elif not self._typed.take(arrival):
             await self._answer_in_turn(arrival)
 
-    async def _answer_in_turn(self, arrival: Arrival) -> None:
+    async def _answer_in_turn(self, arrival: IncomingMessage) -> None:
         """After those who were addressed before, to have read what they said."""
         post_id, room_id = arrival.post.id, arrival.room.id
         floor = await self._household.arbiter.decide(self._receiver, arrival)
@@ -274,7 +274,7 @@ class Resident:
         self._positions.hold(room_id)
         self._start("waiting for other agents", self._answer_after, earlier, arrival)
 
-    async def _answer_after(self, earlier: Sequence[AgentName], arrival: Arrival) -> None:
+    async def _answer_after(self, earlier: Sequence[AgentName], arrival: IncomingMessage) -> None:
         """The room's position waits, so that a crash does not lose the message."""
         post_id, room = arrival.post.id, arrival.room
         is_over = True
@@ -295,7 +295,7 @@ class Resident:
             if is_over:
                 self._positions.release(room.id)
 
-    async def _answer(self, arrival: Arrival, *, may_be_silent: bool = False) -> None:
+    async def _answer(self, arrival: IncomingMessage, *, may_be_silent: bool = False) -> None:
         if not arrival.question.strip() and not arrival.post.reply_to:  # nothing but a mention
             await self._receiver.say(arrival, self._desk.manners.greeting)
             return
@@ -315,13 +315,13 @@ class Resident:
         if begun is not None:
             self._show(begun)
 
-    async def _ask_anew(self, arrival: Arrival) -> None:
+    async def _ask_anew(self, arrival: IncomingMessage) -> None:
         """The question was edited soon after it was asked: its turn is stopped, and the new text answered instead."""
         begun = await self._receiver.begin_anew(arrival)
         if begun is not None:
             self._show(begun)
 
-    def _is_soon(self, edit: Arrival) -> bool:
+    def _is_soon(self, edit: IncomingMessage) -> bool:
         desk, post = self._desk, edit.post
         edited_at = post.edited_at or desk.clock.now()
         return (edited_at - post.created_at).total_seconds() <= desk.manners.edit_window_s
@@ -344,7 +344,7 @@ class Resident:
                 await desk.outbox.withdraw(desk.channel, opened.turn.id)
         await self._household.proposing.forget_posts(desk, post_ids)
 
-    async def on_reaction(self, reaction: Reacted) -> None:
+    async def on_reaction(self, reaction: ReactionChange) -> None:
         await self._household.proposing.hear(self._receiver, reaction)
 
     # --- turns -------------------------------------------------------------------------------------------------------
@@ -387,7 +387,7 @@ class Resident:
     async def on_suggest(self, call: CommandCall, option: str, typed: str) -> Sequence[str]:
         return await self._commands.suggest(call, option, typed, self._asking.scene(call))
 
-    async def on_press(self, press: Press) -> str:
+    async def on_press(self, press: ButtonPress) -> str:
         """A button decides about a call that waits, or says its value for the one who pressed it."""
         if press.action:
             return await self._asking.decide(press)

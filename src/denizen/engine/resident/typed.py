@@ -12,7 +12,7 @@ from denizen.engine.commands.commands import Commands
 from denizen.engine.resident.asking import Asking
 from denizen.engine.resident.positions import Positions
 from denizen.engine.resident.receiver import Receiver
-from denizen.ports.channel import Arrival, CommandCall, CommandReply
+from denizen.ports.channel import CommandCall, CommandReply, IncomingMessage
 
 DONE_SIGN = "\N{WHITE HEAVY CHECK MARK}"
 
@@ -29,7 +29,7 @@ class TypedCommands:
         commands: Commands,
         asking: Asking,
         *,
-        start: Callable[[Arrival, CommandCall], None],
+        start: Callable[[IncomingMessage, CommandCall], None],
     ) -> None:
         self._receiver = receiver
         self._positions = positions
@@ -41,7 +41,7 @@ class TypedCommands:
     def is_obeying(self, post_id: str) -> bool:
         return post_id in self._obeying
 
-    def take(self, arrival: Arrival) -> bool:
+    def take(self, arrival: IncomingMessage) -> bool:
         """False for a message that is no command. What an agent says is a question, whoever made it say that, and so is
         what somebody else may have edited.
         """
@@ -58,7 +58,7 @@ class TypedCommands:
         self._start(arrival, call)
         return True
 
-    async def obey(self, arrival: Arrival, call: CommandCall) -> None:
+    async def obey(self, arrival: IncomingMessage, call: CommandCall) -> None:
         """The room's position waits for it, so that a crash does not lose it; one that was cut off is read again by the
         next process. `/reset` is answered with a sign (inventory C19).
         """
@@ -73,7 +73,7 @@ class TypedCommands:
             if not is_cut:
                 self._positions.release(arrival.room.id)
 
-    async def _answer(self, arrival: Arrival, call: CommandCall, reply: CommandReply) -> None:
+    async def _answer(self, arrival: IncomingMessage, call: CommandCall, reply: CommandReply) -> None:
         if reply.is_pending:
             return
         if call.name == "reset" and not reply.is_failure:

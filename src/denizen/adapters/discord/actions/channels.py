@@ -9,35 +9,42 @@ from typing import Any, cast
 import discord
 
 from denizen.adapters.discord.actions.context import (
+    ActionContext,
     GuildPlace,
-    Hand,
     read_permissions,
     require_administrators,
     require_held,
 )
-from denizen.adapters.discord.actions.lookup import find_channel, find_member, find_role, id_of, load_channel, pick
-from denizen.adapters.discord.guild.audience import visible_rooms
+from denizen.adapters.discord.actions.lookup import (
+    find_channel,
+    find_member,
+    find_role,
+    load_channel,
+    parse_id,
+    pick_by_name,
+)
+from denizen.adapters.discord.guild.audience import list_visible_rooms
 from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json, JsonObject
 
 _MAX_LISTED = 200
 
 
-async def list_channels(hand: Hand, name: str = "") -> JsonObject:
+async def list_channels(context: ActionContext, name: str = "") -> JsonObject:
     """Those that the asker and everybody who reads the answer can see, in the order of the menus, with their category.
     Threads are not among them.
     """
-    seen = await open_rooms(hand)
+    seen = await list_tellable_rooms(context)
     folded = name.strip().lstrip("#").casefold()
     rows: list[Json] = [
         {
             "id": str(each.id),
             "name": each.name,
             "kind": str(each.type),
-            "category": each.category.name if each.category and hand.sees(each.category) else "",
+            "category": each.category.name if each.category and context.sees(each.category) else "",
             "topic": getattr(each, "topic", None) or "",
         }
-        for _, inside in hand.guild.by_category()
+        for _, inside in context.guild.by_category()
         for each in inside
         if each.id in seen and folded in each.name.casefold()
     ]
@@ -45,7 +52,7 @@ async def list_channels(hand: Hand, name: str = "") -> JsonObject:
 
 
 async def create_channel(
-    hand: Hand,
+    context: ActionContext,
     name: str,
     *,
     kind: str = "text",
@@ -58,23 +65,23 @@ async def create_channel(
     besides the asker and the account. With `since`, an ISO time, one of that name and kind that is younger is taken for
     the one that an earlier try made.
     """
-    inside = _find_category(hand, category) if category.strip() else None
-    hand.require("manage_channels", inside)
-    made = await _find_made(hand, name, kind, since) if since else None
+    inside = _find_category(context, category) if category.strip() else None
+    context.require("manage_channels", inside)
+    made = await _find_created_channel(context, name, kind, since) if since else None
     if made is None:
-        options: dict[str, Any] = {"reason": hand.reason()}
+        options: dict[str, Any] = {"reason": context.reason()}
         if inside is not None:
             options["category"] = inside
         if topic:
             options["topic"] = topic
         if private_to:
-            options["overwrites"] = await _closed(hand, private_to)
-        made = await _create(hand, kind, name, options)
+            options["overwrites"] = await _build_private_overwrites(context, private_to)
+        made = await _create(context, kind, name, options)
     return {"id": str(made.id), "name": made.name}
 
 
 async def edit_channel(
-    hand: Hand,
+    context: ActionContext,
     channel: str,
     *,
     name: str = "",
@@ -83,10 +90,10 @@ async def edit_channel(
     nsfw: bool | None = None,
 ) -> JsonObject:
     """What is not given stays. An empty category takes it out of its own; its permissions stay as they are."""
-    place = find_channel(hand, channel)
+    place = find_channel(context, channel)
     if isinstance(place, discord.Thread):
         raise InvalidInput("That is a thread, not a channel.", code="discord_wrong_channel")
-    hand.require("manage_channels", place)
+    context.require("manage_channels", place)
     changes: dict[str, Any] = {}
     if name.strip():
         changes["name"] = name.strip()
@@ -95,28 +102,28 @@ async def edit_channel(
     if nsfw is not None:
         changes["nsfw"] = nsfw
     if category is not None:
-        changes["category"] = _find_category(hand, category) if category.strip() else None
+        changes["category"] = _find_category(context, category) if category.strip() else None
         if changes["category"] is not None:
-            hand.require("manage_channels", changes["category"])
+            context.require("manage_channels", changes["category"])
     unfit = {"topic", "nsfw", "category"} & set(changes) if isinstance(place, discord.CategoryChannel) else set[str]()
     if unfit or not changes:
         what = f"has no {' or '.join(sorted(unfit))}" if unfit else "would stay as it is"
         raise InvalidInput(f"'{place.name}' {what}.", code="discord_nothing_to_do", fix="Say what is to be changed.")
-    await cast("Any", place).edit(**changes, reason=hand.reason())  # each kind of channel has its own signature
+    await cast("Any", place).edit(**changes, reason=context.reason())  # each kind of channel has its own signature
     return {"id": str(place.id), "name": changes.get("name", place.name)}
 
 
-async def delete_channel(hand: Hand, channel: str, reason: str = "") -> JsonObject:
+async def delete_channel(context: ActionContext, channel: str, reason: str = "") -> JsonObject:
     """Also a category, whose channels stay, or a thread."""
-    place = await load_channel(hand, channel)
-    hand.require("manage_threads" if isinstance(place, discord.Thread) else "manage_channels", place)
+    place = await load_channel(context, channel)
+    context.require("manage_threads" if isinstance(place, discord.Thread) else "manage_channels", place)
     name = place.name
-    await place.delete(reason=hand.reason(reason))
+    await place.delete(reason=context.reason(reason))
     return {"id": str(place.id), "name": name}
 
 
 async def set_channel_permission(
-    hand: Hand,
+    context: ActionContext,
     channel: str,
     who: str,
     *,
@@ -127,87 +134,92 @@ async def set_channel_permission(
     """For a role or a member in one channel or category; `clear` leaves a permission to their roles again. Only what
     both the asker and the account may there themselves, and for those who stand below both.
     """
-    place = find_channel(hand, channel)
+    place = find_channel(context, channel)
     if isinstance(place, discord.Thread):
         raise InvalidInput("A thread has the permissions of its channel.", code="discord_wrong_channel")
-    hand.require("manage_roles", place)
-    target = await _find_who(hand, who)
+    context.require("manage_roles", place)
+    target = await _find_role_or_member(context, who)
     if isinstance(target, discord.Member):
-        hand.require_above(target)
+        context.require_above(target)
     elif not target.is_default():
-        hand.require_below(target)
+        context.require_below(target)
     changed = read_permissions([*allow, *deny, *clear])
     if not changed.value or len({*allow, *deny, *clear}) < len([*allow, *deny, *clear]):
         raise InvalidInput(
             "Each permission goes into one of allow, deny and clear.", code="discord_nothing_to_do", fix="Name one."
         )
     if changed.manage_roles or changed.administrator:
-        require_administrators(hand, "hand out the right to hand out rights")
-    require_held(hand, changed, place)
+        require_administrators(context, "hand out the right to hand out rights")
+    require_held(context, changed, place)
     overwrite = place.overwrites_for(target)
     for names, value in ((allow, True), (deny, False), (clear, None)):
         overwrite.update(**{name: value for name, on in read_permissions(names) if on})
-    await place.set_permissions(target, overwrite=None if overwrite.is_empty() else overwrite, reason=hand.reason())
+    await place.set_permissions(target, overwrite=None if overwrite.is_empty() else overwrite, reason=context.reason())
     return {"id": str(place.id), "name": place.name, "who": str(target.id)}
 
 
-async def open_rooms(hand: Hand) -> frozenset[int]:
+async def list_tellable_rooms(context: ActionContext) -> frozenset[int]:
     """Channels of which may be told here: the asker sees them, and everybody who reads what is answered (promise 3)."""
-    rooms = await visible_rooms(hand.client, hand.warrant.place, hand.warrant.asker)
+    rooms = await list_visible_rooms(context.client, context.warrant.place, context.warrant.asker)
     return frozenset(map(int, rooms))
 
 
-async def _find_who(hand: Hand, text: str) -> discord.Role | discord.Member:
+async def _find_role_or_member(context: ActionContext, text: str) -> discord.Role | discord.Member:
     """A role by mention, id or its whole name; else a member."""
-    name, number = text.strip().lstrip("@").casefold(), id_of(text)
+    name, number = text.strip().lstrip("@").casefold(), parse_id(text)
     if name == "everyone":
-        return hand.guild.default_role
-    if text.strip().startswith("<@&") or (number is not None and hand.guild.get_role(number) is not None):
-        return find_role(hand, text)
-    if any(role.name.casefold() == name for role in hand.guild.roles):
-        return find_role(hand, text)
-    return await find_member(hand, text)
+        return context.guild.default_role
+    if text.strip().startswith("<@&") or (number is not None and context.guild.get_role(number) is not None):
+        return find_role(context, text)
+    if any(role.name.casefold() == name for role in context.guild.roles):
+        return find_role(context, text)
+    return await find_member(context, text)
 
 
-def _find_category(hand: Hand, text: str) -> discord.CategoryChannel:
-    found = find_channel(hand, text) if id_of(text) is not None else None
+def _find_category(context: ActionContext, text: str) -> discord.CategoryChannel:
+    found = find_channel(context, text) if parse_id(text) is not None else None
     if isinstance(found, discord.CategoryChannel):
         return found
-    seen = [each for each in hand.guild.categories if hand.sees(each)]
-    return pick(text.strip(), seen, lambda each: each.name, "category")
+    seen = [each for each in context.guild.categories if context.sees(each)]
+    return pick_by_name(text.strip(), seen, lambda each: each.name, "category")
 
 
-async def _find_made(hand: Hand, name: str, kind: str, since: str) -> discord.abc.GuildChannel | None:
+async def _find_created_channel(
+    context: ActionContext, name: str, kind: str, since: str
+) -> discord.abc.GuildChannel | None:
     """Asked of Discord: what was made a moment ago may not have been heard of."""
     start, wanted = datetime.fromisoformat(since), _KINDS.get(kind)
     fitting = (
         each
-        for each in await hand.guild.fetch_channels()
-        if each.created_at >= start and each.type is wanted and _plain(each.name) == _plain(name) and hand.sees(each)
+        for each in await context.guild.fetch_channels()
+        if each.created_at >= start
+        and each.type is wanted
+        and _normalize_channel_name(each.name) == _normalize_channel_name(name)
+        and context.sees(each)
     )
     return next(fitting, None)
 
 
-def _plain(name: str) -> str:
+def _normalize_channel_name(name: str) -> str:
     """Discord writes names of text channels in lower case, with dashes."""
     return "-".join(name.casefold().split())
 
 
-async def _closed(
-    hand: Hand, private_to: Sequence[str]
+async def _build_private_overwrites(
+    context: ActionContext, private_to: Sequence[str]
 ) -> dict[discord.Role | discord.Member | discord.Object, discord.PermissionOverwrite]:
     """Overwrites of a channel that only these see. They open nothing that was there before, so their rank is no matter;
     the right to see channels must be the asker's to give.
     """
-    require_held(hand, discord.Permissions(view_channel=True))
+    require_held(context, discord.Permissions(view_channel=True))
     seeing = discord.PermissionOverwrite(view_channel=True)
     closed: dict[discord.Role | discord.Member | discord.Object, discord.PermissionOverwrite] = {
-        hand.guild.default_role: discord.PermissionOverwrite(view_channel=False),
-        hand.me: seeing,
-        hand.asker: seeing,
+        context.guild.default_role: discord.PermissionOverwrite(view_channel=False),
+        context.me: seeing,
+        context.asker: seeing,
     }
     for each in private_to:
-        closed[await _find_who(hand, each)] = seeing
+        closed[await _find_role_or_member(context, each)] = seeing
     return closed
 
 
@@ -221,14 +233,14 @@ _KINDS = {
 }
 
 
-async def _create(hand: Hand, kind: str, name: str, options: dict[str, Any]) -> GuildPlace:
+async def _create(context: ActionContext, kind: str, name: str, options: dict[str, Any]) -> GuildPlace:
     makers: dict[str, Callable[..., Any]] = {
-        "text": hand.guild.create_text_channel,
-        "voice": hand.guild.create_voice_channel,
-        "stage": hand.guild.create_stage_channel,
-        "forum": hand.guild.create_forum,
-        "announcement": hand.guild.create_text_channel,
-        "category": hand.guild.create_category,
+        "text": context.guild.create_text_channel,
+        "voice": context.guild.create_voice_channel,
+        "stage": context.guild.create_stage_channel,
+        "forum": context.guild.create_forum,
+        "announcement": context.guild.create_text_channel,
+        "category": context.guild.create_category,
     }
     if kind not in makers:
         raise InvalidInput(

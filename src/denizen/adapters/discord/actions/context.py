@@ -14,7 +14,7 @@ from typing import TypeAlias
 import discord
 
 from denizen.adapters.discord.client.application import menu_name
-from denizen.adapters.discord.guild.audience import user_id_of, visible_rooms
+from denizen.adapters.discord.guild.audience import list_visible_rooms, parse_user_id
 from denizen.adapters.discord.guild.members import find_member, is_live
 from denizen.adapters.discord.messages.intake import get_channel
 from denizen.domain.action import Warrant
@@ -27,7 +27,7 @@ _NONCE_CHARS = 25
 
 
 @dataclass(frozen=True, slots=True)
-class Hand:
+class ActionContext:
     """One action's: the guild in which it was asked for, the member who asked, and the account as a member. `here` is
     where they asked; `key` is the same when the action is done again.
     """
@@ -74,7 +74,7 @@ class Hand:
 
     async def require_open(self, where: GuildPlace) -> None:
         """Raises NotFound for a room that not everybody sees who reads what is answered here (promise 3)."""
-        if str(where.id) not in await visible_rooms(self.client, self.warrant.place, self.warrant.asker):
+        if str(where.id) not in await list_visible_rooms(self.client, self.warrant.place, self.warrant.asker):
             raise NotFound(
                 "What is said there cannot be told here: not everybody here can read it.",
                 code="discord_not_for_all",
@@ -85,14 +85,14 @@ class Hand:
         """Raises NotAllowed unless both have the permission there, or in the whole guild. `permission` is discord.py's
         name. Where the asker cannot see a channel, it does not exist for them.
         """
-        self.require_of_asker(permission, where)
-        self.require_of_me(permission, where)
+        self.require_asker(permission, where)
+        self.require_account(permission, where)
 
-    def require_of_asker(self, permission: str, where: GuildPlace | None = None) -> None:
+    def require_asker(self, permission: str, where: GuildPlace | None = None) -> None:
         """As `require`, for what only the asker needs."""
         _require(self.asker, "You", permission, where)
 
-    def require_of_me(self, permission: str, where: GuildPlace | None = None) -> None:
+    def require_account(self, permission: str, where: GuildPlace | None = None) -> None:
         """As `require`, for what only the account needs."""
         _require(self.me, "I", permission, where)
 
@@ -124,12 +124,12 @@ class Hand:
         return text[:500]
 
 
-async def open_hand(client: discord.Client, warrant: Warrant, key: str) -> Hand:
+async def open_context(client: discord.Client, warrant: Warrant, key: str) -> ActionContext:
     """`key` is that of the action. Raises NotAllowed outside of guilds and for strangers, Unavailable while the guild
     is not known.
     """
     place = warrant.place.thread or warrant.place.channel
-    user_id = user_id_of(warrant.asker)
+    user_id = parse_user_id(warrant.asker)
     here = await get_channel(client, int(place)) if place.isdecimal() else None
     if user_id is None or not isinstance(here, (discord.abc.GuildChannel, discord.Thread)):
         raise NotAllowed(
@@ -143,7 +143,7 @@ async def open_hand(client: discord.Client, warrant: Warrant, key: str) -> Hand:
     asker = await find_member(client, guild, user_id)
     if asker is None:
         raise NotAllowed("I cannot see what you may do in this server.", code="discord_unknown_member")
-    return Hand(client, guild, asker, guild.me, here, key, warrant)
+    return ActionContext(client, guild, asker, guild.me, here, key, warrant)
 
 
 def _require(member: discord.Member, who: str, permission: str, where: GuildPlace | None) -> None:
@@ -188,11 +188,11 @@ def list_names(permissions: discord.Permissions) -> list[str]:
     return sorted({menu_name(name) for name, granted in permissions if granted})
 
 
-def require_held(hand: Hand, wanted: discord.Permissions, where: GuildPlace | None = None) -> None:
+def require_held(context: ActionContext, wanted: discord.Permissions, where: GuildPlace | None = None) -> None:
     """Raises NotAllowed unless both have all of these there, or in the whole guild: nobody gives, takes or clears what
     they do not have themselves. Bits that this version of discord.py has no name for count as well.
     """
-    for member, who in ((hand.asker, "You"), (hand.me, "I")):
+    for member, who in ((context.asker, "You"), (context.me, "I")):
         held = where.permissions_for(member) if where is not None else member.guild_permissions
         lacking = 0 if held.administrator else wanted.value & ~held.value
         if lacking:
@@ -204,7 +204,7 @@ def require_held(hand: Hand, wanted: discord.Permissions, where: GuildPlace | No
             )
 
 
-def require_administrators(hand: Hand, what: str) -> None:
+def require_administrators(context: ActionContext, what: str) -> None:
     """Raises NotAllowed unless both are administrators of the guild."""
-    if not (hand.asker.guild_permissions.administrator and hand.me.guild_permissions.administrator):
+    if not (context.asker.guild_permissions.administrator and context.me.guild_permissions.administrator):
         raise NotAllowed(f"Only administrators may {what}, and I must be one, too.", code="discord_not_permitted")

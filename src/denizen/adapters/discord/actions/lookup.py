@@ -12,7 +12,7 @@ from typing import TypeVar
 import anyio
 import discord
 
-from denizen.adapters.discord.actions.context import GuildPlace, Hand
+from denizen.adapters.discord.actions.context import ActionContext, GuildPlace
 from denizen.adapters.discord.guild.members import find_member as load_member
 from denizen.adapters.discord.guild.members import knows_all_members
 from denizen.adapters.discord.messages.intake import get_channel
@@ -27,38 +27,38 @@ _QUERY_LIMIT = 20
 _QUERY_TIMEOUT_S = 5.0
 
 
-def id_of(text: str) -> int | None:
+def parse_id(text: str) -> int | None:
     """Of a mention or a plain id; None for a name."""
     found = _MENTION.fullmatch(text.strip())
     digits = found[1] if found else text.strip()
     return int(digits) if digits.isdecimal() and len(digits) <= 20 else None
 
 
-def find_channel(hand: Hand, text: str = "") -> GuildPlace:
+def find_channel(context: ActionContext, text: str = "") -> GuildPlace:
     """A channel or thread of the guild that the asker can see; the one in which was asked for an empty text."""
     if not text.strip():
-        return hand.here
-    places: list[GuildPlace] = [*hand.guild.channels, *hand.guild.threads]
-    seen = [place for place in places if hand.sees(place)]
-    number = id_of(text)
+        return context.here
+    places: list[GuildPlace] = [*context.guild.channels, *context.guild.threads]
+    seen = [place for place in places if context.sees(place)]
+    number = parse_id(text)
     if number is not None:
         found = next((place for place in seen if place.id == number), None)
         if found is None:
             raise _no_channel(number)
         return found
-    return pick(text.strip().lstrip("#"), seen, lambda place: place.name, "channel")
+    return pick_by_name(text.strip().lstrip("#"), seen, lambda place: place.name, "channel")
 
 
-async def load_channel(hand: Hand, text: str = "") -> GuildPlace:
+async def load_channel(context: ActionContext, text: str = "") -> GuildPlace:
     """As `find_channel`, for a thread that is archived too, by its id."""
-    number = id_of(text)
-    if number is None or hand.guild.get_channel_or_thread(number) is not None:
-        return find_channel(hand, text)
+    number = parse_id(text)
+    if number is None or context.guild.get_channel_or_thread(number) is not None:
+        return find_channel(context, text)
     try:
-        found = await get_channel(hand.client, number)
+        found = await get_channel(context.client, number)
     except (NotFound, NotAllowed):
         raise _no_channel(number) from None
-    if not isinstance(found, discord.Thread) or found.guild.id != hand.guild.id or not hand.sees(found):
+    if not isinstance(found, discord.Thread) or found.guild.id != context.guild.id or not context.sees(found):
         raise _no_channel(number)
     return found
 
@@ -67,58 +67,62 @@ def _no_channel(number: int) -> NotFound:
     return NotFound(f"There is no channel {number} that you can see.", code="discord_no_channel")
 
 
-def find_role(hand: Hand, text: str) -> discord.Role:
-    number = id_of(text)
-    found = hand.guild.get_role(number) if number is not None else None
-    return found or pick(text.strip().lstrip("@"), hand.guild.roles, lambda role: role.name, "role")
+def find_role(context: ActionContext, text: str) -> discord.Role:
+    number = parse_id(text)
+    found = context.guild.get_role(number) if number is not None else None
+    return found or pick_by_name(text.strip().lstrip("@"), context.guild.roles, lambda role: role.name, "role")
 
 
-async def find_member(hand: Hand, text: str) -> discord.Member:
+async def find_member(context: ActionContext, text: str) -> discord.Member:
     """By id, mention, user name or the name that is shown."""
-    number = id_of(text)
+    number = parse_id(text)
     if number is not None:
-        member = await load_member(hand.client, hand.guild, number)
+        member = await load_member(context.client, context.guild, number)
         if member is None:
             raise NotFound(f"There is no member {number} in this server.", code="discord_no_member")
         return member
     name = text.strip().lstrip("@")
-    known = hand.guild.members
-    if name and not knows_all_members(hand.client, hand.guild):
+    known = context.guild.members
+    if name and not knows_all_members(context.client, context.guild):
         with anyio.fail_after(_QUERY_TIMEOUT_S):
-            known = await hand.guild.query_members(name, limit=_QUERY_LIMIT, cache=False)
+            known = await context.guild.query_members(name, limit=_QUERY_LIMIT, cache=False)
     exact = [m for m in known if name.casefold() in (m.name.casefold(), m.display_name.casefold())]
-    return exact[0] if len(exact) == 1 else pick(name, exact or known, lambda member: member.display_name, "member")
+    return (
+        exact[0]
+        if len(exact) == 1
+        else pick_by_name(name, exact or known, lambda member: member.display_name, "member")
+    )
 
 
-async def find_message(hand: Hand, text: str, channel: str = "", *, named: bool = False) -> discord.Message:
+async def find_message(context: ActionContext, text: str, channel: str = "", *, named: bool = False) -> discord.Message:
     """By id, in the channel named or the one in which was asked, or by link. Raises NotFound for one in a channel that
     the asker cannot see, too. `named`: a link into a channel that is not the named one is InvalidInput, for what the
     gate knows of a call is the channel's name.
     """
     link = _LINK.fullmatch(text.strip())
-    place = await load_channel(hand, link[2] if link else channel)
-    if link and named and place.id != (await load_channel(hand, channel)).id:
+    place = await load_channel(context, link[2] if link else channel)
+    if link and named and place.id != (await load_channel(context, channel)).id:
         raise InvalidInput(
             "The link leads to another channel.", code="discord_other_channel", fix=f"Give its `channel`: {place.id}."
         )
-    number = int(link[3]) if link else id_of(text)
+    number = int(link[3]) if link else parse_id(text)
     if number is None:
         raise InvalidInput(f"'{text[:60]}' is no id and no link of a message.", code="discord_bad_id")
-    held = place.permissions_for(hand.asker)
+    held = place.permissions_for(context.asker)
     is_closed = isinstance(place, discord.VoiceChannel | discord.StageChannel) and not held.connect
     if not held.read_message_history or is_closed or not isinstance(place, discord.abc.Messageable):
         raise NotFound("There is no such message that you can read.", code="discord_no_message")
     return await place.fetch_message(number)
 
 
-def place_of(message: discord.Message) -> GuildPlace:
+def get_guild_place(message: discord.Message) -> GuildPlace:
     """Where a message stands that `find_message` found."""
     if not isinstance(message.channel, (discord.abc.GuildChannel, discord.Thread)):
         raise NotFound("There is no such message that you can read.", code="discord_no_message")
     return message.channel
 
 
-def pick(wanted: str, among: Iterable[K], name: Callable[[K], str], kind: str) -> K:
+def pick_by_name(wanted: str, among: Iterable[K], name: Callable[[K], str], kind: str) -> K:
     """The one of that name, or the only one whose name holds it."""
     folded = wanted.casefold()
     like = [each for each in among if folded and folded in name(each).casefold()]

@@ -6,7 +6,7 @@ from typing import Any
 
 import discord
 
-from denizen.adapters.discord.actions.context import Hand, require_held
+from denizen.adapters.discord.actions.context import ActionContext, require_held
 from denizen.adapters.discord.actions.lookup import find_member, find_role
 from denizen.adapters.discord.guild.members import knows_all_members
 from denizen.domain.errors import InvalidInput, NotAllowed, Unavailable
@@ -17,16 +17,16 @@ PAGE = 50
 _NONCE_CHARS = 25
 
 
-async def member_info(hand: Hand, member: str = "") -> JsonObject:
+async def member_info(context: ActionContext, member: str = "") -> JsonObject:
     """Of the asker for an empty text. Who is in time-out is told to those who may end it."""
-    found = await find_member(hand, member) if member.strip() else hand.asker
+    found = await find_member(context, member) if member.strip() else context.asker
     roles = [role.name for role in reversed(found.roles) if not role.is_default()]
     until = found.timed_out_until if found.is_timed_out() else None
-    may_know = hand.asker.guild_permissions.moderate_members or hand.asker.guild_permissions.administrator
-    return name_of(found) | {
+    may_know = context.asker.guild_permissions.moderate_members or context.asker.guild_permissions.administrator
+    return describe_name(found) | {
         "display_name": found.display_name,
         "is_bot": found.bot,
-        "is_owner": found.id == hand.guild.owner_id,
+        "is_owner": found.id == context.guild.owner_id,
         "created_at": found.created_at.isoformat(timespec="minutes"),
         "joined_at": found.joined_at.isoformat(timespec="minutes") if found.joined_at else "",
         "roles": list[Json](roles),
@@ -34,19 +34,19 @@ async def member_info(hand: Hand, member: str = "") -> JsonObject:
     }
 
 
-async def list_members(hand: Hand, role: str = "", name: str = "", page: int = 1) -> JsonObject:
+async def list_members(context: ActionContext, role: str = "", name: str = "", page: int = 1) -> JsonObject:
     """By display name, with `name` in one of their names. `total` counts all that fit."""
-    if knows_all_members(hand.client, hand.guild):
-        among = list(hand.guild.members)
+    if knows_all_members(context.client, context.guild):
+        among = list(context.guild.members)
     elif name.strip() and not role:
-        among = await hand.guild.query_members(name.strip(), limit=100, cache=False)
+        among = await context.guild.query_members(name.strip(), limit=100, cache=False)
     else:
         raise Unavailable(
             "I do not know all members of this server.",
             code="discord_members_unknown",
             fix="Search by the beginning of a name, or switch on the Server Members intent in the developer portal.",
         )
-    wanted = find_role(hand, role) if role.strip() else None
+    wanted = find_role(context, role) if role.strip() else None
     folded = name.strip().lstrip("@").casefold()
     fitting = [
         each
@@ -56,84 +56,86 @@ async def list_members(hand: Hand, role: str = "", name: str = "", page: int = 1
     ]
     fitting.sort(key=lambda each: (each.display_name.casefold(), each.id))
     shown = fitting[(page - 1) * PAGE : page * PAGE]
-    rows: list[Json] = [name_of(each) | {"display_name": each.display_name, "is_bot": each.bot} for each in shown]
+    rows: list[Json] = [describe_name(each) | {"display_name": each.display_name, "is_bot": each.bot} for each in shown]
     return {"members": rows, "total": len(fitting), "pages": -(-len(fitting) // PAGE)}
 
 
-async def set_nickname(hand: Hand, member: str, nickname: str = "", reason: str = "") -> JsonObject:
+async def set_nickname(context: ActionContext, member: str, nickname: str = "", reason: str = "") -> JsonObject:
     """An empty nickname takes it away. Everybody who may change their own may have it changed."""
-    target = await find_member(hand, member)
-    if target.id == hand.asker.id:
-        _require_own_name(hand)
+    target = await find_member(context, member)
+    if target.id == context.asker.id:
+        _require_own_name(context)
     else:
-        hand.require("manage_nicknames")
-        hand.require_above(target)
-    await target.edit(nick=nickname.strip() or None, reason=hand.reason(reason))
-    return name_of(target)
+        context.require("manage_nicknames")
+        context.require_above(target)
+    await target.edit(nick=nickname.strip() or None, reason=context.reason(reason))
+    return describe_name(target)
 
 
-async def add_role(hand: Hand, member: str, role: str, reason: str = "") -> JsonObject:
+async def add_role(context: ActionContext, member: str, role: str, reason: str = "") -> JsonObject:
     """The role must not hold more than the asker and the account do."""
-    target, given = await _find_pair(hand, member, role)
-    require_held(hand, given.permissions)
-    await target.add_roles(given, reason=hand.reason(reason))
-    return name_of(target) | {"role": str(given.id)}
+    target, given = await _find_pair(context, member, role)
+    require_held(context, given.permissions)
+    await target.add_roles(given, reason=context.reason(reason))
+    return describe_name(target) | {"role": str(given.id)}
 
 
-async def remove_role(hand: Hand, member: str, role: str, reason: str = "") -> JsonObject:
-    target, taken = await _find_pair(hand, member, role)
-    await target.remove_roles(taken, reason=hand.reason(reason))
-    return name_of(target) | {"role": str(taken.id)}
+async def remove_role(context: ActionContext, member: str, role: str, reason: str = "") -> JsonObject:
+    target, taken = await _find_pair(context, member, role)
+    await target.remove_roles(taken, reason=context.reason(reason))
+    return describe_name(target) | {"role": str(taken.id)}
 
 
-async def send_direct_message(hand: Hand, member: str, text: str) -> JsonObject:
+async def send_direct_message(context: ActionContext, member: str, text: str) -> JsonObject:
     """To the asker, or with the right to moderate to others: whether somebody has blocked the asker cannot be seen, so
     the account must not be a way around it. Who wanted it is said.
     """
-    target = await find_member(hand, member)
-    if target.id == hand.asker.id:
-        await tell(hand, target, text)
+    target = await find_member(context, member)
+    if target.id == context.asker.id:
+        await send_dm(context, target, text)
     else:
-        hand.require_of_asker("moderate_members")
+        context.require_asker("moderate_members")
         if target.bot:
             raise InvalidInput("Bots get no direct messages.", code="discord_is_bot")
-        await tell(hand, target, f"{hand.asker.display_name} of {hand.guild.name} wrote:\n{text}")
-    return name_of(target)
+        await send_dm(context, target, f"{context.asker.display_name} of {context.guild.name} wrote:\n{text}")
+    return describe_name(target)
 
 
-async def tell(hand: Hand, member: discord.Member, text: str, view: discord.ui.View | None = None) -> None:
+async def send_dm(
+    context: ActionContext, member: discord.Member, text: str, view: discord.ui.View | None = None
+) -> None:
     """A direct message; the same again soon after is the earlier one, so that an action that is repeated says it once.
     Raises discord.Forbidden to one who takes none.
     """
     options: dict[str, Any] = {"allowed_mentions": discord.AllowedMentions.none()}
-    if hand.warrant.key:
-        options["nonce"] = derive("n", hand.warrant.key, str(member.id))[:_NONCE_CHARS]
+    if context.warrant.key:
+        options["nonce"] = derive("n", context.warrant.key, str(member.id))[:_NONCE_CHARS]
     if view is not None:
         options["view"] = view
     words = text if len(text) <= 2000 else text[:1999] + "…"
     await member.send(words, **options)
 
 
-def name_of(member: discord.Member) -> dict[str, Json]:
+def describe_name(member: discord.Member) -> dict[str, Json]:
     """The account name, which Discord keeps to plain characters; a display name may say anything."""
     return {"id": str(member.id), "name": member.name}
 
 
-async def _find_pair(hand: Hand, member: str, role: str) -> tuple[discord.Member, discord.Role]:
+async def _find_pair(context: ActionContext, member: str, role: str) -> tuple[discord.Member, discord.Role]:
     """With the right to give it: as on Discord itself, the asker may do so to themselves, and only downwards."""
-    hand.require("manage_roles")
-    target, given = await find_member(hand, member), find_role(hand, role)
-    hand.require_below(given)
-    if target.id != hand.asker.id:
-        hand.require_above(target)
+    context.require("manage_roles")
+    target, given = await find_member(context, member), find_role(context, role)
+    context.require_below(given)
+    if target.id != context.asker.id:
+        context.require_above(target)
     return target, given
 
 
-def _require_own_name(hand: Hand) -> None:
+def _require_own_name(context: ActionContext) -> None:
     """Their own name takes another permission of the asker, and the account must stand above them."""
-    hand.require_of_asker("change_nickname")
-    mine = hand.me.guild_permissions
-    is_below = hand.asker.id != hand.guild.owner_id and hand.asker.top_role < hand.me.top_role
+    context.require_asker("change_nickname")
+    mine = context.me.guild_permissions
+    is_below = context.asker.id != context.guild.owner_id and context.asker.top_role < context.me.top_role
     if not is_below or not (mine.manage_nicknames or mine.administrator):
         raise NotAllowed(
             "I may not change your name: it takes the permission 'Manage Nicknames' and a role above yours.",

@@ -15,19 +15,19 @@ from typing import Any, Literal
 import anyio
 import discord
 
-from denizen.adapters.discord.actions.context import Hand
+from denizen.adapters.discord.actions.context import ActionContext
 from denizen.adapters.discord.actions.lookup import find_role, load_channel
-from denizen.adapters.discord.actions.posting import Written, post
+from denizen.adapters.discord.actions.posting import OutgoingMessage, post_message
 from denizen.adapters.discord.actions.reactions import read_emoji
 from denizen.adapters.discord.client.application import menu_name
-from denizen.adapters.discord.client.errors import RESPONSE_TIMEOUT_S, speaking
+from denizen.adapters.discord.client.errors import RESPONSE_TIMEOUT_S, translate_errors
 from denizen.adapters.discord.messages.content import LABEL_LIMIT
 from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
 from denizen.domain.json import Json, JsonObject
 
 Style = Literal["buttons", "menu"]
 
-MOST = 25
+MAX_CHOICES = 25
 OPTION_CHARS = 100
 
 _PICK = re.compile(r"pick#(\d+)")
@@ -36,7 +36,7 @@ _ABOUT_CHARS = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class DiscordMenuOption:
     """One that can be chosen. `description` is shown in menus only."""
 
     label: str
@@ -45,7 +45,7 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class DiscordMenuChoice:
     """What somebody chose: the labels, and the beginning of the message that offered them."""
 
     value: str
@@ -53,22 +53,35 @@ class Choice:
 
 
 async def post_choices(
-    hand: Hand, text: str, choices: Sequence[Json], style: str = "buttons", *, several: bool = False, channel: str = ""
+    context: ActionContext,
+    text: str,
+    choices: Sequence[Json],
+    style: str = "buttons",
+    *,
+    several: bool = False,
+    channel: str = "",
 ) -> JsonObject:
     """Each choice is a label, or an object with `label`, `emoji` and `description`. `several` is for menus."""
-    where = await load_channel(hand, channel)
-    options = [await _read_option(hand, each) for each in choices]
+    where = await load_channel(context, channel)
+    options = [await _read_option(context, each) for each in choices]
     if several and style == "buttons":
         raise InvalidInput("Of buttons one is pressed.", code="discord_bad_menu", fix="Take the style `menu`.")
     labels = [each.label for each in options]
-    view = to_view(options, labels if style == "menu" else [f"pick#{n}" for n in range(len(labels))], style, (
-        _PICK_MENU, 1, len(options) if several else 1,
-    ))  # fmt: skip
-    return await post(hand, where, Written(text, view=view))
+    view = build_menu_view(
+        options,
+        labels if style == "menu" else [f"pick#{n}" for n in range(len(labels))],
+        style,
+        (
+            _PICK_MENU,
+            1,
+            len(options) if several else 1,
+        ),
+    )
+    return await post_message(context, where, OutgoingMessage(text, view=view))
 
 
-def to_view(
-    options: Sequence[Option], values: Sequence[str], style: str, menu: tuple[str, int, int]
+def build_menu_view(
+    options: Sequence[DiscordMenuOption], values: Sequence[str], style: str, menu: tuple[str, int, int]
 ) -> discord.ui.View:
     """Buttons whose ids are `values`, or a menu of these values: `menu` is its id, and how many are chosen. Raises
     InvalidInput for what Discord would not take. Needs a running event loop.
@@ -81,32 +94,35 @@ def to_view(
         return view
     custom_id, least, most = menu
     select: discord.ui.Select[discord.ui.View] = discord.ui.Select(
-        custom_id=custom_id, min_values=least, max_values=most, placeholder="Choose",
+        custom_id=custom_id,
+        min_values=least,
+        max_values=most,
+        placeholder="Choose",
         options=[
             discord.SelectOption(
                 label=option.label, value=value, emoji=option.emoji, description=option.description or None
             )
             for option, value in zip(options, values, strict=True)
         ],
-    )  # fmt: skip
+    )
     view.add_item(select)
     return view
 
 
-def find_choice(data: Mapping[str, Any], message: discord.Message | None) -> Choice | None:
+def find_choice(data: Mapping[str, Any], message: discord.Message | None) -> DiscordMenuChoice | None:
     """None for what is no choice, or not offered by the message."""
     custom_id = str(data["custom_id"])
     if message is None or not (custom_id == _PICK_MENU or _PICK.fullmatch(custom_id)):
         return None
     if custom_id == _PICK_MENU:
-        labels = [each for each in data.get("values", ()) if each in offered(message, custom_id)]
+        labels = [each for each in data.get("values", ()) if each in list_offered(message, custom_id)]
     else:
         labels = [each.label or "" for each in list_buttons(message) if each.custom_id == custom_id]
     about = " ".join(message.content.split())
-    return Choice(", ".join(labels), about[:_ABOUT_CHARS]) if labels else None
+    return DiscordMenuChoice(", ".join(labels), about[:_ABOUT_CHARS]) if labels else None
 
 
-def offered(message: discord.Message, custom_id: str) -> list[str]:
+def list_offered(message: discord.Message, custom_id: str) -> list[str]:
     """The values of that menu."""
     menus = [each for each in _items(message) if each.custom_id == custom_id]
     return [option.value for each in menus if isinstance(each, discord.SelectMenu) for option in each.options]
@@ -119,30 +135,32 @@ def list_buttons(message: discord.Message) -> list[discord.Button]:
 def _items(message: discord.Message) -> list[discord.Button | discord.SelectMenu]:
     return [
         item
-        for row in message.components if isinstance(row, discord.ActionRow)
-        for item in row.children if isinstance(item, (discord.Button, discord.SelectMenu))
-    ]  # fmt: skip
+        for row in message.components
+        if isinstance(row, discord.ActionRow)
+        for item in row.children
+        if isinstance(item, (discord.Button, discord.SelectMenu))
+    ]
 
 
-async def _read_option(hand: Hand, given: Json) -> Option:
+async def _read_option(context: ActionContext, given: Json) -> DiscordMenuOption:
     if isinstance(given, str):
-        return Option(" ".join(given.split()))
+        return DiscordMenuOption(" ".join(given.split()))
     if not isinstance(given, Mapping):
         raise InvalidInput("A choice is a label, or an object that has one.", code="discord_bad_menu")
     label, emoji, description = (
         " ".join(str(given.get(each) or "").split()) for each in ("label", "emoji", "description")
     )
-    return Option(label, await read_emoji(hand, emoji) if emoji else None, description)
+    return DiscordMenuOption(label, await read_emoji(context, emoji) if emoji else None, description)
 
 
-def _check(options: Sequence[Option], style: str) -> None:
+def _check(options: Sequence[DiscordMenuOption], style: str) -> None:
     limit = LABEL_LIMIT if style == "buttons" else OPTION_CHARS
     labels = [each.label for each in options]
     wrong = ""
     if style not in ("buttons", "menu"):
         wrong = "its style is `buttons` or `menu`"
-    elif not 1 <= len(options) <= MOST:
-        wrong = f"it has 1 to {MOST} choices"
+    elif not 1 <= len(options) <= MAX_CHOICES:
+        wrong = f"it has 1 to {MAX_CHOICES} choices"
     elif len(set(labels)) < len(labels):
         wrong = "no two choices have the same label"
     elif not all(1 <= len(each) <= limit for each in labels):
@@ -155,28 +173,51 @@ def _check(options: Sequence[Option], style: str) -> None:
 
 _BUTTON = re.compile(r"(?P<kind>role|only):(?P<role>\d+)")
 _MENU = "roles"
-_POWERS = (
-    "administrator", "ban_members", "kick_members", "manage_channels", "manage_emojis_and_stickers", "manage_events",
-    "manage_guild", "manage_messages", "manage_nicknames", "manage_roles", "manage_threads", "manage_webhooks",
-    "mention_everyone", "moderate_members", "move_members", "mute_members", "deafen_members", "view_audit_log",
+_POWERFUL_PERMISSIONS = (
+    "administrator",
+    "ban_members",
+    "kick_members",
+    "manage_channels",
+    "manage_emojis_and_stickers",
+    "manage_events",
+    "manage_guild",
+    "manage_messages",
+    "manage_nicknames",
+    "manage_roles",
+    "manage_threads",
+    "manage_webhooks",
+    "mention_everyone",
+    "moderate_members",
+    "move_members",
+    "mute_members",
+    "deafen_members",
+    "view_audit_log",
     "view_guild_insights",
-)  # fmt: skip
+)
 
 
 async def post_role_menu(
-    hand: Hand, roles: Sequence[str], text: str, channel: str = "", style: str = "buttons", *, only_one: bool = False
+    context: ActionContext,
+    roles: Sequence[str],
+    text: str,
+    channel: str = "",
+    style: str = "buttons",
+    *,
+    only_one: bool = False,
 ) -> JsonObject:
     """`only_one`: of these roles a member has one at most."""
-    where = await load_channel(hand, channel)
-    hand.require("manage_roles")
-    found = list(dict.fromkeys(find_role(hand, each) for each in roles))
+    where = await load_channel(context, channel)
+    context.require("manage_roles")
+    found = list(dict.fromkeys(find_role(context, each) for each in roles))
     for role in found:
-        hand.require_below(role)
+        context.require_below(role)
         _require_powerless(role)
     kind = "only" if only_one else "role"
     values = [str(role.id) if style == "menu" else f"{kind}:{role.id}" for role in found]
-    view = to_view([Option(role.name) for role in found], values, style, (_MENU, 0, 1 if only_one else len(found)))
-    return await post(hand, where, Written(text, view=view))
+    view = build_menu_view(
+        [DiscordMenuOption(role.name) for role in found], values, style, (_MENU, 0, 1 if only_one else len(found))
+    )
+    return await post_message(context, where, OutgoingMessage(text, view=view))
 
 
 def is_role_menu(custom_id: str) -> bool:
@@ -200,7 +241,7 @@ async def choose_roles(client: discord.Client, interaction: discord.Interaction,
     if not guild.me.guild_permissions.manage_roles:
         raise NotAllowed("I may not give roles any more.", code="discord_not_permitted", fix="Tell a moderator.")
     given = [_get_role(guild, each) for each in sorted(wanted - held)]
-    with speaking("give that role"), anyio.fail_after(RESPONSE_TIMEOUT_S):
+    with translate_errors("give that role"), anyio.fail_after(RESPONSE_TIMEOUT_S):
         for role in given:
             await member.add_roles(role, reason="Chosen in a role menu")
         for each in sorted(taken):
@@ -216,7 +257,7 @@ def _read(message: discord.Message, data: Mapping[str, Any]) -> tuple[set[int], 
     """Which roles the press is about, which of them are chosen, and whether choosing what one has takes it away."""
     custom_id = str(data["custom_id"])
     if custom_id == _MENU:
-        listed = {int(each) for each in offered(message, custom_id)}
+        listed = {int(each) for each in list_offered(message, custom_id)}
         return listed, {int(each) for each in data.get("values", ())} & listed, False
     buttons = [found for each in list_buttons(message) if (found := _BUTTON.fullmatch(each.custom_id or ""))]
     pressed = next((each for each in buttons if each.group() == custom_id), None)
@@ -236,7 +277,7 @@ def _get_role(guild: discord.Guild, role_id: int) -> discord.Role:
 
 
 def _require_powerless(role: discord.Role) -> None:
-    power = next((each for each in _POWERS if getattr(role.permissions, each)), None)
+    power = next((each for each in _POWERFUL_PERMISSIONS if getattr(role.permissions, each)), None)
     if power is not None:
         raise NotAllowed(
             f"The role '{role.name}' has power over others ('{menu_name(power)}'), so it is not for the taking.",

@@ -8,12 +8,18 @@ from datetime import timedelta
 import discord
 from discord.http import handle_message_parameters
 
-from denizen.adapters.discord.actions.context import Hand
-from denizen.adapters.discord.actions.lookup import find_message, load_channel, place_of
+from denizen.adapters.discord.actions.context import ActionContext
+from denizen.adapters.discord.actions.lookup import find_message, get_guild_place, load_channel
 from denizen.adapters.discord.actions.menus import list_buttons
-from denizen.adapters.discord.actions.posting import Written, post, read_embeds, told, word
+from denizen.adapters.discord.actions.posting import (
+    OutgoingMessage,
+    describe_message,
+    post_message,
+    prepare_text,
+    read_embeds,
+)
 from denizen.adapters.discord.messages.content import find_action
-from denizen.adapters.discord.messages.wording import original_of
+from denizen.adapters.discord.messages.wording import find_replied_message
 from denizen.domain.errors import InvalidInput, NotAllowed
 from denizen.domain.json import Json, JsonObject
 
@@ -21,90 +27,90 @@ _NOTHING: Mapping[str, Json] = {}
 
 
 async def send_message(
-    hand: Hand, text: str = "", channel: str = "", embed: Mapping[str, Json] = _NOTHING, reply_to: str = ""
+    context: ActionContext, text: str = "", channel: str = "", embed: Mapping[str, Json] = _NOTHING, reply_to: str = ""
 ) -> JsonObject:
-    where = await load_channel(hand, channel)
+    where = await load_channel(context, channel)
     if reply_to:
-        reply_to = str((await find_message(hand, reply_to, str(where.id), named=True)).id)
-    return await post(hand, where, Written(text, embed, reply_to))
+        reply_to = str((await find_message(context, reply_to, str(where.id), named=True)).id)
+    return await post_message(context, where, OutgoingMessage(text, embed, reply_to))
 
 
 async def edit_message(
-    hand: Hand, message: str, text: str = "", channel: str = "", embed: Mapping[str, Json] = _NOTHING
+    context: ActionContext, message: str, text: str = "", channel: str = "", embed: Mapping[str, Json] = _NOTHING
 ) -> JsonObject:
     """What is not given stays as it is."""
-    found = await find_message(hand, message, channel, named=True)
-    where = place_of(found)
-    require_own(hand, found)
+    found = await find_message(context, message, channel, named=True)
+    where = get_guild_place(found)
+    require_own(context, found)
     if not (text.strip() or any(embed.values())):
         raise InvalidInput("Nothing was said to change.", code="discord_empty", fix="Give a text or an embed.")
-    hand.require_writing(where, *(["embed_links"] if embed else []))
-    worded = await word(hand, where, text)
+    context.require_writing(where, *(["embed_links"] if embed else []))
+    worded = await prepare_text(context, where, text)
     params = handle_message_parameters(
         content=worded.text if text else discord.utils.MISSING,
         embeds=read_embeds(embed) if embed else discord.utils.MISSING,
         allowed_mentions=worded.pings,
     )
     with params:
-        await hand.client.http.edit_message(where.id, found.id, params=params)
-    return told(hand, where.id, found.id)
+        await context.client.http.edit_message(where.id, found.id, params=params)
+    return describe_message(context, where.id, found.id)
 
 
-async def delete_message(hand: Hand, message: str, channel: str = "", *, own: bool = False) -> JsonObject:
+async def delete_message(context: ActionContext, message: str, channel: str = "", *, own: bool = False) -> JsonObject:
     """With `own` it has to be one of the account's."""
-    found = await find_message(hand, message, channel)
-    if own or found.author.id == hand.me.id:
-        require_own(hand, found)
-    elif found.author.id == hand.asker.id:
-        hand.require_of_me("manage_messages", place_of(found))
+    found = await find_message(context, message, channel)
+    if own or found.author.id == context.me.id:
+        require_own(context, found)
+    elif found.author.id == context.asker.id:
+        context.require_account("manage_messages", get_guild_place(found))
     else:
-        hand.require("manage_messages", place_of(found))
+        context.require("manage_messages", get_guild_place(found))
     await found.delete()
-    return told(hand, found.channel.id, found.id)
+    return describe_message(context, found.channel.id, found.id)
 
 
-async def pin_message(hand: Hand, message: str, channel: str = "") -> JsonObject:
-    found = await find_message(hand, message, channel)
-    hand.require("pin_messages", place_of(found))
-    await found.pin(reason=hand.reason())
-    return told(hand, found.channel.id, found.id)
+async def pin_message(context: ActionContext, message: str, channel: str = "") -> JsonObject:
+    found = await find_message(context, message, channel)
+    context.require("pin_messages", get_guild_place(found))
+    await found.pin(reason=context.reason())
+    return describe_message(context, found.channel.id, found.id)
 
 
-async def unpin_message(hand: Hand, message: str, channel: str = "") -> JsonObject:
-    found = await find_message(hand, message, channel)
-    hand.require("pin_messages", place_of(found))
-    await found.unpin(reason=hand.reason())
-    return told(hand, found.channel.id, found.id)
+async def unpin_message(context: ActionContext, message: str, channel: str = "") -> JsonObject:
+    found = await find_message(context, message, channel)
+    context.require("pin_messages", get_guild_place(found))
+    await found.unpin(reason=context.reason())
+    return describe_message(context, found.channel.id, found.id)
 
 
-async def crosspost_message(hand: Hand, message: str, channel: str = "") -> JsonObject:
+async def crosspost_message(context: ActionContext, message: str, channel: str = "") -> JsonObject:
     """To all channels of other servers that follow this one. Twice is once."""
-    found = await find_message(hand, message, channel)
-    where = place_of(found)
+    found = await find_message(context, message, channel)
+    where = get_guild_place(found)
     if not isinstance(where, discord.TextChannel) or not where.is_news():
         raise InvalidInput("Only messages of announcement channels can be published.", code="discord_no_news")
     if found.flags.crossposted:
-        return told(hand, where.id, found.id)
-    for member, require in ((hand.asker, hand.require_of_asker), (hand.me, hand.require_of_me)):
+        return describe_message(context, where.id, found.id)
+    for member, require in ((context.asker, context.require_asker), (context.me, context.require_account)):
         require("send_messages" if found.author.id == member.id else "manage_messages", where)
     await found.publish()
-    return told(hand, where.id, found.id)
+    return describe_message(context, where.id, found.id)
 
 
-def require_own(hand: Hand, message: discord.Message) -> None:
+def require_own(context: ActionContext, message: discord.Message) -> None:
     """Raises NotAllowed unless it is the account's, and the asker may have a word in it: because it answered them, or
     because they may manage messages there. A card that asks for a decision is nobody's to change: what it says is what
     people approve.
     """
-    if message.author.id != hand.me.id:
+    if message.author.id != context.me.id:
         raise NotAllowed("That message is not mine.", code="discord_not_mine")
     if any(find_action(each.custom_id or "") for each in list_buttons(message)):
         raise NotAllowed("That message asks people for a decision; it stays as it is.", code="discord_card")
-    original = original_of(message)
+    original = find_replied_message(message)
     command = message.interaction_metadata
     answered = (original.author.id if original else None, command.user.id if command else None)
-    if hand.asker.id not in answered:
-        hand.require_of_asker("manage_messages", place_of(message))
+    if context.asker.id not in answered:
+        context.require_asker("manage_messages", get_guild_place(message))
 
 
 _QUESTION_CHARS = 300
@@ -114,31 +120,37 @@ _MAX_HOURS = 768
 
 
 async def create_poll(
-    hand: Hand, question: str, answers: Sequence[str], hours: int = 24, *, several: bool = False, channel: str = ""
+    context: ActionContext,
+    question: str,
+    answers: Sequence[str],
+    hours: int = 24,
+    *,
+    several: bool = False,
+    channel: str = "",
 ) -> JsonObject:
     """`several`: each may choose more than one answer."""
-    where = await load_channel(hand, channel)
+    where = await load_channel(context, channel)
     _check(question, answers, hours)
     poll = discord.Poll(question, timedelta(hours=hours), multiple=several)
     for answer in answers:
         poll.add_answer(text=answer)
-    return await post(hand, where, Written(poll=poll))
+    return await post_message(context, where, OutgoingMessage(poll=poll))
 
 
-async def end_poll(hand: Hand, message: str, channel: str = "") -> JsonObject:
+async def end_poll(context: ActionContext, message: str, channel: str = "") -> JsonObject:
     """Twice is once."""
-    found = await find_message(hand, message, channel)
-    poll = _poll_of(found)
-    require_own(hand, found)
+    found = await find_message(context, message, channel)
+    poll = _get_poll(found)
+    require_own(context, found)
     if not poll.is_finalised():
         await found.end_poll()
-    return told(hand, found.channel.id, found.id)
+    return describe_message(context, found.channel.id, found.id)
 
 
-async def read_poll(hand: Hand, message: str, channel: str = "") -> JsonObject:
-    found = await find_message(hand, message, channel)
-    await hand.require_open(place_of(found))
-    poll = _poll_of(found)
+async def read_poll(context: ActionContext, message: str, channel: str = "") -> JsonObject:
+    found = await find_message(context, message, channel)
+    await context.require_open(get_guild_place(found))
+    poll = _get_poll(found)
     return {
         "question": poll.question,
         "answers": [[each.text, each.vote_count] for each in poll.answers],
@@ -147,7 +159,7 @@ async def read_poll(hand: Hand, message: str, channel: str = "") -> JsonObject:
     }
 
 
-def _poll_of(message: discord.Message) -> discord.Poll:
+def _get_poll(message: discord.Message) -> discord.Poll:
     if message.poll is None:
         raise InvalidInput("That message is no poll.", code="discord_no_poll")
     return message.poll

@@ -1,7 +1,7 @@
 """Posting what an action writes: its text with the pings that the asker has a right to, its embed, once.
 
 Nobody is pinged but people that the text names, and roles and everybody as far as the asker and the account may both
-ping them there. The message that came of the first try is given again for some minutes (`Hand.nonce`).
+ping them there. The message that came of the first try is given again for some minutes (`ActionContext.nonce`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, cast
 import discord
 from discord.http import handle_message_parameters
 
-from denizen.adapters.discord.actions.context import GuildPlace, Hand
+from denizen.adapters.discord.actions.context import ActionContext, GuildPlace
 from denizen.adapters.discord.client.settings import PLATFORM
 from denizen.adapters.discord.guild.members import find_names
 from denizen.adapters.discord.messages.content import to_embed
@@ -33,7 +33,7 @@ _MAX_PINGS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Worded:
+class PreparedText:
     """A text as it is sent, and whom it may ping."""
 
     text: str
@@ -41,7 +41,7 @@ class Worded:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class OutgoingMessage:
     """What one message holds."""
 
     text: str = ""
@@ -51,39 +51,40 @@ class Written:
     poll: discord.Poll | None = None
 
 
-async def word(hand: Hand, where: GuildPlace, text: str) -> Worded:
+async def prepare_text(context: ActionContext, where: GuildPlace, text: str) -> PreparedText:
     """Raises InvalidInput for a text that is longer than a message."""
     if len(text) > TEXT_CHARS:
         raise InvalidInput(
-            f"A message has at most {TEXT_CHARS} characters; this has {len(text)}.", code="discord_too_long",
+            f"A message has at most {TEXT_CHARS} characters; this has {len(text)}.",
+            code="discord_too_long",
             fix="Say it shorter, or put it into an embed (4096).",
-        )  # fmt: skip
-    is_loud = hand.both_may("mention_everyone", where)
-    names = await find_names(hand.client, Place(PLATFORM, str(where.id)), text)
+        )
+    is_loud = context.both_may("mention_everyone", where)
+    names = await find_names(context.client, Place(PLATFORM, str(where.id)), text)
     linked = link_pings(text, names.users, roles=names.roles)
     shown = _DEFUSED.sub("@", linked.text) if is_loud else linked.text
-    roles = [role for each in _ROLE.findall(shown) if (role := hand.guild.get_role(int(each))) is not None]
+    roles = [role for each in _ROLE.findall(shown) if (role := context.guild.get_role(int(each))) is not None]
     pings = discord.AllowedMentions(
         everyone=is_loud,
         users=[discord.Object(int(each)) for each in sorted(set(_USER.findall(shown)))[:_MAX_PINGS]],
         roles=[role for role in dict.fromkeys(roles) if is_loud or role.mentionable][:_MAX_PINGS],
         replied_user=False,
     )
-    return Worded(shown, pings)
+    return PreparedText(shown, pings)
 
 
-async def post(hand: Hand, where: GuildPlace, written: Written) -> JsonObject:
+async def post_message(context: ActionContext, where: GuildPlace, written: OutgoingMessage) -> JsonObject:
     """One message. Raises NotAllowed where not both may write what it holds, and InvalidInput for an empty one."""
     _require_words(written)
     more = ["embed_links"] if written.embed else []
     more += ["send_polls"] if written.poll else []
     more += ["read_message_history"] if written.reply_to else []
-    hand.require_writing(where, *more)
-    worded = await word(hand, where, written.text)
+    context.require_writing(where, *more)
+    worded = await prepare_text(context, where, written.text)
     reference: Any = {"message_id": written.reply_to, "channel_id": str(where.id)} if written.reply_to else None
     params = handle_message_parameters(
         content=worded.text or None,
-        nonce=hand.nonce,
+        nonce=context.nonce,
         embeds=read_embeds(written.embed),
         view=written.view or discord.utils.MISSING,
         poll=written.poll or discord.utils.MISSING,
@@ -91,8 +92,8 @@ async def post(hand: Hand, where: GuildPlace, written: Written) -> JsonObject:
         allowed_mentions=worded.pings,
     )
     with params:
-        sent = cast("Mapping[str, Any]", await hand.client.http.send_message(where.id, params=params))
-    return told(hand, where.id, int(sent["id"]))
+        sent = cast("Mapping[str, Any]", await context.client.http.send_message(where.id, params=params))
+    return describe_message(context, where.id, int(sent["id"]))
 
 
 def read_embeds(embed: Mapping[str, Json]) -> list[discord.Embed]:
@@ -107,12 +108,12 @@ def read_embeds(embed: Mapping[str, Json]) -> list[discord.Embed]:
     return [to_embed(Embed(title, text, url, image, pairs))]
 
 
-def told(hand: Hand, channel_id: int, message_id: int) -> JsonObject:
+def describe_message(context: ActionContext, channel_id: int, message_id: int) -> JsonObject:
     """What a tool gets to know about a message."""
-    link = f"https://discord.com/channels/{hand.guild.id}/{channel_id}/{message_id}"
+    link = f"https://discord.com/channels/{context.guild.id}/{channel_id}/{message_id}"
     return {"message": str(message_id), "channel": str(channel_id), "link": link}
 
 
-def _require_words(written: Written) -> None:
+def _require_words(written: OutgoingMessage) -> None:
     if not (written.text.strip() or any(written.embed.values()) or written.poll):
         raise InvalidInput("An empty message cannot be sent.", code="discord_empty", fix="Give a text or an embed.")

@@ -6,9 +6,9 @@ import re
 
 import discord
 
-from denizen.adapters.discord.actions.context import Hand
-from denizen.adapters.discord.actions.lookup import find_message, place_of
-from denizen.adapters.discord.actions.posting import told
+from denizen.adapters.discord.actions.context import ActionContext
+from denizen.adapters.discord.actions.lookup import find_message, get_guild_place
+from denizen.adapters.discord.actions.posting import describe_message
 from denizen.domain.errors import NotFound
 from denizen.domain.json import JsonObject
 
@@ -16,32 +16,32 @@ _NAMED = re.compile(r":?(\w{2,32}):?", re.ASCII)
 _MAX_NAMES = 50
 
 
-async def add_reaction(hand: Hand, message: str, emoji: str, channel: str = "") -> JsonObject:
-    found = await find_message(hand, message, channel, named=True)
-    where = place_of(found)
-    hand.require("read_message_history", where)
-    sign = await read_emoji(hand, emoji)
+async def add_reaction(context: ActionContext, message: str, emoji: str, channel: str = "") -> JsonObject:
+    found = await find_message(context, message, channel, named=True)
+    where = get_guild_place(found)
+    context.require("read_message_history", where)
+    sign = await read_emoji(context, emoji)
     if not any(_is_same(each.emoji, sign) for each in found.reactions):
-        hand.require("add_reactions", where)
+        context.require("add_reactions", where)
     await found.add_reaction(sign)
-    return told(hand, where.id, found.id)
+    return describe_message(context, where.id, found.id)
 
 
-async def remove_reaction(hand: Hand, message: str, emoji: str, channel: str = "") -> JsonObject:
+async def remove_reaction(context: ActionContext, message: str, emoji: str, channel: str = "") -> JsonObject:
     """The account's own. Who may add reactions may have it taken away."""
-    found = await find_message(hand, message, channel, named=True)
-    hand.require("add_reactions", place_of(found))
-    await found.remove_reaction(await read_emoji(hand, emoji), hand.me)
-    return told(hand, found.channel.id, found.id)
+    found = await find_message(context, message, channel, named=True)
+    context.require("add_reactions", get_guild_place(found))
+    await found.remove_reaction(await read_emoji(context, emoji), context.me)
+    return describe_message(context, found.channel.id, found.id)
 
 
-async def read_reactions(hand: Hand, message: str, channel: str = "", emoji: str = "") -> JsonObject:
+async def read_reactions(context: ActionContext, message: str, channel: str = "", emoji: str = "") -> JsonObject:
     """Which there are and how many; with an emoji, who chose it."""
-    found = await find_message(hand, message, channel)
-    await hand.require_open(place_of(found))
+    found = await find_message(context, message, channel)
+    await context.require_open(get_guild_place(found))
     if not emoji:
         return {"reactions": {str(each.emoji): each.count for each in found.reactions}}
-    sign = await read_emoji(hand, emoji)
+    sign = await read_emoji(context, emoji)
     reaction = next((each for each in found.reactions if _is_same(each.emoji, sign)), None)
     if reaction is None:
         return {"reactions": {str(sign): 0}, "names": []}
@@ -49,7 +49,7 @@ async def read_reactions(hand: Hand, message: str, channel: str = "", emoji: str
     return {"reactions": {str(sign): reaction.count}, "names": [*names]}
 
 
-async def read_emoji(hand: Hand, text: str) -> discord.PartialEmoji:
+async def read_emoji(context: ActionContext, text: str) -> discord.PartialEmoji:
     """An emoji itself, `<:name:id>`, or the name of one of the guild's. Raises NotFound for another name, and
     NotAllowed for one of another server where not both may use those. The mirror holds no emoji.
     """
@@ -57,12 +57,12 @@ async def read_emoji(hand: Hand, text: str) -> discord.PartialEmoji:
     named = _NAMED.fullmatch(text.strip())
     if sign.id is None and named is None:
         return sign
-    for own in await hand.guild.fetch_emojis():
+    for own in await context.guild.fetch_emojis():
         if own.id == sign.id or (named is not None and own.name == named[1]):
             return discord.PartialEmoji(name=own.name, id=own.id, animated=own.animated)
     if sign.id is None:
         raise NotFound(f"There is no emoji '{text[:60]}' here.", code="discord_no_emoji", fix="Give the emoji itself.")
-    hand.require("use_external_emojis", hand.here)
+    context.require("use_external_emojis", context.here)
     return sign
 
 

@@ -11,41 +11,47 @@ from typing import Any, TypeAlias, cast
 import anyio
 import discord
 
-from denizen.adapters.discord.actions import channels, members, menus, messages, moderation, roles, server, threads
-from denizen.adapters.discord.actions import invites_webhooks as doors
-from denizen.adapters.discord.actions import menus as role_menus
-from denizen.adapters.discord.actions import messages as polls
-from denizen.adapters.discord.actions import reactions as marks
-from denizen.adapters.discord.actions import server as events
-from denizen.adapters.discord.actions.context import Hand, open_hand
-from denizen.adapters.discord.client.errors import RESPONSE_TIMEOUT_S, speaking
+from denizen.adapters.discord.actions import (
+    channels,
+    invites_webhooks,
+    members,
+    menus,
+    messages,
+    moderation,
+    reactions,
+    roles,
+    server,
+    threads,
+)
+from denizen.adapters.discord.actions.context import ActionContext, open_context
+from denizen.adapters.discord.client.errors import RESPONSE_TIMEOUT_S, translate_errors
 from denizen.domain.action import Action, Warrant
 from denizen.domain.errors import InvalidInput
 from denizen.domain.ids import derive
 from denizen.domain.json import JsonObject
 
-Deed: TypeAlias = Callable[..., Awaitable[JsonObject]]
-"""Gets a `Hand` and the details by name; what it returns goes to the tool."""
+ActionFunction: TypeAlias = Callable[..., Awaitable[JsonObject]]
+"""Gets a `ActionContext` and the details by name; what it returns goes to the tool."""
 
-ACTIONS: dict[str, Deed] = {
+ACTIONS: dict[str, ActionFunction] = {
     "send_message": messages.send_message,
     "edit_message": messages.edit_message,
     "delete_message": messages.delete_message,
     "pin_message": messages.pin_message,
     "unpin_message": messages.unpin_message,
     "crosspost_message": messages.crosspost_message,
-    "add_reaction": marks.add_reaction,
-    "remove_reaction": marks.remove_reaction,
-    "read_reactions": marks.read_reactions,
-    "create_poll": polls.create_poll,
-    "end_poll": polls.end_poll,
-    "read_poll": polls.read_poll,
+    "add_reaction": reactions.add_reaction,
+    "remove_reaction": reactions.remove_reaction,
+    "read_reactions": reactions.read_reactions,
+    "create_poll": messages.create_poll,
+    "end_poll": messages.end_poll,
+    "read_poll": messages.read_poll,
     "create_thread": threads.create_thread,
     "edit_thread": threads.edit_thread,
     "add_to_thread": threads.add_to_thread,
     "create_forum_post": threads.create_forum_post,
     "post_choices": menus.post_choices,
-    "post_role_menu": role_menus.post_role_menu,
+    "post_role_menu": menus.post_role_menu,
     "judge_member": moderation.judge_member,
     "warn_member": moderation.warn_member,
     "timeout_member": moderation.timeout_member,
@@ -75,19 +81,19 @@ ACTIONS: dict[str, Deed] = {
     "server_info": server.server_info,
     "create_emoji": server.create_emoji,
     "delete_emoji": server.delete_emoji,
-    "create_invite": doors.create_invite,
-    "list_invites": doors.list_invites,
-    "delete_invite": doors.delete_invite,
-    "create_webhook": doors.create_webhook,
-    "list_webhooks": doors.list_webhooks,
-    "delete_webhook": doors.delete_webhook,
-    "create_event": events.create_event,
-    "list_events": events.list_events,
-    "cancel_event": events.cancel_event,
+    "create_invite": invites_webhooks.create_invite,
+    "list_invites": invites_webhooks.list_invites,
+    "delete_invite": invites_webhooks.delete_invite,
+    "create_webhook": invites_webhooks.create_webhook,
+    "list_webhooks": invites_webhooks.list_webhooks,
+    "delete_webhook": invites_webhooks.delete_webhook,
+    "create_event": server.create_event,
+    "list_events": server.list_events,
+    "cancel_event": server.cancel_event,
 }
 
 
-async def perform(client: discord.Client, action: Action, warrant: Warrant) -> JsonObject:
+async def perform_action(client: discord.Client, action: Action, warrant: Warrant) -> JsonObject:
     """Does the action. Raises the errors of a channel, and InvalidInput for an action or details that are unknown."""
     deed = ACTIONS.get(action.name)
     if deed is None:
@@ -95,17 +101,17 @@ async def perform(client: discord.Client, action: Action, warrant: Warrant) -> J
         hint = f"Did you mean '{near[0]}'?" if near else "See the list of actions."
         raise InvalidInput(f"Discord has no action '{action.name}'.", code="discord_no_action", fix=hint)
     _check_details(deed, action)
-    with speaking(action.name.replace("_", " ")), anyio.fail_after(RESPONSE_TIMEOUT_S):
-        hand: Hand = await open_hand(client, warrant, _key_of(action, warrant))
-        return await cast("Any", deed)(hand, **action.details)
+    with translate_errors(action.name.replace("_", " ")), anyio.fail_after(RESPONSE_TIMEOUT_S):
+        context: ActionContext = await open_context(client, warrant, _derive_key(action, warrant))
+        return await cast("Any", deed)(context, **action.details)
 
 
-def _key_of(action: Action, warrant: Warrant) -> str:
+def _derive_key(action: Action, warrant: Warrant) -> str:
     """One call may do several things."""
     return derive("act", warrant.key, action.name, json.dumps(dict(action.details), sort_keys=True))
 
 
-def _check_details(deed: Deed, action: Action) -> None:
+def _check_details(deed: ActionFunction, action: Action) -> None:
     known = list(signature(deed).parameters.values())[1:]
     unknown = set(action.details) - {parameter.name for parameter in known}
     missing = {p.name for p in known if p.default is Parameter.empty} - set(action.details)

@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import discord
 
-from denizen.adapters.discord.actions.context import Hand, list_names, read_permissions, require_held
+from denizen.adapters.discord.actions.context import ActionContext, list_names, read_permissions, require_held
 from denizen.adapters.discord.actions.lookup import find_role
 from denizen.adapters.discord.guild.members import knows_all_members
 from denizen.domain.errors import InvalidInput
@@ -18,9 +18,9 @@ from denizen.domain.json import Json, JsonObject
 _TOLD_WITHIN_S = 3.0
 
 
-async def list_roles(hand: Hand) -> JsonObject:
+async def list_roles(context: ActionContext) -> JsonObject:
     """Highest first. `members` is -1 where not all members are known."""
-    counted = knows_all_members(hand.client, hand.guild)
+    counted = knows_all_members(context.client, context.guild)
     rows: list[Json] = [
         {
             "id": str(role.id),
@@ -29,13 +29,13 @@ async def list_roles(hand: Hand) -> JsonObject:
             "permissions": list[Json](["Administrator"] if role.permissions.administrator else _powers(role)),
             "is_managed": role.managed,
         }
-        for role in reversed(hand.guild.roles)
+        for role in reversed(context.guild.roles)
     ]
     return {"roles": rows}
 
 
 async def create_role(
-    hand: Hand,
+    context: ActionContext,
     name: str,
     *,
     permissions: Sequence[str] = (),
@@ -47,25 +47,25 @@ async def create_role(
     """At the bottom of the list, with no permission that the asker or the account lacks. With `since`, an ISO time, a
     role of that name that is younger is taken for the one that an earlier try made.
     """
-    hand.require("manage_roles")
+    context.require("manage_roles")
     granted = read_permissions(permissions)
-    require_held(hand, granted)
-    made = await _find_made(hand, name, since) if since else None
+    require_held(context, granted)
+    made = await _find_created_role(context, name, since) if since else None
     if made is None:
-        made = await hand.guild.create_role(
+        made = await context.guild.create_role(
             name=name,
             permissions=granted,
             colour=_colour(color) if color else discord.Colour.default(),
             hoist=hoist,
             mentionable=mentionable,
-            reason=hand.reason(),
+            reason=context.reason(),
         )
-        await _until_known(hand, made)
+        await _wait_until_known(context, made)
     return {"id": str(made.id), "name": made.name}
 
 
 async def edit_role(  # noqa: PLR0913 - as Discord's own form
-    hand: Hand,
+    context: ActionContext,
     role: str,
     *,
     name: str = "",
@@ -76,14 +76,14 @@ async def edit_role(  # noqa: PLR0913 - as Discord's own form
     mentionable: bool | None = None,
 ) -> JsonObject:
     """What is not given stays. Permissions are added and taken away one by one."""
-    hand.require("manage_roles")
-    found = find_role(hand, role)
-    hand.require_below(found)
+    context.require("manage_roles")
+    found = find_role(context, role)
+    context.require_below(found)
     added, taken = read_permissions(allow), read_permissions(forbid)
     if added.value & taken.value:
         raise InvalidInput("A permission is either allowed or forbidden.", code="discord_nothing_to_do")
     wanted = discord.Permissions((found.permissions.value | added.value) & ~taken.value)
-    require_held(hand, discord.Permissions(wanted.value ^ found.permissions.value))
+    require_held(context, discord.Permissions(wanted.value ^ found.permissions.value))
     changes: dict[str, Any] = {"name": name.strip()} if name.strip() else {}
     if added.value or taken.value:
         changes["permissions"] = wanted
@@ -95,15 +95,15 @@ async def edit_role(  # noqa: PLR0913 - as Discord's own form
         changes["mentionable"] = mentionable
     if not changes:
         raise InvalidInput("The role would stay as it is.", code="discord_nothing_to_do", fix="Say what is to change.")
-    await found.edit(**changes, reason=hand.reason())
+    await found.edit(**changes, reason=context.reason())
     return {"id": str(found.id), "name": changes.get("name", found.name)}
 
 
-async def delete_role(hand: Hand, role: str, reason: str = "") -> JsonObject:
-    hand.require("manage_roles")
-    found = find_role(hand, role)
-    hand.require_below(found)
-    await found.delete(reason=hand.reason(reason))
+async def delete_role(context: ActionContext, role: str, reason: str = "") -> JsonObject:
+    context.require("manage_roles")
+    found = find_role(context, role)
+    context.require_below(found)
+    await found.delete(reason=context.reason(reason))
     return {"id": str(found.id), "name": found.name}
 
 
@@ -119,19 +119,19 @@ def _colour(text: str) -> discord.Colour:
         raise InvalidInput(f"'{text[:30]}' is no colour.", code="discord_bad_colour", fix="Write #1E90FF.") from None
 
 
-async def _until_known(hand: Hand, role: discord.Role) -> None:
+async def _wait_until_known(context: ActionContext, role: discord.Role) -> None:
     """discord.py knows of a new role once the gateway has told; the next action may be about it."""
 
     def is_it(told: discord.Role) -> bool:
         return told.id == role.id
 
-    if hand.guild.get_role(role.id) is None:
+    if context.guild.get_role(role.id) is None:
         with anyio.move_on_after(_TOLD_WITHIN_S):
-            await hand.client.wait_for("guild_role_create", check=is_it)
+            await context.client.wait_for("guild_role_create", check=is_it)
 
 
-async def _find_made(hand: Hand, name: str, since: str) -> discord.Role | None:
+async def _find_created_role(context: ActionContext, name: str, since: str) -> discord.Role | None:
     """Asked of Discord: what was made a moment ago may not have been heard of."""
     start = datetime.fromisoformat(since)
-    roles = await hand.guild.fetch_roles()
+    roles = await context.guild.fetch_roles()
     return next((each for each in roles if each.created_at >= start and each.name == name), None)

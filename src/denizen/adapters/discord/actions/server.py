@@ -9,9 +9,9 @@ from datetime import datetime
 
 import discord
 
-from denizen.adapters.discord.actions.channels import open_rooms
-from denizen.adapters.discord.actions.context import Hand
-from denizen.adapters.discord.actions.lookup import find_channel, id_of, pick
+from denizen.adapters.discord.actions.channels import list_tellable_rooms
+from denizen.adapters.discord.actions.context import ActionContext
+from denizen.adapters.discord.actions.lookup import find_channel, parse_id, pick_by_name
 from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json, JsonObject
 
@@ -19,10 +19,10 @@ _PICTURES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a")
 _MAX_PICTURE_BYTES = 256 * 1024
 
 
-async def server_info(hand: Hand) -> JsonObject:
+async def server_info(context: ActionContext) -> JsonObject:
     """Nothing that a member could not see; how many channels there are counts only those that the asker sees."""
-    guild = hand.guild
-    kinds = Counter(str(each.type) for each in guild.channels if hand.sees(each))
+    guild = context.guild
+    kinds = Counter(str(each.type) for each in guild.channels if context.sees(each))
     return {
         "id": str(guild.id),
         "name": guild.name,
@@ -37,11 +37,11 @@ async def server_info(hand: Hand) -> JsonObject:
     }
 
 
-async def create_emoji(hand: Hand, name: str, picture: str, since: str = "") -> JsonObject:
+async def create_emoji(context: ActionContext, name: str, picture: str, since: str = "") -> JsonObject:
     """`picture` is base64 of a PNG, JPEG, GIF or WebP file of at most 256 KB. With `since`, an ISO time, an emoji of
     that name that is younger is taken for the one that an earlier try made.
     """
-    hand.require("create_expressions")
+    context.require("create_expressions")
     try:
         data = base64.b64decode(picture, validate=True)
     except binascii.Error:
@@ -51,32 +51,32 @@ async def create_emoji(hand: Hand, name: str, picture: str, since: str = "") -> 
         raise InvalidInput("An emoji is made of a PNG, JPEG, GIF or WebP picture.", code="discord_bad_picture")
     if len(data) > _MAX_PICTURE_BYTES:
         raise InvalidInput("A picture for an emoji has at most 256 KB.", code="discord_bad_picture")
-    made = await _find_created_emoji(hand, name, since) if since else None
+    made = await _find_created_emoji(context, name, since) if since else None
     if made is None:
-        made = await hand.guild.create_custom_emoji(name=name, image=data, reason=hand.reason())
+        made = await context.guild.create_custom_emoji(name=name, image=data, reason=context.reason())
     return {"id": str(made.id), "name": made.name}
 
 
-async def delete_emoji(hand: Hand, emoji: str, reason: str = "") -> JsonObject:
+async def delete_emoji(context: ActionContext, emoji: str, reason: str = "") -> JsonObject:
     """By name, id, or as it is written in messages."""
-    hand.require("manage_expressions")
+    context.require("manage_expressions")
     parsed = discord.PartialEmoji.from_str(emoji.strip())
-    number = parsed.id or id_of(emoji)
-    emojis = await hand.guild.fetch_emojis()
+    number = parsed.id or parse_id(emoji)
+    emojis = await context.guild.fetch_emojis()
     found = next((each for each in emojis if each.id == number), None)
-    found = found or pick(parsed.name.strip(":"), emojis, lambda each: each.name, "emoji")
-    await found.delete(reason=hand.reason(reason))
+    found = found or pick_by_name(parsed.name.strip(":"), emojis, lambda each: each.name, "emoji")
+    await found.delete(reason=context.reason(reason))
     return {"id": str(found.id), "name": found.name}
 
 
-async def _find_created_emoji(hand: Hand, name: str, since: str) -> discord.Emoji | None:
+async def _find_created_emoji(context: ActionContext, name: str, since: str) -> discord.Emoji | None:
     start = datetime.fromisoformat(since)
-    emojis = await hand.guild.fetch_emojis()
+    emojis = await context.guild.fetch_emojis()
     return next((each for each in emojis if each.created_at >= start and each.name == name), None)
 
 
 async def create_event(  # noqa: PLR0913 - as Discord's own form
-    hand: Hand,
+    context: ActionContext,
     name: str,
     start: str,
     *,
@@ -98,33 +98,43 @@ async def create_event(  # noqa: PLR0913 - as Discord's own form
             fix="Give channel, or location and end.",
         )
     if channel.strip():
-        place = find_channel(hand, channel)
+        place = find_channel(context, channel)
         if not isinstance(place, discord.VoiceChannel | discord.StageChannel):
             raise InvalidInput("Events take place in voice and stage channels.", code="discord_wrong_channel")
-        hand.require("create_events", place)
-        hand.require("connect", place)
+        context.require("create_events", place)
+        context.require("connect", place)
     else:
         place = None
-        hand.require("create_events")
-    made = await _find_created_event(hand, name, since) if since else None
+        context.require("create_events")
+    made = await _find_created_event(context, name, since) if since else None
     if made is None and place is not None:
-        made = await hand.guild.create_scheduled_event(
-            name=name, start_time=begins, end_time=ends, channel=place, description=description,
-            privacy_level=discord.PrivacyLevel.guild_only, reason=hand.reason(),
-        )  # fmt: skip
+        made = await context.guild.create_scheduled_event(
+            name=name,
+            start_time=begins,
+            end_time=ends,
+            channel=place,
+            description=description,
+            privacy_level=discord.PrivacyLevel.guild_only,
+            reason=context.reason(),
+        )
     elif made is None:
-        made = await hand.guild.create_scheduled_event(
-            name=name, start_time=begins, end_time=ends, location=location.strip(), description=description,
-            entity_type=discord.EntityType.external, privacy_level=discord.PrivacyLevel.guild_only,
-            reason=hand.reason(),
-        )  # fmt: skip
+        made = await context.guild.create_scheduled_event(
+            name=name,
+            start_time=begins,
+            end_time=ends,
+            location=location.strip(),
+            description=description,
+            entity_type=discord.EntityType.external,
+            privacy_level=discord.PrivacyLevel.guild_only,
+            reason=context.reason(),
+        )
     return {"id": str(made.id), "name": made.name, "url": made.url}
 
 
-async def list_events(hand: Hand) -> JsonObject:
+async def list_events(context: ActionContext) -> JsonObject:
     """What is ahead or going on; of those in channels only what may be told here."""
-    seen = await open_rooms(hand)
-    events = [each for each in await hand.guild.fetch_scheduled_events() if _is_told(each, seen)]
+    seen = await list_tellable_rooms(context)
+    events = [each for each in await context.guild.fetch_scheduled_events() if _is_told(each, seen)]
     rows: list[Json] = [
         {
             "id": str(each.id),
@@ -140,23 +150,23 @@ async def list_events(hand: Hand) -> JsonObject:
     return {"events": rows}
 
 
-async def cancel_event(hand: Hand, event: str, reason: str = "") -> JsonObject:
+async def cancel_event(context: ActionContext, event: str, reason: str = "") -> JsonObject:
     """By id or name; one that is going on is ended."""
-    hand.require("manage_events")
+    context.require("manage_events")
     there = [
         each
-        for each in await hand.guild.fetch_scheduled_events()
-        if each.channel_id is None or (each.channel is not None and hand.sees(each.channel))
+        for each in await context.guild.fetch_scheduled_events()
+        if each.channel_id is None or (each.channel is not None and context.sees(each.channel))
     ]
-    number = id_of(event)
+    number = parse_id(event)
     found = next((each for each in there if each.id == number), None)
-    found = found or pick(event.strip(), there, lambda each: each.name, "event")
+    found = found or pick_by_name(event.strip(), there, lambda each: each.name, "event")
     if found.channel is not None:
-        hand.require("manage_events", found.channel)
+        context.require("manage_events", found.channel)
     if found.status is discord.EventStatus.active:
-        await found.end(reason=hand.reason(reason))
+        await found.end(reason=context.reason(reason))
     else:
-        await found.cancel(reason=hand.reason(reason))
+        await found.cancel(reason=context.reason(reason))
     return {"id": str(found.id), "name": found.name}
 
 
@@ -165,7 +175,7 @@ def _is_told(event: discord.ScheduledEvent, seen: frozenset[int]) -> bool:
     return is_ahead and (event.channel_id is None or event.channel_id in seen)
 
 
-async def _find_created_event(hand: Hand, name: str, since: str) -> discord.ScheduledEvent | None:
+async def _find_created_event(context: ActionContext, name: str, since: str) -> discord.ScheduledEvent | None:
     start = datetime.fromisoformat(since)
-    events = await hand.guild.fetch_scheduled_events()
+    events = await context.guild.fetch_scheduled_events()
     return next((each for each in events if discord.utils.snowflake_time(each.id) >= start and each.name == name), None)

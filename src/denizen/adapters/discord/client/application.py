@@ -13,11 +13,11 @@ from typing import cast
 import anyio
 import discord
 
-from denizen.adapters.discord.client.errors import RESPONSE_TIMEOUT_S, speaking, token_refused
-from denizen.adapters.discord.client.settings import PORTAL_URL, AccountSettings
+from denizen.adapters.discord.client.errors import RESPONSE_TIMEOUT_S, explain_refused_token, translate_errors
+from denizen.adapters.discord.client.settings import PORTAL_URL, DiscordAccountSettings
 from denizen.domain.errors import NeedsAttention, Unavailable
 
-NEEDED = {
+NEEDED_PERMISSIONS = {
     "view_channel": "View Channel",
     "send_messages": "Send Messages",
     "send_messages_in_threads": "Send Messages in Threads",
@@ -45,30 +45,30 @@ SCOPES = ("bot", "applications.commands")
 
 def invite_url(application_id: str) -> str:
     """Where the owner of a guild lets the account in, with exactly the permissions that it needs."""
-    needed = discord.Permissions(**dict.fromkeys(NEEDED, True))
+    needed = discord.Permissions(**dict.fromkeys(NEEDED_PERMISSIONS, True))
     return discord.utils.oauth_url(application_id, permissions=needed, scopes=SCOPES)
 
 
 def menu_name(permission: str) -> str:
     """What discord.py's name of a permission is called in Discord's menus."""
-    return NEEDED.get(permission) or _MENU_NAMES.get(permission) or permission.replace("_", " ").title()
+    return NEEDED_PERMISSIONS.get(permission) or _MENU_NAMES.get(permission) or permission.replace("_", " ").title()
 
 
-def list_missing(client: discord.Client, channel_id: int, needed: Collection[str]) -> tuple[str, ...]:
+def list_missing_permissions(client: discord.Client, channel_id: int, needed: Collection[str]) -> tuple[str, ...]:
     """Those of the needed permissions that the account lacks there, as the menus call them; all when nobody knows."""
     channel = client.get_channel(channel_id)
     if channel is None or isinstance(channel, discord.abc.PrivateChannel):
-        return tuple(NEEDED[name] for name in needed)
+        return tuple(NEEDED_PERMISSIONS[name] for name in needed)
     if isinstance(channel, discord.Thread) and channel.parent is None:
-        return tuple(NEEDED[name] for name in needed)
+        return tuple(NEEDED_PERMISSIONS[name] for name in needed)
     me = cast("discord.Member | None", channel.guild.me)  # None while the guild is unavailable
-    missing = missing_of(channel.permissions_for(me), needed) if me is not None else ()
-    return missing or tuple(NEEDED[name] for name in needed)
+    missing = find_missing_permissions(channel.permissions_for(me), needed) if me is not None else ()
+    return missing or tuple(NEEDED_PERMISSIONS[name] for name in needed)
 
 
-def missing_of(held: discord.Permissions, needed: Iterable[str] = NEEDED) -> tuple[str, ...]:
+def find_missing_permissions(held: discord.Permissions, needed: Iterable[str] = NEEDED_PERMISSIONS) -> tuple[str, ...]:
     """The needed ones that are not held, as the menus call them."""
-    return tuple(NEEDED[name] for name in needed if not getattr(held, name))
+    return tuple(NEEDED_PERMISSIONS[name] for name in needed if not getattr(held, name))
 
 
 discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False  # nothing is said aloud here
@@ -78,7 +78,7 @@ SERVER_MEMBERS = "Server Members Intent"
 
 
 @dataclass(frozen=True, slots=True)
-class Application:
+class DiscordApplication:
     """What Discord says about the login. `content` and `members` are intents that the portal has switched on.
 
     `diverts_commands`: commands go to a URL that is configured in the portal, and never reach the account.
@@ -93,34 +93,34 @@ class Application:
 
 
 @asynccontextmanager
-async def log_in(settings: AccountSettings) -> AsyncGenerator[discord.Client]:
+async def log_in(settings: DiscordAccountSettings) -> AsyncGenerator[discord.Client]:
     """A client that can ask over REST and knows itself; it never connects to the gateway.
 
     Raises NeedsAttention for a token that is refused, Unavailable when Discord cannot be reached.
     """
     client = discord.Client(intents=discord.Intents(guilds=True), max_messages=None)
     async with client:
-        with speaking("log in"), anyio.fail_after(RESPONSE_TIMEOUT_S):
+        with translate_errors("log in"), anyio.fail_after(RESPONSE_TIMEOUT_S):
             try:
                 await client.login(settings.token)
             except discord.LoginFailure:
-                raise token_refused(settings.token_setting) from None
+                raise explain_refused_token(settings.token_setting) from None
         yield client
 
 
-async def load_application(settings: AccountSettings) -> Application:
+async def load_application(settings: DiscordAccountSettings) -> DiscordApplication:
     """Logs in and looks. Raises as `log_in` does."""
     async with log_in(settings) as client:
-        return application_of(client)
+        return read_application(client)
 
 
-def application_of(client: discord.Client) -> Application:
+def read_application(client: discord.Client) -> DiscordApplication:
     """What a client that is logged in knows about itself."""
     about, user = client.application, client.user
     if about is None or user is None:
         raise Unavailable("The account is not logged in.", code="discord_not_connected")
     flags = about.flags
-    return Application(
+    return DiscordApplication(
         id=str(about.id),
         user_id=str(user.id),
         user_name=user.name,
@@ -130,7 +130,7 @@ def application_of(client: discord.Client) -> Application:
     )
 
 
-def intents_of(application: Application, settings: AccountSettings) -> discord.Intents:
+def choose_intents(application: DiscordApplication, settings: DiscordAccountSettings) -> discord.Intents:
     """What is asked for at the gateway: never more than the portal grants, else Discord closes the connection."""
     intents = discord.Intents.none()
     intents.guilds = True
@@ -142,7 +142,7 @@ def intents_of(application: Application, settings: AccountSettings) -> discord.I
     return intents
 
 
-def intents_refused(intents: discord.Intents, application: Application) -> NeedsAttention:
+def explain_refused_intents(intents: discord.Intents, application: DiscordApplication) -> NeedsAttention:
     """The gateway closed with 4014: it was asked for an intent that the portal does not grant."""
     wanted = [MESSAGE_CONTENT] if intents.message_content else []
     wanted += [SERVER_MEMBERS] if intents.members else []
@@ -151,19 +151,19 @@ def intents_refused(intents: discord.Intents, application: Application) -> Needs
         "Discord refused the account's intents.",
         code="discord_intents_refused",
         why=f"The application does not have: {names}.",
-        fix=f"Switch on {names} at {intents_page(application)}. If the account is not in the server yet, invite it: "
+        fix=f"Switch on {names} at {intents_page_url(application)}. If the account is not in the server yet, invite it: "
         f"{invite_url(application.id)}",
     )
 
 
-def content_missing(application: Application) -> str:
+def explain_missing_content(application: DiscordApplication) -> str:
     """What to do so that the account sees what is written."""
     return (
         "Mentions are answered all the same; followed threads, replies, keywords and the archive need it. "
-        f"Switch on {MESSAGE_CONTENT} at {intents_page(application)}, then restart."
+        f"Switch on {MESSAGE_CONTENT} at {intents_page_url(application)}, then restart."
     )
 
 
-def intents_page(application: Application) -> str:
+def intents_page_url(application: DiscordApplication) -> str:
     """Where intents are switched on."""
     return f"{PORTAL_URL}/{application.id}/bot > Privileged Gateway Intents"

@@ -32,20 +32,20 @@ _FORBIDDEN = frozenset({50001, 50007, 50013, 50083, 160002, 160005, 40333, 20009
 _TOO_LARGE = 413
 _SHOWN_CHARS = 300
 
-Missing = Callable[[], Sequence[str]]
+ListMissing = Callable[[], Sequence[str]]
 """Says which permissions are lacking; asked only when Discord refused."""
 
 
 @contextmanager
-def speaking(doing: str, *, missing: Missing | None = None) -> Generator[None]:
+def translate_errors(doing: str, *, missing: ListMissing | None = None) -> Generator[None]:
     """Raises what goes wrong inside as an error of ours. `doing` completes "Discord would not let the account ..."."""
     try:
         yield
     except VENDOR_ERRORS as error:
-        raise fault_of(error, doing, missing=missing) from None
+        raise translate_error(error, doing, missing=missing) from None
 
 
-def fault_of(error: Exception, doing: str, *, missing: Missing | None = None) -> DenizenError:
+def translate_error(error: Exception, doing: str, *, missing: ListMissing | None = None) -> DenizenError:
     """The error that a vendor's exception means."""
     match error:
         case discord.HTTPException():
@@ -62,7 +62,7 @@ def fault_of(error: Exception, doing: str, *, missing: Missing | None = None) ->
             return _unreachable(doing, type(error).__name__)
 
 
-def token_refused(setting: str) -> NeedsAttention:
+def explain_refused_token(setting: str) -> NeedsAttention:
     """The token is wrong, or was reset."""
     return NeedsAttention(
         "Discord refused the token.",
@@ -73,7 +73,7 @@ def token_refused(setting: str) -> NeedsAttention:
     )
 
 
-def _http_fault(error: discord.HTTPException, doing: str, missing: Missing | None) -> DenizenError:
+def _http_fault(error: discord.HTTPException, doing: str, missing: ListMissing | None) -> DenizenError:
     said = _words(error)
     if error.status == 429:
         return _busy(doing, _retry_after_s(error))
@@ -85,7 +85,7 @@ def _http_fault(error: discord.HTTPException, doing: str, missing: Missing | Non
             fix="Try again later; see https://discordstatus.com.",
         )
     if error.status == 401 and error.code not in _GONE:
-        return token_refused("the account's settings")
+        return explain_refused_token("the account's settings")
     if error.code in _FORBIDDEN or (error.status == 403 and error.code not in _GONE):
         return _forbidden(doing, said, missing)
     if error.code in _GONE or error.status == 404:
@@ -96,7 +96,7 @@ def _http_fault(error: discord.HTTPException, doing: str, missing: Missing | Non
     return InvalidInput(f"Discord would not let the account {doing}.", code=code, why=said)
 
 
-def _forbidden(doing: str, said: str, missing: Missing | None) -> NotAllowed:
+def _forbidden(doing: str, said: str, missing: ListMissing | None) -> NotAllowed:
     names = ", ".join(missing()) if missing is not None else ""
     return NotAllowed(
         f"The account may not {doing}.",

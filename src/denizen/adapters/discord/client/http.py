@@ -25,7 +25,7 @@ _GATEWAY = DiscordWebSocket.DEFAULT_GATEWAY
 _ASSETS = discord.Asset.BASE
 
 
-class _Use:
+class _EndpointsInUse:
     """The pair in use, and by how many."""
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class _Use:
         self.holders = 0
 
 
-_use = _Use()
+_use = _EndpointsInUse()
 
 
 @contextmanager
@@ -71,7 +71,7 @@ def _point_at(endpoints: DiscordEndpoints) -> None:
     discord.Asset.BASE = assets  # pyright: ignore[reportAttributeAccessIssue] - typed as the one value that it has
 
 
-class Requests(HTTPClient):
+class CancellableHTTPClient(HTTPClient):
     """discord.py's client for REST. Its requests live in `tasks`, which has to end after it is closed."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, tasks: TaskGroup, *, longest_rate_limit_s: float) -> None:
@@ -79,7 +79,7 @@ class Requests(HTTPClient):
         self._tasks = tasks
 
     async def request(self, route: Route, **given: Any) -> Any:  # noqa: ANN401 - as discord.py has it
-        errand = _Errand(lambda: super(Requests, self).request(route, **given))
+        errand = _PendingRequest(lambda: super(CancellableHTTPClient, self).request(route, **given))
         self._tasks.start_soon(errand.run)
         try:
             await errand.done.wait()
@@ -94,7 +94,7 @@ class Requests(HTTPClient):
         return errand.answer
 
 
-class _Errand:
+class _PendingRequest:
     """One request. `done` is set when `answer` or `error` is."""
 
     def __init__(self, work: Callable[[], Awaitable[Any]]) -> None:

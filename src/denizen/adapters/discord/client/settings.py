@@ -31,7 +31,7 @@ class DiscordEndpoints:
 
 
 @dataclass(frozen=True, slots=True)
-class AccountSettings:
+class DiscordAccountSettings:
     """One login of one agent.
 
     `commands_guild` is the only guild in which slash commands are registered, empty for all. `owned_commands` names

@@ -16,9 +16,9 @@ import yarl
 from anyio.abc import TaskGroup
 
 from denizen.adapters.discord.client.errors import VENDOR_ERRORS
-from denizen.adapters.discord.client.http import Requests
-from denizen.adapters.discord.client.settings import AccountSettings
-from denizen.adapters.discord.gateway.events import Events
+from denizen.adapters.discord.client.http import CancellableHTTPClient
+from denizen.adapters.discord.client.settings import DiscordAccountSettings
+from denizen.adapters.discord.gateway.events import DiscordEvents
 
 _log = logging.getLogger("denizen.discord")
 
@@ -28,18 +28,18 @@ _MOST_MEMBERS = 50_000
 """Of larger guilds only what is sure is shown: their members would fill the memory."""
 
 
-class TakesInteractions(Protocol):
+class InteractionReceiver(Protocol):
     def take(self, interaction: discord.Interaction) -> None: ...
 
 
-MakeHandlers: TypeAlias = Callable[[discord.Client], tuple[Events, TakesInteractions]]
+MakeHandlers: TypeAlias = Callable[[discord.Client], tuple[DiscordEvents, InteractionReceiver]]
 
 
 class GatewayClient(discord.AutoShardedClient):
     """discord.py's client for one login. `make_handlers` builds the two objects that its events go to."""
 
     def __init__(
-        self, intents: discord.Intents, settings: AccountSettings, tasks: TaskGroup, make_handlers: MakeHandlers
+        self, intents: discord.Intents, settings: DiscordAccountSettings, tasks: TaskGroup, make_handlers: MakeHandlers
     ) -> None:
         self._settings = settings
         self._tasks = tasks
@@ -57,7 +57,7 @@ class GatewayClient(discord.AutoShardedClient):
 
     def _get_state(self, **options: Any) -> Any:  # noqa: ANN401 - as discord.py has it
         """Called by the constructor, right after it has made its own HTTP client."""
-        self.http = Requests(self.loop, self._tasks, longest_rate_limit_s=_LONGEST_RATE_LIMIT_S)
+        self.http = CancellableHTTPClient(self.loop, self._tasks, longest_rate_limit_s=_LONGEST_RATE_LIMIT_S)
         return super()._get_state(**options)
 
     async def before_identify_hook(self, shard_id: int | None, *, initial: bool = False) -> None:

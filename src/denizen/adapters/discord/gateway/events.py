@@ -16,23 +16,23 @@ import discord
 from anyio.abc import TaskGroup
 
 from denizen.adapters.discord.client.settings import PLATFORM
-from denizen.adapters.discord.gateway.room_queues import Gate, Readiness, RoomQueues
+from denizen.adapters.discord.gateway.room_queues import ReadyGate, RoomQueues, ShardReadiness
 from denizen.adapters.discord.messages.intake import (
     get_channel,
-    get_talk,
+    get_text_channel,
     is_readable,
     list_arrivals,
     list_channels,
     list_readable,
-    to_arrival,
-    to_reacted,
+    to_incoming_message,
+    to_reaction_change,
     to_room,
 )
-from denizen.adapters.discord.messages.wording import is_spoken
+from denizen.adapters.discord.messages.wording import is_conversation
 from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFound, Unavailable
 from denizen.domain.ids import fresh
 from denizen.domain.room import Room
-from denizen.ports.channel import Listener
+from denizen.ports.channel import ChannelListener
 from denizen.ports.pdf import ReadPdf
 
 _log = logging.getLogger("denizen.discord")
@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Unheard:
+class ListenerError:
     """A call that failed, in words for the one who caused it: nothing from inside, but a reference for a bug.
 
     `may_pass`: something outside was not available.
@@ -51,17 +51,17 @@ class Unheard:
     may_pass: bool = False
 
 
-async def hear(doing: str, call: Callable[[], Awaitable[T]]) -> T | Unheard:
+async def call_listener(doing: str, call: Callable[[], Awaitable[T]]) -> T | ListenerError:
     """What the call returns. `doing` names it in the log."""
     try:
         return await call()
     except DenizenError as error:
         _log.warning("%s failed: %s", doing, error.message, extra=error.fields)
-        return Unheard(_say(error), may_pass=isinstance(error, Unavailable))
+        return ListenerError(_say(error), may_pass=isinstance(error, Unavailable))
     except Exception:  # noqa: BLE001 - the boundary of an event: a fault here must not end the account
         reference = fresh("err")
         _log.exception("%s failed", doing, extra={"reference": reference})
-        return Unheard(f"Something went wrong inside. Reference: {reference}.")
+        return ListenerError(f"Something went wrong inside. Reference: {reference}.")
 
 
 def _say(error: DenizenError) -> str:
@@ -78,7 +78,7 @@ _MOST_AWAITED = 500
 """Answers to commands that are thought about at the same time."""
 
 
-class Events:
+class DiscordEvents:
     """The events of one login, queued by room for the listener.
 
     `queues` takes the calls that a room has to hear in order. `sync_commands` registers the listener's slash commands.
@@ -87,7 +87,7 @@ class Events:
     def __init__(
         self,
         client: discord.Client,
-        listener: Listener,
+        listener: ChannelListener,
         tasks: TaskGroup,
         *,
         room_limit: int,
@@ -100,8 +100,8 @@ class Events:
         self._sync_commands = sync_commands
         self._read_pdf = read_pdf
         self._awaited: deque[int] = deque(maxlen=_MOST_AWAITED)
-        gate = Gate()
-        self._readiness = Readiness(gate, self._announce)
+        gate = ReadyGate()
+        self._readiness = ShardReadiness(gate, self._announce)
         self.queues = RoomQueues(tasks, gate, self._catch_up, limit=room_limit)
 
     async def run(self) -> None:
@@ -113,8 +113,8 @@ class Events:
             await self._listener.on_ready(await list_readable(self._client))
 
         # Registering commands takes many requests; the listener must not wait for them.
-        self._tasks.start_soon(hear, "registering slash commands", self._sync_commands)
-        await hear("on_ready", call)
+        self._tasks.start_soon(call_listener, "registering slash commands", self._sync_commands)
+        await call_listener("on_ready", call)
 
     async def _catch_up(self, room_id: str, first_id: str) -> None:
         """Reads a message and all later ones of its room from Discord, and retries while Discord is unavailable."""
@@ -125,12 +125,12 @@ class Events:
             room = to_room(await get_channel(self._client, int(room_id)))
             while arrivals := await list_arrivals(self._client, room, after, _PAGE, self._read_pdf):
                 for arrival in arrivals:
-                    await hear("on_message", lambda arrival=arrival: self._listener.on_message(arrival))
+                    await call_listener("on_message", lambda arrival=arrival: self._listener.on_message(arrival))
                 after = arrivals[-1].post.id
 
         while True:
-            end = await hear("catching up", call)
-            if not (isinstance(end, Unheard) and end.may_pass):
+            end = await call_listener("catching up", call)
+            if not (isinstance(end, ListenerError) and end.may_pass):
                 return
             await anyio.sleep(CATCH_UP_PAUSE_S)
 
@@ -155,7 +155,7 @@ class Events:
         """One that only says that an answer is being thought about is not heard before it says more."""
         if message.flags.loading and self._is_mine(message):
             self._awaited.append(message.id)
-        if is_spoken(message):
+        if is_conversation(message):
             room_id = str(message.channel.id)
             self.queues.put(room_id, lambda: self._hear_message(message), message_id=str(message.id))
 
@@ -163,7 +163,7 @@ class Events:
         """An answer to a command that was thought about appears by an edit, and is new. Discord also sends an edit when
         it adds the preview of a link: that is none.
         """
-        if not is_spoken(message):
+        if not is_conversation(message):
             return
         is_new = message.id in self._awaited or (self._is_mine(message) and message.edited_at is None)
         if is_new or message.edited_at is not None:
@@ -177,7 +177,7 @@ class Events:
         async def call() -> None:
             await self._listener.on_delete(await self._room_of(channel_id, guild_id), ids)
 
-        self.queues.put(str(channel_id), lambda: hear("on_delete", call))
+        self.queues.put(str(channel_id), lambda: call_listener("on_delete", call))
 
     def reaction(self, event: discord.RawReactionActionEvent, *, is_on: bool) -> None:
         """What the account puts on messages itself is no news."""
@@ -186,16 +186,16 @@ class Events:
 
         async def call() -> None:
             room = await self._room_of(event.channel_id, event.guild_id)
-            await self._listener.on_reaction(to_reacted(event, room, is_on=is_on))
+            await self._listener.on_reaction(to_reaction_change(event, room, is_on=is_on))
 
-        self.queues.put(str(event.channel_id), lambda: hear("on_reaction", call))
+        self.queues.put(str(event.channel_id), lambda: call_listener("on_reaction", call))
 
     def room_comes(self, channel: discord.abc.GuildChannel | discord.Thread) -> None:
         """It is new, or has another name."""
         if isinstance(channel, discord.CategoryChannel) or not is_readable(channel):
             return
         room = to_room(channel)
-        self.queues.put(room.id, lambda: hear("on_room", lambda: self._listener.on_room(room)))
+        self.queues.put(room.id, lambda: call_listener("on_room", lambda: self._listener.on_room(room)))
 
     def room_changes(
         self, before: discord.abc.GuildChannel | discord.Thread, after: discord.abc.GuildChannel | discord.Thread
@@ -209,7 +209,7 @@ class Events:
         async def call() -> None:
             await self._listener.on_room_gone(PLATFORM, room_id, is_deleted=is_deleted)
 
-        self.queues.put(room_id, lambda: hear("on_room_gone", call))
+        self.queues.put(room_id, lambda: call_listener("on_room_gone", call))
 
     def _is_mine(self, message: discord.Message) -> bool:
         return self._client.user is not None and message.author.id == self._client.user.id
@@ -220,10 +220,10 @@ class Events:
             if me is None:
                 return
             if isinstance(message.channel, discord.PartialMessageable):
-                message.channel = await get_talk(self._client, message.channel.id)
-            await self._listener.on_message(to_arrival(message, me, self._read_pdf, is_edit=is_edit))
+                message.channel = await get_text_channel(self._client, message.channel.id)
+            await self._listener.on_message(to_incoming_message(message, me, self._read_pdf, is_edit=is_edit))
 
-        await hear("on_message", call)
+        await call_listener("on_message", call)
 
     async def _room_of(self, channel_id: int, guild_id: int | None) -> Room:
         """A bare room where it is not known any more: a deletion counts all the same."""

@@ -15,7 +15,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 
-class Gate:
+class ReadyGate:
     """Closed at first."""
 
     def __init__(self) -> None:
@@ -34,14 +34,14 @@ class Gate:
             await self._open.wait()
 
 
-class Readiness:
+class ShardReadiness:
     """Which shards know their guilds, and the calls that follow.
 
     discord.py tells that all are ready only once: when later one of several logs in afresh it says no more than that
     this shard is. And it waits for silence where all guilds may have arrived long ago. So both are counted here.
     """
 
-    def __init__(self, gate: Gate, announce: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, gate: ReadyGate, announce: Callable[[], Awaitable[None]]) -> None:
         self._gate = gate
         self._announce = announce
         self._unknown: dict[int, set[int]] | None = None
@@ -90,7 +90,7 @@ class Readiness:
 
 _log = logging.getLogger("denizen.discord")
 
-Call = Callable[[], Awaitable[object]]
+QueuedCall = Callable[[], Awaitable[object]]
 CatchUp = Callable[[str, str], Awaitable[None]]
 """Is given a room and a message, and hears that message and all later ones from the platform."""
 
@@ -102,18 +102,18 @@ class RoomQueues:
     queue is empty. Other news has twice that room, and is lost beyond it.
     """
 
-    def __init__(self, tasks: TaskGroup, gate: Gate, catch_up: CatchUp, *, limit: int) -> None:
+    def __init__(self, tasks: TaskGroup, gate: ReadyGate, catch_up: CatchUp, *, limit: int) -> None:
         self._tasks = tasks
         self._gate = gate
         self._catch_up = catch_up
         self._limit = limit
-        self._rooms: dict[str, _Queue] = {}
+        self._rooms: dict[str, _RoomQueue] = {}
 
-    def put(self, room_id: str, call: Call, *, message_id: str = "") -> None:
+    def put(self, room_id: str, call: QueuedCall, *, message_id: str = "") -> None:
         """Never waits. `message_id` is given for new messages only."""
         queue = self._rooms.get(room_id)
         if queue is None:
-            queue = self._rooms[room_id] = _Queue()
+            queue = self._rooms[room_id] = _RoomQueue()
             self._tasks.start_soon(self._work, room_id, queue)
         if message_id and (queue.first_lost or len(queue.calls) >= self._limit):
             if not queue.first_lost:
@@ -124,7 +124,7 @@ class RoomQueues:
         else:
             _log.warning("a room has more news than is kept; an edit or a deletion is lost", extra={"room": room_id})
 
-    async def _work(self, room_id: str, queue: _Queue) -> None:
+    async def _work(self, room_id: str, queue: _RoomQueue) -> None:
         while queue.calls or queue.first_lost:
             await self._gate.wait()
             if queue.calls:
@@ -135,9 +135,9 @@ class RoomQueues:
         del self._rooms[room_id]
 
 
-class _Queue:
+class _RoomQueue:
     """`first_lost` is the oldest message that was let go."""
 
     def __init__(self) -> None:
-        self.calls: deque[Call] = deque()
+        self.calls: deque[QueuedCall] = deque()
         self.first_lost = ""

@@ -2,7 +2,7 @@
 
 Permissions are taken from discord.py's mirror of the guild while its gateway is connected. When the mirror does not
 hold all members (`members`), the asker is fetched, and rooms count only when whoever sees the place sees them too,
-whatever roles there are (`visibility.surely_covers`).
+whatever roles there are (`visibility.covers_all_readers`).
 
 A reader is who can view the place: people in a timeout or still being screened, and bots, who may carry on what they
 read. Administrators and the owner read everything, so they take nothing away. The account itself is no reader.
@@ -18,43 +18,43 @@ import anyio
 import anyio.lowlevel
 import discord
 
-from denizen.adapters.discord.client.errors import RESPONSE_TIMEOUT_S, UNKNOWN_CHANNEL, VENDOR_ERRORS, fault_of
+from denizen.adapters.discord.client.errors import RESPONSE_TIMEOUT_S, UNKNOWN_CHANNEL, VENDOR_ERRORS, translate_error
 from denizen.adapters.discord.client.settings import PLATFORM
 from denizen.adapters.discord.guild.members import (
     find_member,
     find_names,
     get_member,
     is_live,
+    iterate_in_batches,
     knows_all_members,
-    slowly,
 )
 from denizen.adapters.discord.guild.visibility import (
     MANAGE_THREADS,
     VIEW,
-    Crowd,
+    ChannelOverwrites,
     GuildRoom,
-    Register,
-    Rules,
-    Standing,
-    may,
-    needed_for,
-    room_behind,
-    rules_of,
-    surely_covers,
-    surely_open,
+    MemberGroup,
+    PermissionProfile,
+    ProfileBuilder,
+    compute_permissions,
+    covers_all_readers,
+    find_guild_room,
+    get_needed_permissions,
+    is_open_to_all,
+    read_overwrites,
 )
 from denizen.domain.conversation import Place
 from denizen.domain.errors import Unavailable
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.room import Room, RoomKind
 
-__all__ = ["find_names", "find_roles", "may_moderate", "may_write", "user_id_of", "visible_rooms"]
+__all__ = ["find_names", "find_roles", "list_visible_rooms", "may_moderate", "may_write", "parse_user_id"]
 
 _DIRECT_TIMEOUT_S = 5.0
 _MAX_FETCHES = 20
 
 
-async def visible_rooms(client: discord.Client, place: Place, principal: Principal) -> frozenset[str]:
+async def list_visible_rooms(client: discord.Client, place: Place, principal: Principal) -> frozenset[str]:
     """Ids of the rooms that the principal and everybody who reads the place may read, by permissions of this moment.
 
     The place itself is always one. It is the only one for schedules, hooks and users of other platforms, and when
@@ -64,17 +64,17 @@ async def visible_rooms(client: discord.Client, place: Place, principal: Princip
     if place.platform != PLATFORM:
         return frozenset()
     itself = frozenset({place.thread or place.channel})
-    user_id = user_id_of(principal)
+    user_id = parse_user_id(principal)
     if user_id is None or not place.channel.isdecimal():
         return itself
     channel = client.get_channel(int(place.channel))
-    room = room_behind(channel)
+    room = find_guild_room(channel)
     if room is not None:
-        return itself | await _rooms_in_guild(client, room, user_id)
+        return itself | await _list_rooms_in_guild(client, room, user_id)
     if channel is None or isinstance(channel, discord.DMChannel):
         with anyio.move_on_after(_DIRECT_TIMEOUT_S):
             if await _is_direct_talk(client, int(place.channel), user_id):
-                return itself | await _rooms_of_user(client, user_id)
+                return itself | await _list_rooms_for_user(client, user_id)
     return itself
 
 
@@ -94,9 +94,9 @@ def find_roles(client: discord.Client, room_id: str, user_ids: Collection[str]) 
 
 async def may_moderate(client: discord.Client, room_id: str, principal: Principal) -> bool:
     """Whether they have Manage Messages there now; False when it cannot be known."""
-    user_id = user_id_of(principal)
+    user_id = parse_user_id(principal)
     channel = client.get_channel(int(room_id)) if room_id.isdecimal() else None
-    room = room_behind(channel)
+    room = find_guild_room(channel)
     if user_id is None or room is None or not is_live(client, room.guild):
         return False
     member = await find_member(client, room.guild, user_id)
@@ -107,9 +107,9 @@ async def may_write(client: discord.Client, place: Place, principal: Principal) 
     """Whether they may write there now: not who was banned, left, is in a time-out or lost the permission. In direct
     talks everybody may. Raises Unavailable while Discord cannot tell.
     """
-    user_id = user_id_of(principal)
+    user_id = parse_user_id(principal)
     room_id = place.thread or place.channel
-    room = room_behind(client.get_channel(int(room_id)) if room_id.isdecimal() else None)
+    room = find_guild_room(client.get_channel(int(room_id)) if room_id.isdecimal() else None)
     if user_id is None or room is None:
         return user_id is not None
     if not is_live(client, room.guild):
@@ -121,29 +121,29 @@ async def may_write(client: discord.Client, place: Place, principal: Principal) 
     return held.view_channel and (held.send_messages_in_threads if place.thread else held.send_messages)
 
 
-def user_id_of(principal: Principal) -> int | None:
+def parse_user_id(principal: Principal) -> int | None:
     """The Discord user who asks; None for everybody else."""
     platform, _, number = principal.id.partition(":")
     is_user = principal.kind is PrincipalKind.PLATFORM_USER and platform == PLATFORM
     return int(number) if is_user and number.isdecimal() else None
 
 
-async def _rooms_in_guild(client: discord.Client, place: GuildRoom, user_id: int) -> frozenset[str]:
+async def _list_rooms_in_guild(client: discord.Client, place: GuildRoom, user_id: int) -> frozenset[str]:
     if not is_live(client, place.guild):
         return frozenset()
     asker = await find_member(client, place.guild, user_id)
     # While the asker was fetched, the guild may have been lost, or built anew.
-    room = room_behind(client.get_channel(place.id))
+    room = find_guild_room(client.get_channel(place.id))
     if asker is None or room is None:
         return frozenset()
-    survey = _Survey(room.guild)
+    survey = _GuildSurvey(room.guild)
     if not knows_all_members(client, room.guild):
-        return await survey.rooms_for(_Readers.only(survey.standing_of(asker), user_id), covering=room)
-    readers = await survey.readers_of(room, asker, besides=client.user.id if client.user else 0)
+        return await survey.rooms_for(_ReaderGroups.only(survey.profile_for(asker), user_id), covering=room)
+    readers = await survey.list_readers(room, asker, besides=client.user.id if client.user else 0)
     return await survey.rooms_for(readers)
 
 
-async def _rooms_of_user(client: discord.Client, user_id: int) -> frozenset[str]:
+async def _list_rooms_for_user(client: discord.Client, user_id: int) -> frozenset[str]:
     """What one user may read in all guilds that they share with the account."""
     found: set[str] = set()
     fetches = 0
@@ -155,8 +155,8 @@ async def _rooms_of_user(client: discord.Client, user_id: int) -> frozenset[str]
             continue
         member = await find_member(client, guild, user_id)
         if member is not None:
-            survey = _Survey(guild)
-            found |= await survey.rooms_for(_Readers.only(survey.standing_of(member), user_id))
+            survey = _GuildSurvey(guild)
+            found |= await survey.rooms_for(_ReaderGroups.only(survey.profile_for(member), user_id))
     return frozenset(found)
 
 
@@ -169,45 +169,45 @@ async def _is_direct_talk(client: discord.Client, channel_id: int, user_id: int)
 
 
 @dataclass(frozen=True, slots=True)
-class _Readers:
+class _ReaderGroups:
     """Those who must be able to see a room, grouped by what decides about it."""
 
-    by_standing: Mapping[Standing, Sequence[int]]
-    crowd: Crowd
+    by_standing: Mapping[PermissionProfile, Sequence[int]]
+    crowd: MemberGroup
 
     @classmethod
-    def only(cls, standing: Standing, user_id: int) -> _Readers:
-        return cls({standing: (user_id,)}, Crowd([standing]))
+    def only(cls, standing: PermissionProfile, user_id: int) -> _ReaderGroups:
+        return cls({standing: (user_id,)}, MemberGroup([standing]))
 
 
-class _Survey:
+class _GuildSurvey:
     """One look at a guild: the rules of its rooms, and what a set of readers may read there."""
 
     def __init__(self, guild: discord.Guild) -> None:
         self._guild = guild
-        self._rules = {room.id: rules_of(room) for room in guild.channels if isinstance(room, GuildRoom)}
-        self._register = Register(guild, self._rules.values())
+        self._rules = {room.id: read_overwrites(room) for room in guild.channels if isinstance(room, GuildRoom)}
+        self._register = ProfileBuilder(guild, self._rules.values())
 
-    def standing_of(self, member: discord.Member) -> Standing:
-        return self._register.standing_of(member)
+    def profile_for(self, member: discord.Member) -> PermissionProfile:
+        return self._register.profile_for(member)
 
-    async def readers_of(self, place: GuildRoom, asker: discord.Member, *, besides: int) -> _Readers:
+    async def list_readers(self, place: GuildRoom, asker: discord.Member, *, besides: int) -> _ReaderGroups:
         """All who can view the place, and the asker."""
-        groups: dict[Standing, list[int]] = {}
-        async for member in slowly(self._guild.members):
+        groups: dict[PermissionProfile, list[int]] = {}
+        async for member in iterate_in_batches(self._guild.members):
             if member.id != besides:
-                groups.setdefault(self.standing_of(member), []).append(member.id)
+                groups.setdefault(self.profile_for(member), []).append(member.id)
         rules = self._rules[place.id]
-        groups = {standing: ids for standing, ids in groups.items() if may(rules, standing) & VIEW}
-        groups.setdefault(self.standing_of(asker), []).append(asker.id)
-        return _Readers(groups, Crowd(groups))
+        groups = {standing: ids for standing, ids in groups.items() if compute_permissions(rules, standing) & VIEW}
+        groups.setdefault(self.profile_for(asker), []).append(asker.id)
+        return _ReaderGroups(groups, MemberGroup(groups))
 
-    async def rooms_for(self, readers: _Readers, *, covering: GuildRoom | None = None) -> frozenset[str]:
+    async def rooms_for(self, readers: _ReaderGroups, *, covering: GuildRoom | None = None) -> frozenset[str]:
         """Rooms that all of them may read, and with `covering` only those that all who see that room surely see."""
-        answers: dict[tuple[Rules, int], bool] = {}
+        answers: dict[tuple[ChannelOverwrites, int], bool] = {}
         visible: set[int] = set()
         for room in [each for each in self._guild.channels if isinstance(each, GuildRoom)]:
-            rules, needed = self._rules.get(room.id), needed_for(room)
+            rules, needed = self._rules.get(room.id), get_needed_permissions(room)
             if rules is None:
                 continue
             known = answers.get((rules, needed))
@@ -225,23 +225,23 @@ class _Survey:
         )
         return frozenset(map(str, (*visible, *threads)))
 
-    def _is_covered(self, rules: Rules, place: GuildRoom | None, needed: int) -> bool:
+    def _is_covered(self, rules: ChannelOverwrites, place: GuildRoom | None, needed: int) -> bool:
         if place is None:
             return True
         everyone = self._guild.default_role.permissions.value
-        return surely_covers(rules, self._rules[place.id], everyone, needed)
+        return covers_all_readers(rules, self._rules[place.id], everyone, needed)
 
-    def _is_shared(self, thread: discord.Thread, readers: _Readers) -> bool:
+    def _is_shared(self, thread: discord.Thread, readers: _ReaderGroups) -> bool:
         """Whether all of them are in the private thread, or manage threads there.
 
         Who left it is heard of only by those who see it: without the right to, its list of members may be old.
         """
         rules = self._rules[thread.parent_id]
-        if not may(rules, self.standing_of(self._guild.me)) & MANAGE_THREADS:
+        if not compute_permissions(rules, self.profile_for(self._guild.me)) & MANAGE_THREADS:
             return False
         inside = {member.id for member in thread.members}
         return all(
-            bool(may(rules, standing) & MANAGE_THREADS) or all(each in inside for each in ids)
+            bool(compute_permissions(rules, standing) & MANAGE_THREADS) or all(each in inside for each in ids)
             for standing, ids in readers.by_standing.items()
         )
 
@@ -256,10 +256,10 @@ def is_open(client: discord.Client, room: Room) -> bool:
     channel = guild.get_channel_or_thread(int(room.id)) if room.id.isdecimal() else None
     if isinstance(channel, discord.Thread) and channel.is_private():
         return False
-    behind = room_behind(channel)
+    behind = find_guild_room(channel)
     if behind is None or behind.is_nsfw():
         return False
-    return surely_open(rules_of(behind), guild.default_role.permissions.value, needed_for(behind))
+    return is_open_to_all(read_overwrites(behind), guild.default_role.permissions.value, get_needed_permissions(behind))
 
 
 async def find_deleted(client: discord.Client, rooms: Sequence[Room]) -> frozenset[str]:
@@ -298,7 +298,7 @@ async def _list_archived(channel: discord.TextChannel | discord.ForumChannel) ->
     except discord.Forbidden:
         return set()
     except VENDOR_ERRORS as error:
-        raise fault_of(error, "list archived threads") from None
+        raise translate_error(error, "list archived threads") from None
 
 
 async def _is_deleted(client: discord.Client, room_id: str) -> bool:
@@ -308,5 +308,5 @@ async def _is_deleted(client: discord.Client, room_id: str) -> bool:
     except (discord.NotFound, discord.Forbidden) as error:
         return error.code == UNKNOWN_CHANNEL
     except VENDOR_ERRORS as error:
-        raise fault_of(error, "ask for a channel") from None
+        raise translate_error(error, "ask for a channel") from None
     return False

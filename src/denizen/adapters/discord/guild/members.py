@@ -14,10 +14,10 @@ import anyio.lowlevel
 import discord
 
 from denizen.adapters.discord.client.errors import VENDOR_ERRORS
-from denizen.adapters.discord.guild.visibility import GuildRoom, room_behind
+from denizen.adapters.discord.guild.visibility import GuildRoom, find_guild_room
 from denizen.domain.conversation import Place
 from denizen.domain.errors import Unavailable
-from denizen.ports.channel import Names
+from denizen.ports.channel import MentionNames
 
 _FETCH_TIMEOUT_S = 5.0
 _MEMBERS_AT_ONCE = 1000
@@ -61,7 +61,7 @@ async def get_member(client: discord.Client, guild: discord.Guild, user_id: int)
         raise Unavailable("Discord does not say who is there.", code="discord_member", fix="Try again.") from error
 
 
-async def slowly(members: Sequence[discord.Member]) -> AsyncIterator[discord.Member]:
+async def iterate_in_batches(members: Sequence[discord.Member]) -> AsyncIterator[discord.Member]:
     """Those who were there at the start. Others get their turn in between: a guild may have a million members."""
     everybody = list(members)
     for start in range(0, len(everybody), _MEMBERS_AT_ONCE):
@@ -77,28 +77,28 @@ _QUERY_TIMEOUT_S = 3.0
 _QUERY_LIMIT = 20
 
 
-async def find_names(client: discord.Client, place: Place, text: str) -> Names:
+async def find_names(client: discord.Client, place: Place, text: str) -> MentionNames:
     """Those whom an @Name in the text may mean: members by display, global and user name, and mentionable roles.
 
     A name of several is left out, unless only one of them is shown under it. Without the members intent at most three
     names are looked up, for three seconds in all. Empty outside of guilds, and when the gateway is not connected.
     """
-    calls = list(_calls_in(text))
-    room = room_behind(client.get_channel(int(place.channel))) if calls and place.channel.isdecimal() else None
+    calls = list(_list_called_names(text))
+    room = find_guild_room(client.get_channel(int(place.channel))) if calls and place.channel.isdecimal() else None
     if room is None or not is_live(client, room.guild):
-        return Names()
+        return MentionNames()
     wanted = {call[:end] for call in calls for end in range(1, len(call) + 1)}
-    book = _Book(wanted)
+    book = _NameIndex(wanted)
     async for member in _candidates(client, room, calls):
         if book.wants(member) and member != room.guild.me and room.permissions_for(member).view_channel:
             book.add(member)
     roles = [role for role in room.guild.roles if role.mentionable and not role.is_default()]
-    return Names(users=book.names(), roles=_role_names(roles, wanted))
+    return MentionNames(users=book.names(), roles=_role_names(roles, wanted))
 
 
 async def _candidates(client: discord.Client, room: GuildRoom, calls: Iterable[str]) -> AsyncIterator[discord.Member]:
     if knows_all_members(client, room.guild):
-        async for member in slowly(room.guild.members):
+        async for member in iterate_in_batches(room.guild.members):
             yield member
         return
     # A query is for the beginning of a name; where the name ends, only its owner knows.
@@ -119,21 +119,21 @@ async def _query(guild: discord.Guild, queries: Sequence[str]) -> list[discord.M
     return found
 
 
-def _calls_in(text: str) -> Iterable[str]:
+def _list_called_names(text: str) -> Iterable[str]:
     """What stands behind each @, folded, as far as a name may reach."""
     for behind in text.split("@")[1 : _MAX_CALLS + 1]:
-        if call := fold(behind[:_MAX_NAME_CHARS].split("\n", 1)[0]):
+        if call := normalize_name(behind[:_MAX_NAME_CHARS].split("\n", 1)[0]):
             yield call
 
 
-def fold(name: str) -> str:
+def normalize_name(name: str) -> str:
     """The form in which names are compared, as `domain/pings` does."""
     if name.isascii():
         return " ".join(name.lower().split())
     return " ".join(unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold()).split())
 
 
-class _Book:
+class _NameIndex:
     """Who bears the wanted names. The name that is shown counts for more than one that only a profile shows."""
 
     def __init__(self, wanted: set[str]) -> None:
@@ -142,11 +142,11 @@ class _Book:
         """By folded name: the rank of the name, how it is written, and whose it is at that rank."""
 
     def wants(self, member: discord.Member) -> bool:
-        return any(fold(name) in self._wanted for name in _names_of(member))
+        return any(normalize_name(name) in self._wanted for name in _list_member_names(member))
 
     def add(self, member: discord.Member) -> None:
-        for rank, name in enumerate(_names_of(member)):
-            folded = fold(name)
+        for rank, name in enumerate(_list_member_names(member)):
+            folded = normalize_name(name)
             if folded not in self._wanted:
                 continue
             best = self._bearers.get(folded)
@@ -159,7 +159,7 @@ class _Book:
         return {name: next(iter(ids)) for _, name, ids in self._bearers.values() if len(ids) == 1}
 
 
-def _names_of(member: discord.Member) -> tuple[str, ...]:
+def _list_member_names(member: discord.Member) -> tuple[str, ...]:
     """As shown in the guild, as shown elsewhere, and the name that is theirs alone."""
     return (member.display_name, member.global_name or member.name, member.name)
 
@@ -167,6 +167,6 @@ def _names_of(member: discord.Member) -> tuple[str, ...]:
 def _role_names(roles: Iterable[discord.Role], wanted: set[str]) -> dict[str, str]:
     found: dict[str, list[discord.Role]] = {}
     for role in roles:
-        if fold(role.name) in wanted:
-            found.setdefault(fold(role.name), []).append(role)
+        if normalize_name(role.name) in wanted:
+            found.setdefault(normalize_name(role.name), []).append(role)
     return {same[0].name: str(same[0].id) for same in found.values() if len(same) == 1}

@@ -1,7 +1,7 @@
 """Who sees what in a guild, in numbers: the arithmetic of Discord's permissions for many members at once.
 
 discord.py answers for one member and one channel in some twenty microseconds; a search asks for thousands of members
-and hundreds of channels. Here members who bring the same to every channel are one `Standing`, and channels with the
+and hundreds of channels. Here members who bring the same to every channel are one `PermissionProfile`, and channels with the
 same overwrites share one answer. `audience` decides with it, `wording` asks which channels may be named.
 Pure, and equal to `permissions_for` (checked by test).
 """
@@ -30,7 +30,7 @@ GuildRoom = discord.TextChannel | discord.VoiceChannel | discord.StageChannel | 
 
 
 @dataclass(frozen=True, slots=True)
-class Overwrite:
+class OverwriteBits:
     """What a channel allows and denies to one role or member."""
 
     id: int
@@ -39,20 +39,20 @@ class Overwrite:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class ChannelOverwrites:
     """The overwrites of one channel, as far as they decide about reading. Alike where they are alike."""
 
-    everyone: Overwrite
-    roles: tuple[Overwrite, ...] = ()
-    members: tuple[Overwrite, ...] = ()
+    everyone: OverwriteBits
+    roles: tuple[OverwriteBits, ...] = ()
+    members: tuple[OverwriteBits, ...] = ()
 
     @property
-    def named(self) -> tuple[Overwrite, ...]:
+    def named(self) -> tuple[OverwriteBits, ...]:
         return (*self.roles, *self.members)
 
-    def only(self, bits: int) -> Rules:
+    def only(self, bits: int) -> ChannelOverwrites:
         """What decides about these permissions, and nothing else."""
-        return Rules(
+        return ChannelOverwrites(
             _only(self.everyone, bits),
             tuple(each for each in (_only(each, bits) for each in self.roles) if each.allow | each.deny),
             tuple(each for each in (_only(each, bits) for each in self.members) if each.allow | each.deny),
@@ -60,7 +60,7 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PermissionProfile:
     """What a member brings to every channel: two with the same standing may do the same everywhere.
 
     `base` comes from all their roles. `roles` and `member_id` are only those that some channel has overwrites for.
@@ -76,19 +76,19 @@ class Standing:
         return bool(self.base & ADMINISTRATOR)
 
 
-MAY_EVERYTHING = Standing(ADMINISTRATOR)
+MAY_EVERYTHING = PermissionProfile(ADMINISTRATOR)
 """Owners and administrators: no overwrite and no timeout counts for them."""
 
 
-def rules_of(channel: GuildRoom) -> Rules:
+def read_overwrites(channel: GuildRoom) -> ChannelOverwrites:
     """The channel's overwrites. discord.py's public form of them costs forty times as much."""
     rows = channel._overwrites  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
     guild_id = channel.guild.id
-    everyone = Overwrite(guild_id, 0, 0)
-    roles: list[Overwrite] = []
-    members: list[Overwrite] = []
+    everyone = OverwriteBits(guild_id, 0, 0)
+    roles: list[OverwriteBits] = []
+    members: list[OverwriteBits] = []
     for row in rows:
-        overwrite = Overwrite(row.id, row.allow & _ALL, row.deny & _ALL)
+        overwrite = OverwriteBits(row.id, row.allow & _ALL, row.deny & _ALL)
         if row.is_role() and row.id == guild_id:
             everyone = overwrite
         elif overwrite.allow | overwrite.deny:
@@ -96,10 +96,10 @@ def rules_of(channel: GuildRoom) -> Rules:
     # Order is of no account among roles, so that a copy in another order is alike.
     roles.sort(key=lambda each: each.id)
     members.sort(key=lambda each: each.id)
-    return Rules(everyone, tuple(roles), tuple(members))
+    return ChannelOverwrites(everyone, tuple(roles), tuple(members))
 
 
-def may(rules: Rules, standing: Standing) -> int:
+def compute_permissions(rules: ChannelOverwrites, standing: PermissionProfile) -> int:
     """Which of VIEW, HISTORY, CONNECT and MANAGE_THREADS the member has in the channel; none without VIEW."""
     if standing.may_everything:
         return _ALL
@@ -118,10 +118,10 @@ def may(rules: Rules, standing: Standing) -> int:
     return value if value & VIEW else 0
 
 
-class Crowd:
+class MemberGroup:
     """Some members of a guild, by their standings. Read only; asked about one channel after another."""
 
-    def __init__(self, standings: Iterable[Standing]) -> None:
+    def __init__(self, standings: Iterable[PermissionProfile]) -> None:
         self._standings = frozenset(standings)
         self._common = _ALL
         for standing in self._standings:
@@ -132,7 +132,7 @@ class Crowd:
         )
         self._has_timed_out = any(standing.timed_out for standing in self._standings)
 
-    def may_all(self, rules: Rules, needed: int) -> bool:
+    def may_all(self, rules: ChannelOverwrites, needed: int) -> bool:
         """Whether every one of them has all the needed permissions in the channel."""
         sure = _surely(rules.everyone, (each for each in rules.named if each.id in self._named), self._common)
         if (sure & _IN_TIMEOUT if self._has_timed_out else sure) & needed == needed:
@@ -146,12 +146,12 @@ class Crowd:
             kind = (each.base, each.roles & roles, member_id, each.timed_out)
             if kind not in kinds:
                 kinds.add(kind)
-                if may(rules, Standing(*kind)) & needed != needed:
+                if compute_permissions(rules, PermissionProfile(*kind)) & needed != needed:
                     return False
         return True
 
 
-def surely_covers(rules: Rules, place: Rules, everyone: int, needed: int) -> bool:
+def covers_all_readers(rules: ChannelOverwrites, place: ChannelOverwrites, everyone: int, needed: int) -> bool:
     """Whether all who see the place have the needed permissions here, whoever they are and whatever roles they have.
 
     `everyone` are the permissions that the guild gives to everybody. Nobody's roles have to be known for this: either
@@ -165,7 +165,7 @@ def surely_covers(rules: Rules, place: Rules, everyone: int, needed: int) -> boo
     return sure & needed == needed
 
 
-def surely_open(rules: Rules, everyone: int, needed: int) -> bool:
+def is_open_to_all(rules: ChannelOverwrites, everyone: int, needed: int) -> bool:
     """Whether everybody has the needed permissions here, whatever roles they have: nothing is denied to anybody."""
     return _surely(rules.everyone, rules.named, everyone) & needed == needed and needed & ~_IN_TIMEOUT == 0
 
@@ -176,29 +176,29 @@ def may_be_named(channel: discord.abc.GuildChannel | discord.Thread, room: objec
         return True
     if isinstance(channel, discord.Thread) and channel.is_private():
         return False
-    target, place = room_behind(channel), room_behind(room)
+    target, place = find_guild_room(channel), find_guild_room(room)
     if target is None or place is None or target.guild.id != place.guild.id:
         return False
     everyone = target.guild.default_role.permissions.value
-    return target.id == place.id or surely_covers(rules_of(target), rules_of(place), everyone, VIEW)
+    return target.id == place.id or covers_all_readers(read_overwrites(target), read_overwrites(place), everyone, VIEW)
 
 
-def room_behind(channel: object) -> GuildRoom | None:
+def find_guild_room(channel: object) -> GuildRoom | None:
     """The channel whose permissions count: a thread has those of its parent. None for what is in no guild."""
     if isinstance(channel, discord.Thread):
         channel = channel.parent
     return channel if isinstance(channel, GuildRoom) else None
 
 
-def needed_for(room: GuildRoom) -> int:
+def get_needed_permissions(room: GuildRoom) -> int:
     """What reading it takes: the text of a voice channel is for those who may join it."""
     return READ | CONNECT if isinstance(room, discord.VoiceChannel | discord.StageChannel) else READ
 
 
-class Register:
+class ProfileBuilder:
     """Knows which roles and members the channels of a guild name, and so which standing a member has."""
 
-    def __init__(self, guild: discord.Guild, rules: Collection[Rules]) -> None:
+    def __init__(self, guild: discord.Guild, rules: Collection[ChannelOverwrites]) -> None:
         self._owner_id = guild.owner_id
         self._everyone = guild.id
         self._roles: Mapping[int, int] = {role.id: role.permissions.value for role in guild.roles}
@@ -206,7 +206,7 @@ class Register:
         self._named_members = frozenset(each.id for one in rules for each in one.members)
         self._known: dict[bytes, tuple[int, frozenset[int]]] = {}
 
-    def standing_of(self, member: discord.Member) -> Standing:
+    def profile_for(self, member: discord.Member) -> PermissionProfile:
         if member.id == self._owner_id:
             return MAY_EVERYTHING
         # `member.roles` looks up and sorts objects, for each of thousands.
@@ -219,7 +219,7 @@ class Register:
             return MAY_EVERYTHING
         member_id = member.id if member.id in self._named_members else 0
         timed_out = member.timed_out_until is not None and member.is_timed_out()
-        return Standing(base, roles, member_id, timed_out)
+        return PermissionProfile(base, roles, member_id, timed_out)
 
     def _read(self, ids: Iterable[int]) -> tuple[int, frozenset[int]]:
         base = self._roles.get(self._everyone, 0)
@@ -228,7 +228,7 @@ class Register:
         return base & (_ALL | ADMINISTRATOR), self._named_roles.intersection(ids)
 
 
-def _surely(everyone: Overwrite, named: Iterable[Overwrite], base: int) -> int:
+def _surely(everyone: OverwriteBits, named: Iterable[OverwriteBits], base: int) -> int:
     """What everybody with at least this base may there, leaving timeouts out: nothing that is denied to anybody."""
     denied = 0
     for overwrite in named:
@@ -236,9 +236,9 @@ def _surely(everyone: Overwrite, named: Iterable[Overwrite], base: int) -> int:
     return _applied(base, everyone) & ~denied
 
 
-def _only(overwrite: Overwrite, bits: int) -> Overwrite:
-    return Overwrite(overwrite.id, overwrite.allow & bits, overwrite.deny & bits)
+def _only(overwrite: OverwriteBits, bits: int) -> OverwriteBits:
+    return OverwriteBits(overwrite.id, overwrite.allow & bits, overwrite.deny & bits)
 
 
-def _applied(value: int, overwrite: Overwrite) -> int:
+def _applied(value: int, overwrite: OverwriteBits) -> int:
     return (value & ~overwrite.deny) | overwrite.allow

@@ -16,13 +16,13 @@ import discord
 
 from denizen.adapters.discord.client.errors import VENDOR_ERRORS
 from denizen.adapters.discord.messages.wording import (
+    find_replied_message,
+    find_reply_reference,
+    format_size,
+    get_media_type,
     list_attachments,
-    media_type_of,
-    original_of,
-    quote,
-    quote_of,
-    reference_of,
-    size_in_words,
+    quote_message,
+    quote_replied_message,
 )
 from denizen.domain.message import FilePart, ImagePart, Part, TextPart
 from denizen.ports.pdf import MAX_PDF_BYTES, ReadPdf
@@ -61,7 +61,7 @@ _CONTROLS = frozenset(range(32)) - frozenset(b"\t\n\r\f\b\x1b")
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class _AttachmentContent:
     """What became of one attachment. `note` says what could not be read of it, and why."""
 
     part: Part | None = None
@@ -76,9 +76,9 @@ async def load_parts(
     Pictures (png, jpeg, gif, webp; ten of at most 8 MB) go by their address, text files of at most 256 KB and PDF as
     text, other files by name only.
     """
-    quoted, original = quote_of(message, me), original_of(message)
+    quoted, original = quote_replied_message(message, me), find_replied_message(message)
     if original is None and (original := await _fetch_original(message)) is not None:
-        quoted = quote(original, me)
+        quoted = quote_message(original, me)
     files = {each.id: each for each in list_attachments(message)}
     if original is not None:
         files |= {each.id: each for each in list_attachments(original)}
@@ -109,7 +109,7 @@ def _is_binary(data: bytes) -> bool:
 
 async def _fetch_original(message: discord.Message) -> discord.Message | None:
     """The message that it replies to, asked for once. None when it is known to be gone, or does not come."""
-    reference = reference_of(message)
+    reference = find_reply_reference(message)
     if reference is None or reference.message_id is None or reference.resolved is not None:
         return None
     with anyio.move_on_after(_FETCH_TIMEOUT_S):
@@ -120,15 +120,15 @@ async def _fetch_original(message: discord.Message) -> discord.Message | None:
     return None
 
 
-def _within_bounds(read: Sequence[_Read]) -> list[_Read]:
+def _within_bounds(read: Sequence[_AttachmentContent]) -> list[_AttachmentContent]:
     """The first files as far as their texts fit together; the text of the others is left out, and that is said."""
-    bounded: list[_Read] = []
+    bounded: list[_AttachmentContent] = []
     room = MAX_TEXTS_CHARS
     for each in read:
         part = each.part
         if isinstance(part, FilePart) and len(part.text) > room:
             note = f"[{part.name} is not shown: together the files are too long]"
-            bounded.append(_Read(replace(part, text=""), "\n".join(filter(None, (each.note, note)))))
+            bounded.append(_AttachmentContent(replace(part, text=""), "\n".join(filter(None, (each.note, note)))))
             continue
         if isinstance(part, FilePart):
             room -= len(part.text)
@@ -136,11 +136,11 @@ def _within_bounds(read: Sequence[_Read]) -> list[_Read]:
     return bounded
 
 
-async def _read_all(files: Sequence[discord.Attachment], read_pdf: ReadPdf) -> list[_Read]:
+async def _read_all(files: Sequence[discord.Attachment], read_pdf: ReadPdf) -> list[_AttachmentContent]:
     """In order; a few at a time."""
-    read: dict[int, _Read] = {}
+    read: dict[int, _AttachmentContent] = {}
     limiter = anyio.CapacityLimiter(_SIDE_BY_SIDE)
-    images = [index for index, each in enumerate(files) if media_type_of(each) in _IMAGES]
+    images = [index for index, each in enumerate(files) if get_media_type(each) in _IMAGES]
 
     async def read_one(index: int, attachment: discord.Attachment) -> None:
         async with limiter:
@@ -155,33 +155,33 @@ async def _read_all(files: Sequence[discord.Attachment], read_pdf: ReadPdf) -> l
     return [read[index] for index in range(len(files))]
 
 
-def _read_image(attachment: discord.Attachment, *, is_too_many: bool) -> _Read:
+def _read_image(attachment: discord.Attachment, *, is_too_many: bool) -> _AttachmentContent:
     if is_too_many:
-        return _Read(note=_note(attachment, f"only {MAX_IMAGES} pictures are looked at"))
+        return _AttachmentContent(note=_note(attachment, f"only {MAX_IMAGES} pictures are looked at"))
     if attachment.size > MAX_IMAGE_BYTES:
-        return _Read(note=_note(attachment, "the picture is too large to be looked at"))
-    return _Read(ImagePart(attachment.url, media_type_of(attachment)))
+        return _AttachmentContent(note=_note(attachment, "the picture is too large to be looked at"))
+    return _AttachmentContent(ImagePart(attachment.url, get_media_type(attachment)))
 
 
-async def _read_file(attachment: discord.Attachment, read_pdf: ReadPdf) -> _Read:
-    media_type = media_type_of(attachment)
+async def _read_file(attachment: discord.Attachment, read_pdf: ReadPdf) -> _AttachmentContent:
+    media_type = get_media_type(attachment)
     if attachment.is_voice_message():
-        return _Read(_file(attachment))
+        return _AttachmentContent(_file(attachment))
     is_pdf = media_type == _PDF or attachment.filename.lower().endswith(".pdf")
     if not is_pdf and not _is_text(attachment, media_type):
-        return _Read(_file(attachment), _note(attachment))
+        return _AttachmentContent(_file(attachment), _note(attachment))
     if attachment.size > (MAX_PDF_BYTES if is_pdf else MAX_TEXT_BYTES):
-        return _Read(_file(attachment), _note(attachment, "too large to be read"))
+        return _AttachmentContent(_file(attachment), _note(attachment, "too large to be read"))
     data = await _download(attachment)
     if data is None:
-        return _Read(_file(attachment), _note(attachment, "it could not be downloaded"))
+        return _AttachmentContent(_file(attachment), _note(attachment, "it could not be downloaded"))
     if is_pdf:
         pdf = await read_pdf(data)
-        return _Read(_file(attachment, pdf.text), _note(attachment, pdf.missing) if pdf.missing else "")
+        return _AttachmentContent(_file(attachment, pdf.text), _note(attachment, pdf.missing) if pdf.missing else "")
     text = decode_text(data)
     if text is None:
-        return _Read(_file(attachment), _note(attachment, "it is no text"))
-    return _Read(_file(attachment, text))
+        return _AttachmentContent(_file(attachment), _note(attachment, "it is no text"))
+    return _AttachmentContent(_file(attachment, text))
 
 
 async def _download(attachment: discord.Attachment) -> bytes | None:
@@ -201,10 +201,10 @@ def _is_text(attachment: discord.Attachment, media_type: str) -> bool:
 
 
 def _file(attachment: discord.Attachment, text: str = "") -> FilePart:
-    return FilePart(attachment.filename, media_type_of(attachment), attachment.size, text, attachment.url)
+    return FilePart(attachment.filename, get_media_type(attachment), attachment.size, text, attachment.url)
 
 
 def _note(attachment: discord.Attachment, why: str = "") -> str:
     """Name, type, size and address (inventory C12), and why it was not read."""
-    about = f"{attachment.filename} ({media_type_of(attachment)}, {size_in_words(attachment.size)}) {attachment.url}"
+    about = f"{attachment.filename} ({get_media_type(attachment)}, {format_size(attachment.size)}) {attachment.url}"
     return f"[attached: {about} - {why}]" if why else f"[attached: {about}]"

@@ -15,7 +15,7 @@ import anyio
 import discord
 from discord.http import MultipartParameters, Route
 
-from denizen.adapters.discord.client.errors import RESPONSE_TIMEOUT_S, VENDOR_ERRORS, speaking
+from denizen.adapters.discord.client.errors import RESPONSE_TIMEOUT_S, VENDOR_ERRORS, translate_errors
 from denizen.adapters.discord.messages.content import to_edit, to_message
 from denizen.domain.delivery import Content
 from denizen.domain.errors import NotFound
@@ -31,7 +31,7 @@ _FOLLOW_UPS = "/webhooks/{webhook_id}/{webhook_token}"
 
 
 @dataclass(frozen=True, slots=True)
-class Ticket:
+class CommandTicket:
     """`created_at` is when the command was given."""
 
     application_id: str
@@ -45,17 +45,17 @@ class Ticket:
         return now < self.created_at + _LIFETIME - _MARGIN
 
 
-def read_ticket(text: str) -> Ticket | None:
+def parse_ticket(text: str) -> CommandTicket | None:
     """None for what is no ticket of ours."""
     application_id, _, rest = text.partition(".")
     seconds, _, token = rest.partition(".")
     if not (application_id.isdecimal() and seconds.isdecimal() and token):
         return None
-    return Ticket(application_id, token, datetime.fromtimestamp(int(seconds), UTC))
+    return CommandTicket(application_id, token, datetime.fromtimestamp(int(seconds), UTC))
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CommandAnswer:
     """A message that answers the command. `is_loading`: it says only that an answer is being thought about."""
 
     id: str
@@ -68,14 +68,14 @@ class Answer:
 class InteractionWebhook:
     """Raises the errors of `faults`; NotFound for a ticket that has ended and for an answer that is gone."""
 
-    def __init__(self, client: discord.Client, ticket: Ticket) -> None:
+    def __init__(self, client: discord.Client, ticket: CommandTicket) -> None:
         self._client = client
         self._ticket = ticket
 
-    async def get_original(self) -> Answer:
+    async def get_original(self) -> CommandAnswer:
         data = await self._request("GET", _ORIGINAL, "read the answer to a command")
         flags = int(data.get("flags", 0))
-        return Answer(
+        return CommandAnswer(
             id=str(data["id"]),
             text=data["content"],
             channel=str(data["channel_id"]),
@@ -98,7 +98,7 @@ class InteractionWebhook:
         self, method: str, path: str, doing: str, params: MultipartParameters | None = None
     ) -> dict[str, Any]:
         route = Route(method, path, webhook_id=self._ticket.application_id, webhook_token=self._ticket.token)
-        with speaking(doing), anyio.fail_after(RESPONSE_TIMEOUT_S):
+        with translate_errors(doing), anyio.fail_after(RESPONSE_TIMEOUT_S):
             if params is None:
                 return await self._client.http.request(route)
             with params:
@@ -115,13 +115,13 @@ _LOOKED_AT = 50
 
 
 @dataclass(slots=True)
-class _Told:
+class _TicketState:
     """What is known of one ticket. `sent` is nonce to message id, empty for a try whose end is not known.
 
     `is_unsure`: another process may have answered before this one looked.
     """
 
-    original: Answer | None
+    original: CommandAnswer | None
     is_unsure: bool
     sent: dict[str, str] = field(default_factory=dict[str, str])
 
@@ -130,14 +130,14 @@ class _Told:
         return self.original is not None and self.original.is_private
 
 
-class Tickets:
+class CommandReplies:
     """Of one account."""
 
     def __init__(self, client: discord.Client) -> None:
         self._client = client
-        self._told: OrderedDict[str, _Told] = OrderedDict()
+        self._told: OrderedDict[str, _TicketState] = OrderedDict()
 
-    async def answer(self, ticket: Ticket, content: Content, nonce: str) -> str:
+    async def answer(self, ticket: CommandTicket, content: Content, nonce: str) -> str:
         """Returns the message's id. Raises NotFound when the ticket has ended, and the other errors of `faults`."""
         webhook = InteractionWebhook(self._client, ticket)
         told = await self._look(webhook, ticket)
@@ -150,7 +150,7 @@ class Tickets:
         told.sent[nonce] = sent
         return sent
 
-    async def _look(self, webhook: InteractionWebhook, ticket: Ticket) -> _Told:
+    async def _look(self, webhook: InteractionWebhook, ticket: CommandTicket) -> _TicketState:
         """What stands there, asked once."""
         key = str(ticket)
         if key not in self._told:
@@ -158,13 +158,13 @@ class Tickets:
                 original = await webhook.get_original()
             except NotFound:
                 original = None
-            self._told[key] = _Told(original, is_unsure=original is None or not original.is_loading)
+            self._told[key] = _TicketState(original, is_unsure=original is None or not original.is_loading)
             while len(self._told) > _REMEMBERED:
                 self._told.popitem(last=False)
         self._told.move_to_end(key)
         return self._told[key]
 
-    async def _send(self, webhook: InteractionWebhook, told: _Told, content: Content, nonce: str) -> str:
+    async def _send(self, webhook: InteractionWebhook, told: _TicketState, content: Content, nonce: str) -> str:
         """The edit is repeatable, so the try that began it may end it again."""
         original = told.original
         if original is not None and original.is_loading and set(told.sent) <= {nonce}:
@@ -173,7 +173,7 @@ class Tickets:
         told.sent[nonce] = ""
         return await webhook.follow_up(to_message(content, private=told.is_private))
 
-    async def _find(self, told: _Told, content: Content) -> str:
+    async def _find(self, told: _TicketState, content: Content) -> str:
         """The id of the message that says this already; empty when there is none, or when one cannot look."""
         text, original, me = content.text.strip(), told.original, self._client.user
         if original is None or me is None or not text:

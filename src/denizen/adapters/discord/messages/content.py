@@ -53,26 +53,29 @@ def to_custom_id(position: int, button: Button) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Doing:
+class ButtonAction:
     """What a pressed button does. `asks_why`: a form comes first, whose answer has the same id."""
 
     action: str
     asks_why: bool
 
 
-def find_action(custom_id: str) -> Doing | None:
+def find_action(custom_id: str) -> ButtonAction | None:
     """None for a button that says something, or is not ours."""
     found = _ACTION.fullmatch(custom_id)
-    return Doing(found["action"], found["kind"] == "why") if found else None
+    return ButtonAction(found["action"], found["kind"] == "why") if found else None
 
 
 def to_form(custom_id: str) -> discord.ui.Modal:
     """Asks why. Needs a running event loop."""
     form = discord.ui.Modal(title="Why not?", custom_id=custom_id, timeout=FORM_S)
     field: discord.ui.TextInput[discord.ui.View] = discord.ui.TextInput(
-        style=discord.TextStyle.paragraph, custom_id=WHY, required=False, max_length=WHY_CHARS,
+        style=discord.TextStyle.paragraph,
+        custom_id=WHY,
+        required=False,
+        max_length=WHY_CHARS,
         placeholder="The agent is told. May stay empty.",
-    )  # fmt: skip
+    )
     form.add_item(discord.ui.Label(text="Reason", component=field))
     return form
 

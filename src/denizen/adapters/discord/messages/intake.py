@@ -15,21 +15,21 @@ import anyio
 import anyio.lowlevel
 import discord
 
-from denizen.adapters.discord.client.errors import RESPONSE_TIMEOUT_S, speaking
+from denizen.adapters.discord.client.errors import RESPONSE_TIMEOUT_S, translate_errors
 from denizen.adapters.discord.client.settings import PLATFORM
 from denizen.adapters.discord.messages.attachments import load_parts
 from denizen.adapters.discord.messages.wording import (
-    attachments_of,
-    is_spoken,
-    original_of,
-    question_of,
-    reference_of,
-    text_of,
+    convert_attachments,
+    extract_question,
+    find_replied_message,
+    find_reply_reference,
+    is_conversation,
+    render_text,
 )
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.message import Author
 from denizen.domain.room import Post, Room, RoomKind
-from denizen.ports.channel import Arrival, Reacted
+from denizen.ports.channel import IncomingMessage, ReactionChange
 from denizen.ports.pdf import ReadPdf
 
 _DOING = "read the channel's messages"
@@ -53,7 +53,7 @@ def to_room(channel: object) -> Room:
                 name=channel.name,
                 kind=kind,
                 guild=str(channel.guild.id),
-                guild_name=_name_of(channel.guild),
+                guild_name=_get_guild_name(channel.guild),
                 parent=str(channel.parent_id),
                 parent_name=parent.name if parent is not None else "",
                 latest_post=str(channel.last_message_id or ""),
@@ -67,7 +67,7 @@ def to_room(channel: object) -> Room:
                 name=channel.name,
                 kind=RoomKind.FORUM if is_forum else RoomKind.CHANNEL,
                 guild=str(channel.guild.id),
-                guild_name=_name_of(channel.guild),
+                guild_name=_get_guild_name(channel.guild),
                 latest_post="" if is_forum else str(channel.last_message_id or ""),
             )
         case discord.DMChannel():
@@ -85,7 +85,7 @@ def to_room(channel: object) -> Room:
 def to_post(message: discord.Message) -> Post:
     """As the archive keeps it. Webhooks count as bots: nobody can be asked who is behind them."""
     room = to_room(message.channel)
-    reference = reference_of(message)
+    reference = find_reply_reference(message)
     return Post(
         platform=PLATFORM,
         id=str(message.id),
@@ -93,27 +93,27 @@ def to_post(message: discord.Message) -> Post:
         author=Author(
             str(message.author.id), message.author.display_name, message.author.bot or message.webhook_id is not None
         ),
-        text=text_of(message),
+        text=render_text(message),
         created_at=message.created_at,
         guild=room.guild,
         parent=room.parent,
         reply_to=str(reference.message_id or "") if reference is not None else "",
         edited_at=message.edited_at,
-        attachments=attachments_of(message),
+        attachments=convert_attachments(message),
     )
 
 
-def to_arrival(
+def to_incoming_message(
     message: discord.Message, me: discord.ClientUser, read_pdf: ReadPdf, *, is_edit: bool = False
-) -> Arrival:
-    """As the account sees it. For what `wording.is_spoken` only: Discord's own notes are nobody's question."""
-    question = question_of(message, me)
-    return Arrival(
+) -> IncomingMessage:
+    """As the account sees it. For what `wording.is_conversation` only: Discord's own notes are nobody's question."""
+    question = extract_question(message, me)
+    return IncomingMessage(
         post=to_post(message),
         room=to_room(message.channel),
         question=question,
         load_parts=partial(load_parts, message, me, question, read_pdf),
-        roles=roles_of(message.author),
+        roles=list_role_ids(message.author),
         mentions_me=_mentions(message, me),
         mentions_others=any(user.id != me.id and user.id in message.raw_mentions for user in message.mentions),
         mentioned_roles=frozenset(str(role.id) for role in message.role_mentions if not role.is_default()),
@@ -125,22 +125,22 @@ def to_arrival(
     )
 
 
-def to_reacted(event: discord.RawReactionActionEvent, room: Room, *, is_on: bool) -> Reacted:
+def to_reaction_change(event: discord.RawReactionActionEvent, room: Room, *, is_on: bool) -> ReactionChange:
     """Who puts one comes along with the event in guilds; who takes one off does not."""
     member = event.member
-    return Reacted(
+    return ReactionChange(
         emoji=str(event.emoji),
         message_id=str(event.message_id),
         room=room,
         user_id=str(event.user_id),
         user_name=member.display_name if member is not None else "",
-        roles=roles_of(member) if member is not None else frozenset(),
+        roles=list_role_ids(member) if member is not None else frozenset(),
         is_bot=member is not None and member.bot,
         is_on=is_on,
     )
 
 
-def roles_of(member: discord.Member | discord.User | discord.ClientUser) -> frozenset[str]:
+def list_role_ids(member: discord.Member | discord.User | discord.ClientUser) -> frozenset[str]:
     """Ids of their roles in the guild, without the one that everybody has; none for users outside of one."""
     if not isinstance(member, discord.Member):
         return frozenset()
@@ -156,14 +156,14 @@ async def list_posts(
 
 async def list_arrivals(
     client: discord.Client, room: Room, after: str, limit: int, read_pdf: ReadPdf
-) -> Sequence[Arrival]:
+) -> Sequence[IncomingMessage]:
     """As `ports.channel.Channel.list_arrivals`: everything said by people and bots, in order."""
     me = client.user
     if me is None:
         return []
     # The oldest of all are those after nothing.
     messages = await _history(client, room.id, "", after or "0")
-    return await _read(messages, limit, lambda message: to_arrival(message, me, read_pdf))
+    return await _read(messages, limit, lambda message: to_incoming_message(message, me, read_pdf))
 
 
 async def _read(
@@ -175,10 +175,10 @@ async def _read(
 ) -> list[T]:
     """Oldest first. Reads on over what nobody said, so that a page is short only at the end."""
     found: list[T] = []
-    with speaking(_DOING), anyio.fail_after(RESPONSE_TIMEOUT_S):
+    with translate_errors(_DOING), anyio.fail_after(RESPONSE_TIMEOUT_S):
         async with aclosing(messages):
             async for message in messages:
-                if is_spoken(message):
+                if is_conversation(message):
                     found.append(convert(message))
                 if len(found) >= limit:
                     break
@@ -194,7 +194,7 @@ async def _history(client: discord.Client, room_id: str, before: str, after: str
         raise NotFound("There is no such channel.", code="discord_no_talk")
     channel = client.get_channel(int(room_id))
     if channel is None:
-        with speaking(_DOING), anyio.fail_after(RESPONSE_TIMEOUT_S):
+        with translate_errors(_DOING), anyio.fail_after(RESPONSE_TIMEOUT_S):
             channel = await client.fetch_channel(int(room_id))
     if not isinstance(channel, discord.abc.Messageable):
         raise NotFound("There are no messages in that channel.", code="discord_no_talk")
@@ -228,16 +228,16 @@ def _mentioned(message: discord.Message) -> tuple[str, ...]:
 
 
 def _answered(message: discord.Message) -> str:
-    original = original_of(message)
+    original = find_replied_message(message)
     return str(original.author.id) if original is not None else ""
 
 
 def _replies_to(message: discord.Message, me: discord.ClientUser) -> bool:
-    original = original_of(message)
+    original = find_replied_message(message)
     return original is not None and original.author.id == me.id
 
 
-def _name_of(guild: discord.Guild) -> str:
+def _get_guild_name(guild: discord.Guild) -> str:
     """discord.py has no name for a guild that it knows by id only."""
     return str(getattr(guild, "name", "") or "")
 
@@ -245,24 +245,26 @@ def _name_of(guild: discord.Guild) -> str:
 _AT_A_TIME = 100
 """Rooms looked at before others may run."""
 
-Somewhere: TypeAlias = discord.abc.GuildChannel | discord.Thread | discord.abc.PrivateChannel
-Talk: TypeAlias = discord.TextChannel | discord.VoiceChannel | discord.StageChannel | discord.Thread | discord.DMChannel
+AnyChannel: TypeAlias = discord.abc.GuildChannel | discord.Thread | discord.abc.PrivateChannel
+TextRoom: TypeAlias = (
+    discord.TextChannel | discord.VoiceChannel | discord.StageChannel | discord.Thread | discord.DMChannel
+)
 """Holds messages itself."""
 
 
-async def get_channel(client: discord.Client, channel_id: int) -> Somewhere:
+async def get_channel(client: discord.Client, channel_id: int) -> AnyChannel:
     """From memory, else from Discord (an archived thread, a direct talk). Raises NotFound and the other errors."""
     known = client.get_channel(channel_id)
     if known is not None:
         return known
-    with speaking("open that channel"):
+    with translate_errors("open that channel"):
         return await client.fetch_channel(channel_id)
 
 
-async def get_talk(client: discord.Client, channel_id: int) -> Talk:
+async def get_text_channel(client: discord.Client, channel_id: int) -> TextRoom:
     """As `get_channel`, for one that holds messages."""
     channel = await get_channel(client, channel_id)
-    if not isinstance(channel, Talk):
+    if not isinstance(channel, TextRoom):
         raise NotFound("There are no messages in that channel.", code="discord_no_talk")
     return channel
 

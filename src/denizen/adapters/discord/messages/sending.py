@@ -15,11 +15,11 @@ import anyio
 import discord
 from anyio.abc import TaskGroup
 
-from denizen.adapters.discord.client.application import list_missing
-from denizen.adapters.discord.client.errors import RESPONSE_TIMEOUT_S, THREAD_EXISTS, Missing, speaking
-from denizen.adapters.discord.messages.command_replies import Tickets, read_ticket
+from denizen.adapters.discord.client.application import list_missing_permissions
+from denizen.adapters.discord.client.errors import RESPONSE_TIMEOUT_S, THREAD_EXISTS, ListMissing, translate_errors
+from denizen.adapters.discord.messages.command_replies import CommandReplies, parse_ticket
 from denizen.adapters.discord.messages.content import to_edit, to_message
-from denizen.adapters.discord.messages.intake import get_channel, get_talk, to_room
+from denizen.adapters.discord.messages.intake import get_channel, get_text_channel, to_room
 from denizen.domain.clock import Clock
 from denizen.domain.conversation import Place
 from denizen.domain.delivery import Content
@@ -61,17 +61,17 @@ _TITLE_CHARS = 100
 _OWN_EMOJI = re.compile(r"<a?:(\w+:\d+)>", re.ASCII)
 
 
-class Sender:
+class MessageSender:
     """For one login. Raises the errors of `ports.channel`."""
 
     def __init__(self, client: discord.Client, clock: Clock) -> None:
         self._client = client
         self._clock = clock
-        self._tickets = Tickets(client)
+        self._tickets = CommandReplies(client)
 
     async def post(self, place: Place, content: Content, *, nonce: str, reply_to: str = "", ticket: str = "") -> str:
         """A ticket that has ended, or is none, leads to a plain message."""
-        held = read_ticket(ticket)
+        held = parse_ticket(ticket)
         if held is not None and held.holds(self._clock.now()):
             try:
                 return await self._tickets.answer(held, content, nonce)
@@ -82,21 +82,21 @@ class Sender:
         params = to_message(content, nonce=nonce, reference=reference)
         with (
             params,
-            speaking("post there", missing=self._missing(room, _needed(place, content, reply_to))),
+            translate_errors("post there", missing=self._missing(room, _needed(place, content, reply_to))),
             anyio.fail_after(RESPONSE_TIMEOUT_S),
         ):
             return str((await self._client.http.send_message(room, params=params))["id"])
 
     async def edit(self, place: Place, message_id: str, content: Content) -> None:
         room, params = _room_id(place), to_edit(content)
-        with params, speaking("edit that message", missing=self._missing(room, ("view_channel",))):
+        with params, translate_errors("edit that message", missing=self._missing(room, ("view_channel",))):
             with anyio.fail_after(RESPONSE_TIMEOUT_S):
                 await self._client.http.edit_message(room, _id(message_id), params=params)
 
     async def delete(self, place: Place, message_id: str) -> None:
         """What is gone already is no error."""
         try:
-            with speaking("delete that message"), anyio.fail_after(RESPONSE_TIMEOUT_S):
+            with translate_errors("delete that message"), anyio.fail_after(RESPONSE_TIMEOUT_S):
                 await self._client.http.delete_message(_room_id(place), _id(message_id))
         except NotFound:
             return
@@ -106,23 +106,23 @@ class Sender:
         own = _OWN_EMOJI.fullmatch(emoji)
         name, room, message = own[1] if own else emoji, _room_id(place), _id(message_id)
         missing = self._missing(room, ("view_channel", "read_message_history", "add_reactions"))
-        with speaking("react there", missing=missing), anyio.fail_after(RESPONSE_TIMEOUT_S):
+        with translate_errors("react there", missing=missing), anyio.fail_after(RESPONSE_TIMEOUT_S):
             if on:
                 await self._client.http.add_reaction(room, message, name)
             else:
                 await self._client.http.remove_own_reaction(room, message, name)
 
     async def show_typing(self, place: Place) -> None:
-        with speaking("show typing"), anyio.fail_after(RESPONSE_TIMEOUT_S):
+        with translate_errors("show typing"), anyio.fail_after(RESPONSE_TIMEOUT_S):
             await self._client.http.send_typing(_room_id(place))
 
     async def open_thread(self, place: Place, message_id: str, title: str) -> Room:
         """A thread cannot hold another: a message in one already has its thread."""
         if place.thread:
             return to_room(await get_channel(self._client, int(place.thread)))
-        channel = await get_talk(self._client, _id(place.channel))
+        channel = await get_text_channel(self._client, _id(place.channel))
         missing = self._missing(channel.id, ("view_channel", "read_message_history", "create_public_threads"))
-        with speaking("open a thread there", missing=missing), anyio.fail_after(RESPONSE_TIMEOUT_S):
+        with translate_errors("open a thread there", missing=missing), anyio.fail_after(RESPONSE_TIMEOUT_S):
             try:
                 thread = await channel.get_partial_message(_id(message_id)).create_thread(name=_title(title))
             except discord.HTTPException as error:
@@ -134,8 +134,8 @@ class Sender:
                 return to_room(thread)
         return to_room(await get_channel(self._client, _id(message_id)))
 
-    def _missing(self, room: int, needed: Sequence[str]) -> Missing:
-        return lambda: list_missing(self._client, room, needed)
+    def _missing(self, room: int, needed: Sequence[str]) -> ListMissing:
+        return lambda: list_missing_permissions(self._client, room, needed)
 
 
 def _needed(place: Place, content: Content, reply_to: str) -> list[str]:

@@ -22,15 +22,17 @@ _MAX_EMBED_CHARS = 2000
 _MAX_QUOTE_CHARS = 300
 _MAX_OWN_QUOTE_CHARS = 100
 _IDS = re.compile(r"<(@[!&]?|#)(\d+)>")
-_SPOKEN = frozenset({
-    discord.MessageType.default,
-    discord.MessageType.reply,
-    discord.MessageType.chat_input_command,
-    discord.MessageType.context_menu_command,
-})  # fmt: skip
+_SPOKEN = frozenset(
+    {
+        discord.MessageType.default,
+        discord.MessageType.reply,
+        discord.MessageType.chat_input_command,
+        discord.MessageType.context_menu_command,
+    }
+)
 
 
-def is_spoken(message: discord.Message) -> bool:
+def is_conversation(message: discord.Message) -> bool:
     """Whether somebody said it, for all to read.
 
     Not so: what Discord itself writes (joins, pins, boosts, threads), an answer that is still awaited, and one that a
@@ -39,61 +41,61 @@ def is_spoken(message: discord.Message) -> bool:
     return message.type in _SPOKEN and not message.flags.loading and not message.flags.ephemeral
 
 
-def text_of(message: discord.Message) -> str:
+def render_text(message: discord.Message) -> str:
     """All that people read: mentions as names; stickers, polls, forwarded messages and embeds in words."""
     pieces = list(_pieces(message, message.content))
-    return "\n".join(pieces) or ("" if attachments_of(message) else EMPTY)
+    return "\n".join(pieces) or ("" if convert_attachments(message) else EMPTY)
 
 
-def question_of(message: discord.Message, me: discord.ClientUser) -> str:
+def extract_question(message: discord.Message, me: discord.ClientUser) -> str:
     """What the account is asked: the text without its own mentions. Empty when somebody only mentions it (it greets
     then, inventory L1). What it replies to is quoted only where the whole question is loaded.
     """
-    asked = "\n".join(_pieces(message, remove_mention(message.content, own_ids(message, me))))
-    if not asked and attachments_of(message):
+    asked = "\n".join(_pieces(message, remove_mention(message.content, list_own_ids(message, me))))
+    if not asked and convert_attachments(message):
         asked = EMPTY
     return asked
 
 
-def quote_of(message: discord.Message, me: discord.ClientUser) -> str:
+def quote_replied_message(message: discord.Message, me: discord.ClientUser) -> str:
     """`[in reply to Bob: "..."]` on one line; empty when nothing is replied to, or it is not known what."""
-    reference = reference_of(message)
+    reference = find_reply_reference(message)
     if reference is not None and isinstance(reference.resolved, discord.DeletedReferencedMessage):
         return "[in reply to a message that was deleted]"
-    original = original_of(message)
-    return quote(original, me) if original is not None else ""
+    original = find_replied_message(message)
+    return quote_message(original, me) if original is not None else ""
 
 
-def quote(original: discord.Message, me: discord.ClientUser) -> str:
+def quote_message(original: discord.Message, me: discord.ClientUser) -> str:
     """The line that quotes this message; shorter for the account's own, which it remembers itself."""
     limit = _MAX_OWN_QUOTE_CHARS if original.author.id == me.id else _MAX_QUOTE_CHARS
-    words = " ".join(text_of(original).split()) or describe_all(attachments_of(original))
+    words = " ".join(render_text(original).split()) or describe_attachments(convert_attachments(original))
     return f'[in reply to {original.author.display_name}: "{_cut(words, limit)}"]'
 
 
-def reference_of(message: discord.Message) -> discord.MessageReference | None:
+def find_reply_reference(message: discord.Message) -> discord.MessageReference | None:
     """What it replies to; None for forwarded messages, and those under which a thread was opened."""
     return message.reference if message.type is discord.MessageType.reply else None
 
 
-def original_of(message: discord.Message) -> discord.Message | None:
+def find_replied_message(message: discord.Message) -> discord.Message | None:
     """The message that it replies to, when that came along."""
-    reference = reference_of(message)
+    reference = find_reply_reference(message)
     found = None if reference is None else reference.resolved or reference.cached_message
     return found if isinstance(found, discord.Message) else None
 
 
-def own_ids(message: discord.Message, me: discord.ClientUser) -> frozenset[str]:
+def list_own_ids(message: discord.Message, me: discord.ClientUser) -> frozenset[str]:
     """The ids by which the account may be called there: its own, and those of its roles."""
     myself = message.guild.get_member(me.id) if message.guild is not None else None
     roles = myself.roles if myself is not None else ()
     return frozenset({str(me.id), *(str(role.id) for role in roles if not role.is_default())})
 
 
-def attachments_of(message: discord.Message) -> tuple[Attachment, ...]:
+def convert_attachments(message: discord.Message) -> tuple[Attachment, ...]:
     """The files of a message, those of what it forwards included."""
     return tuple(
-        Attachment(each.filename, media_type_of(each), each.size, each.url) for each in list_attachments(message)
+        Attachment(each.filename, get_media_type(each), each.size, each.url) for each in list_attachments(message)
     )
 
 
@@ -102,7 +104,7 @@ def list_attachments(message: discord.Message) -> list[discord.Attachment]:
     return [*message.attachments, *(each for snapshot in message.message_snapshots for each in snapshot.attachments)]
 
 
-def media_type_of(attachment: discord.Attachment) -> str:
+def get_media_type(attachment: discord.Attachment) -> str:
     """As Discord says, or by the name; lower case, without parameters."""
     if attachment.content_type:
         return attachment.content_type.partition(";")[0].strip().lower()
@@ -111,16 +113,16 @@ def media_type_of(attachment: discord.Attachment) -> str:
     return guess_type(attachment.filename)[0] or "application/octet-stream"
 
 
-def describe(attachment: Attachment) -> str:
+def describe_attachment(attachment: Attachment) -> str:
     """Name, type and size (inventory C12)."""
-    return f"{attachment.name} ({attachment.media_type}, {size_in_words(attachment.size_bytes)})"
+    return f"{attachment.name} ({attachment.media_type}, {format_size(attachment.size_bytes)})"
 
 
-def describe_all(attachments: Iterable[Attachment]) -> str:
-    return ", ".join(describe(each) for each in attachments)
+def describe_attachments(attachments: Iterable[Attachment]) -> str:
+    return ", ".join(describe_attachment(each) for each in attachments)
 
 
-def size_in_words(size_bytes: int) -> str:
+def format_size(size_bytes: int) -> str:
     if size_bytes < 1024:
         return f"{size_bytes} bytes"
     if size_bytes < 1024 * 1024:
@@ -133,8 +135,8 @@ def _pieces(message: discord.Message, content: str) -> Iterator[str]:
         yield text
     for snapshot in message.message_snapshots:
         words = [_named(snapshot.content, message).strip(), *_extras(snapshot, has_embeds=True)]
-        files = describe_all(
-            Attachment(each.filename, media_type_of(each), each.size, each.url) for each in snapshot.attachments
+        files = describe_attachments(
+            Attachment(each.filename, get_media_type(each), each.size, each.url) for each in snapshot.attachments
         )
         yield f"[forwarded message: {' '.join(filter(None, (*words, files))) or EMPTY}]"
     yield from _extras(message, has_embeds=message.author.bot or message.webhook_id is not None)

@@ -18,7 +18,7 @@ from denizen.testing.discord.state.channels import (
     Overwrite,
     ThreadMember,
     ThreadState,
-)  # fmt: skip
+)
 from denizen.testing.discord.state.clock import moment_of
 from denizen.testing.discord.state.errors import ARCHIVED, bad, bad_field, forbidden, missing_permissions, unknown
 from denizen.testing.discord.state.guilds import ChannelOptions, Guild, Role
@@ -28,10 +28,14 @@ from denizen.testing.discord.state.permissions import NONE, P
 from denizen.testing.discord.state.realm import Realm
 
 _KINDS = {
-    "text": ChannelKind.TEXT, "voice": ChannelKind.VOICE, "category": ChannelKind.CATEGORY,
-    "announcement": ChannelKind.ANNOUNCEMENT, "stage": ChannelKind.STAGE, "forum": ChannelKind.FORUM,
+    "text": ChannelKind.TEXT,
+    "voice": ChannelKind.VOICE,
+    "category": ChannelKind.CATEGORY,
+    "announcement": ChannelKind.ANNOUNCEMENT,
+    "stage": ChannelKind.STAGE,
+    "forum": ChannelKind.FORUM,
     "media": ChannelKind.MEDIA,
-}  # fmt: skip
+}
 
 
 class Channels:
@@ -280,14 +284,24 @@ class Threads:
         guild = self._guild_of(parent)
         now = self._realm.clock.now()
         state = ThreadState(
-            actor, now, now, invitable=plan.invitable, tags=list(plan.tags),
+            actor,
+            now,
+            now,
+            invitable=plan.invitable,
+            tags=list(plan.tags),
             auto_archive_min=plan.auto_archive_min or parent.default_auto_archive_min,
-        )  # fmt: skip
+        )
         state.members[actor.id] = ThreadMember(actor, now)
         thread = Channel(
-            thread_id, kind, plan.name, guild.id, parent, slowmode_s=plan.slowmode_s, thread=state,
+            thread_id,
+            kind,
+            plan.name,
+            guild.id,
+            parent,
+            slowmode_s=plan.slowmode_s,
+            thread=state,
             last_message_id=None,
-        )  # fmt: skip
+        )
         guild.threads[thread.id] = thread
         self._realm.channels[thread.id] = thread
         if parent.kind in FORUMS:

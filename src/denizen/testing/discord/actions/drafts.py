@@ -52,9 +52,14 @@ class Draft:
     def empty(self) -> bool:
         forwards = self.reference is not None and self.reference.kind == 1
         return not (
-            self.content or self.embeds or self.components or self.attachments or self.sticker_ids or self.poll
+            self.content
+            or self.embeds
+            or self.components
+            or self.attachments
+            or self.sticker_ids
+            or self.poll
             or forwards
-        )  # fmt: skip
+        )
 
 
 @dataclass(slots=True)

@@ -187,7 +187,11 @@ def _menu_faults(place: str, menu: Mapping[str, Any]) -> Iterable[Fault]:
                 yield (f"{place}.options.{index}.{name}", "BASE_TYPE_REQUIRED", "This field is required")
     values = [option.get("value") for option in options]
     if len(set(values)) < len(values):
-        yield (f"{place}.options", "SELECT_COMPONENT_OPTION_VALUE_DUPLICATED", "The specified option value is already used")  # noqa: E501  # fmt: skip
+        yield (
+            f"{place}.options",
+            "SELECT_COMPONENT_OPTION_VALUE_DUPLICATED",
+            "The specified option value is already used",
+        )
     low, high = menu.get("min_values", 1), menu.get("max_values", 1)
     if not 0 <= low <= high <= len(options):
         yield (f"{place}.max_values", "BASE_TYPE_BAD_LENGTH", f"Must be between {low} and {len(options)}.")

@@ -17,7 +17,7 @@ from denizen.testing.discord.state.changes import (
     GuildChanged,
     MemberChanged,
     RoleChanged,
-)  # fmt: skip
+)
 from denizen.testing.discord.state.channels import Channel, EventStatus, ScheduledEvent
 from denizen.testing.discord.state.clock import moment_of
 from denizen.testing.discord.state.errors import bad, missing_permissions, unknown
@@ -29,7 +29,7 @@ from denizen.testing.discord.state.guilds import (
     Role,
     RoleOptions,
     everyone_role,
-)  # fmt: skip
+)
 from denizen.testing.discord.state.messages import Emoji, Sticker
 from denizen.testing.discord.state.people import User
 from denizen.testing.discord.state.permissions import NONE, P, Permission

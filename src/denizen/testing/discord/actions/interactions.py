@@ -86,7 +86,7 @@ class Commands:
                 del self._realm.commands[command.id]
         return [
             self._keep(application, guild_id, fields, before.get(key)) for fields, key in zip(bodies, keys, strict=True)
-        ]  # fmt: skip
+        ]
 
     def _keep(
         self, application: Application, guild_id: int | None, fields: Mapping[str, Any], command: Command | None
@@ -140,7 +140,11 @@ def _option_faults(place: str, options: Sequence[Mapping[str, Any]]) -> Iterator
         if option.get("type") in _GROUPS:
             continue
         if option.get("required") and optional:
-            yield (here, "APPLICATION_COMMAND_OPTIONS_REQUIRED_INVALID", "Required options must be placed before non-required options")  # noqa: E501  # fmt: skip
+            yield (
+                here,
+                "APPLICATION_COMMAND_OPTIONS_REQUIRED_INVALID",
+                "Required options must be placed before non-required options",
+            )
         optional = optional or not option.get("required")
         if len(option.get("choices") or []) > _MAX_OPTIONS:
             yield (f"{here}.choices", "BASE_TYPE_MAX_LENGTH", f"Must be {_MAX_OPTIONS} or fewer in length.")
@@ -292,10 +296,19 @@ class Interactions:
         origin = self._origin(interaction, kind, ephemeral)
         channel = interaction.channel
         message = Message(
-            number, channel.id, channel.guild_id, interaction.application.user, "", moment_of(number), kind,
-            flags=MessageFlag.LOADING | ephemeral, webhook_id=origin.webhook_id,
-            application_id=origin.application_id, interaction=origin.interaction, seen_by=origin.seen_by,
-        )  # fmt: skip
+            number,
+            channel.id,
+            channel.guild_id,
+            interaction.application.user,
+            "",
+            moment_of(number),
+            kind,
+            flags=MessageFlag.LOADING | ephemeral,
+            webhook_id=origin.webhook_id,
+            application_id=origin.application_id,
+            interaction=origin.interaction,
+            seen_by=origin.seen_by,
+        )
         if ephemeral:
             self._realm.tell(MessageSent(channel, message))
         else:

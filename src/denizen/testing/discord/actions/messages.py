@@ -31,7 +31,7 @@ from denizen.testing.discord.state.errors import (
     missing_permissions,
     too_large,
     unknown,
-)  # fmt: skip
+)
 from denizen.testing.discord.state.messages import (
     Attachment,
     Edit,
@@ -42,17 +42,25 @@ from denizen.testing.discord.state.messages import (
     Reference,
     Snapshot,
     Sticker,
-)  # fmt: skip
+)
 from denizen.testing.discord.state.people import User
 from denizen.testing.discord.state.permissions import P
 from denizen.testing.discord.state.realm import Realm
 
 _MAX_FILES = 10
 _TEXT_TYPES = ("text/", "application/json")
-_DELETABLE = frozenset({
-    MessageKind.DEFAULT, MessageKind.CHANNEL_PINNED_MESSAGE, MessageKind.USER_JOIN, MessageKind.THREAD_CREATED,
-    MessageKind.REPLY, MessageKind.CHAT_INPUT_COMMAND, MessageKind.CONTEXT_MENU_COMMAND, MessageKind.POLL_RESULT,
-})  # fmt: skip
+_DELETABLE = frozenset(
+    {
+        MessageKind.DEFAULT,
+        MessageKind.CHANNEL_PINNED_MESSAGE,
+        MessageKind.USER_JOIN,
+        MessageKind.THREAD_CREATED,
+        MessageKind.REPLY,
+        MessageKind.CHAT_INPUT_COMMAND,
+        MessageKind.CONTEXT_MENU_COMMAND,
+        MessageKind.POLL_RESULT,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +212,10 @@ class Messages:
         demand(self._realm, user, channel, P.MANAGE_MESSAGES)
         self.check_open(channel)
         if not 2 <= len(set(ids)) <= 100:
-            raise bad(50016, "Provided too few or too many messages to delete. Must provide at least 2 and fewer than 100 messages to delete")  # noqa: E501  # fmt: skip
+            raise bad(
+                50016,
+                "Provided too few or too many messages to delete. Must provide at least 2 and fewer than 100 messages to delete",
+            )
         oldest = self._realm.clock.now() - self._realm.rules.bulk_delete_age
         if any(moment_of(each) < oldest for each in ids):
             raise bad(50034, "You can only bulk delete messages that are under 14 days old.")
@@ -287,15 +298,26 @@ class Messages:
             reference = Reference(source.id, target.id, source.guild_id, 1)
             return reference, [_snapshot(target)]
         if wanted.channel_id != channel.id:
-            raise bad_field("message_reference", "MESSAGE_REFERENCE_CHANNEL_MISMATCH", "Cannot reply to a message in a different channel")  # noqa: E501  # fmt: skip
+            raise bad_field(
+                "message_reference",
+                "MESSAGE_REFERENCE_CHANNEL_MISMATCH",
+                "Cannot reply to a message in a different channel",
+            )
         if target is None:
             if draft.fail_if_not_exists:
                 raise bad_field("message_reference", "REPLIES_UNKNOWN_MESSAGE", "Unknown message")
             return None, []
         if not may(self._realm, author, channel, P.READ_MESSAGE_HISTORY) and not author.id == target.author.id:
             raise bad(160002, "Cannot reply without permission to read message history")
-        if target.kind not in (MessageKind.DEFAULT, MessageKind.REPLY, MessageKind.CHAT_INPUT_COMMAND, MessageKind.CONTEXT_MENU_COMMAND):  # noqa: E501  # fmt: skip
-            raise bad_field("message_reference", "REPLIES_CANNOT_REPLY_TO_SYSTEM_MESSAGE", "Cannot reply to a system message")  # noqa: E501  # fmt: skip
+        if target.kind not in (
+            MessageKind.DEFAULT,
+            MessageKind.REPLY,
+            MessageKind.CHAT_INPUT_COMMAND,
+            MessageKind.CONTEXT_MENU_COMMAND,
+        ):
+            raise bad_field(
+                "message_reference", "REPLIES_CANNOT_REPLY_TO_SYSTEM_MESSAGE", "Cannot reply to a system message"
+            )
         return Reference(channel.id, target.id, channel.guild_id), []
 
     def _sticker(self, channel: Channel, sticker_id: int) -> Sticker:
@@ -335,10 +357,14 @@ class Messages:
         coming = [message.author, *message.mentions] if message.webhook_id is None else message.mentions
         parent = channel.parent
         added = [
-            user for user in dict.fromkeys(coming)
-            if guild and user.id in guild.members and user.id not in thread.members
-            and parent and sees(self._realm, user, parent)
-        ]  # fmt: skip
+            user
+            for user in dict.fromkeys(coming)
+            if guild
+            and user.id in guild.members
+            and user.id not in thread.members
+            and parent
+            and sees(self._realm, user, parent)
+        ]
         for user in added:
             thread.members[user.id] = ThreadMember(user, self._realm.clock.now())
         if added:
@@ -353,6 +379,12 @@ def _edited_flags(old: int, new: int) -> int:
 
 def _snapshot(message: Message) -> Snapshot:
     return Snapshot(
-        message.content, message.kind, message.timestamp, message.edited, message.flags,
-        list(message.embeds), list(message.attachments), list(message.mentions),
-    )  # fmt: skip
+        message.content,
+        message.kind,
+        message.timestamp,
+        message.edited,
+        message.flags,
+        list(message.embeds),
+        list(message.attachments),
+        list(message.mentions),
+    )

@@ -137,8 +137,16 @@ def thread_members_changed(change: changes.ThreadMembersChanged, realm: Realm) -
     owner = thread.thread.owner.id if thread.thread else 0
     for user in change.added:
         if user.id != owner:
-            yield News("THREAD_CREATE", Intent.GUILDS, thread.guild_id, lambda ear, new=user.id: ear.application.id == new, lambda ear: channel_payload(thread, ear.application.user))  # noqa: E501  # fmt: skip
-    yield News("THREAD_MEMBERS_UPDATE", Intent.GUILDS, thread.guild_id, lambda ear: itself(ear) or others(ear), lambda _: body)  # noqa: E501  # fmt: skip
+            yield News(
+                "THREAD_CREATE",
+                Intent.GUILDS,
+                thread.guild_id,
+                lambda ear, new=user.id: ear.application.id == new,
+                lambda ear: channel_payload(thread, ear.application.user),
+            )
+    yield News(
+        "THREAD_MEMBERS_UPDATE", Intent.GUILDS, thread.guild_id, lambda ear: itself(ear) or others(ear), lambda _: body
+    )
 
 
 def invite_changed(change: changes.InviteChanged, realm: Realm) -> Iterable[News]:
@@ -181,7 +189,13 @@ def member_changed(change: changes.MemberChanged, realm: Realm) -> Iterable[News
     if change.how == "joined":
         yield whole_guild(realm, guild, lambda ear: ear.application.id == own)
         body = member_payload(member) | {"guild_id": str(guild.id)}
-        yield News("GUILD_MEMBER_ADD", Intent.GUILD_MEMBERS, guild.id, lambda ear: ear.application.id != own and own_guild(ear), lambda _: body)  # noqa: E501  # fmt: skip
+        yield News(
+            "GUILD_MEMBER_ADD",
+            Intent.GUILD_MEMBERS,
+            guild.id,
+            lambda ear: ear.application.id != own and own_guild(ear),
+            lambda _: body,
+        )
     elif change.how == "updated":
         body = member_payload(member) | {"guild_id": str(guild.id)}
 
@@ -286,7 +300,13 @@ def messages_deleted(change: changes.MessagesDeleted, realm: Realm) -> Iterable[
     intents = either(channel, Intent.GUILD_MESSAGES, Intent.DIRECT_MESSAGES)
     ids = [str(each.id) for each in change.messages]
     if change.bulk:
-        yield News("MESSAGE_DELETE_BULK", intents, channel.guild_id, in_channel(realm, channel), lambda _: {"ids": ids} | place(channel))  # noqa: E501  # fmt: skip
+        yield News(
+            "MESSAGE_DELETE_BULK",
+            intents,
+            channel.guild_id,
+            in_channel(realm, channel),
+            lambda _: {"ids": ids} | place(channel),
+        )
         return
     for message in change.messages:
         gone = {"id": str(message.id)} | place(channel)

@@ -24,14 +24,16 @@ from denizen.testing.discord.state.messages import Attachment, Message
 from denizen.testing.discord.state.people import User
 from denizen.testing.discord.world.world import World
 
-_WORDS: Mapping[int, str] = MappingProxyType({
-    50001: "You cannot see this channel.",
-    50006: "A message needs a text or a file.",
-    50007: "This person takes no direct messages.",
-    50013: "You have no right to do this here.",
-    50083: "This thread is archived.",
-    40005: "The file is too large.",
-})  # fmt: skip
+_WORDS: Mapping[int, str] = MappingProxyType(
+    {
+        50001: "You cannot see this channel.",
+        50006: "A message needs a text or a file.",
+        50007: "This person takes no direct messages.",
+        50013: "You have no right to do this here.",
+        50083: "This thread is archived.",
+        40005: "The file is too large.",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -240,7 +240,7 @@ def _fill(ask: Ask, command: Command, path: Sequence[str], options: Mapping[str,
 def _thing(ask: Ask, kind: int | None, value: object, place: str) -> object:
     if kind == _FILE_OPTION:
         return read_file(value, place)
-    if kind not in (_USER_OPTION, _CHANNEL, _ROLE_OPTION, _ANYBODY_OPTION):
+    if kind not in (_USER_OPTION, _CHANNEL_OPTION, _ROLE_OPTION, _ANYBODY_OPTION):
         return value
     realm, number = ask.world.realm, int(value) if isinstance(value, str) and value.isdigit() else 0
     guild = realm.guild_of(ask.channel())

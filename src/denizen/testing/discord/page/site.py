@@ -30,17 +30,21 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; media-src 'self'; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_HEADERS = MappingProxyType({
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": _POLICY,
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-})  # fmt: skip
-_SENT_FILES = MappingProxyType({
-    "Content-Security-Policy": "sandbox; default-src 'none'; style-src 'unsafe-inline'",
-    "X-Content-Type-Options": "nosniff",
-})  # fmt: skip
+_HEADERS = MappingProxyType(
+    {
+        "Cache-Control": "no-store",
+        "Content-Security-Policy": _POLICY,
+        "Cross-Origin-Resource-Policy": "same-origin",
+        "Referrer-Policy": "no-referrer",
+        "X-Content-Type-Options": "nosniff",
+    }
+)
+_SENT_FILES = MappingProxyType(
+    {
+        "Content-Security-Policy": "sandbox; default-src 'none'; style-src 'unsafe-inline'",
+        "X-Content-Type-Options": "nosniff",
+    }
+)
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 Serve = Callable[[web.Request], Awaitable[web.StreamResponse]]

@@ -12,7 +12,7 @@ from denizen.testing.discord.payloads.people import (
     acting_member_payload,
     partial_member_payload,
     user_payload,
-)  # fmt: skip
+)
 from denizen.testing.discord.state.access import permissions_in
 from denizen.testing.discord.state.channels import Channel
 from denizen.testing.discord.state.guilds import Guild, Role

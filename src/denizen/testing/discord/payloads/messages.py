@@ -13,7 +13,7 @@ from denizen.testing.discord.state.messages import (
     Poll,
     Snapshot,
     Sticker,
-)  # fmt: skip
+)
 from denizen.testing.discord.state.people import Application, Intent, User
 from denizen.testing.discord.state.realm import Realm
 

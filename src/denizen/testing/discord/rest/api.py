@@ -69,7 +69,7 @@ class Api:
         record.reason = reason or ""
         call = Call(
             self._acts, application, request.match_info, record.query, record.body, files, reason, self.gateway_url
-        )  # fmt: skip
+        )
         if (broken := await self._meet("before", request, record)) is not None:
             return broken
         status, body = self._handle(route, call)

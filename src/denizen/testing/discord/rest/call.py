@@ -78,7 +78,11 @@ class Form:
         return self._snowflake(name, value)
 
     def snowflakes(self, name: str) -> list[int]:
-        return [each for index, value in enumerate(self.items(name)) if (each := self._snowflake(f"{name}.{index}", value)) is not None]  # noqa: E501  # fmt: skip
+        return [
+            each
+            for index, value in enumerate(self.items(name))
+            if (each := self._snowflake(f"{name}.{index}", value)) is not None
+        ]
 
     def flag(self, name: str, *, default: bool = False) -> bool:
         value = self.fields.get(name)

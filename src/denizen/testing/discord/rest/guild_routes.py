@@ -15,7 +15,7 @@ from denizen.testing.discord.payloads.guilds import (
     role_payload,
     scheduled_event_payload,
     sticker_payload,
-)  # fmt: skip
+)
 from denizen.testing.discord.payloads.people import member_payload
 from denizen.testing.discord.rest.call import Call, Created, Form, Route
 from denizen.testing.discord.state.access import demand_in_guild, sees
@@ -271,9 +271,16 @@ def create_event(call: Call) -> object:
         form.fault("scheduled_end_time", "BASE_TYPE_REQUIRED", "This field is required")
     form.check()
     event = ScheduledEvent(
-        call.realm.ids.fresh(), guild.id, name, starts or call.realm.clock.now(), call.bot, ends, description,
-        channel, location,
-    )  # fmt: skip
+        call.realm.ids.fresh(),
+        guild.id,
+        name,
+        starts or call.realm.clock.now(),
+        call.bot,
+        ends,
+        description,
+        channel,
+        location,
+    )
     return scheduled_event_payload(call.acts.events.create(call.bot, guild, event))
 
 

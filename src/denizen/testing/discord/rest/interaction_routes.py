@@ -114,9 +114,7 @@ def callback(call: Call) -> object:
     def draft() -> Draft:
         return read_draft(data, call.files, pending.channel, call.realm.rules.content_length)
 
-    answer = FirstAnswer(
-        Callback(kind), data, draft, lambda: read_edit(data, call.files), int(data.get("flags") or 0)
-    )  # fmt: skip
+    answer = FirstAnswer(Callback(kind), data, draft, lambda: read_edit(data, call.files), int(data.get("flags") or 0))
     interaction = call.acts.interactions.answer(call.id("interaction_id"), call.path["interaction_token"], answer)
     wants = call.switch("with_response")
     return callback_payload(call.realm, interaction) if wants else None
@@ -216,7 +214,11 @@ def _post(call: Call, hook: Webhook) -> tuple[Channel, Message]:
     origin = Origin(hook.id, hook.application_id)
     if channel.kind in FORUMS:
         if not thread_name:
-            raise bad_field("thread_name", "BASE_TYPE_REQUIRED", "Webhooks posted to forum channels must have a thread_name or thread_id")  # noqa: E501  # fmt: skip
+            raise bad_field(
+                "thread_name",
+                "BASE_TYPE_REQUIRED",
+                "Webhooks posted to forum channels must have a thread_name or thread_id",
+            )
         return call.acts.threads.post(author, channel, ThreadPlan(thread_name), draft, origin)
     return channel, call.acts.messages.send(author, channel, draft, origin)
 

@@ -92,7 +92,9 @@ class Limits:
         for strike in self._strikes:
             if strike.left > 0 and strike.method in ("", method) and strike.route.search(path):
                 strike.left -= 1
-                return self._refuse(_names(method, template), Limit(1, 1), strike.retry_after_s, everywhere=strike.everywhere)  # noqa: E501  # fmt: skip
+                return self._refuse(
+                    _names(method, template), Limit(1, 1), strike.retry_after_s, everywhere=strike.everywhere
+                )
         if self.everywhere is not None:
             bucket = self._bucket(f"global {token}", self.everywhere)
             if bucket.used >= bucket.limit.requests:

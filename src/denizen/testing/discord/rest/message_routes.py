@@ -20,9 +20,12 @@ from denizen.testing.discord.state.permissions import P
 _MAX_NONCE = 25
 _KINDS = frozenset({"users", "roles", "everyone"})
 _SETTABLE = (
-    MessageFlag.SUPPRESS_EMBEDS | MessageFlag.SUPPRESS_NOTIFICATIONS | MessageFlag.IS_COMPONENTS_V2
-    | MessageFlag.IS_VOICE_MESSAGE | MessageFlag.EPHEMERAL
-)  # fmt: skip
+    MessageFlag.SUPPRESS_EMBEDS
+    | MessageFlag.SUPPRESS_NOTIFICATIONS
+    | MessageFlag.IS_COMPONENTS_V2
+    | MessageFlag.IS_VOICE_MESSAGE
+    | MessageFlag.EPHEMERAL
+)
 
 
 def read_draft(body: object, files: Mapping[int, Attachment], channel: Channel, content_limit: int = 2000) -> Draft:
@@ -83,7 +86,11 @@ def read_mentions(form: Form) -> AllowedMentions:
     roles = frozenset(inner.snowflakes("roles"))
     for name, chosen in (("users", users), ("roles", roles)):
         if name in parse and chosen:
-            inner.fault(name, "MESSAGE_ALLOWED_MENTIONS_PARSE_EXCLUSIVE", f"parse:['{name}'] and {name}: [ids...] are mutually exclusive.")  # noqa: E501  # fmt: skip
+            inner.fault(
+                name,
+                "MESSAGE_ALLOWED_MENTIONS_PARSE_EXCLUSIVE",
+                f"parse:['{name}'] and {name}: [ids...] are mutually exclusive.",
+            )
     return AllowedMentions(parse, users, roles, inner.flag("replied_user"))
 
 

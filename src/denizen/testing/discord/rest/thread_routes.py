@@ -108,7 +108,9 @@ def list_active(call: Call) -> object:
 
 
 def list_public(call: Call) -> object:
-    return _archived(call, call.channel(P.READ_MESSAGE_HISTORY), {ChannelKind.PUBLIC_THREAD, ChannelKind.ANNOUNCEMENT_THREAD})  # noqa: E501  # fmt: skip
+    return _archived(
+        call, call.channel(P.READ_MESSAGE_HISTORY), {ChannelKind.PUBLIC_THREAD, ChannelKind.ANNOUNCEMENT_THREAD}
+    )
 
 
 def list_private(call: Call) -> object:
@@ -127,9 +129,12 @@ def _archived(call: Call, parent: Channel, kinds: set[ChannelKind], *, joined: b
     found = [
         (each.thread.archive_at, each)
         for each in guild.threads.values()
-        if each.parent is parent and each.kind in kinds and each.thread and each.thread.archived
+        if each.parent is parent
+        and each.kind in kinds
+        and each.thread
+        and each.thread.archived
         and (not joined or call.bot.id in each.thread.members)
-    ]  # fmt: skip
+    ]
     if before is not None and before.isdigit():
         found = [(at, each) for at, each in found if each.id < int(before)]
     elif before is not None:

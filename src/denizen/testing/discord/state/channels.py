@@ -29,9 +29,16 @@ class ChannelKind(IntEnum):
 
 THREADS = frozenset({ChannelKind.ANNOUNCEMENT_THREAD, ChannelKind.PUBLIC_THREAD, ChannelKind.PRIVATE_THREAD})
 FORUMS = frozenset({ChannelKind.FORUM, ChannelKind.MEDIA})
-WRITABLE = frozenset({
-    ChannelKind.TEXT, ChannelKind.DM, ChannelKind.VOICE, ChannelKind.ANNOUNCEMENT, ChannelKind.STAGE, *THREADS,
-})  # fmt: skip
+WRITABLE = frozenset(
+    {
+        ChannelKind.TEXT,
+        ChannelKind.DM,
+        ChannelKind.VOICE,
+        ChannelKind.ANNOUNCEMENT,
+        ChannelKind.STAGE,
+        *THREADS,
+    }
+)
 
 
 @dataclass(slots=True)

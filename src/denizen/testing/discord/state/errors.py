@@ -41,11 +41,26 @@ class UnacceptableError(RefusedError, InvalidInput):
     """Status 400 and its like: the request cannot be carried out as it stands."""
 
 
-_UNKNOWN: Mapping[str, int] = MappingProxyType({
-    "Application": 10002, "Channel": 10003, "Guild": 10004, "Invite": 10006, "Member": 10007, "Message": 10008,
-    "Overwrite": 10009, "Role": 10011, "User": 10013, "Emoji": 10014, "Webhook": 10015, "Ban": 10026,
-    "Sticker": 10060, "Guild Scheduled Event": 10070, "interaction": 10062, "application command": 10063,
-})  # fmt: skip
+_UNKNOWN: Mapping[str, int] = MappingProxyType(
+    {
+        "Application": 10002,
+        "Channel": 10003,
+        "Guild": 10004,
+        "Invite": 10006,
+        "Member": 10007,
+        "Message": 10008,
+        "Overwrite": 10009,
+        "Role": 10011,
+        "User": 10013,
+        "Emoji": 10014,
+        "Webhook": 10015,
+        "Ban": 10026,
+        "Sticker": 10060,
+        "Guild Scheduled Event": 10070,
+        "interaction": 10062,
+        "application command": 10063,
+    }
+)
 
 
 def unknown(what: str) -> UnknownError:

@@ -16,9 +16,16 @@ from denizen.testing.discord.state.people import User
 
 _THINGS = (User, Channel, Role, Attachment)
 _KINDS: Mapping[int, tuple[type, ...]] = {
-    3: (str,), 4: (int,), 5: (bool,), 6: (User,), 7: (Channel,), 8: (Role,), 9: (User, Role), 10: (int, float),
+    3: (str,),
+    4: (int,),
+    5: (bool,),
+    6: (User,),
+    7: (Channel,),
+    8: (Role,),
+    9: (User, Role),
+    10: (int, float),
     11: (Attachment,),
-}  # fmt: skip
+}
 
 
 def fill_options(

@@ -11,9 +11,15 @@ from denizen.testing.discord.state.permissions import P
 from denizen.testing.discord.world.world import World
 
 _BOT = (
-    P.VIEW_CHANNEL | P.SEND_MESSAGES | P.SEND_MESSAGES_IN_THREADS | P.READ_MESSAGE_HISTORY | P.EMBED_LINKS
-    | P.ATTACH_FILES | P.ADD_REACTIONS | P.CREATE_PUBLIC_THREADS
-)  # fmt: skip
+    P.VIEW_CHANNEL
+    | P.SEND_MESSAGES
+    | P.SEND_MESSAGES_IN_THREADS
+    | P.READ_MESSAGE_HISTORY
+    | P.EMBED_LINKS
+    | P.ATTACH_FILES
+    | P.ADD_REACTIONS
+    | P.CREATE_PUBLIC_THREADS
+)
 """What the link by which an owner invites a bot asks for."""
 
 

@@ -138,9 +138,14 @@ class Interplay:
             raise unknown("interaction")
         data = {"custom_id": opened.modal["custom_id"], "components": fill_modal(opened.modal, values)}
         interaction = self._begin(
-            InteractionKind.MODAL, opened.application, user, opened.channel, data,
-            message=opened.message, source=opened,
-        )  # fmt: skip
+            InteractionKind.MODAL,
+            opened.application,
+            user,
+            opened.channel,
+            data,
+            message=opened.message,
+            source=opened,
+        )
         return await self._wait(interaction, wait_s)
 
     def _command_use(
@@ -211,9 +216,16 @@ class Interplay:
     ) -> Interaction:
         realm = self._acts.realm
         interaction = Interaction(
-            realm.ids.fresh(), kind, secrets.token_urlsafe(48), application, user, channel, data, realm.clock.now(),
+            realm.ids.fresh(),
+            kind,
+            secrets.token_urlsafe(48),
+            application,
+            user,
+            channel,
+            data,
+            realm.clock.now(),
             **origin,
-        )  # fmt: skip
+        )
         return self._acts.interactions.begin(interaction)
 
     async def _wait(self, interaction: Interaction, wait_s: float) -> Interaction:
