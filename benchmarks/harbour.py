@@ -19,12 +19,12 @@ import anyio.lowlevel
 from anyio import to_thread
 
 from benchmarks.model import WORDS
-from denizen.testing.discord import Application, Channel, DiscordServer, Message, open_discord
-from denizen.testing.discord.rest.limits import Limit
-from denizen.testing.discord.state.changes import Change, MessageSent
+from denizen.testing.discord import DiscordServer, SimApplication, SimChannel, SimMessage, open_discord
+from denizen.testing.discord.rest.limits import SimRateLimit
+from denizen.testing.discord.state.changes import MessageSent, SimChange
 
 ANSWER = "".join(WORDS)
-NO_LIMIT = Limit(1_000_000_000, 1.0)
+NO_LIMIT = SimRateLimit(1_000_000_000, 1.0)
 ANSWERED_WITHIN_S = 60.0
 BREATH = 50
 """So many messages are said before the server looks at what else is to do."""
@@ -39,8 +39,8 @@ class Harbour:
         self._server = server
         self._ana = self._world.add_person("Ana")
         self._guild = self._world.add_guild("Harbour", owner=self._ana)
-        self._channels: Sequence[Channel] = ()
-        self._ada: Application = self._admit("Ada")
+        self._channels: Sequence[SimChannel] = ()
+        self._ada: SimApplication = self._admit("Ada")
         self._waiting: dict[int, anyio.Event] = {}
         self._answered_s: dict[int, float] = {}
         self._wrong = ""
@@ -74,7 +74,7 @@ class Harbour:
     async def ask(self, rooms: int, each: int) -> float:
         """Each channel asks so many questions, each as soon as the one before is answered; seconds."""
 
-        async def lane(channel: Channel) -> None:
+        async def lane(channel: SimChannel) -> None:
             for number in range(each):
                 await self._answered(self._question(channel, number))
 
@@ -127,18 +127,18 @@ class Harbour:
             case other:
                 raise ValueError(other)
 
-    def _admit(self, name: str) -> Application:
+    def _admit(self, name: str) -> SimApplication:
         application = self._world.add_application(name, owner=self._ana)
         self._guild.join(application.user)
         return application
 
-    def _question(self, channel: Channel, number: int) -> Message:
+    def _question(self, channel: SimChannel, number: int) -> SimMessage:
         return self._world.say(self._ana, channel, f"{self._ada.mention} hello {number}")
 
-    async def _answered(self, question: Message) -> None:
+    async def _answered(self, question: SimMessage) -> None:
         await self._waiting.setdefault(question.id, anyio.Event()).wait()
 
-    def _notice(self, change: Change) -> None:
+    def _notice(self, change: SimChange) -> None:
         """Whoever answers with other words than the model's ends the benchmark: a notice of a fault is quick."""
         if isinstance(change, MessageSent) and change.message.reference and change.message.author is self._ada.user:
             if change.message.content != ANSWER:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from denizen.testing.discord import Application
+from denizen.testing.discord import SimApplication
 from denizen.testing.model_server import Answer, Fail
 from tests.e2e.discord import Harbour
 from tests.e2e.provider import Provider, open_provider
@@ -20,7 +20,7 @@ class Pair:
     """Ada, and Bea with a model of her own."""
 
     harbour: Harbour
-    bea: Application
+    bea: SimApplication
     beas: Provider
 
     def configure(self, *conduct: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from denizen.testing.discord import Message, User
+from denizen.testing.discord import SimMessage, SimUser
 from denizen.testing.model_server import Answer, Call
 from tests.e2e.discord import Harbour
 
@@ -28,22 +28,22 @@ def noted(harbour: Harbour) -> str:
     return "".join(file.read_text() for file in harbour.home.folder.glob("agents/ada/notes/rooms/*/shopping.md"))
 
 
-def buttons(card: Message) -> dict[str, str]:
+def buttons(card: SimMessage) -> dict[str, str]:
     """The ids of a card's buttons by their labels."""
     return {each["label"]: each["custom_id"] for row in card.components for each in row["components"]}
 
 
-async def card_of(harbour: Harbour) -> Message:
+async def card_of(harbour: Harbour) -> SimMessage:
     await harbour.until(lambda: any("Approval needed" in text for text in harbour.said()))
     return next(post for post in harbour.posts() if "Approval needed" in post.content)
 
 
-async def press(harbour: Harbour, who: User, card: Message, label: str) -> None:
+async def press(harbour: Harbour, who: SimUser, card: SimMessage, label: str) -> None:
     used = await harbour.world.press(who, card, buttons(card)[label])
     assert used.acknowledged
 
 
-async def told(harbour: Harbour, who: User, card: Message, custom_id: str) -> str:
+async def told(harbour: Harbour, who: SimUser, card: SimMessage, custom_id: str) -> str:
     """What a press of that button tells the one who pressed it, and nobody else."""
     used = await harbour.world.press(who, card, custom_id)
     await harbour.until(lambda: used.answers)

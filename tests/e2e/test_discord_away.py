@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from denizen.domain.clock import SystemClock
-from denizen.testing.discord.gateway.sessions import Session
+from denizen.testing.discord.gateway.sessions import GatewaySession
 from denizen.testing.model_server import Hang
 from tests.e2e.discord import Harbour, open_harbour
 from tests.e2e.home import Home
@@ -121,7 +121,7 @@ async def test_questions_older_than_the_limit_get_one_reply_together_and_newer_o
 # --- the gateway -----------------------------------------------------------------------------------------------------
 
 
-def session(harbour: Harbour) -> Session:
+def session(harbour: Harbour) -> GatewaySession:
     return harbour.discord.session_of("Ada")
 
 

@@ -10,8 +10,8 @@ from typing import Literal
 import anyio
 import pytest
 
-from denizen.testing.discord import Message
-from denizen.testing.discord.rest.request_log import Fault, When
+from denizen.testing.discord import SimMessage
+from denizen.testing.discord.rest.request_log import FaultTime, RequestFault
 from denizen.testing.model_server import Answer, Call, Hang
 from tests.e2e.discord import PATIENCE_S, Harbour
 
@@ -22,12 +22,12 @@ PIECES = [letter * 1500 for letter in "ABC"]
 LONG = "\n".join(PIECES)
 
 
-async def reached(fault: Fault) -> None:
+async def reached(fault: RequestFault) -> None:
     with anyio.fail_after(PATIENCE_S):
         await fault.wait_reached()
 
 
-async def hold_post(harbour: Harbour, number: int, when: When) -> Fault:
+async def hold_post(harbour: Harbour, number: int, when: FaultTime) -> RequestFault:
     """Waits until that post is being made, counted from 1: it stands before Discord, or its answer does behind."""
     fault = harbour.discord.faults.hold("POST", POSTS, times=1)
     for _ in range(number - 1):
@@ -43,7 +43,7 @@ async def hold_post(harbour: Harbour, number: int, when: When) -> Fault:
     return fault
 
 
-def is_reply_to(question: Message, answer: Message) -> bool:
+def is_reply_to(question: SimMessage, answer: SimMessage) -> bool:
     return answer.reference is not None and answer.reference.message_id == question.id
 
 
@@ -103,7 +103,7 @@ async def test_killed_between_a_tool_and_the_answer(harbour: Harbour) -> None:
     ],
 )
 async def test_killed_while_three_pieces_are_posted(
-    number: int, when: When, lands: Literal["at once", "while it is down", "at the end"], harbour: Harbour
+    number: int, when: FaultTime, lands: Literal["at once", "while it is down", "at the end"], harbour: Harbour
 ) -> None:
     harbour.configure()
     harbour.script(LONG)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from denizen.testing.discord import Message, Permission, User
+from denizen.testing.discord import DiscordPermission, SimMessage, SimUser
 from denizen.testing.model_server import Answer, Call
 from tests.e2e.discord import Harbour
 
@@ -20,12 +20,12 @@ gate:
 NEWS = Call("send_message", {"channel": "news", "text": "The ferry is late. @everyone"})
 
 
-def buttons(message: Message) -> dict[str, str]:
+def buttons(message: SimMessage) -> dict[str, str]:
     """The ids of a message's buttons by their labels."""
     return {each["label"]: each["custom_id"] for row in message.components for each in row["components"]}
 
 
-async def approve(harbour: Harbour, who: User) -> None:
+async def approve(harbour: Harbour, who: SimUser) -> None:
     await harbour.until(lambda: any("Approval needed" in text for text in harbour.said()))
     card = next(post for post in harbour.posts() if "Approval needed" in post.content)
     await harbour.world.press(who, card, buttons(card)["Approve"])
@@ -86,7 +86,7 @@ async def test_what_somebody_chooses_is_told_to_the_agent_after_a_restart_too(ha
 @pytest.mark.proves("V-skill-components")
 async def test_members_give_themselves_roles_without_the_model(harbour: Harbour) -> None:
     guild = harbour.guild
-    guild.set_roles(harbour.ada.user, [guild.add_role("giver", permissions=Permission.MANAGE_ROLES)])
+    guild.set_roles(harbour.ada.user, [guild.add_role("giver", permissions=DiscordPermission.MANAGE_ROLES)])
     sailor = guild.add_role("sailor")
     harbour.configure(rest=SKILLS)
     menu = {"text": "Who are you?", "roles": ["sailor"]}

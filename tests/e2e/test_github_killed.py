@@ -7,7 +7,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from denizen.testing.discord.rest.request_log import Fault
+from denizen.testing.discord.rest.request_log import RequestFault
 from denizen.testing.model_server import Answer, Call, Hang
 from tests.e2e.discord import PATIENCE_S
 from tests.e2e.github import Yard
@@ -20,7 +20,7 @@ LONG = "\n".join(PIECES)
 SHORT = ["message_limit: 1000"]
 
 
-async def reached(fault: Fault) -> None:
+async def reached(fault: RequestFault) -> None:
     with anyio.fail_after(PATIENCE_S):
         await fault.wait_reached()
 

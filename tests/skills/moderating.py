@@ -20,7 +20,7 @@ from denizen.engine.channels import Channels
 from denizen.ports.fetch import Downloaded
 from denizen.skill import SkillServices, SkillToolset
 from denizen.skills import load_builtin
-from denizen.testing.discord import Permission, User, open_discord
+from denizen.testing.discord import DiscordPermission, SimUser, open_discord
 from tests.adapters.discord.listening import Harbour, running
 from tests.skill_services import Surroundings, run, scope
 from tests.testing.discord.schema import Schema, find_schema
@@ -39,7 +39,7 @@ class Bridge:
     files: dict[str, bytes] = field(default_factory=dict[str, bytes])
     _numbers: count[int] = field(default_factory=count)
 
-    async def call(self, who: User, tool: str, args: JsonObject, key: str = "") -> ToolResult:
+    async def call(self, who: SimUser, tool: str, args: JsonObject, key: str = "") -> ToolResult:
         """With a key of its own unless one is given."""
         where = replace(
             scope(key=key or f"call-{next(self._numbers)}"),
@@ -50,12 +50,12 @@ class Bridge:
         )
         return await run(self.toolsets[tool], tool, args, where)
 
-    async def do(self, who: User, tool: str, /, *, key: str = "", **args: Json) -> str:
+    async def do(self, who: SimUser, tool: str, /, *, key: str = "", **args: Json) -> str:
         result = await self.call(who, tool, args, key)
         assert not result.is_error, result.text
         return result.text
 
-    async def refused(self, who: User, tool: str, /, **args: Json) -> str:
+    async def refused(self, who: SimUser, tool: str, /, **args: Json) -> str:
         result = await self.call(who, tool, args)
         assert result.is_error, result.text
         return result.text
@@ -73,7 +73,9 @@ async def bridge(folder: Path) -> AsyncGenerator[Bridge]:
     """What was asked of Discord meanwhile fits its published schema, where that is here."""
     async with open_discord() as discord:
         harbour = Harbour(discord)
-        harbour.guild.set_roles(harbour.ada.user, [harbour.guild.add_role("all", permissions=Permission.ADMINISTRATOR)])
+        harbour.guild.set_roles(
+            harbour.ada.user, [harbour.guild.add_role("all", permissions=DiscordPermission.ADMINISTRATOR)]
+        )
         async with running(harbour) as (account, _):
             channels = Channels()
             channels.add(account)

@@ -18,7 +18,7 @@ from denizen.engine.acting import Acting
 from denizen.engine.channels import Channels
 from denizen.skill import SkillToolset
 from denizen.skills import load_builtin
-from denizen.testing.discord import Message, Permission, open_discord
+from denizen.testing.discord import DiscordPermission, SimMessage, open_discord
 from tests.adapters.discord.listening import Harbour, running
 from tests.skill_services import Surroundings, run, scope
 from tests.testing.discord.schema import Schema, find_schema
@@ -50,7 +50,7 @@ class Desk:
         assert not result.is_error, result.text
         return result.text
 
-    def last(self) -> Message:
+    def last(self) -> SimMessage:
         return self.harbour.mine()[-1]
 
 
@@ -58,7 +58,7 @@ class Desk:
 async def desk(folder: Path) -> AsyncGenerator[Desk]:
     async with open_discord() as discord:
         harbour = Harbour(discord)
-        powers = Permission.ADMINISTRATOR
+        powers = DiscordPermission.ADMINISTRATOR
         harbour.guild.set_roles(harbour.ada.user, [harbour.guild.add_role("all", permissions=powers)])
         harbour.guild.add_channel("news", kind="announcement")
         harbour.guild.add_channel("help", kind="forum", tags=["bug"])

@@ -8,8 +8,8 @@ import pytest
 
 from denizen.domain.json import JsonObject
 from denizen.domain.tool import Effect
-from denizen.testing.discord import Permission
-from denizen.testing.discord.state.guilds import Ban
+from denizen.testing.discord import DiscordPermission
+from denizen.testing.discord.state.guilds import SimBan
 from tests.skill_services import run, scope
 from tests.skills.moderating import bridge
 
@@ -50,7 +50,7 @@ async def test_who_does_not_moderate_neither_reads_nor_gives_nor_takes_back_warn
 
 async def test_nobody_takes_back_a_warning_of_their_own(tmp_path: Path) -> None:
     async with bridge(tmp_path) as it:
-        keeper = it.harbour.guild.add_role("keeper", permissions=Permission.MODERATE_MEMBERS)
+        keeper = it.harbour.guild.add_role("keeper", permissions=DiscordPermission.MODERATE_MEMBERS)
         it.harbour.guild.set_roles(it.harbour.ben, [keeper])
         await it.do(it.harbour.ana, "warn_member", member="Ben", reason="spam")
         assert "of their own" in await it.refused(it.harbour.ben, "remove_warning", number=1)
@@ -83,7 +83,7 @@ async def test_time_outs_kicks_and_bans(tmp_path: Path) -> None:
 async def test_many_bans_are_read_page_by_page(tmp_path: Path) -> None:
     async with bridge(tmp_path) as it:
         people = [it.harbour.world.add_person(f"P{number}") for number in range(51)]
-        it.harbour.guild.bans.update({each.id: Ban(each, None) for each in people})
+        it.harbour.guild.bans.update({each.id: SimBan(each, None) for each in people})
         first = await it.do(it.harbour.ana, "list_bans")
         assert f"after {people[49].id}" in first
         second = await it.do(it.harbour.ana, "list_bans", after=str(people[49].id))

@@ -17,7 +17,7 @@ from denizen.domain.action import Action, Warrant
 from denizen.domain.conversation import Place
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
-from denizen.testing.discord import Channel, Message, User
+from denizen.testing.discord import SimChannel, SimMessage, SimUser
 from tests.adapters.discord.listening import Harbour, Heard, running
 
 _numbers = count(1)
@@ -27,16 +27,16 @@ _numbers = count(1)
 class Asked:
     """By somebody, in another channel than #general, or twice with the same key."""
 
-    who: User
-    where: Channel | None = None
+    who: SimUser
+    where: SimChannel | None = None
     key: str = ""
 
 
 class Act(Protocol):
-    def __call__(self, who: User | Asked, name: str, /, **details: Json) -> Awaitable[JsonObject]: ...
+    def __call__(self, who: SimUser | Asked, name: str, /, **details: Json) -> Awaitable[JsonObject]: ...
 
 
-def warrant_of(harbour: Harbour, who: User, where: Channel | None = None, key: str = "") -> Warrant:
+def warrant_of(harbour: Harbour, who: SimUser, where: SimChannel | None = None, key: str = "") -> Warrant:
     """Each has a key of its own unless one is given."""
     asker = Principal(PrincipalKind.PLATFORM_USER, f"discord:{who.id}", who.display_name)
     room = where or harbour.general
@@ -60,14 +60,14 @@ async def deck_heard(harbour: Harbour) -> AsyncGenerator[tuple[Act, Heard]]:
 
 
 def acting(harbour: Harbour, account: DiscordAccount) -> Act:
-    async def act(who: User | Asked, name: str, /, **details: Json) -> JsonObject:
+    async def act(who: SimUser | Asked, name: str, /, **details: Json) -> JsonObject:
         asked = who if isinstance(who, Asked) else Asked(who)
         return await account.act(Action(name, details), warrant_of(harbour, asked.who, asked.where, asked.key))
 
     return act
 
 
-def message_of(harbour: Harbour, done: JsonObject) -> Message:
+def message_of(harbour: Harbour, done: JsonObject) -> SimMessage:
     """The one that an action told of."""
     found = harbour.world.realm.find_message(int(str(done["channel"])), int(str(done["message"])))
     assert found is not None

@@ -21,7 +21,7 @@ from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName
 from denizen.domain.room import Room
 from denizen.ports.channel import ButtonPress, CommandCall, CommandReply, CommandSpec, IncomingMessage, ReactionChange
-from denizen.testing.discord import Application, Channel, DiscordServer, Message
+from denizen.testing.discord import DiscordServer, SimApplication, SimChannel, SimMessage
 
 Hook = Callable[..., Awaitable[None]]
 
@@ -40,13 +40,13 @@ class Harbour:
         self.ada = discord.world.add_application("Ada")
         self.guild.join(self.ada.user)
 
-    def say(self, text: str, channel: Channel | None = None) -> Message:
+    def say(self, text: str, channel: SimChannel | None = None) -> SimMessage:
         return self.world.say(self.ana, channel or self.general, text)
 
-    def place(self, channel: Channel | None = None) -> Place:
+    def place(self, channel: SimChannel | None = None) -> Place:
         return Place("discord", str((channel or self.general).id))
 
-    def mine(self, channel: Channel | None = None) -> list[Message]:
+    def mine(self, channel: SimChannel | None = None) -> list[SimMessage]:
         """What Ada said there."""
         return [each for each in (channel or self.general).messages if each.author is self.ada.user]
 
@@ -128,7 +128,9 @@ def waiting_for(event: anyio.Event) -> Hook:
     return wait
 
 
-def settings_for(harbour: Harbour, application: Application | None = None, **changes: object) -> DiscordAccountSettings:
+def settings_for(
+    harbour: Harbour, application: SimApplication | None = None, **changes: object
+) -> DiscordAccountSettings:
     """Nothing waits as Discord would want it."""
     application, discord = application or harbour.ada, harbour.discord
     settings = DiscordAccountSettings(
@@ -146,7 +148,7 @@ async def running(
     harbour: Harbour,
     heard: Heard | None = None,
     *,
-    application: Application | None = None,
+    application: SimApplication | None = None,
     clock: Clock | None = None,
     **changes: object,
 ) -> AsyncGenerator[tuple[DiscordAccount, Heard]]:

@@ -10,7 +10,16 @@ from typing import Any
 import discord
 
 from denizen.domain.principal import Principal, PrincipalKind
-from denizen.testing.discord import Application, Channel, DiscordServer, Guild, Message, User, World, open_discord
+from denizen.testing.discord import (
+    DiscordServer,
+    SimApplication,
+    SimChannel,
+    SimGuild,
+    SimMessage,
+    SimUser,
+    SimWorld,
+    open_discord,
+)
 from tests.testing.discord.bots import Bot, running
 
 
@@ -19,15 +28,15 @@ class Mooring:
     """Ana owns the guild; Ben is a member; Ada is the account that reads."""
 
     server: DiscordServer
-    guild: Guild
-    ana: User
-    ben: User
-    ada: Application
-    general: Channel
+    guild: SimGuild
+    ana: SimUser
+    ben: SimUser
+    ada: SimApplication
+    general: SimChannel
     client: Bot
 
     @property
-    def world(self) -> World:
+    def world(self) -> SimWorld:
         return self.server.world
 
     @property
@@ -35,12 +44,14 @@ class Mooring:
         assert self.client.user is not None
         return self.client.user
 
-    async def hear(self, sent: Message) -> discord.Message:
+    async def hear(self, sent: SimMessage) -> discord.Message:
         """What the client makes of a message."""
         await self.server.until(lambda: any(each.id == sent.id for each in self.client.heard))
         return next(each for each in self.client.heard if each.id == sent.id)
 
-    async def say(self, author: User, text: str = "", channel: Channel | None = None, **extras: Any) -> discord.Message:
+    async def say(
+        self, author: SimUser, text: str = "", channel: SimChannel | None = None, **extras: Any
+    ) -> discord.Message:
         return await self.hear(self.world.say(author, channel or self.general, text, **extras))
 
     async def settle(self) -> None:
@@ -67,5 +78,5 @@ async def moored(kind: type[Bot] = Bot, **options: Any) -> AsyncGenerator[Moorin
             yield Mooring(server, guild, ana, ben, ada, general, client)
 
 
-def asker(user: User) -> Principal:
+def asker(user: SimUser) -> Principal:
     return Principal(PrincipalKind.PLATFORM_USER, f"discord:{user.id}", user.display_name)

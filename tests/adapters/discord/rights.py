@@ -7,10 +7,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from denizen.testing.discord import Guild, Permission, Role, User
+from denizen.testing.discord import DiscordPermission, SimGuild, SimRole, SimUser
 from tests.adapters.discord.listening import Harbour
 
-P = Permission
+P = DiscordPermission
 MODERATING = P.MODERATE_MEMBERS | P.KICK_MEMBERS | P.BAN_MEMBERS | P.MANAGE_MESSAGES | P.MANAGE_NICKNAMES
 RUNNING = (
     P.MANAGE_CHANNELS
@@ -29,15 +29,15 @@ RUNNING = (
 class Crew:
     """Roles from below: crew, mods, captains, Ada's."""
 
-    mo: User
-    cy: User
-    crew: Role
-    mods: Role
-    captains: Role
-    own: Role
+    mo: SimUser
+    cy: SimUser
+    crew: SimRole
+    mods: SimRole
+    captains: SimRole
+    own: SimRole
 
 
-def muster(harbour: Harbour, theirs: Permission, mine: Permission) -> Crew:
+def muster(harbour: Harbour, theirs: DiscordPermission, mine: DiscordPermission) -> Crew:
     """`theirs` is what mods may beyond everybody, `mine` what Ada may."""
     guild, world = harbour.guild, harbour.world
     mo, cy = world.add_person("Mo"), world.add_person("Cy")
@@ -51,12 +51,12 @@ def muster(harbour: Harbour, theirs: Permission, mine: Permission) -> Crew:
     return Crew(mo, cy, crew, mods, captains, own)
 
 
-def add_role(guild: Guild, name: str, permissions: Permission) -> Role:
+def add_role(guild: SimGuild, name: str, permissions: DiscordPermission) -> SimRole:
     """Below all others."""
     return guild.add_role(name, permissions=permissions)
 
 
-def texts_to(harbour: Harbour, user: User) -> list[str]:
+def texts_to(harbour: Harbour, user: SimUser) -> list[str]:
     """What they were told in private."""
     talks = [each for each in harbour.world.channels if each.is_dm and user in each.recipients]
     return [text for talk in talks for text in talk.texts]

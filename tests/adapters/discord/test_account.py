@@ -15,7 +15,7 @@ from denizen.domain.delivery import Content
 from denizen.domain.errors import Conflict, DenizenError, NeedsAttention, Unavailable
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.ports.channel import MentionNames
-from denizen.testing.discord import Intent
+from denizen.testing.discord import GatewayIntent
 from tests.adapters.discord.listening import Harbour, Heard, running, settings_for
 
 pytestmark = pytest.mark.anyio
@@ -87,7 +87,7 @@ async def test_several_accounts_live_in_one_process(harbour: Harbour) -> None:
 
 
 async def test_without_the_members_intent_it_runs_without_members(harbour: Harbour) -> None:
-    harbour.ada.intents = Intent.MESSAGE_CONTENT
+    harbour.ada.intents = GatewayIntent.MESSAGE_CONTENT
     async with running(harbour) as (_, heard):
         harbour.say("hello")
         await heard.until(lambda: heard.arrivals)
@@ -97,7 +97,7 @@ async def test_without_the_members_intent_it_runs_without_members(harbour: Harbo
 async def test_without_the_content_intent_it_runs_and_says_what_to_switch_on(
     harbour: Harbour, caplog: pytest.LogCaptureFixture
 ) -> None:
-    harbour.ada.intents = Intent(0)
+    harbour.ada.intents = GatewayIntent(0)
     with caplog.at_level(logging.WARNING, "denizen.discord"):
         async with running(harbour) as (_, heard):
             harbour.say(f"{harbour.ada.mention} do you hear me?")
@@ -121,7 +121,7 @@ async def test_a_refused_intent_is_named_with_the_page_and_an_invitation(harbour
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(run)
         await heard.until(lambda: heard.ready)
-        harbour.ada.intents = Intent(0)  # somebody switches them off in the portal
+        harbour.ada.intents = GatewayIntent(0)  # somebody switches them off in the portal
         harbour.discord.faults.close_gateway(4014)
     error = ended[0]
     assert isinstance(error, NeedsAttention)

@@ -8,15 +8,15 @@ import pytest
 
 from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
 from denizen.domain.json import Json
-from denizen.testing.discord import Permission
-from denizen.testing.discord.state.channels import Overwrite
+from denizen.testing.discord import DiscordPermission
+from denizen.testing.discord.state.channels import SimOverwrite
 from tests.adapters.discord.acting import Asked, acting, deck
 from tests.adapters.discord.listening import Harbour, Heard, running
 from tests.adapters.discord.rights import RUNNING, muster, texts_to, writes
 
 pytestmark = [pytest.mark.anyio, pytest.mark.proves("V-skill-server-management")]
 
-P = Permission
+P = DiscordPermission
 LONG_AGO = "2020-01-01T00:00:00+00:00"
 START, END = "2099-01-01T20:00:00+00:00", "2099-01-01T22:00:00+00:00"
 
@@ -45,7 +45,7 @@ async def test_an_invitation_is_made_once_listed_and_deleted(harbour: Harbour) -
 async def test_nobody_is_invited_where_the_asker_may_not_invite(harbour: Harbour) -> None:
     crew = muster(harbour, P(0), RUNNING)
     cellar = harbour.guild.add_channel("cellar", private_to=[harbour.ada.user])
-    bow = harbour.guild.add_channel("bow", overwrites=[Overwrite(crew.crew.id, 0, deny=P.CREATE_INSTANT_INVITE)])
+    bow = harbour.guild.add_channel("bow", overwrites=[SimOverwrite(crew.crew.id, 0, deny=P.CREATE_INSTANT_INVITE)])
     async with deck(harbour) as act:
         with pytest.raises(NotFound):
             await act(harbour.ben, "create_invite", channel=cellar.mention)
@@ -117,7 +117,7 @@ async def test_webhooks_are_listed_and_deleted_by_who_manages_them(harbour: Harb
 async def test_a_webhook_takes_the_right_there(harbour: Harbour) -> None:
     crew = muster(harbour, P.MANAGE_WEBHOOKS, RUNNING)
     harbour.guild.add_channel("decks", kind="category")
-    bow = harbour.guild.add_channel("bow", overwrites=[Overwrite(crew.mods.id, 0, deny=P.MANAGE_WEBHOOKS)])
+    bow = harbour.guild.add_channel("bow", overwrites=[SimOverwrite(crew.mods.id, 0, deny=P.MANAGE_WEBHOOKS)])
     async with deck(harbour) as act:
         with pytest.raises(NotAllowed, match="Manage Webhooks"):
             await act(crew.mo, "create_webhook", name="x", channel=bow.mention)
@@ -167,7 +167,10 @@ async def test_events_take_the_rights_of_both_and_those_in_hidden_channels_are_n
     cabin = harbour.guild.add_channel(
         "cabin",
         kind="voice",
-        overwrites=[Overwrite(harbour.guild.id, 0, deny=P.VIEW_CHANNEL), Overwrite(harbour.ada.id, 1, P.VIEW_CHANNEL)],
+        overwrites=[
+            SimOverwrite(harbour.guild.id, 0, deny=P.VIEW_CHANNEL),
+            SimOverwrite(harbour.ada.id, 1, P.VIEW_CHANNEL),
+        ],
     )
     async with deck(harbour) as act:
         await act(harbour.ana, "create_event", name="Secret", start=START, channel=cabin.mention)

@@ -9,17 +9,17 @@ import pytest
 
 from denizen.adapters.discord.actions.members import PAGE
 from denizen.domain.errors import InvalidInput, NotAllowed, NotFound, Unavailable
-from denizen.testing.discord import Permission, User
+from denizen.testing.discord import DiscordPermission, SimUser
 from tests.adapters.discord.acting import Asked, deck
 from tests.adapters.discord.listening import Harbour, running
 from tests.adapters.discord.rights import MODERATING, RUNNING, muster, texts_to, writes
 
 pytestmark = [pytest.mark.anyio, pytest.mark.proves("V-skill-user-management")]
 
-P = Permission
+P = DiscordPermission
 
 
-def nick(harbour: Harbour, user: User) -> str | None:
+def nick(harbour: Harbour, user: SimUser) -> str | None:
     return harbour.guild.members[user.id].nick
 
 

@@ -6,18 +6,18 @@ import pytest
 
 from denizen.domain.errors import InvalidInput, NotAllowed
 from denizen.domain.json import Json
-from denizen.testing.discord import Message, Permission, Role, User
+from denizen.testing.discord import DiscordPermission, SimMessage, SimRole, SimUser
 from denizen.testing.discord.actions.embeds import find_component
 from tests.adapters.discord.acting import Act, deck, deck_heard, message_of
 from tests.adapters.discord.listening import Harbour, running
 
 pytestmark = [pytest.mark.anyio, pytest.mark.proves("V-skill-components")]
 
-P = Permission
+P = DiscordPermission
 COLOURS = ("red", "blue", "green")
 
 
-def offers(message: Message) -> list[tuple[str, str]]:
+def offers(message: SimMessage) -> list[tuple[str, str]]:
     """Label and id of each button; label and value of each option of a menu."""
     rows = [each for row in message.components for each in row["components"]]
     options = [option for each in rows for option in each.get("options", ())]
@@ -76,19 +76,19 @@ class Deck:
         # Each new role stands below those there are.
         guild.set_roles(harbour.ada.user, [guild.add_role("top", permissions=P.MANAGE_ROLES)])
         guild.set_roles(harbour.ben, [guild.add_role("keeper", permissions=P.MANAGE_ROLES)])
-        self.colours: list[Role] = [guild.add_role(each) for each in COLOURS]
+        self.colours: list[SimRole] = [guild.add_role(each) for each in COLOURS]
         self.cleo = harbour.world.add_person("Cleo")
         guild.join(self.cleo)
 
-    def held(self, who: User) -> set[str]:
+    def held(self, who: SimUser) -> set[str]:
         return {self.harbour.guild.roles[each].name for each in self.harbour.guild.members[who.id].roles}
 
-    async def menu(self, act: Act, **details: Json) -> Message:
+    async def menu(self, act: Act, **details: Json) -> SimMessage:
         given: dict[str, Json] = {"roles": list(COLOURS), "text": "Pick a colour", **details}
         done = await act(self.harbour.ben, "post_role_menu", **given)
         return message_of(self.harbour, done)
 
-    async def press(self, who: User, menu: Message, custom_id: str, values: list[str] | None = None) -> str:
+    async def press(self, who: SimUser, menu: SimMessage, custom_id: str, values: list[str] | None = None) -> str:
         """What is said to the one who pressed it, and to nobody else."""
         used = await self.harbour.world.press(who, menu, custom_id, values or [])
         (answer,) = await used.until_followups()

@@ -7,18 +7,18 @@ import pytest
 from denizen.domain.action import Action
 from denizen.domain.delivery import Button, Content
 from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
-from denizen.testing.discord import Permission, User
-from denizen.testing.discord.state.channels import Overwrite
+from denizen.testing.discord import DiscordPermission, SimUser
+from denizen.testing.discord.state.channels import SimOverwrite
 from tests.adapters.discord.acting import Asked, deck, message_of, warrant_of
 from tests.adapters.discord.listening import Harbour, running
 
 pytestmark = [pytest.mark.anyio, pytest.mark.proves("V-skill-discord")]
 
-P = Permission
+P = DiscordPermission
 
 
-def silenced(user: User) -> Overwrite:
-    return Overwrite(user.id, 1, deny=P.SEND_MESSAGES)
+def silenced(user: SimUser) -> SimOverwrite:
+    return SimOverwrite(user.id, 1, deny=P.SEND_MESSAGES)
 
 
 @pytest.mark.proves("V-skill-utility")
@@ -178,7 +178,7 @@ async def test_a_card_that_asks_for_a_decision_is_not_changed_by_anybody(harbour
 
 
 async def test_what_is_written_beside_a_voice_channel_is_for_those_who_may_join_it(harbour: Harbour) -> None:
-    closed = Overwrite(harbour.ben.id, 1, deny=P.CONNECT)
+    closed = SimOverwrite(harbour.ben.id, 1, deny=P.CONNECT)
     bridge = harbour.guild.add_channel("bridge", kind="voice", overwrites=[closed])
     said = harbour.world.say(harbour.ada.user, bridge, "we sail at nine")
     async with deck(harbour) as act:

@@ -8,16 +8,16 @@ import pytest
 
 from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
 from denizen.domain.json import Json
-from denizen.testing.discord import Message, Permission, User
-from denizen.testing.discord.state.channels import Overwrite
+from denizen.testing.discord import DiscordPermission, SimMessage, SimUser
+from denizen.testing.discord.state.channels import SimOverwrite
 from tests.adapters.discord.acting import Act, Asked, deck
 from tests.adapters.discord.listening import Harbour
 from tests.adapters.discord.rights import MODERATING, RUNNING, muster, reason_of, texts_to, writes
 
 pytestmark = [pytest.mark.anyio, pytest.mark.proves("V-skill-moderation")]
 
-P = Permission
-AGAINST: list[tuple[str, Permission, dict[str, Json]]] = [
+P = DiscordPermission
+AGAINST: list[tuple[str, DiscordPermission, dict[str, Json]]] = [
     ("warn_member", P.MODERATE_MEMBERS, {"reason": "spam"}),
     ("timeout_member", P.MODERATE_MEMBERS, {"until": "2099-01-01T00:00:00+00:00"}),
     ("end_timeout", P.MODERATE_MEMBERS, {}),
@@ -104,7 +104,7 @@ async def test_a_rank_that_discord_does_not_tell_is_not_passed_over(harbour: Har
 
 @pytest.mark.parametrize(("name", "permission", "details"), AGAINST)
 async def test_without_the_permission_nothing_is_done_to_anybody(
-    harbour: Harbour, name: str, permission: Permission, details: dict[str, Json]
+    harbour: Harbour, name: str, permission: DiscordPermission, details: dict[str, Json]
 ) -> None:
     crew = muster(harbour, MODERATING & ~permission, MODERATING)
     async with deck(harbour) as act:
@@ -116,7 +116,7 @@ async def test_without_the_permission_nothing_is_done_to_anybody(
 
 @pytest.mark.parametrize(("name", "permission", "details"), AGAINST[1:])
 async def test_nothing_is_done_that_the_account_may_not(
-    harbour: Harbour, name: str, permission: Permission, details: dict[str, Json]
+    harbour: Harbour, name: str, permission: DiscordPermission, details: dict[str, Json]
 ) -> None:
     muster(harbour, MODERATING, MODERATING & ~permission)
     async with deck(harbour) as act:
@@ -127,7 +127,7 @@ async def test_nothing_is_done_that_the_account_may_not(
 
 @pytest.mark.parametrize(("name", "permission", "details"), AGAINST)
 async def test_nobody_acts_against_equals_or_betters_the_owner_the_account_or_themselves(
-    harbour: Harbour, name: str, permission: Permission, details: dict[str, Json]
+    harbour: Harbour, name: str, permission: DiscordPermission, details: dict[str, Json]
 ) -> None:
     del permission
     crew = muster(harbour, MODERATING, MODERATING)
@@ -143,7 +143,7 @@ async def test_nobody_acts_against_equals_or_betters_the_owner_the_account_or_th
 
 @pytest.mark.parametrize(("name", "permission", "details"), AGAINST)
 async def test_the_owner_does_not_get_the_account_to_act_against_its_betters(
-    harbour: Harbour, name: str, permission: Permission, details: dict[str, Json]
+    harbour: Harbour, name: str, permission: DiscordPermission, details: dict[str, Json]
 ) -> None:
     del permission
     crew = muster(harbour, MODERATING, MODERATING)
@@ -166,14 +166,14 @@ async def test_only_moderators_are_told_about_warnings(harbour: Harbour) -> None
 # --- purges ----------------------------------------------------------------------------------------------------------
 
 
-async def purge(act: Act, asker: User, since: datetime | None = None, **details: Json) -> int:
+async def purge(act: Act, asker: SimUser, since: datetime | None = None, **details: Json) -> int:
     start = since or datetime(2020, 1, 1, tzinfo=UTC)
     chosen = await act(asker, "choose_messages", since=start.isoformat(), **details)
     done = await act(asker, "purge_messages", messages=chosen["messages"], channel=chosen["channel"])
     return int(str(done["deleted"]))
 
 
-def chatter(harbour: Harbour, author: User, *texts: str) -> list[Message]:
+def chatter(harbour: Harbour, author: SimUser, *texts: str) -> list[SimMessage]:
     return [harbour.world.say(author, harbour.general, text) for text in texts]
 
 
@@ -222,11 +222,11 @@ async def test_a_purge_of_more_than_a_hundred_goes_in_packs_and_again_does_no_ha
 
 
 @pytest.mark.parametrize("missing", [P.MANAGE_MESSAGES, P.READ_MESSAGE_HISTORY])
-async def test_a_purge_takes_the_right_of_both(harbour: Harbour, missing: Permission) -> None:
+async def test_a_purge_takes_the_right_of_both(harbour: Harbour, missing: DiscordPermission) -> None:
     crew = muster(harbour, MODERATING, MODERATING)
     chatter(harbour, harbour.ben, "stay")
     for user in (crew.mo, harbour.ada.user):
-        harbour.general.overwrites[user.id] = Overwrite(user.id, 1, deny=missing)
+        harbour.general.overwrites[user.id] = SimOverwrite(user.id, 1, deny=missing)
         async with deck(harbour) as act:
             for name, details in (
                 ("choose_messages", {"since": "2020-01-01T00:00:00+00:00"}),

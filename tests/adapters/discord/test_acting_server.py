@@ -9,15 +9,15 @@ import pytest
 
 from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
 from denizen.domain.json import Json
-from denizen.testing.discord import ChannelKind, Permission
-from denizen.testing.discord.state.channels import Overwrite
+from denizen.testing.discord import ChannelKind, DiscordPermission
+from denizen.testing.discord.state.channels import SimOverwrite
 from tests.adapters.discord.acting import Asked, deck
 from tests.adapters.discord.listening import Harbour
 from tests.adapters.discord.rights import RUNNING, muster, reason_of, writes
 
 pytestmark = [pytest.mark.anyio, pytest.mark.proves("V-skill-server-management")]
 
-P = Permission
+P = DiscordPermission
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n and so on").decode()
 LONG_AGO, TO_COME = "2020-01-01T00:00:00+00:00", "2099-01-01T00:00:00+00:00"
 
@@ -100,7 +100,7 @@ async def test_a_channel_is_changed_and_moved_where_the_asker_manages_both(harbo
     crew = muster(harbour, P.MANAGE_CHANNELS, RUNNING)
     decks = harbour.guild.add_channel("decks", kind="category")
     shut = harbour.guild.add_channel(
-        "shut", kind="category", overwrites=[Overwrite(crew.mods.id, 0, deny=P.MANAGE_CHANNELS)]
+        "shut", kind="category", overwrites=[SimOverwrite(crew.mods.id, 0, deny=P.MANAGE_CHANNELS)]
     )
     general = harbour.general
     async with deck(harbour) as act:

@@ -7,14 +7,14 @@ import pytest
 from denizen.domain.action import Action
 from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
 from denizen.domain.json import Json
-from denizen.testing.discord import Permission, PollDraft
-from denizen.testing.discord.state.channels import Overwrite
+from denizen.testing.discord import DiscordPermission, SimPollDraft
+from denizen.testing.discord.state.channels import SimOverwrite
 from tests.adapters.discord.acting import Asked, deck, deck_heard, message_of, warrant_of
 from tests.adapters.discord.listening import Harbour, running
 
 pytestmark = [pytest.mark.anyio, pytest.mark.proves("V-skill-discord")]
 
-P = Permission
+P = DiscordPermission
 
 
 async def test_a_reaction_is_put_on_counted_and_taken_away(harbour: Harbour) -> None:
@@ -35,7 +35,7 @@ async def test_a_reaction_is_put_on_counted_and_taken_away(harbour: Harbour) -> 
 
 
 async def test_who_may_not_react_gets_no_new_reaction_but_may_join_one(harbour: Harbour) -> None:
-    quiet = harbour.guild.add_channel("quiet", overwrites=[Overwrite(harbour.ben.id, 1, deny=P.ADD_REACTIONS)])
+    quiet = harbour.guild.add_channel("quiet", overwrites=[SimOverwrite(harbour.ben.id, 1, deny=P.ADD_REACTIONS)])
     said = harbour.world.say(harbour.ana, quiet, "well")
     async with deck(harbour) as act:
         with pytest.raises(NotAllowed, match=r"You may not.*'Add Reactions'"):
@@ -49,7 +49,7 @@ async def test_what_not_everybody_here_may_read_is_not_read_out_here(harbour: Ha
     office = harbour.guild.add_channel("office", private_to=[harbour.ana, harbour.ada.user])
     said = harbour.world.say(harbour.ana, office, "raise for all?")
     harbour.world.react(harbour.ana, said, "🍕")
-    polled = harbour.world.say(harbour.ana, office, poll=PollDraft("Raise?", ["yes", "no"]))
+    polled = harbour.world.say(harbour.ana, office, poll=SimPollDraft("Raise?", ["yes", "no"]))
     async with deck(harbour) as act:
         with pytest.raises(NotFound, match="not everybody here"):
             await act(harbour.ana, "read_reactions", message=str(said.id), channel="office")
@@ -79,7 +79,7 @@ async def test_a_poll_is_asked_read_and_ended(harbour: Harbour) -> None:
 
 
 async def test_a_poll_takes_the_right_to_make_one_and_a_form_that_discord_takes(harbour: Harbour) -> None:
-    quiet = harbour.guild.add_channel("quiet", overwrites=[Overwrite(harbour.ben.id, 1, deny=P.SEND_POLLS)])
+    quiet = harbour.guild.add_channel("quiet", overwrites=[SimOverwrite(harbour.ben.id, 1, deny=P.SEND_POLLS)])
     said = harbour.say("no poll")
     async with deck(harbour) as act:
         with pytest.raises(NotAllowed, match=r"You may not.*'Create Polls'"):
@@ -122,7 +122,9 @@ async def test_a_private_thread_lets_its_asker_in(harbour: Harbour) -> None:
 
 
 async def test_who_may_open_no_threads_gets_none(harbour: Harbour) -> None:
-    quiet = harbour.guild.add_channel("quiet", overwrites=[Overwrite(harbour.ben.id, 1, deny=P.CREATE_PUBLIC_THREADS)])
+    quiet = harbour.guild.add_channel(
+        "quiet", overwrites=[SimOverwrite(harbour.ben.id, 1, deny=P.CREATE_PUBLIC_THREADS)]
+    )
     async with deck(harbour) as act:
         with pytest.raises(NotAllowed, match="'Create Public Threads'"):
             await act(harbour.ben, "create_thread", name="Talk", text="hi", channel="quiet")
@@ -213,7 +215,7 @@ async def test_a_post_stands_in_the_forum_once_with_its_tags(harbour: Harbour) -
 
 
 async def test_who_may_not_post_in_a_forum_does_not(harbour: Harbour) -> None:
-    harbour.guild.add_channel("help", kind="forum", overwrites=[Overwrite(harbour.ben.id, 1, deny=P.SEND_MESSAGES)])
+    harbour.guild.add_channel("help", kind="forum", overwrites=[SimOverwrite(harbour.ben.id, 1, deny=P.SEND_MESSAGES)])
     async with deck(harbour) as act:
         with pytest.raises(NotAllowed, match="You may not"):
             await act(harbour.ben, "create_forum_post", channel="help", title="Hi", text="there")

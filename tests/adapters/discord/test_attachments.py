@@ -10,14 +10,14 @@ from denizen.adapters.discord.messages.attachments import decode_text
 from denizen.adapters.discord.messages.intake import to_incoming_message
 from denizen.adapters.documents.pdf import read_pdf
 from denizen.domain.message import FilePart, ImagePart, Part, TextPart
-from denizen.testing.discord import Attachment, file
+from denizen.testing.discord import SimAttachment, file
 from tests.adapters.discord.mooring import Mooring, moored
 from tests.adapters.documents.pdf_files import encrypted_pdf, pdf_of
 
 pytestmark = pytest.mark.anyio
 
 
-async def ask(at: Mooring, *files: Attachment, text: str = "look") -> tuple[str, tuple[Part, ...]]:
+async def ask(at: Mooring, *files: SimAttachment, text: str = "look") -> tuple[str, tuple[Part, ...]]:
     """What the model is told, and the parts that come with it."""
     heard = await at.say(at.ana, text, attachments=files)
     first, *rest = await to_incoming_message(heard, at.me, read_pdf).load_parts()
@@ -161,7 +161,7 @@ async def test_a_reply_that_came_without_its_original_fetches_it_once():
 
 async def test_a_voice_message_is_a_file_that_nobody_hears():
     async with moored() as at:
-        voice = Attachment("voice-message.ogg", b"OggS", "audio/ogg", duration_s=3.0, waveform="AQI=")
+        voice = SimAttachment("voice-message.ogg", b"OggS", "audio/ogg", duration_s=3.0, waveform="AQI=")
         text, parts = await ask(at, voice, text="")
         assert text == "[voice message, 3 s, which cannot be heard]"
         assert parts == (FilePart("voice-message.ogg", "audio/ogg", 4, "", url_of(at)),)

@@ -15,8 +15,8 @@ from denizen.adapters.discord.guild.members import is_live
 from denizen.domain.conversation import Place
 from denizen.domain.errors import Unavailable
 from denizen.domain.principal import Principal, PrincipalKind
-from denizen.testing.discord import Channel, Permission, User
-from denizen.testing.discord.state.channels import Overwrite
+from denizen.testing.discord import DiscordPermission, SimChannel, SimUser
+from denizen.testing.discord.state.channels import SimOverwrite
 from tests.adapters.discord.mooring import Mooring, ShardedBot, asker, moored
 from tests.testing.discord.bots import Bot
 
@@ -25,13 +25,13 @@ pytestmark = pytest.mark.anyio
 WITHOUT_MEMBERS = discord.Intents(guilds=True, guild_messages=True, dm_messages=True, message_content=True)
 
 
-def place_of(channel: Channel) -> Place:
+def place_of(channel: SimChannel) -> Place:
     if channel.is_thread and channel.parent is not None:
         return Place("discord", str(channel.parent.id), str(channel.id))
     return Place("discord", str(channel.id))
 
 
-async def names_seen(at: Mooring, where: Channel, who: User | Principal) -> set[str]:
+async def names_seen(at: Mooring, where: SimChannel, who: SimUser | Principal) -> set[str]:
     """Names of the rooms that may be drawn on for an answer there."""
     principal = who if isinstance(who, Principal) else asker(who)
     found = await list_visible_rooms(at.client, place_of(where), principal)
@@ -117,8 +117,8 @@ async def test_a_stranger_sees_no_more_than_the_place():
 
 async def test_seeing_a_channel_without_its_history_is_not_reading_it():
     async with moored() as at:
-        blind = Overwrite(at.guild.id, 0, deny=Permission.READ_MESSAGE_HISTORY)
-        mute = Overwrite(at.guild.id, 0, deny=Permission.CONNECT)
+        blind = SimOverwrite(at.guild.id, 0, deny=DiscordPermission.READ_MESSAGE_HISTORY)
+        mute = SimOverwrite(at.guild.id, 0, deny=DiscordPermission.CONNECT)
         at.guild.add_channel("blind", overwrites=[blind])
         at.guild.add_channel("cabin", kind="voice")
         at.guild.add_channel("closed cabin", kind="voice", overwrites=[mute])
@@ -166,7 +166,9 @@ async def test_public_threads_are_as_visible_as_their_channel():
 async def test_a_private_thread_is_for_itself_and_for_talk_among_its_members():
     async with moored() as at:
         town = Town(at)
-        at.guild.set_roles(at.ada.user, [town.crew, at.guild.add_role("Warden", permissions=Permission.MANAGE_THREADS)])
+        at.guild.set_roles(
+            at.ada.user, [town.crew, at.guild.add_role("Warden", permissions=DiscordPermission.MANAGE_THREADS)]
+        )
         await at.settle()
         plans = at.world.open_thread(at.ana, at.general, "plans", private=True)
         for guest in (at.ada.user, town.cy):
@@ -196,7 +198,7 @@ async def test_without_the_members_intent_only_what_is_sure_counts():
     async with moored(intents=WITHOUT_MEMBERS) as at:
         town = Town(at)
         at.guild.add_channel("open")
-        muted = Overwrite(town.crew.id, 0, deny=Permission.VIEW_CHANNEL)
+        muted = SimOverwrite(town.crew.id, 0, deny=DiscordPermission.VIEW_CHANNEL)
         at.guild.add_channel("not for the crew", overwrites=[muted])
         at.world.open_thread(at.ana, at.general, "lunch")
         await at.settle()
@@ -234,14 +236,14 @@ async def test_while_the_gateway_is_away_only_the_place_is_sure(kind: type[Bot])
 
 async def test_who_manages_messages_may_moderate():
     async with moored() as at:
-        guard = at.guild.add_role("Guard", permissions=Permission.MANAGE_MESSAGES)
+        guard = at.guild.add_role("Guard", permissions=DiscordPermission.MANAGE_MESSAGES)
         cy = at.world.add_person("Cy")
         at.guild.join(cy, [guard])
         thread = at.world.open_thread(at.ana, at.general, "lunch")
         talk = at.world.open_dm(cy, at.ada.user)
         await at.settle()
 
-        async def may(channel: Channel, who: Any) -> bool:
+        async def may(channel: SimChannel, who: Any) -> bool:
             return await may_moderate(at.client, str(channel.id), who if isinstance(who, Principal) else asker(who))
 
         assert await may(at.general, cy)
@@ -259,13 +261,13 @@ async def test_who_manages_messages_may_moderate():
 @pytest.mark.parametrize("intents", [discord.Intents.all(), WITHOUT_MEMBERS], ids=["members known", "fetched"])
 async def test_who_left_or_lost_the_permission_may_not_write(intents: discord.Intents) -> None:
     async with moored(intents=intents) as at:
-        quiet = [Overwrite(at.guild.everyone.id, 0, deny=Permission.SEND_MESSAGES)]
+        quiet = [SimOverwrite(at.guild.everyone.id, 0, deny=DiscordPermission.SEND_MESSAGES)]
         notices = at.guild.add_channel("notices", overwrites=quiet)
         cy = at.world.add_person("Cy")
         talk = at.world.open_dm(cy, at.ada.user)
         await at.settle()
 
-        async def may(channel: Channel, who: User) -> bool:
+        async def may(channel: SimChannel, who: SimUser) -> bool:
             return await may_write(at.client, place_of(channel), asker(who))
 
         assert await may(at.general, at.ben)

@@ -10,7 +10,7 @@ import pytest
 from denizen.adapters.discord.check import check_account, describe_missing
 from denizen.adapters.discord.client.application import NEEDED_PERMISSIONS, DiscordApplication, invite_url
 from denizen.domain.finding import Finding, Severity
-from denizen.testing.discord import Intent, Permission
+from denizen.testing.discord import DiscordPermission, GatewayIntent
 from tests.adapters.discord.listening import Harbour, running, settings_for
 
 pytestmark = pytest.mark.anyio
@@ -47,7 +47,7 @@ async def test_a_refused_token_is_found(harbour: Harbour) -> None:
 
 
 async def test_missing_intents_are_found(harbour: Harbour) -> None:
-    harbour.ada.intents = Intent(0)
+    harbour.ada.intents = GatewayIntent(0)
     _, wrong = await check(harbour)
     assert [(each.severity, each.what.split(" is off")[0]) for each in wrong] == [
         (Severity.ERROR, "Message Content Intent"),
@@ -64,7 +64,7 @@ async def test_an_account_in_no_server_gets_an_invitation(harbour: Harbour) -> N
 
 
 async def test_missing_permissions_are_told_for_each_channel(harbour: Harbour) -> None:
-    harbour.guild.everyone.permissions &= ~(Permission.ATTACH_FILES | Permission.CREATE_PUBLIC_THREADS)
+    harbour.guild.everyone.permissions &= ~(DiscordPermission.ATTACH_FILES | DiscordPermission.CREATE_PUBLIC_THREADS)
     harbour.guild.add_channel("help", kind="forum")
     harbour.guild.add_channel("stage door", kind="voice")
     harbour.guild.add_channel("secret", private_to=[harbour.ben])

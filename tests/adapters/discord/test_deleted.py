@@ -10,13 +10,13 @@ import pytest
 from denizen.adapters.discord.guild.audience import find_deleted
 from denizen.domain.errors import Unavailable
 from denizen.domain.room import Room, RoomKind
-from denizen.testing.discord import Channel
+from denizen.testing.discord import SimChannel
 from tests.adapters.discord.mooring import Mooring, moored
 
 pytestmark = pytest.mark.anyio
 
 
-def room_of(at: Mooring, channel: Channel, kind: RoomKind = RoomKind.CHANNEL) -> Room:
+def room_of(at: Mooring, channel: SimChannel, kind: RoomKind = RoomKind.CHANNEL) -> Room:
     parent = str(channel.parent.id) if channel.parent is not None and channel.is_thread else ""
     return Room("discord", str(channel.id), channel.name or "", kind, str(at.guild.id), parent=parent)
 

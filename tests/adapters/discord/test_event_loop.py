@@ -33,9 +33,9 @@ from denizen.engine.archive.backfill import Backfiller
 from denizen.engine.resident.exchanges import Exchanges
 from denizen.engine.resident.receiver import Desk
 from denizen.engine.resident.resident import Resident
-from denizen.testing.discord import Application, Channel, DiscordServer, Guild, User, file, open_discord
-from denizen.testing.discord.rest.limits import Limit
-from denizen.testing.discord.state.changes import Change, MessageSent
+from denizen.testing.discord import DiscordServer, SimApplication, SimChannel, SimGuild, SimUser, file, open_discord
+from denizen.testing.discord.rest.limits import SimRateLimit
+from denizen.testing.discord.state.changes import MessageSent, SimChange
 from denizen.testing.model_server import Answer, Call, ModelServer, model_server_in_thread
 
 pytestmark = pytest.mark.anyio
@@ -124,15 +124,15 @@ class Town:
     """A large guild on a Discord in a thread of its own. Its methods are called there."""
 
     server: DiscordServer
-    ana: User
-    ada: Application
-    guild: Guild
-    channels: Sequence[Channel]
-    members: Sequence[User]
+    ana: SimUser
+    ada: SimApplication
+    guild: SimGuild
+    channels: Sequence[SimChannel]
+    members: Sequence[SimUser]
     said: int = 0
     """How many messages of Ada's there are."""
 
-    def notice(self, change: Change) -> None:
+    def notice(self, change: SimChange) -> None:
         self.said += isinstance(change, MessageSent) and change.message.author is self.ada.user
 
     def talk(self) -> None:
@@ -163,7 +163,7 @@ class Town:
 
 def build_town(server: DiscordServer) -> Town:
     world = server.world
-    server.limits.default = Limit(1_000_000, 1.0)
+    server.limits.default = SimRateLimit(1_000_000, 1.0)
     world.rules.content_length = EDITED_CHARS
     ana = world.add_person("Ana")
     guild = world.add_guild("Capital", owner=ana)

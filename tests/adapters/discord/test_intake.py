@@ -18,7 +18,7 @@ from denizen.adapters.discord.messages.intake import (
 from denizen.adapters.documents.pdf import read_pdf
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.room import Attachment, RoomKind
-from denizen.testing.discord import Permission, file
+from denizen.testing.discord import DiscordPermission, file
 from tests.adapters.discord.mooring import moored
 
 pytestmark = pytest.mark.anyio
@@ -136,7 +136,7 @@ async def test_what_the_account_said_itself_is_known_as_such():
 
 async def test_webhooks_count_as_bots():
     async with moored() as at:
-        at.guild.set_roles(at.ada.user, [at.guild.add_role("Rigger", permissions=Permission.MANAGE_WEBHOOKS)])
+        at.guild.set_roles(at.ada.user, [at.guild.add_role("Rigger", permissions=DiscordPermission.MANAGE_WEBHOOKS)])
         channel = at.client.get_channel(at.general.id)
         assert isinstance(channel, discord.TextChannel)
         hook = await channel.create_webhook(name="Bell")

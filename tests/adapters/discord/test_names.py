@@ -8,14 +8,14 @@ import pytest
 from denizen.adapters.discord.guild.audience import find_names
 from denizen.domain.conversation import Place
 from denizen.domain.pings import link_pings
-from denizen.testing.discord import Channel
+from denizen.testing.discord import SimChannel
 from tests.adapters.discord.mooring import Mooring, moored
 from tests.adapters.discord.test_audience import WITHOUT_MEMBERS
 
 pytestmark = pytest.mark.anyio
 
 
-async def pinged(at: Mooring, text: str, channel: Channel | None = None) -> str:
+async def pinged(at: Mooring, text: str, channel: SimChannel | None = None) -> str:
     """The text as it would be sent."""
     names = await find_names(at.client, Place("discord", str((channel or at.general).id)), text)
     return link_pings(text, names.users, roles=names.roles).text

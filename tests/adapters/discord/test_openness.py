@@ -9,18 +9,18 @@ import pytest
 from denizen.adapters.discord.guild.audience import is_open
 from denizen.domain.errors import Unavailable
 from denizen.domain.room import Room
-from denizen.testing.discord import Channel, Permission
-from denizen.testing.discord.state.channels import Overwrite
+from denizen.testing.discord import DiscordPermission, SimChannel
+from denizen.testing.discord.state.channels import SimOverwrite
 from tests.adapters.discord.mooring import Mooring, moored
 
 pytestmark = pytest.mark.anyio
 
 
-def room_of(at: Mooring, channel: Channel) -> Room:
+def room_of(at: Mooring, channel: SimChannel) -> Room:
     return Room("discord", str(channel.id), channel.name or "", guild=str(at.guild.id))
 
 
-def found(at: Mooring, *channels: Channel) -> list[str]:
+def found(at: Mooring, *channels: SimChannel) -> list[str]:
     """Names of those that are open."""
     return [channel.name or "" for channel in channels if is_open(at.client, room_of(at, channel))]
 
@@ -28,17 +28,19 @@ def found(at: Mooring, *channels: Channel) -> list[str]:
 async def test_only_what_nobody_is_kept_from_is_open() -> None:
     async with moored() as at:
         crew, muted = at.guild.add_role("crew"), at.guild.add_role("muted")
-        view, history = Permission.VIEW_CHANNEL, Permission.READ_MESSAGE_HISTORY
+        view, history = DiscordPermission.VIEW_CHANNEL, DiscordPermission.READ_MESSAGE_HISTORY
         rooms = [
             at.general,
             at.guild.add_channel("bridge", private_to=[crew]),
-            at.guild.add_channel("denied-to-some", overwrites=[Overwrite(muted.id, 0, Permission(0), view)]),
-            at.guild.add_channel("denied-to-ben", overwrites=[Overwrite(at.ben.id, 1, Permission(0), view)]),
-            at.guild.add_channel("no-history", overwrites=[Overwrite(at.guild.id, 0, Permission(0), history)]),
+            at.guild.add_channel("denied-to-some", overwrites=[SimOverwrite(muted.id, 0, DiscordPermission(0), view)]),
+            at.guild.add_channel("denied-to-ben", overwrites=[SimOverwrite(at.ben.id, 1, DiscordPermission(0), view)]),
+            at.guild.add_channel(
+                "no-history", overwrites=[SimOverwrite(at.guild.id, 0, DiscordPermission(0), history)]
+            ),
             at.guild.add_channel("adults", nsfw=True),
             at.guild.add_channel("voice", kind="voice"),
             at.guild.add_channel("forum", kind="forum"),
-            at.guild.add_channel("allowed-twice", overwrites=[Overwrite(crew.id, 0, view, Permission(0))]),
+            at.guild.add_channel("allowed-twice", overwrites=[SimOverwrite(crew.id, 0, view, DiscordPermission(0))]),
         ]
         await at.settle()
         assert found(at, *rooms) == ["general", "forum", "allowed-twice"]
@@ -49,7 +51,9 @@ async def test_a_channel_is_open_or_closed_as_it_is_at_that_moment() -> None:
         square, channels = at.guild.add_channel("square"), at.server.acts.channels
         await at.settle()
         assert found(at, square) == ["square"]
-        channels.set_overwrite(at.ana, square, Overwrite(at.guild.id, 0, Permission(0), Permission.VIEW_CHANNEL))
+        channels.set_overwrite(
+            at.ana, square, SimOverwrite(at.guild.id, 0, DiscordPermission(0), DiscordPermission.VIEW_CHANNEL)
+        )
         await at.settle()
         assert found(at, square) == []
         channels.delete_overwrite(at.ana, square, at.guild.id)
@@ -62,9 +66,11 @@ async def test_a_channel_is_open_or_closed_as_it_is_at_that_moment() -> None:
 
 async def test_a_guild_in_which_only_roles_may_view_has_no_open_channel() -> None:
     async with moored() as at:
-        seeing = at.guild.add_role("seeing", permissions=Permission.VIEW_CHANNEL | Permission.READ_MESSAGE_HISTORY)
+        seeing = at.guild.add_role(
+            "seeing", permissions=DiscordPermission.VIEW_CHANNEL | DiscordPermission.READ_MESSAGE_HISTORY
+        )
         at.guild.set_roles(at.ada.user, [seeing])
-        at.guild.everyone.permissions &= ~Permission.VIEW_CHANNEL
+        at.guild.everyone.permissions &= ~DiscordPermission.VIEW_CHANNEL
         at.guild.set_available(available=False)
         at.guild.set_available(available=True)
         await at.settle()

@@ -8,7 +8,7 @@ from denizen.domain.conversation import Place
 from denizen.domain.delivery import Button, Content, Embed, File
 from denizen.domain.errors import InvalidInput, NotAllowed, NotFound, Unavailable
 from denizen.domain.room import RoomKind
-from denizen.testing.discord import Permission
+from denizen.testing.discord import DiscordPermission
 from tests.adapters.discord.listening import Harbour, running
 
 pytestmark = pytest.mark.anyio
@@ -60,7 +60,9 @@ async def test_nobody_is_pinged_but_those_who_are_named(harbour: Harbour) -> Non
     crew = harbour.guild.add_role("crew", mentionable=True)
     harbour.guild.set_roles(harbour.ben, [crew])
     text = f"@everyone @here {harbour.ana.mention} {harbour.ben.mention} {crew.mention}"
-    harbour.guild.set_roles(harbour.ada.user, [harbour.guild.add_role("may", permissions=Permission.ADMINISTRATOR)])
+    harbour.guild.set_roles(
+        harbour.ada.user, [harbour.guild.add_role("may", permissions=DiscordPermission.ADMINISTRATOR)]
+    )
     async with running(harbour) as (account, _):
         await account.post(harbour.place(), Content(text), nonce="n1")
         ping = Content(text, ping_users=frozenset({str(harbour.ben.id)}), ping_roles=frozenset({str(crew.id)}))
@@ -144,7 +146,7 @@ async def test_there_are_no_threads_in_a_direct_talk(harbour: Harbour) -> None:
 
 
 async def test_a_missing_permission_is_named_with_what_to_do(harbour: Harbour) -> None:
-    harbour.guild.everyone.permissions &= ~(Permission.SEND_MESSAGES | Permission.ATTACH_FILES)
+    harbour.guild.everyone.permissions &= ~(DiscordPermission.SEND_MESSAGES | DiscordPermission.ATTACH_FILES)
     async with running(harbour) as (account, _):
         with pytest.raises(NotAllowed) as caught:
             await account.post(harbour.place(), Content("x", files=(File("a", "text/plain", b"a"),)), nonce="n1")

@@ -10,7 +10,7 @@ from denizen.adapters.discord.messages.command_replies import CommandTicket, par
 from denizen.domain.delivery import Content, File
 from denizen.domain.errors import Unavailable
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
-from denizen.testing.discord.state.interactions import Interaction
+from denizen.testing.discord.state.interactions import SimInteraction
 from tests.adapters.discord.listening import Harbour, Heard, running
 
 pytestmark = pytest.mark.anyio
@@ -38,7 +38,7 @@ def pending() -> Heard:
     return heard
 
 
-async def ask(harbour: Harbour, heard: Heard, command: str = "ask") -> tuple[Interaction, str]:
+async def ask(harbour: Harbour, heard: Heard, command: str = "ask") -> tuple[SimInteraction, str]:
     """Returns the interaction and its ticket."""
     options = {"text": "why?"} if command == "ask" else {}
     interaction = await harbour.world.run_command(harbour.ana, harbour.general, command, options)
@@ -46,7 +46,7 @@ async def ask(harbour: Harbour, heard: Heard, command: str = "ask") -> tuple[Int
     return interaction, heard.calls[-1].ticket
 
 
-def said(interaction: Interaction) -> list[str]:
+def said(interaction: SimInteraction) -> list[str]:
     return [each.content for each in interaction.answers if not each.deleted]
 
 

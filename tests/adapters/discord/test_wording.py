@@ -11,7 +11,7 @@ from denizen.adapters.discord.messages.attachments import load_parts
 from denizen.adapters.discord.messages.wording import extract_question, is_conversation, render_text
 from denizen.adapters.documents.pdf import read_pdf
 from denizen.domain.message import TextPart
-from denizen.testing.discord import Attachment, PollDraft, file
+from denizen.testing.discord import SimAttachment, SimPollDraft, file
 from tests.adapters.discord.mooring import moored
 
 pytestmark = pytest.mark.anyio
@@ -67,12 +67,12 @@ async def test_in_a_direct_talk_channels_are_named_that_its_user_sees():
 async def test_stickers_polls_and_voice_messages_are_said_in_words():
     async with moored() as at:
         gull = at.guild.add_sticker("Gull")
-        voice = Attachment(
+        voice = SimAttachment(
             "voice-message.ogg", b"OggS", "audio/ogg", duration_s=11.6, waveform=base64.b64encode(b"\1\2").decode()
         )
         assert render_text(await at.say(at.ana, stickers=[gull])) == "[sticker: Gull]"
         assert render_text(await at.say(at.ana, "Ahoy", stickers=[gull])) == "Ahoy\n[sticker: Gull]"
-        poll = PollDraft("Lunch?", ["Fish", "Chips"])
+        poll = SimPollDraft("Lunch?", ["Fish", "Chips"])
         assert render_text(await at.say(at.ana, poll=poll)) == "[poll: Lunch? / 1. Fish / 2. Chips]"
         heard = await at.say(at.ana, attachments=[voice])
         assert render_text(heard) == "[voice message, 12 s, which cannot be heard]"

@@ -12,7 +12,7 @@ import yarl
 from discord.gateway import DiscordWebSocket
 from discord.http import Route
 
-from denizen.testing.discord import Application, Channel, DiscordServer
+from denizen.testing.discord import DiscordServer, SimApplication, SimChannel
 
 T = TypeVar("T", bound=discord.Client)
 
@@ -71,7 +71,7 @@ class Bot(discord.Client):
 
 
 @asynccontextmanager
-async def running(server: DiscordServer, application: Application, make: Callable[[], T]) -> AsyncGenerator[T, None]:
+async def running(server: DiscordServer, application: SimApplication, make: Callable[[], T]) -> AsyncGenerator[T, None]:
     """A client that is logged in and ready."""
     with pointed_at(server):
         client = make()
@@ -87,7 +87,7 @@ async def running(server: DiscordServer, application: Application, make: Callabl
                 await client.close()
 
 
-def text_channel(bot: discord.Client, channel: Channel) -> discord.TextChannel:
+def text_channel(bot: discord.Client, channel: SimChannel) -> discord.TextChannel:
     """That channel as the client has it."""
     found = bot.get_channel(channel.id)
     assert isinstance(found, discord.TextChannel)

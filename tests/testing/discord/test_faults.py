@@ -10,9 +10,9 @@ import anyio
 import discord
 import pytest
 
-from denizen.testing.discord import Permission
-from denizen.testing.discord.fixtures import Harbour
-from denizen.testing.discord.rest.limits import Limit
+from denizen.testing.discord import DiscordPermission
+from denizen.testing.discord.fixtures import DiscordFixture
+from denizen.testing.discord.rest.limits import SimRateLimit
 from tests.testing.discord.bots import Bot, running, text_channel
 
 pytestmark = pytest.mark.anyio
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.anyio
 class Rest:
     """REST without a library."""
 
-    def __init__(self, harbour: Harbour, session: aiohttp.ClientSession) -> None:
+    def __init__(self, harbour: DiscordFixture, session: aiohttp.ClientSession) -> None:
         self.base = harbour.discord.api_url
         self.messages = f"/channels/{harbour.general.id}/messages"
         self.session = session
@@ -33,12 +33,12 @@ class Rest:
 
 
 @pytest.fixture
-async def rest(harbour: Harbour) -> AsyncGenerator[Rest, None]:
+async def rest(harbour: DiscordFixture) -> AsyncGenerator[Rest, None]:
     async with aiohttp.ClientSession(headers={"Authorization": f"Bot {harbour.ada.token}"}) as session:
         yield Rest(harbour, session)
 
 
-async def test_a_429_is_waited_out_and_the_message_sent_once(harbour: Harbour) -> None:
+async def test_a_429_is_waited_out_and_the_message_sent_once(harbour: DiscordFixture) -> None:
     harbour.discord.limits.strike(2, method="POST", route="/messages")
     async with running(harbour.discord, harbour.ada, Bot) as bot:
         await text_channel(bot, harbour.general).send("patience")
@@ -49,10 +49,10 @@ async def test_a_429_is_waited_out_and_the_message_sent_once(harbour: Harbour) -
     assert statuses == [429, 429, 200, 429, 200]
 
 
-async def test_buckets_are_kept_for_each_route_and_channel(harbour: Harbour, rest: Rest) -> None:
+async def test_buckets_are_kept_for_each_route_and_channel(harbour: DiscordFixture, rest: Rest) -> None:
     other = harbour.guild.add_channel("other")
     limits = harbour.discord.limits
-    limits.set("POST", r"/channels/\{channel_id\}/messages$", Limit(2, 60))
+    limits.set("POST", r"/channels/\{channel_id\}/messages$", SimRateLimit(2, 60))
     answers = [await rest.ask("POST", rest.messages, {"content": str(number)}) for number in range(3)]
     assert [status for status, _, _ in answers] == [200, 200, 429]
     _, body, headers = answers[2]
@@ -62,13 +62,13 @@ async def test_buckets_are_kept_for_each_route_and_channel(harbour: Harbour, res
     assert len({each[2]["X-RateLimit-Bucket"] for each in answers}) == 1
     assert (await rest.ask("POST", f"/channels/{other.id}/messages", {"content": "free"}))[0] == 200
     assert (await rest.ask("GET", rest.messages))[0] == 200
-    limits.everywhere = Limit(1, 60)
+    limits.everywhere = SimRateLimit(1, 60)
     assert (await rest.ask("GET", "/users/@me"))[0] == 200
     status, body, headers = await rest.ask("GET", "/users/@me")
     assert (status, body["global"], headers["X-RateLimit-Global"]) == (429, True, "true")
 
 
-async def test_a_failure_before_or_after_leaves_nothing_or_the_message(harbour: Harbour, rest: Rest) -> None:
+async def test_a_failure_before_or_after_leaves_nothing_or_the_message(harbour: DiscordFixture, rest: Rest) -> None:
     faults = harbour.discord.faults
     faults.fail("POST", "/messages", status=503)
     assert (await rest.ask("POST", rest.messages, {"content": "lost"}))[0] == 503
@@ -87,7 +87,9 @@ async def test_a_failure_before_or_after_leaves_nothing_or_the_message(harbour: 
     assert (await rest.ask("POST", rest.messages, {"content": "fine"}))[0] == 200
 
 
-async def test_a_send_whose_answer_was_lost_is_repeated_safely_with_its_nonce(harbour: Harbour, rest: Rest) -> None:
+async def test_a_send_whose_answer_was_lost_is_repeated_safely_with_its_nonce(
+    harbour: DiscordFixture, rest: Rest
+) -> None:
     harbour.discord.faults.drop("POST", "/messages", when="after")
     body = {"content": "exactly once", "nonce": "1", "enforce_nonce": True}
     with pytest.raises(aiohttp.ClientError):
@@ -97,7 +99,7 @@ async def test_a_send_whose_answer_was_lost_is_repeated_safely_with_its_nonce(ha
     assert harbour.general.texts == ["exactly once"]
 
 
-async def test_a_request_is_held_until_it_is_let_go(harbour: Harbour, rest: Rest) -> None:
+async def test_a_request_is_held_until_it_is_let_go(harbour: DiscordFixture, rest: Rest) -> None:
     held = harbour.discord.faults.hold("POST", "/messages", when="after")
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(rest.ask, "POST", rest.messages, {"content": "held"})
@@ -114,7 +116,7 @@ async def test_answers_are_json_and_nothing_but_json(rest: Rest) -> None:
         assert headers["Content-Type"] == "application/json"
 
 
-async def test_a_bad_body_is_told_where_it_is_bad(harbour: Harbour, rest: Rest) -> None:
+async def test_a_bad_body_is_told_where_it_is_bad(harbour: DiscordFixture, rest: Rest) -> None:
     body = {
         "content": "x" * 2001,
         "nonce": "y" * 26,
@@ -139,19 +141,21 @@ async def test_a_page_has_one_to_a_hundred_messages(rest: Rest, limit: str) -> N
     assert (await rest.ask("GET", f"{rest.messages}?limit={limit}"))[0] == 400
 
 
-async def test_many_messages_are_deleted_at_once_within_bounds(harbour: Harbour, rest: Rest) -> None:
+async def test_many_messages_are_deleted_at_once_within_bounds(harbour: DiscordFixture, rest: Rest) -> None:
     said = [harbour.world.say(harbour.ana, harbour.general, str(number)) for number in range(4)]
     ids = [str(each.id) for each in said]
     delete = f"{rest.messages}/bulk-delete"
     assert (await rest.ask("POST", delete, {"messages": ids}))[1]["code"] == 50013
-    harbour.guild.set_roles(harbour.ada.user, [harbour.guild.add_role("mod", permissions=Permission.MANAGE_MESSAGES)])
+    harbour.guild.set_roles(
+        harbour.ada.user, [harbour.guild.add_role("mod", permissions=DiscordPermission.MANAGE_MESSAGES)]
+    )
     assert (await rest.ask("POST", delete, {"messages": ids[:1]}))[1]["code"] == 50016
     assert (await rest.ask("POST", delete, {"messages": ["1", "2"]}))[1]["code"] == 50034
     assert (await rest.ask("POST", delete, {"messages": ids[:3]}))[0] == 204
     assert harbour.general.texts == ["3"]
 
 
-async def test_a_server_error_is_tried_again_by_the_client(harbour: Harbour) -> None:
+async def test_a_server_error_is_tried_again_by_the_client(harbour: DiscordFixture) -> None:
     async with running(harbour.discord, harbour.ada, Bot) as bot:
         harbour.discord.faults.fail("GET", "/users/", status=503)
         with pytest.raises(discord.DiscordServerError):

@@ -10,14 +10,14 @@ import aiohttp
 import discord
 import pytest
 
-from denizen.testing.discord import Intent, Permission
-from denizen.testing.discord.fixtures import Harbour
+from denizen.testing.discord import DiscordPermission, GatewayIntent
+from denizen.testing.discord.fixtures import DiscordFixture
 from tests.testing.discord.bots import Bot, pointed_at, running, text_channel
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_dropped_connection_is_resumed_and_what_was_missed_comes_once_in_order(harbour: Harbour) -> None:
+async def test_a_dropped_connection_is_resumed_and_what_was_missed_comes_once_in_order(harbour: DiscordFixture) -> None:
     server = harbour.discord
     async with running(server, harbour.ada, Bot) as bot:
         harbour.world.say(harbour.ana, harbour.general, "0")
@@ -34,7 +34,7 @@ async def test_a_dropped_connection_is_resumed_and_what_was_missed_comes_once_in
         assert (server.sessions.identified, server.sessions.resumed, bot.readies) == (1, 3, 1)
 
 
-async def test_an_invalid_session_begins_anew_and_nothing_is_replayed(harbour: Harbour) -> None:
+async def test_an_invalid_session_begins_anew_and_nothing_is_replayed(harbour: DiscordFixture) -> None:
     server = harbour.discord
     async with running(server, harbour.ada, Bot) as bot:
         server.faults.cut_gateway()
@@ -46,7 +46,7 @@ async def test_an_invalid_session_begins_anew_and_nothing_is_replayed(harbour: H
         assert (server.sessions.identified, bot.resumes) == (2, 0)
 
 
-async def test_op_9_on_a_live_connection_leads_to_a_fresh_identify_or_a_resume(harbour: Harbour) -> None:
+async def test_op_9_on_a_live_connection_leads_to_a_fresh_identify_or_a_resume(harbour: DiscordFixture) -> None:
     server = harbour.discord
     async with running(server, harbour.ada, Bot) as bot:
         server.faults.invalidate_sessions(resumable=True)
@@ -55,7 +55,7 @@ async def test_op_9_on_a_live_connection_leads_to_a_fresh_identify_or_a_resume(h
         await server.until(lambda: bot.readies == 2)
 
 
-async def test_an_event_that_comes_twice_and_events_held_back(harbour: Harbour) -> None:
+async def test_an_event_that_comes_twice_and_events_held_back(harbour: DiscordFixture) -> None:
     server = harbour.discord
     async with running(server, harbour.ada, Bot) as bot:
         server.faults.duplicate_events("MESSAGE_CREATE")
@@ -68,7 +68,7 @@ async def test_an_event_that_comes_twice_and_events_held_back(harbour: Harbour) 
         await server.until(lambda: bot.texts == ["twice", "twice", "later"])
 
 
-async def test_guilds_are_spread_over_shards(harbour: Harbour) -> None:
+async def test_guilds_are_spread_over_shards(harbour: DiscordFixture) -> None:
     server, world = harbour.discord, harbour.world
     channels = [harbour.general]
     while len({(each.guild_id or 0) >> 22 & 1 for each in channels}) < 2:
@@ -91,8 +91,8 @@ async def test_guilds_are_spread_over_shards(harbour: Harbour) -> None:
         assert sorted(session.shard for session in server.sessions.all) == [(0, 2), (1, 2)]
 
 
-async def test_wrong_tokens_and_intents_that_are_not_enabled_are_turned_away(harbour: Harbour) -> None:
-    harbour.ada.intents = Intent.GUILD_MEMBERS | Intent.GUILD_PRESENCES
+async def test_wrong_tokens_and_intents_that_are_not_enabled_are_turned_away(harbour: DiscordFixture) -> None:
+    harbour.ada.intents = GatewayIntent.GUILD_MEMBERS | GatewayIntent.GUILD_PRESENCES
     with pointed_at(harbour.discord):
         async with Bot() as bot:
             with pytest.raises(discord.LoginFailure):
@@ -103,7 +103,7 @@ async def test_wrong_tokens_and_intents_that_are_not_enabled_are_turned_away(har
     assert harbour.ada.refused_logins == [4014]
 
 
-async def test_a_bot_hears_only_of_channels_that_it_sees(harbour: Harbour) -> None:
+async def test_a_bot_hears_only_of_channels_that_it_sees(harbour: DiscordFixture) -> None:
     server, world = harbour.discord, harbour.world
     crew = harbour.guild.add_role("crew")
     hidden = harbour.guild.add_channel("hidden", private_to=[crew])
@@ -114,12 +114,12 @@ async def test_a_bot_hears_only_of_channels_that_it_sees(harbour: Harbour) -> No
         await server.until(lambda: bot.texts == ["heard"])
 
 
-async def test_a_guild_is_joined_left_and_out_of_order_while_a_bot_runs(harbour: Harbour) -> None:
+async def test_a_guild_is_joined_left_and_out_of_order_while_a_bot_runs(harbour: DiscordFixture) -> None:
     server, world = harbour.discord, harbour.world
     async with running(server, harbour.ada, Bot) as bot:
         second = world.add_guild("Second", owner=harbour.ana)
         talk = second.add_channel("talk")
-        second.join(harbour.ada.user, [Permission.ADMINISTRATOR])
+        second.join(harbour.ada.user, [DiscordPermission.ADMINISTRATOR])
         await server.until(lambda: len(bot.guilds) == 2)
         world.say(harbour.ana, talk, "welcome")
         await server.until(lambda: bot.texts == ["welcome"])
@@ -172,9 +172,9 @@ def identify(token: str, intents: object = 513, **more: object) -> dict[str, obj
     ],
 )
 async def test_what_does_not_fit_closes_the_connection_with_its_code(
-    harbour: Harbour, op: int, data: Any, code: int
+    harbour: DiscordFixture, op: int, data: Any, code: int
 ) -> None:
-    harbour.ada.intents = Intent(0)
+    harbour.ada.intents = GatewayIntent(0)
     sent = json.loads(json.dumps(data).replace("TOKEN", harbour.ada.token))
     async with aiohttp.ClientSession() as session, session.ws_connect(harbour.discord.gateway_url) as socket:
         wire = Wire(socket)
@@ -183,7 +183,7 @@ async def test_what_does_not_fit_closes_the_connection_with_its_code(
         assert await wire.next() == {"closed": code}
 
 
-async def test_a_session_by_hand(harbour: Harbour) -> None:
+async def test_a_session_by_hand(harbour: DiscordFixture) -> None:
     server = harbour.discord
     server.faults.refuse_gateway()
     async with aiohttp.ClientSession() as session:
@@ -227,7 +227,7 @@ async def test_a_session_by_hand(harbour: Harbour) -> None:
             assert await wire.next() == {"closed": 4007}
 
 
-async def test_a_silent_client_is_closed_when_the_server_looks_for_zombies(harbour: Harbour) -> None:
+async def test_a_silent_client_is_closed_when_the_server_looks_for_zombies(harbour: DiscordFixture) -> None:
     harbour.discord.weather.zombie_check = True
     harbour.discord.weather.heartbeat = timedelta(milliseconds=20)
     async with aiohttp.ClientSession() as session, session.ws_connect(harbour.discord.gateway_url) as socket:
@@ -236,7 +236,7 @@ async def test_a_silent_client_is_closed_when_the_server_looks_for_zombies(harbo
         assert await wire.next() == {"closed": 4009}
 
 
-async def test_a_frozen_gateway_says_nothing_until_it_thaws(harbour: Harbour) -> None:
+async def test_a_frozen_gateway_says_nothing_until_it_thaws(harbour: DiscordFixture) -> None:
     server = harbour.discord
     async with running(server, harbour.ada, Bot) as bot:
         server.faults.freeze_gateway()

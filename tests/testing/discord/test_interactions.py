@@ -13,8 +13,8 @@ import pytest
 from discord import app_commands
 
 from denizen.domain.clock import SystemClock
-from denizen.testing.discord import DiscordServer, Permission, RefusedError, open_discord
-from denizen.testing.discord.fixtures import Harbour, build_harbour
+from denizen.testing.discord import DiscordPermission, DiscordServer, RefusedError, open_discord
+from denizen.testing.discord.fixtures import DiscordFixture, build_discord_fixture
 from denizen.testing.discord.state.messages import MessageKind
 from tests.testing.discord.bots import Bot, running, text_channel
 
@@ -101,7 +101,7 @@ class Choice(discord.ui.View):
         await interaction.followup.send(" ".join(each.name for each in select.values))
 
 
-async def test_commands_are_registered_once_and_each_write_is_counted(harbour: Harbour) -> None:
+async def test_commands_are_registered_once_and_each_write_is_counted(harbour: DiscordFixture) -> None:
     async with running(harbour.discord, harbour.ada, Helper) as bot:
         ids = {each.name: each.id for each in await bot.tree.fetch_commands()}
         assert set(ids) == {"echo", "think", "follow", "idle", "ask", "choose", "fruit", "memory"}
@@ -111,7 +111,7 @@ async def test_commands_are_registered_once_and_each_write_is_counted(harbour: H
         assert [(each.how, each.guild_id, len(each.names)) for each in writes] == [("overwrite", None, 8)] * 2
 
 
-async def test_a_command_is_answered(harbour: Harbour) -> None:
+async def test_a_command_is_answered(harbour: DiscordFixture) -> None:
     async with running(harbour.discord, harbour.ada, Helper):
         used = await harbour.world.run_command(harbour.ben, harbour.general, "echo", {"text": "hi", "to": harbour.ana})
         assert used.acknowledged and used.text == f"hi {harbour.ana.id}"
@@ -122,7 +122,7 @@ async def test_a_command_is_answered(harbour: Harbour) -> None:
         assert (await harbour.world.run_command(harbour.ben, dm, "echo", {"text": "in private"})).text == "in private"
 
 
-async def test_a_deferred_answer_waits_visibly_and_then_has_its_text(harbour: Harbour) -> None:
+async def test_a_deferred_answer_waits_visibly_and_then_has_its_text(harbour: DiscordFixture) -> None:
     async with running(harbour.discord, harbour.ada, Helper) as bot:
         used = await harbour.world.run_command(harbour.ana, harbour.general, "think")
         assert used.original is not None and used.original.loading and not used.finished
@@ -135,14 +135,14 @@ async def test_a_deferred_answer_waits_visibly_and_then_has_its_text(harbour: Ha
         assert followup.reference is not None and followup.reference.message_id == used.original.id
 
 
-async def test_the_first_follow_up_takes_the_place_of_the_deferred_answer(harbour: Harbour) -> None:
+async def test_the_first_follow_up_takes_the_place_of_the_deferred_answer(harbour: DiscordFixture) -> None:
     async with running(harbour.discord, harbour.ada, Helper):
         used = await harbour.world.run_command(harbour.ana, harbour.general, "follow")
         await used.until_followups()
         await harbour.discord.until(lambda: harbour.general.texts == ["second"])
 
 
-async def test_an_ephemeral_answer_is_in_no_channel(harbour: Harbour) -> None:
+async def test_an_ephemeral_answer_is_in_no_channel(harbour: DiscordFixture) -> None:
     async with running(harbour.discord, harbour.ada, Helper) as bot:
         bot.gate.set()
         used = await harbour.world.run_command(harbour.ana, harbour.general, "think", {"hidden": True})
@@ -152,7 +152,7 @@ async def test_an_ephemeral_answer_is_in_no_channel(harbour: Harbour) -> None:
         assert forgot.text == "forgot 3" and not harbour.general.messages
 
 
-async def test_a_modal_is_filled_in_and_sent(harbour: Harbour) -> None:
+async def test_a_modal_is_filled_in_and_sent(harbour: DiscordFixture) -> None:
     async with running(harbour.discord, harbour.ada, Helper):
         opened = await harbour.world.run_command(harbour.ana, harbour.general, "ask")
         assert opened.modal is not None and opened.modal["title"] == "Name"
@@ -162,7 +162,7 @@ async def test_a_modal_is_filled_in_and_sent(harbour: Harbour) -> None:
         assert sent.text == "hello Ana"
 
 
-async def test_buttons_and_selects_work_also_after_a_restart(harbour: Harbour) -> None:
+async def test_buttons_and_selects_work_also_after_a_restart(harbour: DiscordFixture) -> None:
     world = harbour.world
     async with running(harbour.discord, harbour.ada, Helper):
         used = await world.run_command(harbour.ana, harbour.general, "choose")
@@ -181,13 +181,13 @@ async def test_buttons_and_selects_work_also_after_a_restart(harbour: Harbour) -
             await world.press(harbour.ben, message, "yes")
 
 
-async def test_choices_are_offered_while_one_types(harbour: Harbour) -> None:
+async def test_choices_are_offered_while_one_types(harbour: DiscordFixture) -> None:
     async with running(harbour.discord, harbour.ada, Helper):
         offered = await harbour.world.autocomplete(harbour.ana, harbour.general, "fruit", {"name": "ap"}, "name")
         assert [each["value"] for each in offered] == ["apple", "apricot"]
 
 
-async def test_what_a_person_may_not_or_cannot_use_is_refused(harbour: Harbour) -> None:
+async def test_what_a_person_may_not_or_cannot_use_is_refused(harbour: DiscordFixture) -> None:
     async with running(harbour.discord, harbour.ada, Helper):
         use = harbour.world.run_command
         for name, options, number in (
@@ -220,7 +220,7 @@ def refused(number: int) -> Generator[None, None, None]:
 async def test_answers_have_their_deadlines() -> None:
     clock = HandClock()
     async with open_discord(clock=clock) as server:
-        harbour = build_harbour(server)
+        harbour = build_discord_fixture(server)
         async with running(server, harbour.ada, Helper) as bot:
             late = await harbour.world.run_command(harbour.ana, harbour.general, "idle", wait_s=0)
             await server.until(lambda: bot.idle)
@@ -239,7 +239,7 @@ async def test_answers_have_their_deadlines() -> None:
                 await bot.idle[1].followup.send("much later")
 
 
-async def test_a_second_first_answer_is_refused(harbour: Harbour) -> None:
+async def test_a_second_first_answer_is_refused(harbour: DiscordFixture) -> None:
     async with running(harbour.discord, harbour.ada, Helper):
         used = await harbour.world.run_command(harbour.ana, harbour.general, "echo", {"text": "once"})
         url = f"{harbour.discord.api_url}/interactions/{used.id}/{used.token}/callback"
@@ -251,8 +251,8 @@ async def test_a_second_first_answer_is_refused(harbour: Harbour) -> None:
         assert harbour.general.texts == ["once"]
 
 
-async def test_a_webhook_speaks_under_its_own_name(harbour: Harbour, discord_server: DiscordServer) -> None:
-    role = harbour.guild.add_role("hooks", permissions=Permission.MANAGE_WEBHOOKS)
+async def test_a_webhook_speaks_under_its_own_name(harbour: DiscordFixture, discord_server: DiscordServer) -> None:
+    role = harbour.guild.add_role("hooks", permissions=DiscordPermission.MANAGE_WEBHOOKS)
     harbour.guild.set_roles(harbour.ada.user, [role])
     async with running(discord_server, harbour.ada, Bot) as bot:
         hook = await text_channel(bot, harbour.general).create_webhook(name="Herald")

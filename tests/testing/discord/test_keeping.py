@@ -7,21 +7,21 @@ from datetime import timedelta
 import discord
 import pytest
 
-from denizen.testing.discord import Permission
-from denizen.testing.discord.fixtures import Harbour
+from denizen.testing.discord import DiscordPermission
+from denizen.testing.discord.fixtures import DiscordFixture
 from tests.testing.discord.bots import Bot, running, text_channel
 
 pytestmark = pytest.mark.anyio
-P = Permission
+P = DiscordPermission
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
-def grant(harbour: Harbour, permissions: Permission) -> None:
+def grant(harbour: DiscordFixture, permissions: DiscordPermission) -> None:
     own = next(role for role in harbour.guild.roles.values() if role.bot_id == harbour.ada.id)
     own.permissions = permissions
 
 
-async def test_a_ban_deletes_what_was_written_lately_and_tells_why(harbour: Harbour) -> None:
+async def test_a_ban_deletes_what_was_written_lately_and_tells_why(harbour: DiscordFixture) -> None:
     grant(harbour, P.BAN_MEMBERS)
     harbour.world.say(harbour.ben, harbour.general, "buy this")
     kept = harbour.world.say(harbour.ana, harbour.general, "no")
@@ -33,7 +33,7 @@ async def test_a_ban_deletes_what_was_written_lately_and_tells_why(harbour: Harb
     assert any(each.reason == "spam: & more" for each in harbour.discord.requests)
 
 
-async def test_bans_are_listed_by_id_in_pages(harbour: Harbour) -> None:
+async def test_bans_are_listed_by_id_in_pages(harbour: DiscordFixture) -> None:
     grant(harbour, P.BAN_MEMBERS)
     people = [harbour.world.add_person(f"P{number}") for number in range(5)]
     async with running(harbour.discord, harbour.ada, Bot) as bot:
@@ -46,7 +46,7 @@ async def test_bans_are_listed_by_id_in_pages(harbour: Harbour) -> None:
         assert [entry.user.id async for entry in guild.bans(limit=2, before=discord.Object(ids[4]))] == ids[2:4]
 
 
-async def test_administrators_are_not_timed_out(harbour: Harbour) -> None:
+async def test_administrators_are_not_timed_out(harbour: DiscordFixture) -> None:
     grant(harbour, P.MODERATE_MEMBERS)
     harbour.guild.set_roles(harbour.ben, [harbour.guild.add_role("admin", permissions=P.ADMINISTRATOR)])
     async with running(harbour.discord, harbour.ada, Bot) as bot:
@@ -55,7 +55,7 @@ async def test_administrators_are_not_timed_out(harbour: Harbour) -> None:
             await ben.timeout(timedelta(minutes=1))
 
 
-async def test_emojis_are_made_and_deleted_by_different_rights(harbour: Harbour) -> None:
+async def test_emojis_are_made_and_deleted_by_different_rights(harbour: DiscordFixture) -> None:
     grant(harbour, P.CREATE_GUILD_EXPRESSIONS)
     async with running(harbour.discord, harbour.ada, Bot) as bot:
         guild = bot.guilds[0]
@@ -73,7 +73,7 @@ async def test_emojis_are_made_and_deleted_by_different_rights(harbour: Harbour)
         await harbour.discord.until(lambda: not guild.emojis)
 
 
-async def test_events_are_told_and_take_rights_a_time_to_come_and_a_place(harbour: Harbour) -> None:
+async def test_events_are_told_and_take_rights_a_time_to_come_and_a_place(harbour: DiscordFixture) -> None:
     grant(harbour, P.CREATE_EVENTS)
     level, begins = discord.PrivacyLevel.guild_only, discord.utils.utcnow() + timedelta(days=1)
     quay = harbour.guild.add_channel("quay", kind="voice")
@@ -101,7 +101,9 @@ async def test_events_are_told_and_take_rights_a_time_to_come_and_a_place(harbou
         assert gone.value.code == 10070
 
 
-async def test_an_invitation_of_the_same_kind_is_given_again_unless_a_new_one_is_wanted(harbour: Harbour) -> None:
+async def test_an_invitation_of_the_same_kind_is_given_again_unless_a_new_one_is_wanted(
+    harbour: DiscordFixture,
+) -> None:
     async with running(harbour.discord, harbour.ada, Bot) as bot:
         channel = text_channel(bot, harbour.general)
         first = await channel.create_invite(max_age=60, unique=False)

@@ -9,17 +9,17 @@ import discord
 import pytest
 from discord.http import Route
 
-from denizen.testing.discord import Intent, Permission, PollDraft, RefusedError, file
-from denizen.testing.discord.fixtures import Harbour
+from denizen.testing.discord import DiscordPermission, GatewayIntent, RefusedError, SimPollDraft, file
+from denizen.testing.discord.fixtures import DiscordFixture
 from tests.testing.discord.bots import Bot, running, text_channel
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_bot_logs_in_and_hears_and_answers(harbour: Harbour) -> None:
+async def test_a_bot_logs_in_and_hears_and_answers(harbour: DiscordFixture) -> None:
     async with running(harbour.discord, harbour.ada, Bot) as bot:
         assert bot.user is not None and bot.user.id == harbour.ada.id
-        assert [each.name for each in bot.guilds] == ["Harbour"]
+        assert [each.name for each in bot.guilds] == ["DiscordFixture"]
         assert {each.name for each in bot.guilds[0].members} == {"ana", "ben", "Ada"}
         question = harbour.world.say(harbour.ana, harbour.general, f"{harbour.ada.mention} hello")
         await harbour.discord.until(lambda: bot.heard)
@@ -34,7 +34,7 @@ async def test_a_bot_logs_in_and_hears_and_answers(harbour: Harbour) -> None:
         assert isinstance(bot.heard[1].reference.resolved, discord.Message)
 
 
-async def test_history_after_a_message_gives_all_that_was_missed_once_and_in_order(harbour: Harbour) -> None:
+async def test_history_after_a_message_gives_all_that_was_missed_once_and_in_order(harbour: DiscordFixture) -> None:
     said = [harbour.world.say(harbour.ana, harbour.general, str(number)) for number in range(1003)]
     async with running(harbour.discord, harbour.ada, Bot) as bot:
         channel = text_channel(bot, harbour.general)
@@ -48,13 +48,13 @@ async def test_history_after_a_message_gives_all_that_was_missed_once_and_in_ord
         assert sorted(map(int, around)) == [48, 49, 50, 51, 52]
 
 
-async def test_the_oldest_messages_after_an_id_come_newest_first_in_one_page(harbour: Harbour) -> None:
+async def test_the_oldest_messages_after_an_id_come_newest_first_in_one_page(harbour: DiscordFixture) -> None:
     said = [harbour.world.say(harbour.ana, harbour.general, str(number)) for number in range(10)]
     found = harbour.general.after(said[3].id, 3)
     assert [each.content for each in found] == ["6", "5", "4"]
 
 
-async def test_edits_deletions_and_reactions_are_heard(harbour: Harbour) -> None:
+async def test_edits_deletions_and_reactions_are_heard(harbour: DiscordFixture) -> None:
     async with running(harbour.discord, harbour.ada, Bot) as bot:
         said = harbour.world.say(harbour.ana, harbour.general, "first")
         harbour.world.edit(said, "second")
@@ -72,7 +72,7 @@ async def test_edits_deletions_and_reactions_are_heard(harbour: Harbour) -> None
         assert said.deleted and not harbour.general.messages
 
 
-async def test_a_repeated_send_with_the_same_nonce_is_one_message(harbour: Harbour) -> None:
+async def test_a_repeated_send_with_the_same_nonce_is_one_message(harbour: DiscordFixture) -> None:
     async with running(harbour.discord, harbour.ada, Bot) as bot:
         channel = text_channel(bot, harbour.general)
         for _ in range(2):
@@ -90,7 +90,7 @@ async def test_a_repeated_send_with_the_same_nonce_is_one_message(harbour: Harbo
         assert [each.nonce async for each in channel.history()] == [None, None]
 
 
-async def test_a_nonce_counts_for_one_author_in_one_channel_for_some_minutes(harbour: Harbour) -> None:
+async def test_a_nonce_counts_for_one_author_in_one_channel_for_some_minutes(harbour: DiscordFixture) -> None:
     other = harbour.guild.add_channel("other")
     rules = harbour.world.rules
     async with running(harbour.discord, harbour.ada, Bot) as bot:
@@ -100,7 +100,7 @@ async def test_a_nonce_counts_for_one_author_in_one_channel_for_some_minutes(har
         assert (await text_channel(bot, harbour.general).send("b", nonce="n")).id != first.id
 
 
-async def test_files_go_up_and_come_down(harbour: Harbour) -> None:
+async def test_files_go_up_and_come_down(harbour: DiscordFixture) -> None:
     async with running(harbour.discord, harbour.ada, Bot) as bot:
         channel = text_channel(bot, harbour.general)
         files = [
@@ -122,7 +122,7 @@ async def test_files_go_up_and_come_down(harbour: Harbour) -> None:
         assert await bot.heard[1].attachments[0].read() == b"four"
 
 
-async def test_direct_messages_go_both_ways(harbour: Harbour) -> None:
+async def test_direct_messages_go_both_ways(harbour: DiscordFixture) -> None:
     async with running(harbour.discord, harbour.ada, Bot) as bot:
         dm = harbour.world.open_dm(harbour.ana, harbour.ada.user)
         harbour.world.say(harbour.ana, dm, "psst")
@@ -137,7 +137,7 @@ async def test_direct_messages_go_both_ways(harbour: Harbour) -> None:
         assert caught.value.code == 50007
 
 
-async def test_typing_is_seen_on_both_sides(harbour: Harbour) -> None:
+async def test_typing_is_seen_on_both_sides(harbour: DiscordFixture) -> None:
     seen: list[int] = []
 
     class Watching(Bot):
@@ -151,10 +151,10 @@ async def test_typing_is_seen_on_both_sides(harbour: Harbour) -> None:
             assert [each.user for each in harbour.discord.typing(harbour.general)] == [harbour.ana, harbour.ada.user]
 
 
-async def test_without_the_content_intent_only_what_concerns_the_bot_can_be_read(harbour: Harbour) -> None:
+async def test_without_the_content_intent_only_what_concerns_the_bot_can_be_read(harbour: DiscordFixture) -> None:
     intents = discord.Intents.all()
     intents.message_content = intents.members = intents.presences = False
-    harbour.ada.intents = Intent(0)
+    harbour.ada.intents = GatewayIntent(0)
     async with running(harbour.discord, harbour.ada, lambda: Bot(intents=intents)) as bot:
         assert [each.name for each in bot.guilds[0].members] == ["Ada"]
         world, ana, general = harbour.world, harbour.ana, harbour.general
@@ -170,7 +170,7 @@ async def test_without_the_content_intent_only_what_concerns_the_bot_can_be_read
         assert fetched == ["", f"{harbour.ada.mention} open", "own"]
 
 
-async def test_mentions_count_only_as_allowed(harbour: Harbour) -> None:
+async def test_mentions_count_only_as_allowed(harbour: DiscordFixture) -> None:
     crew = harbour.guild.add_role("crew", mentionable=True)
     closed = harbour.guild.add_role("closed")
     text = (
@@ -196,7 +196,7 @@ async def test_mentions_count_only_as_allowed(harbour: Harbour) -> None:
     assert harbour.general.messages[-1].mention_everyone
 
 
-async def test_a_reply_to_a_message_that_is_gone_is_refused_or_sent_plainly(harbour: Harbour) -> None:
+async def test_a_reply_to_a_message_that_is_gone_is_refused_or_sent_plainly(harbour: DiscordFixture) -> None:
     said = harbour.world.say(harbour.ana, harbour.general, "soon gone")
     harbour.world.delete(said)
     async with running(harbour.discord, harbour.ada, Bot) as bot:
@@ -210,7 +210,7 @@ async def test_a_reply_to_a_message_that_is_gone_is_refused_or_sent_plainly(harb
         assert harbour.general.texts == ["late"] and harbour.general.messages[0].reference is None
 
 
-async def test_a_forwarded_message_is_carried_whole(harbour: Harbour) -> None:
+async def test_a_forwarded_message_is_carried_whole(harbour: DiscordFixture) -> None:
     said = harbour.world.say(harbour.ana, harbour.general, "pass it on")
     harbour.world.say(harbour.ana, harbour.general, forward=said)
     async with running(harbour.discord, harbour.ada, Bot) as bot:
@@ -218,8 +218,8 @@ async def test_a_forwarded_message_is_carried_whole(harbour: Harbour) -> None:
         assert [each.content for each in newest.message_snapshots] == ["pass it on"]
 
 
-async def test_polls_are_voted_on_and_ended(harbour: Harbour) -> None:
-    poll = harbour.world.say(harbour.ana, harbour.general, poll=PollDraft("Tea?", ["yes", "no"]))
+async def test_polls_are_voted_on_and_ended(harbour: DiscordFixture) -> None:
+    poll = harbour.world.say(harbour.ana, harbour.general, poll=SimPollDraft("Tea?", ["yes", "no"]))
     harbour.world.vote(harbour.ben, poll, 1)
     harbour.world.vote(harbour.ben, poll, 2)
     assert poll.poll is not None and {key: len(users) for key, users in poll.poll.votes.items()} == {1: 0, 2: 1}
@@ -228,7 +228,7 @@ async def test_polls_are_voted_on_and_ended(harbour: Harbour) -> None:
         assert shown.poll is not None and [each.vote_count for each in shown.poll.answers] == [0, 1]
 
 
-async def test_a_crowd_of_members_comes_in_chunks(harbour: Harbour) -> None:
+async def test_a_crowd_of_members_comes_in_chunks(harbour: DiscordFixture) -> None:
     for number in range(1200):
         harbour.guild.join(harbour.world.add_person(f"P{number}"))
     async with running(harbour.discord, harbour.ada, Bot) as bot:
@@ -240,14 +240,14 @@ async def test_a_crowd_of_members_comes_in_chunks(harbour: Harbour) -> None:
         assert [each.id for each in some] == [harbour.ana.id]
 
 
-async def test_until_says_what_was_there_instead(harbour: Harbour) -> None:
+async def test_until_says_what_was_there_instead(harbour: DiscordFixture) -> None:
     harbour.world.say(harbour.ana, harbour.general, "the last words")
     with pytest.raises(TimeoutError, match="the last words") as caught:
         await harbour.discord.until(lambda: False, timeout_s=0.01)
     assert isinstance(caught.value, AssertionError)
 
 
-async def test_a_person_is_refused_as_a_bot_would_be(harbour: Harbour) -> None:
+async def test_a_person_is_refused_as_a_bot_would_be(harbour: DiscordFixture) -> None:
     hidden = harbour.guild.add_channel("hidden", private_to=[harbour.ada.user])
     with pytest.raises(RefusedError) as caught:
         harbour.world.say(harbour.ben, hidden, "let me in")
@@ -258,6 +258,6 @@ async def test_a_person_is_refused_as_a_bot_would_be(harbour: Harbour) -> None:
     mine = harbour.world.say(harbour.ana, harbour.general, "mine")
     with pytest.raises(RefusedError):
         harbour.world.delete(mine, by=harbour.ben)
-    harbour.guild.set_roles(harbour.ben, [harbour.guild.add_role("mod", permissions=Permission.MANAGE_MESSAGES)])
+    harbour.guild.set_roles(harbour.ben, [harbour.guild.add_role("mod", permissions=DiscordPermission.MANAGE_MESSAGES)])
     harbour.world.delete(mine, by=harbour.ben)
     assert not harbour.general.messages

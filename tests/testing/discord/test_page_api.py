@@ -17,10 +17,10 @@ import anyio
 import pytest
 
 import denizen.testing.discord.page
-from denizen.testing.discord import User, open_discord
-from denizen.testing.discord.fixtures import Harbour, build_harbour
+from denizen.testing.discord import SimUser, open_discord
+from denizen.testing.discord.fixtures import DiscordFixture, build_discord_fixture
 from denizen.testing.discord.world.small_world import build_small_world
-from denizen.testing.discord.world.world import World
+from denizen.testing.discord.world.world import SimWorld
 from tests.testing.discord.bots import Bot, running
 from tests.testing.discord.test_interactions import Helper
 
@@ -35,7 +35,7 @@ class Player:
     """One person at the page."""
 
     session: aiohttp.ClientSession
-    person: User
+    person: SimUser
 
     async def ask(self, method: str, path: str, body: object = None, status: int = 200) -> Any:
         async with self.session.request(
@@ -93,7 +93,7 @@ class Listener:
 
 
 @asynccontextmanager
-async def at_the_page(harbour: Harbour, person: User | None = None) -> AsyncGenerator[Player]:
+async def at_the_page(harbour: DiscordFixture, person: SimUser | None = None) -> AsyncGenerator[Player]:
     async with aiohttp.ClientSession(harbour.discord.url) as session:
         yield Player(session, person or harbour.ana)
 
@@ -106,7 +106,7 @@ class Parrot(Bot):
             await message.reply(f"**{message.author.display_name}** said it", mention_author=False)
 
 
-async def test_a_person_writes_and_reads_what_the_bot_answers(harbour: Harbour) -> None:
+async def test_a_person_writes_and_reads_what_the_bot_answers(harbour: DiscordFixture) -> None:
     async with running(harbour.discord, harbour.ada, Parrot), at_the_page(harbour) as ana, ana.listening() as page:
         said = await ana.say(f"{harbour.ada.mention} hello")
         await harbour.discord.until(lambda: len(harbour.general.messages) == 2)
@@ -118,7 +118,7 @@ async def test_a_person_writes_and_reads_what_the_bot_answers(harbour: Harbour) 
     assert told == [question, answer]
 
 
-async def test_the_world_comes_first_and_again_when_it_has_changed(harbour: Harbour) -> None:
+async def test_the_world_comes_first_and_again_when_it_has_changed(harbour: DiscordFixture) -> None:
     async with at_the_page(harbour, harbour.ben) as ben, ben.listening() as page:
         name, world = await page.next()
         assert (name, world["me"]) == ("world", str(harbour.ben.id))
@@ -130,7 +130,7 @@ async def test_the_world_comes_first_and_again_when_it_has_changed(harbour: Harb
         assert [each["name"] for each in world["guilds"][0]["channels"]] == ["general", "news"]
 
 
-async def test_a_message_that_changes_quickly_is_told_once_as_it_is_then(harbour: Harbour) -> None:
+async def test_a_message_that_changes_quickly_is_told_once_as_it_is_then(harbour: DiscordFixture) -> None:
     async with at_the_page(harbour) as ana, ana.listening() as page:
         await page.next_of("world")
         message = harbour.world.say(harbour.ben, harbour.general, "one")
@@ -144,7 +144,7 @@ async def test_a_message_that_changes_quickly_is_told_once_as_it_is_then(harbour
     assert told[2] == ("typing", {"channel_id": str(harbour.general.id), "person_id": str(harbour.ben.id)})
 
 
-async def test_nobody_is_told_what_is_said_where_they_are_not(harbour: Harbour) -> None:
+async def test_nobody_is_told_what_is_said_where_they_are_not(harbour: DiscordFixture) -> None:
     office = harbour.guild.add_channel("office", private_to=[harbour.ana])
     direct = harbour.world.open_dm(harbour.ana, harbour.ada.user)
     async with at_the_page(harbour, harbour.ben) as ben, ben.listening() as page:
@@ -156,7 +156,7 @@ async def test_nobody_is_told_what_is_said_where_they_are_not(harbour: Harbour) 
         assert await ben.refused("GET", f"/channels/{direct.id}/messages") == "You cannot see this channel."
 
 
-async def test_what_people_do_with_messages(harbour: Harbour) -> None:
+async def test_what_people_do_with_messages(harbour: DiscordFixture) -> None:
     async with at_the_page(harbour) as ana, at_the_page(harbour, harbour.ben) as ben:
         said = await ana.say("one")
         place = f"{GENERAL}/messages/{said['id']}"
@@ -178,7 +178,7 @@ async def test_what_people_do_with_messages(harbour: Harbour) -> None:
     assert answer["reply"] == {"id": said["id"], "author_id": None, "text": ""}
 
 
-async def test_a_file_goes_up_and_comes_back_without_rights(harbour: Harbour) -> None:
+async def test_a_file_goes_up_and_comes_back_without_rights(harbour: DiscordFixture) -> None:
     page = b"<script>alert(1)</script>"
     async with at_the_page(harbour) as ana:
         sent = {"name": "a page.html", "data": base64.b64encode(page).decode()}
@@ -193,7 +193,7 @@ async def test_a_file_goes_up_and_comes_back_without_rights(harbour: Harbour) ->
     assert (file["name"], file["size_bytes"]) == ("a page.html", len(page))
 
 
-async def test_posts_of_a_forum_direct_messages_and_new_people(harbour: Harbour) -> None:
+async def test_posts_of_a_forum_direct_messages_and_new_people(harbour: DiscordFixture) -> None:
     harbour.guild.add_channel("help", kind="forum")
     async with at_the_page(harbour) as ana:
         made = await ana.ask("POST", "/people", {"name": "Dora"})
@@ -208,7 +208,7 @@ async def test_posts_of_a_forum_direct_messages_and_new_people(harbour: Harbour)
         assert (await ana.ask("GET", "/world"))["direct_messages"] == []
 
 
-async def test_older_messages_are_read_page_by_page(harbour: Harbour) -> None:
+async def test_older_messages_are_read_page_by_page(harbour: DiscordFixture) -> None:
     for number in range(60):
         harbour.world.say(harbour.ben, harbour.general, str(number))
     async with at_the_page(harbour) as ana:
@@ -220,7 +220,7 @@ async def test_older_messages_are_read_page_by_page(harbour: Harbour) -> None:
     assert ([each["text"] for each in older["messages"]], older["more"]) == ([*map(str, range(10))], False)
 
 
-async def test_commands_are_listed_completed_and_run(harbour: Harbour) -> None:
+async def test_commands_are_listed_completed_and_run(harbour: DiscordFixture) -> None:
     async with running(harbour.discord, harbour.ada, Helper), at_the_page(harbour, harbour.ben) as ben:
         listed = await ben.ask("GET", f"{GENERAL}/commands")
         names = [each["name"] for each in listed]
@@ -241,7 +241,7 @@ async def test_commands_are_listed_completed_and_run(harbour: Harbour) -> None:
         assert await ben.refused("POST", f"{GENERAL}/commands", {"name": "idle"}) == "Unknown application command"
 
 
-async def test_an_answer_for_one_person_is_shown_to_that_person_only(harbour: Harbour) -> None:
+async def test_an_answer_for_one_person_is_shown_to_that_person_only(harbour: DiscordFixture) -> None:
     async with running(harbour.discord, harbour.ada, Helper), at_the_page(harbour) as ana:
         ben = Player(ana.session, harbour.ben)
         async with ana.listening() as hers, ben.listening() as his:
@@ -252,7 +252,7 @@ async def test_an_answer_for_one_person_is_shown_to_that_person_only(harbour: Ha
             assert (await hers.next_of("message"))["text"] == "anything new?"
 
 
-async def test_buttons_selects_and_modals(harbour: Harbour) -> None:
+async def test_buttons_selects_and_modals(harbour: DiscordFixture) -> None:
     async with running(harbour.discord, harbour.ada, Helper), at_the_page(harbour, harbour.ben) as ben:
         await ben.ask("POST", f"{GENERAL}/commands", {"name": "choose"})
         [shown] = await ben.read()
@@ -270,7 +270,7 @@ async def test_buttons_selects_and_modals(harbour: Harbour) -> None:
         assert (await ben.read())[-1]["text"] == "hello Ben"
 
 
-async def test_refusals_are_told_in_words(harbour: Harbour) -> None:
+async def test_refusals_are_told_in_words(harbour: DiscordFixture) -> None:
     said = harbour.world.say(harbour.ben, harbour.general, "mine")
     async with at_the_page(harbour) as ana:
         place = f"{GENERAL}/messages/{said.id}"
@@ -302,7 +302,7 @@ async def test_refusals_are_told_in_words(harbour: Harbour) -> None:
     ],
 )
 async def test_only_the_page_itself_and_programs_may_ask(
-    harbour: Harbour, headers: dict[str, str], status: int
+    harbour: DiscordFixture, headers: dict[str, str], status: int
 ) -> None:
     sent = {"Content-Type": "application/json", **headers}
     async with aiohttp.ClientSession(harbour.discord.url) as session:
@@ -311,13 +311,15 @@ async def test_only_the_page_itself_and_programs_may_ask(
     assert harbour.general.texts == (["hello"] if status == 200 else [])
 
 
-async def test_a_link_from_elsewhere_may_open_the_page_but_not_read_from_it(harbour: Harbour) -> None:
+async def test_a_link_from_elsewhere_may_open_the_page_but_not_read_from_it(harbour: DiscordFixture) -> None:
     headers = {"Sec-Fetch-Site": "cross-site"}
     async with aiohttp.ClientSession(harbour.discord.url, headers=headers) as session:
         assert [(await session.get(path)).status for path in ("/", "/sim/world", "/sim/events")] == [200, 403, 403]
 
 
-async def test_the_page_is_served_under_a_strict_policy_and_bots_get_what_discord_sends(harbour: Harbour) -> None:
+async def test_the_page_is_served_under_a_strict_policy_and_bots_get_what_discord_sends(
+    harbour: DiscordFixture,
+) -> None:
     async with aiohttp.ClientSession(harbour.discord.url) as session:
         page = await session.get("/")
         policy = page.headers["Content-Security-Policy"]
@@ -334,7 +336,7 @@ async def test_the_page_is_served_under_a_strict_policy_and_bots_get_what_discor
 async def test_an_open_page_ends_with_the_server() -> None:
     async with aiohttp.ClientSession() as session:
         async with open_discord() as server:
-            build_harbour(server)
+            build_discord_fixture(server)
             page = await session.get(f"{server.url}/sim/events")
         assert (await page.content.read()).startswith(b"event: world\n")
 
@@ -373,7 +375,7 @@ def test_no_script_makes_html_out_of_text_and_nothing_comes_from_outside() -> No
 
 async def test_the_small_world_has_a_bot_for_each_agent_and_a_room_that_not_everybody_sees() -> None:
     async with open_discord() as server:
-        world: World = server.world
+        world: SimWorld = server.world
         small = build_small_world(world, ["ada", "zoe"], "Workshop")
         assert small.guild.name == "Workshop"
         assert [each.name for each in small.applications] == ["ada", "zoe"]

@@ -7,27 +7,27 @@ from datetime import timedelta
 import discord
 import pytest
 
-from denizen.testing.discord import Channel, Permission, RefusedError, User
-from denizen.testing.discord.fixtures import Harbour
+from denizen.testing.discord import DiscordPermission, RefusedError, SimChannel, SimUser
+from denizen.testing.discord.fixtures import DiscordFixture
 from denizen.testing.discord.state.access import permissions_in
-from denizen.testing.discord.state.channels import Overwrite
+from denizen.testing.discord.state.channels import SimOverwrite
 from tests.testing.discord.bots import Bot, running, text_channel
 
 pytestmark = pytest.mark.anyio
-P = Permission
+P = DiscordPermission
 
 
-def may(harbour: Harbour, user: User, channel: Channel, needed: Permission) -> bool:
+def may(harbour: DiscordFixture, user: SimUser, channel: SimChannel, needed: DiscordPermission) -> bool:
     return bool(permissions_in(harbour.world.realm, channel, user) & needed)
 
 
-async def test_overwrites_go_from_everyone_over_roles_to_the_member(harbour: Harbour) -> None:
+async def test_overwrites_go_from_everyone_over_roles_to_the_member(harbour: DiscordFixture) -> None:
     crew = harbour.guild.add_role("crew")
     harbour.guild.set_roles(harbour.ben, [crew])
     channel = harbour.general
 
-    def put(target: int, kind: int, allow: Permission, deny: Permission) -> None:
-        channel.overwrites[target] = Overwrite(target, kind, allow, deny)
+    def put(target: int, kind: int, allow: DiscordPermission, deny: DiscordPermission) -> None:
+        channel.overwrites[target] = SimOverwrite(target, kind, allow, deny)
 
     assert may(harbour, harbour.ben, channel, P.SEND_MESSAGES)
     put(harbour.guild.id, 0, P(0), P.SEND_MESSAGES)
@@ -40,7 +40,7 @@ async def test_overwrites_go_from_everyone_over_roles_to_the_member(harbour: Har
     assert may(harbour, harbour.ana, channel, P.ADMINISTRATOR)
 
 
-async def test_administrators_and_the_owner_may_everything_and_strangers_nothing(harbour: Harbour) -> None:
+async def test_administrators_and_the_owner_may_everything_and_strangers_nothing(harbour: DiscordFixture) -> None:
     hidden = harbour.guild.add_channel("hidden", private_to=[])
     stranger = harbour.world.add_person("Cy")
     assert may(harbour, harbour.ana, hidden, P.MANAGE_CHANNELS)
@@ -51,7 +51,7 @@ async def test_administrators_and_the_owner_may_everything_and_strangers_nothing
 
 
 async def test_a_channel_takes_the_overwrites_of_its_category_and_a_thread_those_of_its_channel(
-    harbour: Harbour,
+    harbour: DiscordFixture,
 ) -> None:
     category = harbour.guild.add_channel("staff", kind="category", private_to=[harbour.ben])
     inside = harbour.guild.add_channel("inside", category=category)
@@ -60,7 +60,7 @@ async def test_a_channel_takes_the_overwrites_of_its_category_and_a_thread_those
     assert not may(harbour, harbour.ada.user, thread, P.VIEW_CHANNEL)
 
 
-async def test_a_member_in_time_out_only_reads(harbour: Harbour) -> None:
+async def test_a_member_in_time_out_only_reads(harbour: DiscordFixture) -> None:
     until = harbour.world.realm.clock.now() + timedelta(minutes=5)
     harbour.guild.members[harbour.ben.id].timeout_until = until
     with pytest.raises(RefusedError) as caught:
@@ -68,9 +68,9 @@ async def test_a_member_in_time_out_only_reads(harbour: Harbour) -> None:
     assert caught.value.number == 50013
 
 
-async def test_a_bot_without_rights_is_refused_with_the_right_number(harbour: Harbour) -> None:
+async def test_a_bot_without_rights_is_refused_with_the_right_number(harbour: DiscordFixture) -> None:
     hidden = harbour.guild.add_channel("hidden", private_to=[])
-    mute = harbour.guild.add_channel("mute", overwrites=[Overwrite(harbour.guild.id, 0, P(0), P.SEND_MESSAGES)])
+    mute = harbour.guild.add_channel("mute", overwrites=[SimOverwrite(harbour.guild.id, 0, P(0), P.SEND_MESSAGES)])
     secret = harbour.world.say(harbour.ana, hidden, "secret")
     async with running(harbour.discord, harbour.ada, Bot) as bot:
         for act, number in (
@@ -87,14 +87,14 @@ async def test_a_bot_without_rights_is_refused_with_the_right_number(harbour: Ha
             assert caught.value.code == number
 
 
-async def test_history_needs_its_own_right(harbour: Harbour) -> None:
+async def test_history_needs_its_own_right(harbour: DiscordFixture) -> None:
     harbour.world.say(harbour.ana, harbour.general, "before")
-    harbour.general.overwrites[harbour.guild.id] = Overwrite(harbour.guild.id, 0, P(0), P.READ_MESSAGE_HISTORY)
+    harbour.general.overwrites[harbour.guild.id] = SimOverwrite(harbour.guild.id, 0, P(0), P.READ_MESSAGE_HISTORY)
     async with running(harbour.discord, harbour.ada, Bot) as bot:
         assert [each async for each in text_channel(bot, harbour.general).history()] == []
 
 
-async def test_nobody_acts_on_who_stands_above(harbour: Harbour) -> None:
+async def test_nobody_acts_on_who_stands_above(harbour: DiscordFixture) -> None:
     low = harbour.guild.add_role("low")
     harbour.guild.set_roles(harbour.ben, [low])
     harbour.guild.leave(harbour.ada.user)
@@ -117,7 +117,7 @@ async def test_nobody_acts_on_who_stands_above(harbour: Harbour) -> None:
         assert harbour.ben.id not in harbour.guild.members
 
 
-async def test_a_message_of_others_is_edited_by_nobody_and_deleted_by_moderators(harbour: Harbour) -> None:
+async def test_a_message_of_others_is_edited_by_nobody_and_deleted_by_moderators(harbour: DiscordFixture) -> None:
     said = harbour.world.say(harbour.ana, harbour.general, "mine")
     async with running(harbour.discord, harbour.ada, Bot) as bot:
         message = await text_channel(bot, harbour.general).fetch_message(said.id)
@@ -131,7 +131,7 @@ async def test_a_message_of_others_is_edited_by_nobody_and_deleted_by_moderators
             assert caught.value.code == number
 
 
-async def test_of_a_hidden_channel_a_bot_learns_nothing_but_that_it_is_there(harbour: Harbour) -> None:
+async def test_of_a_hidden_channel_a_bot_learns_nothing_but_that_it_is_there(harbour: DiscordFixture) -> None:
     category = harbour.guild.add_channel("staff", kind="category", private_to=[])
     hidden = harbour.guild.add_channel("plans", category=category, topic="the plan")
     thread = harbour.world.open_thread(harbour.ana, hidden, "inside")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import discord
 import pytest
 
-from denizen.testing.discord import ChannelKind, Permission, RefusedError
-from denizen.testing.discord.fixtures import Harbour
+from denizen.testing.discord import ChannelKind, DiscordPermission, RefusedError
+from denizen.testing.discord.fixtures import DiscordFixture
 from tests.testing.discord.bots import Bot, running, text_channel
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_thread_has_the_id_of_its_message_and_there_is_only_one(harbour: Harbour) -> None:
+async def test_a_thread_has_the_id_of_its_message_and_there_is_only_one(harbour: DiscordFixture) -> None:
     question = harbour.world.say(harbour.ana, harbour.general, "a long story")
     async with running(harbour.discord, harbour.ada, Bot) as bot:
         message = await text_channel(bot, harbour.general).fetch_message(question.id)
@@ -30,7 +30,7 @@ async def test_a_thread_has_the_id_of_its_message_and_there_is_only_one(harbour:
         assert again.flags.has_thread and again.thread is not None and again.thread.name == "story"
 
 
-async def test_a_bot_hears_of_threads_that_people_open(harbour: Harbour) -> None:
+async def test_a_bot_hears_of_threads_that_people_open(harbour: DiscordFixture) -> None:
     made: list[str] = []
 
     class Watching(Bot):
@@ -49,7 +49,7 @@ async def test_a_bot_hears_of_threads_that_people_open(harbour: Harbour) -> None
         assert thread.kind is ChannelKind.PUBLIC_THREAD
 
 
-async def test_a_forum_post_is_a_thread_whose_first_message_has_its_id(harbour: Harbour) -> None:
+async def test_a_forum_post_is_a_thread_whose_first_message_has_its_id(harbour: DiscordFixture) -> None:
     forum = harbour.guild.add_channel("help", kind="forum", tags=["open"])
     async with running(harbour.discord, harbour.ada, Bot) as bot:
         found = bot.get_channel(forum.id)
@@ -64,7 +64,7 @@ async def test_a_forum_post_is_a_thread_whose_first_message_has_its_id(harbour: 
         assert caught.value.number == 50008
 
 
-async def test_an_archived_thread_wakes_when_somebody_writes_unless_it_is_locked(harbour: Harbour) -> None:
+async def test_an_archived_thread_wakes_when_somebody_writes_unless_it_is_locked(harbour: DiscordFixture) -> None:
     thread = harbour.world.open_thread(harbour.ben, harbour.general, "old", text="first")
     assert thread.thread is not None
     harbour.world.archive(harbour.ben, thread)
@@ -80,7 +80,7 @@ async def test_an_archived_thread_wakes_when_somebody_writes_unless_it_is_locked
     harbour.world.say(harbour.ana, thread, "the owner may")
 
 
-async def test_writing_or_being_mentioned_makes_a_member_of_a_thread(harbour: Harbour) -> None:
+async def test_writing_or_being_mentioned_makes_a_member_of_a_thread(harbour: DiscordFixture) -> None:
     thread = harbour.world.open_thread(harbour.ana, harbour.general, "talk")
     assert thread.thread is not None
     harbour.world.say(harbour.ana, thread, f"{harbour.ben.mention} look")
@@ -89,7 +89,7 @@ async def test_writing_or_being_mentioned_makes_a_member_of_a_thread(harbour: Ha
     assert [each.position for each in thread.messages] == [0, 1]
 
 
-async def test_archived_threads_are_listed_newest_first(harbour: Harbour) -> None:
+async def test_archived_threads_are_listed_newest_first(harbour: DiscordFixture) -> None:
     threads = [harbour.world.open_thread(harbour.ana, harbour.general, str(number)) for number in range(3)]
     for thread in threads:
         harbour.world.archive(harbour.ana, thread)
@@ -99,14 +99,14 @@ async def test_archived_threads_are_listed_newest_first(harbour: Harbour) -> Non
         assert listed == ["2", "1", "0"]
 
 
-async def test_a_thread_may_be_changed_by_its_owner_and_by_who_manages_threads(harbour: Harbour) -> None:
+async def test_a_thread_may_be_changed_by_its_owner_and_by_who_manages_threads(harbour: DiscordFixture) -> None:
     thread = harbour.world.open_thread(harbour.ana, harbour.general, "mine")
     async with running(harbour.discord, harbour.ada, Bot) as bot:
         found = bot.get_channel(thread.id)
         assert isinstance(found, discord.Thread)
         with pytest.raises(discord.Forbidden):
             await found.edit(name="yours")
-        keeper = harbour.guild.add_role("keeper", permissions=Permission.MANAGE_THREADS)
+        keeper = harbour.guild.add_role("keeper", permissions=DiscordPermission.MANAGE_THREADS)
         harbour.guild.set_roles(harbour.ada.user, [keeper])
         await found.edit(name="yours", locked=True, archived=True)
         assert thread.name == "yours" and thread.thread is not None and thread.thread.locked

@@ -5,31 +5,31 @@ For tests of bots, ours and others', through the client library that they use in
 """
 
 from denizen.testing.discord.server import DiscordServer, NotReachedError, open_discord
-from denizen.testing.discord.state.channels import Channel, ChannelKind
+from denizen.testing.discord.state.channels import ChannelKind, SimChannel
 from denizen.testing.discord.state.errors import RefusedError
-from denizen.testing.discord.state.guilds import Guild, Member, Role
-from denizen.testing.discord.state.messages import Attachment, Message, PollDraft, file
-from denizen.testing.discord.state.people import Application, Intent, User
-from denizen.testing.discord.state.permissions import Permission
-from denizen.testing.discord.world.world import World
+from denizen.testing.discord.state.guilds import SimGuild, SimMember, SimRole
+from denizen.testing.discord.state.messages import SimAttachment, SimMessage, SimPollDraft, file
+from denizen.testing.discord.state.people import GatewayIntent, SimApplication, SimUser
+from denizen.testing.discord.state.permissions import DiscordPermission
+from denizen.testing.discord.world.world import SimWorld
 
 __all__ = [
-    "Application",
-    "Attachment",
-    "Channel",
     "ChannelKind",
+    "DiscordPermission",
     "DiscordServer",
-    "Guild",
-    "Intent",
-    "Member",
-    "Message",
+    "GatewayIntent",
     "NotReachedError",
-    "Permission",
-    "PollDraft",
     "RefusedError",
-    "Role",
-    "User",
-    "World",
+    "SimApplication",
+    "SimAttachment",
+    "SimChannel",
+    "SimGuild",
+    "SimMember",
+    "SimMessage",
+    "SimPollDraft",
+    "SimRole",
+    "SimUser",
+    "SimWorld",
     "file",
     "open_discord",
 ]

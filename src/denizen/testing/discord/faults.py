@@ -17,38 +17,42 @@ from contextlib import contextmanager
 
 import anyio
 
-from denizen.testing.discord.gateway.connection import Connection
-from denizen.testing.discord.gateway.sessions import Session, Sessions, Weather
-from denizen.testing.discord.rest.request_log import Fault, When
-from denizen.testing.discord.state.people import Application
+from denizen.testing.discord.gateway.connection import GatewayConnection
+from denizen.testing.discord.gateway.sessions import GatewayFaults, GatewaySession, GatewaySessions
+from denizen.testing.discord.rest.request_log import FaultTime, RequestFault
+from denizen.testing.discord.state.people import SimApplication
 
 
-class Faults:
+class DiscordFaults:
     """The faults of one server. Those of the gateway take an application, or all of them."""
 
-    def __init__(self, weather: Weather, sessions: Sessions, lines: Callable[[], list[Connection]]) -> None:
-        self.rest: list[Fault] = []
+    def __init__(
+        self, weather: GatewayFaults, sessions: GatewaySessions, lines: Callable[[], list[GatewayConnection]]
+    ) -> None:
+        self.rest: list[RequestFault] = []
         self._weather = weather
         self._sessions = sessions
         self._lines = lines
 
     def fail(
-        self, method: str = "", route: str = "", *, status: int = 500, times: int = 1, when: When = "before"
-    ) -> Fault:
+        self, method: str = "", route: str = "", *, status: int = 500, times: int = 1, when: FaultTime = "before"
+    ) -> RequestFault:
         """Answers the next requests with this status; `when` says whether they are applied all the same."""
-        return self._add(Fault(method.upper(), re.compile(route), times, when, status))
+        return self._add(RequestFault(method.upper(), re.compile(route), times, when, status))
 
-    def drop(self, method: str = "", route: str = "", *, times: int = 1, when: When = "before") -> Fault:
+    def drop(self, method: str = "", route: str = "", *, times: int = 1, when: FaultTime = "before") -> RequestFault:
         """Breaks the connection of the next requests without an answer."""
-        return self._add(Fault(method.upper(), re.compile(route), times, when, drop=True))
+        return self._add(RequestFault(method.upper(), re.compile(route), times, when, drop=True))
 
-    def hold(self, method: str = "", route: str = "", *, times: int = 1_000_000, when: When = "before") -> Fault:
+    def hold(
+        self, method: str = "", route: str = "", *, times: int = 1_000_000, when: FaultTime = "before"
+    ) -> RequestFault:
         """Keeps requests waiting until `release`."""
-        return self._add(Fault(method.upper(), re.compile(route), times, when, gate=anyio.Event()))
+        return self._add(RequestFault(method.upper(), re.compile(route), times, when, gate=anyio.Event()))
 
-    def delay(self, delay_s: float, method: str = "", route: str = "", *, times: int = 1) -> Fault:
+    def delay(self, delay_s: float, method: str = "", route: str = "", *, times: int = 1) -> RequestFault:
         """Answers the next requests that much later."""
-        return self._add(Fault(method.upper(), re.compile(route), times, "before", delay_s=delay_s))
+        return self._add(RequestFault(method.upper(), re.compile(route), times, "before", delay_s=delay_s))
 
     def clear(self) -> None:
         """Good weather again; whatever was held is let go."""
@@ -61,12 +65,12 @@ class Faults:
         self.thaw_gateway()
         self.release_events()
 
-    def close_gateway(self, code: int = 4000, application: Application | None = None) -> None:
+    def close_gateway(self, code: int = 4000, application: SimApplication | None = None) -> None:
         """Closes the connections with this code. The sessions can be resumed."""
         for line in self._lines_of(application):
             line.close(code)
 
-    def cut_gateway(self, application: Application | None = None) -> None:
+    def cut_gateway(self, application: SimApplication | None = None) -> None:
         """Breaks the connections without a close frame, as a network does."""
         for line in self._lines_of(application):
             line.cut()
@@ -75,12 +79,12 @@ class Faults:
         """Turns away the next attempts to connect (503)."""
         self._weather.refusals += times
 
-    def ask_reconnect(self, application: Application | None = None) -> None:
+    def ask_reconnect(self, application: SimApplication | None = None) -> None:
         """Op 7."""
         for line in self._lines_of(application):
             line.reconnect()
 
-    def invalidate_sessions(self, application: Application | None = None, *, resumable: bool = False) -> None:
+    def invalidate_sessions(self, application: SimApplication | None = None, *, resumable: bool = False) -> None:
         """Op 9. Sessions that nobody is connected to are forgotten too, unless `resumable`."""
         for line in self._lines_of(application):
             line.invalidate(resumable=resumable)
@@ -123,12 +127,12 @@ class Faults:
         finally:
             self.release_events()
 
-    def _add(self, fault: Fault) -> Fault:
+    def _add(self, fault: RequestFault) -> RequestFault:
         self.rest.append(fault)
         return fault
 
-    def _lines_of(self, application: Application | None) -> list[Connection]:
-        def concerned(session: Session | None) -> bool:
+    def _lines_of(self, application: SimApplication | None) -> list[GatewayConnection]:
+        def concerned(session: GatewaySession | None) -> bool:
             return application is None or (session is not None and session.application is application)
 
         return [line for line in self._lines() if concerned(line.session)]

@@ -17,37 +17,37 @@ from dataclasses import dataclass
 import pytest
 
 from denizen.testing.discord.server import DiscordServer, open_discord
-from denizen.testing.discord.state.channels import Channel
-from denizen.testing.discord.state.guilds import Guild
-from denizen.testing.discord.state.people import Application, User
-from denizen.testing.discord.world.world import World
+from denizen.testing.discord.state.channels import SimChannel
+from denizen.testing.discord.state.guilds import SimGuild
+from denizen.testing.discord.state.people import SimApplication, SimUser
+from denizen.testing.discord.world.world import SimWorld
 
 
 @dataclass(frozen=True, slots=True)
-class Harbour:
+class DiscordFixture:
     """A guild that Ana owns, with Ben, one channel, and a bot that may what @everyone may."""
 
     discord: DiscordServer
-    guild: Guild
-    general: Channel
-    ana: User
-    ben: User
-    ada: Application
+    guild: SimGuild
+    general: SimChannel
+    ana: SimUser
+    ben: SimUser
+    ada: SimApplication
 
     @property
-    def world(self) -> World:
+    def world(self) -> SimWorld:
         return self.discord.world
 
 
-def build_harbour(server: DiscordServer) -> Harbour:
+def build_discord_fixture(server: DiscordServer) -> DiscordFixture:
     world = server.world
     ana, ben = world.add_person("Ana"), world.add_person("Ben")
-    guild = world.add_guild("Harbour", owner=ana)
+    guild = world.add_guild("DiscordFixture", owner=ana)
     guild.join(ben)
     general = guild.add_channel("general")
     ada = world.add_application("Ada", owner=ana)
     guild.join(ada.user)
-    return Harbour(server, guild, general, ana, ben, ada)
+    return DiscordFixture(server, guild, general, ana, ben, ada)
 
 
 @pytest.fixture
@@ -58,6 +58,6 @@ async def discord_server() -> AsyncGenerator[DiscordServer, None]:
 
 
 @pytest.fixture
-async def harbour(discord_server: DiscordServer) -> Harbour:
+async def harbour(discord_server: DiscordServer) -> DiscordFixture:
     """A simulation with a small world."""
-    return build_harbour(discord_server)
+    return build_discord_fixture(discord_server)

@@ -21,20 +21,20 @@ import anyio
 from aiohttp import web
 
 from denizen.domain.clock import Clock, SystemClock
-from denizen.testing.discord.actions.actions import acts_on
-from denizen.testing.discord.faults import Faults
-from denizen.testing.discord.gateway.connection import KNOWN, Connection
-from denizen.testing.discord.gateway.sessions import Session, Sessions, Weather
-from denizen.testing.discord.page.site import Site
-from denizen.testing.discord.rest.api import PREFIX, Api
-from denizen.testing.discord.rest.limits import Limits
-from denizen.testing.discord.rest.request_log import Request
+from denizen.testing.discord.actions.actions import build_actions
+from denizen.testing.discord.faults import DiscordFaults
+from denizen.testing.discord.gateway.connection import KNOWN, GatewayConnection
+from denizen.testing.discord.gateway.sessions import GatewayFaults, GatewaySession, GatewaySessions
+from denizen.testing.discord.page.site import PageSite
+from denizen.testing.discord.rest.api import PREFIX, SimRestApi
+from denizen.testing.discord.rest.limits import SimRateLimits
+from denizen.testing.discord.rest.request_log import LoggedRequest
 from denizen.testing.discord.rest.routes import ROUTES
-from denizen.testing.discord.state.changes import Change, Typing
-from denizen.testing.discord.state.channels import Channel
-from denizen.testing.discord.state.clock import Pulse, Snowflakes
-from denizen.testing.discord.state.realm import Realm
-from denizen.testing.discord.world.world import World
+from denizen.testing.discord.state.changes import SimChange, TypingStarted
+from denizen.testing.discord.state.channels import SimChannel
+from denizen.testing.discord.state.clock import ChangeSignal, SnowflakeGenerator
+from denizen.testing.discord.state.realm import SimStore
+from denizen.testing.discord.world.world import SimWorld
 
 _TRANSCRIPT = 30
 _MAX_BODY = 64 * 1024 * 1024
@@ -48,18 +48,18 @@ class DiscordServer:
     """One running simulation. The world is there before the server is, and without it too."""
 
     def __init__(self, clock: Clock) -> None:
-        self.realm = Realm(clock, Snowflakes(clock))
-        self.acts = acts_on(self.realm)
-        self.world = World(self.acts)
-        self.weather = Weather()
-        self.limits = Limits(clock)
-        self.changes: list[Change] = []
+        self.realm = SimStore(clock, SnowflakeGenerator(clock))
+        self.acts = build_actions(self.realm)
+        self.world = SimWorld(self.acts)
+        self.weather = GatewayFaults()
+        self.limits = SimRateLimits(clock)
+        self.changes: list[SimChange] = []
         self.url = ""
-        self._pulse = Pulse()
-        self._lines: list[Connection] = []
-        self.sessions = Sessions(self.realm, self.weather, self._pulse.beat)
-        self.faults = Faults(self.weather, self.sessions, lambda: list(self._lines))
-        self._api = Api(self.acts, self.limits, self.faults.rest, self._pulse.beat)
+        self._pulse = ChangeSignal()
+        self._lines: list[GatewayConnection] = []
+        self.sessions = GatewaySessions(self.realm, self.weather, self._pulse.beat)
+        self.faults = DiscordFaults(self.weather, self.sessions, lambda: list(self._lines))
+        self._api = SimRestApi(self.acts, self.limits, self.faults.rest, self._pulse.beat)
         self.realm.subscribe(self.changes.append)
 
     @property
@@ -76,29 +76,29 @@ class DiscordServer:
         return self.url + "/cdn"
 
     @property
-    def requests(self) -> list[Request]:
+    def requests(self) -> list[LoggedRequest]:
         """Every REST request so far, in order."""
         return self._api.requests
 
     @property
-    def connections(self) -> list[Connection]:
+    def connections(self) -> list[GatewayConnection]:
         """The gateway connections that are up."""
         return list(self._lines)
 
-    def requests_to(self, method: str, route: str) -> list[Request]:
+    def requests_to(self, method: str, route: str) -> list[LoggedRequest]:
         """Those with this method and this text in their route, such as `/channels/{channel_id}/messages`."""
         return [each for each in self.requests if each.method == method and (each.route == route or route in each.path)]
 
-    def session_of(self, name: str) -> Session:
+    def session_of(self, name: str) -> GatewaySession:
         """The newest session of the application of that name. Raises KeyError."""
         for session in reversed(self.sessions.all):
             if session.application.name == name:
                 return session
         raise KeyError(name)
 
-    def typing(self, channel: Channel) -> list[Typing]:
+    def typing(self, channel: SimChannel) -> list[TypingStarted]:
         """Who was seen typing there, and when, in order."""
-        return [each for each in self.changes if isinstance(each, Typing) and each.channel is channel]
+        return [each for each in self.changes if isinstance(each, TypingStarted) and each.channel is channel]
 
     async def until(self, predicate: Callable[[], object], timeout_s: float = 30) -> None:
         """Waits until it holds; looks after each change, request and connection. Raises `NotReachedError`."""
@@ -125,7 +125,7 @@ class DiscordServer:
         self._api.gateway_url = self.gateway_url
         application = web.Application(client_max_size=_MAX_BODY)
         self._api.mount(application.router, ROUTES)
-        Site(self.world).mount(application)
+        PageSite(self.world).mount(application)
         application.router.add_get("/gateway", self._connect)
         application.router.add_get("/gateway/", self._connect)
         application.router.add_get(r"/cdn/attachments/{channel_id:\d+}/{file_id:\d+}/{name}", self._download)
@@ -143,7 +143,7 @@ class DiscordServer:
             return web.Response(status=503)
         if request.query.get("compress", "zlib-stream") not in KNOWN or request.query.get("encoding", "json") != "json":
             return web.Response(status=400, text="Only JSON is spoken here, plain or compressed.")
-        connection = Connection(self.realm, self.sessions, self.weather, self.gateway_url)
+        connection = GatewayConnection(self.realm, self.sessions, self.weather, self.gateway_url)
         self._lines.append(connection)
         self._pulse.beat()
         try:

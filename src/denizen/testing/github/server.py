@@ -22,8 +22,8 @@ from aiohttp import web
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from denizen.domain.clock import Clock, SystemClock
-from denizen.testing.discord.rest.request_log import Fault, Request, When
-from denizen.testing.discord.state.clock import Pulse
+from denizen.testing.discord.rest.request_log import FaultTime, LoggedRequest, RequestFault
+from denizen.testing.discord.state.clock import ChangeSignal
 from denizen.testing.github.access import RefusedError, find_caller
 from denizen.testing.github.hooks import Delivery, ping_of, plan_deliveries, send
 from denizen.testing.github.rest import Ask, Told, answer
@@ -46,13 +46,13 @@ class GitHubServer:
         self.clock = clock
         self.world = World(clock)
         self.url = ""
-        self.requests: list[Request] = []
+        self.requests: list[LoggedRequest] = []
         self.deliveries: list[Delivery] = []
         self.sends_webhooks = True
         """Off: what happens is not told, as when a webhook is lost."""
-        self._faults: list[Fault] = []
+        self._faults: list[RequestFault] = []
         self._headers: dict[int, dict[str, str]] = {}
-        self._pulse = Pulse()
+        self._pulse = ChangeSignal()
         self._outgoing: MemoryObjectSendStream[Delivery] | None = None
         self.world.told.append(self._tell)
 
@@ -63,7 +63,7 @@ class GitHubServer:
 
     # --- for tests ---------------------------------------------------------------------------------------------------
 
-    def requests_to(self, method: str, route: str) -> list[Request]:
+    def requests_to(self, method: str, route: str) -> list[LoggedRequest]:
         """Those with this method and this regular expression in their path."""
         return [each for each in self.requests if each.method == method and re.search(route, each.path)]
 
@@ -77,16 +77,16 @@ class GitHubServer:
         raise NotReachedError("\n".join([f"not reached within {timeout_s} s", *told]))
 
     def fail(
-        self, method: str = "", route: str = "", *, status: int = 500, times: int = 1, when: When = "before",
+        self, method: str = "", route: str = "", *, status: int = 500, times: int = 1, when: FaultTime = "before",
         headers: dict[str, str] | None = None,
-    ) -> Fault:  # fmt: skip
+    ) -> RequestFault:  # fmt: skip
         """Answers the next requests with this status; `when` says whether they are applied all the same."""
-        fault = Fault(method, re.compile(route), times, when, status)
+        fault = RequestFault(method, re.compile(route), times, when, status)
         self._headers[id(fault)] = headers or {}
         self._faults.append(fault)
         return fault
 
-    def limit(self, *, seconds: int = 60, is_secondary: bool = False, times: int = 1) -> Fault:
+    def limit(self, *, seconds: int = 60, is_secondary: bool = False, times: int = 1) -> RequestFault:
         """The next requests meet a rate limit."""
         if is_secondary:
             return self.fail(status=403, times=times, headers={"retry-after": str(seconds)})
@@ -95,9 +95,9 @@ class GitHubServer:
             status=403, times=times, headers={"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(reset)}
         )
 
-    def hold(self, method: str = "", route: str = "", *, times: int = 1, when: When = "before") -> Fault:
+    def hold(self, method: str = "", route: str = "", *, times: int = 1, when: FaultTime = "before") -> RequestFault:
         """Keeps requests waiting until `release`."""
-        fault = Fault(method, re.compile(route), times, when, gate=anyio.Event())
+        fault = RequestFault(method, re.compile(route), times, when, gate=anyio.Event())
         self._faults.append(fault)
         return fault
 
@@ -137,7 +137,9 @@ class GitHubServer:
     async def handle(self, request: web.Request) -> web.StreamResponse:
         raw = await request.read()
         body: Any = json.loads(raw) if raw else None
-        seen = Request(request.method, unquote(request.rel_url.raw_path), "", body=body, query=dict(request.query))
+        seen = LoggedRequest(
+            request.method, unquote(request.rel_url.raw_path), "", body=body, query=dict(request.query)
+        )
         self.requests.append(seen)
         fault = next((each for each in self._faults if each.matches(seen)), None)
         if fault is not None:
@@ -157,7 +159,7 @@ class GitHubServer:
         self._pulse.beat()
         return response
 
-    async def _meet(self, fault: Fault, seen: Request) -> web.Response | None:
+    async def _meet(self, fault: RequestFault, seen: LoggedRequest) -> web.Response | None:
         fault.met += 1
         fault.reached.set()
         self._pulse.beat()
@@ -168,7 +170,7 @@ class GitHubServer:
         message = "You have exceeded a rate limit." if fault.status in (403, 429) else "Server Error"
         return web.json_response({"message": message}, status=seen.status, headers=self._headers.get(id(fault)))
 
-    def _answer(self, request: web.Request, seen: Request) -> web.Response:
+    def _answer(self, request: web.Request, seen: LoggedRequest) -> web.Response:
         headers = {"x-ratelimit-limit": str(LIMIT), "x-ratelimit-remaining": str(max(LIMIT - len(self.requests), 1))}
         try:
             if not request.headers.get("user-agent"):
@@ -186,7 +188,7 @@ class GitHubServer:
             return web.Response(status=204, headers=headers)
         return web.json_response(self._page(told, seen, headers), status=told.status, headers=headers)
 
-    def _page(self, told: Told, seen: Request, headers: dict[str, str]) -> object:
+    def _page(self, told: Told, seen: LoggedRequest, headers: dict[str, str]) -> object:
         """A page of a list, with links to the others."""
         rows = told.body
         if not isinstance(rows, list):

@@ -4,40 +4,40 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from denizen.testing.discord.actions.channels import Channels, Threads
-from denizen.testing.discord.actions.guilds import Events, Guilds
-from denizen.testing.discord.actions.interactions import Commands, Interactions
-from denizen.testing.discord.actions.messages import Messages
-from denizen.testing.discord.actions.reactions import Marks
-from denizen.testing.discord.state.realm import Realm
+from denizen.testing.discord.actions.channels import ChannelActions, ThreadActions
+from denizen.testing.discord.actions.guilds import EventActions, GuildActions
+from denizen.testing.discord.actions.interactions import CommandActions, InteractionActions
+from denizen.testing.discord.actions.messages import MessageActions
+from denizen.testing.discord.actions.reactions import ReactionActions
+from denizen.testing.discord.state.realm import SimStore
 
 
 @dataclass(frozen=True, slots=True)
-class Acts:
+class SimActions:
     """The realm and what can be done in it."""
 
-    realm: Realm
-    messages: Messages
-    marks: Marks
-    channels: Channels
-    guilds: Guilds
-    events: Events
-    threads: Threads
-    commands: Commands
-    interactions: Interactions
+    realm: SimStore
+    messages: MessageActions
+    marks: ReactionActions
+    channels: ChannelActions
+    guilds: GuildActions
+    events: EventActions
+    threads: ThreadActions
+    commands: CommandActions
+    interactions: InteractionActions
 
 
-def acts_on(realm: Realm) -> Acts:
-    messages = Messages(realm)
-    channels = Channels(realm)
-    return Acts(
+def build_actions(realm: SimStore) -> SimActions:
+    messages = MessageActions(realm)
+    channels = ChannelActions(realm)
+    return SimActions(
         realm,
         messages,
-        Marks(realm, messages),
+        ReactionActions(realm, messages),
         channels,
-        Guilds(realm, channels, messages),
-        Events(realm),
-        Threads(realm, messages),
-        Commands(realm),
-        Interactions(realm, messages),
+        GuildActions(realm, channels, messages),
+        EventActions(realm),
+        ThreadActions(realm, messages),
+        CommandActions(realm),
+        InteractionActions(realm, messages),
     )

@@ -6,26 +6,31 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Unpack
 
-from denizen.testing.discord.actions.drafts import Draft
-from denizen.testing.discord.actions.messages import Messages, Origin
-from denizen.testing.discord.state.access import demand, demand_in_guild, may, permissions_in
+from denizen.testing.discord.actions.drafts import MessageDraft
+from denizen.testing.discord.actions.messages import MessageActions, MessageOrigin
+from denizen.testing.discord.state.access import (
+    has_permission,
+    permissions_in,
+    require_guild_permission,
+    require_permission,
+)
 from denizen.testing.discord.state.changes import ChannelChanged, MessageEdited, ThreadChanged, ThreadMembersChanged
 from denizen.testing.discord.state.channels import (
     FORUMS,
-    Channel,
     ChannelKind,
-    ForumTag,
-    Overwrite,
-    ThreadMember,
-    ThreadState,
+    SimChannel,
+    SimForumTag,
+    SimOverwrite,
+    SimThreadMember,
+    SimThreadState,
 )
-from denizen.testing.discord.state.clock import moment_of
+from denizen.testing.discord.state.clock import snowflake_time
 from denizen.testing.discord.state.errors import ARCHIVED, bad, bad_field, forbidden, missing_permissions, unknown
-from denizen.testing.discord.state.guilds import ChannelOptions, Guild, Role
-from denizen.testing.discord.state.messages import Message, MessageFlag, MessageKind, Reference
-from denizen.testing.discord.state.people import User
+from denizen.testing.discord.state.guilds import ChannelOptions, SimGuild, SimRole
+from denizen.testing.discord.state.messages import MessageFlag, MessageKind, SimMessage, SimReference
+from denizen.testing.discord.state.people import SimUser
 from denizen.testing.discord.state.permissions import NONE, P
-from denizen.testing.discord.state.realm import Realm
+from denizen.testing.discord.state.realm import SimStore
 
 _KINDS = {
     "text": ChannelKind.TEXT,
@@ -38,19 +43,19 @@ _KINDS = {
 }
 
 
-class Channels:
+class ChannelActions:
     """The acts on channels of one realm."""
 
-    def __init__(self, realm: Realm) -> None:
+    def __init__(self, realm: SimStore) -> None:
         self._realm = realm
 
-    def add(self, guild: Guild, name: str, **options: Unpack[ChannelOptions]) -> Channel:
+    def add(self, guild: SimGuild, name: str, **options: Unpack[ChannelOptions]) -> SimChannel:
         """Unchecked. A channel in a category takes the category's overwrites unless it is given others."""
         category = options.get("category")
         given = list(options.get("overwrites", ())) + _private(guild, options.get("private_to"))
         if not given and category is not None:
-            given = [Overwrite(each.id, each.kind, each.allow, each.deny) for each in category.overwrites.values()]
-        channel = Channel(
+            given = [SimOverwrite(each.id, each.kind, each.allow, each.deny) for each in category.overwrites.values()]
+        channel = SimChannel(
             self._realm.ids.fresh(),
             _KINDS[options.get("kind", "text")],
             name,
@@ -61,58 +66,58 @@ class Channels:
             nsfw=options.get("nsfw", False),
             slowmode_s=options.get("slowmode_s", 0),
             overwrites={each.id: each for each in given},
-            tags=[ForumTag(self._realm.ids.fresh(), each) for each in options.get("tags", ())],
+            tags=[SimForumTag(self._realm.ids.fresh(), each) for each in options.get("tags", ())],
         )
         guild.channels[channel.id] = channel
         self._realm.channels[channel.id] = channel
         self._realm.tell(ChannelChanged(channel, "created"))
         return channel
 
-    def create(self, actor: User, guild: Guild, name: str, **options: Unpack[ChannelOptions]) -> Channel:
-        granted = demand_in_guild(self._realm, actor, guild, P.MANAGE_CHANNELS)
+    def create(self, actor: SimUser, guild: SimGuild, name: str, **options: Unpack[ChannelOptions]) -> SimChannel:
+        granted = require_guild_permission(self._realm, actor, guild, P.MANAGE_CHANNELS)
         for overwrite in options.get("overwrites", ()):
             if overwrite.allow & ~granted:
                 raise missing_permissions()
         return self.add(guild, name, **options)
 
-    def modify(self, actor: User, channel: Channel, change: Callable[[Channel], None]) -> None:
+    def modify(self, actor: SimUser, channel: SimChannel, change: Callable[[SimChannel], None]) -> None:
         """Calls `change` when the actor may manage the channel, and tells."""
         if channel.guild_id is None:
             raise forbidden(50003, "Cannot execute action on a DM channel")
-        demand(self._realm, actor, channel, P.MANAGE_CHANNELS)
+        require_permission(self._realm, actor, channel, P.MANAGE_CHANNELS)
         change(channel)
         self._realm.tell(ChannelChanged(channel, "updated"))
 
-    def set_overwrite(self, actor: User, channel: Channel, overwrite: Overwrite) -> None:
+    def set_overwrite(self, actor: SimUser, channel: SimChannel, overwrite: SimOverwrite) -> None:
         """A bot allows or denies only what it may itself."""
         guild = self._guild_of(channel)
-        demand(self._realm, actor, channel, P.MANAGE_ROLES)
+        require_permission(self._realm, actor, channel, P.MANAGE_ROLES)
         granted = permissions_in(self._realm, channel, actor)
         if (overwrite.allow | overwrite.deny) & ~granted:
             raise missing_permissions()
         known = guild.roles if overwrite.kind == 0 else self._realm.users
         if overwrite.id not in known:
-            raise unknown("Overwrite")
+            raise unknown("SimOverwrite")
         channel.overwrites[overwrite.id] = overwrite
         self._realm.tell(ChannelChanged(channel, "updated"))
 
-    def delete_overwrite(self, actor: User, channel: Channel, target_id: int) -> None:
+    def delete_overwrite(self, actor: SimUser, channel: SimChannel, target_id: int) -> None:
         self._guild_of(channel)
-        demand(self._realm, actor, channel, P.MANAGE_ROLES)
+        require_permission(self._realm, actor, channel, P.MANAGE_ROLES)
         if target_id not in channel.overwrites:
-            raise unknown("Overwrite")
+            raise unknown("SimOverwrite")
         del channel.overwrites[target_id]
         self._realm.tell(ChannelChanged(channel, "updated"))
 
-    def delete(self, actor: User, channel: Channel) -> None:
+    def delete(self, actor: SimUser, channel: SimChannel) -> None:
         """A channel with its threads, or one thread. A direct message is only closed: it stays."""
         if channel.is_dm:
-            demand(self._realm, actor, channel)
+            require_permission(self._realm, actor, channel)
             return
-        demand(self._realm, actor, channel, P.MANAGE_THREADS if channel.is_thread else P.MANAGE_CHANNELS)
+        require_permission(self._realm, actor, channel, P.MANAGE_THREADS if channel.is_thread else P.MANAGE_CHANNELS)
         self.remove(channel)
 
-    def remove(self, channel: Channel) -> None:
+    def remove(self, channel: SimChannel) -> None:
         """The deletion itself, without a look at who asks."""
         guild = self._guild_of(channel)
         for thread in [each for each in guild.threads.values() if each.parent is channel]:
@@ -125,35 +130,35 @@ class Channels:
         else:
             self._realm.tell(ChannelChanged(channel, "deleted"))
 
-    def open_dm(self, one: User, other: User) -> Channel:
+    def open_dm(self, one: SimUser, other: SimUser) -> SimChannel:
         """The one direct message of these two, made when it is not there yet."""
         if one is other:
             raise bad_field("recipient_id", "CANNOT_DM_SELF", "Cannot send messages to yourself")
         for channel in self._realm.channels.values():
             if channel.is_dm and one in channel.recipients and other in channel.recipients:
                 return channel
-        dm = Channel(self._realm.ids.fresh(), ChannelKind.DM, "", recipients=[one, other])
+        dm = SimChannel(self._realm.ids.fresh(), ChannelKind.DM, "", recipients=[one, other])
         self._realm.channels[dm.id] = dm
         return dm
 
-    def _guild_of(self, channel: Channel) -> Guild:
-        guild = self._realm.guild_of(channel)
+    def _guild_of(self, channel: SimChannel) -> SimGuild:
+        guild = self._realm.get_guild_for(channel)
         if guild is None:
             raise forbidden(50003, "Cannot execute action on a DM channel")
         return guild
 
-    def _drop(self, guild: Guild, channel: Channel) -> None:
+    def _drop(self, guild: SimGuild, channel: SimChannel) -> None:
         channel.deleted = True
         guild.channels.pop(channel.id, None)
         guild.threads.pop(channel.id, None)
         del self._realm.channels[channel.id]
 
 
-def _private(guild: Guild, chosen: Sequence[Role | User] | None) -> list[Overwrite]:
+def _private(guild: SimGuild, chosen: Sequence[SimRole | SimUser] | None) -> list[SimOverwrite]:
     if chosen is None:
         return []
-    allowed = [Overwrite(each.id, 0 if isinstance(each, Role) else 1, P.VIEW_CHANNEL, NONE) for each in chosen]
-    return [Overwrite(guild.id, 0, NONE, P.VIEW_CHANNEL), *allowed]
+    allowed = [SimOverwrite(each.id, 0 if isinstance(each, SimRole) else 1, P.VIEW_CHANNEL, NONE) for each in chosen]
+    return [SimOverwrite(guild.id, 0, NONE, P.VIEW_CHANNEL), *allowed]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,18 +173,18 @@ class ThreadPlan:
     tags: tuple[int, ...] = ()
 
 
-class Threads:
+class ThreadActions:
     """The acts on threads of one realm."""
 
-    def __init__(self, realm: Realm, messages: Messages) -> None:
+    def __init__(self, realm: SimStore, messages: MessageActions) -> None:
         self._realm = realm
         self._messages = messages
 
-    def from_message(self, actor: User, parent: Channel, message: Message, plan: ThreadPlan) -> Channel:
+    def from_message(self, actor: SimUser, parent: SimChannel, message: SimMessage, plan: ThreadPlan) -> SimChannel:
         """The thread has the id of its message. A second one is refused (160004)."""
         if parent.kind not in (ChannelKind.TEXT, ChannelKind.ANNOUNCEMENT):
             raise bad(50024, "Cannot execute action on this channel type")
-        demand(self._realm, actor, parent, P.CREATE_PUBLIC_THREADS, P.READ_MESSAGE_HISTORY)
+        require_permission(self._realm, actor, parent, P.CREATE_PUBLIC_THREADS, P.READ_MESSAGE_HISTORY)
         if message.flags & MessageFlag.HAS_THREAD:
             raise bad(160004, "A thread has already been created for this message")
         if message.kind not in (MessageKind.DEFAULT, MessageKind.REPLY, MessageKind.CHAT_INPUT_COMMAND):
@@ -189,36 +194,45 @@ class Threads:
         thread = self._open(actor, parent, plan, kind, message.id)
         message.flags |= MessageFlag.HAS_THREAD
         self._realm.tell(MessageEdited(parent, message))
-        reference = Reference(parent.id, message.id, parent.guild_id)
+        reference = SimReference(parent.id, message.id, parent.guild_id)
         self._notice(thread, message.author, MessageKind.THREAD_STARTER_MESSAGE, reference)
         return thread
 
-    def bare(self, actor: User, parent: Channel, plan: ThreadPlan) -> Channel:
+    def bare(self, actor: SimUser, parent: SimChannel, plan: ThreadPlan) -> SimChannel:
         """A thread without a message. A public one is told in its channel."""
         if parent.kind not in (ChannelKind.TEXT, ChannelKind.ANNOUNCEMENT):
             raise bad(50024, "Cannot execute action on this channel type")
-        demand(self._realm, actor, parent, P.CREATE_PRIVATE_THREADS if plan.private else P.CREATE_PUBLIC_THREADS)
+        require_permission(
+            self._realm, actor, parent, P.CREATE_PRIVATE_THREADS if plan.private else P.CREATE_PUBLIC_THREADS
+        )
         news = parent.kind is ChannelKind.ANNOUNCEMENT
         public = ChannelKind.ANNOUNCEMENT_THREAD if news else ChannelKind.PUBLIC_THREAD
         kind = ChannelKind.PRIVATE_THREAD if plan.private else public
         thread = self._open(actor, parent, plan, kind, self._realm.ids.fresh())
         if not plan.private:
-            reference = Reference(thread.id, None, thread.guild_id)
+            reference = SimReference(thread.id, None, thread.guild_id)
             self._notice(parent, actor, MessageKind.THREAD_CREATED, reference, plan.name)
         return thread
 
     def post(
-        self, actor: User, forum: Channel, plan: ThreadPlan, draft: Draft, origin: Origin | None = None
-    ) -> tuple[Channel, Message]:
+        self,
+        actor: SimUser,
+        forum: SimChannel,
+        plan: ThreadPlan,
+        draft: MessageDraft,
+        origin: MessageOrigin | None = None,
+    ) -> tuple[SimChannel, SimMessage]:
         """A post of a forum: thread and starter have the same id. A webhook needs no rights."""
         if forum.kind not in FORUMS:
             raise bad(50024, "Cannot execute action on this channel type")
         if origin is None:
-            demand(self._realm, actor, forum, P.SEND_MESSAGES)
+            require_permission(self._realm, actor, forum, P.SEND_MESSAGES)
         known = {each.id: each for each in forum.tags}
         if any(each not in known for each in plan.tags):
             raise bad_field("applied_tags", "INVALID_FORUM_TAG", "Invalid tag")
-        if any(known[each].moderated for each in plan.tags) and not may(self._realm, actor, forum, P.MANAGE_THREADS):
+        if any(known[each].moderated for each in plan.tags) and not has_permission(
+            self._realm, actor, forum, P.MANAGE_THREADS
+        ):
             raise missing_permissions()
         message = self._messages.build(actor, forum, draft, origin)
         thread = self._open(actor, forum, plan, ChannelKind.PUBLIC_THREAD, message.id)
@@ -226,47 +240,51 @@ class Threads:
         self._messages.place(thread, message)
         return thread, message
 
-    def join(self, user: User, thread: Channel) -> None:
+    def join(self, user: SimUser, thread: SimChannel) -> None:
         self.add_member(user, thread, user)
 
-    def add_member(self, actor: User, thread: Channel, user: User) -> None:
+    def add_member(self, actor: SimUser, thread: SimChannel, user: SimUser) -> None:
         state = self._state_of(thread)
-        demand(self._realm, actor, thread)
+        require_permission(self._realm, actor, thread)
         guild = self._guild_of(thread)
         if state.archived:
             raise bad(*ARCHIVED)
         if user is not actor:
-            demand(self._realm, actor, thread, P.SEND_MESSAGES_IN_THREADS)
+            require_permission(self._realm, actor, thread, P.SEND_MESSAGES_IN_THREADS)
             closed = thread.kind is ChannelKind.PRIVATE_THREAD and not state.invitable and state.owner is not actor
-            if closed and not may(self._realm, actor, thread, P.MANAGE_THREADS):
+            if closed and not has_permission(self._realm, actor, thread, P.MANAGE_THREADS):
                 raise missing_permissions()
         self._realm.get_member(guild, user.id)
-        if thread.parent is None or not may(self._realm, user, thread.parent, P.VIEW_CHANNEL):
+        if thread.parent is None or not has_permission(self._realm, user, thread.parent, P.VIEW_CHANNEL):
             raise missing_permissions()
         if user.id in state.members:
             return
-        state.members[user.id] = ThreadMember(user, self._realm.clock.now())
+        state.members[user.id] = SimThreadMember(user, self._realm.clock.now())
         self._realm.tell(ThreadMembersChanged(thread, added=[user]))
 
-    def remove_member(self, actor: User, thread: Channel, user: User) -> None:
+    def remove_member(self, actor: SimUser, thread: SimChannel, user: SimUser) -> None:
         state = self._state_of(thread)
-        demand(self._realm, actor, thread)
+        require_permission(self._realm, actor, thread)
         owns = thread.kind is ChannelKind.PRIVATE_THREAD and state.owner is actor
         if user is not actor and not owns:
-            demand(self._realm, actor, thread, P.MANAGE_THREADS)
+            require_permission(self._realm, actor, thread, P.MANAGE_THREADS)
         if user.id not in state.members:
             raise unknown("Member")
         del state.members[user.id]
         self._realm.tell(ThreadMembersChanged(thread, removed=[user]))
 
-    def modify(self, actor: User, thread: Channel, change: Callable[[Channel, ThreadState], None]) -> None:
+    def modify(self, actor: SimUser, thread: SimChannel, change: Callable[[SimChannel, SimThreadState], None]) -> None:
         """Its owner, or who manages threads. An archived thread can only be taken out of the archive: a member who
         may write can do that, unless it is locked.
         """
         state = self._state_of(thread)
-        demand(self._realm, actor, thread)
-        manages = may(self._realm, actor, thread, P.MANAGE_THREADS)
-        wakes = state.archived and not state.locked and may(self._realm, actor, thread, P.SEND_MESSAGES_IN_THREADS)
+        require_permission(self._realm, actor, thread)
+        manages = has_permission(self._realm, actor, thread, P.MANAGE_THREADS)
+        wakes = (
+            state.archived
+            and not state.locked
+            and has_permission(self._realm, actor, thread, P.SEND_MESSAGES_IN_THREADS)
+        )
         if not (manages or state.owner is actor or wakes):
             raise missing_permissions()
         was_archived, was_locked = state.archived, state.locked
@@ -280,10 +298,12 @@ class Threads:
             state.archive_at = self._realm.clock.now()
         self._realm.tell(ThreadChanged(thread, "updated"))
 
-    def _open(self, actor: User, parent: Channel, plan: ThreadPlan, kind: ChannelKind, thread_id: int) -> Channel:
+    def _open(
+        self, actor: SimUser, parent: SimChannel, plan: ThreadPlan, kind: ChannelKind, thread_id: int
+    ) -> SimChannel:
         guild = self._guild_of(parent)
         now = self._realm.clock.now()
-        state = ThreadState(
+        state = SimThreadState(
             actor,
             now,
             now,
@@ -291,8 +311,8 @@ class Threads:
             tags=list(plan.tags),
             auto_archive_min=plan.auto_archive_min or parent.default_auto_archive_min,
         )
-        state.members[actor.id] = ThreadMember(actor, now)
-        thread = Channel(
+        state.members[actor.id] = SimThreadMember(actor, now)
+        thread = SimChannel(
             thread_id,
             kind,
             plan.name,
@@ -311,21 +331,21 @@ class Threads:
         return thread
 
     def _notice(
-        self, channel: Channel, author: User, kind: MessageKind, reference: Reference, content: str = ""
+        self, channel: SimChannel, author: SimUser, kind: MessageKind, reference: SimReference, content: str = ""
     ) -> None:
         number = self._realm.ids.fresh()
-        notice = Message(
-            number, channel.id, channel.guild_id, author, content, moment_of(number), kind, reference=reference
+        notice = SimMessage(
+            number, channel.id, channel.guild_id, author, content, snowflake_time(number), kind, reference=reference
         )
         self._messages.place(channel, notice)
 
-    def _state_of(self, thread: Channel) -> ThreadState:
+    def _state_of(self, thread: SimChannel) -> SimThreadState:
         if thread.thread is None:
             raise bad(50024, "Cannot execute action on this channel type")
         return thread.thread
 
-    def _guild_of(self, channel: Channel) -> Guild:
-        guild = self._realm.guild_of(channel)
+    def _guild_of(self, channel: SimChannel) -> SimGuild:
+        guild = self._realm.get_guild_for(channel)
         if guild is None:
             raise forbidden(50003, "Cannot execute action on a DM channel")
         return guild

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from denizen.testing.discord.state.access import may
-from denizen.testing.discord.state.channels import Channel
-from denizen.testing.discord.state.messages import Attachment, Message, PollDraft, Reference
-from denizen.testing.discord.state.people import User
-from denizen.testing.discord.state.permissions import Permission
-from denizen.testing.discord.state.realm import Realm
+from denizen.testing.discord.state.access import has_permission
+from denizen.testing.discord.state.channels import SimChannel
+from denizen.testing.discord.state.messages import SimAttachment, SimMessage, SimPollDraft, SimReference
+from denizen.testing.discord.state.people import SimUser
+from denizen.testing.discord.state.permissions import DiscordPermission
+from denizen.testing.discord.state.realm import SimStore
 
 _CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
 _USER = re.compile(r"<@!?(\d+)>")
@@ -31,16 +31,16 @@ class AllowedMentions:
 
 
 @dataclass(slots=True)
-class Draft:
+class MessageDraft:
     """What is to be sent. `reference` of kind 0 is a reply, of kind 1 a forward."""
 
     content: str = ""
     embeds: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     components: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    attachments: list[Attachment] = field(default_factory=list[Attachment])
+    attachments: list[SimAttachment] = field(default_factory=list[SimAttachment])
     sticker_ids: Sequence[int] = ()
-    poll: PollDraft | None = None
-    reference: Reference | None = None
+    poll: SimPollDraft | None = None
+    reference: SimReference | None = None
     fail_if_not_exists: bool = True
     mentions: AllowedMentions = AllowedMentions()
     nonce: str | int | None = None
@@ -71,7 +71,7 @@ class MessageEdit:
     components: list[dict[str, Any]] | None = None
     flags: int | None = None
     keep: Sequence[int] | None = None
-    files: list[Attachment] = field(default_factory=list[Attachment])
+    files: list[SimAttachment] = field(default_factory=list[SimAttachment])
     mentions: AllowedMentions = AllowedMentions()
 
     @property
@@ -80,13 +80,14 @@ class MessageEdit:
         return self.flags is not None and all(each is None for each in rest) and not self.files
 
 
-def apply_mentions(realm: Realm, channel: Channel, message: Message, allowed: AllowedMentions) -> None:
+def apply_mentions(realm: SimStore, channel: SimChannel, message: SimMessage, allowed: AllowedMentions) -> None:
     """Sets whom this message mentions. Code is not looked into; rights decide about roles and @everyone."""
     text = _CODE.sub("", message.content)
     message.mentions = _mentioned_users(realm, message, text, allowed)
-    guild = realm.guild_of(channel)
+    guild = realm.get_guild_for(channel)
     loud = guild is not None and (
-        message.webhook_id is not None or may(realm, message.author, channel, Permission.MENTION_EVERYONE)
+        message.webhook_id is not None
+        or has_permission(realm, message.author, channel, DiscordPermission.MENTION_EVERYONE)
     )
     message.mention_everyone = loud and "everyone" in allowed.parse and bool(_EVERYONE.search(text))
     message.mention_roles = []
@@ -99,8 +100,8 @@ def apply_mentions(realm: Realm, channel: Channel, message: Message, allowed: Al
             message.mention_roles.append(found)
 
 
-def _mentioned_users(realm: Realm, message: Message, text: str, allowed: AllowedMentions) -> list[User]:
-    found: dict[int, User] = {}
+def _mentioned_users(realm: SimStore, message: SimMessage, text: str, allowed: AllowedMentions) -> list[SimUser]:
+    found: dict[int, SimUser] = {}
     for user_id in map(int, _USER.findall(text)):
         user = realm.users.get(user_id)
         if user and ("users" in allowed.parse or user_id in allowed.users):

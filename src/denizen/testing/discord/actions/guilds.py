@@ -1,4 +1,4 @@
-"""Guilds, their roles, members, bans and emojis. What `Guild` offers is unchecked; acts with an actor check."""
+"""Guilds, their roles, members, bans and emojis. What `SimGuild` offers is unchecked; acts with an actor check."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Unpack
 
-from denizen.testing.discord.actions.channels import Channels
-from denizen.testing.discord.actions.messages import Messages
-from denizen.testing.discord.state.access import demand, demand_in_guild, demand_rank, permissions_in_guild
+from denizen.testing.discord.actions.channels import ChannelActions
+from denizen.testing.discord.actions.messages import MessageActions
+from denizen.testing.discord.state.access import (
+    permissions_in_guild,
+    require_guild_permission,
+    require_permission,
+    require_rank,
+)
 from denizen.testing.discord.state.changes import (
     BanChanged,
     EventChanged,
@@ -18,47 +23,47 @@ from denizen.testing.discord.state.changes import (
     MemberChanged,
     RoleChanged,
 )
-from denizen.testing.discord.state.channels import Channel, EventStatus, ScheduledEvent
-from denizen.testing.discord.state.clock import moment_of
+from denizen.testing.discord.state.channels import EventStatus, SimChannel, SimScheduledEvent
+from denizen.testing.discord.state.clock import snowflake_time
 from denizen.testing.discord.state.errors import bad, missing_permissions, unknown
 from denizen.testing.discord.state.guilds import (
-    Ban,
     ChannelOptions,
-    Guild,
-    Member,
-    Role,
     RoleOptions,
+    SimBan,
+    SimGuild,
+    SimMember,
+    SimRole,
     everyone_role,
 )
-from denizen.testing.discord.state.messages import Emoji, Sticker
-from denizen.testing.discord.state.people import User
-from denizen.testing.discord.state.permissions import NONE, P, Permission
-from denizen.testing.discord.state.realm import Realm
+from denizen.testing.discord.state.messages import SimEmoji, SimSticker
+from denizen.testing.discord.state.people import SimUser
+from denizen.testing.discord.state.permissions import NONE, DiscordPermission, P
+from denizen.testing.discord.state.realm import SimStore
 
 
-class Guilds:
+class GuildActions:
     """The steward of every guild of a realm, and the checked acts on members and roles."""
 
-    def __init__(self, realm: Realm, channels: Channels, messages: Messages) -> None:
+    def __init__(self, realm: SimStore, channels: ChannelActions, messages: MessageActions) -> None:
         self._realm = realm
         self._channels = channels
         self._messages = messages
 
-    def add_guild(self, name: str, owner: User) -> Guild:
+    def add_guild(self, name: str, owner: SimUser) -> SimGuild:
         guild_id = self._realm.ids.fresh()
-        guild = Guild(guild_id, name, owner, self)
+        guild = SimGuild(guild_id, name, owner, self)
         guild.roles[guild_id] = everyone_role(guild_id)
         self._realm.guilds[guild_id] = guild
         self.join(guild, owner, ())
         return guild
 
-    def add_channel(self, guild: Guild, name: str, **options: Unpack[ChannelOptions]) -> Channel:
+    def add_channel(self, guild: SimGuild, name: str, **options: Unpack[ChannelOptions]) -> SimChannel:
         return self._channels.add(guild, name, **options)
 
-    def add_role(self, guild: Guild, name: str, **options: Unpack[RoleOptions]) -> Role:
+    def add_role(self, guild: SimGuild, name: str, **options: Unpack[RoleOptions]) -> SimRole:
         for role in guild.roles.values():
             role.position += role.position >= 1
-        role = Role(
+        role = SimRole(
             self._realm.ids.fresh(),
             name,
             options.get("permissions", NONE),
@@ -72,23 +77,23 @@ class Guilds:
         self._realm.tell(RoleChanged(guild, role, "created"))
         return role
 
-    def join(self, guild: Guild, user: User, roles: Sequence[Role | Permission]) -> Member:
+    def join(self, guild: SimGuild, user: SimUser, roles: Sequence[SimRole | DiscordPermission]) -> SimMember:
         if user.id in guild.members:
-            return self.set_roles(guild, user, [each for each in roles if isinstance(each, Role)])
+            return self.set_roles(guild, user, [each for each in roles if isinstance(each, SimRole)])
         granted = NONE
         for each in roles:
-            granted |= each if isinstance(each, Permission) else NONE
-        held = [each.id for each in roles if isinstance(each, Role)]
+            granted |= each if isinstance(each, DiscordPermission) else NONE
+        held = [each.id for each in roles if isinstance(each, SimRole)]
         if user.bot:
             managed = self.add_role(guild, user.name, permissions=granted)
             managed.bot_id = user.id
             held.append(managed.id)
-        member = Member(user, guild.id, self._realm.clock.now(), held)
+        member = SimMember(user, guild.id, self._realm.clock.now(), held)
         guild.members[user.id] = member
         self._realm.tell(MemberChanged(guild, member, "joined"))
         return member
 
-    def leave(self, guild: Guild, user: User) -> None:
+    def leave(self, guild: SimGuild, user: SimUser) -> None:
         member = self._realm.get_member(guild, user.id)
         for thread in guild.threads.values():
             if thread.thread:
@@ -96,7 +101,7 @@ class Guilds:
         del guild.members[user.id]
         self._realm.tell(MemberChanged(guild, member, "left"))
 
-    def set_roles(self, guild: Guild, user: User, roles: Sequence[Role]) -> Member:
+    def set_roles(self, guild: SimGuild, user: SimUser, roles: Sequence[SimRole]) -> SimMember:
         """The managed role of a bot stays."""
         member = self._realm.get_member(guild, user.id)
         kept = [each for each in member.roles if guild.roles[each].managed]
@@ -104,51 +109,51 @@ class Guilds:
         self._realm.tell(MemberChanged(guild, member, "updated"))
         return member
 
-    def add_emoji(self, guild: Guild, name: str) -> Emoji:
-        emoji = Emoji(name, self._realm.ids.fresh())
+    def add_emoji(self, guild: SimGuild, name: str) -> SimEmoji:
+        emoji = SimEmoji(name, self._realm.ids.fresh())
         guild.emojis[emoji.id or 0] = emoji
         self._realm.tell(ExpressionsChanged(guild, "emojis"))
         return emoji
 
-    def create_emoji(self, actor: User, guild: Guild, name: str, *, animated: bool) -> Emoji:
-        demand_in_guild(self._realm, actor, guild, Permission.CREATE_GUILD_EXPRESSIONS)
-        emoji = Emoji(name, self._realm.ids.fresh(), animated)
+    def create_emoji(self, actor: SimUser, guild: SimGuild, name: str, *, animated: bool) -> SimEmoji:
+        require_guild_permission(self._realm, actor, guild, DiscordPermission.CREATE_GUILD_EXPRESSIONS)
+        emoji = SimEmoji(name, self._realm.ids.fresh(), animated)
         guild.emojis[emoji.id or 0] = emoji
         self._realm.tell(ExpressionsChanged(guild, "emojis"))
         return emoji
 
-    def delete_emoji(self, actor: User, guild: Guild, emoji: Emoji) -> None:
-        demand_in_guild(self._realm, actor, guild, Permission.MANAGE_GUILD_EXPRESSIONS)
+    def delete_emoji(self, actor: SimUser, guild: SimGuild, emoji: SimEmoji) -> None:
+        require_guild_permission(self._realm, actor, guild, DiscordPermission.MANAGE_GUILD_EXPRESSIONS)
         del guild.emojis[emoji.id or 0]
         self._realm.tell(ExpressionsChanged(guild, "emojis"))
 
-    def add_sticker(self, guild: Guild, name: str) -> Sticker:
-        sticker = Sticker(self._realm.ids.fresh(), name, guild.id)
+    def add_sticker(self, guild: SimGuild, name: str) -> SimSticker:
+        sticker = SimSticker(self._realm.ids.fresh(), name, guild.id)
         guild.stickers[sticker.id] = sticker
         self._realm.tell(ExpressionsChanged(guild, "stickers"))
         return sticker
 
-    def set_available(self, guild: Guild, *, available: bool) -> None:
+    def set_available(self, guild: SimGuild, *, available: bool) -> None:
         guild.available = available
         self._realm.tell(GuildAvailability(guild))
 
-    def rename(self, actor: User, guild: Guild, name: str) -> None:
-        demand_in_guild(self._realm, actor, guild, Permission.MANAGE_GUILD)
+    def rename(self, actor: SimUser, guild: SimGuild, name: str) -> None:
+        require_guild_permission(self._realm, actor, guild, DiscordPermission.MANAGE_GUILD)
         guild.name = name
         self._realm.tell(GuildChanged(guild))
 
-    def create_role(self, actor: User, guild: Guild, name: str, **options: Unpack[RoleOptions]) -> Role:
+    def create_role(self, actor: SimUser, guild: SimGuild, name: str, **options: Unpack[RoleOptions]) -> SimRole:
         """A bot gives no right that it does not have."""
-        granted = demand_in_guild(self._realm, actor, guild, Permission.MANAGE_ROLES)
+        granted = require_guild_permission(self._realm, actor, guild, DiscordPermission.MANAGE_ROLES)
         if options.get("permissions", NONE) & ~granted:
             raise missing_permissions()
         return self.add_role(guild, name, **options)
 
     def edit_role(
-        self, actor: User, guild: Guild, role: Role, name: str | None, **options: Unpack[RoleOptions]
-    ) -> Role:
-        granted = demand_in_guild(self._realm, actor, guild, Permission.MANAGE_ROLES)
-        demand_rank(self._realm, actor, guild, role)
+        self, actor: SimUser, guild: SimGuild, role: SimRole, name: str | None, **options: Unpack[RoleOptions]
+    ) -> SimRole:
+        granted = require_guild_permission(self._realm, actor, guild, DiscordPermission.MANAGE_ROLES)
+        require_rank(self._realm, actor, guild, role)
         if options.get("permissions", NONE) & ~granted:
             raise missing_permissions()
         role.name = name or role.name
@@ -159,9 +164,9 @@ class Guilds:
         self._realm.tell(RoleChanged(guild, role, "updated"))
         return role
 
-    def delete_role(self, actor: User, guild: Guild, role: Role) -> None:
-        demand_in_guild(self._realm, actor, guild, Permission.MANAGE_ROLES)
-        demand_rank(self._realm, actor, guild, role)
+    def delete_role(self, actor: SimUser, guild: SimGuild, role: SimRole) -> None:
+        require_guild_permission(self._realm, actor, guild, DiscordPermission.MANAGE_ROLES)
+        require_rank(self._realm, actor, guild, role)
         if role is guild.everyone or role.managed:
             raise missing_permissions()
         del guild.roles[role.id]
@@ -172,9 +177,9 @@ class Guilds:
                 member.roles.remove(role.id)
         self._realm.tell(RoleChanged(guild, role, "deleted"))
 
-    def give_role(self, actor: User, guild: Guild, member: Member, role: Role, *, given: bool) -> None:
-        demand_in_guild(self._realm, actor, guild, Permission.MANAGE_ROLES)
-        demand_rank(self._realm, actor, guild, role)
+    def give_role(self, actor: SimUser, guild: SimGuild, member: SimMember, role: SimRole, *, given: bool) -> None:
+        require_guild_permission(self._realm, actor, guild, DiscordPermission.MANAGE_ROLES)
+        require_rank(self._realm, actor, guild, role)
         if role is guild.everyone or role.managed:
             raise missing_permissions()
         if given == (role.id in member.roles):
@@ -185,50 +190,53 @@ class Guilds:
             member.roles.remove(role.id)
         self._realm.tell(MemberChanged(guild, member, "updated"))
 
-    def rename_member(self, actor: User, guild: Guild, member: Member, nick: str | None) -> None:
-        needed = Permission.CHANGE_NICKNAME if member.user is actor else Permission.MANAGE_NICKNAMES
-        demand_in_guild(self._realm, actor, guild, needed)
+    def rename_member(self, actor: SimUser, guild: SimGuild, member: SimMember, nick: str | None) -> None:
+        needed = DiscordPermission.CHANGE_NICKNAME if member.user is actor else DiscordPermission.MANAGE_NICKNAMES
+        require_guild_permission(self._realm, actor, guild, needed)
         if member.user is not actor:
-            demand_rank(self._realm, actor, guild, member)
+            require_rank(self._realm, actor, guild, member)
         member.nick = nick or None
         self._realm.tell(MemberChanged(guild, member, "updated"))
 
-    def time_out(self, actor: User, guild: Guild, member: Member, until: datetime | None) -> None:
-        demand_in_guild(self._realm, actor, guild, Permission.MODERATE_MEMBERS)
-        demand_rank(self._realm, actor, guild, member)
-        if until is not None and permissions_in_guild(self._realm, guild, member.user) & Permission.ADMINISTRATOR:
+    def time_out(self, actor: SimUser, guild: SimGuild, member: SimMember, until: datetime | None) -> None:
+        require_guild_permission(self._realm, actor, guild, DiscordPermission.MODERATE_MEMBERS)
+        require_rank(self._realm, actor, guild, member)
+        if (
+            until is not None
+            and permissions_in_guild(self._realm, guild, member.user) & DiscordPermission.ADMINISTRATOR
+        ):
             raise missing_permissions()
         member.timeout_until = until
         self._realm.tell(MemberChanged(guild, member, "updated"))
 
-    def kick(self, actor: User, guild: Guild, member: Member) -> None:
-        demand_in_guild(self._realm, actor, guild, Permission.KICK_MEMBERS)
-        demand_rank(self._realm, actor, guild, member)
+    def kick(self, actor: SimUser, guild: SimGuild, member: SimMember) -> None:
+        require_guild_permission(self._realm, actor, guild, DiscordPermission.KICK_MEMBERS)
+        require_rank(self._realm, actor, guild, member)
         self.leave(guild, member.user)
 
     def ban(
-        self, actor: User, guild: Guild, user: User, reason: str | None, delete_for: timedelta = timedelta()
+        self, actor: SimUser, guild: SimGuild, user: SimUser, reason: str | None, delete_for: timedelta = timedelta()
     ) -> None:
         """What they wrote in that time is deleted."""
-        demand_in_guild(self._realm, actor, guild, Permission.BAN_MEMBERS)
+        require_guild_permission(self._realm, actor, guild, DiscordPermission.BAN_MEMBERS)
         member = guild.members.get(user.id)
         if member is not None:
-            demand_rank(self._realm, actor, guild, member)
-        guild.bans[user.id] = Ban(user, reason)
+            require_rank(self._realm, actor, guild, member)
+        guild.bans[user.id] = SimBan(user, reason)
         self._realm.tell(BanChanged(guild, user, banned=True))
         if member is not None:
             self.leave(guild, user)
         oldest = self._realm.clock.now() - delete_for
         for channel in [*guild.channels.values(), *guild.threads.values()]:
-            written = [each for each in channel if each.author is user and moment_of(each.id) >= oldest]
+            written = [each for each in channel if each.author is user and snowflake_time(each.id) >= oldest]
             if written and delete_for:
                 self._messages.remove(channel, written, bulk=True)
 
-    def unban(self, actor: User, guild: Guild, user_id: int) -> None:
-        demand_in_guild(self._realm, actor, guild, Permission.BAN_MEMBERS)
+    def unban(self, actor: SimUser, guild: SimGuild, user_id: int) -> None:
+        require_guild_permission(self._realm, actor, guild, DiscordPermission.BAN_MEMBERS)
         ban = guild.bans.pop(user_id, None)
         if ban is None:
-            raise unknown("Ban")
+            raise unknown("SimBan")
         self._realm.tell(BanChanged(guild, ban.user, banned=False))
 
 
@@ -238,19 +246,19 @@ _NEXT = {
 }
 
 
-class Events:
+class EventActions:
     """The acts on events of one realm. Who made one may change it without the right to manage all."""
 
-    def __init__(self, realm: Realm) -> None:
+    def __init__(self, realm: SimStore) -> None:
         self._realm = realm
 
-    def create(self, actor: User, guild: Guild, event: ScheduledEvent) -> ScheduledEvent:
+    def create(self, actor: SimUser, guild: SimGuild, event: SimScheduledEvent) -> SimScheduledEvent:
         self._demand(actor, guild, event.channel, P.CREATE_EVENTS)
         guild.events[event.id] = event
         self._realm.tell(EventChanged(guild, event, "created"))
         return event
 
-    def set_status(self, actor: User, guild: Guild, event: ScheduledEvent, status: EventStatus) -> None:
+    def set_status(self, actor: SimUser, guild: SimGuild, event: SimScheduledEvent, status: EventStatus) -> None:
         self._demand_own(actor, guild, event)
         if status not in _NEXT.get(event.status, ()):
             raise bad(180000, "Cannot update a finished event")
@@ -259,19 +267,19 @@ class Events:
             del guild.events[event.id]
         self._realm.tell(EventChanged(guild, event, "updated"))
 
-    def delete(self, actor: User, guild: Guild, event: ScheduledEvent) -> None:
+    def delete(self, actor: SimUser, guild: SimGuild, event: SimScheduledEvent) -> None:
         self._demand_own(actor, guild, event)
         del guild.events[event.id]
         self._realm.tell(EventChanged(guild, event, "deleted"))
 
-    def _demand_own(self, actor: User, guild: Guild, event: ScheduledEvent) -> None:
+    def _demand_own(self, actor: SimUser, guild: SimGuild, event: SimScheduledEvent) -> None:
         needed = P.CREATE_EVENTS if event.creator is actor else P.MANAGE_EVENTS
         self._demand(actor, guild, event.channel, needed)
 
-    def _demand(self, actor: User, guild: Guild, channel: Channel | None, needed: P) -> None:
+    def _demand(self, actor: SimUser, guild: SimGuild, channel: SimChannel | None, needed: P) -> None:
         if channel is None:
-            demand_in_guild(self._realm, actor, guild, needed)
+            require_guild_permission(self._realm, actor, guild, needed)
             return
         if channel.guild_id != guild.id:
             raise missing_permissions()
-        demand(self._realm, actor, channel, needed, P.CONNECT)
+        require_permission(self._realm, actor, channel, needed, P.CONNECT)

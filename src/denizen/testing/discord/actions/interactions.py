@@ -8,16 +8,22 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from denizen.testing.discord.actions.drafts import Draft, MessageEdit
-from denizen.testing.discord.actions.messages import Messages, Origin
+from denizen.testing.discord.actions.drafts import MessageDraft, MessageEdit
+from denizen.testing.discord.actions.messages import MessageActions, MessageOrigin
 from denizen.testing.discord.payloads.interactions import interaction_payload, metadata_payload
-from denizen.testing.discord.state.changes import Answered, Interacted, MessageSent
-from denizen.testing.discord.state.clock import moment_of
+from denizen.testing.discord.state.changes import InteractionAnswered, InteractionSent, MessageSent
+from denizen.testing.discord.state.clock import snowflake_time
 from denizen.testing.discord.state.errors import bad, bad_field, bad_form, unauthorized_token, unknown
-from denizen.testing.discord.state.interactions import Callback, Command, CommandWrite, Interaction, InteractionKind
-from denizen.testing.discord.state.messages import Message, MessageFlag, MessageKind, Reference
-from denizen.testing.discord.state.people import Application, User
-from denizen.testing.discord.state.realm import Realm
+from denizen.testing.discord.state.interactions import (
+    CallbackKind,
+    InteractionKind,
+    SimCommand,
+    SimCommandWrite,
+    SimInteraction,
+)
+from denizen.testing.discord.state.messages import MessageFlag, MessageKind, SimMessage, SimReference
+from denizen.testing.discord.state.people import SimApplication, SimUser
+from denizen.testing.discord.state.realm import SimStore
 
 _NAME = re.compile(r"[-_'\w]{1,32}")
 _MAX_COMMANDS = 100
@@ -26,24 +32,26 @@ _GROUPS = (1, 2)
 Fault = tuple[str, str, str]
 
 
-class Commands:
+class CommandActions:
     """The commands of every application of a realm."""
 
-    def __init__(self, realm: Realm) -> None:
+    def __init__(self, realm: SimStore) -> None:
         self._realm = realm
 
-    def list(self, application: Application, guild_id: int | None) -> list[Command]:
+    def list(self, application: SimApplication, guild_id: int | None) -> list[SimCommand]:
         """Those of one guild, or the global ones."""
         own = (each for each in self._realm.commands.values() if each.application_id == application.id)
         return [each for each in own if each.guild_id == guild_id]
 
-    def get(self, application: Application, guild_id: int | None, command_id: int) -> Command:
+    def get(self, application: SimApplication, guild_id: int | None, command_id: int) -> SimCommand:
         for command in self.list(application, guild_id):
             if command.id == command_id:
                 return command
         raise unknown("application command")
 
-    def create(self, application: Application, guild_id: int | None, fields: Mapping[str, Any]) -> tuple[Command, bool]:
+    def create(
+        self, application: SimApplication, guild_id: int | None, fields: Mapping[str, Any]
+    ) -> tuple[SimCommand, bool]:
         """The command, and whether it is new: one of the same name and kind is overwritten."""
         check_command("", fields)
         self._note(application, guild_id, "create", [fields])
@@ -54,19 +62,19 @@ class Commands:
         new = command is None
         return self._keep(application, guild_id, fields, command), new
 
-    def edit(self, application: Application, command: Command, fields: Mapping[str, Any]) -> Command:
+    def edit(self, application: SimApplication, command: SimCommand, fields: Mapping[str, Any]) -> SimCommand:
         changed = command.fields | dict(fields)
         check_command("", changed)
         self._note(application, command.guild_id, "edit", [changed])
         return self._keep(application, command.guild_id, changed, command)
 
-    def delete(self, application: Application, command: Command) -> None:
+    def delete(self, application: SimApplication, command: SimCommand) -> None:
         self._note(application, command.guild_id, "delete", [command.fields])
         del self._realm.commands[command.id]
 
     def overwrite(
-        self, application: Application, guild_id: int | None, bodies: Sequence[Mapping[str, Any]]
-    ) -> list[Command]:
+        self, application: SimApplication, guild_id: int | None, bodies: Sequence[Mapping[str, Any]]
+    ) -> list[SimCommand]:
         """All of them at once: what is not named is gone, what stays keeps its id."""
         faults = [fault for index, fields in enumerate(bodies) for fault in command_faults(f"{index}", fields)]
         keys = [(str(fields.get("name")), int(fields.get("type") or 1)) for fields in bodies]
@@ -89,22 +97,22 @@ class Commands:
         ]
 
     def _keep(
-        self, application: Application, guild_id: int | None, fields: Mapping[str, Any], command: Command | None
-    ) -> Command:
+        self, application: SimApplication, guild_id: int | None, fields: Mapping[str, Any], command: SimCommand | None
+    ) -> SimCommand:
         kept = {key: value for key, value in fields.items() if key != "id"}
         if command is None:
             number = self._realm.ids.fresh()
-            command = Command(number, application.id, guild_id, number, kept)
+            command = SimCommand(number, application.id, guild_id, number, kept)
         elif command.fields != kept:
             command.fields, command.version = kept, self._realm.ids.fresh()
         self._realm.commands[command.id] = command
         return command
 
     def _note(
-        self, application: Application, guild_id: int | None, how: str, bodies: Sequence[Mapping[str, Any]]
+        self, application: SimApplication, guild_id: int | None, how: str, bodies: Sequence[Mapping[str, Any]]
     ) -> None:
         names = tuple(str(each["name"]) for each in bodies)
-        self._realm.command_writes.append(CommandWrite(application.id, guild_id, how, names))
+        self._realm.command_writes.append(SimCommandWrite(application.id, guild_id, how, names))
 
 
 def check_command(path: str, fields: Mapping[str, Any]) -> None:
@@ -150,35 +158,35 @@ def _option_faults(place: str, options: Sequence[Mapping[str, Any]]) -> Iterator
             yield (f"{here}.choices", "BASE_TYPE_MAX_LENGTH", f"Must be {_MAX_OPTIONS} or fewer in length.")
 
 
-_NEEDS_MESSAGE = frozenset({Callback.DEFERRED_UPDATE, Callback.UPDATE})
+_NEEDS_MESSAGE = frozenset({CallbackKind.DEFERRED_UPDATE, CallbackKind.UPDATE})
 
 
 @dataclass(frozen=True, slots=True)
-class FirstAnswer:
+class InteractionCallback:
     """What a callback says. `read_draft` and `read_edit` make of its data what the kind asks for."""
 
-    kind: Callback
+    kind: CallbackKind
     data: Mapping[str, Any]
-    read_draft: Callable[[], Draft]
+    read_draft: Callable[[], MessageDraft]
     read_edit: Callable[[], MessageEdit]
     flags: int = 0
 
 
-class Interactions:
+class InteractionActions:
     """Interactions from the moment they are made."""
 
-    def __init__(self, realm: Realm, messages: Messages) -> None:
+    def __init__(self, realm: SimStore, messages: MessageActions) -> None:
         self._realm = realm
         self._messages = messages
 
-    def begin(self, interaction: Interaction) -> Interaction:
+    def begin(self, interaction: SimInteraction) -> SimInteraction:
         """Keeps it and tells the application."""
         self._realm.interactions[interaction.token] = interaction
         payload = interaction_payload(self._realm, interaction)
-        self._realm.tell(Interacted(interaction.application.id, interaction.channel.guild_id, payload))
+        self._realm.tell(InteractionSent(interaction.application.id, interaction.channel.guild_id, payload))
         return interaction
 
-    def answer(self, interaction_id: int, token: str, answer: FirstAnswer) -> Interaction:
+    def answer(self, interaction_id: int, token: str, answer: InteractionCallback) -> SimInteraction:
         """The first answer. Raises 10062 when it comes too late and 40060 when there was one."""
         interaction = self._realm.interactions.get(token)
         if interaction is None or interaction.id != interaction_id:
@@ -193,7 +201,7 @@ class Interactions:
         self._told(interaction)
         return interaction
 
-    def find(self, application_id: int, token: str) -> Interaction | None:
+    def find(self, application_id: int, token: str) -> SimInteraction | None:
         """The interaction whose token this is. Raises 50027 when its quarter of an hour is over, and 10015 when it
         has not been acknowledged yet.
         """
@@ -206,7 +214,7 @@ class Interactions:
             raise unknown("Webhook")
         return interaction
 
-    def follow_up(self, interaction: Interaction, draft: Draft) -> Message:
+    def follow_up(self, interaction: SimInteraction, draft: MessageDraft) -> SimMessage:
         """A further message. The first one after a deferred answer takes that one's place."""
         waiting = interaction.original
         if waiting is not None and waiting.loading and not waiting.deleted:
@@ -215,13 +223,13 @@ class Interactions:
             return self.edit(interaction, waiting, edit)
         if waiting is not None and not waiting.deleted:
             channel = interaction.channel
-            draft.reference = Reference(channel.id, waiting.id, channel.guild_id)
+            draft.reference = SimReference(channel.id, waiting.id, channel.guild_id)
             draft.fail_if_not_exists = False
         message = self._send(interaction, draft, MessageKind.DEFAULT)
         self._told(interaction)
         return message
 
-    def message(self, interaction: Interaction, which: str) -> Message:
+    def message(self, interaction: SimInteraction, which: str) -> SimMessage:
         """`@original`, or one of the answers by id. Raises 10008. For a component that was answered by an update the
         original is the component's message.
         """
@@ -230,14 +238,14 @@ class Interactions:
             if original is None and interaction.first in _NEEDS_MESSAGE:
                 original = interaction.message
             if original is None or original.deleted:
-                raise unknown("Message")
+                raise unknown("SimMessage")
             return original
         for message in interaction.answers:
             if str(message.id) == which and not message.deleted:
                 return message
-        raise unknown("Message")
+        raise unknown("SimMessage")
 
-    def edit(self, interaction: Interaction, message: Message, edit: MessageEdit) -> Message:
+    def edit(self, interaction: SimInteraction, message: SimMessage, edit: MessageEdit) -> SimMessage:
         loading = message.loading
         self._messages.rewrite(interaction.channel, message, edit)
         if loading:
@@ -245,63 +253,63 @@ class Interactions:
         self._told(interaction)
         return message
 
-    def delete(self, interaction: Interaction, message: Message) -> None:
+    def delete(self, interaction: SimInteraction, message: SimMessage) -> None:
         self._messages.remove(interaction.channel, [message])
         self._told(interaction)
 
-    def _check_kind(self, interaction: Interaction, kind: Callback) -> None:
+    def _check_kind(self, interaction: SimInteraction, kind: CallbackKind) -> None:
         match kind:
-            case Callback.CHOICES:
+            case CallbackKind.CHOICES:
                 fits = interaction.kind is InteractionKind.AUTOCOMPLETE
-            case Callback.MODAL:
+            case CallbackKind.MODAL:
                 fits = interaction.kind not in (InteractionKind.MODAL, InteractionKind.AUTOCOMPLETE)
-            case Callback.UPDATE | Callback.DEFERRED_UPDATE:
+            case CallbackKind.UPDATE | CallbackKind.DEFERRED_UPDATE:
                 fits = interaction.message is not None
             case _:
                 fits = interaction.kind is not InteractionKind.AUTOCOMPLETE
         if not fits:
             raise bad_field("type", "BASE_TYPE_CHOICES", "This type cannot answer this interaction")
 
-    def _apply(self, interaction: Interaction, answer: FirstAnswer) -> None:
+    def _apply(self, interaction: SimInteraction, answer: InteractionCallback) -> None:
         command = interaction.kind is InteractionKind.COMMAND
         kind = MessageKind.CHAT_INPUT_COMMAND if command else MessageKind.DEFAULT
         if command and interaction.data["type"] != 1:
             kind = MessageKind.CONTEXT_MENU_COMMAND
         match answer.kind:
-            case Callback.MESSAGE:
+            case CallbackKind.MESSAGE:
                 interaction.original = self._send(interaction, answer.read_draft(), kind)
-            case Callback.DEFERRED_MESSAGE:
+            case CallbackKind.DEFERRED_MESSAGE:
                 interaction.original = self._wait(interaction, kind, answer.flags & MessageFlag.EPHEMERAL)
-            case Callback.UPDATE if interaction.message is not None:
+            case CallbackKind.UPDATE if interaction.message is not None:
                 self._messages.rewrite(interaction.channel, interaction.message, answer.read_edit())
-            case Callback.CHOICES:
+            case CallbackKind.CHOICES:
                 choices = list(answer.data.get("choices") or [])
                 if len(choices) > 25:
                     raise bad_field("data.choices", "BASE_TYPE_MAX_LENGTH", "Must be 25 or fewer in length.")
                 interaction.choices = choices
-            case Callback.MODAL:
+            case CallbackKind.MODAL:
                 interaction.modal = _checked_modal(answer.data)
             case _:
                 pass
 
-    def _send(self, interaction: Interaction, draft: Draft, kind: MessageKind) -> Message:
+    def _send(self, interaction: SimInteraction, draft: MessageDraft, kind: MessageKind) -> SimMessage:
         bot = interaction.application.user
         message = self._messages.send(bot, interaction.channel, draft, self._origin(interaction, kind, draft.flags))
         interaction.answers.append(message)
         return message
 
-    def _wait(self, interaction: Interaction, kind: MessageKind, ephemeral: int) -> Message:
+    def _wait(self, interaction: SimInteraction, kind: MessageKind, ephemeral: int) -> SimMessage:
         """The message that says that the bot is thinking."""
         number = self._realm.ids.fresh()
         origin = self._origin(interaction, kind, ephemeral)
         channel = interaction.channel
-        message = Message(
+        message = SimMessage(
             number,
             channel.id,
             channel.guild_id,
             interaction.application.user,
             "",
-            moment_of(number),
+            snowflake_time(number),
             kind,
             flags=MessageFlag.LOADING | ephemeral,
             webhook_id=origin.webhook_id,
@@ -316,17 +324,17 @@ class Interactions:
         interaction.answers.append(message)
         return message
 
-    def _origin(self, interaction: Interaction, kind: MessageKind, flags: int) -> Origin:
+    def _origin(self, interaction: SimInteraction, kind: MessageKind, flags: int) -> MessageOrigin:
         number = interaction.application.id
-        seen_by: User | None = interaction.user if flags & MessageFlag.EPHEMERAL else None
-        return Origin(number, number, metadata_payload(interaction), kind, seen_by)
+        seen_by: SimUser | None = interaction.user if flags & MessageFlag.EPHEMERAL else None
+        return MessageOrigin(number, number, metadata_payload(interaction), kind, seen_by)
 
-    def _late(self, interaction: Interaction, limit: timedelta | None) -> bool:
+    def _late(self, interaction: SimInteraction, limit: timedelta | None) -> bool:
         return limit is not None and self._realm.clock.now() - interaction.created_at > limit
 
-    def _told(self, interaction: Interaction) -> None:
+    def _told(self, interaction: SimInteraction) -> None:
         interaction.pulse.beat()
-        self._realm.tell(Answered(interaction.id))
+        self._realm.tell(InteractionAnswered(interaction.id))
 
 
 def _checked_modal(data: Mapping[str, Any]) -> dict[str, Any]:

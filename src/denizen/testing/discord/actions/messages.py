@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from denizen.testing.discord.actions.drafts import Draft, MessageEdit, apply_mentions
+from denizen.testing.discord.actions.drafts import MessageDraft, MessageEdit, apply_mentions
 from denizen.testing.discord.actions.embeds import store_components, store_embeds, too_long, used_files
-from denizen.testing.discord.state.access import demand, may, sees
+from denizen.testing.discord.state.access import can_see, has_permission, require_permission
 from denizen.testing.discord.state.changes import (
     MessageEdited,
     MessagesDeleted,
@@ -19,8 +19,8 @@ from denizen.testing.discord.state.changes import (
     ThreadChanged,
     ThreadMembersChanged,
 )
-from denizen.testing.discord.state.channels import WRITABLE, Channel, ChannelKind, ThreadMember
-from denizen.testing.discord.state.clock import moment_of
+from denizen.testing.discord.state.channels import WRITABLE, ChannelKind, SimChannel, SimThreadMember
+from denizen.testing.discord.state.clock import snowflake_time
 from denizen.testing.discord.state.errors import (
     ARCHIVED,
     EMPTY_MESSAGE,
@@ -33,19 +33,19 @@ from denizen.testing.discord.state.errors import (
     unknown,
 )
 from denizen.testing.discord.state.messages import (
-    Attachment,
-    Edit,
-    Message,
     MessageFlag,
     MessageKind,
-    Poll,
-    Reference,
-    Snapshot,
-    Sticker,
+    SimAttachment,
+    SimEdit,
+    SimMessage,
+    SimPoll,
+    SimReference,
+    SimSnapshot,
+    SimSticker,
 )
-from denizen.testing.discord.state.people import User
+from denizen.testing.discord.state.people import SimUser
 from denizen.testing.discord.state.permissions import P
-from denizen.testing.discord.state.realm import Realm
+from denizen.testing.discord.state.realm import SimStore
 
 _MAX_FILES = 10
 _TEXT_TYPES = ("text/", "application/json")
@@ -64,23 +64,25 @@ _DELETABLE = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class MessageOrigin:
     """Where a message comes from when it is not simply its author who sends it: a webhook or an interaction."""
 
     webhook_id: int
     application_id: int | None = None
     interaction: dict[str, object] | None = None
     kind: MessageKind = MessageKind.DEFAULT
-    seen_by: User | None = None
+    seen_by: SimUser | None = None
 
 
-class Messages:
+class MessageActions:
     """The acts on messages of one realm."""
 
-    def __init__(self, realm: Realm) -> None:
+    def __init__(self, realm: SimStore) -> None:
         self._realm = realm
 
-    def send(self, author: User, channel: Channel, draft: Draft, origin: Origin | None = None) -> Message:
+    def send(
+        self, author: SimUser, channel: SimChannel, draft: MessageDraft, origin: MessageOrigin | None = None
+    ) -> SimMessage:
         """The new message, or with `enforce_nonce` the earlier one of the same author and nonce. A webhook needs no
         rights of its author.
         """
@@ -94,7 +96,9 @@ class Messages:
         self.place(channel, message)
         return message
 
-    def build(self, author: User, channel: Channel, draft: Draft, origin: Origin | None = None) -> Message:
+    def build(
+        self, author: SimUser, channel: SimChannel, draft: MessageDraft, origin: MessageOrigin | None = None
+    ) -> SimMessage:
         """The checked message, in no channel yet."""
         realm = self._realm
         draft.content = draft.content.strip()
@@ -110,13 +114,13 @@ class Messages:
         urls = {each.filename: self.url_of(channel, each) for each in files}
         reference, snapshots = self._resolve(author, channel, draft)
         kind = origin.kind if origin else MessageKind.DEFAULT
-        message = Message(
+        message = SimMessage(
             id=message_id,
             channel_id=channel.id,
             guild_id=channel.guild_id,
             author=author,
             content=draft.content,
-            timestamp=moment_of(message_id),
+            timestamp=snowflake_time(message_id),
             kind=MessageKind.REPLY if reference and reference.kind == 0 and kind == 0 else kind,
             nonce=draft.nonce,
             embeds=store_embeds(draft.embeds, urls),
@@ -136,7 +140,7 @@ class Messages:
         apply_mentions(realm, channel, message, draft.mentions)
         return message
 
-    def place(self, channel: Channel, message: Message) -> None:
+    def place(self, channel: SimChannel, message: SimMessage) -> None:
         """Puts a built message into its channel and tells. An ephemeral one is told, but is in no channel."""
         if message.ephemeral:
             self._realm.tell(MessageSent(channel, message))
@@ -147,17 +151,17 @@ class Messages:
             self._realm.nonces[channel.id, message.author.id, str(message.nonce)] = message
         self._realm.tell(MessageSent(channel, message))
 
-    def edit(self, editor: User, channel: Channel, message: Message, edit: MessageEdit) -> Message:
+    def edit(self, editor: SimUser, channel: SimChannel, message: SimMessage, edit: MessageEdit) -> SimMessage:
         """Own messages; of others only the flag that hides embeds, with the right to manage messages."""
-        demand(self._realm, editor, channel)
+        require_permission(self._realm, editor, channel)
         self.check_open(channel)
         if message.author is not editor:
             if not edit.only_flags:
                 raise forbidden(50005, "Cannot edit a message authored by another user")
-            demand(self._realm, editor, channel, P.MANAGE_MESSAGES)
+            require_permission(self._realm, editor, channel, P.MANAGE_MESSAGES)
         return self.rewrite(channel, message, edit)
 
-    def rewrite(self, channel: Channel, message: Message, edit: MessageEdit) -> Message:
+    def rewrite(self, channel: SimChannel, message: SimMessage, edit: MessageEdit) -> SimMessage:
         """The edit itself, without a look at who asks (webhooks and interactions come here directly)."""
         content = message.content if edit.content is None else edit.content.strip()
         if len(content) > self._realm.rules.content_length:
@@ -174,7 +178,7 @@ class Messages:
         if not (content or embeds or files or components or message.stickers or message.poll or message.snapshots):
             raise bad(*EMPTY_MESSAGE)
         now = self._realm.clock.now()
-        message.edits.append(Edit(message.content, message.embeds, message.components, now))
+        message.edits.append(SimEdit(message.content, message.embeds, message.components, now))
         message.content, message.embeds, message.components = content, embeds, components
         message.attachments, message.flags = files, flags & ~MessageFlag.LOADING
         if not edit.only_flags:
@@ -184,9 +188,9 @@ class Messages:
         self._realm.tell(MessageEdited(channel, message))
         return message
 
-    def crosspost(self, user: User, channel: Channel, message: Message) -> None:
+    def crosspost(self, user: SimUser, channel: SimChannel, message: SimMessage) -> None:
         """Publishes to the channels that follow this one: the author, or who manages messages. Once."""
-        demand(self._realm, user, channel, P.SEND_MESSAGES if message.author is user else P.MANAGE_MESSAGES)
+        require_permission(self._realm, user, channel, P.SEND_MESSAGES if message.author is user else P.MANAGE_MESSAGES)
         if channel.kind is not ChannelKind.ANNOUNCEMENT:
             raise bad(50024, "Cannot execute action on this channel type")
         if message.flags & MessageFlag.CROSSPOSTED:
@@ -194,22 +198,22 @@ class Messages:
         message.flags |= MessageFlag.CROSSPOSTED
         self._realm.tell(MessageEdited(channel, message))
 
-    def delete(self, user: User, channel: Channel, message: Message) -> None:
-        demand(self._realm, user, channel)
+    def delete(self, user: SimUser, channel: SimChannel, message: SimMessage) -> None:
+        require_permission(self._realm, user, channel)
         self.check_open(channel)
         if message.author is not user:
             if channel.is_dm:
                 raise forbidden(50003, "Cannot execute action on a DM channel")
-            demand(self._realm, user, channel, P.MANAGE_MESSAGES)
+            require_permission(self._realm, user, channel, P.MANAGE_MESSAGES)
         if message.kind not in _DELETABLE:
             raise forbidden(50021, "Cannot execute action on a system message")
         self.remove(channel, [message])
 
-    def delete_many(self, user: User, channel: Channel, ids: Sequence[int]) -> None:
+    def delete_many(self, user: SimUser, channel: SimChannel, ids: Sequence[int]) -> None:
         """2 to 100 messages, none older than two weeks. Those that are not there are passed over."""
         if channel.is_dm:
             raise forbidden(50003, "Cannot execute action on a DM channel")
-        demand(self._realm, user, channel, P.MANAGE_MESSAGES)
+        require_permission(self._realm, user, channel, P.MANAGE_MESSAGES)
         self.check_open(channel)
         if not 2 <= len(set(ids)) <= 100:
             raise bad(
@@ -217,13 +221,13 @@ class Messages:
                 "Provided too few or too many messages to delete. Must provide at least 2 and fewer than 100 messages to delete",
             )
         oldest = self._realm.clock.now() - self._realm.rules.bulk_delete_age
-        if any(moment_of(each) < oldest for each in ids):
+        if any(snowflake_time(each) < oldest for each in ids):
             raise bad(50034, "You can only bulk delete messages that are under 14 days old.")
         found = [message for each in dict.fromkeys(ids) if (message := channel.find(each))]
         if found:
             self.remove(channel, found, bulk=True)
 
-    def remove(self, channel: Channel, messages: Sequence[Message], *, bulk: bool = False) -> None:
+    def remove(self, channel: SimChannel, messages: Sequence[SimMessage], *, bulk: bool = False) -> None:
         """The deletion itself, without a look at who asks."""
         for message in messages:
             message.deleted = True
@@ -231,7 +235,7 @@ class Messages:
                 channel.remove(message)
         self._realm.tell(MessagesDeleted(channel, messages, bulk))
 
-    def store_file(self, file: Attachment, *, ephemeral: bool) -> Attachment:
+    def store_file(self, file: SimAttachment, *, ephemeral: bool) -> SimAttachment:
         """A file with its id, kept where the CDN finds it."""
         if file.size_bytes > self._realm.rules.file_size_bytes:
             raise too_large()
@@ -242,39 +246,39 @@ class Messages:
         self._realm.files[stored.id] = stored
         return stored
 
-    def store_upload(self, file: Attachment) -> Attachment:
+    def store_upload(self, file: SimAttachment) -> SimAttachment:
         """A file that comes with a command."""
         return self.store_file(file, ephemeral=True)
 
-    def url_of(self, channel: Channel, file: Attachment) -> str:
+    def url_of(self, channel: SimChannel, file: SimAttachment) -> str:
         return self._realm.url_of(channel.id, file)
 
-    def check_open(self, channel: Channel) -> None:
+    def check_open(self, channel: SimChannel) -> None:
         if channel.thread and channel.thread.archived:
             raise bad(*ARCHIVED)
 
-    def _same_nonce(self, author: User, channel: Channel, nonce: str | int | None) -> Message | None:
+    def _same_nonce(self, author: SimUser, channel: SimChannel, nonce: str | int | None) -> SimMessage | None:
         earlier = None if nonce is None else self._realm.nonces.get((channel.id, author.id, str(nonce)))
         if earlier is None or self._realm.clock.now() - earlier.timestamp > self._realm.rules.nonce_window:
             return None
         return earlier
 
-    def _check_rights(self, author: User, channel: Channel, draft: Draft) -> None:
-        if channel.kind not in WRITABLE and sees(self._realm, author, channel):
+    def _check_rights(self, author: SimUser, channel: SimChannel, draft: MessageDraft) -> None:
+        if channel.kind not in WRITABLE and can_see(self._realm, author, channel):
             raise bad(50008, "Cannot send messages in a non-text channel")
         needed = [P.SEND_MESSAGES_IN_THREADS if channel.is_thread else P.SEND_MESSAGES]
         needed += [P.ATTACH_FILES] if draft.attachments else []
         needed += [P.EMBED_LINKS] if draft.embeds else []
         needed += [P.SEND_POLLS] if draft.poll else []
         needed += [P.SEND_TTS_MESSAGES] if draft.tts else []
-        demand(self._realm, author, channel, *needed)
+        require_permission(self._realm, author, channel, *needed)
         if channel.is_dm and not all(each.accepts_dms for each in channel.recipients if each is not author):
             raise forbidden(50007, "Cannot send messages to this user")
         thread = channel.thread
-        if thread and thread.locked and not may(self._realm, author, channel, P.MANAGE_THREADS):
+        if thread and thread.locked and not has_permission(self._realm, author, channel, P.MANAGE_THREADS):
             raise bad(*ARCHIVED) if thread.archived else missing_permissions()
 
-    def _check_size(self, draft: Draft) -> None:
+    def _check_size(self, draft: MessageDraft) -> None:
         limit = self._realm.rules.content_length
         if len(draft.content) > limit:
             raise bad_form([too_long("content", limit)])
@@ -286,16 +290,18 @@ class Messages:
                 "content", code, "The 'content' field cannot be used when using MessageFlags.IS_COMPONENTS_V2"
             )
 
-    def _resolve(self, author: User, channel: Channel, draft: Draft) -> tuple[Reference | None, list[Snapshot]]:
+    def _resolve(
+        self, author: SimUser, channel: SimChannel, draft: MessageDraft
+    ) -> tuple[SimReference | None, list[SimSnapshot]]:
         wanted = draft.reference
         if wanted is None or wanted.message_id is None:
             return None, []
         source = self._realm.channels.get(wanted.channel_id)
         target = source.find(wanted.message_id) if source else None
         if wanted.kind == 1:
-            if source is None or target is None or not sees(self._realm, author, source):
-                raise unknown("Message")
-            reference = Reference(source.id, target.id, source.guild_id, 1)
+            if source is None or target is None or not can_see(self._realm, author, source):
+                raise unknown("SimMessage")
+            reference = SimReference(source.id, target.id, source.guild_id, 1)
             return reference, [_snapshot(target)]
         if wanted.channel_id != channel.id:
             raise bad_field(
@@ -307,7 +313,10 @@ class Messages:
             if draft.fail_if_not_exists:
                 raise bad_field("message_reference", "REPLIES_UNKNOWN_MESSAGE", "Unknown message")
             return None, []
-        if not may(self._realm, author, channel, P.READ_MESSAGE_HISTORY) and not author.id == target.author.id:
+        if (
+            not has_permission(self._realm, author, channel, P.READ_MESSAGE_HISTORY)
+            and not author.id == target.author.id
+        ):
             raise bad(160002, "Cannot reply without permission to read message history")
         if target.kind not in (
             MessageKind.DEFAULT,
@@ -318,17 +327,17 @@ class Messages:
             raise bad_field(
                 "message_reference", "REPLIES_CANNOT_REPLY_TO_SYSTEM_MESSAGE", "Cannot reply to a system message"
             )
-        return Reference(channel.id, target.id, channel.guild_id), []
+        return SimReference(channel.id, target.id, channel.guild_id), []
 
-    def _sticker(self, channel: Channel, sticker_id: int) -> Sticker:
+    def _sticker(self, channel: SimChannel, sticker_id: int) -> SimSticker:
         for guild in self._realm.guilds.values():
             if sticker := guild.stickers.get(sticker_id):
                 if guild.id == channel.guild_id:
                     return sticker
                 raise bad(50081, "Invalid sticker sent")
-        raise unknown("Sticker")
+        raise unknown("SimSticker")
 
-    def _poll(self, draft: Draft) -> Poll | None:
+    def _poll(self, draft: MessageDraft) -> SimPoll | None:
         if draft.poll is None:
             return None
         answers = [(each, None) if isinstance(each, str) else each for each in draft.poll.answers]
@@ -336,9 +345,9 @@ class Messages:
             raise bad_field("poll.answers", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 10 in length.")
         life = max(draft.poll.duration, timedelta(hours=1))
         expiry = self._realm.clock.now() + life
-        return Poll(draft.poll.question, answers, expiry, draft.poll.multiple)
+        return SimPoll(draft.poll.question, answers, expiry, draft.poll.multiple)
 
-    def _enter_thread(self, channel: Channel, message: Message) -> None:
+    def _enter_thread(self, channel: SimChannel, message: SimMessage) -> None:
         """Writing in a thread wakes it, and lets the writer and those who are mentioned join."""
         thread = channel.thread
         if thread is None:
@@ -353,7 +362,7 @@ class Messages:
             self._realm.tell(ThreadChanged(channel, "updated"))
         if message.kind is MessageKind.THREAD_STARTER_MESSAGE:
             return
-        guild = self._realm.guild_of(channel)
+        guild = self._realm.get_guild_for(channel)
         coming = [message.author, *message.mentions] if message.webhook_id is None else message.mentions
         parent = channel.parent
         added = [
@@ -363,10 +372,10 @@ class Messages:
             and user.id in guild.members
             and user.id not in thread.members
             and parent
-            and sees(self._realm, user, parent)
+            and can_see(self._realm, user, parent)
         ]
         for user in added:
-            thread.members[user.id] = ThreadMember(user, self._realm.clock.now())
+            thread.members[user.id] = SimThreadMember(user, self._realm.clock.now())
         if added:
             self._realm.tell(ThreadMembersChanged(channel, added=added))
 
@@ -377,8 +386,8 @@ def _edited_flags(old: int, new: int) -> int:
     return (old & ~MessageFlag.SUPPRESS_EMBEDS) | (new & editable)
 
 
-def _snapshot(message: Message) -> Snapshot:
-    return Snapshot(
+def _snapshot(message: SimMessage) -> SimSnapshot:
+    return SimSnapshot(
         message.content,
         message.kind,
         message.timestamp,

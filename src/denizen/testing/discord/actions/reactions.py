@@ -2,47 +2,56 @@
 
 from __future__ import annotations
 
-from denizen.testing.discord.actions.messages import Messages
-from denizen.testing.discord.state.access import demand, may
-from denizen.testing.discord.state.changes import MessageEdited, PinsChanged, Reacted, ReactionsCleared, Typing, Voted
-from denizen.testing.discord.state.channels import WRITABLE, Channel
-from denizen.testing.discord.state.clock import moment_of
+from denizen.testing.discord.actions.messages import MessageActions
+from denizen.testing.discord.state.access import has_permission, require_permission
+from denizen.testing.discord.state.changes import (
+    MessageEdited,
+    PinsChanged,
+    ReactionsChanged,
+    ReactionsCleared,
+    TypingStarted,
+    VoteChanged,
+)
+from denizen.testing.discord.state.channels import WRITABLE, SimChannel
+from denizen.testing.discord.state.clock import snowflake_time
 from denizen.testing.discord.state.errors import bad, forbidden, missing_permissions, unknown
-from denizen.testing.discord.state.messages import Emoji, Message, MessageKind, Reaction, Reference
-from denizen.testing.discord.state.people import User
+from denizen.testing.discord.state.messages import MessageKind, SimEmoji, SimMessage, SimReaction, SimReference
+from denizen.testing.discord.state.people import SimUser
 from denizen.testing.discord.state.permissions import P
-from denizen.testing.discord.state.realm import Realm
+from denizen.testing.discord.state.realm import SimStore
 
 _MAX_KINDS = 20
 _UNKNOWN_EMOJI = (10014, "Unknown Emoji")
 
 
-class Marks:
+class ReactionActions:
     """The acts on what hangs on messages."""
 
-    def __init__(self, realm: Realm, messages: Messages) -> None:
+    def __init__(self, realm: SimStore, messages: MessageActions) -> None:
         self._realm = realm
         self._messages = messages
 
-    def react(self, user: User, channel: Channel, message: Message, emoji: Emoji) -> None:
+    def react(self, user: SimUser, channel: SimChannel, message: SimMessage, emoji: SimEmoji) -> None:
         """A new emoji needs the right to add reactions; joining one that is there does not. Twice is once."""
-        demand(self._realm, user, channel, P.READ_MESSAGE_HISTORY)
+        require_permission(self._realm, user, channel, P.READ_MESSAGE_HISTORY)
         self._messages.check_open(channel)
         reaction = find_reaction(message, emoji)
         if reaction is None:
-            demand(self._realm, user, channel, P.ADD_REACTIONS)
+            require_permission(self._realm, user, channel, P.ADD_REACTIONS)
             if len(message.reactions) >= _MAX_KINDS:
                 raise forbidden(30010, "Maximum number of reactions reached (20)")
-            reaction = Reaction(emoji)
+            reaction = SimReaction(emoji)
             message.reactions.append(reaction)
         if user in reaction.users:
             return
         reaction.users.append(user)
-        self._realm.tell(Reacted(channel, message, user, reaction.emoji, added=True))
+        self._realm.tell(ReactionsChanged(channel, message, user, reaction.emoji, added=True))
 
-    def unreact(self, actor: User, channel: Channel, message: Message, emoji: Emoji, user: User) -> None:
+    def unreact(self, actor: SimUser, channel: SimChannel, message: SimMessage, emoji: SimEmoji, user: SimUser) -> None:
         """One's own, or with the right to manage messages somebody else's."""
-        demand(self._realm, actor, channel, *((P.MANAGE_MESSAGES,) if user is not actor else (P.READ_MESSAGE_HISTORY,)))
+        require_permission(
+            self._realm, actor, channel, *((P.MANAGE_MESSAGES,) if user is not actor else (P.READ_MESSAGE_HISTORY,))
+        )
         self._messages.check_open(channel)
         reaction = find_reaction(message, emoji)
         if reaction is None:
@@ -52,28 +61,30 @@ class Marks:
         reaction.users.remove(user)
         if not reaction.users:
             message.reactions.remove(reaction)
-        self._realm.tell(Reacted(channel, message, user, reaction.emoji, added=False))
+        self._realm.tell(ReactionsChanged(channel, message, user, reaction.emoji, added=False))
 
-    def clear_reactions(self, actor: User, channel: Channel, message: Message, emoji: Emoji | None) -> None:
-        demand(self._realm, actor, channel, P.MANAGE_MESSAGES)
+    def clear_reactions(self, actor: SimUser, channel: SimChannel, message: SimMessage, emoji: SimEmoji | None) -> None:
+        require_permission(self._realm, actor, channel, P.MANAGE_MESSAGES)
         message.reactions = [each for each in message.reactions if emoji is not None and each.emoji.key != emoji.key]
         self._realm.tell(ReactionsCleared(channel, message, emoji))
 
-    def parse_emoji(self, text: str) -> Emoji:
+    def parse_emoji(self, text: str) -> SimEmoji:
         """From a route or a test: the emoji itself, `name:id` or `<:name:id>`. Raises 400/10014."""
         bare = text.strip("<>").removeprefix("a:").strip(":")
         name, _, number = bare.partition(":")
         if not number:
             if not bare or bare.isascii():
                 raise bad(*_UNKNOWN_EMOJI)
-            return Emoji(bare)
+            return SimEmoji(bare)
         for guild in self._realm.guilds.values():
             if number.isdigit() and (emoji := guild.emojis.get(int(number))):
                 return emoji
-        raise bad(*_UNKNOWN_EMOJI) if name else unknown("Emoji")
+        raise bad(*_UNKNOWN_EMOJI) if name else unknown("SimEmoji")
 
-    def vote(self, user: User, channel: Channel, message: Message, answer_id: int, *, chosen: bool = True) -> None:
-        demand(self._realm, user, channel, P.READ_MESSAGE_HISTORY)
+    def vote(
+        self, user: SimUser, channel: SimChannel, message: SimMessage, answer_id: int, *, chosen: bool = True
+    ) -> None:
+        require_permission(self._realm, user, channel, P.READ_MESSAGE_HISTORY)
         poll = message.poll
         if poll is None or not 1 <= answer_id <= len(poll.answers):
             raise bad(520000, "Poll voting blocked")
@@ -89,9 +100,9 @@ class Marks:
             for number in earlier if not poll.multiple else ():
                 self.vote(user, channel, message, number, chosen=False)
             voters.append(user)
-        self._realm.tell(Voted(channel, message, user, answer_id, chosen))
+        self._realm.tell(VoteChanged(channel, message, user, answer_id, chosen))
 
-    def end_poll(self, user: User, channel: Channel, message: Message) -> None:
+    def end_poll(self, user: SimUser, channel: SimChannel, message: SimMessage) -> None:
         """Only its author ends a poll. The result comes as a message of its own."""
         if message.poll is None:
             raise bad(520006, "Cannot expire a non-poll message")
@@ -101,7 +112,7 @@ class Marks:
         message.poll.expiry = min(message.poll.expiry, self._realm.clock.now())
         self._realm.tell(MessageEdited(channel, message))
 
-    def pin(self, user: User, channel: Channel, message: Message) -> None:
+    def pin(self, user: SimUser, channel: SimChannel, message: SimMessage) -> None:
         self._demand_pins(user, channel)
         if message.pinned:
             return
@@ -112,14 +123,14 @@ class Marks:
         self._realm.tell(MessageEdited(channel, message))
         self._realm.tell(PinsChanged(channel))
         notice_id = self._realm.ids.fresh()
-        reference = Reference(channel.id, message.id, channel.guild_id)
+        reference = SimReference(channel.id, message.id, channel.guild_id)
         kind = MessageKind.CHANNEL_PINNED_MESSAGE
-        notice = Message(
-            notice_id, channel.id, channel.guild_id, user, "", moment_of(notice_id), kind, reference=reference
+        notice = SimMessage(
+            notice_id, channel.id, channel.guild_id, user, "", snowflake_time(notice_id), kind, reference=reference
         )
         self._messages.place(channel, notice)
 
-    def unpin(self, user: User, channel: Channel, message: Message) -> None:
+    def unpin(self, user: SimUser, channel: SimChannel, message: SimMessage) -> None:
         self._demand_pins(user, channel)
         if not message.pinned:
             return
@@ -127,18 +138,20 @@ class Marks:
         self._realm.tell(MessageEdited(channel, message))
         self._realm.tell(PinsChanged(channel))
 
-    def type_in(self, user: User, channel: Channel) -> None:
+    def type_in(self, user: SimUser, channel: SimChannel) -> None:
         if channel.kind not in WRITABLE:
             raise bad(50008, "Cannot send messages in a non-text channel")
-        demand(self._realm, user, channel, P.SEND_MESSAGES_IN_THREADS if channel.is_thread else P.SEND_MESSAGES)
-        self._realm.tell(Typing(channel, user, self._realm.clock.now()))
+        require_permission(
+            self._realm, user, channel, P.SEND_MESSAGES_IN_THREADS if channel.is_thread else P.SEND_MESSAGES
+        )
+        self._realm.tell(TypingStarted(channel, user, self._realm.clock.now()))
 
-    def _demand_pins(self, user: User, channel: Channel) -> None:
+    def _demand_pins(self, user: SimUser, channel: SimChannel) -> None:
         self._messages.check_open(channel)
-        demand(self._realm, user, channel)
-        if not may(self._realm, user, channel, P.PIN_MESSAGES):
+        require_permission(self._realm, user, channel)
+        if not has_permission(self._realm, user, channel, P.PIN_MESSAGES):
             raise missing_permissions()
 
 
-def find_reaction(message: Message, emoji: Emoji) -> Reaction | None:
+def find_reaction(message: SimMessage, emoji: SimEmoji) -> SimReaction | None:
     return next((each for each in message.reactions if each.emoji.key == emoji.key), None)

@@ -16,12 +16,12 @@ import anyio
 from aiohttp import WSMessage, WSMsgType, web
 from anyio.abc import TaskGroup
 
-from denizen.testing.discord.gateway.sessions import Session, Sessions, Weather
+from denizen.testing.discord.gateway.sessions import GatewayFaults, GatewaySession, GatewaySessions
 from denizen.testing.discord.payloads.people import Payload, member_payload, presence_payload
 from denizen.testing.discord.state import people as intent_bits
-from denizen.testing.discord.state.guilds import Guild, Member, find_members
-from denizen.testing.discord.state.people import Application, Intent
-from denizen.testing.discord.state.realm import Realm
+from denizen.testing.discord.state.guilds import SimGuild, SimMember, find_members
+from denizen.testing.discord.state.people import GatewayIntent, SimApplication
+from denizen.testing.discord.state.realm import SimStore
 
 Pack = Callable[[bytes], bytes]
 
@@ -44,7 +44,7 @@ def open_compression(name: str) -> Pack | None:
 _CHUNK = 1000
 
 
-def chunk_members(realm: Realm, application: Application, asked: Mapping[str, Any]) -> Iterator[Payload]:
+def chunk_members(realm: SimStore, application: SimApplication, asked: Mapping[str, Any]) -> Iterator[Payload]:
     """One body after the other; none for a guild that the bot is not in."""
     guild = realm.guilds.get(int(asked["guild_id"]))
     if guild is None or application.id not in guild.members:
@@ -67,7 +67,7 @@ def chunk_members(realm: Realm, application: Application, asked: Mapping[str, An
         yield body
 
 
-def _select(guild: Guild, asked: Mapping[str, Any]) -> tuple[list[Member], list[str]]:
+def _select(guild: SimGuild, asked: Mapping[str, Any]) -> tuple[list[SimMember], list[str]]:
     ids = asked.get("user_ids")
     if ids:
         wanted = [int(each) for each in (ids if isinstance(ids, list) else [ids])]  # pyright: ignore[reportUnknownVariableType,reportUnknownArgumentType]
@@ -83,10 +83,10 @@ _SESSION_ENDS = frozenset({1000, 1001})
 """Close codes of a client that says good-bye for good."""
 
 
-class Connection:
+class GatewayConnection:
     """Reads and writes one websocket. Frames go out in order, from one place."""
 
-    def __init__(self, realm: Realm, sessions: Sessions, weather: Weather, url: str) -> None:
+    def __init__(self, realm: SimStore, sessions: GatewaySessions, weather: GatewayFaults, url: str) -> None:
         self._realm = realm
         self._sessions = sessions
         self._weather = weather
@@ -97,7 +97,7 @@ class Connection:
         self._pack: Pack | None = None
         self._transport: Any = None
         self._tasks: TaskGroup | None = None
-        self.session: Session | None = None
+        self.session: GatewaySession | None = None
         self.open = True
         self._closing = False
 
@@ -251,7 +251,7 @@ class Connection:
         if code is not None or not isinstance(wanted, int):
             application.refused_logins.append(code or 4013)
             return code or 4013
-        self.session = self._sessions.open(application, Intent(wanted), (number, count), self)
+        self.session = self._sessions.open(application, GatewayIntent(wanted), (number, count), self)
         presence: Mapping[str, Any] = data.get("presence") or {}
         self._sessions.set_presence(application, presence.get("status") or "online", _activities(presence))
         self._sessions.greet(self.session, self._url)
@@ -277,7 +277,7 @@ class Connection:
         self._sessions.resume(session, self, after)
         return None
 
-    def _application_of(self, data: Mapping[str, Any]) -> Application | None:
+    def _application_of(self, data: Mapping[str, Any]) -> SimApplication | None:
         token = str(data.get("token", "")).removeprefix("Bot ")
         for application in self._realm.applications.values():
             if application.token == token:
@@ -294,7 +294,7 @@ class Connection:
         if session is None:
             return 4003
         everybody = not data.get("user_ids") and not data.get("query") and not data.get("limit")
-        if everybody and not session.intents & Intent.GUILD_MEMBERS:
+        if everybody and not session.intents & GatewayIntent.GUILD_MEMBERS:
             return 4014
         for chunk in chunk_members(self._realm, session.application, data):
             session.push("GUILD_MEMBERS_CHUNK", chunk)
@@ -312,11 +312,11 @@ class Connection:
             self._sessions.forget(self.session)
 
 
-def check_intents(application: Application, wanted: object) -> int | None:
+def check_intents(application: SimApplication, wanted: object) -> int | None:
     """The close code for intents that do not exist (4013) or are not enabled in the portal (4014)."""
     if not isinstance(wanted, int) or wanted < 0 or wanted & ~intent_bits.KNOWN:
         return 4013
-    return 4014 if Intent(wanted) & intent_bits.PRIVILEGED & ~application.intents else None
+    return 4014 if GatewayIntent(wanted) & intent_bits.PRIVILEGED & ~application.intents else None
 
 
 def _activities(presence: Mapping[str, Any]) -> list[Any]:

@@ -27,60 +27,60 @@ from denizen.testing.discord.payloads.people import (
     user_payload,
 )
 from denizen.testing.discord.state import changes
-from denizen.testing.discord.state.access import may, sees
-from denizen.testing.discord.state.changes import Change
-from denizen.testing.discord.state.channels import Channel
-from denizen.testing.discord.state.clock import stamp_or_none
-from denizen.testing.discord.state.guilds import Guild
-from denizen.testing.discord.state.messages import Message
-from denizen.testing.discord.state.people import Application, Intent
-from denizen.testing.discord.state.permissions import Permission
-from denizen.testing.discord.state.realm import Realm
+from denizen.testing.discord.state.access import can_see, has_permission
+from denizen.testing.discord.state.changes import SimChange
+from denizen.testing.discord.state.channels import SimChannel
+from denizen.testing.discord.state.clock import format_optional_timestamp
+from denizen.testing.discord.state.guilds import SimGuild
+from denizen.testing.discord.state.messages import SimMessage
+from denizen.testing.discord.state.people import GatewayIntent, SimApplication
+from denizen.testing.discord.state.permissions import DiscordPermission
+from denizen.testing.discord.state.realm import SimStore
 
-ALWAYS = Intent(0)
+ALWAYS = GatewayIntent(0)
 
 
 @dataclass(frozen=True, slots=True)
-class Ear:
+class EventReceiver:
     """One who listens: an application with the intents of its session."""
 
-    application: Application
-    intents: Intent
+    application: SimApplication
+    intents: GatewayIntent
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class GatewayEvent:
     """One event. It goes to sessions with one of `intents` (none needed when 0) whose ear `reaches` accepts; those of
     a guild only to the shard of that guild, the rest to shard 0.
     """
 
     name: str
-    intents: Intent
+    intents: GatewayIntent
     guild_id: int | None
-    reaches: Callable[[Ear], bool]
-    body: Callable[[Ear], Payload]
+    reaches: Callable[[EventReceiver], bool]
+    body: Callable[[EventReceiver], Payload]
 
 
-def in_channel(realm: Realm, channel: Channel) -> Callable[[Ear], bool]:
-    return lambda ear: sees(realm, ear.application.user, channel)
+def in_channel(realm: SimStore, channel: SimChannel) -> Callable[[EventReceiver], bool]:
+    return lambda ear: can_see(realm, ear.application.user, channel)
 
 
-def in_guild(guild: Guild) -> Callable[[Ear], bool]:
+def in_guild(guild: SimGuild) -> Callable[[EventReceiver], bool]:
     return lambda ear: ear.application.id in guild.members
 
 
-def either(channel: Channel, in_guild: Intent, direct: Intent) -> Intent:
+def either(channel: SimChannel, in_guild: GatewayIntent, direct: GatewayIntent) -> GatewayIntent:
     return direct if channel.is_dm else in_guild
 
 
-def place(channel: Channel) -> Payload:
+def place(channel: SimChannel) -> Payload:
     """`channel_id`, and `guild_id` in a guild."""
     place: Payload = {"channel_id": str(channel.id)}
     return place if channel.guild_id is None else place | {"guild_id": str(channel.guild_id)}
 
 
-def member_part(realm: Realm, channel: Channel, user_id: int) -> Payload:
-    guild = realm.guild_of(channel)
+def member_part(realm: SimStore, channel: SimChannel, user_id: int) -> Payload:
+    guild = realm.get_guild_for(channel)
     member = guild.members.get(user_id) if guild else None
     return {"member": member_payload(member)} if member else {}
 
@@ -88,34 +88,34 @@ def member_part(realm: Realm, channel: Channel, user_id: int) -> Payload:
 _VERBS = {"created": "CREATE", "updated": "UPDATE", "deleted": "DELETE"}
 
 
-def channel_changed(change: changes.ChannelChanged, realm: Realm) -> Iterable[News]:
+def channel_changed(change: changes.ChannelChanged, realm: SimStore) -> Iterable[GatewayEvent]:
     """Told to every bot of the guild; those that do not see the channel learn little of it."""
     channel = change.channel
-    guild = realm.guild_of(channel)
+    guild = realm.get_guild_for(channel)
     if guild is None:
         return
 
-    def body(ear: Ear) -> Payload:
+    def body(ear: EventReceiver) -> Payload:
         return gateway_channel_payload(realm, channel, ear.application.user)
 
-    yield News(f"CHANNEL_{_VERBS[change.how]}", Intent.GUILDS, guild.id, in_guild(guild), body)
+    yield GatewayEvent(f"CHANNEL_{_VERBS[change.how]}", GatewayIntent.GUILDS, guild.id, in_guild(guild), body)
 
 
-def thread_changed(change: changes.ThreadChanged, realm: Realm) -> Iterable[News]:
+def thread_changed(change: changes.ThreadChanged, realm: SimStore) -> Iterable[GatewayEvent]:
     thread = change.channel
     parent = thread.parent or thread
 
-    def body(ear: Ear) -> Payload:
+    def body(ear: EventReceiver) -> Payload:
         payload = channel_payload(thread, ear.application.user)
         if change.how == "deleted":
             return {key: payload[key] for key in ("id", "guild_id", "parent_id", "type")}
         return payload | {"newly_created": True} if change.how == "created" else payload
 
     seen = in_channel(realm, parent if change.how == "deleted" else thread)
-    yield News(f"THREAD_{_VERBS[change.how]}", Intent.GUILDS, thread.guild_id, seen, body)
+    yield GatewayEvent(f"THREAD_{_VERBS[change.how]}", GatewayIntent.GUILDS, thread.guild_id, seen, body)
 
 
-def thread_members_changed(change: changes.ThreadMembersChanged, realm: Realm) -> Iterable[News]:
+def thread_members_changed(change: changes.ThreadMembersChanged, realm: SimStore) -> Iterable[GatewayEvent]:
     thread = change.channel
     concerned = {each.id for each in (*change.added, *change.removed)}
     body: Payload = {
@@ -126,72 +126,82 @@ def thread_members_changed(change: changes.ThreadMembersChanged, realm: Realm) -
         "removed_member_ids": [str(each.id) for each in change.removed],
     }
 
-    def itself(ear: Ear) -> bool:
+    def itself(ear: EventReceiver) -> bool:
         return ear.application.id in concerned
 
-    def others(ear: Ear) -> bool:
+    def others(ear: EventReceiver) -> bool:
         return (
-            not itself(ear) and bool(ear.intents & Intent.GUILD_MEMBERS) and sees(realm, ear.application.user, thread)
+            not itself(ear)
+            and bool(ear.intents & GatewayIntent.GUILD_MEMBERS)
+            and can_see(realm, ear.application.user, thread)
         )
 
     owner = thread.thread.owner.id if thread.thread else 0
     for user in change.added:
         if user.id != owner:
-            yield News(
+            yield GatewayEvent(
                 "THREAD_CREATE",
-                Intent.GUILDS,
+                GatewayIntent.GUILDS,
                 thread.guild_id,
                 lambda ear, new=user.id: ear.application.id == new,
                 lambda ear: channel_payload(thread, ear.application.user),
             )
-    yield News(
-        "THREAD_MEMBERS_UPDATE", Intent.GUILDS, thread.guild_id, lambda ear: itself(ear) or others(ear), lambda _: body
+    yield GatewayEvent(
+        "THREAD_MEMBERS_UPDATE",
+        GatewayIntent.GUILDS,
+        thread.guild_id,
+        lambda ear: itself(ear) or others(ear),
+        lambda _: body,
     )
 
 
-def invite_changed(change: changes.InviteChanged, realm: Realm) -> Iterable[News]:
+def invite_changed(change: changes.InviteChanged, realm: SimStore) -> Iterable[GatewayEvent]:
     channel = change.channel
     name = "INVITE_CREATE" if change.how == "created" else "INVITE_DELETE"
     body = change.invite | place(channel)
-    yield News(name, Intent.GUILD_INVITES, channel.guild_id, managed_by(realm, channel), lambda _: body)
+    yield GatewayEvent(name, GatewayIntent.GUILD_INVITES, channel.guild_id, managed_by(realm, channel), lambda _: body)
 
 
-def webhooks_changed(change: changes.WebhooksChanged, realm: Realm) -> Iterable[News]:
+def webhooks_changed(change: changes.WebhooksChanged, realm: SimStore) -> Iterable[GatewayEvent]:
     channel = change.channel
-    yield News(
-        "WEBHOOKS_UPDATE", Intent.GUILD_WEBHOOKS, channel.guild_id, in_channel(realm, channel), lambda _: place(channel)
+    yield GatewayEvent(
+        "WEBHOOKS_UPDATE",
+        GatewayIntent.GUILD_WEBHOOKS,
+        channel.guild_id,
+        in_channel(realm, channel),
+        lambda _: place(channel),
     )
 
 
-def managed_by(realm: Realm, channel: Channel) -> Callable[[Ear], bool]:
+def managed_by(realm: SimStore, channel: SimChannel) -> Callable[[EventReceiver], bool]:
     """Invitations are told to those who manage the channel."""
-    return lambda ear: may(realm, ear.application.user, channel, Permission.MANAGE_CHANNELS)
+    return lambda ear: has_permission(realm, ear.application.user, channel, DiscordPermission.MANAGE_CHANNELS)
 
 
-def guild_changed(change: changes.GuildChanged, _: Realm) -> Iterable[News]:
+def guild_changed(change: changes.GuildChanged, _: SimStore) -> Iterable[GatewayEvent]:
     guild = change.guild
-    yield News("GUILD_UPDATE", Intent.GUILDS, guild.id, in_guild(guild), lambda _: guild_payload(guild))
+    yield GatewayEvent("GUILD_UPDATE", GatewayIntent.GUILDS, guild.id, in_guild(guild), lambda _: guild_payload(guild))
 
 
-def guild_availability(change: changes.GuildAvailability, realm: Realm) -> Iterable[News]:
+def guild_availability(change: changes.GuildAvailability, realm: SimStore) -> Iterable[GatewayEvent]:
     guild = change.guild
     if guild.available:
         yield whole_guild(realm, guild, in_guild(guild))
     else:
         gone = {"id": str(guild.id), "unavailable": True}
-        yield News("GUILD_DELETE", Intent.GUILDS, guild.id, in_guild(guild), lambda _: gone)
+        yield GatewayEvent("GUILD_DELETE", GatewayIntent.GUILDS, guild.id, in_guild(guild), lambda _: gone)
 
 
-def member_changed(change: changes.MemberChanged, realm: Realm) -> Iterable[News]:
+def member_changed(change: changes.MemberChanged, realm: SimStore) -> Iterable[GatewayEvent]:
     guild, member = change.guild, change.member
     own_guild = in_guild(guild)
     own = member.user.id
     if change.how == "joined":
         yield whole_guild(realm, guild, lambda ear: ear.application.id == own)
         body = member_payload(member) | {"guild_id": str(guild.id)}
-        yield News(
+        yield GatewayEvent(
             "GUILD_MEMBER_ADD",
-            Intent.GUILD_MEMBERS,
+            GatewayIntent.GUILD_MEMBERS,
             guild.id,
             lambda ear: ear.application.id != own and own_guild(ear),
             lambda _: body,
@@ -199,33 +209,35 @@ def member_changed(change: changes.MemberChanged, realm: Realm) -> Iterable[News
     elif change.how == "updated":
         body = member_payload(member) | {"guild_id": str(guild.id)}
 
-        def concerned(ear: Ear) -> bool:
-            return own_guild(ear) and (ear.application.id == own or bool(ear.intents & Intent.GUILD_MEMBERS))
+        def concerned(ear: EventReceiver) -> bool:
+            return own_guild(ear) and (ear.application.id == own or bool(ear.intents & GatewayIntent.GUILD_MEMBERS))
 
-        yield News("GUILD_MEMBER_UPDATE", ALWAYS, guild.id, concerned, lambda _: body)
+        yield GatewayEvent("GUILD_MEMBER_UPDATE", ALWAYS, guild.id, concerned, lambda _: body)
     else:
         gone = {"id": str(guild.id)}
-        yield News("GUILD_DELETE", Intent.GUILDS, guild.id, lambda ear: ear.application.id == own, lambda _: gone)
+        yield GatewayEvent(
+            "GUILD_DELETE", GatewayIntent.GUILDS, guild.id, lambda ear: ear.application.id == own, lambda _: gone
+        )
         left = {"guild_id": str(guild.id), "user": user_payload(member.user)}
-        yield News("GUILD_MEMBER_REMOVE", Intent.GUILD_MEMBERS, guild.id, own_guild, lambda _: left)
+        yield GatewayEvent("GUILD_MEMBER_REMOVE", GatewayIntent.GUILD_MEMBERS, guild.id, own_guild, lambda _: left)
 
 
-def ban_changed(change: changes.BanChanged, _: Realm) -> Iterable[News]:
+def ban_changed(change: changes.BanChanged, _: SimStore) -> Iterable[GatewayEvent]:
     guild = change.guild
     body = {"guild_id": str(guild.id), "user": user_payload(change.user)}
     name = "GUILD_BAN_ADD" if change.banned else "GUILD_BAN_REMOVE"
-    yield News(name, Intent.GUILD_MODERATION, guild.id, in_guild(guild), lambda _: body)
+    yield GatewayEvent(name, GatewayIntent.GUILD_MODERATION, guild.id, in_guild(guild), lambda _: body)
 
 
-def role_changed(change: changes.RoleChanged, _: Realm) -> Iterable[News]:
+def role_changed(change: changes.RoleChanged, _: SimStore) -> Iterable[GatewayEvent]:
     guild, role = change.guild, change.role
     body: Payload = {"guild_id": str(guild.id)}
     body |= {"role_id": str(role.id)} if change.how == "deleted" else {"role": role_payload(role)}
     verb = {"created": "CREATE", "updated": "UPDATE", "deleted": "DELETE"}[change.how]
-    yield News(f"GUILD_ROLE_{verb}", Intent.GUILDS, guild.id, in_guild(guild), lambda _: body)
+    yield GatewayEvent(f"GUILD_ROLE_{verb}", GatewayIntent.GUILDS, guild.id, in_guild(guild), lambda _: body)
 
 
-def expressions_changed(change: changes.ExpressionsChanged, _: Realm) -> Iterable[News]:
+def expressions_changed(change: changes.ExpressionsChanged, _: SimStore) -> Iterable[GatewayEvent]:
     guild = change.guild
     body: Payload = {"guild_id": str(guild.id)}
     if change.what == "emojis":
@@ -233,74 +245,74 @@ def expressions_changed(change: changes.ExpressionsChanged, _: Realm) -> Iterabl
     else:
         body["stickers"] = [sticker_payload(each) for each in guild.stickers.values()]
     name = f"GUILD_{change.what.upper()}_UPDATE"
-    yield News(name, Intent.GUILD_EXPRESSIONS, guild.id, in_guild(guild), lambda _: body)
+    yield GatewayEvent(name, GatewayIntent.GUILD_EXPRESSIONS, guild.id, in_guild(guild), lambda _: body)
 
 
-def event_changed(change: changes.EventChanged, _: Realm) -> Iterable[News]:
+def event_changed(change: changes.EventChanged, _: SimStore) -> Iterable[GatewayEvent]:
     guild, body = change.guild, scheduled_event_payload(change.event)
     name = {"created": "CREATE", "updated": "UPDATE", "deleted": "DELETE"}[change.how]
-    intent = Intent.GUILD_SCHEDULED_EVENTS
-    yield News(f"GUILD_SCHEDULED_EVENT_{name}", intent, guild.id, in_guild(guild), lambda _: body)
+    intent = GatewayIntent.GUILD_SCHEDULED_EVENTS
+    yield GatewayEvent(f"GUILD_SCHEDULED_EVENT_{name}", intent, guild.id, in_guild(guild), lambda _: body)
 
 
-def presence_changed(change: changes.PresenceChanged, realm: Realm) -> Iterable[News]:
+def presence_changed(change: changes.PresenceChanged, realm: SimStore) -> Iterable[GatewayEvent]:
     """Told in each guild that the user is in, but not to the user."""
     user = change.user
     for guild in [each for each in realm.guilds.values() if user.id in each.members]:
         body = presence_payload(realm, user, guild.id)
         reaches = in_guild(guild)
-        yield News(
+        yield GatewayEvent(
             "PRESENCE_UPDATE",
-            Intent.GUILD_PRESENCES,
+            GatewayIntent.GUILD_PRESENCES,
             guild.id,
             lambda ear, ok=reaches: ok(ear) and ear.application.user is not user,
             lambda _, body=body: body,
         )
 
 
-def interacted(change: changes.Interacted, _: Realm) -> Iterable[News]:
+def interacted(change: changes.InteractionSent, _: SimStore) -> Iterable[GatewayEvent]:
     own = change.application_id
-    yield News(
+    yield GatewayEvent(
         "INTERACTION_CREATE", ALWAYS, change.guild_id, lambda ear: ear.application.id == own, lambda _: change.payload
     )
 
 
-def whole_guild(realm: Realm, guild: Guild, reaches: Callable[[Ear], bool]) -> News:
+def whole_guild(realm: SimStore, guild: SimGuild, reaches: Callable[[EventReceiver], bool]) -> GatewayEvent:
     """GUILD_CREATE, for those who come in and after an outage."""
 
-    def body(ear: Ear) -> Payload:
+    def body(ear: EventReceiver) -> Payload:
         return guild_create_payload(realm, guild, ear.application, ear.intents)
 
-    return News("GUILD_CREATE", Intent.GUILDS, guild.id, reaches, body)
+    return GatewayEvent("GUILD_CREATE", GatewayIntent.GUILDS, guild.id, reaches, body)
 
 
-def _message_news(realm: Realm, name: str, channel: Channel, message: Message) -> News:
-    def body(ear: Ear) -> Payload:
+def _make_message_event(realm: SimStore, name: str, channel: SimChannel, message: SimMessage) -> GatewayEvent:
+    def body(ear: EventReceiver) -> Payload:
         payload = gateway_message_payload(realm, message, ear.application, ear.intents)
         return with_nonce(message, payload) if name == "MESSAGE_CREATE" else payload
 
     if message.ephemeral:
         own = message.application_id
-        return News(name, Intent.DIRECT_MESSAGES, None, lambda ear: ear.application.id == own, body)
-    intents = either(channel, Intent.GUILD_MESSAGES, Intent.DIRECT_MESSAGES)
-    return News(name, intents, channel.guild_id, in_channel(realm, channel), body)
+        return GatewayEvent(name, GatewayIntent.DIRECT_MESSAGES, None, lambda ear: ear.application.id == own, body)
+    intents = either(channel, GatewayIntent.GUILD_MESSAGES, GatewayIntent.DIRECT_MESSAGES)
+    return GatewayEvent(name, intents, channel.guild_id, in_channel(realm, channel), body)
 
 
-def message_sent(change: changes.MessageSent, realm: Realm) -> Iterable[News]:
+def message_sent(change: changes.MessageSent, realm: SimStore) -> Iterable[GatewayEvent]:
     channel = change.channel
-    yield _message_news(realm, "MESSAGE_CREATE", channel, change.message)
+    yield _make_message_event(realm, "MESSAGE_CREATE", channel, change.message)
 
 
-def message_edited(change: changes.MessageEdited, realm: Realm) -> Iterable[News]:
-    yield _message_news(realm, "MESSAGE_UPDATE", change.channel, change.message)
+def message_edited(change: changes.MessageEdited, realm: SimStore) -> Iterable[GatewayEvent]:
+    yield _make_message_event(realm, "MESSAGE_UPDATE", change.channel, change.message)
 
 
-def messages_deleted(change: changes.MessagesDeleted, realm: Realm) -> Iterable[News]:
+def messages_deleted(change: changes.MessagesDeleted, realm: SimStore) -> Iterable[GatewayEvent]:
     channel = change.channel
-    intents = either(channel, Intent.GUILD_MESSAGES, Intent.DIRECT_MESSAGES)
+    intents = either(channel, GatewayIntent.GUILD_MESSAGES, GatewayIntent.DIRECT_MESSAGES)
     ids = [str(each.id) for each in change.messages]
     if change.bulk:
-        yield News(
+        yield GatewayEvent(
             "MESSAGE_DELETE_BULK",
             intents,
             channel.guild_id,
@@ -312,10 +324,12 @@ def messages_deleted(change: changes.MessagesDeleted, realm: Realm) -> Iterable[
         gone = {"id": str(message.id)} | place(channel)
         if message.ephemeral:
             continue
-        yield News("MESSAGE_DELETE", intents, channel.guild_id, in_channel(realm, channel), lambda _, body=gone: body)
+        yield GatewayEvent(
+            "MESSAGE_DELETE", intents, channel.guild_id, in_channel(realm, channel), lambda _, body=gone: body
+        )
 
 
-def reacted(change: changes.Reacted, realm: Realm) -> Iterable[News]:
+def reacted(change: changes.ReactionsChanged, realm: SimStore) -> Iterable[GatewayEvent]:
     channel, message = change.channel, change.message
     body: Payload = {
         "user_id": str(change.user.id),
@@ -328,36 +342,36 @@ def reacted(change: changes.Reacted, realm: Realm) -> Iterable[News]:
     if change.added:
         body |= {"message_author_id": str(message.author.id), **member_part(realm, channel, change.user.id)}
     name = "MESSAGE_REACTION_ADD" if change.added else "MESSAGE_REACTION_REMOVE"
-    intents = either(channel, Intent.GUILD_MESSAGE_REACTIONS, Intent.DIRECT_MESSAGE_REACTIONS)
-    yield News(name, intents, channel.guild_id, in_channel(realm, channel), lambda _: body)
+    intents = either(channel, GatewayIntent.GUILD_MESSAGE_REACTIONS, GatewayIntent.DIRECT_MESSAGE_REACTIONS)
+    yield GatewayEvent(name, intents, channel.guild_id, in_channel(realm, channel), lambda _: body)
 
 
-def reactions_cleared(change: changes.ReactionsCleared, realm: Realm) -> Iterable[News]:
+def reactions_cleared(change: changes.ReactionsCleared, realm: SimStore) -> Iterable[GatewayEvent]:
     channel = change.channel
     body = {"message_id": str(change.message.id)} | place(channel)
     name = "MESSAGE_REACTION_REMOVE_ALL"
     if change.emoji is not None:
         name, body["emoji"] = "MESSAGE_REACTION_REMOVE_EMOJI", emoji_part(change.emoji)
-    intents = either(channel, Intent.GUILD_MESSAGE_REACTIONS, Intent.DIRECT_MESSAGE_REACTIONS)
-    yield News(name, intents, channel.guild_id, in_channel(realm, channel), lambda _: body)
+    intents = either(channel, GatewayIntent.GUILD_MESSAGE_REACTIONS, GatewayIntent.DIRECT_MESSAGE_REACTIONS)
+    yield GatewayEvent(name, intents, channel.guild_id, in_channel(realm, channel), lambda _: body)
 
 
-def voted(change: changes.Voted, realm: Realm) -> Iterable[News]:
+def voted(change: changes.VoteChanged, realm: SimStore) -> Iterable[GatewayEvent]:
     channel = change.channel
     ids = {"user_id": str(change.user.id), "message_id": str(change.message.id), "answer_id": change.answer_id}
     name = "MESSAGE_POLL_VOTE_ADD" if change.added else "MESSAGE_POLL_VOTE_REMOVE"
-    intents = either(channel, Intent.GUILD_MESSAGE_POLLS, Intent.DIRECT_MESSAGE_POLLS)
-    yield News(name, intents, channel.guild_id, in_channel(realm, channel), lambda _: ids | place(channel))
+    intents = either(channel, GatewayIntent.GUILD_MESSAGE_POLLS, GatewayIntent.DIRECT_MESSAGE_POLLS)
+    yield GatewayEvent(name, intents, channel.guild_id, in_channel(realm, channel), lambda _: ids | place(channel))
 
 
-def pins_changed(change: changes.PinsChanged, realm: Realm) -> Iterable[News]:
+def pins_changed(change: changes.PinsChanged, realm: SimStore) -> Iterable[GatewayEvent]:
     channel = change.channel
-    intents = either(channel, Intent.GUILDS, Intent.DIRECT_MESSAGES)
-    body = place(channel) | {"last_pin_timestamp": stamp_or_none(channel.last_pin_at)}
-    yield News("CHANNEL_PINS_UPDATE", intents, channel.guild_id, in_channel(realm, channel), lambda _: body)
+    intents = either(channel, GatewayIntent.GUILDS, GatewayIntent.DIRECT_MESSAGES)
+    body = place(channel) | {"last_pin_timestamp": format_optional_timestamp(channel.last_pin_at)}
+    yield GatewayEvent("CHANNEL_PINS_UPDATE", intents, channel.guild_id, in_channel(realm, channel), lambda _: body)
 
 
-def typing(change: changes.Typing, realm: Realm) -> Iterable[News]:
+def typing(change: changes.TypingStarted, realm: SimStore) -> Iterable[GatewayEvent]:
     channel = change.channel
     body: Payload = {
         "user_id": str(change.user.id),
@@ -365,21 +379,21 @@ def typing(change: changes.Typing, realm: Realm) -> Iterable[News]:
         **place(channel),
         **member_part(realm, channel, change.user.id),
     }
-    intents = either(channel, Intent.GUILD_MESSAGE_TYPING, Intent.DIRECT_MESSAGE_TYPING)
-    yield News("TYPING_START", intents, channel.guild_id, in_channel(realm, channel), lambda _: body)
+    intents = either(channel, GatewayIntent.GUILD_MESSAGE_TYPING, GatewayIntent.DIRECT_MESSAGE_TYPING)
+    yield GatewayEvent("TYPING_START", intents, channel.guild_id, in_channel(realm, channel), lambda _: body)
 
 
-_Teller = Callable[[Any, Realm], Iterable[News]]
+_Teller = Callable[[Any, SimStore], Iterable[GatewayEvent]]
 _TELLERS: Mapping[type[Any], _Teller] = MappingProxyType(
     {
         changes.MessageSent: message_sent,
         changes.MessageEdited: message_edited,
         changes.MessagesDeleted: messages_deleted,
-        changes.Reacted: reacted,
+        changes.ReactionsChanged: reacted,
         changes.ReactionsCleared: reactions_cleared,
-        changes.Voted: voted,
+        changes.VoteChanged: voted,
         changes.PinsChanged: pins_changed,
-        changes.Typing: typing,
+        changes.TypingStarted: typing,
         changes.ChannelChanged: channel_changed,
         changes.ThreadChanged: thread_changed,
         changes.ThreadMembersChanged: thread_members_changed,
@@ -393,11 +407,11 @@ _TELLERS: Mapping[type[Any], _Teller] = MappingProxyType(
         changes.ExpressionsChanged: expressions_changed,
         changes.EventChanged: event_changed,
         changes.PresenceChanged: presence_changed,
-        changes.Interacted: interacted,
+        changes.InteractionSent: interacted,
     }
 )
 
 
-def narrate(change: Change, realm: Realm) -> Iterable[News]:
+def list_gateway_events(change: SimChange, realm: SimStore) -> Iterable[GatewayEvent]:
     teller = _TELLERS.get(type(change))
     return () if teller is None else teller(change, realm)

@@ -9,21 +9,21 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Protocol
 
-from denizen.testing.discord.gateway.events import Ear, News, narrate
+from denizen.testing.discord.gateway.events import EventReceiver, GatewayEvent, list_gateway_events
 from denizen.testing.discord.payloads.channels import channel_payload, gateway_channel_payload, thread_member_payload
 from denizen.testing.discord.payloads.guilds import guild_create_payload
 from denizen.testing.discord.payloads.people import Payload, own_user_payload
 from denizen.testing.discord.state import changes
-from denizen.testing.discord.state.access import sees, shows
-from denizen.testing.discord.state.changes import Change, PresenceChanged
-from denizen.testing.discord.state.channels import Channel
-from denizen.testing.discord.state.guilds import Guild
-from denizen.testing.discord.state.people import Application, Intent, User, application_flags
-from denizen.testing.discord.state.realm import Realm
+from denizen.testing.discord.state.access import can_see, is_shown
+from denizen.testing.discord.state.changes import PresenceChanged, SimChange
+from denizen.testing.discord.state.channels import SimChannel
+from denizen.testing.discord.state.guilds import SimGuild
+from denizen.testing.discord.state.people import GatewayIntent, SimApplication, SimUser, application_flags
+from denizen.testing.discord.state.realm import SimStore
 
 
 @dataclass(slots=True)
-class Weather:
+class GatewayFaults:
     """`duplicates` maps names of events (None: any) to how many of the next ones come twice. While `holding`, events
     are numbered and kept, but do not leave. While `frozen`, nothing at all leaves and nothing is answered: the
     connection looks alive.
@@ -49,19 +49,19 @@ class Weather:
         return False
 
 
-class Sight:
+class VisibleChannels:
     """The channels that one bot has in full, by guild."""
 
-    def __init__(self, realm: Realm, bot: User) -> None:
+    def __init__(self, realm: SimStore, bot: SimUser) -> None:
         self._realm = realm
         self._bot = bot
         self._shown: dict[int, set[int]] = {}
 
-    def look(self, guild: Guild) -> None:
+    def look(self, guild: SimGuild) -> None:
         """Takes in the guild as it is told in GUILD_CREATE."""
         self._shown[guild.id] = self._find(guild)
 
-    def look_again(self, guild: Guild, told: Channel | None) -> Iterator[tuple[str, Payload]]:
+    def look_again(self, guild: SimGuild, told: SimChannel | None) -> Iterator[tuple[str, Payload]]:
         """The events for channels that opened or closed since. `told` has had its event already."""
         before, now = self._shown.get(guild.id), self._find(guild)
         self._shown[guild.id] = now
@@ -76,14 +76,14 @@ class Sight:
             if channel.id in now and threads:
                 yield "THREAD_LIST_SYNC", self._list(guild, channel, threads)
 
-    def _find(self, guild: Guild) -> set[int]:
-        return {each.id for each in guild.channels.values() if shows(self._realm, self._bot, each)}
+    def _find(self, guild: SimGuild) -> set[int]:
+        return {each.id for each in guild.channels.values() if is_shown(self._realm, self._bot, each)}
 
-    def _threads(self, guild: Guild, parent: Channel) -> list[Channel]:
+    def _threads(self, guild: SimGuild, parent: SimChannel) -> list[SimChannel]:
         active = [each for each in guild.threads.values() if each.thread and not each.thread.archived]
-        return [each for each in active if each.parent is parent and sees(self._realm, self._bot, each)]
+        return [each for each in active if each.parent is parent and can_see(self._realm, self._bot, each)]
 
-    def _list(self, guild: Guild, parent: Channel, threads: list[Channel]) -> Payload:
+    def _list(self, guild: SimGuild, parent: SimChannel, threads: list[SimChannel]) -> Payload:
         own = [each for each in threads if each.thread and self._bot.id in each.thread.members]
         return {
             "guild_id": str(guild.id),
@@ -93,11 +93,11 @@ class Sight:
         }
 
 
-def find_touched(change: Change, realm: Realm) -> tuple[Guild | None, Channel | None]:
+def find_touched(change: SimChange, realm: SimStore) -> tuple[SimGuild | None, SimChannel | None]:
     """The guild in which somebody may see more or less after this change, and the channel that it is about."""
     match change:
         case changes.ChannelChanged(channel, _):
-            return realm.guild_of(channel), channel
+            return realm.get_guild_for(channel), channel
         case changes.MemberChanged(guild, _, "updated" | "joined") | changes.RoleChanged(guild, _, _):
             return guild, None
         case _:
@@ -108,7 +108,7 @@ _KEPT = 10_000
 """How many events a session keeps at most. Who has missed more cannot resume."""
 
 
-class Line(Protocol):
+class SessionSocket(Protocol):
     """A websocket connection, as a session knows it."""
 
     def send(self, frame: str) -> None:
@@ -120,7 +120,7 @@ class Line(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class SentEvent:
     """One numbered event as it was sent."""
 
     sequence: int
@@ -134,29 +134,29 @@ class Event:
 
 
 @dataclass(slots=True, eq=False)
-class Session:
+class GatewaySession:
     """One shard of one bot."""
 
     id: str
-    application: Application
-    intents: Intent
+    application: SimApplication
+    intents: GatewayIntent
     shard: tuple[int, int]
-    weather: Weather
-    sight: Sight
-    line: Line | None = None
+    weather: GatewayFaults
+    sight: VisibleChannels
+    line: SessionSocket | None = None
     sequence: int = 0
-    events: list[Event] = field(default_factory=list[Event])
-    held: list[Event] = field(default_factory=list[Event])
+    events: list[SentEvent] = field(default_factory=list[SentEvent])
+    held: list[SentEvent] = field(default_factory=list[SentEvent])
 
     @property
-    def ear(self) -> Ear:
-        return Ear(self.application, self.intents)
+    def ear(self) -> EventReceiver:
+        return EventReceiver(self.application, self.intents)
 
     def covers(self, guild_id: int | None) -> bool:
         number, count = self.shard
         return (0 if guild_id is None else (guild_id >> 22) % count) == number
 
-    def wants(self, news: News) -> bool:
+    def wants(self, news: GatewayEvent) -> bool:
         heard = not news.intents or bool(news.intents & self.intents)
         return heard and self.covers(news.guild_id) and news.reaches(self.ear)
 
@@ -164,7 +164,7 @@ class Session:
         """Numbers an event and sends it, or keeps it for the next connection."""
         self.sequence += 1
         frame = json.dumps({"op": 0, "s": self.sequence, "t": name, "d": body})
-        event = Event(self.sequence, name, frame)
+        event = SentEvent(self.sequence, name, frame)
         self.events.append(event)
         if len(self.events) > _KEPT:
             del self.events[: _KEPT // 2]
@@ -191,41 +191,43 @@ class Session:
             if self.line is not None:
                 self.line.send(event.frame)
 
-    def _send(self, event: Event) -> None:
+    def _send(self, event: SentEvent) -> None:
         if self.line is None:
             return
         for _ in range(2 if self.weather.duplicates_next(event.name) else 1):
             self.line.send(event.frame)
 
 
-class Sessions:
+class GatewaySessions:
     """All sessions, and the ear at the realm that feeds them."""
 
-    def __init__(self, realm: Realm, weather: Weather, noticed: Callable[[], None]) -> None:
+    def __init__(self, realm: SimStore, weather: GatewayFaults, noticed: Callable[[], None]) -> None:
         self._realm = realm
         self._weather = weather
         self._noticed = noticed
-        self._sessions: dict[str, Session] = {}
+        self._sessions: dict[str, GatewaySession] = {}
         self.identified = 0
         self.resumed = 0
         realm.subscribe(self._hear)
 
     @property
-    def all(self) -> list[Session]:
+    def all(self) -> list[GatewaySession]:
         return list(self._sessions.values())
 
-    def of(self, application: Application | None) -> list[Session]:
+    def of(self, application: SimApplication | None) -> list[GatewaySession]:
         """The sessions of one bot, or all of them."""
         return [each for each in self.all if application in (None, each.application)]
 
-    def open(self, application: Application, intents: Intent, shard: tuple[int, int], line: Line) -> Session:
-        sight = Sight(self._realm, application.user)
-        session = Session(secrets.token_hex(16), application, intents, shard, self._weather, sight, line)
+    def open(
+        self, application: SimApplication, intents: GatewayIntent, shard: tuple[int, int], line: SessionSocket
+    ) -> GatewaySession:
+        sight = VisibleChannels(self._realm, application.user)
+        session = GatewaySession(secrets.token_hex(16), application, intents, shard, self._weather, sight, line)
         self._sessions[session.id] = session
         self.identified += 1
         return session
 
-    def greet(self, session: Session, gateway_url: str) -> None:
+    def greet(self, session: GatewaySession, gateway_url: str) -> None:
         """READY, then each guild of this shard."""
         application = session.application
         guilds = [each for each in self._realm.guilds.values() if self._belongs(session, each)]
@@ -242,15 +244,15 @@ class Sessions:
         }
         session.push("READY", ready)
         for guild in guilds:
-            if guild.available and session.intents & Intent.GUILDS:
+            if guild.available and session.intents & GatewayIntent.GUILDS:
                 session.sight.look(guild)
                 session.push("GUILD_CREATE", guild_create_payload(self._realm, guild, application, session.intents))
         self._noticed()
 
-    def find(self, session_id: str) -> Session | None:
+    def find(self, session_id: str) -> GatewaySession | None:
         return self._sessions.get(session_id)
 
-    def resume(self, session: Session, line: Line, after: int) -> None:
+    def resume(self, session: GatewaySession, line: SessionSocket, after: int) -> None:
         """Takes over the session, replays what was missed and says so."""
         if session.line is not None and session.line is not line:
             session.line.close(4000)
@@ -260,28 +262,28 @@ class Sessions:
         session.push("RESUMED", {"_trace": []})
         self._noticed()
 
-    def forget(self, session: Session) -> None:
+    def forget(self, session: GatewaySession) -> None:
         """It cannot be resumed any more. A bot without sessions is seen as offline."""
         if self._sessions.pop(session.id, None) and not self.of(session.application):
             self.set_presence(session.application, "offline", [])
         self._noticed()
 
-    def set_presence(self, application: Application, status: str, activities: list[Any]) -> None:
+    def set_presence(self, application: SimApplication, status: str, activities: list[Any]) -> None:
         self._realm.presences[application.id] = {"status": status, "activities": activities}
         self._realm.tell(PresenceChanged(application.user))
 
-    def _belongs(self, session: Session, guild: Guild) -> bool:
+    def _belongs(self, session: GatewaySession, guild: SimGuild) -> bool:
         return session.application.id in guild.members and session.covers(guild.id)
 
-    def _hear(self, change: Change) -> None:
-        for news in narrate(change, self._realm):
+    def _hear(self, change: SimChange) -> None:
+        for news in list_gateway_events(change, self._realm):
             for session in self.all:
                 if session.wants(news):
                     session.push(news.name, news.body(session.ear))
         guild, told = find_touched(change, self._realm)
         if guild is not None:
             for session in self.all:
-                if session.intents & Intent.GUILDS and self._belongs(session, guild):
+                if session.intents & GatewayIntent.GUILDS and self._belongs(session, guild):
                     for name, body in session.sight.look_again(guild, told):
                         session.push(name, body)
         self._noticed()

@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterator
 
 import anyio
 
-from denizen.testing.discord.page.view import Eyes, View
+from denizen.testing.discord.page.view import PersonView, View
 from denizen.testing.discord.state import changes
-from denizen.testing.discord.state.access import sees
-from denizen.testing.discord.state.channels import Channel
-from denizen.testing.discord.state.messages import Message
-from denizen.testing.discord.state.people import User
-from denizen.testing.discord.state.realm import Realm
+from denizen.testing.discord.state.access import can_see
+from denizen.testing.discord.state.channels import SimChannel
+from denizen.testing.discord.state.messages import SimMessage
+from denizen.testing.discord.state.people import SimUser
+from denizen.testing.discord.state.realm import SimStore
 
 Event = tuple[str, View]
 
@@ -39,20 +39,20 @@ _STRUCTURE = (
 )
 
 
-class Feed:
+class PageFeed:
     """One open page. `closed` ends it."""
 
-    def __init__(self, realm: Realm, viewer: User) -> None:
+    def __init__(self, realm: SimStore, viewer: SimUser) -> None:
         self.closed = False
-        self.eyes = Eyes(realm, viewer)
+        self.eyes = PersonView(realm, viewer)
         self._realm = realm
         self._world = True
-        self._messages: dict[int, Message] = {}
-        self._gone: list[Message] = []
-        self._typing: dict[tuple[int, int], tuple[Channel, User]] = {}
+        self._messages: dict[int, SimMessage] = {}
+        self._gone: list[SimMessage] = []
+        self._typing: dict[tuple[int, int], tuple[SimChannel, SimUser]] = {}
         self._stir = anyio.Event()
 
-    def note(self, change: changes.Change) -> None:
+    def note(self, change: changes.SimChange) -> None:
         match change:
             case changes.MessageSent(channel, message):
                 self._messages[message.id] = message
@@ -62,14 +62,14 @@ class Feed:
                     self._messages[starter.id] = starter  # its line about the thread tells a number of messages
             case (
                 changes.MessageEdited(_, message)
-                | changes.Reacted(_, message)
+                | changes.ReactionsChanged(_, message)
                 | changes.ReactionsCleared(_, message)
-                | changes.Voted(_, message)
+                | changes.VoteChanged(_, message)
             ):
                 self._messages[message.id] = message
             case changes.MessagesDeleted(_, messages):
                 self._gone += messages
-            case changes.Typing(channel, user):
+            case changes.TypingStarted(channel, user):
                 self._typing[channel.id, user.id] = channel, user
             case _ if isinstance(change, _STRUCTURE):
                 self._world = True
@@ -100,21 +100,21 @@ class Feed:
             if not message.ephemeral or message.seen_by is self.eyes.viewer:
                 yield "gone", {"channel_id": str(message.channel_id), "ids": [str(message.id)]}
         for channel, user in typing.values():
-            if user is not self.eyes.viewer and sees(self._realm, self.eyes.viewer, channel):
+            if user is not self.eyes.viewer and can_see(self._realm, self.eyes.viewer, channel):
                 yield "typing", {"channel_id": str(channel.id), "person_id": str(user.id)}
 
 
-class Feeds:
+class PageFeeds:
     """All open pages of one realm."""
 
-    def __init__(self, realm: Realm) -> None:
+    def __init__(self, realm: SimStore) -> None:
         self._realm = realm
-        self._open: list[Feed] = []
+        self._open: list[PageFeed] = []
         realm.subscribe(self._note)
 
-    def open(self, viewer: User) -> tuple[Feed, Callable[[], None]]:
+    def open(self, viewer: SimUser) -> tuple[PageFeed, Callable[[], None]]:
         """A new page, and how to take it off again."""
-        feed = Feed(self._realm, viewer)
+        feed = PageFeed(self._realm, viewer)
         self._open.append(feed)
         return feed, lambda: self._open.remove(feed)
 
@@ -122,7 +122,7 @@ class Feeds:
         for feed in self._open:
             feed.close()
 
-    def _note(self, change: changes.Change) -> None:
+    def _note(self, change: changes.SimChange) -> None:
         for feed in self._open:
             feed.note(change)
 

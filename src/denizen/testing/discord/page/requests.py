@@ -15,14 +15,14 @@ from typing import Any, cast
 
 from aiohttp import web
 
-from denizen.testing.discord.page.view import Eyes
+from denizen.testing.discord.page.view import PersonView
 from denizen.testing.discord.rest.call import Form
-from denizen.testing.discord.state.access import demand
-from denizen.testing.discord.state.channels import Channel
+from denizen.testing.discord.state.access import require_permission
+from denizen.testing.discord.state.channels import SimChannel
 from denizen.testing.discord.state.errors import RefusedError, bad, bad_field, unknown
-from denizen.testing.discord.state.messages import Attachment, Message
-from denizen.testing.discord.state.people import User
-from denizen.testing.discord.world.world import World
+from denizen.testing.discord.state.messages import SimAttachment, SimMessage
+from denizen.testing.discord.state.people import SimUser
+from denizen.testing.discord.world.world import SimWorld
 
 _WORDS: Mapping[int, str] = MappingProxyType(
     {
@@ -37,29 +37,29 @@ _WORDS: Mapping[int, str] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class PageRequest:
     """A request of one person. The methods that look something up raise what Discord answers when it is not there."""
 
-    world: World
-    person: User
+    world: SimWorld
+    person: SimUser
     place: Mapping[str, str]
     query: Mapping[str, str]
     form: Form
 
     @property
-    def eyes(self) -> Eyes:
-        return Eyes(self.world.realm, self.person)
+    def eyes(self) -> PersonView:
+        return PersonView(self.world.realm, self.person)
 
-    def channel(self) -> Channel:
+    def channel(self) -> SimChannel:
         """By id, or by the name of a channel or thread of a guild. One that the person sees."""
         named = self.place["channel"]
         for channel in self.world.channels:
             if named in (str(channel.id), channel.name) and not (named.isdigit() and named != str(channel.id)):
-                demand(self.world.realm, self.person, channel)
+                require_permission(self.world.realm, self.person, channel)
                 return channel
-        raise unknown("Channel")
+        raise unknown("SimChannel")
 
-    def message(self) -> Message:
+    def message(self) -> SimMessage:
         """In the channel, or among the answers that only this person sees."""
         channel, number = self.channel(), int(self.place["message"])
         if found := channel.find(number):
@@ -68,21 +68,21 @@ class Ask:
             for answer in interaction.answers:
                 if answer.id == number and answer.channel_id == channel.id and self.eyes.sees(answer):
                     return answer
-        raise unknown("Message")
+        raise unknown("SimMessage")
 
-    def user(self, name: str) -> User:
+    def user(self, name: str) -> SimUser:
         """The one whose id stands in this field of the body."""
         return self.world.realm.get_user(self.form.snowflake(name) or 0)
 
-    def files(self) -> list[Attachment]:
+    def files(self) -> list[SimAttachment]:
         return [read_file(each, f"files.{index}") for index, each in enumerate(self.form.objects("files", 10))]
 
 
-Handler = Callable[[Ask], object | Awaitable[object]]
+Handler = Callable[[PageRequest], object | Awaitable[object]]
 
 
 @dataclass(frozen=True, slots=True)
-class SimRoute:
+class PageRoute:
     """`path` follows `/sim`. The handler gives the body of the answer; None is an empty one."""
 
     method: str
@@ -90,7 +90,7 @@ class SimRoute:
     handler: Handler
 
 
-def read_file(body: object, place: str) -> Attachment:
+def read_file(body: object, place: str) -> SimAttachment:
     """`{"name", "data", "type"?}`, the data in base64."""
     form = Form(body, place)
     name, data, kind = form.text("name", 200, required=True), form.text("data"), form.text("type")
@@ -99,10 +99,10 @@ def read_file(body: object, place: str) -> Attachment:
         content = base64.b64decode(data or "", validate=True)
     except binascii.Error:
         raise bad_field(f"{place}.data", "BASE64", "This is not base64.") from None
-    return Attachment(name or "file", content, kind or None)
+    return SimAttachment(name or "file", content, kind or None)
 
 
-def find_person(world: World, named: str | None) -> User:
+def find_person(world: SimWorld, named: str | None) -> SimUser:
     """Raises 10013. Bots are nobody's to play."""
     people = [each for each in world.realm.users.values() if not each.bot]
     if not named:
@@ -110,7 +110,7 @@ def find_person(world: World, named: str | None) -> User:
     for user in people:
         if named in (str(user.id), user.name, user.display_name):
             return user
-    raise unknown("User")
+    raise unknown("SimUser")
 
 
 async def read_body(request: web.Request) -> Form:

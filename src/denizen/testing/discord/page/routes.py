@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from denizen.testing.discord.actions.embeds import find_component
-from denizen.testing.discord.page.requests import Ask, SimRoute, find_person, read_file
-from denizen.testing.discord.state.channels import Channel
+from denizen.testing.discord.page.requests import PageRequest, PageRoute, find_person, read_file
+from denizen.testing.discord.state.channels import SimChannel
 from denizen.testing.discord.state.errors import RefusedError, bad_field, forbidden, unknown
-from denizen.testing.discord.state.interactions import Command, Interaction
-from denizen.testing.discord.state.messages import Message
-from denizen.testing.discord.world.world import Extras
+from denizen.testing.discord.state.interactions import SimCommand, SimInteraction
+from denizen.testing.discord.state.messages import SimMessage
+from denizen.testing.discord.world.world import MessageExtras
 
 _CHANNEL = "/channels/{channel}"
 _MESSAGES = f"{_CHANNEL}/messages"
@@ -20,11 +20,11 @@ _REACTION = f"{_MESSAGE}/reactions/{{emoji}}"
 _PAGE = 50
 
 
-def see_world(ask: Ask) -> object:
+def see_world(ask: PageRequest) -> object:
     return ask.eyes.see_world()
 
 
-def add_person(ask: Ask) -> object:
+def add_person(ask: PageRequest) -> object:
     """`{"name"}`: somebody new, who joins every guild."""
     name = (ask.form.text("name", 32, required=True) or "").strip()
     ask.form.check()
@@ -41,110 +41,110 @@ def add_person(ask: Ask) -> object:
     return {"id": str(person.id)}
 
 
-def open_direct(ask: Ask) -> object:
+def open_direct(ask: PageRequest) -> object:
     """`{"with"}`: the direct message with that person or bot."""
     return {"id": str(ask.world.open_dm(ask.person, ask.user("with")).id)}
 
 
-def read_messages(ask: Ask) -> object:
+def read_messages(ask: PageRequest) -> object:
     """The newest, oldest first; `before` an id goes further back. Answers for one person alone are not kept."""
     channel, before = ask.channel(), ask.query.get("before", "")
     newest = channel.before(int(before), _PAGE + 1) if before.isdigit() else channel.newest(_PAGE + 1)
     return {"messages": ask.eyes.see_messages(newest[_PAGE - 1 :: -1]), "more": len(newest) > _PAGE}
 
 
-def say(ask: Ask) -> object:
+def say(ask: PageRequest) -> object:
     """`{"text", "reply_to"?, "ping"?, "files"?}`."""
     channel, form = ask.channel(), ask.form
     text, reply = form.text("text") or "", form.snowflake("reply_to")
-    extras = Extras(ping=form.flag("ping", default=True), attachments=ask.files())
+    extras = MessageExtras(ping=form.flag("ping", default=True), attachments=ask.files())
     form.check()
     if reply is not None:
         extras["reply_to"] = ask.world.realm.get_message(channel, reply)
     return ask.eyes.see_message(ask.world.say(ask.person, channel, text, **extras))
 
 
-def edit(ask: Ask) -> object:
+def edit(ask: PageRequest) -> object:
     """`{"text"}`."""
     message = _own(ask)
     return ask.eyes.see_message(ask.world.edit(message, ask.form.text("text") or ""))
 
 
-def _own(ask: Ask) -> Message:
+def _own(ask: PageRequest) -> SimMessage:
     message = ask.message()
     if message.author is not ask.person:
         raise forbidden(50005, "Cannot edit a message authored by another user")
     return message
 
 
-def delete(ask: Ask) -> object:
+def delete(ask: PageRequest) -> object:
     ask.world.delete(_public(ask), ask.person)
     return None
 
 
-def _public(ask: Ask) -> Message:
+def _public(ask: PageRequest) -> SimMessage:
     message = ask.message()
     if message.ephemeral:
-        raise unknown("Message")
+        raise unknown("SimMessage")
     return message
 
 
-def react(ask: Ask) -> object:
+def react(ask: PageRequest) -> object:
     ask.world.react(ask.person, _public(ask), ask.place["emoji"])
     return None
 
 
-def unreact(ask: Ask) -> object:
+def unreact(ask: PageRequest) -> object:
     ask.world.unreact(ask.person, _public(ask), ask.place["emoji"])
     return None
 
 
-def vote(ask: Ask) -> object:
+def vote(ask: PageRequest) -> object:
     """`{"answer"}`: its number, from 1."""
     ask.world.vote(ask.person, _public(ask), ask.form.integer("answer") or 0)
     return None
 
 
-def type_in(ask: Ask) -> object:
+def type_in(ask: PageRequest) -> object:
     ask.world.type_in(ask.person, ask.channel())
     return None
 
 
-def branch(ask: Ask) -> object:
+def branch(ask: PageRequest) -> object:
     """`{"name"}`: a thread from a message."""
     return _thread(ask.world.open_thread(ask.person, _public(ask), _name(ask)))
 
 
-def open_thread(ask: Ask) -> object:
+def open_thread(ask: PageRequest) -> object:
     """`{"name", "text"?, "private"?}`: a thread, or a post of a forum."""
     private, text = ask.form.flag("private"), ask.form.text("text")
     return _thread(ask.world.open_thread(ask.person, ask.channel(), _name(ask), private=private, text=text))
 
 
-def _name(ask: Ask) -> str:
+def _name(ask: PageRequest) -> str:
     name = ask.form.text("name", 100, required=True)
     ask.form.check()
     return name or ""
 
 
-def _thread(thread: Channel) -> object:
+def _thread(thread: SimChannel) -> object:
     return {"id": str(thread.id)}
 
 
 TALK_ROUTES = (
-    SimRoute("GET", "/world", see_world),
-    SimRoute("POST", "/people", add_person),
-    SimRoute("POST", "/direct", open_direct),
-    SimRoute("GET", _MESSAGES, read_messages),
-    SimRoute("POST", _MESSAGES, say),
-    SimRoute("PATCH", _MESSAGE, edit),
-    SimRoute("DELETE", _MESSAGE, delete),
-    SimRoute("PUT", _REACTION, react),
-    SimRoute("DELETE", _REACTION, unreact),
-    SimRoute("POST", f"{_MESSAGE}/vote", vote),
-    SimRoute("POST", f"{_MESSAGE}/thread", branch),
-    SimRoute("POST", f"{_CHANNEL}/threads", open_thread),
-    SimRoute("POST", f"{_CHANNEL}/typing", type_in),
+    PageRoute("GET", "/world", see_world),
+    PageRoute("POST", "/people", add_person),
+    PageRoute("POST", "/direct", open_direct),
+    PageRoute("GET", _MESSAGES, read_messages),
+    PageRoute("POST", _MESSAGES, say),
+    PageRoute("PATCH", _MESSAGE, edit),
+    PageRoute("DELETE", _MESSAGE, delete),
+    PageRoute("PUT", _REACTION, react),
+    PageRoute("DELETE", _REACTION, unreact),
+    PageRoute("POST", f"{_MESSAGE}/vote", vote),
+    PageRoute("POST", f"{_MESSAGE}/thread", branch),
+    PageRoute("POST", f"{_CHANNEL}/threads", open_thread),
+    PageRoute("POST", f"{_CHANNEL}/typing", type_in),
 )
 
 
@@ -154,13 +154,13 @@ _SELECTS: Mapping[int, int] = {5: _USER_OPTION, 6: _ROLE_OPTION, 7: _ANYBODY_OPT
 """Types of selects, and the types of options that take the same."""
 
 
-def list_commands(ask: Ask) -> object:
+def list_commands(ask: PageRequest) -> object:
     """Slash commands, or with `kind=3` those for a message."""
     kind = int(ask.query["kind"]) if ask.query.get("kind") in ("1", "2", "3") else 1
     return [ask.eyes.see_command(each) for each in ask.world.list_commands(ask.person, ask.channel(), kind)]
 
 
-async def run_command(ask: Ask) -> object:
+async def run_command(ask: PageRequest) -> object:
     """`{"name", "options"?, "application_id"?}`. The name goes on with group and subcommand, as it is typed; users,
     channels and roles are given by id, files as `{"name", "data"}`.
     """
@@ -172,7 +172,7 @@ async def run_command(ask: Ask) -> object:
     return _outcome(used)
 
 
-async def autocomplete(ask: Ask) -> object:
+async def autocomplete(ask: PageRequest) -> object:
     """`{"name", "options", "focused"}`: the choices while that option is typed."""
     name, options = _named(ask)
     focused = ask.form.text("focused", required=True) or ""
@@ -180,13 +180,13 @@ async def autocomplete(ask: Ask) -> object:
     return await ask.world.autocomplete(ask.person, ask.channel(), name, options, focused)
 
 
-async def run_on_message(ask: Ask) -> object:
+async def run_on_message(ask: PageRequest) -> object:
     """`{"name"}`: a command from the message's menu."""
     name, _ = _named(ask)
     return _outcome(await ask.world.run_context_command(ask.person, ask.channel(), name, ask.message()))
 
 
-async def press(ask: Ask) -> object:
+async def press(ask: PageRequest) -> object:
     """`{"custom_id", "values"?}`: a button, or a select with what was chosen."""
     message, custom_id = ask.message(), ask.form.text("custom_id", required=True) or ""
     ask.form.check()
@@ -196,7 +196,7 @@ async def press(ask: Ask) -> object:
     return _outcome(await ask.world.press(ask.person, message, custom_id, chosen))
 
 
-async def send_modal(ask: Ask) -> object:
+async def send_modal(ask: PageRequest) -> object:
     """`{"values"}` by custom id, for the modal with which the interaction was answered."""
     for interaction in ask.world.realm.interactions.values():
         if str(interaction.id) == ask.place["interaction"]:
@@ -204,7 +204,7 @@ async def send_modal(ask: Ask) -> object:
     raise unknown("interaction")
 
 
-def _named(ask: Ask) -> tuple[str, dict[str, Any]]:
+def _named(ask: PageRequest) -> tuple[str, dict[str, Any]]:
     name = (ask.form.text("name", required=True) or "").removeprefix("/").strip()
     ask.form.check()
     if not name:
@@ -212,13 +212,13 @@ def _named(ask: Ask) -> tuple[str, dict[str, Any]]:
     return name, _object(ask, "options")
 
 
-def _object(ask: Ask, name: str) -> dict[str, Any]:
+def _object(ask: PageRequest, name: str) -> dict[str, Any]:
     inner = ask.form.inner(name)
     ask.form.check()
     return dict(inner.fields) if inner else {}
 
 
-def _find_command(ask: Ask, name: str) -> Command:
+def _find_command(ask: PageRequest, name: str) -> SimCommand:
     wanted = ask.form.snowflake("application_id")
     for command in ask.world.list_commands(ask.person, ask.channel()):
         if command.name == name.split(maxsplit=1)[0] and wanted in (None, command.application_id):
@@ -226,7 +226,9 @@ def _find_command(ask: Ask, name: str) -> Command:
     raise unknown("application command")
 
 
-def _fill(ask: Ask, command: Command, path: Sequence[str], options: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+def _fill(
+    ask: PageRequest, command: SimCommand, path: Sequence[str], options: Mapping[str, Any]
+) -> Iterator[tuple[str, object]]:
     """The values as the world takes them: things instead of their ids."""
     definitions: list[dict[str, Any]] = command.fields.get("options") or []
     for part in path:
@@ -237,13 +239,13 @@ def _fill(ask: Ask, command: Command, path: Sequence[str], options: Mapping[str,
         yield name, _thing(ask, kinds.get(name), value, f"options.{name}")
 
 
-def _thing(ask: Ask, kind: int | None, value: object, place: str) -> object:
+def _thing(ask: PageRequest, kind: int | None, value: object, place: str) -> object:
     if kind == _FILE_OPTION:
         return read_file(value, place)
     if kind not in (_USER_OPTION, _CHANNEL_OPTION, _ROLE_OPTION, _ANYBODY_OPTION):
         return value
     realm, number = ask.world.realm, int(value) if isinstance(value, str) and value.isdigit() else 0
-    guild = realm.guild_of(ask.channel())
+    guild = realm.get_guild_for(ask.channel())
     roles = guild.roles if guild else {}
     known = {
         _USER_OPTION: realm.users,
@@ -256,16 +258,16 @@ def _thing(ask: Ask, kind: int | None, value: object, place: str) -> object:
     return known[number]
 
 
-def _outcome(used: Interaction) -> object:
+def _outcome(used: SimInteraction) -> object:
     modal = {"interaction_id": str(used.id), **used.modal} if used.modal else None
     return {"acknowledged": used.acknowledged, "modal": modal}
 
 
 USE_ROUTES = (
-    SimRoute("GET", _COMMANDS, list_commands),
-    SimRoute("POST", _COMMANDS, run_command),
-    SimRoute("POST", "/channels/{channel}/autocomplete", autocomplete),
-    SimRoute("POST", f"{_MESSAGE}/commands", run_on_message),
-    SimRoute("POST", f"{_MESSAGE}/press", press),
-    SimRoute("POST", "/interactions/{interaction}/modal", send_modal),
+    PageRoute("GET", _COMMANDS, list_commands),
+    PageRoute("POST", _COMMANDS, run_command),
+    PageRoute("POST", "/channels/{channel}/autocomplete", autocomplete),
+    PageRoute("POST", f"{_MESSAGE}/commands", run_on_message),
+    PageRoute("POST", f"{_MESSAGE}/press", press),
+    PageRoute("POST", "/interactions/{interaction}/modal", send_modal),
 )

@@ -15,11 +15,11 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from denizen.testing.discord.page.feed import Feeds, frame
-from denizen.testing.discord.page.requests import Ask, Handler, find_person, read_body, tell
+from denizen.testing.discord.page.feed import PageFeeds, frame
+from denizen.testing.discord.page.requests import Handler, PageRequest, find_person, read_body, tell
 from denizen.testing.discord.page.routes import TALK_ROUTES, USE_ROUTES
 from denizen.testing.discord.state.errors import RefusedError, forbidden
-from denizen.testing.discord.world.world import World
+from denizen.testing.discord.world.world import SimWorld
 
 KEEP_ALIVE_S = 15.0
 PREFIX = "/sim"
@@ -50,12 +50,12 @@ _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 Serve = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class Site:
+class PageSite:
     """The page of one world. Made once; `mount` puts it on an application."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: SimWorld) -> None:
         self._world = world
-        self._feeds = Feeds(world.realm)
+        self._feeds = PageFeeds(world.realm)
 
     def mount(self, application: web.Application) -> None:
         router = application.router
@@ -83,7 +83,7 @@ class Site:
         async def answer(request: web.Request) -> web.StreamResponse:
             person = find_person(self._world, request.query.get("as"))
             form = await read_body(request)
-            ask = Ask(self._world, person, request.match_info, request.query, form)
+            ask = PageRequest(self._world, person, request.match_info, request.query, form)
             body = handler(ask)
             if inspect.isawaitable(body):
                 body = await body

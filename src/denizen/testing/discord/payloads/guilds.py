@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from denizen.testing.discord.payloads.channels import channel_payload, gateway_channel_payload, id_or_none
 from denizen.testing.discord.payloads.people import Payload, member_payload, presence_payload, user_payload
-from denizen.testing.discord.state.access import permissions_in_guild, sees
-from denizen.testing.discord.state.channels import ChannelKind, ScheduledEvent
-from denizen.testing.discord.state.clock import stamp, stamp_or_none
-from denizen.testing.discord.state.guilds import Guild, Role
-from denizen.testing.discord.state.messages import Emoji, Sticker
-from denizen.testing.discord.state.people import Application, Intent, User
-from denizen.testing.discord.state.realm import Realm
+from denizen.testing.discord.state.access import can_see, permissions_in_guild
+from denizen.testing.discord.state.channels import ChannelKind, SimScheduledEvent
+from denizen.testing.discord.state.clock import format_optional_timestamp, format_timestamp
+from denizen.testing.discord.state.guilds import SimGuild, SimRole
+from denizen.testing.discord.state.messages import SimEmoji, SimSticker
+from denizen.testing.discord.state.people import GatewayIntent, SimApplication, SimUser
+from denizen.testing.discord.state.realm import SimStore
 
 STAGE, VOICE, EXTERNAL = 1, 2, 3
 """Where events take place, as Discord numbers it."""
 
 
-def scheduled_event_payload(event: ScheduledEvent) -> Payload:
+def scheduled_event_payload(event: SimScheduledEvent) -> Payload:
     kind = EXTERNAL
     if event.channel is not None:
         kind = STAGE if event.channel.kind is ChannelKind.STAGE else VOICE
@@ -29,8 +29,8 @@ def scheduled_event_payload(event: ScheduledEvent) -> Payload:
         "creator_id": str(event.creator.id),
         "creator": user_payload(event.creator),
         "image": None,
-        "scheduled_start_time": stamp(event.starts_at),
-        "scheduled_end_time": stamp_or_none(event.ends_at),
+        "scheduled_start_time": format_timestamp(event.starts_at),
+        "scheduled_end_time": format_optional_timestamp(event.ends_at),
         "status": int(event.status),
         "entity_type": kind,
         "entity_id": None,
@@ -42,7 +42,7 @@ def scheduled_event_payload(event: ScheduledEvent) -> Payload:
     }
 
 
-def role_payload(role: Role) -> Payload:
+def role_payload(role: SimRole) -> Payload:
     payload: Payload = {
         "id": str(role.id),
         "name": role.name,
@@ -60,7 +60,7 @@ def role_payload(role: Role) -> Payload:
     return payload | {"tags": {"bot_id": str(role.bot_id)}} if role.bot_id else payload
 
 
-def emoji_payload(emoji: Emoji) -> Payload:
+def emoji_payload(emoji: SimEmoji) -> Payload:
     return {
         "id": str(emoji.id),
         "name": emoji.name,
@@ -72,7 +72,7 @@ def emoji_payload(emoji: Emoji) -> Payload:
     }
 
 
-def sticker_payload(sticker: Sticker) -> Payload:
+def sticker_payload(sticker: SimSticker) -> Payload:
     return {
         "id": str(sticker.id),
         "name": sticker.name,
@@ -85,7 +85,7 @@ def sticker_payload(sticker: Sticker) -> Payload:
     }
 
 
-def guild_payload(guild: Guild) -> Payload:
+def guild_payload(guild: SimGuild) -> Payload:
     return {
         "id": str(guild.id),
         "name": guild.name,
@@ -130,7 +130,7 @@ def guild_payload(guild: Guild) -> Payload:
     }
 
 
-def own_guild_payload(realm: Realm, guild: Guild, user: User) -> Payload:
+def own_guild_payload(realm: SimStore, guild: SimGuild, user: SimUser) -> Payload:
     """An entry of one's own list of guilds."""
     return {
         "id": str(guild.id),
@@ -143,17 +143,19 @@ def own_guild_payload(realm: Realm, guild: Guild, user: User) -> Payload:
     }
 
 
-def guild_create_payload(realm: Realm, guild: Guild, application: Application, intents: Intent) -> Payload:
+def guild_create_payload(
+    realm: SimStore, guild: SimGuild, application: SimApplication, intents: GatewayIntent
+) -> Payload:
     """All that a bot learns when a guild becomes available: every channel (of those that it does not see little
     more than the id), the active threads that it sees, and without the intents only itself among the members and no
     presences.
     """
     bot = application.user
-    everybody = bool(intents & Intent.GUILD_MEMBERS and intents & Intent.GUILD_PRESENCES)
+    everybody = bool(intents & GatewayIntent.GUILD_MEMBERS and intents & GatewayIntent.GUILD_PRESENCES)
     members = guild.members.values() if everybody and len(guild.members) < 250 else [guild.members[bot.id]]
-    presences = realm.presences if intents & Intent.GUILD_PRESENCES else ()
+    presences = realm.presences if intents & GatewayIntent.GUILD_PRESENCES else ()
     return guild_payload(guild) | {
-        "joined_at": stamp(guild.members[bot.id].joined_at),
+        "joined_at": format_timestamp(guild.members[bot.id].joined_at),
         "large": len(guild.members) >= 250,
         "unavailable": False,
         "member_count": len(guild.members),
@@ -162,7 +164,7 @@ def guild_create_payload(realm: Realm, guild: Guild, application: Application, i
         "threads": [
             channel_payload(each, bot)
             for each in guild.threads.values()
-            if each.thread and not each.thread.archived and sees(realm, bot, each)
+            if each.thread and not each.thread.archived and can_see(realm, bot, each)
         ],
         "presences": [
             presence_payload(realm, guild.members[user_id].user, guild.id)
@@ -174,11 +176,11 @@ def guild_create_payload(realm: Realm, guild: Guild, application: Application, i
         "guild_scheduled_events": [
             scheduled_event_payload(each)
             for each in guild.events.values()
-            if each.channel is None or sees(realm, bot, each.channel)
+            if each.channel is None or can_see(realm, bot, each.channel)
         ],
         "soundboard_sounds": [],
     }
 
 
-def ban_payload(user: User, reason: str | None) -> Payload:
+def ban_payload(user: SimUser, reason: str | None) -> Payload:
     return {"user": user_payload(user), "reason": reason}

@@ -14,15 +14,15 @@ from denizen.testing.discord.payloads.people import (
     user_payload,
 )
 from denizen.testing.discord.state.access import permissions_in
-from denizen.testing.discord.state.channels import Channel
-from denizen.testing.discord.state.guilds import Guild, Role
-from denizen.testing.discord.state.interactions import Callback, Command, Interaction, InteractionKind
-from denizen.testing.discord.state.messages import Attachment, Message
-from denizen.testing.discord.state.people import Application, Intent, User
-from denizen.testing.discord.state.realm import Realm
+from denizen.testing.discord.state.channels import SimChannel
+from denizen.testing.discord.state.guilds import SimGuild, SimRole
+from denizen.testing.discord.state.interactions import CallbackKind, InteractionKind, SimCommand, SimInteraction
+from denizen.testing.discord.state.messages import SimAttachment, SimMessage
+from denizen.testing.discord.state.people import GatewayIntent, SimApplication, SimUser
+from denizen.testing.discord.state.realm import SimStore
 
 
-def command_payload(command: Command) -> Payload:
+def command_payload(command: SimCommand) -> Payload:
     fields = command.fields
     needed = fields.get("default_member_permissions")
     payload: Payload = {
@@ -56,13 +56,13 @@ def _option_payload(option: dict[str, Any]) -> Payload:
     return kept
 
 
-Thing = User | Channel | Role | Attachment | Message
+Thing = SimUser | SimChannel | SimRole | SimAttachment | SimMessage
 
 
-def interaction_payload(realm: Realm, interaction: Interaction) -> Payload:
+def interaction_payload(realm: SimStore, interaction: SimInteraction) -> Payload:
     """The body of INTERACTION_CREATE."""
     channel, user, application = interaction.channel, interaction.user, interaction.application
-    guild = realm.guild_of(channel)
+    guild = realm.get_guild_for(channel)
     granted = permissions_in(realm, channel, user)
     owner = "0" if guild is None else str(guild.id)
     payload: Payload = {
@@ -92,11 +92,13 @@ def interaction_payload(realm: Realm, interaction: Interaction) -> Payload:
             "member": acting_member_payload(guild.members[user.id], granted),
         }
     if interaction.message is not None:
-        payload["message"] = gateway_message_payload(realm, interaction.message, application, Intent.MESSAGE_CONTENT)
+        payload["message"] = gateway_message_payload(
+            realm, interaction.message, application, GatewayIntent.MESSAGE_CONTENT
+        )
     return payload
 
 
-def metadata_payload(interaction: Interaction) -> Payload:
+def metadata_payload(interaction: SimInteraction) -> Payload:
     """`interaction_metadata` of the messages that answer it."""
     payload: Payload = {
         "id": str(interaction.id),
@@ -113,11 +115,11 @@ def metadata_payload(interaction: Interaction) -> Payload:
     return payload
 
 
-def callback_payload(realm: Realm, interaction: Interaction) -> Payload:
+def callback_payload(realm: SimStore, interaction: SimInteraction) -> Payload:
     """The answer to a callback `with_response`."""
     about: Payload = {"id": str(interaction.id), "type": int(interaction.kind)}
     kind = interaction.first
-    message = interaction.message if kind is Callback.UPDATE else interaction.original
+    message = interaction.message if kind is CallbackKind.UPDATE else interaction.original
     if message is None:
         return {"interaction": about}
     about |= {
@@ -126,13 +128,15 @@ def callback_payload(realm: Realm, interaction: Interaction) -> Payload:
         "response_message_ephemeral": message.ephemeral,
         "channel_id": str(interaction.channel.id),
     }
-    if kind is not Callback.MESSAGE and kind is not Callback.UPDATE:
+    if kind is not CallbackKind.MESSAGE and kind is not CallbackKind.UPDATE:
         return {"interaction": about}
-    shown = message_payload(realm, message, interaction.application, Intent.MESSAGE_CONTENT)
+    shown = message_payload(realm, message, interaction.application, GatewayIntent.MESSAGE_CONTENT)
     return {"interaction": about, "resource": {"type": int(kind), "message": shown}}
 
 
-def resolved_payload(realm: Realm, guild: Guild | None, application: Application, things: list[Thing]) -> Payload:
+def resolved_payload(
+    realm: SimStore, guild: SimGuild | None, application: SimApplication, things: list[Thing]
+) -> Payload:
     """What the values of options and selects stand for."""
     resolved: dict[str, dict[str, Any]] = {}
 
@@ -141,18 +145,22 @@ def resolved_payload(realm: Realm, guild: Guild | None, application: Application
 
     for thing in things:
         match thing:
-            case User():
+            case SimUser():
                 put("users", thing.id, user_payload(thing))
                 if guild is not None and (member := guild.members.get(thing.id)):
                     granted = {"permissions": "0"}
                     put("members", thing.id, partial_member_payload(member) | granted)
-            case Channel():
+            case SimChannel():
                 granted = str(permissions_in(realm, thing, application.user).value)
                 put("channels", thing.id, channel_payload(thing, application.user) | {"permissions": granted})
-            case Role():
+            case SimRole():
                 put("roles", thing.id, role_payload(thing))
-            case Attachment():
+            case SimAttachment():
                 put("attachments", thing.id, attachment_payload(realm, 0, thing) | {"ephemeral": True})
-            case Message():
-                put("messages", thing.id, gateway_message_payload(realm, thing, application, Intent.MESSAGE_CONTENT))
+            case SimMessage():
+                put(
+                    "messages",
+                    thing.id,
+                    gateway_message_payload(realm, thing, application, GatewayIntent.MESSAGE_CONTENT),
+                )
     return resolved

@@ -4,31 +4,31 @@ from __future__ import annotations
 
 from denizen.testing.discord.payloads.channels import channel_payload, id_or_none
 from denizen.testing.discord.payloads.people import Payload, partial_member_payload, user_payload, webhook_user_payload
-from denizen.testing.discord.state.clock import stamp, stamp_or_none
+from denizen.testing.discord.state.clock import format_optional_timestamp, format_timestamp
 from denizen.testing.discord.state.messages import (
-    Attachment,
-    Emoji,
-    Message,
     MessageFlag,
-    Poll,
-    Snapshot,
-    Sticker,
+    SimAttachment,
+    SimEmoji,
+    SimMessage,
+    SimPoll,
+    SimSnapshot,
+    SimSticker,
 )
-from denizen.testing.discord.state.people import Application, Intent, User
-from denizen.testing.discord.state.realm import Realm
+from denizen.testing.discord.state.people import GatewayIntent, SimApplication, SimUser
+from denizen.testing.discord.state.realm import SimStore
 
 
-def may_read(realm: Realm, message: Message, reader: Application, intents: Intent) -> bool:
+def may_read(realm: SimStore, message: SimMessage, reader: SimApplication, intents: GatewayIntent) -> bool:
     """Whether content, embeds, attachments, components and poll are given to this bot: with the intent, in direct
     messages, of its own messages, and of those that mention it.
     """
     own = message.author is reader.user or message.application_id == reader.id
     channel = realm.channels.get(message.channel_id)
     direct = channel is not None and channel.is_dm
-    return bool(intents & Intent.MESSAGE_CONTENT) or own or direct or reader.user in message.mentions
+    return bool(intents & GatewayIntent.MESSAGE_CONTENT) or own or direct or reader.user in message.mentions
 
 
-def message_payload(realm: Realm, message: Message, reader: Application, intents: Intent) -> Payload:
+def message_payload(realm: SimStore, message: SimMessage, reader: SimApplication, intents: GatewayIntent) -> Payload:
     """As an answer over REST. `intents` are what counts for the content: over REST those enabled in the portal."""
     payload = basic_payload(realm, message, reader, intents)
     reference = message.reference
@@ -55,12 +55,14 @@ def message_payload(realm: Realm, message: Message, reader: Application, intents
     return payload
 
 
-def with_nonce(message: Message, payload: Payload) -> Payload:
+def with_nonce(message: SimMessage, payload: Payload) -> Payload:
     """Only the answer to the send and MESSAGE_CREATE carry the nonce; it is not kept with the message."""
     return payload if message.nonce is None else payload | {"nonce": message.nonce}
 
 
-def gateway_message_payload(realm: Realm, message: Message, reader: Application, intents: Intent) -> Payload:
+def gateway_message_payload(
+    realm: SimStore, message: SimMessage, reader: SimApplication, intents: GatewayIntent
+) -> Payload:
     """As in a gateway event: with the guild and the author's membership. Ephemeral messages come without."""
     payload = message_payload(realm, message, reader, intents)
     guild = realm.guilds.get(message.guild_id or 0)
@@ -81,7 +83,7 @@ def gateway_message_payload(realm: Realm, message: Message, reader: Application,
     return payload
 
 
-def basic_payload(realm: Realm, message: Message, reader: Application, intents: Intent) -> Payload:
+def basic_payload(realm: SimStore, message: SimMessage, reader: SimApplication, intents: GatewayIntent) -> Payload:
     """Without what it refers to, its thread and its reactions."""
     author = message.author
     hook = realm.webhooks.get(message.webhook_id or 0)
@@ -97,8 +99,8 @@ def basic_payload(realm: Realm, message: Message, reader: Application, intents: 
         "attachments": [attachment_payload(realm, message.channel_id, each) for each in message.attachments],
         "embeds": [] if message.flags & MessageFlag.SUPPRESS_EMBEDS else message.embeds,
         "components": message.components,
-        "timestamp": stamp(message.timestamp),
-        "edited_timestamp": stamp_or_none(message.edited),
+        "timestamp": format_timestamp(message.timestamp),
+        "edited_timestamp": format_optional_timestamp(message.edited),
         "flags": int(message.flags),
         "pinned": message.pinned,
         "tts": message.tts,
@@ -113,7 +115,7 @@ def basic_payload(realm: Realm, message: Message, reader: Application, intents: 
     return payload | _extras(message)
 
 
-def attachment_payload(realm: Realm, channel_id: int, file: Attachment) -> Payload:
+def attachment_payload(realm: SimStore, channel_id: int, file: SimAttachment) -> Payload:
     url = realm.url_of(channel_id, file)
     payload: Payload = {
         "id": str(file.id),
@@ -136,12 +138,12 @@ def attachment_payload(realm: Realm, channel_id: int, file: Attachment) -> Paylo
     return payload | {key: value for key, value in optional.items() if value is not None}
 
 
-def emoji_part(emoji: Emoji) -> Payload:
+def emoji_part(emoji: SimEmoji) -> Payload:
     part: Payload = {"id": id_or_none(emoji.id), "name": emoji.name}
     return part | {"animated": True} if emoji.animated else part
 
 
-def _extras(message: Message) -> Payload:
+def _extras(message: SimMessage) -> Payload:
     extras: Payload = {}
     if message.stickers:
         extras["sticker_items"] = [_sticker_item(each) for each in message.stickers]
@@ -164,11 +166,11 @@ def _extras(message: Message) -> Payload:
     return extras
 
 
-def _sticker_item(sticker: Sticker) -> Payload:
+def _sticker_item(sticker: SimSticker) -> Payload:
     return {"id": str(sticker.id), "name": sticker.name, "format_type": sticker.format}
 
 
-def _snapshot_payload(realm: Realm, message: Message, snapshot: Snapshot) -> Payload:
+def _snapshot_payload(realm: SimStore, message: SimMessage, snapshot: SimSnapshot) -> Payload:
     return {
         "message": {
             "type": int(snapshot.kind),
@@ -177,15 +179,15 @@ def _snapshot_payload(realm: Realm, message: Message, snapshot: Snapshot) -> Pay
             "mention_roles": [],
             "attachments": [attachment_payload(realm, message.channel_id, each) for each in snapshot.attachments],
             "embeds": list(snapshot.embeds),
-            "timestamp": stamp(snapshot.timestamp),
-            "edited_timestamp": stamp_or_none(snapshot.edited),
+            "timestamp": format_timestamp(snapshot.timestamp),
+            "edited_timestamp": format_optional_timestamp(snapshot.edited),
             "flags": int(snapshot.flags),
             "components": [],
         }
     }
 
 
-def _poll_payload(poll: Poll, reader: User) -> Payload:
+def _poll_payload(poll: SimPoll, reader: SimUser) -> Payload:
     answers: list[Payload] = []
     for number, (text, emoji) in enumerate(poll.answers, 1):
         media: Payload = {"text": text}
@@ -198,7 +200,7 @@ def _poll_payload(poll: Poll, reader: User) -> Payload:
     return {
         "question": {"text": poll.question},
         "answers": answers,
-        "expiry": stamp(poll.expiry),
+        "expiry": format_timestamp(poll.expiry),
         "allow_multiselect": poll.multiple,
         "layout_type": 1,
         "results": {"answer_counts": counts, "is_finalized": poll.finalized},

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, cast
 
-from denizen.testing.discord.actions.actions import Acts
-from denizen.testing.discord.state.access import demand
-from denizen.testing.discord.state.channels import Channel
+from denizen.testing.discord.actions.actions import SimActions
+from denizen.testing.discord.state.access import require_permission
+from denizen.testing.discord.state.channels import SimChannel
 from denizen.testing.discord.state.errors import bad_form, forbidden, unauthorized, unknown
-from denizen.testing.discord.state.guilds import Guild
-from denizen.testing.discord.state.messages import Attachment, Message
-from denizen.testing.discord.state.people import Application, User
-from denizen.testing.discord.state.permissions import ALL, P, Permission
-from denizen.testing.discord.state.realm import Realm
+from denizen.testing.discord.state.guilds import SimGuild
+from denizen.testing.discord.state.messages import SimAttachment, SimMessage
+from denizen.testing.discord.state.people import SimApplication, SimUser
+from denizen.testing.discord.state.permissions import ALL, DiscordPermission, P
+from denizen.testing.discord.state.realm import SimStore
 
 _Fault = tuple[str, str, str]
 
@@ -93,9 +93,9 @@ class Form:
             return default
         return value
 
-    def permissions(self, name: str) -> Permission | None:
+    def permissions(self, name: str) -> DiscordPermission | None:
         bits = self.integer(name, 0, 2**63)
-        return None if bits is None else Permission(bits & ALL.value)
+        return None if bits is None else DiscordPermission(bits & ALL.value)
 
     def moment(self, name: str) -> datetime | None:
         value = self.text(name)
@@ -155,31 +155,31 @@ class Created:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class RestCall:
     """`path` has the parameters of the route, `files` those of a multipart body by number."""
 
-    acts: Acts
-    asker: Application | None
+    acts: SimActions
+    asker: SimApplication | None
     path: Mapping[str, str]
     query: Mapping[str, str]
     body: object = None
-    files: Mapping[int, Attachment] = field(default_factory=dict[int, Attachment])
+    files: Mapping[int, SimAttachment] = field(default_factory=dict[int, SimAttachment])
     reason: str | None = None
     gateway_url: str = ""
 
     @property
-    def realm(self) -> Realm:
+    def realm(self) -> SimStore:
         return self.acts.realm
 
     @property
-    def application(self) -> Application:
+    def application(self) -> SimApplication:
         """Who asks. Raises 401 for a request without a token where one is needed."""
         if self.asker is None:
             raise unauthorized()
         return self.asker
 
     @property
-    def bot(self) -> User:
+    def bot(self) -> SimUser:
         return self.application.user
 
     @property
@@ -206,37 +206,37 @@ class Call:
         """A yes or no of the query."""
         return self.query.get(name, "").lower() in ("true", "1")
 
-    def channel(self, *needed: Permission) -> Channel:
+    def channel(self, *needed: DiscordPermission) -> SimChannel:
         """The channel of the route. Raises 10003, 50001 or 50013."""
         channel = self.realm.get_channel(self.id("channel_id"))
-        demand(self.realm, self.bot, channel, *needed)
+        require_permission(self.realm, self.bot, channel, *needed)
         return channel
 
-    def message(self, channel: Channel) -> Message:
+    def message(self, channel: SimChannel) -> SimMessage:
         """The message of the route; reading it takes the right to read the history. Raises 10008 and others."""
-        demand(self.realm, self.bot, channel, P.READ_MESSAGE_HISTORY)
+        require_permission(self.realm, self.bot, channel, P.READ_MESSAGE_HISTORY)
         return self.realm.get_message(channel, self.id("message_id"))
 
-    def guild(self) -> Guild:
+    def guild(self) -> SimGuild:
         """The guild of the route, if the bot is in it. Raises 10004."""
         guild = self.realm.get_guild(self.id("guild_id"))
         if self.bot.id not in guild.members:
-            raise unknown("Guild")
+            raise unknown("SimGuild")
         return guild
 
-    def guild_of(self, channel: Channel) -> Guild:
+    def get_guild_for(self, channel: SimChannel) -> SimGuild:
         """Raises 50003 for a direct message."""
-        guild = self.realm.guild_of(channel)
+        guild = self.realm.get_guild_for(channel)
         if guild is None:
             raise forbidden(50003, "Cannot execute action on a DM channel")
         return guild
 
 
-Handler = Callable[[Call], object]
+Handler = Callable[[RestCall], object]
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class RestRoute:
     """One route. `open` needs no token of a bot: interactions and webhooks carry theirs in the path."""
 
     method: str

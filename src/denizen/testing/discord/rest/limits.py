@@ -15,7 +15,7 @@ _MAJOR = ("channel_id", "guild_id", "webhook_id", "interaction_id")
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class SimRateLimit:
     """So many requests in so many seconds."""
 
     requests: int
@@ -24,13 +24,13 @@ class Limit:
 
 @dataclass(slots=True)
 class _Bucket:
-    limit: Limit
+    limit: SimRateLimit
     opened_s: float
     used: int = 0
 
 
 @dataclass(slots=True)
-class _Strike:
+class _ForcedLimit:
     method: str
     route: re.Pattern[str]
     left: int
@@ -39,7 +39,7 @@ class _Strike:
 
 
 @dataclass(frozen=True, slots=True)
-class Ruling:
+class RateLimitDecision:
     """What the limits say of one request. `retry_after_s` None lets it through."""
 
     headers: Mapping[str, str]
@@ -57,18 +57,20 @@ class Ruling:
 
 
 @dataclass(slots=True, eq=False)
-class Limits:
+class SimRateLimits:
     """The limits in force. `default` is generous, so that tests do not wait; `set` gives a route its own."""
 
     clock: Clock
-    default: Limit = Limit(1000, 1.0)
-    everywhere: Limit | None = None
+    default: SimRateLimit = SimRateLimit(1000, 1.0)
+    everywhere: SimRateLimit | None = None
     refused: int = 0
-    _own: list[tuple[str, re.Pattern[str], Limit]] = field(default_factory=list[tuple[str, re.Pattern[str], Limit]])
+    _own: list[tuple[str, re.Pattern[str], SimRateLimit]] = field(
+        default_factory=list[tuple[str, re.Pattern[str], SimRateLimit]]
+    )
     _buckets: dict[str, _Bucket] = field(default_factory=dict[str, _Bucket])
-    _strikes: list[_Strike] = field(default_factory=list[_Strike])
+    _strikes: list[_ForcedLimit] = field(default_factory=list[_ForcedLimit])
 
-    def set(self, method: str, route: str, limit: Limit) -> None:
+    def set(self, method: str, route: str, limit: SimRateLimit) -> None:
         """`route` is a regular expression found in the template, such as `/channels/{channel_id}/messages`, or in the
         path.
         """
@@ -85,15 +87,15 @@ class Limits:
         everywhere: bool = False,
     ) -> None:
         """Answers the next requests that match with 429, whatever the buckets say; `everywhere` marks it as global."""
-        self._strikes.append(_Strike(method.upper(), re.compile(route), times, retry_after_s, everywhere))
+        self._strikes.append(_ForcedLimit(method.upper(), re.compile(route), times, retry_after_s, everywhere))
 
-    def rule(self, method: str, template: str, path: str, major: Mapping[str, str], token: str) -> Ruling:
+    def rule(self, method: str, template: str, path: str, major: Mapping[str, str], token: str) -> RateLimitDecision:
         """Counts one request."""
         for strike in self._strikes:
             if strike.left > 0 and strike.method in ("", method) and strike.route.search(path):
                 strike.left -= 1
                 return self._refuse(
-                    _names(method, template), Limit(1, 1), strike.retry_after_s, everywhere=strike.everywhere
+                    _names(method, template), SimRateLimit(1, 1), strike.retry_after_s, everywhere=strike.everywhere
                 )
         if self.everywhere is not None:
             bucket = self._bucket(f"global {token}", self.everywhere)
@@ -107,15 +109,15 @@ class Limits:
             return self._refuse(name, bucket.limit, self._wait_s(bucket), everywhere=False)
         bucket.used += 1
         left = bucket.limit.requests - bucket.used
-        return Ruling(self._headers(name, bucket.limit, left, self._wait_s(bucket)))
+        return RateLimitDecision(self._headers(name, bucket.limit, left, self._wait_s(bucket)))
 
-    def _limit_of(self, method: str, template: str, path: str) -> Limit:
+    def _limit_of(self, method: str, template: str, path: str) -> SimRateLimit:
         for own_method, route, limit in reversed(self._own):
             if own_method in ("", method) and (route.search(template) or route.search(path)):
                 return limit
         return self.default
 
-    def _bucket(self, key: str, limit: Limit) -> _Bucket:
+    def _bucket(self, key: str, limit: SimRateLimit) -> _Bucket:
         now_s = self.clock.monotonic_s()
         bucket = self._buckets.get(key)
         if bucket is None or now_s - bucket.opened_s >= bucket.limit.per_s:
@@ -126,7 +128,7 @@ class Limits:
         left_s = bucket.opened_s + bucket.limit.per_s - self.clock.monotonic_s()
         return math.ceil(max(left_s, 0.001) * 1000) / 1000
 
-    def _refuse(self, name: str, limit: Limit, retry_after_s: float, *, everywhere: bool) -> Ruling:
+    def _refuse(self, name: str, limit: SimRateLimit, retry_after_s: float, *, everywhere: bool) -> RateLimitDecision:
         self.refused += 1
         headers = self._headers(name, limit, 0, retry_after_s) | {
             "Retry-After": str(math.ceil(retry_after_s)),
@@ -136,9 +138,9 @@ class Limits:
         if everywhere:
             headers = {key: value for key, value in headers.items() if key != "X-RateLimit-Bucket"}
             headers["X-RateLimit-Global"] = "true"
-        return Ruling(headers, retry_after_s, everywhere)
+        return RateLimitDecision(headers, retry_after_s, everywhere)
 
-    def _headers(self, name: str, limit: Limit, left: int, reset_after_s: float) -> dict[str, str]:
+    def _headers(self, name: str, limit: SimRateLimit, left: int, reset_after_s: float) -> dict[str, str]:
         reset = self.clock.now().timestamp() + reset_after_s
         return {
             "X-RateLimit-Bucket": name,

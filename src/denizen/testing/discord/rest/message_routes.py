@@ -6,15 +6,22 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 
-from denizen.testing.discord.actions.drafts import AllowedMentions, Draft, MessageEdit
+from denizen.testing.discord.actions.drafts import AllowedMentions, MessageDraft, MessageEdit
 from denizen.testing.discord.payloads.messages import message_payload, with_nonce
 from denizen.testing.discord.payloads.people import Payload, user_payload
-from denizen.testing.discord.rest.call import Call, Form, Route
-from denizen.testing.discord.state.access import may
-from denizen.testing.discord.state.channels import Channel
-from denizen.testing.discord.state.clock import stamp
+from denizen.testing.discord.rest.call import Form, RestCall, RestRoute
+from denizen.testing.discord.state.access import has_permission
+from denizen.testing.discord.state.channels import SimChannel
+from denizen.testing.discord.state.clock import format_timestamp
 from denizen.testing.discord.state.errors import bad_form
-from denizen.testing.discord.state.messages import Attachment, Emoji, Message, MessageFlag, PollDraft, Reference
+from denizen.testing.discord.state.messages import (
+    MessageFlag,
+    SimAttachment,
+    SimEmoji,
+    SimMessage,
+    SimPollDraft,
+    SimReference,
+)
 from denizen.testing.discord.state.permissions import P
 
 _MAX_NONCE = 25
@@ -28,10 +35,12 @@ _SETTABLE = (
 )
 
 
-def read_draft(body: object, files: Mapping[int, Attachment], channel: Channel, content_limit: int = 2000) -> Draft:
+def read_draft(
+    body: object, files: Mapping[int, SimAttachment], channel: SimChannel, content_limit: int = 2000
+) -> MessageDraft:
     """A new message. `files` are those of a multipart body by their number. Raises 50035."""
     form = Form(body)
-    draft = Draft(
+    draft = MessageDraft(
         content=form.text("content", content_limit) or "",
         embeds=form.objects("embeds", 10),
         components=form.objects("components"),
@@ -50,12 +59,12 @@ def read_draft(body: object, files: Mapping[int, Attachment], channel: Channel, 
         message_id = reference.snowflake("message_id", required=True)
         channel_id = reference.snowflake("channel_id", required=kind == 1) or channel.id
         draft.fail_if_not_exists = reference.flag("fail_if_not_exists", default=True)
-        draft.reference = Reference(channel_id, message_id, channel.guild_id, kind)
+        draft.reference = SimReference(channel_id, message_id, channel.guild_id, kind)
     form.check()
     return draft
 
 
-def read_edit(body: object, files: Mapping[int, Attachment], content_limit: int = 2000) -> MessageEdit:
+def read_edit(body: object, files: Mapping[int, SimAttachment], content_limit: int = 2000) -> MessageEdit:
     """A change of a message: what is absent stays, null empties. Raises 50035."""
     form = Form(body)
     content = form.text("content", content_limit)
@@ -102,7 +111,7 @@ def _nonce(form: Form) -> str | int | None:
     return text or None
 
 
-def _described(form: Form, files: Mapping[int, Attachment]) -> list[Attachment]:
+def _described(form: Form, files: Mapping[int, SimAttachment]) -> list[SimAttachment]:
     """The uploaded files with what `attachments` says about them."""
     described = dict(files)
     for each in form.forms("attachments", 10):
@@ -121,19 +130,19 @@ def _described(form: Form, files: Mapping[int, Attachment]) -> list[Attachment]:
     return list(described.values())
 
 
-def _poll(form: Form) -> PollDraft | None:
+def _poll(form: Form) -> SimPollDraft | None:
     inner = form.inner("poll")
     if inner is None:
         return None
     question = inner.inner("question")
-    answers: list[tuple[str, Emoji | None]] = []
+    answers: list[tuple[str, SimEmoji | None]] = []
     for answer in inner.forms("answers", 10):
         media = answer.inner("poll_media")
         text = media.text("text", 55) if media else None
         emoji = media.inner("emoji") if media else None
         name = emoji.text("name") if emoji else None
-        answers.append((text or "", Emoji(name) if name else None))
-    return PollDraft(
+        answers.append((text or "", SimEmoji(name) if name else None))
+    return SimPollDraft(
         question.text("text", 300, required=True) or "" if question else "",
         answers,
         timedelta(hours=inner.integer("duration", 1, 768) or 24),
@@ -147,30 +156,30 @@ _MESSAGE = f"{_MESSAGES}/{{message_id}}"
 _REACTION = f"{_MESSAGE}/reactions/{{emoji_name}}"
 
 
-def _shown(call: Call, message: Message) -> Payload:
+def _shown(call: RestCall, message: SimMessage) -> Payload:
     return message_payload(call.realm, message, call.application, call.application.intents)
 
 
-def create(call: Call) -> object:
+def create(call: RestCall) -> object:
     channel = call.channel()
     draft = read_draft(call.body, call.files, channel, call.realm.rules.content_length)
     message = call.acts.messages.send(call.bot, channel, draft)
     return with_nonce(message, _shown(call, message))
 
 
-def read_many(call: Call) -> object:
+def read_many(call: RestCall) -> object:
     """Newest first. Without the right to read the history it is empty, as Discord has it."""
     channel = call.channel()
     limit = call.number("limit", 50, 1, 100)
     anchors = {name: at for name in ("around", "before", "after") if (at := call.snowflake(name)) is not None}
     if len(anchors) > 1:
         raise bad_form([("", "INVALID_FORM", "Only one of around, before and after may be given")])
-    if not may(call.realm, call.bot, channel, P.READ_MESSAGE_HISTORY):
+    if not has_permission(call.realm, call.bot, channel, P.READ_MESSAGE_HISTORY):
         return []
     return [_shown(call, each) for each in _page(channel, anchors, limit)]
 
 
-def _page(channel: Channel, anchors: dict[str, int], limit: int) -> list[Message]:
+def _page(channel: SimChannel, anchors: dict[str, int], limit: int) -> list[SimMessage]:
     match anchors:
         case {"around": at}:
             return channel.around(at, limit)
@@ -182,24 +191,24 @@ def _page(channel: Channel, anchors: dict[str, int], limit: int) -> list[Message
             return channel.newest(limit)
 
 
-def read(call: Call) -> object:
+def read(call: RestCall) -> object:
     return _shown(call, call.message(call.channel()))
 
 
-def edit(call: Call) -> object:
+def edit(call: RestCall) -> object:
     channel = call.channel()
     message = call.realm.get_message(channel, call.id("message_id"))
     change = read_edit(call.body, call.files, call.realm.rules.content_length)
     return _shown(call, call.acts.messages.edit(call.bot, channel, message, change))
 
 
-def delete(call: Call) -> object:
+def delete(call: RestCall) -> object:
     channel = call.channel()
     call.acts.messages.delete(call.bot, channel, call.realm.get_message(channel, call.id("message_id")))
     return None
 
 
-def delete_many(call: Call) -> object:
+def delete_many(call: RestCall) -> object:
     channel, form = call.channel(), call.form
     ids = form.snowflakes("messages")
     form.check()
@@ -207,21 +216,21 @@ def delete_many(call: Call) -> object:
     return None
 
 
-def crosspost(call: Call) -> object:
+def crosspost(call: RestCall) -> object:
     channel = call.channel()
     message = call.message(channel)
     call.acts.messages.crosspost(call.bot, channel, message)
     return _shown(call, message)
 
 
-def react(call: Call) -> object:
+def react(call: RestCall) -> object:
     channel = call.channel()
     emoji = call.acts.marks.parse_emoji(call.path["emoji_name"])
     call.acts.marks.react(call.bot, channel, call.message(channel), emoji)
     return None
 
 
-def unreact(call: Call) -> object:
+def unreact(call: RestCall) -> object:
     channel = call.channel()
     emoji = call.acts.marks.parse_emoji(call.path["emoji_name"])
     user = call.realm.get_user(call.id("user_id")) if "user_id" in call.path else call.bot
@@ -229,7 +238,7 @@ def unreact(call: Call) -> object:
     return None
 
 
-def list_reactions(call: Call) -> object:
+def list_reactions(call: RestCall) -> object:
     channel = call.channel()
     message = call.message(channel)
     emoji = call.acts.marks.parse_emoji(call.path["emoji_name"])
@@ -239,7 +248,7 @@ def list_reactions(call: Call) -> object:
     return [user_payload(each) for each in found[:limit]]
 
 
-def clear_reactions(call: Call) -> object:
+def clear_reactions(call: RestCall) -> object:
     channel = call.channel()
     name = call.path.get("emoji_name")
     emoji = None if name is None else call.acts.marks.parse_emoji(name)
@@ -247,73 +256,73 @@ def clear_reactions(call: Call) -> object:
     return None
 
 
-def list_pins(call: Call) -> object:
+def list_pins(call: RestCall) -> object:
     channel = call.channel()
     limit = call.number("limit", 50, 1, 50)
     before = call.query.get("before")
     pinned = [(each.pinned_at, each) for each in channel if each.pinned_at is not None]
     pinned.sort(key=lambda pair: pair[0], reverse=True)
-    found = [(at, each) for at, each in pinned if before is None or stamp(at) < before]
-    items = [{"pinned_at": stamp(at), "message": _shown(call, each)} for at, each in found[:limit]]
+    found = [(at, each) for at, each in pinned if before is None or format_timestamp(at) < before]
+    items = [{"pinned_at": format_timestamp(at), "message": _shown(call, each)} for at, each in found[:limit]]
     return {"items": items, "has_more": len(found) > limit}
 
 
-def list_pins_old(call: Call) -> object:
+def list_pins_old(call: RestCall) -> object:
     pinned = [each for each in call.channel() if each.pinned]
     return [_shown(call, each) for each in reversed(pinned)]
 
 
-def pin(call: Call) -> object:
+def pin(call: RestCall) -> object:
     channel = call.channel()
     call.acts.marks.pin(call.bot, channel, call.realm.get_message(channel, call.id("message_id")))
     return None
 
 
-def unpin(call: Call) -> object:
+def unpin(call: RestCall) -> object:
     channel = call.channel()
     call.acts.marks.unpin(call.bot, channel, call.realm.get_message(channel, call.id("message_id")))
     return None
 
 
-def type_in(call: Call) -> object:
+def type_in(call: RestCall) -> object:
     call.acts.marks.type_in(call.bot, call.channel())
     return None
 
 
-def end_poll(call: Call) -> object:
+def end_poll(call: RestCall) -> object:
     channel = call.channel()
     message = call.message(channel)
     call.acts.marks.end_poll(call.bot, channel, message)
     return _shown(call, message)
 
 
-def list_voters(call: Call) -> object:
+def list_voters(call: RestCall) -> object:
     message = call.message(call.channel())
     users = message.poll.votes.get(call.id("answer_id"), []) if message.poll else []
     return {"users": [user_payload(each) for each in users]}
 
 
 ROUTES = (
-    Route("GET", f"{_MESSAGES}/pins", list_pins),
-    Route("PUT", f"{_MESSAGES}/pins/{{message_id}}", pin),
-    Route("DELETE", f"{_MESSAGES}/pins/{{message_id}}", unpin),
-    Route("GET", f"{_CHANNEL}/pins", list_pins_old),
-    Route("PUT", f"{_CHANNEL}/pins/{{message_id}}", pin),
-    Route("DELETE", f"{_CHANNEL}/pins/{{message_id}}", unpin),
-    Route("POST", f"{_MESSAGES}/bulk-delete", delete_many),
-    Route("POST", _MESSAGES, create),
-    Route("GET", _MESSAGES, read_many),
-    Route("GET", _MESSAGE, read),
-    Route("PATCH", _MESSAGE, edit),
-    Route("DELETE", _MESSAGE, delete),
-    Route("POST", f"{_MESSAGE}/crosspost", crosspost),
-    Route("DELETE", f"{_MESSAGE}/reactions", clear_reactions),
-    Route("PUT", f"{_REACTION}/@me", react),
-    Route("DELETE", f"{_REACTION}/@me", unreact),
-    Route("DELETE", f"{_REACTION}/{{user_id}}", unreact),
-    Route("GET", _REACTION, list_reactions),
-    Route("DELETE", _REACTION, clear_reactions),
-    Route("POST", f"{_CHANNEL}/typing", type_in),
-    Route("POST", f"{_CHANNEL}/polls/{{message_id}}/expire", end_poll),
-    Route("GET", f"{_CHANNEL}/polls/{{message_id}}/answers/{{answer_id}}", list_voters),
+    RestRoute("GET", f"{_MESSAGES}/pins", list_pins),
+    RestRoute("PUT", f"{_MESSAGES}/pins/{{message_id}}", pin),
+    RestRoute("DELETE", f"{_MESSAGES}/pins/{{message_id}}", unpin),
+    RestRoute("GET", f"{_CHANNEL}/pins", list_pins_old),
+    RestRoute("PUT", f"{_CHANNEL}/pins/{{message_id}}", pin),
+    RestRoute("DELETE", f"{_CHANNEL}/pins/{{message_id}}", unpin),
+    RestRoute("POST", f"{_MESSAGES}/bulk-delete", delete_many),
+    RestRoute("POST", _MESSAGES, create),
+    RestRoute("GET", _MESSAGES, read_many),
+    RestRoute("GET", _MESSAGE, read),
+    RestRoute("PATCH", _MESSAGE, edit),
+    RestRoute("DELETE", _MESSAGE, delete),
+    RestRoute("POST", f"{_MESSAGE}/crosspost", crosspost),
+    RestRoute("DELETE", f"{_MESSAGE}/reactions", clear_reactions),
+    RestRoute("PUT", f"{_REACTION}/@me", react),
+    RestRoute("DELETE", f"{_REACTION}/@me", unreact),
+    RestRoute("DELETE", f"{_REACTION}/{{user_id}}", unreact),
+    RestRoute("GET", _REACTION, list_reactions),
+    RestRoute("DELETE", _REACTION, clear_reactions),
+    RestRoute("POST", f"{_CHANNEL}/typing", type_in),
+    RestRoute("POST", f"{_CHANNEL}/polls/{{message_id}}/expire", end_poll),
+    RestRoute("GET", f"{_CHANNEL}/polls/{{message_id}}/answers/{{answer_id}}", list_voters),
 )

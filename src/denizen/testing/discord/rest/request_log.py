@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 import anyio
 
-When = Literal["before", "after"]
+FaultTime = Literal["before", "after"]
 
 
 @dataclass(slots=True, eq=False)
-class Request:
+class LoggedRequest:
     """One REST request. `status` is 0 while it is open or when its connection was dropped. `route` is the template,
     `reason` what is written into the audit log.
     """
@@ -34,7 +34,7 @@ class Request:
 
 
 @dataclass(slots=True, eq=False)
-class Fault:
+class RequestFault:
     """What happens to the next `left` requests that match: before they are applied, or after.
 
     With a `status` they are answered so, with `drop` their connection breaks, otherwise they only wait until `release`.
@@ -43,7 +43,7 @@ class Fault:
     method: str
     route: re.Pattern[str]
     left: int
-    when: When
+    when: FaultTime
     status: int | None = None
     number: int = 0
     drop: bool = False
@@ -52,7 +52,7 @@ class Fault:
     reached: anyio.Event = field(default_factory=anyio.Event)
     met: int = 0
 
-    def matches(self, request: Request) -> bool:
+    def matches(self, request: LoggedRequest) -> bool:
         if self.left <= 0 or self.method not in ("", request.method):
             return False
         return bool(self.route.search(request.path) or self.route.search(request.route))

@@ -10,9 +10,9 @@ from denizen.testing.discord.rest import (
     people_routes,
     thread_routes,
 )
-from denizen.testing.discord.rest.call import Route
+from denizen.testing.discord.rest.call import RestRoute
 
-ROUTES: tuple[Route, ...] = (
+ROUTES: tuple[RestRoute, ...] = (
     *people_routes.ROUTES,
     *message_routes.ROUTES,
     *thread_routes.ROUTES,

@@ -13,7 +13,7 @@ EPOCH = datetime(2015, 1, 1, tzinfo=UTC)
 _PER_MILLISECOND = 1 << 22
 
 
-class Snowflakes:
+class SnowflakeGenerator:
     """Makes ids that are unique and only go up, also when the clock stands still or is set back."""
 
     def __init__(self, clock: Clock) -> None:
@@ -21,34 +21,34 @@ class Snowflakes:
         self._last = 0
 
     def fresh(self) -> int:
-        self._last = max(floor_of(self._clock.now()), self._last + 1)
+        self._last = max(first_snowflake_at(self._clock.now()), self._last + 1)
         return self._last
 
 
-def floor_of(moment: datetime) -> int:
+def first_snowflake_at(moment: datetime) -> int:
     """The lowest id of that millisecond."""
     return (moment - EPOCH) // timedelta(milliseconds=1) * _PER_MILLISECOND
 
 
-def moment_of(snowflake: int) -> datetime:
+def snowflake_time(snowflake: int) -> datetime:
     """When this id was made, to the millisecond."""
     return EPOCH + timedelta(milliseconds=snowflake // _PER_MILLISECOND)
 
 
-def stamp(moment: datetime) -> str:
+def format_timestamp(moment: datetime) -> str:
     """`2026-11-21T10:00:00.123000+00:00`, as Discord writes it."""
     return moment.isoformat(timespec="microseconds")
 
 
-def stamp_or_none(moment: datetime | None) -> str | None:
-    return None if moment is None else stamp(moment)
+def format_optional_timestamp(moment: datetime | None) -> str | None:
+    return None if moment is None else format_timestamp(moment)
 
 
 _LOOK_S = 0.01
 """What is waited for may lie in the client, whose changes make no beat."""
 
 
-class Pulse:
+class ChangeSignal:
     """`beat` after each change; `until` looks again after each beat, and now and then without one."""
 
     def __init__(self) -> None:

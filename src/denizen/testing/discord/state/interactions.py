@@ -9,14 +9,14 @@ from typing import Any
 
 import anyio
 
-from denizen.testing.discord.state.channels import Channel
-from denizen.testing.discord.state.clock import Pulse
-from denizen.testing.discord.state.messages import Message
-from denizen.testing.discord.state.people import Application, User
+from denizen.testing.discord.state.channels import SimChannel
+from denizen.testing.discord.state.clock import ChangeSignal
+from denizen.testing.discord.state.messages import SimMessage
+from denizen.testing.discord.state.people import SimApplication, SimUser
 
 
 @dataclass(slots=True)
-class Command:
+class SimCommand:
     """A slash command (kind 1), or a user (2) or message (3) command. `fields` is its body as it was given."""
 
     id: int
@@ -35,7 +35,7 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True)
-class CommandWrite:
+class SimCommandWrite:
     """One write: `create`, `edit`, `delete` or `overwrite`, global or for one guild."""
 
     application_id: int
@@ -51,7 +51,7 @@ class InteractionKind(IntEnum):
     MODAL = 5
 
 
-class Callback(IntEnum):
+class CallbackKind(IntEnum):
     """How an application answers first."""
 
     PONG = 1
@@ -64,26 +64,26 @@ class Callback(IntEnum):
 
 
 @dataclass(slots=True, eq=False)
-class Interaction:
+class SimInteraction:
     """What a person did and what came back. `answers` are all messages that answer it, the original first."""
 
     id: int
     kind: InteractionKind
     token: str
-    application: Application
-    user: User
-    channel: Channel
+    application: SimApplication
+    user: SimUser
+    channel: SimChannel
     data: dict[str, Any]
     created_at: datetime
-    message: Message | None = None
-    first: Callback | None = None
-    original: Message | None = None
-    answers: list[Message] = field(default_factory=list[Message])
+    message: SimMessage | None = None
+    first: CallbackKind | None = None
+    original: SimMessage | None = None
+    answers: list[SimMessage] = field(default_factory=list[SimMessage])
     choices: list[dict[str, Any]] | None = None
     modal: dict[str, Any] | None = None
-    source: Interaction | None = None
+    source: SimInteraction | None = None
     """For a modal that was sent: the interaction that opened it."""
-    pulse: Pulse = field(default_factory=Pulse)
+    pulse: ChangeSignal = field(default_factory=ChangeSignal)
     """Beats with every answer."""
 
     @property
@@ -91,7 +91,7 @@ class Interaction:
         return self.first is not None
 
     @property
-    def followups(self) -> list[Message]:
+    def followups(self) -> list[SimMessage]:
         """The answers after the original one."""
         return [message for message in self.answers if message is not self.original]
 
@@ -114,7 +114,7 @@ class Interaction:
         with anyio.fail_after(timeout_s):
             await self.pulse.until(lambda: self.acknowledged)
 
-    async def until_answered(self, timeout_s: float = 30) -> Message:
+    async def until_answered(self, timeout_s: float = 30) -> SimMessage:
         """The original answer, once it has its text. Raises TimeoutError."""
         with anyio.fail_after(timeout_s):
             await self.pulse.until(lambda: self.original is not None and not self.original.loading)
@@ -122,7 +122,7 @@ class Interaction:
             raise TimeoutError("the answer was deleted")
         return self.original
 
-    async def until_followups(self, count: int = 1, timeout_s: float = 30) -> list[Message]:
+    async def until_followups(self, count: int = 1, timeout_s: float = 30) -> list[SimMessage]:
         """The first follow-ups. Raises TimeoutError."""
         with anyio.fail_after(timeout_s):
             await self.pulse.until(lambda: len(self.followups) >= count)

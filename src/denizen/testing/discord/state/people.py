@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import IntFlag
 
 
-class Intent(IntFlag):
+class GatewayIntent(IntFlag):
     """The bits by their documented names."""
 
     GUILDS = 1 << 0
@@ -32,26 +32,26 @@ class Intent(IntFlag):
     DIRECT_MESSAGE_POLLS = 1 << 25
 
 
-NONE = Intent(0)
-PRIVILEGED = Intent.GUILD_PRESENCES | Intent.GUILD_MEMBERS | Intent.MESSAGE_CONTENT
+NONE = GatewayIntent(0)
+PRIVILEGED = GatewayIntent.GUILD_PRESENCES | GatewayIntent.GUILD_MEMBERS | GatewayIntent.MESSAGE_CONTENT
 
 KNOWN = (~NONE).value
 """The bits that mean something; any other in an IDENTIFY is an error."""
 
 _APPLICATION_FLAGS = {
-    Intent.GUILD_PRESENCES: 1 << 13,
-    Intent.GUILD_MEMBERS: 1 << 15,
-    Intent.MESSAGE_CONTENT: 1 << 19,
+    GatewayIntent.GUILD_PRESENCES: 1 << 13,
+    GatewayIntent.GUILD_MEMBERS: 1 << 15,
+    GatewayIntent.MESSAGE_CONTENT: 1 << 19,
 }
 
 
-def application_flags(enabled: Intent) -> int:
+def application_flags(enabled: GatewayIntent) -> int:
     """The flags of an application in fewer than 100 guilds that has enabled these privileged intents."""
     return sum(bit for intent, bit in _APPLICATION_FLAGS.items() if enabled & intent)
 
 
 @dataclass(slots=True, eq=False)
-class User:
+class SimUser:
     """A person or a bot. `accepts_dms` False closes the door to direct messages (50007)."""
 
     id: int
@@ -66,15 +66,15 @@ class User:
 
 
 @dataclass(slots=True, eq=False)
-class Application:
+class SimApplication:
     """A bot's entry in the developer portal. `id` is also the id of its bot user."""
 
     id: int
     name: str
     token: str
-    user: User
-    owner: User
-    intents: Intent
+    user: SimUser
+    owner: SimUser
+    intents: GatewayIntent
     description: str = ""
     refused_logins: list[int] = field(default_factory=list[int])
     """The close codes with which the gateway turned this application away."""

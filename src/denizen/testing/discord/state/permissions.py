@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntFlag
 
 
-class Permission(IntFlag):
+class DiscordPermission(IntFlag):
     """The bits by their documented names."""
 
     CREATE_INSTANT_INVITE = 1 << 0
@@ -57,7 +57,7 @@ class Permission(IntFlag):
     PIN_MESSAGES = 1 << 51
 
 
-P = Permission
+P = DiscordPermission
 ALL = ~P(0)
 NONE = P(0)
 EVERYONE = (
@@ -109,7 +109,7 @@ IN_TIMEOUT = P.VIEW_CHANNEL | P.READ_MESSAGE_HISTORY
 _ONLY_WHO_SPEAKS = P.MENTION_EVERYONE | P.SEND_TTS_MESSAGES | P.ATTACH_FILES | P.EMBED_LINKS
 
 
-def settle(granted: Permission, *, thread: bool) -> Permission:
+def combine_permissions(granted: DiscordPermission, *, thread: bool) -> DiscordPermission:
     """Takes away what follows from something that is missing: no view, nothing; no right to send, no files."""
     if not granted & P.VIEW_CHANNEL:
         return NONE

@@ -9,20 +9,20 @@ from typing import Any
 from urllib.parse import quote
 
 from denizen.domain.clock import Clock
-from denizen.testing.discord.state.changes import Change
-from denizen.testing.discord.state.channels import Channel
-from denizen.testing.discord.state.clock import Snowflakes
+from denizen.testing.discord.state.changes import SimChange
+from denizen.testing.discord.state.channels import SimChannel
+from denizen.testing.discord.state.clock import SnowflakeGenerator
 from denizen.testing.discord.state.errors import unknown
-from denizen.testing.discord.state.guilds import Guild, Member
-from denizen.testing.discord.state.interactions import Command, CommandWrite, Interaction
-from denizen.testing.discord.state.messages import Attachment, Message
-from denizen.testing.discord.state.people import Application, User
+from denizen.testing.discord.state.guilds import SimGuild, SimMember
+from denizen.testing.discord.state.interactions import SimCommand, SimCommandWrite, SimInteraction
+from denizen.testing.discord.state.messages import SimAttachment, SimMessage
+from denizen.testing.discord.state.people import SimApplication, SimUser
 
-Listener = Callable[[Change], None]
+Listener = Callable[[SimChange], None]
 
 
 @dataclass(slots=True)
-class Rules:
+class SimLimits:
     """The limits of Discord that a test may want to move. A deadline of None never passes."""
 
     content_length: int = 2000
@@ -37,24 +37,24 @@ class Rules:
 
 
 @dataclass(slots=True)
-class Webhook:
+class SimWebhook:
     """An incoming webhook of one channel."""
 
     id: int
     token: str
     name: str
-    channel: Channel
-    creator: User
+    channel: SimChannel
+    creator: SimUser
     application_id: int | None = None
 
 
 @dataclass(slots=True)
-class Invite:
+class SimInvite:
     """An invitation to a guild by way of one channel."""
 
     code: str
-    channel: Channel
-    inviter: User
+    channel: SimChannel
+    inviter: SimUser
     max_age_s: int = 86400
     max_uses: int = 0
     temporary: bool = False
@@ -62,72 +62,72 @@ class Invite:
 
 
 @dataclass(slots=True, eq=False)
-class Realm:
+class SimStore:
     """The tables. `get_` raises what Discord answers for an id that it does not know."""
 
     clock: Clock
-    ids: Snowflakes
-    rules: Rules = field(default_factory=Rules)
+    ids: SnowflakeGenerator
+    rules: SimLimits = field(default_factory=SimLimits)
     cdn_url: str = ""
-    users: dict[int, User] = field(default_factory=dict[int, User])
-    applications: dict[int, Application] = field(default_factory=dict[int, Application])
-    guilds: dict[int, Guild] = field(default_factory=dict[int, Guild])
-    channels: dict[int, Channel] = field(default_factory=dict[int, Channel])
-    commands: dict[int, Command] = field(default_factory=dict[int, Command])
-    command_writes: list[CommandWrite] = field(default_factory=list[CommandWrite])
-    interactions: dict[str, Interaction] = field(default_factory=dict[str, Interaction])
-    webhooks: dict[int, Webhook] = field(default_factory=dict[int, Webhook])
-    invites: dict[str, Invite] = field(default_factory=dict[str, Invite])
-    files: dict[int, Attachment] = field(default_factory=dict[int, Attachment])
+    users: dict[int, SimUser] = field(default_factory=dict[int, SimUser])
+    applications: dict[int, SimApplication] = field(default_factory=dict[int, SimApplication])
+    guilds: dict[int, SimGuild] = field(default_factory=dict[int, SimGuild])
+    channels: dict[int, SimChannel] = field(default_factory=dict[int, SimChannel])
+    commands: dict[int, SimCommand] = field(default_factory=dict[int, SimCommand])
+    command_writes: list[SimCommandWrite] = field(default_factory=list[SimCommandWrite])
+    interactions: dict[str, SimInteraction] = field(default_factory=dict[str, SimInteraction])
+    webhooks: dict[int, SimWebhook] = field(default_factory=dict[int, SimWebhook])
+    invites: dict[str, SimInvite] = field(default_factory=dict[str, SimInvite])
+    files: dict[int, SimAttachment] = field(default_factory=dict[int, SimAttachment])
     presences: dict[int, dict[str, Any]] = field(default_factory=dict[int, dict[str, Any]])
-    nonces: dict[tuple[int, int, str], Message] = field(default_factory=dict[tuple[int, int, str], Message])
+    nonces: dict[tuple[int, int, str], SimMessage] = field(default_factory=dict[tuple[int, int, str], SimMessage])
     _listeners: list[Listener] = field(default_factory=list[Listener])
 
     def subscribe(self, listener: Listener) -> None:
         """`listener` is called with every change, in order, right after it was made."""
         self._listeners.append(listener)
 
-    def tell(self, change: Change) -> None:
+    def tell(self, change: SimChange) -> None:
         for listener in list(self._listeners):
             listener(change)
 
-    def get_channel(self, channel_id: int) -> Channel:
+    def get_channel(self, channel_id: int) -> SimChannel:
         if channel := self.channels.get(channel_id):
             return channel
-        raise unknown("Channel")
+        raise unknown("SimChannel")
 
-    def get_guild(self, guild_id: int) -> Guild:
+    def get_guild(self, guild_id: int) -> SimGuild:
         if guild := self.guilds.get(guild_id):
             return guild
-        raise unknown("Guild")
+        raise unknown("SimGuild")
 
-    def get_user(self, user_id: int) -> User:
+    def get_user(self, user_id: int) -> SimUser:
         if user := self.users.get(user_id):
             return user
-        raise unknown("User")
+        raise unknown("SimUser")
 
-    def get_message(self, channel: Channel, message_id: int) -> Message:
+    def get_message(self, channel: SimChannel, message_id: int) -> SimMessage:
         if message := channel.find(message_id):
             return message
-        raise unknown("Message")
+        raise unknown("SimMessage")
 
-    def get_member(self, guild: Guild, user_id: int) -> Member:
+    def get_member(self, guild: SimGuild, user_id: int) -> SimMember:
         if member := guild.members.get(user_id):
             return member
-        raise unknown("Member" if user_id in self.users else "User")
+        raise unknown("SimMember" if user_id in self.users else "SimUser")
 
-    def guild_of(self, channel: Channel) -> Guild | None:
+    def get_guild_for(self, channel: SimChannel) -> SimGuild | None:
         return None if channel.guild_id is None else self.guilds.get(channel.guild_id)
 
-    def find_message(self, channel_id: int, message_id: int) -> Message | None:
+    def find_message(self, channel_id: int, message_id: int) -> SimMessage | None:
         channel = self.channels.get(channel_id)
         return None if channel is None else channel.find(message_id)
 
-    def thread_of(self, message: Message) -> Channel | None:
+    def thread_of(self, message: SimMessage) -> SimChannel | None:
         """The thread that hangs on this message: it has the same id."""
         thread = self.channels.get(message.id)
         return thread if thread is not None and thread.is_thread else None
 
-    def url_of(self, channel_id: int, file: Attachment) -> str:
+    def url_of(self, channel_id: int, file: SimAttachment) -> str:
         """Where the CDN has this file. Real addresses expire; these do not."""
         return f"{self.cdn_url}/attachments/{channel_id}/{file.id}/{quote(file.filename)}"

@@ -7,29 +7,29 @@ from typing import Any
 
 from denizen.testing.discord.actions.embeds import find_component
 from denizen.testing.discord.payloads.interactions import Thing
-from denizen.testing.discord.state.channels import Channel
+from denizen.testing.discord.state.channels import SimChannel
 from denizen.testing.discord.state.errors import bad_field
-from denizen.testing.discord.state.guilds import Role
-from denizen.testing.discord.state.interactions import Command
-from denizen.testing.discord.state.messages import Attachment
-from denizen.testing.discord.state.people import User
+from denizen.testing.discord.state.guilds import SimRole
+from denizen.testing.discord.state.interactions import SimCommand
+from denizen.testing.discord.state.messages import SimAttachment
+from denizen.testing.discord.state.people import SimUser
 
-_THINGS = (User, Channel, Role, Attachment)
+_THINGS = (SimUser, SimChannel, SimRole, SimAttachment)
 _KINDS: Mapping[int, tuple[type, ...]] = {
     3: (str,),
     4: (int,),
     5: (bool,),
-    6: (User,),
-    7: (Channel,),
-    8: (Role,),
-    9: (User, Role),
+    6: (SimUser,),
+    7: (SimChannel,),
+    8: (SimRole,),
+    9: (SimUser, SimRole),
     10: (int, float),
-    11: (Attachment,),
+    11: (SimAttachment,),
 }
 
 
 def fill_options(
-    command: Command, path: Sequence[str], values: Mapping[str, Any], *, focused: str | None = None
+    command: SimCommand, path: Sequence[str], values: Mapping[str, Any], *, focused: str | None = None
 ) -> tuple[list[dict[str, Any]], list[Thing]]:
     """The options as they are sent, in their groups, and the things that they stand for. Raises 50035."""
     definitions: list[dict[str, Any]] = command.fields.get("options") or []

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from denizen.testing.discord.state.guilds import Guild
-from denizen.testing.discord.state.people import Application, User
+from denizen.testing.discord.state.guilds import SimGuild
+from denizen.testing.discord.state.people import SimApplication, SimUser
 from denizen.testing.discord.state.permissions import P
-from denizen.testing.discord.world.world import World
+from denizen.testing.discord.world.world import SimWorld
 
 _BOT = (
     P.VIEW_CHANNEL
@@ -27,12 +27,12 @@ _BOT = (
 class SmallWorld:
     """`applications` are in the order in which the agents were named."""
 
-    guild: Guild
-    owner: User
-    applications: Sequence[Application]
+    guild: SimGuild
+    owner: SimUser
+    applications: Sequence[SimApplication]
 
 
-def build_small_world(world: World, agents: Sequence[str], guild_name: str = "Harbour") -> SmallWorld:
+def build_small_world(world: SimWorld, agents: Sequence[str], guild_name: str = "Harbour") -> SmallWorld:
     """Ana owns the guild; Ben and Cleo are in it; the staff's channel is seen by Ana, Ben and the bots."""
     ana, ben, cleo = (world.add_person(each) for each in ("Ana", "Ben", "Cleo"))
     guild = world.add_guild(guild_name, owner=ana)

@@ -12,42 +12,42 @@ from typing import Any, TypedDict, Unpack
 
 import anyio
 
-from denizen.testing.discord.actions.actions import Acts
+from denizen.testing.discord.actions.actions import SimActions
 from denizen.testing.discord.actions.channels import ThreadPlan
-from denizen.testing.discord.actions.drafts import AllowedMentions, Draft, MessageEdit
+from denizen.testing.discord.actions.drafts import AllowedMentions, MessageDraft, MessageEdit
 from denizen.testing.discord.actions.embeds import find_component
 from denizen.testing.discord.payloads.interactions import resolved_payload
-from denizen.testing.discord.state.access import demand, may, permissions_in
+from denizen.testing.discord.state.access import has_permission, permissions_in, require_permission
 from denizen.testing.discord.state.changes import PresenceChanged
-from denizen.testing.discord.state.channels import FORUMS, Channel, ThreadState
+from denizen.testing.discord.state.channels import FORUMS, SimChannel, SimThreadState
 from denizen.testing.discord.state.errors import bad_field, missing_permissions, unknown
-from denizen.testing.discord.state.guilds import Guild
-from denizen.testing.discord.state.interactions import Command, Interaction, InteractionKind
-from denizen.testing.discord.state.messages import Attachment, Message, PollDraft, Reference, Sticker
-from denizen.testing.discord.state.people import PRIVILEGED, Application, Intent, User
+from denizen.testing.discord.state.guilds import SimGuild
+from denizen.testing.discord.state.interactions import InteractionKind, SimCommand, SimInteraction
+from denizen.testing.discord.state.messages import SimAttachment, SimMessage, SimPollDraft, SimReference, SimSticker
+from denizen.testing.discord.state.people import PRIVILEGED, GatewayIntent, SimApplication, SimUser
 from denizen.testing.discord.state.permissions import P
-from denizen.testing.discord.state.realm import Realm, Rules
+from denizen.testing.discord.state.realm import SimLimits, SimStore
 from denizen.testing.discord.world.forms import fill_modal, fill_options, find_values
 
 WAIT_S = 3.0
 
 
-class Interplay:
+class AppUser:
     """The part of the world where people meet applications."""
 
-    def __init__(self, acts: Acts) -> None:
+    def __init__(self, acts: SimActions) -> None:
         self._acts = acts
 
     async def run_command(
         self,
-        user: User,
-        channel: Channel,
+        user: SimUser,
+        channel: SimChannel,
         name: str,
         options: Mapping[str, Any] | None = None,
         *,
-        application: Application | None = None,
+        application: SimApplication | None = None,
         wait_s: float = WAIT_S,
-    ) -> Interaction:
+    ) -> SimInteraction:
         """A slash command. `name` may go on with group and subcommand, as it is typed: `memory forget`. Options are
         given as their values; users, channels, roles and attachments as such.
         """
@@ -56,23 +56,23 @@ class Interplay:
         return await self._wait(interaction, wait_s)
 
     async def run_context_command(
-        self, user: User, channel: Channel, name: str, target: User | Message, *, wait_s: float = WAIT_S
-    ) -> Interaction:
+        self, user: SimUser, channel: SimChannel, name: str, target: SimUser | SimMessage, *, wait_s: float = WAIT_S
+    ) -> SimInteraction:
         """A command from the menu of a user or a message."""
-        kind = 3 if isinstance(target, Message) else 2
+        kind = 3 if isinstance(target, SimMessage) else 2
         command = self._find_command(user, channel, name, kind, None)
         application = self._acts.realm.applications[command.application_id]
-        resolved = resolved_payload(self._acts.realm, self._acts.realm.guild_of(channel), application, [target])
+        resolved = resolved_payload(self._acts.realm, self._acts.realm.get_guild_for(channel), application, [target])
         data = _about(command) | {"target_id": str(target.id), "resolved": resolved}
         return await self._wait(self._begin(InteractionKind.COMMAND, application, user, channel, data), wait_s)
 
-    def list_commands(self, user: User, channel: Channel, kind: int = 1) -> list[Command]:
+    def list_commands(self, user: SimUser, channel: SimChannel, kind: int = 1) -> list[SimCommand]:
         """What a client lists for this user there, by name: slash commands, or those for a user (2) or a message (3).
         A command of the guild hides the global one of the same application and name.
         """
-        if not may(self._acts.realm, user, channel, P.USE_APPLICATION_COMMANDS):
+        if not has_permission(self._acts.realm, user, channel, P.USE_APPLICATION_COMMANDS):
             return []
-        found: dict[tuple[str, int], Command] = {}
+        found: dict[tuple[str, int], SimCommand] = {}
         for each in sorted(self._commands_in(channel, kind), key=lambda each: each.guild_id is None):
             if self._may_use(user, channel, each):
                 found.setdefault((each.name, each.application_id), each)
@@ -80,8 +80,8 @@ class Interplay:
 
     async def autocomplete(
         self,
-        user: User,
-        channel: Channel,
+        user: SimUser,
+        channel: SimChannel,
         name: str,
         options: Mapping[str, Any],
         focused: str,
@@ -98,24 +98,24 @@ class Interplay:
 
     async def press(
         self,
-        user: User,
-        message: Message,
+        user: SimUser,
+        message: SimMessage,
         custom_id: str,
-        values: Sequence[str | User | Channel | Any] = (),
+        values: Sequence[str | SimUser | SimChannel | Any] = (),
         *,
         wait_s: float = WAIT_S,
-    ) -> Interaction:
+    ) -> SimInteraction:
         """A button, or a select with its values."""
         channel = self._acts.realm.get_channel(message.channel_id)
-        demand(self._acts.realm, user, channel)
+        require_permission(self._acts.realm, user, channel)
         if message.deleted or (message.seen_by is not None and message.seen_by is not user):
-            raise unknown("Message")
+            raise unknown("SimMessage")
         component = find_component(message.components, custom_id)
         if component is None or component.get("disabled"):
             raise bad_field("data.custom_id", "COMPONENT_VALIDATION_FAILED", "Component validation failed")
         application = self._acts.realm.applications.get(message.application_id or message.author.id)
         if application is None:
-            raise unknown("Application")
+            raise unknown("SimApplication")
         data: dict[str, Any] = {
             "custom_id": custom_id,
             "component_type": component["type"],
@@ -125,14 +125,14 @@ class Interplay:
             chosen, things = find_values(component, values)
             data["values"] = chosen
             if things:
-                guild = self._acts.realm.guild_of(channel)
+                guild = self._acts.realm.get_guild_for(channel)
                 data["resolved"] = resolved_payload(self._acts.realm, guild, application, things)
         interaction = self._begin(InteractionKind.COMPONENT, application, user, channel, data, message=message)
         return await self._wait(interaction, wait_s)
 
     async def submit_modal(
-        self, user: User, opened: Interaction, values: Mapping[str, Any], *, wait_s: float = WAIT_S
-    ) -> Interaction:
+        self, user: SimUser, opened: SimInteraction, values: Mapping[str, Any], *, wait_s: float = WAIT_S
+    ) -> SimInteraction:
         """Fills in and sends the modal with which `opened` was answered. `values` go by custom id."""
         if opened.modal is None or opened.user is not user:
             raise unknown("interaction")
@@ -149,8 +149,8 @@ class Interplay:
         return await self._wait(interaction, wait_s)
 
     def _command_use(
-        self, user: User, channel: Channel, command: Command, path: Sequence[str], options: Mapping[str, Any]
-    ) -> Interaction:
+        self, user: SimUser, channel: SimChannel, command: SimCommand, path: Sequence[str], options: Mapping[str, Any]
+    ) -> SimInteraction:
         application = self._acts.realm.applications[command.application_id]
         kept = {
             name: self._acts.messages.store_upload(value) if hasattr(value, "size_bytes") else value
@@ -161,21 +161,21 @@ class Interplay:
         if filled:
             data["options"] = filled
         if things:
-            guild = self._acts.realm.guild_of(channel)
+            guild = self._acts.realm.get_guild_for(channel)
             data["resolved"] = resolved_payload(self._acts.realm, guild, application, things)
         return self._begin(InteractionKind.COMMAND, application, user, channel, data)
 
     def _command(
-        self, user: User, channel: Channel, typed: str, application: Application | None
-    ) -> tuple[Command, Sequence[str]]:
+        self, user: SimUser, channel: SimChannel, typed: str, application: SimApplication | None
+    ) -> tuple[SimCommand, Sequence[str]]:
         name, *path = typed.removeprefix("/").split()
         return self._find_command(user, channel, name, 1, application), path
 
     def _find_command(
-        self, user: User, channel: Channel, name: str, kind: int, application: Application | None
-    ) -> Command:
+        self, user: SimUser, channel: SimChannel, name: str, kind: int, application: SimApplication | None
+    ) -> SimCommand:
         """Guild commands come before global ones. Raises 10063 for what is not offered there."""
-        demand(self._acts.realm, user, channel, P.USE_APPLICATION_COMMANDS)
+        require_permission(self._acts.realm, user, channel, P.USE_APPLICATION_COMMANDS)
         found = [
             each
             for each in self._commands_in(channel, kind)
@@ -188,8 +188,8 @@ class Interplay:
             raise missing_permissions()
         return command
 
-    def _commands_in(self, channel: Channel, kind: int) -> list[Command]:
-        guild = self._acts.realm.guild_of(channel)
+    def _commands_in(self, channel: SimChannel, kind: int) -> list[SimCommand]:
+        guild = self._acts.realm.get_guild_for(channel)
         present = guild.members if guild else {each.id for each in channel.recipients}
         return [
             each
@@ -200,7 +200,7 @@ class Interplay:
             and _offered(each, direct=guild is None)
         ]
 
-    def _may_use(self, user: User, channel: Channel, command: Command) -> bool:
+    def _may_use(self, user: SimUser, channel: SimChannel, command: SimCommand) -> bool:
         needed = command.fields.get("default_member_permissions")
         granted = permissions_in(self._acts.realm, channel, user)
         return channel.guild_id is None or needed is None or _enough(int(granted), int(needed))
@@ -208,14 +208,14 @@ class Interplay:
     def _begin(
         self,
         kind: InteractionKind,
-        application: Application,
-        user: User,
-        channel: Channel,
+        application: SimApplication,
+        user: SimUser,
+        channel: SimChannel,
         data: dict[str, Any],
         **origin: Any,  # noqa: ANN401 - `message` and `source` of the record
-    ) -> Interaction:
+    ) -> SimInteraction:
         realm = self._acts.realm
-        interaction = Interaction(
+        interaction = SimInteraction(
             realm.ids.fresh(),
             kind,
             secrets.token_urlsafe(48),
@@ -228,18 +228,18 @@ class Interplay:
         )
         return self._acts.interactions.begin(interaction)
 
-    async def _wait(self, interaction: Interaction, wait_s: float) -> Interaction:
+    async def _wait(self, interaction: SimInteraction, wait_s: float) -> SimInteraction:
         with anyio.move_on_after(wait_s):
             await interaction.pulse.until(lambda: interaction.acknowledged)
         return interaction
 
 
-def _about(command: Command) -> dict[str, Any]:
+def _about(command: SimCommand) -> dict[str, Any]:
     data: dict[str, Any] = {"id": str(command.id), "name": command.name, "type": command.kind}
     return data if command.guild_id is None else data | {"guild_id": str(command.guild_id)}
 
 
-def _offered(command: Command, *, direct: bool) -> bool:
+def _offered(command: SimCommand, *, direct: bool) -> bool:
     """In guilds (context 0) or in direct messages with the bot (1), as the command says."""
     contexts: list[int] | None = command.fields.get("contexts")
     if contexts is not None:
@@ -252,152 +252,160 @@ def _enough(granted: int, needed: int) -> bool:
     return granted & needed == needed if needed else bool(granted & P.ADMINISTRATOR)
 
 
-class Extras(TypedDict, total=False):
+class MessageExtras(TypedDict, total=False):
     """What may come with the words. `ping` False answers without mentioning; `forward` sends another message on."""
 
-    reply_to: Message
+    reply_to: SimMessage
     ping: bool
-    forward: Message
-    attachments: Sequence[Attachment]
-    stickers: Sequence[Sticker]
-    poll: PollDraft
+    forward: SimMessage
+    attachments: Sequence[SimAttachment]
+    stickers: Sequence[SimSticker]
+    poll: SimPollDraft
     embeds: Sequence[dict[str, Any]]
     components: Sequence[dict[str, Any]]
     nonce: str
 
 
-class World(Interplay):
+class SimWorld(AppUser):
     """People, guilds, applications, and what people do. The records themselves are in `realm`."""
 
     @property
-    def realm(self) -> Realm:
+    def realm(self) -> SimStore:
         return self._acts.realm
 
     @property
-    def rules(self) -> Rules:
+    def rules(self) -> SimLimits:
         """The limits that may be moved."""
         return self.realm.rules
 
     @property
-    def guilds(self) -> list[Guild]:
+    def guilds(self) -> list[SimGuild]:
         return list(self.realm.guilds.values())
 
     @property
-    def channels(self) -> list[Channel]:
+    def channels(self) -> list[SimChannel]:
         """Every channel there is, threads and direct messages included."""
         return list(self.realm.channels.values())
 
     @property
-    def applications(self) -> list[Application]:
+    def applications(self) -> list[SimApplication]:
         return list(self.realm.applications.values())
 
-    def add_person(self, name: str) -> User:
-        user = User(self.realm.ids.fresh(), name.lower().replace(" ", "_"), name)
+    def add_person(self, name: str) -> SimUser:
+        user = SimUser(self.realm.ids.fresh(), name.lower().replace(" ", "_"), name)
         self.realm.users[user.id] = user
         return user
 
-    def add_guild(self, name: str, owner: User) -> Guild:
+    def add_guild(self, name: str, owner: SimUser) -> SimGuild:
         return self._acts.guilds.add_guild(name, owner)
 
-    def add_application(self, name: str, *, intents: Intent = PRIVILEGED, owner: User | None = None) -> Application:
+    def add_application(
+        self, name: str, *, intents: GatewayIntent = PRIVILEGED, owner: SimUser | None = None
+    ) -> SimApplication:
         """A bot, in no guild yet. `intents` are the privileged ones that its portal page has enabled."""
         number = self.realm.ids.fresh()
-        user = User(number, name, name, bot=True)
+        user = SimUser(number, name, name, bot=True)
         keeper = owner or self.add_person(f"{name}'s keeper")
         token = f"{number}.{secrets.token_urlsafe(24)}"
-        application = Application(number, name, token, user, keeper, intents)
+        application = SimApplication(number, name, token, user, keeper, intents)
         self.realm.users[number] = user
         self.realm.applications[number] = application
         return application
 
-    def channel_of(self, message: Message) -> Channel:
+    def get_channel_for(self, message: SimMessage) -> SimChannel:
         return self.realm.get_channel(message.channel_id)
 
-    def say(self, author: User, channel: Channel, text: str = "", **extras: Unpack[Extras]) -> Message:
+    def say(self, author: SimUser, channel: SimChannel, text: str = "", **extras: Unpack[MessageExtras]) -> SimMessage:
         """Sends a message. Raises what Discord answers, as `RefusedError`."""
         reply, forward = extras.get("reply_to"), extras.get("forward")
-        reference = Reference(reply.channel_id, reply.id) if reply else None
-        draft = Draft(
+        reference = SimReference(reply.channel_id, reply.id) if reply else None
+        draft = MessageDraft(
             content=text,
             embeds=list(extras.get("embeds", ())),
             components=list(extras.get("components", ())),
             attachments=list(extras.get("attachments", ())),
             sticker_ids=[each.id for each in extras.get("stickers", ())],
             poll=extras.get("poll"),
-            reference=Reference(forward.channel_id, forward.id, kind=1) if forward else reference,
+            reference=SimReference(forward.channel_id, forward.id, kind=1) if forward else reference,
             mentions=AllowedMentions(replied_user=extras.get("ping", True)),
             nonce=extras.get("nonce"),
         )
         return self._acts.messages.send(author, channel, draft)
 
-    def edit(self, message: Message, text: str) -> Message:
+    def edit(self, message: SimMessage, text: str) -> SimMessage:
         """Its author edits it."""
-        channel = self.channel_of(message)
+        channel = self.get_channel_for(message)
         return self._acts.messages.edit(message.author, channel, message, MessageEdit(content=text))
 
-    def delete(self, message: Message, by: User | None = None) -> None:
+    def delete(self, message: SimMessage, by: SimUser | None = None) -> None:
         """Its author deletes it, or somebody else who may."""
-        self._acts.messages.delete(by or message.author, self.channel_of(message), message)
+        self._acts.messages.delete(by or message.author, self.get_channel_for(message), message)
 
-    def delete_many(self, user: User, messages: Sequence[Message]) -> None:
-        self._acts.messages.delete_many(user, self.channel_of(messages[0]), [each.id for each in messages])
+    def delete_many(self, user: SimUser, messages: Sequence[SimMessage]) -> None:
+        self._acts.messages.delete_many(user, self.get_channel_for(messages[0]), [each.id for each in messages])
 
-    def react(self, user: User, message: Message, emoji: str) -> None:
+    def react(self, user: SimUser, message: SimMessage, emoji: str) -> None:
         """`emoji` is the emoji itself, or `name:id` of one of a guild."""
         marks = self._acts.marks
-        marks.react(user, self.channel_of(message), message, marks.parse_emoji(emoji))
+        marks.react(user, self.get_channel_for(message), message, marks.parse_emoji(emoji))
 
-    def unreact(self, user: User, message: Message, emoji: str) -> None:
+    def unreact(self, user: SimUser, message: SimMessage, emoji: str) -> None:
         marks = self._acts.marks
-        marks.unreact(user, self.channel_of(message), message, marks.parse_emoji(emoji), user)
+        marks.unreact(user, self.get_channel_for(message), message, marks.parse_emoji(emoji), user)
 
-    def vote(self, user: User, message: Message, answer_id: int) -> None:
-        self._acts.marks.vote(user, self.channel_of(message), message, answer_id)
+    def vote(self, user: SimUser, message: SimMessage, answer_id: int) -> None:
+        self._acts.marks.vote(user, self.get_channel_for(message), message, answer_id)
 
-    def pin(self, user: User, message: Message) -> None:
-        self._acts.marks.pin(user, self.channel_of(message), message)
+    def pin(self, user: SimUser, message: SimMessage) -> None:
+        self._acts.marks.pin(user, self.get_channel_for(message), message)
 
-    def type_in(self, user: User, channel: Channel) -> None:
+    def type_in(self, user: SimUser, channel: SimChannel) -> None:
         """The user is seen typing."""
         self._acts.marks.type_in(user, channel)
 
     def open_thread(
-        self, user: User, where: Channel | Message, name: str, *, private: bool = False, text: str | None = None
-    ) -> Channel:
+        self,
+        user: SimUser,
+        where: SimChannel | SimMessage,
+        name: str,
+        *,
+        private: bool = False,
+        text: str | None = None,
+    ) -> SimChannel:
         """From a message, without one, or in a forum, where `text` is the post."""
         plan = ThreadPlan(name, private=private)
-        if isinstance(where, Message):
-            return self._acts.threads.from_message(user, self.channel_of(where), where, plan)
+        if isinstance(where, SimMessage):
+            return self._acts.threads.from_message(user, self.get_channel_for(where), where, plan)
         if where.kind in FORUMS:
-            return self._acts.threads.post(user, where, plan, Draft(content=text or ""))[0]
+            return self._acts.threads.post(user, where, plan, MessageDraft(content=text or ""))[0]
         thread = self._acts.threads.bare(user, where, plan)
         if text is not None:
             self.say(user, thread, text)
         return thread
 
-    def archive(self, user: User, thread: Channel, *, archived: bool = True, locked: bool = False) -> None:
-        def change(_: Channel, state: ThreadState) -> None:
+    def archive(self, user: SimUser, thread: SimChannel, *, archived: bool = True, locked: bool = False) -> None:
+        def change(_: SimChannel, state: SimThreadState) -> None:
             state.archived, state.locked = archived, locked
 
         self._acts.threads.modify(user, thread, change)
 
-    def invite_to(self, user: User, thread: Channel, guest: User) -> None:
+    def invite_to(self, user: SimUser, thread: SimChannel, guest: SimUser) -> None:
         """Adds somebody to a thread."""
         self._acts.threads.add_member(user, thread, guest)
 
-    def open_dm(self, one: User, other: User) -> Channel:
+    def open_dm(self, one: SimUser, other: SimUser) -> SimChannel:
         return self._acts.channels.open_dm(one, other)
 
-    def set_presence(self, user: User, status: str = "online", activities: Sequence[dict[str, Any]] = ()) -> None:
+    def set_presence(self, user: SimUser, status: str = "online", activities: Sequence[dict[str, Any]] = ()) -> None:
         self.realm.presences[user.id] = {"status": status, "activities": list(activities)}
         self.realm.tell(PresenceChanged(user))
 
-    def delete_channel(self, channel: Channel) -> None:
+    def delete_channel(self, channel: SimChannel) -> None:
         """Unchecked: the channel is gone, with its threads."""
         self._acts.channels.remove(channel)
 
-    def find_person(self, name: str) -> User:
+    def find_person(self, name: str) -> SimUser:
         for user in self.realm.users.values():
             if name in (user.name, user.display_name):
                 return user
-        raise unknown("User")
+        raise unknown("SimUser")
