@@ -44,7 +44,7 @@ class Harbour:
         self._waiting: dict[int, anyio.Event] = {}
         self._answered_s: dict[int, float] = {}
         self._wrong = ""
-        server.realm.subscribe(self._notice)
+        server.store.subscribe(self._notice)
 
     def admit(self, name: str) -> str:
         """Another bot takes the place of the one before; its token."""

@@ -11,7 +11,7 @@ from denizen.adapters.library import FileLibrary
 from denizen.app.knowledge import open_library
 from denizen.domain.errors import Unavailable
 from denizen.ports.source import File, Progress
-from tests.adapters.documents.pdf_files import encrypted_pdf, pdf_of
+from tests.adapters.documents.pdf_files import encrypted_pdf, make_pdf
 from tests.skill_services import StandingClock
 
 pytestmark = pytest.mark.anyio
@@ -32,8 +32,8 @@ def ignore(progress: Progress) -> None:
 
 async def test_a_pdf_without_text_is_named_with_the_reason(library: FileLibrary) -> None:
     given = {
-        "fine.pdf": pdf_of(["High at six"]), "locked.pdf": encrypted_pdf("secret", "word"), "broken.pdf": b"%PDF",
-        "scan.pdf": pdf_of([""]),
+        "fine.pdf": make_pdf(["High at six"]), "locked.pdf": encrypted_pdf("secret", "word"), "broken.pdf": b"%PDF",
+        "scan.pdf": make_pdf([""]),
     }  # fmt: skip
     taken = await library.take(files(given), ignore)
     assert taken.files == 1
@@ -45,7 +45,7 @@ async def test_a_pdf_without_text_is_named_with_the_reason(library: FileLibrary)
 async def test_a_pdf_is_not_left_out_because_its_reader_could_not_be_started(
     library: FileLibrary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = {"fine.pdf": pdf_of(["High at six"])}
+    given = {"fine.pdf": make_pdf(["High at six"])}
     with monkeypatch.context() as without:
         without.setattr("denizen.adapters.documents.pdf._COMMAND", ("/nonexistent/python",))
         with pytest.raises(Unavailable) as refused:

@@ -122,7 +122,7 @@ async def test_questions_older_than_the_limit_get_one_reply_together_and_newer_o
 
 
 def session(harbour: Harbour) -> GatewaySession:
-    return harbour.discord.session_of("Ada")
+    return harbour.discord.get_session("Ada")
 
 
 @pytest.mark.proves("P1")

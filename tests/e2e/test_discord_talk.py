@@ -136,7 +136,7 @@ async def test_a_picture_in_a_tools_result_is_shown_and_its_data_reaches_neither
     [post] = harbour.posts()
     assert post.content == "This is our logo."
     [embed] = post.embeds
-    [file] = harbour.discord.realm.files.values()
+    [file] = harbour.discord.store.files.values()
     assert embed["image"]["url"].endswith(file.filename)
     assert (file.content, file.content_type) == (picture, "image/png")
 
@@ -150,7 +150,7 @@ async def test_a_picture_that_the_model_makes_is_attached_to_the_last_part_of_it
         harbour.ask(harbour.ana, "draw a rose")
         await harbour.until(lambda: any(post.embeds for post in harbour.posts()))
     [post] = harbour.posts()
-    [file] = harbour.discord.realm.files.values()
+    [file] = harbour.discord.store.files.values()
     assert (post.content, file.content, file.content_type) == ("A rose.", picture, "image/png")
     assert harbour.requests[0].body["modalities"] == ["image", "text"]
 

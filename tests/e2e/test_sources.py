@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.adapters.documents.pdf_files import pdf_of
+from tests.adapters.documents.pdf_files import make_pdf
 from tests.e2e.home import Home
 from tests.e2e.process import eventually
 from tests.e2e.provider import Provider
@@ -122,7 +122,7 @@ class SlowServer:
 
 def test_of_a_pdf_that_is_too_long_the_text_says_that_there_is_more(home: Home, tmp_path: Path) -> None:
     (tmp_path / "notes").mkdir()
-    (tmp_path / "notes/book.pdf").write_bytes(pdf_of([f"page {number}" for number in range(1, 102)]))
+    (tmp_path / "notes/book.pdf").write_bytes(make_pdf([f"page {number}" for number in range(1, 102)]))
     assert home.do("sources", "add", str(tmp_path / "notes")).code == 0
     assert home.do("sources", "sync").code == 0
     said = agents_see(home)["docs/notes/book.pdf.txt"]

@@ -21,7 +21,7 @@ from denizen.ports.fetch import Downloaded
 from denizen.skill import SkillServices, SkillToolset
 from denizen.skills import load_builtin
 from denizen.testing.discord import DiscordPermission, SimUser, open_discord
-from tests.adapters.discord.listening import Harbour, running
+from tests.adapters.discord.account_fixture import AccountFixture, running
 from tests.skill_services import Surroundings, run, scope
 from tests.testing.discord.schema import Schema, find_schema
 
@@ -32,7 +32,7 @@ SKILLS = ("moderation", "server", "members")
 class Bridge:
     """All tools of the three skills, in #general; the account is an administrator. `files` is what the web has."""
 
-    harbour: Harbour
+    harbour: AccountFixture
     folder: Path
     toolsets: dict[str, SkillToolset] = field(default_factory=dict[str, SkillToolset])
     specs: dict[str, ToolSpec] = field(default_factory=dict[str, ToolSpec])
@@ -72,7 +72,7 @@ class Bridge:
 async def bridge(folder: Path) -> AsyncGenerator[Bridge]:
     """What was asked of Discord meanwhile fits its published schema, where that is here."""
     async with open_discord() as discord:
-        harbour = Harbour(discord)
+        harbour = AccountFixture(discord)
         harbour.guild.set_roles(
             harbour.ada.user, [harbour.guild.add_role("all", permissions=DiscordPermission.ADMINISTRATOR)]
         )

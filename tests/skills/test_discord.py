@@ -19,7 +19,7 @@ from denizen.engine.channels import Channels
 from denizen.skill import SkillToolset
 from denizen.skills import load_builtin
 from denizen.testing.discord import DiscordPermission, SimMessage, open_discord
-from tests.adapters.discord.listening import Harbour, running
+from tests.adapters.discord.account_fixture import AccountFixture, running
 from tests.skill_services import Surroundings, run, scope
 from tests.testing.discord.schema import Schema, find_schema
 
@@ -31,7 +31,7 @@ class Desk:
     fits its published schema, where that is here.
     """
 
-    def __init__(self, harbour: Harbour, toolsets: dict[str, SkillToolset]) -> None:
+    def __init__(self, harbour: AccountFixture, toolsets: dict[str, SkillToolset]) -> None:
         self.harbour = harbour
         self._toolsets = toolsets
 
@@ -57,7 +57,7 @@ class Desk:
 @asynccontextmanager
 async def desk(folder: Path) -> AsyncGenerator[Desk]:
     async with open_discord() as discord:
-        harbour = Harbour(discord)
+        harbour = AccountFixture(discord)
         powers = DiscordPermission.ADMINISTRATOR
         harbour.guild.set_roles(harbour.ada.user, [harbour.guild.add_role("all", permissions=powers)])
         harbour.guild.add_channel("news", kind="announcement")

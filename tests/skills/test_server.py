@@ -49,7 +49,7 @@ async def test_a_call_that_runs_again_makes_nothing_twice(tmp_path: Path) -> Non
                 location="pier",
             )  # fmt: skip
         assert (len(guild.channels) - before[0], len(guild.roles) - before[1]) == (2, 2)
-        assert len(guild.emojis) == len(guild.events) == len(it.harbour.world.realm.webhooks) == 2
+        assert len(guild.emojis) == len(guild.events) == len(it.harbour.world.store.webhooks) == 2
 
 
 async def test_roles_and_permissions(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ async def test_invitations_events_and_webhooks(tmp_path: Path) -> None:
         assert "called off" in await it.do(ana, "cancel_event", event="Race")
         assert await it.do(ana, "list_webhooks") == "There are no webhooks."
         made = await it.do(ana, "create_webhook", name="news")
-        token = next(iter(it.harbour.world.realm.webhooks.values())).token
+        token = next(iter(it.harbour.world.store.webhooks.values())).token
         listed = await it.do(ana, "list_webhooks")
         assert token not in made + listed
         assert "news (id" in listed

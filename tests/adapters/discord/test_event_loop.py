@@ -84,7 +84,7 @@ class Watchdog:
 @contextmanager
 def watching(monkeypatch: pytest.MonkeyPatch) -> Generator[Watchdog]:
     """The callbacks of this thread's loop, until the end of the block."""
-    watchdog, run, thread = Watchdog(), _run_of(asyncio.Handle), threading.get_ident()
+    watchdog, run, thread = Watchdog(), _run_account(asyncio.Handle), threading.get_ident()
 
     def timed(handle: asyncio.Handle) -> None:
         if threading.get_ident() != thread:
@@ -99,7 +99,7 @@ def watching(monkeypatch: pytest.MonkeyPatch) -> Generator[Watchdog]:
         yield watchdog
 
 
-def _run_of(kind: type[asyncio.Handle]) -> Run:
+def _run_account(kind: type[asyncio.Handle]) -> Run:
     return getattr(kind, "_run")  # noqa: B009 - what the loop calls has no public name
 
 
@@ -177,7 +177,7 @@ def build_town(server: DiscordServer) -> Town:
     for number in range(OLD_POSTS):
         world.say(members[number % 300], channels[number % OLD_ROOMS], f"What was said long ago, number {number}.")
     town = Town(server, ana, ada, guild, channels, members)
-    server.realm.subscribe(town.notice)
+    server.store.subscribe(town.notice)
     return town
 
 

@@ -11,22 +11,22 @@ from denizen.domain.errors import Unavailable
 from denizen.domain.room import Room
 from denizen.testing.discord import DiscordPermission, SimChannel
 from denizen.testing.discord.state.channels import SimOverwrite
-from tests.adapters.discord.mooring import Mooring, moored
+from tests.adapters.discord.client_fixture import ClientFixture, open_client
 
 pytestmark = pytest.mark.anyio
 
 
-def room_of(at: Mooring, channel: SimChannel) -> Room:
+def make_room(at: ClientFixture, channel: SimChannel) -> Room:
     return Room("discord", str(channel.id), channel.name or "", guild=str(at.guild.id))
 
 
-def found(at: Mooring, *channels: SimChannel) -> list[str]:
+def found(at: ClientFixture, *channels: SimChannel) -> list[str]:
     """Names of those that are open."""
-    return [channel.name or "" for channel in channels if is_open(at.client, room_of(at, channel))]
+    return [channel.name or "" for channel in channels if is_open(at.client, make_room(at, channel))]
 
 
 async def test_only_what_nobody_is_kept_from_is_open() -> None:
-    async with moored() as at:
+    async with open_client() as at:
         crew, muted = at.guild.add_role("crew"), at.guild.add_role("muted")
         view, history = DiscordPermission.VIEW_CHANNEL, DiscordPermission.READ_MESSAGE_HISTORY
         rooms = [
@@ -47,7 +47,7 @@ async def test_only_what_nobody_is_kept_from_is_open() -> None:
 
 
 async def test_a_channel_is_open_or_closed_as_it_is_at_that_moment() -> None:
-    async with moored() as at:
+    async with open_client() as at:
         square, channels = at.guild.add_channel("square"), at.server.acts.channels
         await at.settle()
         assert found(at, square) == ["square"]
@@ -65,7 +65,7 @@ async def test_a_channel_is_open_or_closed_as_it_is_at_that_moment() -> None:
 
 
 async def test_a_guild_in_which_only_roles_may_view_has_no_open_channel() -> None:
-    async with moored() as at:
+    async with open_client() as at:
         seeing = at.guild.add_role(
             "seeing", permissions=DiscordPermission.VIEW_CHANNEL | DiscordPermission.READ_MESSAGE_HISTORY
         )
@@ -78,7 +78,7 @@ async def test_a_guild_in_which_only_roles_may_view_has_no_open_channel() -> Non
 
 
 async def test_private_threads_are_never_open_and_public_ones_are_as_their_channel() -> None:
-    async with moored() as at:
+    async with open_client() as at:
         lunch = at.world.open_thread(at.ana, at.general, "lunch")
         plans = at.world.open_thread(at.ana, at.general, "plans", private=True)
         at.server.acts.threads.add_member(at.ana, plans, at.ada.user)
@@ -87,9 +87,9 @@ async def test_private_threads_are_never_open_and_public_ones_are_as_their_chann
 
 
 async def test_what_is_not_known_now_is_not_said() -> None:
-    async with moored() as at:
+    async with open_client() as at:
         await at.settle()
-        general = room_of(at, at.general)
+        general = make_room(at, at.general)
         for room in (replace(general, guild=""), replace(general, guild="12345")):
             with pytest.raises(Unavailable):
                 is_open(at.client, room)

@@ -12,14 +12,14 @@ from denizen.adapters.discord.messages.wording import extract_question, is_conve
 from denizen.adapters.documents.pdf import read_pdf
 from denizen.domain.message import TextPart
 from denizen.testing.discord import SimAttachment, SimPollDraft, file
-from tests.adapters.discord.mooring import moored
+from tests.adapters.discord.client_fixture import open_client
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.proves("C12")
 async def test_mentions_read_as_names():
-    async with moored() as at:
+    async with open_client() as at:
         pilots = at.guild.add_role("Pilots", mentionable=True)
         heard = await at.say(
             at.ana, f"{at.ben.mention} and <@!{at.ana.id}>, ask {pilots.mention} in {at.general.mention}"
@@ -28,13 +28,13 @@ async def test_mentions_read_as_names():
 
 
 async def test_those_who_left_and_channels_that_are_gone_are_unknown():
-    async with moored() as at:
+    async with open_client() as at:
         heard = await at.say(at.ana, "<@111111111111111111> <@&111111111111111112> <#111111111111111113>")
         assert render_text(heard) == "@unknown-user @unknown-role #unknown-channel"
 
 
 async def test_a_private_channel_is_not_named_to_those_who_may_not_see_it():
-    async with moored() as at:
+    async with open_client() as at:
         crew = at.guild.add_role("Crew")
         at.guild.set_roles(at.ada.user, [crew])
         layoffs = at.guild.add_channel("layoffs", private_to=[crew])
@@ -47,7 +47,7 @@ async def test_a_private_channel_is_not_named_to_those_who_may_not_see_it():
 
 
 async def test_a_private_thread_is_named_to_nobody_else():
-    async with moored() as at:
+    async with open_client() as at:
         thread = at.world.open_thread(at.ana, at.general, "plans", private=True)
         at.world.invite_to(at.ana, thread, at.ada.user)
         public = at.world.open_thread(at.ana, at.general, "lunch")
@@ -56,7 +56,7 @@ async def test_a_private_thread_is_named_to_nobody_else():
 
 
 async def test_in_a_direct_talk_channels_are_named_that_its_user_sees():
-    async with moored() as at:
+    async with open_client() as at:
         closed = at.guild.add_channel("closed", private_to=[at.ada.user])
         await at.settle()
         talk = at.world.open_dm(at.ben, at.ada.user)
@@ -65,7 +65,7 @@ async def test_in_a_direct_talk_channels_are_named_that_its_user_sees():
 
 
 async def test_stickers_polls_and_voice_messages_are_said_in_words():
-    async with moored() as at:
+    async with open_client() as at:
         gull = at.guild.add_sticker("Gull")
         voice = SimAttachment(
             "voice-message.ogg", b"OggS", "audio/ogg", duration_s=11.6, waveform=base64.b64encode(b"\1\2").decode()
@@ -79,7 +79,7 @@ async def test_stickers_polls_and_voice_messages_are_said_in_words():
 
 
 async def test_embeds_of_bots_are_read_and_bounded():
-    async with moored() as at:
+    async with open_client() as at:
         bell = at.world.add_application("Bell")
         at.guild.join(bell.user)
         card = {"title": "Tide", "description": "High at six", "fields": [{"name": "Height", "value": "3 m"}]}
@@ -90,7 +90,7 @@ async def test_embeds_of_bots_are_read_and_bounded():
 
 
 async def test_the_preview_of_a_link_does_not_change_what_a_person_said():
-    async with moored() as at:
+    async with open_client() as at:
         sent = at.world.say(at.ana, at.general, "https://example.org")
         heard = await at.hear(sent)
         before = render_text(heard)
@@ -99,7 +99,7 @@ async def test_the_preview_of_a_link_does_not_change_what_a_person_said():
 
 
 async def test_a_forwarded_message_is_marked_as_such():
-    async with moored() as at:
+    async with open_client() as at:
         original = at.world.say(
             at.ben, at.general, "The tide is high", attachments=[file("tide.csv", "6;3\n", "text/csv")]
         )
@@ -109,7 +109,7 @@ async def test_a_forwarded_message_is_marked_as_such():
 
 @pytest.mark.proves("C12")
 async def test_a_message_without_anything_gets_a_placeholder():
-    async with moored() as at:
+    async with open_client() as at:
         heard = await at.say(at.ana, "   x")
         heard.content = "  "
         assert render_text(heard) == "[no text]"
@@ -117,7 +117,7 @@ async def test_a_message_without_anything_gets_a_placeholder():
 
 @pytest.mark.proves("LW7", "L1")
 async def test_every_form_of_the_own_mention_is_taken_out_wherever_it_stands():
-    async with moored() as at:
+    async with open_client() as at:
         role = next(each for each in at.guild.roles.values() if each.bot_id == at.ada.id)
         role.mentionable = True
         text = f"<@{at.ada.id}> hello <@!{at.ada.id}>, <@&{role.id}> do you know {at.ben.mention}? <@{at.ada.id}>"
@@ -127,7 +127,7 @@ async def test_every_form_of_the_own_mention_is_taken_out_wherever_it_stands():
 
 @pytest.mark.proves("L1")
 async def test_a_mere_mention_asks_nothing():
-    async with moored() as at:
+    async with open_client() as at:
         heard = await at.say(at.ana, at.ada.mention)
         assert extract_question(heard, at.me) == ""
         with_file = await at.say(at.ana, at.ada.mention, attachments=[file("log.txt", "x")])
@@ -144,7 +144,7 @@ async def whole(message: discord.Message, me: discord.ClientUser) -> str:
 
 
 async def test_a_question_says_what_it_replies_to():
-    async with moored() as at:
+    async with open_client() as at:
         first = at.world.say(at.ben, at.general, "The  tide\nis high")
         heard = await at.say(at.ana, f"{at.ada.mention} true?", reply_to=first)
         assert await whole(heard, at.me) == '[in reply to Ben: "The tide is high"]\ntrue?'
@@ -154,14 +154,14 @@ async def test_a_question_says_what_it_replies_to():
 
 
 async def test_a_reply_to_the_account_itself_quotes_less():
-    async with moored() as at:
+    async with open_client() as at:
         mine = at.world.say(at.ada.user, at.general, "y" * 1000)
         heard = await at.say(at.ana, "why?", reply_to=mine)
         assert await whole(heard, at.me) == f'[in reply to Ada: "{"y" * 99}…"]\nwhy?'
 
 
 async def test_a_reply_to_what_was_deleted_says_so():
-    async with moored() as at:
+    async with open_client() as at:
         first = at.world.say(at.ben, at.general, "Oops")
         answer = at.world.say(at.ana, at.general, "what?", reply_to=first)
         await at.hear(answer)
@@ -171,7 +171,7 @@ async def test_a_reply_to_what_was_deleted_says_so():
 
 
 async def test_what_discord_itself_writes_was_said_by_nobody():
-    async with moored() as at:
+    async with open_client() as at:
         said = at.world.say(at.ana, at.general, "Pin me")
         at.world.pin(at.ana, said)
         thread = at.world.open_thread(at.ana, said, "Details")

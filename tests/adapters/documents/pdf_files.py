@@ -7,12 +7,12 @@ import zlib
 from collections.abc import Sequence
 
 
-def pdf_of(pages: Sequence[str]) -> bytes:
+def make_pdf(pages: Sequence[str]) -> bytes:
     """Each page shows its line."""
-    return pdf_with([f"BT /F1 12 Tf 72 720 Td ({line}) Tj ET".encode() for line in pages])
+    return make_pdf_from_streams([f"BT /F1 12 Tf 72 720 Td ({line}) Tj ET".encode() for line in pages])
 
 
-def pdf_with(contents: Sequence[bytes]) -> bytes:
+def make_pdf_from_streams(contents: Sequence[bytes]) -> bytes:
     """A page for each stream of drawing operators."""
     kids = " ".join(f"{4 + 2 * index} 0 R" for index in range(len(contents)))
     objects = [
@@ -41,7 +41,7 @@ def pdf_with(contents: Sequence[bytes]) -> bytes:
 def encrypted_pdf(line: str, password: str) -> bytes:
     from pypdf import PdfReader, PdfWriter
 
-    writer = PdfWriter(clone_from=PdfReader(io.BytesIO(pdf_of([line]))))
+    writer = PdfWriter(clone_from=PdfReader(io.BytesIO(make_pdf([line]))))
     writer.encrypt(password, algorithm="RC4-128")
     out = io.BytesIO()
     writer.write(out)

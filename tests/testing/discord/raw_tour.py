@@ -13,11 +13,11 @@ from denizen.testing.discord.fixtures import DiscordFixture
 class RawTour:
     """One pass. The bot has to be an administrator; in the end it leaves the guild."""
 
-    def __init__(self, harbour: DiscordFixture, session: aiohttp.ClientSession) -> None:
-        self._harbour = harbour
+    def __init__(self, sim: DiscordFixture, session: aiohttp.ClientSession) -> None:
+        self._harbour = sim
         self._session = session
-        self._guild = f"/guilds/{harbour.guild.id}"
-        self._channel = f"/channels/{harbour.general.id}"
+        self._guild = f"/guilds/{sim.guild.id}"
+        self._channel = f"/channels/{sim.general.id}"
 
     async def take(self) -> None:
         await self._people()

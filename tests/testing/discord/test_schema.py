@@ -26,21 +26,21 @@ pytestmark = pytest.mark.skipif(PATH is None, reason="Discord's published schema
 
 
 @pytest.mark.anyio
-async def test_requests_and_answers_of_every_route_fit_the_published_schema(harbour: DiscordFixture) -> None:
+async def test_requests_and_answers_of_every_route_fit_the_published_schema(sim: DiscordFixture) -> None:
     assert PATH is not None
     schema = Schema(PATH)
-    server, ada, guild, general = harbour.discord, harbour.ada, harbour.guild, harbour.general
+    server, ada, guild, general = sim.discord, sim.ada, sim.guild, sim.general
     forum = guild.add_channel("help", kind="forum", tags=["open"])
     guild.add_channel("hidden", private_to=[])
     guild.set_roles(ada.user, [guild.add_role("admin", permissions=DiscordPermission.ADMINISTRATOR)])
     async with running(server, ada, Tour) as bot:
-        await tour_messages(bot, server, general.id, harbour.ana)
+        await tour_messages(bot, server, general.id, sim.ana)
         await tour_channels(bot, guild.id, general.id, forum.id)
-        await tour_members(bot, guild.id, harbour.ben.id)
-        await tour_interactions(server, harbour.ana, general)
+        await tour_members(bot, guild.id, sim.ben.id)
+        await tour_interactions(server, sim.ana, general)
         await tour_refusals(bot, general.id)
     async with aiohttp.ClientSession(headers={"Authorization": f"Bot {ada.token}"}) as session:
-        await RawTour(harbour, session).take()
+        await RawTour(sim, session).take()
     faults = [fault for request in server.requests for fault in schema.faults(request)]
     assert not faults, "\n".join(faults[:40])
     toured = {(request.method, request.route) for request in server.requests if request.status < 400}

@@ -56,9 +56,9 @@ async def tour_messages(bot: Bot, server: DiscordServer, channel_id: int, ana: S
     channel = bot.get_channel(channel_id)
     assert isinstance(channel, discord.TextChannel)
     world = server.world
-    harbour = world.guilds[0]
-    talk = harbour.channel("general")
-    sticker = harbour.add_sticker("wave")
+    sim = world.guilds[0]
+    talk = sim.channel("general")
+    sticker = sim.add_sticker("wave")
     said = world.say(
         ana, talk, f"{talk.mention} look", attachments=[file("a.png", b"x"), file("b.txt", "b")], stickers=[sticker]
     )

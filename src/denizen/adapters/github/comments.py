@@ -170,7 +170,7 @@ async def set_reaction(
     issue = f"/repos/{thread.repository}/issues/{thread.number}"
     path = f"{issue if post.kind is PostKind.OPENING else _comment_path(thread, post)}/reactions"
     if on:
-        await api.send(GitHubRequest("POST", path, "set_reaction", json={"content": reaction}), thread.repository)
+        await api.send(GitHubRequest("POST", path, "react", json={"content": reaction}), thread.repository)
         return
     call = GitHubRequest("GET", path, "look at reactions", params={"content": reaction, "per_page": "100"})
     for row in list_items((await api.send(call, thread.repository)).body):

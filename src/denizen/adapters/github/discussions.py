@@ -140,7 +140,7 @@ async def delete_discussion_comment(api: GitHubApi, repository: str, node: str) 
 
 async def react_in_discussion(api: GitHubApi, repository: str, node: str, reaction: str, *, on: bool) -> None:
     text = _REACT if on else _UNREACT
-    await api.query(text, {"id": node, "content": _REACTIONS.get(reaction, "EYES")}, repository, "react_in_discussion")
+    await api.query(text, {"id": node, "content": _REACTIONS.get(reaction, "EYES")}, repository, "react")
 
 
 def _as_rest(node: Payload) -> dict[str, Any]:

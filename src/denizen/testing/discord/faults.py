@@ -67,12 +67,12 @@ class DiscordFaults:
 
     def close_gateway(self, code: int = 4000, application: SimApplication | None = None) -> None:
         """Closes the connections with this code. The sessions can be resumed."""
-        for line in self._lines_of(application):
+        for line in self._list_connections(application):
             line.close(code)
 
     def cut_gateway(self, application: SimApplication | None = None) -> None:
         """Breaks the connections without a close frame, as a network does."""
-        for line in self._lines_of(application):
+        for line in self._list_connections(application):
             line.cut()
 
     def refuse_gateway(self, times: int = 1) -> None:
@@ -81,12 +81,12 @@ class DiscordFaults:
 
     def ask_reconnect(self, application: SimApplication | None = None) -> None:
         """Op 7."""
-        for line in self._lines_of(application):
+        for line in self._list_connections(application):
             line.reconnect()
 
     def invalidate_sessions(self, application: SimApplication | None = None, *, resumable: bool = False) -> None:
         """Op 9. Sessions that nobody is connected to are forgotten too, unless `resumable`."""
-        for line in self._lines_of(application):
+        for line in self._list_connections(application):
             line.invalidate(resumable=resumable)
         for session in self._sessions.of(application):
             if not resumable:
@@ -131,7 +131,7 @@ class DiscordFaults:
         self.rest.append(fault)
         return fault
 
-    def _lines_of(self, application: SimApplication | None) -> list[GatewayConnection]:
+    def _list_connections(self, application: SimApplication | None) -> list[GatewayConnection]:
         def concerned(session: GatewaySession | None) -> bool:
             return application is None or (session is not None and session.application is application)
 

@@ -3,10 +3,10 @@
 pytest_plugins = ["denizen.testing.discord.fixtures"]
 
 @pytest.mark.anyio
-async def test_it_answers(harbour):
-async with my_bot(harbour.discord.api_url, harbour.discord.gateway_url, harbour.ada.token):
-harbour.world.say(harbour.ana, harbour.general, f"{harbour.ada.mention} hello")
-await harbour.discord.until(lambda: harbour.general.texts[-1] == "hi")
+async def test_it_answers(sim):
+async with my_bot(sim.discord.api_url, sim.discord.gateway_url, sim.ada.token):
+sim.world.say(sim.ana, sim.general, f"{sim.ada.mention} hello")
+await sim.discord.until(lambda: sim.general.texts[-1] == "hi")
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class DiscordFixture:
 def build_discord_fixture(server: DiscordServer) -> DiscordFixture:
     world = server.world
     ana, ben = world.add_person("Ana"), world.add_person("Ben")
-    guild = world.add_guild("DiscordFixture", owner=ana)
+    guild = world.add_guild("Harbour", owner=ana)
     guild.join(ben)
     general = guild.add_channel("general")
     ada = world.add_application("Ada", owner=ana)
@@ -58,6 +58,6 @@ async def discord_server() -> AsyncGenerator[DiscordServer, None]:
 
 
 @pytest.fixture
-async def harbour(discord_server: DiscordServer) -> DiscordFixture:
+async def sim(discord_server: DiscordServer) -> DiscordFixture:
     """A simulation with a small world."""
     return build_discord_fixture(discord_server)

@@ -33,7 +33,7 @@ from denizen.testing.discord.rest.routes import ROUTES
 from denizen.testing.discord.state.changes import SimChange, TypingStarted
 from denizen.testing.discord.state.channels import SimChannel
 from denizen.testing.discord.state.clock import ChangeSignal, SnowflakeGenerator
-from denizen.testing.discord.state.realm import SimStore
+from denizen.testing.discord.state.store import SimStore
 from denizen.testing.discord.world.world import SimWorld
 
 _TRANSCRIPT = 30
@@ -48,8 +48,8 @@ class DiscordServer:
     """One running simulation. The world is there before the server is, and without it too."""
 
     def __init__(self, clock: Clock) -> None:
-        self.realm = SimStore(clock, SnowflakeGenerator(clock))
-        self.acts = build_actions(self.realm)
+        self.store = SimStore(clock, SnowflakeGenerator(clock))
+        self.acts = build_actions(self.store)
         self.world = SimWorld(self.acts)
         self.weather = GatewayFaults()
         self.limits = SimRateLimits(clock)
@@ -57,10 +57,10 @@ class DiscordServer:
         self.url = ""
         self._pulse = ChangeSignal()
         self._lines: list[GatewayConnection] = []
-        self.sessions = GatewaySessions(self.realm, self.weather, self._pulse.beat)
+        self.sessions = GatewaySessions(self.store, self.weather, self._pulse.beat)
         self.faults = DiscordFaults(self.weather, self.sessions, lambda: list(self._lines))
         self._api = SimRestApi(self.acts, self.limits, self.faults.rest, self._pulse.beat)
-        self.realm.subscribe(self.changes.append)
+        self.store.subscribe(self.changes.append)
 
     @property
     def api_url(self) -> str:
@@ -89,7 +89,7 @@ class DiscordServer:
         """Those with this method and this text in their route, such as `/channels/{channel_id}/messages`."""
         return [each for each in self.requests if each.method == method and (each.route == route or route in each.path)]
 
-    def session_of(self, name: str) -> GatewaySession:
+    def get_session(self, name: str) -> GatewaySession:
         """The newest session of the application of that name. Raises KeyError."""
         for session in reversed(self.sessions.all):
             if session.application.name == name:
@@ -110,7 +110,7 @@ class DiscordServer:
     def transcript(self) -> str:
         """What was said in each channel, and the last requests, for people to read."""
         lines: list[str] = []
-        for channel in self.realm.channels.values():
+        for channel in self.store.channels.values():
             if channel.messages:
                 lines.append(f"#{channel.name or ' and '.join(each.name for each in channel.recipients)}")
                 lines += [f"  {message}" for message in channel.messages[-_TRANSCRIPT:]]
@@ -121,7 +121,7 @@ class DiscordServer:
     def application(self, url: str) -> web.Application:
         """The web application at that address."""
         self.url = url
-        self.realm.cdn_url = self.cdn_url
+        self.store.cdn_url = self.cdn_url
         self._api.gateway_url = self.gateway_url
         application = web.Application(client_max_size=_MAX_BODY)
         self._api.mount(application.router, ROUTES)
@@ -143,7 +143,7 @@ class DiscordServer:
             return web.Response(status=503)
         if request.query.get("compress", "zlib-stream") not in KNOWN or request.query.get("encoding", "json") != "json":
             return web.Response(status=400, text="Only JSON is spoken here, plain or compressed.")
-        connection = GatewayConnection(self.realm, self.sessions, self.weather, self.gateway_url)
+        connection = GatewayConnection(self.store, self.sessions, self.weather, self.gateway_url)
         self._lines.append(connection)
         self._pulse.beat()
         try:
@@ -153,7 +153,7 @@ class DiscordServer:
             self._pulse.beat()
 
     async def _download(self, request: web.Request) -> web.StreamResponse:
-        file = self.realm.files.get(int(request.match_info["file_id"]))
+        file = self.store.files.get(int(request.match_info["file_id"]))
         if file is None or file.filename != request.match_info["name"]:
             return web.Response(status=404)
         headers = {"Content-Type": file.content_type or "application/octet-stream"}

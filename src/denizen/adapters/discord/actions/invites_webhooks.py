@@ -77,8 +77,8 @@ async def create_webhook(context: ActionContext, name: str, channel: str = "", s
     view = discord.ui.View()
     view.add_item(discord.ui.Button[discord.ui.View](label="Address of the webhook", url=made.url))
     words = (
-        f"The webhook '{made.name}' of #{place.name} in {context.guild.name} is ready. Its address is behind the button: "
-        "copy the link, and keep it secret. Whoever has it can write there."
+        f"The webhook '{made.name}' of #{place.name} in {context.guild.name} is ready. Its address is behind the "
+        "button: copy the link, and keep it secret. Whoever has it can write there."
     )
     try:
         await send_dm(context, context.asker, words, view)

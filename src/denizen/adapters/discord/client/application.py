@@ -151,8 +151,8 @@ def explain_refused_intents(intents: discord.Intents, application: DiscordApplic
         "Discord refused the account's intents.",
         code="discord_intents_refused",
         why=f"The application does not have: {names}.",
-        fix=f"Switch on {names} at {intents_page_url(application)}. If the account is not in the server yet, invite it: "
-        f"{invite_url(application.id)}",
+        fix=f"Switch on {names} at {intents_page_url(application)}. If the account is not in the server yet, invite "
+        f"it: {invite_url(application.id)}",
     )
 
 

@@ -1,4 +1,4 @@
-"""All acts on one realm, together: what REST and the world are built on."""
+"""All acts on one store, together: what REST and the world are built on."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from denizen.testing.discord.actions.guilds import EventActions, GuildActions
 from denizen.testing.discord.actions.interactions import CommandActions, InteractionActions
 from denizen.testing.discord.actions.messages import MessageActions
 from denizen.testing.discord.actions.reactions import ReactionActions
-from denizen.testing.discord.state.realm import SimStore
+from denizen.testing.discord.state.store import SimStore
 
 
 @dataclass(frozen=True, slots=True)
 class SimActions:
-    """The realm and what can be done in it."""
+    """The store and what can be done in it."""
 
-    realm: SimStore
+    store: SimStore
     messages: MessageActions
     marks: ReactionActions
     channels: ChannelActions
@@ -27,17 +27,17 @@ class SimActions:
     interactions: InteractionActions
 
 
-def build_actions(realm: SimStore) -> SimActions:
-    messages = MessageActions(realm)
-    channels = ChannelActions(realm)
+def build_actions(store: SimStore) -> SimActions:
+    messages = MessageActions(store)
+    channels = ChannelActions(store)
     return SimActions(
-        realm,
+        store,
         messages,
-        ReactionActions(realm, messages),
+        ReactionActions(store, messages),
         channels,
-        GuildActions(realm, channels, messages),
-        EventActions(realm),
-        ThreadActions(realm, messages),
-        CommandActions(realm),
-        InteractionActions(realm, messages),
+        GuildActions(store, channels, messages),
+        EventActions(store),
+        ThreadActions(store, messages),
+        CommandActions(store),
+        InteractionActions(store, messages),
     )

@@ -30,7 +30,7 @@ from denizen.testing.discord.state.guilds import ChannelOptions, SimGuild, SimRo
 from denizen.testing.discord.state.messages import MessageFlag, MessageKind, SimMessage, SimReference
 from denizen.testing.discord.state.people import SimUser
 from denizen.testing.discord.state.permissions import NONE, P
-from denizen.testing.discord.state.realm import SimStore
+from denizen.testing.discord.state.store import SimStore
 
 _KINDS = {
     "text": ChannelKind.TEXT,
@@ -44,10 +44,10 @@ _KINDS = {
 
 
 class ChannelActions:
-    """The acts on channels of one realm."""
+    """The acts on channels of one store."""
 
-    def __init__(self, realm: SimStore) -> None:
-        self._realm = realm
+    def __init__(self, store: SimStore) -> None:
+        self._store = store
 
     def add(self, guild: SimGuild, name: str, **options: Unpack[ChannelOptions]) -> SimChannel:
         """Unchecked. A channel in a category takes the category's overwrites unless it is given others."""
@@ -56,7 +56,7 @@ class ChannelActions:
         if not given and category is not None:
             given = [SimOverwrite(each.id, each.kind, each.allow, each.deny) for each in category.overwrites.values()]
         channel = SimChannel(
-            self._realm.ids.fresh(),
+            self._store.ids.fresh(),
             _KINDS[options.get("kind", "text")],
             name,
             guild.id,
@@ -66,15 +66,15 @@ class ChannelActions:
             nsfw=options.get("nsfw", False),
             slowmode_s=options.get("slowmode_s", 0),
             overwrites={each.id: each for each in given},
-            tags=[SimForumTag(self._realm.ids.fresh(), each) for each in options.get("tags", ())],
+            tags=[SimForumTag(self._store.ids.fresh(), each) for each in options.get("tags", ())],
         )
         guild.channels[channel.id] = channel
-        self._realm.channels[channel.id] = channel
-        self._realm.tell(ChannelChanged(channel, "created"))
+        self._store.channels[channel.id] = channel
+        self._store.tell(ChannelChanged(channel, "created"))
         return channel
 
     def create(self, actor: SimUser, guild: SimGuild, name: str, **options: Unpack[ChannelOptions]) -> SimChannel:
-        granted = require_guild_permission(self._realm, actor, guild, P.MANAGE_CHANNELS)
+        granted = require_guild_permission(self._store, actor, guild, P.MANAGE_CHANNELS)
         for overwrite in options.get("overwrites", ()):
             if overwrite.allow & ~granted:
                 raise missing_permissions()
@@ -84,65 +84,65 @@ class ChannelActions:
         """Calls `change` when the actor may manage the channel, and tells."""
         if channel.guild_id is None:
             raise forbidden(50003, "Cannot execute action on a DM channel")
-        require_permission(self._realm, actor, channel, P.MANAGE_CHANNELS)
+        require_permission(self._store, actor, channel, P.MANAGE_CHANNELS)
         change(channel)
-        self._realm.tell(ChannelChanged(channel, "updated"))
+        self._store.tell(ChannelChanged(channel, "updated"))
 
     def set_overwrite(self, actor: SimUser, channel: SimChannel, overwrite: SimOverwrite) -> None:
         """A bot allows or denies only what it may itself."""
-        guild = self._guild_of(channel)
-        require_permission(self._realm, actor, channel, P.MANAGE_ROLES)
-        granted = permissions_in(self._realm, channel, actor)
+        guild = self._get_guild(channel)
+        require_permission(self._store, actor, channel, P.MANAGE_ROLES)
+        granted = permissions_in(self._store, channel, actor)
         if (overwrite.allow | overwrite.deny) & ~granted:
             raise missing_permissions()
-        known = guild.roles if overwrite.kind == 0 else self._realm.users
+        known = guild.roles if overwrite.kind == 0 else self._store.users
         if overwrite.id not in known:
-            raise unknown("SimOverwrite")
+            raise unknown("Overwrite")
         channel.overwrites[overwrite.id] = overwrite
-        self._realm.tell(ChannelChanged(channel, "updated"))
+        self._store.tell(ChannelChanged(channel, "updated"))
 
     def delete_overwrite(self, actor: SimUser, channel: SimChannel, target_id: int) -> None:
-        self._guild_of(channel)
-        require_permission(self._realm, actor, channel, P.MANAGE_ROLES)
+        self._get_guild(channel)
+        require_permission(self._store, actor, channel, P.MANAGE_ROLES)
         if target_id not in channel.overwrites:
-            raise unknown("SimOverwrite")
+            raise unknown("Overwrite")
         del channel.overwrites[target_id]
-        self._realm.tell(ChannelChanged(channel, "updated"))
+        self._store.tell(ChannelChanged(channel, "updated"))
 
     def delete(self, actor: SimUser, channel: SimChannel) -> None:
         """A channel with its threads, or one thread. A direct message is only closed: it stays."""
         if channel.is_dm:
-            require_permission(self._realm, actor, channel)
+            require_permission(self._store, actor, channel)
             return
-        require_permission(self._realm, actor, channel, P.MANAGE_THREADS if channel.is_thread else P.MANAGE_CHANNELS)
+        require_permission(self._store, actor, channel, P.MANAGE_THREADS if channel.is_thread else P.MANAGE_CHANNELS)
         self.remove(channel)
 
     def remove(self, channel: SimChannel) -> None:
         """The deletion itself, without a look at who asks."""
-        guild = self._guild_of(channel)
+        guild = self._get_guild(channel)
         for thread in [each for each in guild.threads.values() if each.parent is channel]:
             self._drop(guild, thread)
         self._drop(guild, channel)
         for each in guild.channels.values():
             each.parent = None if each.parent is channel else each.parent
         if channel.is_thread:
-            self._realm.tell(ThreadChanged(channel, "deleted"))
+            self._store.tell(ThreadChanged(channel, "deleted"))
         else:
-            self._realm.tell(ChannelChanged(channel, "deleted"))
+            self._store.tell(ChannelChanged(channel, "deleted"))
 
     def open_dm(self, one: SimUser, other: SimUser) -> SimChannel:
         """The one direct message of these two, made when it is not there yet."""
         if one is other:
             raise bad_field("recipient_id", "CANNOT_DM_SELF", "Cannot send messages to yourself")
-        for channel in self._realm.channels.values():
+        for channel in self._store.channels.values():
             if channel.is_dm and one in channel.recipients and other in channel.recipients:
                 return channel
-        dm = SimChannel(self._realm.ids.fresh(), ChannelKind.DM, "", recipients=[one, other])
-        self._realm.channels[dm.id] = dm
+        dm = SimChannel(self._store.ids.fresh(), ChannelKind.DM, "", recipients=[one, other])
+        self._store.channels[dm.id] = dm
         return dm
 
-    def _guild_of(self, channel: SimChannel) -> SimGuild:
-        guild = self._realm.get_guild_for(channel)
+    def _get_guild(self, channel: SimChannel) -> SimGuild:
+        guild = self._store.get_guild_for(channel)
         if guild is None:
             raise forbidden(50003, "Cannot execute action on a DM channel")
         return guild
@@ -151,7 +151,7 @@ class ChannelActions:
         channel.deleted = True
         guild.channels.pop(channel.id, None)
         guild.threads.pop(channel.id, None)
-        del self._realm.channels[channel.id]
+        del self._store.channels[channel.id]
 
 
 def _private(guild: SimGuild, chosen: Sequence[SimRole | SimUser] | None) -> list[SimOverwrite]:
@@ -174,17 +174,17 @@ class ThreadPlan:
 
 
 class ThreadActions:
-    """The acts on threads of one realm."""
+    """The acts on threads of one store."""
 
-    def __init__(self, realm: SimStore, messages: MessageActions) -> None:
-        self._realm = realm
+    def __init__(self, store: SimStore, messages: MessageActions) -> None:
+        self._store = store
         self._messages = messages
 
     def from_message(self, actor: SimUser, parent: SimChannel, message: SimMessage, plan: ThreadPlan) -> SimChannel:
         """The thread has the id of its message. A second one is refused (160004)."""
         if parent.kind not in (ChannelKind.TEXT, ChannelKind.ANNOUNCEMENT):
             raise bad(50024, "Cannot execute action on this channel type")
-        require_permission(self._realm, actor, parent, P.CREATE_PUBLIC_THREADS, P.READ_MESSAGE_HISTORY)
+        require_permission(self._store, actor, parent, P.CREATE_PUBLIC_THREADS, P.READ_MESSAGE_HISTORY)
         if message.flags & MessageFlag.HAS_THREAD:
             raise bad(160004, "A thread has already been created for this message")
         if message.kind not in (MessageKind.DEFAULT, MessageKind.REPLY, MessageKind.CHAT_INPUT_COMMAND):
@@ -193,7 +193,7 @@ class ThreadActions:
         kind = ChannelKind.ANNOUNCEMENT_THREAD if news else ChannelKind.PUBLIC_THREAD
         thread = self._open(actor, parent, plan, kind, message.id)
         message.flags |= MessageFlag.HAS_THREAD
-        self._realm.tell(MessageEdited(parent, message))
+        self._store.tell(MessageEdited(parent, message))
         reference = SimReference(parent.id, message.id, parent.guild_id)
         self._notice(thread, message.author, MessageKind.THREAD_STARTER_MESSAGE, reference)
         return thread
@@ -203,12 +203,12 @@ class ThreadActions:
         if parent.kind not in (ChannelKind.TEXT, ChannelKind.ANNOUNCEMENT):
             raise bad(50024, "Cannot execute action on this channel type")
         require_permission(
-            self._realm, actor, parent, P.CREATE_PRIVATE_THREADS if plan.private else P.CREATE_PUBLIC_THREADS
+            self._store, actor, parent, P.CREATE_PRIVATE_THREADS if plan.private else P.CREATE_PUBLIC_THREADS
         )
         news = parent.kind is ChannelKind.ANNOUNCEMENT
         public = ChannelKind.ANNOUNCEMENT_THREAD if news else ChannelKind.PUBLIC_THREAD
         kind = ChannelKind.PRIVATE_THREAD if plan.private else public
-        thread = self._open(actor, parent, plan, kind, self._realm.ids.fresh())
+        thread = self._open(actor, parent, plan, kind, self._store.ids.fresh())
         if not plan.private:
             reference = SimReference(thread.id, None, thread.guild_id)
             self._notice(parent, actor, MessageKind.THREAD_CREATED, reference, plan.name)
@@ -226,12 +226,12 @@ class ThreadActions:
         if forum.kind not in FORUMS:
             raise bad(50024, "Cannot execute action on this channel type")
         if origin is None:
-            require_permission(self._realm, actor, forum, P.SEND_MESSAGES)
+            require_permission(self._store, actor, forum, P.SEND_MESSAGES)
         known = {each.id: each for each in forum.tags}
         if any(each not in known for each in plan.tags):
             raise bad_field("applied_tags", "INVALID_FORUM_TAG", "Invalid tag")
         if any(known[each].moderated for each in plan.tags) and not has_permission(
-            self._realm, actor, forum, P.MANAGE_THREADS
+            self._store, actor, forum, P.MANAGE_THREADS
         ):
             raise missing_permissions()
         message = self._messages.build(actor, forum, draft, origin)
@@ -244,46 +244,46 @@ class ThreadActions:
         self.add_member(user, thread, user)
 
     def add_member(self, actor: SimUser, thread: SimChannel, user: SimUser) -> None:
-        state = self._state_of(thread)
-        require_permission(self._realm, actor, thread)
-        guild = self._guild_of(thread)
+        state = self._get_thread_state(thread)
+        require_permission(self._store, actor, thread)
+        guild = self._get_guild(thread)
         if state.archived:
             raise bad(*ARCHIVED)
         if user is not actor:
-            require_permission(self._realm, actor, thread, P.SEND_MESSAGES_IN_THREADS)
+            require_permission(self._store, actor, thread, P.SEND_MESSAGES_IN_THREADS)
             closed = thread.kind is ChannelKind.PRIVATE_THREAD and not state.invitable and state.owner is not actor
-            if closed and not has_permission(self._realm, actor, thread, P.MANAGE_THREADS):
+            if closed and not has_permission(self._store, actor, thread, P.MANAGE_THREADS):
                 raise missing_permissions()
-        self._realm.get_member(guild, user.id)
-        if thread.parent is None or not has_permission(self._realm, user, thread.parent, P.VIEW_CHANNEL):
+        self._store.get_member(guild, user.id)
+        if thread.parent is None or not has_permission(self._store, user, thread.parent, P.VIEW_CHANNEL):
             raise missing_permissions()
         if user.id in state.members:
             return
-        state.members[user.id] = SimThreadMember(user, self._realm.clock.now())
-        self._realm.tell(ThreadMembersChanged(thread, added=[user]))
+        state.members[user.id] = SimThreadMember(user, self._store.clock.now())
+        self._store.tell(ThreadMembersChanged(thread, added=[user]))
 
     def remove_member(self, actor: SimUser, thread: SimChannel, user: SimUser) -> None:
-        state = self._state_of(thread)
-        require_permission(self._realm, actor, thread)
+        state = self._get_thread_state(thread)
+        require_permission(self._store, actor, thread)
         owns = thread.kind is ChannelKind.PRIVATE_THREAD and state.owner is actor
         if user is not actor and not owns:
-            require_permission(self._realm, actor, thread, P.MANAGE_THREADS)
+            require_permission(self._store, actor, thread, P.MANAGE_THREADS)
         if user.id not in state.members:
             raise unknown("Member")
         del state.members[user.id]
-        self._realm.tell(ThreadMembersChanged(thread, removed=[user]))
+        self._store.tell(ThreadMembersChanged(thread, removed=[user]))
 
     def modify(self, actor: SimUser, thread: SimChannel, change: Callable[[SimChannel, SimThreadState], None]) -> None:
         """Its owner, or who manages threads. An archived thread can only be taken out of the archive: a member who
         may write can do that, unless it is locked.
         """
-        state = self._state_of(thread)
-        require_permission(self._realm, actor, thread)
-        manages = has_permission(self._realm, actor, thread, P.MANAGE_THREADS)
+        state = self._get_thread_state(thread)
+        require_permission(self._store, actor, thread)
+        manages = has_permission(self._store, actor, thread, P.MANAGE_THREADS)
         wakes = (
             state.archived
             and not state.locked
-            and has_permission(self._realm, actor, thread, P.SEND_MESSAGES_IN_THREADS)
+            and has_permission(self._store, actor, thread, P.SEND_MESSAGES_IN_THREADS)
         )
         if not (manages or state.owner is actor or wakes):
             raise missing_permissions()
@@ -295,14 +295,14 @@ class ThreadActions:
         if was_archived and state.archived:
             raise bad(*ARCHIVED)
         if was_archived != state.archived:
-            state.archive_at = self._realm.clock.now()
-        self._realm.tell(ThreadChanged(thread, "updated"))
+            state.archive_at = self._store.clock.now()
+        self._store.tell(ThreadChanged(thread, "updated"))
 
     def _open(
         self, actor: SimUser, parent: SimChannel, plan: ThreadPlan, kind: ChannelKind, thread_id: int
     ) -> SimChannel:
-        guild = self._guild_of(parent)
-        now = self._realm.clock.now()
+        guild = self._get_guild(parent)
+        now = self._store.clock.now()
         state = SimThreadState(
             actor,
             now,
@@ -323,29 +323,29 @@ class ThreadActions:
             last_message_id=None,
         )
         guild.threads[thread.id] = thread
-        self._realm.channels[thread.id] = thread
+        self._store.channels[thread.id] = thread
         if parent.kind in FORUMS:
             parent.last_message_id = thread.id
-        self._realm.tell(ThreadChanged(thread, "created"))
-        self._realm.tell(ThreadMembersChanged(thread, added=[actor]))
+        self._store.tell(ThreadChanged(thread, "created"))
+        self._store.tell(ThreadMembersChanged(thread, added=[actor]))
         return thread
 
     def _notice(
         self, channel: SimChannel, author: SimUser, kind: MessageKind, reference: SimReference, content: str = ""
     ) -> None:
-        number = self._realm.ids.fresh()
+        number = self._store.ids.fresh()
         notice = SimMessage(
             number, channel.id, channel.guild_id, author, content, snowflake_time(number), kind, reference=reference
         )
         self._messages.place(channel, notice)
 
-    def _state_of(self, thread: SimChannel) -> SimThreadState:
+    def _get_thread_state(self, thread: SimChannel) -> SimThreadState:
         if thread.thread is None:
             raise bad(50024, "Cannot execute action on this channel type")
         return thread.thread
 
-    def _guild_of(self, channel: SimChannel) -> SimGuild:
-        guild = self._realm.get_guild_for(channel)
+    def _get_guild(self, channel: SimChannel) -> SimGuild:
+        guild = self._store.get_guild_for(channel)
         if guild is None:
             raise forbidden(50003, "Cannot execute action on a DM channel")
         return guild

@@ -12,7 +12,7 @@ from denizen.testing.discord.state.channels import SimChannel
 from denizen.testing.discord.state.messages import SimAttachment, SimMessage, SimPollDraft, SimReference
 from denizen.testing.discord.state.people import SimUser
 from denizen.testing.discord.state.permissions import DiscordPermission
-from denizen.testing.discord.state.realm import SimStore
+from denizen.testing.discord.state.store import SimStore
 
 _CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
 _USER = re.compile(r"<@!?(\d+)>")
@@ -80,14 +80,14 @@ class MessageEdit:
         return self.flags is not None and all(each is None for each in rest) and not self.files
 
 
-def apply_mentions(realm: SimStore, channel: SimChannel, message: SimMessage, allowed: AllowedMentions) -> None:
+def apply_mentions(store: SimStore, channel: SimChannel, message: SimMessage, allowed: AllowedMentions) -> None:
     """Sets whom this message mentions. Code is not looked into; rights decide about roles and @everyone."""
     text = _CODE.sub("", message.content)
-    message.mentions = _mentioned_users(realm, message, text, allowed)
-    guild = realm.get_guild_for(channel)
+    message.mentions = _mentioned_users(store, message, text, allowed)
+    guild = store.get_guild_for(channel)
     loud = guild is not None and (
         message.webhook_id is not None
-        or has_permission(realm, message.author, channel, DiscordPermission.MENTION_EVERYONE)
+        or has_permission(store, message.author, channel, DiscordPermission.MENTION_EVERYONE)
     )
     message.mention_everyone = loud and "everyone" in allowed.parse and bool(_EVERYONE.search(text))
     message.mention_roles = []
@@ -100,14 +100,14 @@ def apply_mentions(realm: SimStore, channel: SimChannel, message: SimMessage, al
             message.mention_roles.append(found)
 
 
-def _mentioned_users(realm: SimStore, message: SimMessage, text: str, allowed: AllowedMentions) -> list[SimUser]:
+def _mentioned_users(store: SimStore, message: SimMessage, text: str, allowed: AllowedMentions) -> list[SimUser]:
     found: dict[int, SimUser] = {}
     for user_id in map(int, _USER.findall(text)):
-        user = realm.users.get(user_id)
+        user = store.users.get(user_id)
         if user and ("users" in allowed.parse or user_id in allowed.users):
             found[user_id] = user
     if allowed.replied_user and message.reference and message.reference.kind == 0 and message.reference.message_id:
-        replied = realm.find_message(message.reference.channel_id, message.reference.message_id)
+        replied = store.find_message(message.reference.channel_id, message.reference.message_id)
         if replied is not None and replied.webhook_id is None and replied.author is not message.author:
             found.setdefault(replied.author.id, replied.author)
     return list(found.values())

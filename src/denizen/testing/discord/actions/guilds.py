@@ -38,22 +38,22 @@ from denizen.testing.discord.state.guilds import (
 from denizen.testing.discord.state.messages import SimEmoji, SimSticker
 from denizen.testing.discord.state.people import SimUser
 from denizen.testing.discord.state.permissions import NONE, DiscordPermission, P
-from denizen.testing.discord.state.realm import SimStore
+from denizen.testing.discord.state.store import SimStore
 
 
 class GuildActions:
-    """The steward of every guild of a realm, and the checked acts on members and roles."""
+    """The steward of every guild of a store, and the checked acts on members and roles."""
 
-    def __init__(self, realm: SimStore, channels: ChannelActions, messages: MessageActions) -> None:
-        self._realm = realm
+    def __init__(self, store: SimStore, channels: ChannelActions, messages: MessageActions) -> None:
+        self._store = store
         self._channels = channels
         self._messages = messages
 
     def add_guild(self, name: str, owner: SimUser) -> SimGuild:
-        guild_id = self._realm.ids.fresh()
+        guild_id = self._store.ids.fresh()
         guild = SimGuild(guild_id, name, owner, self)
         guild.roles[guild_id] = everyone_role(guild_id)
-        self._realm.guilds[guild_id] = guild
+        self._store.guilds[guild_id] = guild
         self.join(guild, owner, ())
         return guild
 
@@ -64,7 +64,7 @@ class GuildActions:
         for role in guild.roles.values():
             role.position += role.position >= 1
         role = SimRole(
-            self._realm.ids.fresh(),
+            self._store.ids.fresh(),
             name,
             options.get("permissions", NONE),
             1,
@@ -74,7 +74,7 @@ class GuildActions:
             mentionable=options.get("mentionable", False),
         )
         guild.roles[role.id] = role
-        self._realm.tell(RoleChanged(guild, role, "created"))
+        self._store.tell(RoleChanged(guild, role, "created"))
         return role
 
     def join(self, guild: SimGuild, user: SimUser, roles: Sequence[SimRole | DiscordPermission]) -> SimMember:
@@ -88,63 +88,63 @@ class GuildActions:
             managed = self.add_role(guild, user.name, permissions=granted)
             managed.bot_id = user.id
             held.append(managed.id)
-        member = SimMember(user, guild.id, self._realm.clock.now(), held)
+        member = SimMember(user, guild.id, self._store.clock.now(), held)
         guild.members[user.id] = member
-        self._realm.tell(MemberChanged(guild, member, "joined"))
+        self._store.tell(MemberChanged(guild, member, "joined"))
         return member
 
     def leave(self, guild: SimGuild, user: SimUser) -> None:
-        member = self._realm.get_member(guild, user.id)
+        member = self._store.get_member(guild, user.id)
         for thread in guild.threads.values():
             if thread.thread:
                 thread.thread.members.pop(user.id, None)
         del guild.members[user.id]
-        self._realm.tell(MemberChanged(guild, member, "left"))
+        self._store.tell(MemberChanged(guild, member, "left"))
 
     def set_roles(self, guild: SimGuild, user: SimUser, roles: Sequence[SimRole]) -> SimMember:
         """The managed role of a bot stays."""
-        member = self._realm.get_member(guild, user.id)
+        member = self._store.get_member(guild, user.id)
         kept = [each for each in member.roles if guild.roles[each].managed]
         member.roles = list(dict.fromkeys([each.id for each in roles] + kept))
-        self._realm.tell(MemberChanged(guild, member, "updated"))
+        self._store.tell(MemberChanged(guild, member, "updated"))
         return member
 
     def add_emoji(self, guild: SimGuild, name: str) -> SimEmoji:
-        emoji = SimEmoji(name, self._realm.ids.fresh())
+        emoji = SimEmoji(name, self._store.ids.fresh())
         guild.emojis[emoji.id or 0] = emoji
-        self._realm.tell(ExpressionsChanged(guild, "emojis"))
+        self._store.tell(ExpressionsChanged(guild, "emojis"))
         return emoji
 
     def create_emoji(self, actor: SimUser, guild: SimGuild, name: str, *, animated: bool) -> SimEmoji:
-        require_guild_permission(self._realm, actor, guild, DiscordPermission.CREATE_GUILD_EXPRESSIONS)
-        emoji = SimEmoji(name, self._realm.ids.fresh(), animated)
+        require_guild_permission(self._store, actor, guild, DiscordPermission.CREATE_GUILD_EXPRESSIONS)
+        emoji = SimEmoji(name, self._store.ids.fresh(), animated)
         guild.emojis[emoji.id or 0] = emoji
-        self._realm.tell(ExpressionsChanged(guild, "emojis"))
+        self._store.tell(ExpressionsChanged(guild, "emojis"))
         return emoji
 
     def delete_emoji(self, actor: SimUser, guild: SimGuild, emoji: SimEmoji) -> None:
-        require_guild_permission(self._realm, actor, guild, DiscordPermission.MANAGE_GUILD_EXPRESSIONS)
+        require_guild_permission(self._store, actor, guild, DiscordPermission.MANAGE_GUILD_EXPRESSIONS)
         del guild.emojis[emoji.id or 0]
-        self._realm.tell(ExpressionsChanged(guild, "emojis"))
+        self._store.tell(ExpressionsChanged(guild, "emojis"))
 
     def add_sticker(self, guild: SimGuild, name: str) -> SimSticker:
-        sticker = SimSticker(self._realm.ids.fresh(), name, guild.id)
+        sticker = SimSticker(self._store.ids.fresh(), name, guild.id)
         guild.stickers[sticker.id] = sticker
-        self._realm.tell(ExpressionsChanged(guild, "stickers"))
+        self._store.tell(ExpressionsChanged(guild, "stickers"))
         return sticker
 
     def set_available(self, guild: SimGuild, *, available: bool) -> None:
         guild.available = available
-        self._realm.tell(GuildAvailability(guild))
+        self._store.tell(GuildAvailability(guild))
 
     def rename(self, actor: SimUser, guild: SimGuild, name: str) -> None:
-        require_guild_permission(self._realm, actor, guild, DiscordPermission.MANAGE_GUILD)
+        require_guild_permission(self._store, actor, guild, DiscordPermission.MANAGE_GUILD)
         guild.name = name
-        self._realm.tell(GuildChanged(guild))
+        self._store.tell(GuildChanged(guild))
 
     def create_role(self, actor: SimUser, guild: SimGuild, name: str, **options: Unpack[RoleOptions]) -> SimRole:
         """A bot gives no right that it does not have."""
-        granted = require_guild_permission(self._realm, actor, guild, DiscordPermission.MANAGE_ROLES)
+        granted = require_guild_permission(self._store, actor, guild, DiscordPermission.MANAGE_ROLES)
         if options.get("permissions", NONE) & ~granted:
             raise missing_permissions()
         return self.add_role(guild, name, **options)
@@ -152,8 +152,8 @@ class GuildActions:
     def edit_role(
         self, actor: SimUser, guild: SimGuild, role: SimRole, name: str | None, **options: Unpack[RoleOptions]
     ) -> SimRole:
-        granted = require_guild_permission(self._realm, actor, guild, DiscordPermission.MANAGE_ROLES)
-        require_rank(self._realm, actor, guild, role)
+        granted = require_guild_permission(self._store, actor, guild, DiscordPermission.MANAGE_ROLES)
+        require_rank(self._store, actor, guild, role)
         if options.get("permissions", NONE) & ~granted:
             raise missing_permissions()
         role.name = name or role.name
@@ -161,12 +161,12 @@ class GuildActions:
         role.color = options.get("color", role.color)
         role.hoist = options.get("hoist", role.hoist)
         role.mentionable = options.get("mentionable", role.mentionable)
-        self._realm.tell(RoleChanged(guild, role, "updated"))
+        self._store.tell(RoleChanged(guild, role, "updated"))
         return role
 
     def delete_role(self, actor: SimUser, guild: SimGuild, role: SimRole) -> None:
-        require_guild_permission(self._realm, actor, guild, DiscordPermission.MANAGE_ROLES)
-        require_rank(self._realm, actor, guild, role)
+        require_guild_permission(self._store, actor, guild, DiscordPermission.MANAGE_ROLES)
+        require_rank(self._store, actor, guild, role)
         if role is guild.everyone or role.managed:
             raise missing_permissions()
         del guild.roles[role.id]
@@ -175,11 +175,11 @@ class GuildActions:
         for member in guild.members.values():
             if role.id in member.roles:
                 member.roles.remove(role.id)
-        self._realm.tell(RoleChanged(guild, role, "deleted"))
+        self._store.tell(RoleChanged(guild, role, "deleted"))
 
     def give_role(self, actor: SimUser, guild: SimGuild, member: SimMember, role: SimRole, *, given: bool) -> None:
-        require_guild_permission(self._realm, actor, guild, DiscordPermission.MANAGE_ROLES)
-        require_rank(self._realm, actor, guild, role)
+        require_guild_permission(self._store, actor, guild, DiscordPermission.MANAGE_ROLES)
+        require_rank(self._store, actor, guild, role)
         if role is guild.everyone or role.managed:
             raise missing_permissions()
         if given == (role.id in member.roles):
@@ -188,56 +188,56 @@ class GuildActions:
             member.roles.append(role.id)
         else:
             member.roles.remove(role.id)
-        self._realm.tell(MemberChanged(guild, member, "updated"))
+        self._store.tell(MemberChanged(guild, member, "updated"))
 
     def rename_member(self, actor: SimUser, guild: SimGuild, member: SimMember, nick: str | None) -> None:
         needed = DiscordPermission.CHANGE_NICKNAME if member.user is actor else DiscordPermission.MANAGE_NICKNAMES
-        require_guild_permission(self._realm, actor, guild, needed)
+        require_guild_permission(self._store, actor, guild, needed)
         if member.user is not actor:
-            require_rank(self._realm, actor, guild, member)
+            require_rank(self._store, actor, guild, member)
         member.nick = nick or None
-        self._realm.tell(MemberChanged(guild, member, "updated"))
+        self._store.tell(MemberChanged(guild, member, "updated"))
 
     def time_out(self, actor: SimUser, guild: SimGuild, member: SimMember, until: datetime | None) -> None:
-        require_guild_permission(self._realm, actor, guild, DiscordPermission.MODERATE_MEMBERS)
-        require_rank(self._realm, actor, guild, member)
+        require_guild_permission(self._store, actor, guild, DiscordPermission.MODERATE_MEMBERS)
+        require_rank(self._store, actor, guild, member)
         if (
             until is not None
-            and permissions_in_guild(self._realm, guild, member.user) & DiscordPermission.ADMINISTRATOR
+            and permissions_in_guild(self._store, guild, member.user) & DiscordPermission.ADMINISTRATOR
         ):
             raise missing_permissions()
         member.timeout_until = until
-        self._realm.tell(MemberChanged(guild, member, "updated"))
+        self._store.tell(MemberChanged(guild, member, "updated"))
 
     def kick(self, actor: SimUser, guild: SimGuild, member: SimMember) -> None:
-        require_guild_permission(self._realm, actor, guild, DiscordPermission.KICK_MEMBERS)
-        require_rank(self._realm, actor, guild, member)
+        require_guild_permission(self._store, actor, guild, DiscordPermission.KICK_MEMBERS)
+        require_rank(self._store, actor, guild, member)
         self.leave(guild, member.user)
 
     def ban(
         self, actor: SimUser, guild: SimGuild, user: SimUser, reason: str | None, delete_for: timedelta = timedelta()
     ) -> None:
         """What they wrote in that time is deleted."""
-        require_guild_permission(self._realm, actor, guild, DiscordPermission.BAN_MEMBERS)
+        require_guild_permission(self._store, actor, guild, DiscordPermission.BAN_MEMBERS)
         member = guild.members.get(user.id)
         if member is not None:
-            require_rank(self._realm, actor, guild, member)
+            require_rank(self._store, actor, guild, member)
         guild.bans[user.id] = SimBan(user, reason)
-        self._realm.tell(BanChanged(guild, user, banned=True))
+        self._store.tell(BanChanged(guild, user, banned=True))
         if member is not None:
             self.leave(guild, user)
-        oldest = self._realm.clock.now() - delete_for
+        oldest = self._store.clock.now() - delete_for
         for channel in [*guild.channels.values(), *guild.threads.values()]:
             written = [each for each in channel if each.author is user and snowflake_time(each.id) >= oldest]
             if written and delete_for:
                 self._messages.remove(channel, written, bulk=True)
 
     def unban(self, actor: SimUser, guild: SimGuild, user_id: int) -> None:
-        require_guild_permission(self._realm, actor, guild, DiscordPermission.BAN_MEMBERS)
+        require_guild_permission(self._store, actor, guild, DiscordPermission.BAN_MEMBERS)
         ban = guild.bans.pop(user_id, None)
         if ban is None:
-            raise unknown("SimBan")
-        self._realm.tell(BanChanged(guild, ban.user, banned=False))
+            raise unknown("Ban")
+        self._store.tell(BanChanged(guild, ban.user, banned=False))
 
 
 _NEXT = {
@@ -247,15 +247,15 @@ _NEXT = {
 
 
 class EventActions:
-    """The acts on events of one realm. Who made one may change it without the right to manage all."""
+    """The acts on events of one store. Who made one may change it without the right to manage all."""
 
-    def __init__(self, realm: SimStore) -> None:
-        self._realm = realm
+    def __init__(self, store: SimStore) -> None:
+        self._store = store
 
     def create(self, actor: SimUser, guild: SimGuild, event: SimScheduledEvent) -> SimScheduledEvent:
         self._demand(actor, guild, event.channel, P.CREATE_EVENTS)
         guild.events[event.id] = event
-        self._realm.tell(EventChanged(guild, event, "created"))
+        self._store.tell(EventChanged(guild, event, "created"))
         return event
 
     def set_status(self, actor: SimUser, guild: SimGuild, event: SimScheduledEvent, status: EventStatus) -> None:
@@ -265,12 +265,12 @@ class EventActions:
         event.status = status
         if status in (EventStatus.COMPLETED, EventStatus.CANCELED):
             del guild.events[event.id]
-        self._realm.tell(EventChanged(guild, event, "updated"))
+        self._store.tell(EventChanged(guild, event, "updated"))
 
     def delete(self, actor: SimUser, guild: SimGuild, event: SimScheduledEvent) -> None:
         self._demand_own(actor, guild, event)
         del guild.events[event.id]
-        self._realm.tell(EventChanged(guild, event, "deleted"))
+        self._store.tell(EventChanged(guild, event, "deleted"))
 
     def _demand_own(self, actor: SimUser, guild: SimGuild, event: SimScheduledEvent) -> None:
         needed = P.CREATE_EVENTS if event.creator is actor else P.MANAGE_EVENTS
@@ -278,8 +278,8 @@ class EventActions:
 
     def _demand(self, actor: SimUser, guild: SimGuild, channel: SimChannel | None, needed: P) -> None:
         if channel is None:
-            require_guild_permission(self._realm, actor, guild, needed)
+            require_guild_permission(self._store, actor, guild, needed)
             return
         if channel.guild_id != guild.id:
             raise missing_permissions()
-        require_permission(self._realm, actor, channel, needed, P.CONNECT)
+        require_permission(self._store, actor, channel, needed, P.CONNECT)

@@ -23,7 +23,7 @@ from denizen.testing.discord.state.interactions import (
 )
 from denizen.testing.discord.state.messages import MessageFlag, MessageKind, SimMessage, SimReference
 from denizen.testing.discord.state.people import SimApplication, SimUser
-from denizen.testing.discord.state.realm import SimStore
+from denizen.testing.discord.state.store import SimStore
 
 _NAME = re.compile(r"[-_'\w]{1,32}")
 _MAX_COMMANDS = 100
@@ -33,14 +33,14 @@ Fault = tuple[str, str, str]
 
 
 class CommandActions:
-    """The commands of every application of a realm."""
+    """The commands of every application of a store."""
 
-    def __init__(self, realm: SimStore) -> None:
-        self._realm = realm
+    def __init__(self, store: SimStore) -> None:
+        self._store = store
 
     def list(self, application: SimApplication, guild_id: int | None) -> list[SimCommand]:
         """Those of one guild, or the global ones."""
-        own = (each for each in self._realm.commands.values() if each.application_id == application.id)
+        own = (each for each in self._store.commands.values() if each.application_id == application.id)
         return [each for each in own if each.guild_id == guild_id]
 
     def get(self, application: SimApplication, guild_id: int | None, command_id: int) -> SimCommand:
@@ -70,7 +70,7 @@ class CommandActions:
 
     def delete(self, application: SimApplication, command: SimCommand) -> None:
         self._note(application, command.guild_id, "delete", [command.fields])
-        del self._realm.commands[command.id]
+        del self._store.commands[command.id]
 
     def overwrite(
         self, application: SimApplication, guild_id: int | None, bodies: Sequence[Mapping[str, Any]]
@@ -91,7 +91,7 @@ class CommandActions:
         before = {(each.name, each.kind): each for each in self.list(application, guild_id)}
         for key, command in before.items():
             if key not in keys:
-                del self._realm.commands[command.id]
+                del self._store.commands[command.id]
         return [
             self._keep(application, guild_id, fields, before.get(key)) for fields, key in zip(bodies, keys, strict=True)
         ]
@@ -101,18 +101,18 @@ class CommandActions:
     ) -> SimCommand:
         kept = {key: value for key, value in fields.items() if key != "id"}
         if command is None:
-            number = self._realm.ids.fresh()
+            number = self._store.ids.fresh()
             command = SimCommand(number, application.id, guild_id, number, kept)
         elif command.fields != kept:
-            command.fields, command.version = kept, self._realm.ids.fresh()
-        self._realm.commands[command.id] = command
+            command.fields, command.version = kept, self._store.ids.fresh()
+        self._store.commands[command.id] = command
         return command
 
     def _note(
         self, application: SimApplication, guild_id: int | None, how: str, bodies: Sequence[Mapping[str, Any]]
     ) -> None:
         names = tuple(str(each["name"]) for each in bodies)
-        self._realm.command_writes.append(SimCommandWrite(application.id, guild_id, how, names))
+        self._store.command_writes.append(SimCommandWrite(application.id, guild_id, how, names))
 
 
 def check_command(path: str, fields: Mapping[str, Any]) -> None:
@@ -175,25 +175,25 @@ class InteractionCallback:
 class InteractionActions:
     """Interactions from the moment they are made."""
 
-    def __init__(self, realm: SimStore, messages: MessageActions) -> None:
-        self._realm = realm
+    def __init__(self, store: SimStore, messages: MessageActions) -> None:
+        self._store = store
         self._messages = messages
 
     def begin(self, interaction: SimInteraction) -> SimInteraction:
         """Keeps it and tells the application."""
-        self._realm.interactions[interaction.token] = interaction
-        payload = interaction_payload(self._realm, interaction)
-        self._realm.tell(InteractionSent(interaction.application.id, interaction.channel.guild_id, payload))
+        self._store.interactions[interaction.token] = interaction
+        payload = interaction_payload(self._store, interaction)
+        self._store.tell(InteractionSent(interaction.application.id, interaction.channel.guild_id, payload))
         return interaction
 
     def answer(self, interaction_id: int, token: str, answer: InteractionCallback) -> SimInteraction:
         """The first answer. Raises 10062 when it comes too late and 40060 when there was one."""
-        interaction = self._realm.interactions.get(token)
+        interaction = self._store.interactions.get(token)
         if interaction is None or interaction.id != interaction_id:
             raise unknown("interaction")
         if interaction.acknowledged:
             raise bad(40060, "Interaction has already been acknowledged.")
-        if self._late(interaction, self._realm.rules.first_answer):
+        if self._late(interaction, self._store.rules.first_answer):
             raise unknown("interaction")
         self._check_kind(interaction, answer.kind)
         self._apply(interaction, answer)
@@ -205,10 +205,10 @@ class InteractionActions:
         """The interaction whose token this is. Raises 50027 when its quarter of an hour is over, and 10015 when it
         has not been acknowledged yet.
         """
-        interaction = self._realm.interactions.get(token)
+        interaction = self._store.interactions.get(token)
         if interaction is None or interaction.application.id != application_id:
             return None
-        if self._late(interaction, self._realm.rules.token_life):
+        if self._late(interaction, self._store.rules.token_life):
             raise unauthorized_token()
         if not interaction.acknowledged:
             raise unknown("Webhook")
@@ -238,12 +238,12 @@ class InteractionActions:
             if original is None and interaction.first in _NEEDS_MESSAGE:
                 original = interaction.message
             if original is None or original.deleted:
-                raise unknown("SimMessage")
+                raise unknown("Message")
             return original
         for message in interaction.answers:
             if str(message.id) == which and not message.deleted:
                 return message
-        raise unknown("SimMessage")
+        raise unknown("Message")
 
     def edit(self, interaction: SimInteraction, message: SimMessage, edit: MessageEdit) -> SimMessage:
         loading = message.loading
@@ -300,7 +300,7 @@ class InteractionActions:
 
     def _wait(self, interaction: SimInteraction, kind: MessageKind, ephemeral: int) -> SimMessage:
         """The message that says that the bot is thinking."""
-        number = self._realm.ids.fresh()
+        number = self._store.ids.fresh()
         origin = self._origin(interaction, kind, ephemeral)
         channel = interaction.channel
         message = SimMessage(
@@ -318,7 +318,7 @@ class InteractionActions:
             seen_by=origin.seen_by,
         )
         if ephemeral:
-            self._realm.tell(MessageSent(channel, message))
+            self._store.tell(MessageSent(channel, message))
         else:
             self._messages.place(channel, message)
         interaction.answers.append(message)
@@ -330,11 +330,11 @@ class InteractionActions:
         return MessageOrigin(number, number, metadata_payload(interaction), kind, seen_by)
 
     def _late(self, interaction: SimInteraction, limit: timedelta | None) -> bool:
-        return limit is not None and self._realm.clock.now() - interaction.created_at > limit
+        return limit is not None and self._store.clock.now() - interaction.created_at > limit
 
     def _told(self, interaction: SimInteraction) -> None:
         interaction.pulse.beat()
-        self._realm.tell(InteractionAnswered(interaction.id))
+        self._store.tell(InteractionAnswered(interaction.id))
 
 
 def _checked_modal(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -45,7 +45,7 @@ from denizen.testing.discord.state.messages import (
 )
 from denizen.testing.discord.state.people import SimUser
 from denizen.testing.discord.state.permissions import P
-from denizen.testing.discord.state.realm import SimStore
+from denizen.testing.discord.state.store import SimStore
 
 _MAX_FILES = 10
 _TEXT_TYPES = ("text/", "application/json")
@@ -75,10 +75,10 @@ class MessageOrigin:
 
 
 class MessageActions:
-    """The acts on messages of one realm."""
+    """The acts on messages of one store."""
 
-    def __init__(self, realm: SimStore) -> None:
-        self._realm = realm
+    def __init__(self, store: SimStore) -> None:
+        self._store = store
 
     def send(
         self, author: SimUser, channel: SimChannel, draft: MessageDraft, origin: MessageOrigin | None = None
@@ -100,18 +100,18 @@ class MessageActions:
         self, author: SimUser, channel: SimChannel, draft: MessageDraft, origin: MessageOrigin | None = None
     ) -> SimMessage:
         """The checked message, in no channel yet."""
-        realm = self._realm
+        store = self._store
         draft.content = draft.content.strip()
         if draft.empty:
             raise bad(*EMPTY_MESSAGE)
         self._check_size(draft)
-        message_id = realm.ids.fresh()
+        message_id = store.ids.fresh()
         files = [
             self.store_file(each, ephemeral=bool(draft.flags & MessageFlag.EPHEMERAL)) for each in draft.attachments
         ]
         v2 = bool(draft.flags & MessageFlag.IS_COMPONENTS_V2)
         shown = used_files(draft.embeds)
-        urls = {each.filename: self.url_of(channel, each) for each in files}
+        urls = {each.filename: self.file_url(channel, each) for each in files}
         reference, snapshots = self._resolve(author, channel, draft)
         kind = origin.kind if origin else MessageKind.DEFAULT
         message = SimMessage(
@@ -137,38 +137,38 @@ class MessageActions:
             interaction=dict(origin.interaction) if origin and origin.interaction else None,
             seen_by=origin.seen_by if origin else None,
         )
-        apply_mentions(realm, channel, message, draft.mentions)
+        apply_mentions(store, channel, message, draft.mentions)
         return message
 
     def place(self, channel: SimChannel, message: SimMessage) -> None:
         """Puts a built message into its channel and tells. An ephemeral one is told, but is in no channel."""
         if message.ephemeral:
-            self._realm.tell(MessageSent(channel, message))
+            self._store.tell(MessageSent(channel, message))
             return
         self._enter_thread(channel, message)
         channel.append(message)
         if message.nonce is not None:
-            self._realm.nonces[channel.id, message.author.id, str(message.nonce)] = message
-        self._realm.tell(MessageSent(channel, message))
+            self._store.nonces[channel.id, message.author.id, str(message.nonce)] = message
+        self._store.tell(MessageSent(channel, message))
 
     def edit(self, editor: SimUser, channel: SimChannel, message: SimMessage, edit: MessageEdit) -> SimMessage:
         """Own messages; of others only the flag that hides embeds, with the right to manage messages."""
-        require_permission(self._realm, editor, channel)
+        require_permission(self._store, editor, channel)
         self.check_open(channel)
         if message.author is not editor:
             if not edit.only_flags:
                 raise forbidden(50005, "Cannot edit a message authored by another user")
-            require_permission(self._realm, editor, channel, P.MANAGE_MESSAGES)
+            require_permission(self._store, editor, channel, P.MANAGE_MESSAGES)
         return self.rewrite(channel, message, edit)
 
     def rewrite(self, channel: SimChannel, message: SimMessage, edit: MessageEdit) -> SimMessage:
         """The edit itself, without a look at who asks (webhooks and interactions come here directly)."""
         content = message.content if edit.content is None else edit.content.strip()
-        if len(content) > self._realm.rules.content_length:
-            raise bad_form([too_long("content", self._realm.rules.content_length)])
+        if len(content) > self._store.rules.content_length:
+            raise bad_form([too_long("content", self._store.rules.content_length)])
         kept = [each for each in message.attachments if edit.keep is None or each.id in edit.keep]
         added = [self.store_file(each, ephemeral=message.ephemeral) for each in edit.files]
-        urls = {each.filename: self.url_of(channel, each) for each in (*kept, *added)}
+        urls = {each.filename: self.file_url(channel, each) for each in (*kept, *added)}
         flags = message.flags if edit.flags is None else _edited_flags(message.flags, edit.flags)
         v2 = bool(flags & MessageFlag.IS_COMPONENTS_V2)
         embeds = message.embeds if edit.embeds is None else store_embeds(edit.embeds, urls)
@@ -177,34 +177,34 @@ class MessageActions:
         files = kept + [each for each in added if each.filename not in shown]
         if not (content or embeds or files or components or message.stickers or message.poll or message.snapshots):
             raise bad(*EMPTY_MESSAGE)
-        now = self._realm.clock.now()
+        now = self._store.clock.now()
         message.edits.append(SimEdit(message.content, message.embeds, message.components, now))
         message.content, message.embeds, message.components = content, embeds, components
         message.attachments, message.flags = files, flags & ~MessageFlag.LOADING
         if not edit.only_flags:
             message.edited = now
         if edit.content is not None:
-            apply_mentions(self._realm, channel, message, edit.mentions)
-        self._realm.tell(MessageEdited(channel, message))
+            apply_mentions(self._store, channel, message, edit.mentions)
+        self._store.tell(MessageEdited(channel, message))
         return message
 
     def crosspost(self, user: SimUser, channel: SimChannel, message: SimMessage) -> None:
         """Publishes to the channels that follow this one: the author, or who manages messages. Once."""
-        require_permission(self._realm, user, channel, P.SEND_MESSAGES if message.author is user else P.MANAGE_MESSAGES)
+        require_permission(self._store, user, channel, P.SEND_MESSAGES if message.author is user else P.MANAGE_MESSAGES)
         if channel.kind is not ChannelKind.ANNOUNCEMENT:
             raise bad(50024, "Cannot execute action on this channel type")
         if message.flags & MessageFlag.CROSSPOSTED:
             raise bad(40033, "This message has already been crossposted.")
         message.flags |= MessageFlag.CROSSPOSTED
-        self._realm.tell(MessageEdited(channel, message))
+        self._store.tell(MessageEdited(channel, message))
 
     def delete(self, user: SimUser, channel: SimChannel, message: SimMessage) -> None:
-        require_permission(self._realm, user, channel)
+        require_permission(self._store, user, channel)
         self.check_open(channel)
         if message.author is not user:
             if channel.is_dm:
                 raise forbidden(50003, "Cannot execute action on a DM channel")
-            require_permission(self._realm, user, channel, P.MANAGE_MESSAGES)
+            require_permission(self._store, user, channel, P.MANAGE_MESSAGES)
         if message.kind not in _DELETABLE:
             raise forbidden(50021, "Cannot execute action on a system message")
         self.remove(channel, [message])
@@ -213,14 +213,15 @@ class MessageActions:
         """2 to 100 messages, none older than two weeks. Those that are not there are passed over."""
         if channel.is_dm:
             raise forbidden(50003, "Cannot execute action on a DM channel")
-        require_permission(self._realm, user, channel, P.MANAGE_MESSAGES)
+        require_permission(self._store, user, channel, P.MANAGE_MESSAGES)
         self.check_open(channel)
         if not 2 <= len(set(ids)) <= 100:
             raise bad(
                 50016,
-                "Provided too few or too many messages to delete. Must provide at least 2 and fewer than 100 messages to delete",
+                "Provided too few or too many messages to delete. "
+                "Must provide at least 2 and fewer than 100 messages to delete",
             )
-        oldest = self._realm.clock.now() - self._realm.rules.bulk_delete_age
+        oldest = self._store.clock.now() - self._store.rules.bulk_delete_age
         if any(snowflake_time(each) < oldest for each in ids):
             raise bad(50034, "You can only bulk delete messages that are under 14 days old.")
         found = [message for each in dict.fromkeys(ids) if (message := channel.find(each))]
@@ -233,53 +234,53 @@ class MessageActions:
             message.deleted = True
             if not message.ephemeral:
                 channel.remove(message)
-        self._realm.tell(MessagesDeleted(channel, messages, bulk))
+        self._store.tell(MessagesDeleted(channel, messages, bulk))
 
     def store_file(self, file: SimAttachment, *, ephemeral: bool) -> SimAttachment:
         """A file with its id, kept where the CDN finds it."""
-        if file.size_bytes > self._realm.rules.file_size_bytes:
+        if file.size_bytes > self._store.rules.file_size_bytes:
             raise too_large()
         kind = file.content_type or mimetypes.guess_type(file.filename)[0] or None
         if kind and kind.startswith(_TEXT_TYPES) and "charset" not in kind:
             kind += "; charset=utf-8"
-        stored = replace(file, id=self._realm.ids.fresh(), content_type=kind, ephemeral=ephemeral)
-        self._realm.files[stored.id] = stored
+        stored = replace(file, id=self._store.ids.fresh(), content_type=kind, ephemeral=ephemeral)
+        self._store.files[stored.id] = stored
         return stored
 
     def store_upload(self, file: SimAttachment) -> SimAttachment:
         """A file that comes with a command."""
         return self.store_file(file, ephemeral=True)
 
-    def url_of(self, channel: SimChannel, file: SimAttachment) -> str:
-        return self._realm.url_of(channel.id, file)
+    def file_url(self, channel: SimChannel, file: SimAttachment) -> str:
+        return self._store.file_url(channel.id, file)
 
     def check_open(self, channel: SimChannel) -> None:
         if channel.thread and channel.thread.archived:
             raise bad(*ARCHIVED)
 
     def _same_nonce(self, author: SimUser, channel: SimChannel, nonce: str | int | None) -> SimMessage | None:
-        earlier = None if nonce is None else self._realm.nonces.get((channel.id, author.id, str(nonce)))
-        if earlier is None or self._realm.clock.now() - earlier.timestamp > self._realm.rules.nonce_window:
+        earlier = None if nonce is None else self._store.nonces.get((channel.id, author.id, str(nonce)))
+        if earlier is None or self._store.clock.now() - earlier.timestamp > self._store.rules.nonce_window:
             return None
         return earlier
 
     def _check_rights(self, author: SimUser, channel: SimChannel, draft: MessageDraft) -> None:
-        if channel.kind not in WRITABLE and can_see(self._realm, author, channel):
+        if channel.kind not in WRITABLE and can_see(self._store, author, channel):
             raise bad(50008, "Cannot send messages in a non-text channel")
         needed = [P.SEND_MESSAGES_IN_THREADS if channel.is_thread else P.SEND_MESSAGES]
         needed += [P.ATTACH_FILES] if draft.attachments else []
         needed += [P.EMBED_LINKS] if draft.embeds else []
         needed += [P.SEND_POLLS] if draft.poll else []
         needed += [P.SEND_TTS_MESSAGES] if draft.tts else []
-        require_permission(self._realm, author, channel, *needed)
+        require_permission(self._store, author, channel, *needed)
         if channel.is_dm and not all(each.accepts_dms for each in channel.recipients if each is not author):
             raise forbidden(50007, "Cannot send messages to this user")
         thread = channel.thread
-        if thread and thread.locked and not has_permission(self._realm, author, channel, P.MANAGE_THREADS):
+        if thread and thread.locked and not has_permission(self._store, author, channel, P.MANAGE_THREADS):
             raise bad(*ARCHIVED) if thread.archived else missing_permissions()
 
     def _check_size(self, draft: MessageDraft) -> None:
-        limit = self._realm.rules.content_length
+        limit = self._store.rules.content_length
         if len(draft.content) > limit:
             raise bad_form([too_long("content", limit)])
         if len(draft.attachments) > _MAX_FILES:
@@ -296,11 +297,11 @@ class MessageActions:
         wanted = draft.reference
         if wanted is None or wanted.message_id is None:
             return None, []
-        source = self._realm.channels.get(wanted.channel_id)
+        source = self._store.channels.get(wanted.channel_id)
         target = source.find(wanted.message_id) if source else None
         if wanted.kind == 1:
-            if source is None or target is None or not can_see(self._realm, author, source):
-                raise unknown("SimMessage")
+            if source is None or target is None or not can_see(self._store, author, source):
+                raise unknown("Message")
             reference = SimReference(source.id, target.id, source.guild_id, 1)
             return reference, [_snapshot(target)]
         if wanted.channel_id != channel.id:
@@ -314,7 +315,7 @@ class MessageActions:
                 raise bad_field("message_reference", "REPLIES_UNKNOWN_MESSAGE", "Unknown message")
             return None, []
         if (
-            not has_permission(self._realm, author, channel, P.READ_MESSAGE_HISTORY)
+            not has_permission(self._store, author, channel, P.READ_MESSAGE_HISTORY)
             and not author.id == target.author.id
         ):
             raise bad(160002, "Cannot reply without permission to read message history")
@@ -330,12 +331,12 @@ class MessageActions:
         return SimReference(channel.id, target.id, channel.guild_id), []
 
     def _sticker(self, channel: SimChannel, sticker_id: int) -> SimSticker:
-        for guild in self._realm.guilds.values():
+        for guild in self._store.guilds.values():
             if sticker := guild.stickers.get(sticker_id):
                 if guild.id == channel.guild_id:
                     return sticker
                 raise bad(50081, "Invalid sticker sent")
-        raise unknown("SimSticker")
+        raise unknown("Sticker")
 
     def _poll(self, draft: MessageDraft) -> SimPoll | None:
         if draft.poll is None:
@@ -344,7 +345,7 @@ class MessageActions:
         if not 1 <= len(answers) <= 10:
             raise bad_field("poll.answers", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 10 in length.")
         life = max(draft.poll.duration, timedelta(hours=1))
-        expiry = self._realm.clock.now() + life
+        expiry = self._store.clock.now() + life
         return SimPoll(draft.poll.question, answers, expiry, draft.poll.multiple)
 
     def _enter_thread(self, channel: SimChannel, message: SimMessage) -> None:
@@ -358,11 +359,11 @@ class MessageActions:
             thread.sent += 1
         if thread.archived:
             thread.archived = False
-            thread.archive_at = self._realm.clock.now()
-            self._realm.tell(ThreadChanged(channel, "updated"))
+            thread.archive_at = self._store.clock.now()
+            self._store.tell(ThreadChanged(channel, "updated"))
         if message.kind is MessageKind.THREAD_STARTER_MESSAGE:
             return
-        guild = self._realm.get_guild_for(channel)
+        guild = self._store.get_guild_for(channel)
         coming = [message.author, *message.mentions] if message.webhook_id is None else message.mentions
         parent = channel.parent
         added = [
@@ -372,12 +373,12 @@ class MessageActions:
             and user.id in guild.members
             and user.id not in thread.members
             and parent
-            and can_see(self._realm, user, parent)
+            and can_see(self._store, user, parent)
         ]
         for user in added:
-            thread.members[user.id] = SimThreadMember(user, self._realm.clock.now())
+            thread.members[user.id] = SimThreadMember(user, self._store.clock.now())
         if added:
-            self._realm.tell(ThreadMembersChanged(channel, added=added))
+            self._store.tell(ThreadMembersChanged(channel, added=added))
 
 
 def _edited_flags(old: int, new: int) -> int:

@@ -18,7 +18,7 @@ from denizen.testing.discord.state.errors import bad, forbidden, missing_permiss
 from denizen.testing.discord.state.messages import MessageKind, SimEmoji, SimMessage, SimReaction, SimReference
 from denizen.testing.discord.state.people import SimUser
 from denizen.testing.discord.state.permissions import P
-from denizen.testing.discord.state.realm import SimStore
+from denizen.testing.discord.state.store import SimStore
 
 _MAX_KINDS = 20
 _UNKNOWN_EMOJI = (10014, "Unknown Emoji")
@@ -27,17 +27,17 @@ _UNKNOWN_EMOJI = (10014, "Unknown Emoji")
 class ReactionActions:
     """The acts on what hangs on messages."""
 
-    def __init__(self, realm: SimStore, messages: MessageActions) -> None:
-        self._realm = realm
+    def __init__(self, store: SimStore, messages: MessageActions) -> None:
+        self._store = store
         self._messages = messages
 
     def react(self, user: SimUser, channel: SimChannel, message: SimMessage, emoji: SimEmoji) -> None:
         """A new emoji needs the right to add reactions; joining one that is there does not. Twice is once."""
-        require_permission(self._realm, user, channel, P.READ_MESSAGE_HISTORY)
+        require_permission(self._store, user, channel, P.READ_MESSAGE_HISTORY)
         self._messages.check_open(channel)
         reaction = find_reaction(message, emoji)
         if reaction is None:
-            require_permission(self._realm, user, channel, P.ADD_REACTIONS)
+            require_permission(self._store, user, channel, P.ADD_REACTIONS)
             if len(message.reactions) >= _MAX_KINDS:
                 raise forbidden(30010, "Maximum number of reactions reached (20)")
             reaction = SimReaction(emoji)
@@ -45,12 +45,12 @@ class ReactionActions:
         if user in reaction.users:
             return
         reaction.users.append(user)
-        self._realm.tell(ReactionsChanged(channel, message, user, reaction.emoji, added=True))
+        self._store.tell(ReactionsChanged(channel, message, user, reaction.emoji, added=True))
 
     def unreact(self, actor: SimUser, channel: SimChannel, message: SimMessage, emoji: SimEmoji, user: SimUser) -> None:
         """One's own, or with the right to manage messages somebody else's."""
         require_permission(
-            self._realm, actor, channel, *((P.MANAGE_MESSAGES,) if user is not actor else (P.READ_MESSAGE_HISTORY,))
+            self._store, actor, channel, *((P.MANAGE_MESSAGES,) if user is not actor else (P.READ_MESSAGE_HISTORY,))
         )
         self._messages.check_open(channel)
         reaction = find_reaction(message, emoji)
@@ -61,12 +61,12 @@ class ReactionActions:
         reaction.users.remove(user)
         if not reaction.users:
             message.reactions.remove(reaction)
-        self._realm.tell(ReactionsChanged(channel, message, user, reaction.emoji, added=False))
+        self._store.tell(ReactionsChanged(channel, message, user, reaction.emoji, added=False))
 
     def clear_reactions(self, actor: SimUser, channel: SimChannel, message: SimMessage, emoji: SimEmoji | None) -> None:
-        require_permission(self._realm, actor, channel, P.MANAGE_MESSAGES)
+        require_permission(self._store, actor, channel, P.MANAGE_MESSAGES)
         message.reactions = [each for each in message.reactions if emoji is not None and each.emoji.key != emoji.key]
-        self._realm.tell(ReactionsCleared(channel, message, emoji))
+        self._store.tell(ReactionsCleared(channel, message, emoji))
 
     def parse_emoji(self, text: str) -> SimEmoji:
         """From a route or a test: the emoji itself, `name:id` or `<:name:id>`. Raises 400/10014."""
@@ -76,19 +76,19 @@ class ReactionActions:
             if not bare or bare.isascii():
                 raise bad(*_UNKNOWN_EMOJI)
             return SimEmoji(bare)
-        for guild in self._realm.guilds.values():
+        for guild in self._store.guilds.values():
             if number.isdigit() and (emoji := guild.emojis.get(int(number))):
                 return emoji
-        raise bad(*_UNKNOWN_EMOJI) if name else unknown("SimEmoji")
+        raise bad(*_UNKNOWN_EMOJI) if name else unknown("Emoji")
 
     def vote(
         self, user: SimUser, channel: SimChannel, message: SimMessage, answer_id: int, *, chosen: bool = True
     ) -> None:
-        require_permission(self._realm, user, channel, P.READ_MESSAGE_HISTORY)
+        require_permission(self._store, user, channel, P.READ_MESSAGE_HISTORY)
         poll = message.poll
         if poll is None or not 1 <= answer_id <= len(poll.answers):
             raise bad(520000, "Poll voting blocked")
-        if poll.finalized or poll.expiry <= self._realm.clock.now():
+        if poll.finalized or poll.expiry <= self._store.clock.now():
             raise bad(520001, "Poll expired")
         voters = poll.votes.setdefault(answer_id, [])
         if chosen == (user in voters):
@@ -100,7 +100,7 @@ class ReactionActions:
             for number in earlier if not poll.multiple else ():
                 self.vote(user, channel, message, number, chosen=False)
             voters.append(user)
-        self._realm.tell(VoteChanged(channel, message, user, answer_id, chosen))
+        self._store.tell(VoteChanged(channel, message, user, answer_id, chosen))
 
     def end_poll(self, user: SimUser, channel: SimChannel, message: SimMessage) -> None:
         """Only its author ends a poll. The result comes as a message of its own."""
@@ -109,20 +109,20 @@ class ReactionActions:
         if message.author is not user:
             raise forbidden(50005, "Cannot edit a message authored by another user")
         message.poll.finalized = True
-        message.poll.expiry = min(message.poll.expiry, self._realm.clock.now())
-        self._realm.tell(MessageEdited(channel, message))
+        message.poll.expiry = min(message.poll.expiry, self._store.clock.now())
+        self._store.tell(MessageEdited(channel, message))
 
     def pin(self, user: SimUser, channel: SimChannel, message: SimMessage) -> None:
         self._demand_pins(user, channel)
         if message.pinned:
             return
-        if sum(each.pinned for each in channel) >= self._realm.rules.pins:
-            raise bad(30003, f"Maximum number of pins reached ({self._realm.rules.pins})")
-        now = self._realm.clock.now()
+        if sum(each.pinned for each in channel) >= self._store.rules.pins:
+            raise bad(30003, f"Maximum number of pins reached ({self._store.rules.pins})")
+        now = self._store.clock.now()
         message.pinned_at = channel.last_pin_at = now
-        self._realm.tell(MessageEdited(channel, message))
-        self._realm.tell(PinsChanged(channel))
-        notice_id = self._realm.ids.fresh()
+        self._store.tell(MessageEdited(channel, message))
+        self._store.tell(PinsChanged(channel))
+        notice_id = self._store.ids.fresh()
         reference = SimReference(channel.id, message.id, channel.guild_id)
         kind = MessageKind.CHANNEL_PINNED_MESSAGE
         notice = SimMessage(
@@ -135,21 +135,21 @@ class ReactionActions:
         if not message.pinned:
             return
         message.pinned_at = None
-        self._realm.tell(MessageEdited(channel, message))
-        self._realm.tell(PinsChanged(channel))
+        self._store.tell(MessageEdited(channel, message))
+        self._store.tell(PinsChanged(channel))
 
     def type_in(self, user: SimUser, channel: SimChannel) -> None:
         if channel.kind not in WRITABLE:
             raise bad(50008, "Cannot send messages in a non-text channel")
         require_permission(
-            self._realm, user, channel, P.SEND_MESSAGES_IN_THREADS if channel.is_thread else P.SEND_MESSAGES
+            self._store, user, channel, P.SEND_MESSAGES_IN_THREADS if channel.is_thread else P.SEND_MESSAGES
         )
-        self._realm.tell(TypingStarted(channel, user, self._realm.clock.now()))
+        self._store.tell(TypingStarted(channel, user, self._store.clock.now()))
 
     def _demand_pins(self, user: SimUser, channel: SimChannel) -> None:
         self._messages.check_open(channel)
-        require_permission(self._realm, user, channel)
-        if not has_permission(self._realm, user, channel, P.PIN_MESSAGES):
+        require_permission(self._store, user, channel)
+        if not has_permission(self._store, user, channel, P.PIN_MESSAGES):
             raise missing_permissions()
 
 

@@ -21,7 +21,7 @@ from denizen.testing.discord.payloads.people import Payload, member_payload, pre
 from denizen.testing.discord.state import people as intent_bits
 from denizen.testing.discord.state.guilds import SimGuild, SimMember, find_members
 from denizen.testing.discord.state.people import GatewayIntent, SimApplication
-from denizen.testing.discord.state.realm import SimStore
+from denizen.testing.discord.state.store import SimStore
 
 Pack = Callable[[bytes], bytes]
 
@@ -44,9 +44,9 @@ def open_compression(name: str) -> Pack | None:
 _CHUNK = 1000
 
 
-def chunk_members(realm: SimStore, application: SimApplication, asked: Mapping[str, Any]) -> Iterator[Payload]:
+def chunk_members(store: SimStore, application: SimApplication, asked: Mapping[str, Any]) -> Iterator[Payload]:
     """One body after the other; none for a guild that the bot is not in."""
-    guild = realm.guilds.get(int(asked["guild_id"]))
+    guild = store.guilds.get(int(asked["guild_id"]))
     if guild is None or application.id not in guild.members:
         return
     found, missing = _select(guild, asked)
@@ -62,8 +62,8 @@ def chunk_members(realm: SimStore, application: SimApplication, asked: Mapping[s
         if asked.get("nonce"):
             body["nonce"] = asked["nonce"]
         if asked.get("presences"):
-            known = [each for each in members if each.user.id in realm.presences]
-            body["presences"] = [presence_payload(realm, each.user, guild.id) for each in known]
+            known = [each for each in members if each.user.id in store.presences]
+            body["presences"] = [presence_payload(store, each.user, guild.id) for each in known]
         yield body
 
 
@@ -86,8 +86,8 @@ _SESSION_ENDS = frozenset({1000, 1001})
 class GatewayConnection:
     """Reads and writes one websocket. Frames go out in order, from one place."""
 
-    def __init__(self, realm: SimStore, sessions: GatewaySessions, weather: GatewayFaults, url: str) -> None:
-        self._realm = realm
+    def __init__(self, store: SimStore, sessions: GatewaySessions, weather: GatewayFaults, url: str) -> None:
+        self._store = store
         self._sessions = sessions
         self._weather = weather
         self._url = url
@@ -242,7 +242,7 @@ class GatewayConnection:
         self._send_op(11, None)
 
     def _identify(self, data: Mapping[str, Any]) -> int | None:
-        application = self._application_of(data)
+        application = self._find_application(data)
         if application is None:
             return 4004
         number, count = data.get("shard") or (0, 1)
@@ -258,7 +258,7 @@ class GatewayConnection:
         return None
 
     def _resume(self, data: Mapping[str, Any]) -> int | None:
-        application = self._application_of(data)
+        application = self._find_application(data)
         if application is None:
             return 4004
         session = self._sessions.find(str(data.get("session_id")))
@@ -277,9 +277,9 @@ class GatewayConnection:
         self._sessions.resume(session, self, after)
         return None
 
-    def _application_of(self, data: Mapping[str, Any]) -> SimApplication | None:
+    def _find_application(self, data: Mapping[str, Any]) -> SimApplication | None:
         token = str(data.get("token", "")).removeprefix("Bot ")
-        for application in self._realm.applications.values():
+        for application in self._store.applications.values():
             if application.token == token:
                 return application
         return None
@@ -296,7 +296,7 @@ class GatewayConnection:
         everybody = not data.get("user_ids") and not data.get("query") and not data.get("limit")
         if everybody and not session.intents & GatewayIntent.GUILD_MEMBERS:
             return 4014
-        for chunk in chunk_members(self._realm, session.application, data):
+        for chunk in chunk_members(self._store, session.application, data):
             session.push("GUILD_MEMBERS_CHUNK", chunk)
         return None
 

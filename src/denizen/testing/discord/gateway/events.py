@@ -1,6 +1,6 @@
 """One event for bots: its name, the intents that let it through, who may know of it, and its body for each of them.
 
-Pure: the modules beside this one look at the realm and say what there is to send; `gateway.sessions` sends it.
+Pure: the modules beside this one look at the store and say what there is to send; `gateway.sessions` sends it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from denizen.testing.discord.state.guilds import SimGuild
 from denizen.testing.discord.state.messages import SimMessage
 from denizen.testing.discord.state.people import GatewayIntent, SimApplication
 from denizen.testing.discord.state.permissions import DiscordPermission
-from denizen.testing.discord.state.realm import SimStore
+from denizen.testing.discord.state.store import SimStore
 
 ALWAYS = GatewayIntent(0)
 
@@ -61,8 +61,8 @@ class GatewayEvent:
     body: Callable[[EventReceiver], Payload]
 
 
-def in_channel(realm: SimStore, channel: SimChannel) -> Callable[[EventReceiver], bool]:
-    return lambda ear: can_see(realm, ear.application.user, channel)
+def in_channel(store: SimStore, channel: SimChannel) -> Callable[[EventReceiver], bool]:
+    return lambda ear: can_see(store, ear.application.user, channel)
 
 
 def in_guild(guild: SimGuild) -> Callable[[EventReceiver], bool]:
@@ -79,8 +79,8 @@ def place(channel: SimChannel) -> Payload:
     return place if channel.guild_id is None else place | {"guild_id": str(channel.guild_id)}
 
 
-def member_part(realm: SimStore, channel: SimChannel, user_id: int) -> Payload:
-    guild = realm.get_guild_for(channel)
+def member_part(store: SimStore, channel: SimChannel, user_id: int) -> Payload:
+    guild = store.get_guild_for(channel)
     member = guild.members.get(user_id) if guild else None
     return {"member": member_payload(member)} if member else {}
 
@@ -88,20 +88,20 @@ def member_part(realm: SimStore, channel: SimChannel, user_id: int) -> Payload:
 _VERBS = {"created": "CREATE", "updated": "UPDATE", "deleted": "DELETE"}
 
 
-def channel_changed(change: changes.ChannelChanged, realm: SimStore) -> Iterable[GatewayEvent]:
+def channel_changed(change: changes.ChannelChanged, store: SimStore) -> Iterable[GatewayEvent]:
     """Told to every bot of the guild; those that do not see the channel learn little of it."""
     channel = change.channel
-    guild = realm.get_guild_for(channel)
+    guild = store.get_guild_for(channel)
     if guild is None:
         return
 
     def body(ear: EventReceiver) -> Payload:
-        return gateway_channel_payload(realm, channel, ear.application.user)
+        return gateway_channel_payload(store, channel, ear.application.user)
 
     yield GatewayEvent(f"CHANNEL_{_VERBS[change.how]}", GatewayIntent.GUILDS, guild.id, in_guild(guild), body)
 
 
-def thread_changed(change: changes.ThreadChanged, realm: SimStore) -> Iterable[GatewayEvent]:
+def thread_changed(change: changes.ThreadChanged, store: SimStore) -> Iterable[GatewayEvent]:
     thread = change.channel
     parent = thread.parent or thread
 
@@ -111,18 +111,18 @@ def thread_changed(change: changes.ThreadChanged, realm: SimStore) -> Iterable[G
             return {key: payload[key] for key in ("id", "guild_id", "parent_id", "type")}
         return payload | {"newly_created": True} if change.how == "created" else payload
 
-    seen = in_channel(realm, parent if change.how == "deleted" else thread)
+    seen = in_channel(store, parent if change.how == "deleted" else thread)
     yield GatewayEvent(f"THREAD_{_VERBS[change.how]}", GatewayIntent.GUILDS, thread.guild_id, seen, body)
 
 
-def thread_members_changed(change: changes.ThreadMembersChanged, realm: SimStore) -> Iterable[GatewayEvent]:
+def thread_members_changed(change: changes.ThreadMembersChanged, store: SimStore) -> Iterable[GatewayEvent]:
     thread = change.channel
     concerned = {each.id for each in (*change.added, *change.removed)}
     body: Payload = {
         "id": str(thread.id),
         "guild_id": str(thread.guild_id),
         "member_count": min(50, len(thread.thread.members) if thread.thread else 0),
-        "added_members": [thread_member_payload(realm, thread, each, with_member=True) for each in change.added],
+        "added_members": [thread_member_payload(store, thread, each, with_member=True) for each in change.added],
         "removed_member_ids": [str(each.id) for each in change.removed],
     }
 
@@ -133,7 +133,7 @@ def thread_members_changed(change: changes.ThreadMembersChanged, realm: SimStore
         return (
             not itself(ear)
             and bool(ear.intents & GatewayIntent.GUILD_MEMBERS)
-            and can_see(realm, ear.application.user, thread)
+            and can_see(store, ear.application.user, thread)
         )
 
     owner = thread.thread.owner.id if thread.thread else 0
@@ -155,27 +155,27 @@ def thread_members_changed(change: changes.ThreadMembersChanged, realm: SimStore
     )
 
 
-def invite_changed(change: changes.InviteChanged, realm: SimStore) -> Iterable[GatewayEvent]:
+def invite_changed(change: changes.InviteChanged, store: SimStore) -> Iterable[GatewayEvent]:
     channel = change.channel
     name = "INVITE_CREATE" if change.how == "created" else "INVITE_DELETE"
     body = change.invite | place(channel)
-    yield GatewayEvent(name, GatewayIntent.GUILD_INVITES, channel.guild_id, managed_by(realm, channel), lambda _: body)
+    yield GatewayEvent(name, GatewayIntent.GUILD_INVITES, channel.guild_id, managed_by(store, channel), lambda _: body)
 
 
-def webhooks_changed(change: changes.WebhooksChanged, realm: SimStore) -> Iterable[GatewayEvent]:
+def webhooks_changed(change: changes.WebhooksChanged, store: SimStore) -> Iterable[GatewayEvent]:
     channel = change.channel
     yield GatewayEvent(
         "WEBHOOKS_UPDATE",
         GatewayIntent.GUILD_WEBHOOKS,
         channel.guild_id,
-        in_channel(realm, channel),
+        in_channel(store, channel),
         lambda _: place(channel),
     )
 
 
-def managed_by(realm: SimStore, channel: SimChannel) -> Callable[[EventReceiver], bool]:
+def managed_by(store: SimStore, channel: SimChannel) -> Callable[[EventReceiver], bool]:
     """Invitations are told to those who manage the channel."""
-    return lambda ear: has_permission(realm, ear.application.user, channel, DiscordPermission.MANAGE_CHANNELS)
+    return lambda ear: has_permission(store, ear.application.user, channel, DiscordPermission.MANAGE_CHANNELS)
 
 
 def guild_changed(change: changes.GuildChanged, _: SimStore) -> Iterable[GatewayEvent]:
@@ -183,21 +183,21 @@ def guild_changed(change: changes.GuildChanged, _: SimStore) -> Iterable[Gateway
     yield GatewayEvent("GUILD_UPDATE", GatewayIntent.GUILDS, guild.id, in_guild(guild), lambda _: guild_payload(guild))
 
 
-def guild_availability(change: changes.GuildAvailability, realm: SimStore) -> Iterable[GatewayEvent]:
+def guild_availability(change: changes.GuildAvailability, store: SimStore) -> Iterable[GatewayEvent]:
     guild = change.guild
     if guild.available:
-        yield whole_guild(realm, guild, in_guild(guild))
+        yield whole_guild(store, guild, in_guild(guild))
     else:
         gone = {"id": str(guild.id), "unavailable": True}
         yield GatewayEvent("GUILD_DELETE", GatewayIntent.GUILDS, guild.id, in_guild(guild), lambda _: gone)
 
 
-def member_changed(change: changes.MemberChanged, realm: SimStore) -> Iterable[GatewayEvent]:
+def member_changed(change: changes.MemberChanged, store: SimStore) -> Iterable[GatewayEvent]:
     guild, member = change.guild, change.member
     own_guild = in_guild(guild)
     own = member.user.id
     if change.how == "joined":
-        yield whole_guild(realm, guild, lambda ear: ear.application.id == own)
+        yield whole_guild(store, guild, lambda ear: ear.application.id == own)
         body = member_payload(member) | {"guild_id": str(guild.id)}
         yield GatewayEvent(
             "GUILD_MEMBER_ADD",
@@ -255,11 +255,11 @@ def event_changed(change: changes.EventChanged, _: SimStore) -> Iterable[Gateway
     yield GatewayEvent(f"GUILD_SCHEDULED_EVENT_{name}", intent, guild.id, in_guild(guild), lambda _: body)
 
 
-def presence_changed(change: changes.PresenceChanged, realm: SimStore) -> Iterable[GatewayEvent]:
+def presence_changed(change: changes.PresenceChanged, store: SimStore) -> Iterable[GatewayEvent]:
     """Told in each guild that the user is in, but not to the user."""
     user = change.user
-    for guild in [each for each in realm.guilds.values() if user.id in each.members]:
-        body = presence_payload(realm, user, guild.id)
+    for guild in [each for each in store.guilds.values() if user.id in each.members]:
+        body = presence_payload(store, user, guild.id)
         reaches = in_guild(guild)
         yield GatewayEvent(
             "PRESENCE_UPDATE",
@@ -277,37 +277,37 @@ def interacted(change: changes.InteractionSent, _: SimStore) -> Iterable[Gateway
     )
 
 
-def whole_guild(realm: SimStore, guild: SimGuild, reaches: Callable[[EventReceiver], bool]) -> GatewayEvent:
+def whole_guild(store: SimStore, guild: SimGuild, reaches: Callable[[EventReceiver], bool]) -> GatewayEvent:
     """GUILD_CREATE, for those who come in and after an outage."""
 
     def body(ear: EventReceiver) -> Payload:
-        return guild_create_payload(realm, guild, ear.application, ear.intents)
+        return guild_create_payload(store, guild, ear.application, ear.intents)
 
     return GatewayEvent("GUILD_CREATE", GatewayIntent.GUILDS, guild.id, reaches, body)
 
 
-def _make_message_event(realm: SimStore, name: str, channel: SimChannel, message: SimMessage) -> GatewayEvent:
+def _make_message_event(store: SimStore, name: str, channel: SimChannel, message: SimMessage) -> GatewayEvent:
     def body(ear: EventReceiver) -> Payload:
-        payload = gateway_message_payload(realm, message, ear.application, ear.intents)
+        payload = gateway_message_payload(store, message, ear.application, ear.intents)
         return with_nonce(message, payload) if name == "MESSAGE_CREATE" else payload
 
     if message.ephemeral:
         own = message.application_id
         return GatewayEvent(name, GatewayIntent.DIRECT_MESSAGES, None, lambda ear: ear.application.id == own, body)
     intents = either(channel, GatewayIntent.GUILD_MESSAGES, GatewayIntent.DIRECT_MESSAGES)
-    return GatewayEvent(name, intents, channel.guild_id, in_channel(realm, channel), body)
+    return GatewayEvent(name, intents, channel.guild_id, in_channel(store, channel), body)
 
 
-def message_sent(change: changes.MessageSent, realm: SimStore) -> Iterable[GatewayEvent]:
+def message_sent(change: changes.MessageSent, store: SimStore) -> Iterable[GatewayEvent]:
     channel = change.channel
-    yield _make_message_event(realm, "MESSAGE_CREATE", channel, change.message)
+    yield _make_message_event(store, "MESSAGE_CREATE", channel, change.message)
 
 
-def message_edited(change: changes.MessageEdited, realm: SimStore) -> Iterable[GatewayEvent]:
-    yield _make_message_event(realm, "MESSAGE_UPDATE", change.channel, change.message)
+def message_edited(change: changes.MessageEdited, store: SimStore) -> Iterable[GatewayEvent]:
+    yield _make_message_event(store, "MESSAGE_UPDATE", change.channel, change.message)
 
 
-def messages_deleted(change: changes.MessagesDeleted, realm: SimStore) -> Iterable[GatewayEvent]:
+def messages_deleted(change: changes.MessagesDeleted, store: SimStore) -> Iterable[GatewayEvent]:
     channel = change.channel
     intents = either(channel, GatewayIntent.GUILD_MESSAGES, GatewayIntent.DIRECT_MESSAGES)
     ids = [str(each.id) for each in change.messages]
@@ -316,7 +316,7 @@ def messages_deleted(change: changes.MessagesDeleted, realm: SimStore) -> Iterab
             "MESSAGE_DELETE_BULK",
             intents,
             channel.guild_id,
-            in_channel(realm, channel),
+            in_channel(store, channel),
             lambda _: {"ids": ids} | place(channel),
         )
         return
@@ -325,11 +325,11 @@ def messages_deleted(change: changes.MessagesDeleted, realm: SimStore) -> Iterab
         if message.ephemeral:
             continue
         yield GatewayEvent(
-            "MESSAGE_DELETE", intents, channel.guild_id, in_channel(realm, channel), lambda _, body=gone: body
+            "MESSAGE_DELETE", intents, channel.guild_id, in_channel(store, channel), lambda _, body=gone: body
         )
 
 
-def reacted(change: changes.ReactionsChanged, realm: SimStore) -> Iterable[GatewayEvent]:
+def reacted(change: changes.ReactionsChanged, store: SimStore) -> Iterable[GatewayEvent]:
     channel, message = change.channel, change.message
     body: Payload = {
         "user_id": str(change.user.id),
@@ -340,47 +340,47 @@ def reacted(change: changes.ReactionsChanged, realm: SimStore) -> Iterable[Gatew
         **place(channel),
     }
     if change.added:
-        body |= {"message_author_id": str(message.author.id), **member_part(realm, channel, change.user.id)}
+        body |= {"message_author_id": str(message.author.id), **member_part(store, channel, change.user.id)}
     name = "MESSAGE_REACTION_ADD" if change.added else "MESSAGE_REACTION_REMOVE"
     intents = either(channel, GatewayIntent.GUILD_MESSAGE_REACTIONS, GatewayIntent.DIRECT_MESSAGE_REACTIONS)
-    yield GatewayEvent(name, intents, channel.guild_id, in_channel(realm, channel), lambda _: body)
+    yield GatewayEvent(name, intents, channel.guild_id, in_channel(store, channel), lambda _: body)
 
 
-def reactions_cleared(change: changes.ReactionsCleared, realm: SimStore) -> Iterable[GatewayEvent]:
+def reactions_cleared(change: changes.ReactionsCleared, store: SimStore) -> Iterable[GatewayEvent]:
     channel = change.channel
     body = {"message_id": str(change.message.id)} | place(channel)
     name = "MESSAGE_REACTION_REMOVE_ALL"
     if change.emoji is not None:
         name, body["emoji"] = "MESSAGE_REACTION_REMOVE_EMOJI", emoji_part(change.emoji)
     intents = either(channel, GatewayIntent.GUILD_MESSAGE_REACTIONS, GatewayIntent.DIRECT_MESSAGE_REACTIONS)
-    yield GatewayEvent(name, intents, channel.guild_id, in_channel(realm, channel), lambda _: body)
+    yield GatewayEvent(name, intents, channel.guild_id, in_channel(store, channel), lambda _: body)
 
 
-def voted(change: changes.VoteChanged, realm: SimStore) -> Iterable[GatewayEvent]:
+def voted(change: changes.VoteChanged, store: SimStore) -> Iterable[GatewayEvent]:
     channel = change.channel
     ids = {"user_id": str(change.user.id), "message_id": str(change.message.id), "answer_id": change.answer_id}
     name = "MESSAGE_POLL_VOTE_ADD" if change.added else "MESSAGE_POLL_VOTE_REMOVE"
     intents = either(channel, GatewayIntent.GUILD_MESSAGE_POLLS, GatewayIntent.DIRECT_MESSAGE_POLLS)
-    yield GatewayEvent(name, intents, channel.guild_id, in_channel(realm, channel), lambda _: ids | place(channel))
+    yield GatewayEvent(name, intents, channel.guild_id, in_channel(store, channel), lambda _: ids | place(channel))
 
 
-def pins_changed(change: changes.PinsChanged, realm: SimStore) -> Iterable[GatewayEvent]:
+def pins_changed(change: changes.PinsChanged, store: SimStore) -> Iterable[GatewayEvent]:
     channel = change.channel
     intents = either(channel, GatewayIntent.GUILDS, GatewayIntent.DIRECT_MESSAGES)
     body = place(channel) | {"last_pin_timestamp": format_optional_timestamp(channel.last_pin_at)}
-    yield GatewayEvent("CHANNEL_PINS_UPDATE", intents, channel.guild_id, in_channel(realm, channel), lambda _: body)
+    yield GatewayEvent("CHANNEL_PINS_UPDATE", intents, channel.guild_id, in_channel(store, channel), lambda _: body)
 
 
-def typing(change: changes.TypingStarted, realm: SimStore) -> Iterable[GatewayEvent]:
+def typing(change: changes.TypingStarted, store: SimStore) -> Iterable[GatewayEvent]:
     channel = change.channel
     body: Payload = {
         "user_id": str(change.user.id),
         "timestamp": int(change.at.timestamp()),
         **place(channel),
-        **member_part(realm, channel, change.user.id),
+        **member_part(store, channel, change.user.id),
     }
     intents = either(channel, GatewayIntent.GUILD_MESSAGE_TYPING, GatewayIntent.DIRECT_MESSAGE_TYPING)
-    yield GatewayEvent("TYPING_START", intents, channel.guild_id, in_channel(realm, channel), lambda _: body)
+    yield GatewayEvent("TYPING_START", intents, channel.guild_id, in_channel(store, channel), lambda _: body)
 
 
 _Teller = Callable[[Any, SimStore], Iterable[GatewayEvent]]
@@ -412,6 +412,6 @@ _TELLERS: Mapping[type[Any], _Teller] = MappingProxyType(
 )
 
 
-def list_gateway_events(change: SimChange, realm: SimStore) -> Iterable[GatewayEvent]:
+def list_gateway_events(change: SimChange, store: SimStore) -> Iterable[GatewayEvent]:
     teller = _TELLERS.get(type(change))
-    return () if teller is None else teller(change, realm)
+    return () if teller is None else teller(change, store)

@@ -19,7 +19,7 @@ from denizen.testing.discord.state.changes import PresenceChanged, SimChange
 from denizen.testing.discord.state.channels import SimChannel
 from denizen.testing.discord.state.guilds import SimGuild
 from denizen.testing.discord.state.people import GatewayIntent, SimApplication, SimUser, application_flags
-from denizen.testing.discord.state.realm import SimStore
+from denizen.testing.discord.state.store import SimStore
 
 
 @dataclass(slots=True)
@@ -52,8 +52,8 @@ class GatewayFaults:
 class VisibleChannels:
     """The channels that one bot has in full, by guild."""
 
-    def __init__(self, realm: SimStore, bot: SimUser) -> None:
-        self._realm = realm
+    def __init__(self, store: SimStore, bot: SimUser) -> None:
+        self._store = store
         self._bot = bot
         self._shown: dict[int, set[int]] = {}
 
@@ -71,17 +71,17 @@ class VisibleChannels:
             if (channel.id in before) == (channel.id in now):
                 continue
             if channel is not told:
-                yield "CHANNEL_UPDATE", gateway_channel_payload(self._realm, channel, self._bot)
+                yield "CHANNEL_UPDATE", gateway_channel_payload(self._store, channel, self._bot)
             threads = self._threads(guild, channel)
             if channel.id in now and threads:
                 yield "THREAD_LIST_SYNC", self._list(guild, channel, threads)
 
     def _find(self, guild: SimGuild) -> set[int]:
-        return {each.id for each in guild.channels.values() if is_shown(self._realm, self._bot, each)}
+        return {each.id for each in guild.channels.values() if is_shown(self._store, self._bot, each)}
 
     def _threads(self, guild: SimGuild, parent: SimChannel) -> list[SimChannel]:
         active = [each for each in guild.threads.values() if each.thread and not each.thread.archived]
-        return [each for each in active if each.parent is parent and can_see(self._realm, self._bot, each)]
+        return [each for each in active if each.parent is parent and can_see(self._store, self._bot, each)]
 
     def _list(self, guild: SimGuild, parent: SimChannel, threads: list[SimChannel]) -> Payload:
         own = [each for each in threads if each.thread and self._bot.id in each.thread.members]
@@ -89,15 +89,15 @@ class VisibleChannels:
             "guild_id": str(guild.id),
             "channel_ids": [str(parent.id)],
             "threads": [channel_payload(each, self._bot) for each in threads],
-            "members": [thread_member_payload(self._realm, each, self._bot) for each in own],
+            "members": [thread_member_payload(self._store, each, self._bot) for each in own],
         }
 
 
-def find_touched(change: SimChange, realm: SimStore) -> tuple[SimGuild | None, SimChannel | None]:
+def find_touched(change: SimChange, store: SimStore) -> tuple[SimGuild | None, SimChannel | None]:
     """The guild in which somebody may see more or less after this change, and the channel that it is about."""
     match change:
         case changes.ChannelChanged(channel, _):
-            return realm.get_guild_for(channel), channel
+            return store.get_guild_for(channel), channel
         case changes.MemberChanged(guild, _, "updated" | "joined") | changes.RoleChanged(guild, _, _):
             return guild, None
         case _:
@@ -199,16 +199,16 @@ class GatewaySession:
 
 
 class GatewaySessions:
-    """All sessions, and the ear at the realm that feeds them."""
+    """All sessions, and the ear at the store that feeds them."""
 
-    def __init__(self, realm: SimStore, weather: GatewayFaults, noticed: Callable[[], None]) -> None:
-        self._realm = realm
+    def __init__(self, store: SimStore, weather: GatewayFaults, noticed: Callable[[], None]) -> None:
+        self._store = store
         self._weather = weather
         self._noticed = noticed
         self._sessions: dict[str, GatewaySession] = {}
         self.identified = 0
         self.resumed = 0
-        realm.subscribe(self._hear)
+        store.subscribe(self._hear)
 
     @property
     def all(self) -> list[GatewaySession]:
@@ -221,7 +221,7 @@ class GatewaySessions:
     def open(
         self, application: SimApplication, intents: GatewayIntent, shard: tuple[int, int], line: SessionSocket
     ) -> GatewaySession:
-        sight = VisibleChannels(self._realm, application.user)
+        sight = VisibleChannels(self._store, application.user)
         session = GatewaySession(secrets.token_hex(16), application, intents, shard, self._weather, sight, line)
         self._sessions[session.id] = session
         self.identified += 1
@@ -230,7 +230,7 @@ class GatewaySessions:
     def greet(self, session: GatewaySession, gateway_url: str) -> None:
         """READY, then each guild of this shard."""
         application = session.application
-        guilds = [each for each in self._realm.guilds.values() if self._belongs(session, each)]
+        guilds = [each for each in self._store.guilds.values() if self._belongs(session, each)]
         ready = {
             "v": 10,
             "user": own_user_payload(application.user),
@@ -246,7 +246,7 @@ class GatewaySessions:
         for guild in guilds:
             if guild.available and session.intents & GatewayIntent.GUILDS:
                 session.sight.look(guild)
-                session.push("GUILD_CREATE", guild_create_payload(self._realm, guild, application, session.intents))
+                session.push("GUILD_CREATE", guild_create_payload(self._store, guild, application, session.intents))
         self._noticed()
 
     def find(self, session_id: str) -> GatewaySession | None:
@@ -269,18 +269,18 @@ class GatewaySessions:
         self._noticed()
 
     def set_presence(self, application: SimApplication, status: str, activities: list[Any]) -> None:
-        self._realm.presences[application.id] = {"status": status, "activities": activities}
-        self._realm.tell(PresenceChanged(application.user))
+        self._store.presences[application.id] = {"status": status, "activities": activities}
+        self._store.tell(PresenceChanged(application.user))
 
     def _belongs(self, session: GatewaySession, guild: SimGuild) -> bool:
         return session.application.id in guild.members and session.covers(guild.id)
 
     def _hear(self, change: SimChange) -> None:
-        for news in list_gateway_events(change, self._realm):
+        for news in list_gateway_events(change, self._store):
             for session in self.all:
                 if session.wants(news):
                     session.push(news.name, news.body(session.ear))
-        guild, told = find_touched(change, self._realm)
+        guild, told = find_touched(change, self._store)
         if guild is not None:
             for session in self.all:
                 if session.intents & GatewayIntent.GUILDS and self._belongs(session, guild):

@@ -22,7 +22,7 @@ from denizen.testing.discord.state.access import can_see
 from denizen.testing.discord.state.channels import SimChannel
 from denizen.testing.discord.state.messages import SimMessage
 from denizen.testing.discord.state.people import SimUser
-from denizen.testing.discord.state.realm import SimStore
+from denizen.testing.discord.state.store import SimStore
 
 Event = tuple[str, View]
 
@@ -42,10 +42,10 @@ _STRUCTURE = (
 class PageFeed:
     """One open page. `closed` ends it."""
 
-    def __init__(self, realm: SimStore, viewer: SimUser) -> None:
+    def __init__(self, store: SimStore, viewer: SimUser) -> None:
         self.closed = False
-        self.eyes = PersonView(realm, viewer)
-        self._realm = realm
+        self.eyes = PersonView(store, viewer)
+        self._store = store
         self._world = True
         self._messages: dict[int, SimMessage] = {}
         self._gone: list[SimMessage] = []
@@ -100,21 +100,21 @@ class PageFeed:
             if not message.ephemeral or message.seen_by is self.eyes.viewer:
                 yield "gone", {"channel_id": str(message.channel_id), "ids": [str(message.id)]}
         for channel, user in typing.values():
-            if user is not self.eyes.viewer and can_see(self._realm, self.eyes.viewer, channel):
+            if user is not self.eyes.viewer and can_see(self._store, self.eyes.viewer, channel):
                 yield "typing", {"channel_id": str(channel.id), "person_id": str(user.id)}
 
 
 class PageFeeds:
-    """All open pages of one realm."""
+    """All open pages of one store."""
 
-    def __init__(self, realm: SimStore) -> None:
-        self._realm = realm
+    def __init__(self, store: SimStore) -> None:
+        self._store = store
         self._open: list[PageFeed] = []
-        realm.subscribe(self._note)
+        store.subscribe(self._note)
 
     def open(self, viewer: SimUser) -> tuple[PageFeed, Callable[[], None]]:
         """A new page, and how to take it off again."""
-        feed = PageFeed(self._realm, viewer)
+        feed = PageFeed(self._store, viewer)
         self._open.append(feed)
         return feed, lambda: self._open.remove(feed)
 

@@ -48,31 +48,31 @@ class PageRequest:
 
     @property
     def eyes(self) -> PersonView:
-        return PersonView(self.world.realm, self.person)
+        return PersonView(self.world.store, self.person)
 
     def channel(self) -> SimChannel:
         """By id, or by the name of a channel or thread of a guild. One that the person sees."""
         named = self.place["channel"]
         for channel in self.world.channels:
             if named in (str(channel.id), channel.name) and not (named.isdigit() and named != str(channel.id)):
-                require_permission(self.world.realm, self.person, channel)
+                require_permission(self.world.store, self.person, channel)
                 return channel
-        raise unknown("SimChannel")
+        raise unknown("Channel")
 
     def message(self) -> SimMessage:
         """In the channel, or among the answers that only this person sees."""
         channel, number = self.channel(), int(self.place["message"])
         if found := channel.find(number):
             return found
-        for interaction in self.world.realm.interactions.values():
+        for interaction in self.world.store.interactions.values():
             for answer in interaction.answers:
                 if answer.id == number and answer.channel_id == channel.id and self.eyes.sees(answer):
                     return answer
-        raise unknown("SimMessage")
+        raise unknown("Message")
 
     def user(self, name: str) -> SimUser:
         """The one whose id stands in this field of the body."""
-        return self.world.realm.get_user(self.form.snowflake(name) or 0)
+        return self.world.store.get_user(self.form.snowflake(name) or 0)
 
     def files(self) -> list[SimAttachment]:
         return [read_file(each, f"files.{index}") for index, each in enumerate(self.form.objects("files", 10))]
@@ -104,13 +104,13 @@ def read_file(body: object, place: str) -> SimAttachment:
 
 def find_person(world: SimWorld, named: str | None) -> SimUser:
     """Raises 10013. Bots are nobody's to play."""
-    people = [each for each in world.realm.users.values() if not each.bot]
+    people = [each for each in world.store.users.values() if not each.bot]
     if not named:
         return world.guilds[0].owner if world.guilds else people[0]
     for user in people:
         if named in (str(user.id), user.name, user.display_name):
             return user
-    raise unknown("SimUser")
+    raise unknown("User")
 
 
 async def read_body(request: web.Request) -> Form:

@@ -60,7 +60,7 @@ def say(ask: PageRequest) -> object:
     extras = MessageExtras(ping=form.flag("ping", default=True), attachments=ask.files())
     form.check()
     if reply is not None:
-        extras["reply_to"] = ask.world.realm.get_message(channel, reply)
+        extras["reply_to"] = ask.world.store.get_message(channel, reply)
     return ask.eyes.see_message(ask.world.say(ask.person, channel, text, **extras))
 
 
@@ -85,7 +85,7 @@ def delete(ask: PageRequest) -> object:
 def _public(ask: PageRequest) -> SimMessage:
     message = ask.message()
     if message.ephemeral:
-        raise unknown("SimMessage")
+        raise unknown("Message")
     return message
 
 
@@ -166,7 +166,7 @@ async def run_command(ask: PageRequest) -> object:
     """
     name, options = _named(ask)
     command = _find_command(ask, name)
-    application = ask.world.realm.applications[command.application_id]
+    application = ask.world.store.applications[command.application_id]
     values = dict(_fill(ask, command, name.split()[1:], options))
     used = await ask.world.run_command(ask.person, ask.channel(), name, values, application=application)
     return _outcome(used)
@@ -198,7 +198,7 @@ async def press(ask: PageRequest) -> object:
 
 async def send_modal(ask: PageRequest) -> object:
     """`{"values"}` by custom id, for the modal with which the interaction was answered."""
-    for interaction in ask.world.realm.interactions.values():
+    for interaction in ask.world.store.interactions.values():
         if str(interaction.id) == ask.place["interaction"]:
             return _outcome(await ask.world.submit_modal(ask.person, interaction, _object(ask, "values")))
     raise unknown("interaction")
@@ -244,14 +244,14 @@ def _thing(ask: PageRequest, kind: int | None, value: object, place: str) -> obj
         return read_file(value, place)
     if kind not in (_USER_OPTION, _CHANNEL_OPTION, _ROLE_OPTION, _ANYBODY_OPTION):
         return value
-    realm, number = ask.world.realm, int(value) if isinstance(value, str) and value.isdigit() else 0
-    guild = realm.get_guild_for(ask.channel())
+    store, number = ask.world.store, int(value) if isinstance(value, str) and value.isdigit() else 0
+    guild = store.get_guild_for(ask.channel())
     roles = guild.roles if guild else {}
     known = {
-        _USER_OPTION: realm.users,
-        _CHANNEL: realm.channels,
+        _USER_OPTION: store.users,
+        _CHANNEL: store.channels,
         _ROLE_OPTION: roles,
-        _ANYBODY_OPTION: {**realm.users, **roles},
+        _ANYBODY_OPTION: {**store.users, **roles},
     }[kind]
     if number not in known:
         raise bad_field(place, "BASE_TYPE_CHOICES", "There is nobody and nothing of this id.")

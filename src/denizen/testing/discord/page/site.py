@@ -55,7 +55,7 @@ class PageSite:
 
     def __init__(self, world: SimWorld) -> None:
         self._world = world
-        self._feeds = PageFeeds(world.realm)
+        self._feeds = PageFeeds(world.store)
 
     def mount(self, application: web.Application) -> None:
         router = application.router

@@ -13,7 +13,7 @@ from denizen.testing.discord.state.interactions import SimCommand
 from denizen.testing.discord.state.messages import MessageFlag, SimAttachment, SimMessage, SimPoll, SimReaction
 from denizen.testing.discord.state.people import SimUser
 from denizen.testing.discord.state.permissions import P
-from denizen.testing.discord.state.realm import SimStore
+from denizen.testing.discord.state.store import SimStore
 
 View = dict[str, Any]
 
@@ -21,31 +21,31 @@ _SNIPPET = 160
 
 
 class PersonView:
-    """What `viewer` sees of a realm."""
+    """What `viewer` sees of a store."""
 
-    def __init__(self, realm: SimStore, viewer: SimUser) -> None:
+    def __init__(self, store: SimStore, viewer: SimUser) -> None:
         self.viewer = viewer
-        self._realm = realm
+        self._store = store
 
     def see_world(self) -> View:
         """Everything but the messages."""
         return {
             "me": str(self.viewer.id),
-            "cdn_url": self._realm.cdn_url,
-            "file_size_bytes": self._realm.rules.file_size_bytes,
-            "people": [self._person(each) for each in self._realm.users.values()],
-            "guilds": [self._guild(each) for each in self._realm.guilds.values() if self.viewer.id in each.members],
+            "cdn_url": self._store.cdn_url,
+            "file_size_bytes": self._store.rules.file_size_bytes,
+            "people": [self._person(each) for each in self._store.users.values()],
+            "guilds": [self._guild(each) for each in self._store.guilds.values() if self.viewer.id in each.members],
             "direct_messages": [
                 self._channel(each)
-                for each in self._realm.channels.values()
+                for each in self._store.channels.values()
                 if each.is_dm and self.viewer in each.recipients
             ],
         }
 
     def sees(self, message: SimMessage) -> bool:
         """Whether it is there and for this person."""
-        channel = self._realm.channels.get(message.channel_id)
-        if message.deleted or channel is None or not can_see(self._realm, self.viewer, channel):
+        channel = self._store.channels.get(message.channel_id)
+        if message.deleted or channel is None or not can_see(self._store, self.viewer, channel):
             return False
         return not message.ephemeral or message.seen_by is self.viewer
 
@@ -53,8 +53,8 @@ class PersonView:
         return [self.see_message(each) for each in messages if self.sees(each)]
 
     def see_message(self, message: SimMessage) -> View:
-        thread = self._realm.thread_of(message)
-        guild = self._realm.guilds.get(message.guild_id or 0)
+        thread = self._store.find_thread_for(message)
+        guild = self._store.guilds.get(message.guild_id or 0)
         roles = guild.members[self.viewer.id].roles if guild and self.viewer.id in guild.members else []
         return {
             "id": str(message.id),
@@ -91,7 +91,7 @@ class PersonView:
 
     def see_command(self, command: SimCommand) -> View:
         """`options` as the application registered them."""
-        application = self._realm.applications[command.application_id]
+        application = self._store.applications[command.application_id]
         return {
             "name": command.name,
             "kind": command.kind,
@@ -102,12 +102,12 @@ class PersonView:
         }
 
     def _person(self, user: SimUser) -> View:
-        status = self._realm.presences.get(user.id, {}).get("status", "offline")
+        status = self._store.presences.get(user.id, {}).get("status", "offline")
         online = not user.bot or status not in ("offline", "invisible")
         return {"id": str(user.id), "name": self._name(user), "bot": user.bot, "online": online}
 
     def _name(self, user: SimUser) -> str:
-        for guild in self._realm.guilds.values():
+        for guild in self._store.guilds.values():
             if member := guild.members.get(user.id):
                 return member.display_name
         return user.display_name
@@ -128,19 +128,19 @@ class PersonView:
     def _visible(self, guild: SimGuild) -> Iterator[SimChannel]:
         """Channels in their order, threads after all channels."""
         yield from sorted(
-            (each for each in guild.channels.values() if can_see(self._realm, self.viewer, each)),
+            (each for each in guild.channels.values() if can_see(self._store, self.viewer, each)),
             key=lambda each: each.position,
         )
-        yield from (each for each in guild.threads.values() if can_see(self._realm, self.viewer, each))
+        yield from (each for each in guild.threads.values() if can_see(self._store, self.viewer, each))
 
     def _channel(self, channel: SimChannel) -> View:
         sends = P.SEND_MESSAGES_IN_THREADS if channel.is_thread else P.SEND_MESSAGES
-        allowed = has_permission(self._realm, self.viewer, channel, sends)
+        allowed = has_permission(self._store, self.viewer, channel, sends)
         thread = channel.thread
         locked = (
             thread is not None
             and thread.locked
-            and not has_permission(self._realm, self.viewer, channel, P.MANAGE_THREADS)
+            and not has_permission(self._store, self.viewer, channel, P.MANAGE_THREADS)
         )
         everyone = channel.overwrites.get(channel.guild_id or 0)
         private = channel.kind is ChannelKind.PRIVATE_THREAD or bool(everyone and everyone.deny & P.VIEW_CHANNEL)
@@ -155,7 +155,7 @@ class PersonView:
             "parent_id": str(channel.parent.id) if channel.parent else None,
             "topic": channel.topic or "",
             "may_write": allowed and channel.kind in (WRITABLE | FORUMS) and not locked,
-            "may_manage": has_permission(self._realm, self.viewer, channel, P.MANAGE_MESSAGES),
+            "may_manage": has_permission(self._store, self.viewer, channel, P.MANAGE_MESSAGES),
             "with": [str(each.id) for each in channel.recipients if each is not self.viewer],
             "last_message_id": str(channel.last_message_id) if channel.last_message_id else None,
         }
@@ -168,7 +168,7 @@ class PersonView:
         reference = message.reference
         if reference is None or reference.kind != 0 or reference.message_id is None:
             return None
-        target = self._realm.find_message(reference.channel_id, reference.message_id)
+        target = self._store.find_message(reference.channel_id, reference.message_id)
         if target is None or not self.sees(target):
             return {"id": str(reference.message_id), "author_id": None, "text": ""}
         text = target.content or ", ".join(each.filename for each in target.attachments)
@@ -177,7 +177,7 @@ class PersonView:
     def _attachment(self, message: SimMessage, file: SimAttachment) -> View:
         return {
             "name": file.filename,
-            "url": self._realm.url_of(message.channel_id, file),
+            "url": self._store.file_url(message.channel_id, file),
             "type": file.content_type or "",
             "size_bytes": file.size_bytes,
             "description": file.description or "",
@@ -194,7 +194,7 @@ class PersonView:
     def _poll(self, poll: SimPoll) -> View:
         return {
             "question": poll.question,
-            "open": not poll.finalized and poll.expiry > self._realm.clock.now(),
+            "open": not poll.finalized and poll.expiry > self._store.clock.now(),
             "answers": [
                 {
                     "id": number,

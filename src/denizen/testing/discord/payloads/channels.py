@@ -10,7 +10,7 @@ from denizen.testing.discord.state.channels import FORUMS, SimChannel, SimOverwr
 from denizen.testing.discord.state.clock import format_optional_timestamp, format_timestamp, snowflake_time
 from denizen.testing.discord.state.people import SimUser
 from denizen.testing.discord.state.permissions import NONE, DiscordPermission
-from denizen.testing.discord.state.realm import SimInvite, SimStore
+from denizen.testing.discord.state.store import SimInvite, SimStore
 
 HIDDEN_NAME = "___hidden___"
 CHANNEL_OBFUSCATED = 1 << 17
@@ -58,12 +58,12 @@ def channel_payload(channel: SimChannel, viewer: SimUser) -> Payload:
     return payload
 
 
-def gateway_channel_payload(realm: SimStore, channel: SimChannel, viewer: SimUser) -> Payload:
+def gateway_channel_payload(store: SimStore, channel: SimChannel, viewer: SimUser) -> Payload:
     """A guild's channel as the gateway tells it since 2026-11-16: of one that the bot does not see only id, type and
     place are true. Over REST such a channel is left out.
     """
     payload = channel_payload(channel, viewer)
-    if channel.is_thread or is_shown(realm, viewer, channel):
+    if channel.is_thread or is_shown(store, viewer, channel):
         return payload
     closed = SimOverwrite(channel.guild_id or 0, 0, NONE, DiscordPermission.VIEW_CHANNEL)
     hidden: Payload = {
@@ -79,27 +79,27 @@ def gateway_channel_payload(realm: SimStore, channel: SimChannel, viewer: SimUse
     return payload | hidden | ({"available_tags": []} if channel.kind in FORUMS else {})
 
 
-def thread_member_payload(realm: SimStore, thread: SimChannel, user: SimUser, *, with_member: bool = False) -> Payload:
-    state = _state_of(thread)
+def thread_member_payload(store: SimStore, thread: SimChannel, user: SimUser, *, with_member: bool = False) -> Payload:
+    state = _get_thread_state(thread)
     payload: Payload = {
         "id": str(thread.id),
         "user_id": str(user.id),
         "join_timestamp": format_timestamp(state.members[user.id].joined_at),
         "flags": 0,
     }
-    guild = realm.get_guild_for(thread)
+    guild = store.get_guild_for(thread)
     member = guild.members.get(user.id) if guild else None
     return payload | {"member": member_payload(member)} if with_member and member else payload
 
 
-def _state_of(thread: SimChannel) -> SimThreadState:
+def _get_thread_state(thread: SimChannel) -> SimThreadState:
     if thread.thread is None:
         raise ValueError(f"{thread!r} is not a thread")
     return thread.thread
 
 
-def invite_payload(realm: SimStore, invite: SimInvite) -> Payload:
-    guild = realm.guilds[invite.channel.guild_id or 0]
+def invite_payload(store: SimStore, invite: SimInvite) -> Payload:
+    guild = store.guilds[invite.channel.guild_id or 0]
     return {
         "type": 0,
         "code": invite.code,

@@ -10,7 +10,7 @@ from denizen.testing.discord.state.clock import format_optional_timestamp, forma
 from denizen.testing.discord.state.guilds import SimGuild, SimRole
 from denizen.testing.discord.state.messages import SimEmoji, SimSticker
 from denizen.testing.discord.state.people import GatewayIntent, SimApplication, SimUser
-from denizen.testing.discord.state.realm import SimStore
+from denizen.testing.discord.state.store import SimStore
 
 STAGE, VOICE, EXTERNAL = 1, 2, 3
 """Where events take place, as Discord numbers it."""
@@ -130,7 +130,7 @@ def guild_payload(guild: SimGuild) -> Payload:
     }
 
 
-def own_guild_payload(realm: SimStore, guild: SimGuild, user: SimUser) -> Payload:
+def own_guild_payload(store: SimStore, guild: SimGuild, user: SimUser) -> Payload:
     """An entry of one's own list of guilds."""
     return {
         "id": str(guild.id),
@@ -138,13 +138,13 @@ def own_guild_payload(realm: SimStore, guild: SimGuild, user: SimUser) -> Payloa
         "icon": None,
         "banner": None,
         "owner": guild.owner is user,
-        "permissions": str(permissions_in_guild(realm, guild, user).value),
+        "permissions": str(permissions_in_guild(store, guild, user).value),
         "features": [],
     }
 
 
 def guild_create_payload(
-    realm: SimStore, guild: SimGuild, application: SimApplication, intents: GatewayIntent
+    store: SimStore, guild: SimGuild, application: SimApplication, intents: GatewayIntent
 ) -> Payload:
     """All that a bot learns when a guild becomes available: every channel (of those that it does not see little
     more than the id), the active threads that it sees, and without the intents only itself among the members and no
@@ -153,21 +153,21 @@ def guild_create_payload(
     bot = application.user
     everybody = bool(intents & GatewayIntent.GUILD_MEMBERS and intents & GatewayIntent.GUILD_PRESENCES)
     members = guild.members.values() if everybody and len(guild.members) < 250 else [guild.members[bot.id]]
-    presences = realm.presences if intents & GatewayIntent.GUILD_PRESENCES else ()
+    presences = store.presences if intents & GatewayIntent.GUILD_PRESENCES else ()
     return guild_payload(guild) | {
         "joined_at": format_timestamp(guild.members[bot.id].joined_at),
         "large": len(guild.members) >= 250,
         "unavailable": False,
         "member_count": len(guild.members),
         "members": [member_payload(each) for each in members],
-        "channels": [gateway_channel_payload(realm, each, bot) for each in guild.channels.values()],
+        "channels": [gateway_channel_payload(store, each, bot) for each in guild.channels.values()],
         "threads": [
             channel_payload(each, bot)
             for each in guild.threads.values()
-            if each.thread and not each.thread.archived and can_see(realm, bot, each)
+            if each.thread and not each.thread.archived and can_see(store, bot, each)
         ],
         "presences": [
-            presence_payload(realm, guild.members[user_id].user, guild.id)
+            presence_payload(store, guild.members[user_id].user, guild.id)
             for user_id in presences
             if user_id in guild.members
         ],
@@ -176,7 +176,7 @@ def guild_create_payload(
         "guild_scheduled_events": [
             scheduled_event_payload(each)
             for each in guild.events.values()
-            if each.channel is None or can_see(realm, bot, each.channel)
+            if each.channel is None or can_see(store, bot, each.channel)
         ],
         "soundboard_sounds": [],
     }

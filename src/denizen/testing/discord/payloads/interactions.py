@@ -19,7 +19,7 @@ from denizen.testing.discord.state.guilds import SimGuild, SimRole
 from denizen.testing.discord.state.interactions import CallbackKind, InteractionKind, SimCommand, SimInteraction
 from denizen.testing.discord.state.messages import SimAttachment, SimMessage
 from denizen.testing.discord.state.people import GatewayIntent, SimApplication, SimUser
-from denizen.testing.discord.state.realm import SimStore
+from denizen.testing.discord.state.store import SimStore
 
 
 def command_payload(command: SimCommand) -> Payload:
@@ -59,11 +59,11 @@ def _option_payload(option: dict[str, Any]) -> Payload:
 Thing = SimUser | SimChannel | SimRole | SimAttachment | SimMessage
 
 
-def interaction_payload(realm: SimStore, interaction: SimInteraction) -> Payload:
+def interaction_payload(store: SimStore, interaction: SimInteraction) -> Payload:
     """The body of INTERACTION_CREATE."""
     channel, user, application = interaction.channel, interaction.user, interaction.application
-    guild = realm.get_guild_for(channel)
-    granted = permissions_in(realm, channel, user)
+    guild = store.get_guild_for(channel)
+    granted = permissions_in(store, channel, user)
     owner = "0" if guild is None else str(guild.id)
     payload: Payload = {
         "id": str(interaction.id),
@@ -74,13 +74,13 @@ def interaction_payload(realm: SimStore, interaction: SimInteraction) -> Payload
         "data": interaction.data,
         "channel_id": str(channel.id),
         "channel": channel_payload(channel, application.user) | {"permissions": str(granted.value)},
-        "app_permissions": str(permissions_in(realm, channel, application.user).value),
+        "app_permissions": str(permissions_in(store, channel, application.user).value),
         "locale": "en-US",
         "entitlements": [],
         "entitlement_sku_ids": [],
         "authorizing_integration_owners": {"0": owner},
         "context": 0 if guild else 1,
-        "attachment_size_limit": realm.rules.file_size_bytes,
+        "attachment_size_limit": store.rules.file_size_bytes,
     }
     if guild is None:
         payload["user"] = user_payload(user)
@@ -93,7 +93,7 @@ def interaction_payload(realm: SimStore, interaction: SimInteraction) -> Payload
         }
     if interaction.message is not None:
         payload["message"] = gateway_message_payload(
-            realm, interaction.message, application, GatewayIntent.MESSAGE_CONTENT
+            store, interaction.message, application, GatewayIntent.MESSAGE_CONTENT
         )
     return payload
 
@@ -115,7 +115,7 @@ def metadata_payload(interaction: SimInteraction) -> Payload:
     return payload
 
 
-def callback_payload(realm: SimStore, interaction: SimInteraction) -> Payload:
+def callback_payload(store: SimStore, interaction: SimInteraction) -> Payload:
     """The answer to a callback `with_response`."""
     about: Payload = {"id": str(interaction.id), "type": int(interaction.kind)}
     kind = interaction.first
@@ -130,12 +130,12 @@ def callback_payload(realm: SimStore, interaction: SimInteraction) -> Payload:
     }
     if kind is not CallbackKind.MESSAGE and kind is not CallbackKind.UPDATE:
         return {"interaction": about}
-    shown = message_payload(realm, message, interaction.application, GatewayIntent.MESSAGE_CONTENT)
+    shown = message_payload(store, message, interaction.application, GatewayIntent.MESSAGE_CONTENT)
     return {"interaction": about, "resource": {"type": int(kind), "message": shown}}
 
 
 def resolved_payload(
-    realm: SimStore, guild: SimGuild | None, application: SimApplication, things: list[Thing]
+    store: SimStore, guild: SimGuild | None, application: SimApplication, things: list[Thing]
 ) -> Payload:
     """What the values of options and selects stand for."""
     resolved: dict[str, dict[str, Any]] = {}
@@ -151,16 +151,16 @@ def resolved_payload(
                     granted = {"permissions": "0"}
                     put("members", thing.id, partial_member_payload(member) | granted)
             case SimChannel():
-                granted = str(permissions_in(realm, thing, application.user).value)
+                granted = str(permissions_in(store, thing, application.user).value)
                 put("channels", thing.id, channel_payload(thing, application.user) | {"permissions": granted})
             case SimRole():
                 put("roles", thing.id, role_payload(thing))
             case SimAttachment():
-                put("attachments", thing.id, attachment_payload(realm, 0, thing) | {"ephemeral": True})
+                put("attachments", thing.id, attachment_payload(store, 0, thing) | {"ephemeral": True})
             case SimMessage():
                 put(
                     "messages",
                     thing.id,
-                    gateway_message_payload(realm, thing, application, GatewayIntent.MESSAGE_CONTENT),
+                    gateway_message_payload(store, thing, application, GatewayIntent.MESSAGE_CONTENT),
                 )
     return resolved

@@ -15,27 +15,27 @@ from denizen.testing.discord.state.messages import (
     SimSticker,
 )
 from denizen.testing.discord.state.people import GatewayIntent, SimApplication, SimUser
-from denizen.testing.discord.state.realm import SimStore
+from denizen.testing.discord.state.store import SimStore
 
 
-def may_read(realm: SimStore, message: SimMessage, reader: SimApplication, intents: GatewayIntent) -> bool:
+def may_read(store: SimStore, message: SimMessage, reader: SimApplication, intents: GatewayIntent) -> bool:
     """Whether content, embeds, attachments, components and poll are given to this bot: with the intent, in direct
     messages, of its own messages, and of those that mention it.
     """
     own = message.author is reader.user or message.application_id == reader.id
-    channel = realm.channels.get(message.channel_id)
+    channel = store.channels.get(message.channel_id)
     direct = channel is not None and channel.is_dm
     return bool(intents & GatewayIntent.MESSAGE_CONTENT) or own or direct or reader.user in message.mentions
 
 
-def message_payload(realm: SimStore, message: SimMessage, reader: SimApplication, intents: GatewayIntent) -> Payload:
+def message_payload(store: SimStore, message: SimMessage, reader: SimApplication, intents: GatewayIntent) -> Payload:
     """As an answer over REST. `intents` are what counts for the content: over REST those enabled in the portal."""
-    payload = basic_payload(realm, message, reader, intents)
+    payload = basic_payload(store, message, reader, intents)
     reference = message.reference
     if reference is not None and reference.message_id is not None and reference.kind == 0:
-        target = realm.find_message(reference.channel_id, reference.message_id)
-        payload["referenced_message"] = basic_payload(realm, target, reader, intents) if target else None
-    thread = realm.thread_of(message)
+        target = store.find_message(reference.channel_id, reference.message_id)
+        payload["referenced_message"] = basic_payload(store, target, reader, intents) if target else None
+    thread = store.find_thread_for(message)
     if thread is not None and message.channel_id != thread.id:
         payload["thread"] = channel_payload(thread, reader.user)
     if message.reactions:
@@ -61,12 +61,12 @@ def with_nonce(message: SimMessage, payload: Payload) -> Payload:
 
 
 def gateway_message_payload(
-    realm: SimStore, message: SimMessage, reader: SimApplication, intents: GatewayIntent
+    store: SimStore, message: SimMessage, reader: SimApplication, intents: GatewayIntent
 ) -> Payload:
     """As in a gateway event: with the guild and the author's membership. Ephemeral messages come without."""
-    payload = message_payload(realm, message, reader, intents)
-    guild = realm.guilds.get(message.guild_id or 0)
-    channel = realm.channels.get(message.channel_id)
+    payload = message_payload(store, message, reader, intents)
+    guild = store.guilds.get(message.guild_id or 0)
+    channel = store.channels.get(message.channel_id)
     if channel is not None:
         payload["channel_type"] = int(channel.kind)
     if guild is None or message.ephemeral:
@@ -83,10 +83,10 @@ def gateway_message_payload(
     return payload
 
 
-def basic_payload(realm: SimStore, message: SimMessage, reader: SimApplication, intents: GatewayIntent) -> Payload:
+def basic_payload(store: SimStore, message: SimMessage, reader: SimApplication, intents: GatewayIntent) -> Payload:
     """Without what it refers to, its thread and its reactions."""
     author = message.author
-    hook = realm.webhooks.get(message.webhook_id or 0)
+    hook = store.webhooks.get(message.webhook_id or 0)
     payload: Payload = {
         "id": str(message.id),
         "channel_id": str(message.channel_id),
@@ -96,7 +96,7 @@ def basic_payload(realm: SimStore, message: SimMessage, reader: SimApplication, 
         "mentions": [user_payload(each) for each in message.mentions],
         "mention_roles": [str(each) for each in message.mention_roles],
         "mention_everyone": message.mention_everyone,
-        "attachments": [attachment_payload(realm, message.channel_id, each) for each in message.attachments],
+        "attachments": [attachment_payload(store, message.channel_id, each) for each in message.attachments],
         "embeds": [] if message.flags & MessageFlag.SUPPRESS_EMBEDS else message.embeds,
         "components": message.components,
         "timestamp": format_timestamp(message.timestamp),
@@ -108,15 +108,15 @@ def basic_payload(realm: SimStore, message: SimMessage, reader: SimApplication, 
     if message.poll is not None:
         payload["poll"] = _poll_payload(message.poll, reader.user)
     if message.snapshots:
-        payload["message_snapshots"] = [_snapshot_payload(realm, message, each) for each in message.snapshots]
-    if not may_read(realm, message, reader, intents):
+        payload["message_snapshots"] = [_snapshot_payload(store, message, each) for each in message.snapshots]
+    if not may_read(store, message, reader, intents):
         payload |= {"content": "", "embeds": [], "attachments": [], "components": []}
         payload.pop("poll", None)
     return payload | _extras(message)
 
 
-def attachment_payload(realm: SimStore, channel_id: int, file: SimAttachment) -> Payload:
-    url = realm.url_of(channel_id, file)
+def attachment_payload(store: SimStore, channel_id: int, file: SimAttachment) -> Payload:
+    url = store.file_url(channel_id, file)
     payload: Payload = {
         "id": str(file.id),
         "filename": file.filename,
@@ -170,14 +170,14 @@ def _sticker_item(sticker: SimSticker) -> Payload:
     return {"id": str(sticker.id), "name": sticker.name, "format_type": sticker.format}
 
 
-def _snapshot_payload(realm: SimStore, message: SimMessage, snapshot: SimSnapshot) -> Payload:
+def _snapshot_payload(store: SimStore, message: SimMessage, snapshot: SimSnapshot) -> Payload:
     return {
         "message": {
             "type": int(snapshot.kind),
             "content": snapshot.content,
             "mentions": [user_payload(each) for each in snapshot.mentions],
             "mention_roles": [],
-            "attachments": [attachment_payload(realm, message.channel_id, each) for each in snapshot.attachments],
+            "attachments": [attachment_payload(store, message.channel_id, each) for each in snapshot.attachments],
             "embeds": list(snapshot.embeds),
             "timestamp": format_timestamp(snapshot.timestamp),
             "edited_timestamp": format_optional_timestamp(snapshot.edited),

@@ -8,7 +8,7 @@ from denizen.testing.discord.state.clock import format_optional_timestamp, forma
 from denizen.testing.discord.state.guilds import SimMember
 from denizen.testing.discord.state.people import SimApplication, SimUser, application_flags
 from denizen.testing.discord.state.permissions import DiscordPermission
-from denizen.testing.discord.state.realm import SimStore, SimWebhook
+from denizen.testing.discord.state.store import SimStore, SimWebhook
 
 Payload = dict[str, Any]
 
@@ -67,8 +67,8 @@ def acting_member_payload(member: SimMember, granted: DiscordPermission) -> Payl
     return member_payload(member) | {"permissions": str(granted.value)}
 
 
-def application_payload(realm: SimStore, application: SimApplication) -> Payload:
-    guilds = sum(application.id in guild.members for guild in realm.guilds.values())
+def application_payload(store: SimStore, application: SimApplication) -> Payload:
+    guilds = sum(application.id in guild.members for guild in store.guilds.values())
     flags = application_flags(application.intents)
     return {
         "id": str(application.id),
@@ -114,8 +114,8 @@ def webhook_payload(webhook: SimWebhook) -> Payload:
     }
 
 
-def presence_payload(realm: SimStore, user: SimUser, guild_id: int) -> Payload:
-    known = realm.presences.get(user.id, {"status": "offline", "activities": []})
+def presence_payload(store: SimStore, user: SimUser, guild_id: int) -> Payload:
+    known = store.presences.get(user.id, {"status": "offline", "activities": []})
     status = known["status"]
     return {
         "user": {"id": str(user.id)},

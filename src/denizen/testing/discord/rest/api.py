@@ -112,7 +112,7 @@ class SimRestApi:
 
     def _asker(self, request: web.Request) -> SimApplication | None:
         token = request.headers.get("Authorization", "").removeprefix("Bot ")
-        for application in self._acts.realm.applications.values():
+        for application in self._acts.store.applications.values():
             if token and application.token == token:
                 return application
         return None

@@ -15,7 +15,7 @@ from denizen.testing.discord.state.guilds import SimGuild
 from denizen.testing.discord.state.messages import SimAttachment, SimMessage
 from denizen.testing.discord.state.people import SimApplication, SimUser
 from denizen.testing.discord.state.permissions import ALL, DiscordPermission, P
-from denizen.testing.discord.state.realm import SimStore
+from denizen.testing.discord.state.store import SimStore
 
 _Fault = tuple[str, str, str]
 
@@ -168,8 +168,8 @@ class RestCall:
     gateway_url: str = ""
 
     @property
-    def realm(self) -> SimStore:
-        return self.acts.realm
+    def store(self) -> SimStore:
+        return self.acts.store
 
     @property
     def application(self) -> SimApplication:
@@ -208,25 +208,25 @@ class RestCall:
 
     def channel(self, *needed: DiscordPermission) -> SimChannel:
         """The channel of the route. Raises 10003, 50001 or 50013."""
-        channel = self.realm.get_channel(self.id("channel_id"))
-        require_permission(self.realm, self.bot, channel, *needed)
+        channel = self.store.get_channel(self.id("channel_id"))
+        require_permission(self.store, self.bot, channel, *needed)
         return channel
 
     def message(self, channel: SimChannel) -> SimMessage:
         """The message of the route; reading it takes the right to read the history. Raises 10008 and others."""
-        require_permission(self.realm, self.bot, channel, P.READ_MESSAGE_HISTORY)
-        return self.realm.get_message(channel, self.id("message_id"))
+        require_permission(self.store, self.bot, channel, P.READ_MESSAGE_HISTORY)
+        return self.store.get_message(channel, self.id("message_id"))
 
     def guild(self) -> SimGuild:
         """The guild of the route, if the bot is in it. Raises 10004."""
-        guild = self.realm.get_guild(self.id("guild_id"))
+        guild = self.store.get_guild(self.id("guild_id"))
         if self.bot.id not in guild.members:
-            raise unknown("SimGuild")
+            raise unknown("Guild")
         return guild
 
     def get_guild_for(self, channel: SimChannel) -> SimGuild:
         """Raises 50003 for a direct message."""
-        guild = self.realm.get_guild_for(channel)
+        guild = self.store.get_guild_for(channel)
         if guild is None:
             raise forbidden(50003, "Cannot execute action on a DM channel")
         return guild

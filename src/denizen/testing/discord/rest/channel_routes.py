@@ -14,7 +14,7 @@ from denizen.testing.discord.state.channels import ChannelKind, SimChannel, SimF
 from denizen.testing.discord.state.errors import unknown
 from denizen.testing.discord.state.guilds import ChannelOptions, SimGuild
 from denizen.testing.discord.state.permissions import NONE, P
-from denizen.testing.discord.state.realm import SimInvite, SimStore, SimWebhook
+from denizen.testing.discord.state.store import SimInvite, SimStore, SimWebhook
 
 _CHANNEL = "/channels/{channel_id}"
 _OVERWRITE = f"{_CHANNEL}/permissions/{{target_id}}"
@@ -44,14 +44,14 @@ def delete(call: RestCall) -> object:
 
 def _modify_channel(call: RestCall, channel: SimChannel) -> None:
     form = call.form
-    guild = call.realm.get_guild_for(channel)
+    guild = call.store.get_guild_for(channel)
     name = form.text("name", 100)
     topic = form.text("topic", _MAX_TOPIC.get(channel.kind, 1024))
     slowmode_s = form.integer("rate_limit_per_user", 0, _MAX_SLOWMODE_S)
     position = form.integer("position")
     overwrites = _read_overwrites(form)
     parent = _category(form, guild)
-    tags = [_read_tag(call.realm, each) for each in form.forms("available_tags", 20)]
+    tags = [_read_tag(call.store, each) for each in form.forms("available_tags", 20)]
     form.check()
 
     def change(target: SimChannel) -> None:
@@ -94,7 +94,7 @@ def _modify_thread(call: RestCall, thread: SimChannel) -> None:
 
 def list_guild_channels(call: RestCall) -> object:
     """Only channels that the bot sees, and their categories."""
-    shown = [each for each in call.guild().channels.values() if is_shown(call.realm, call.bot, each)]
+    shown = [each for each in call.guild().channels.values() if is_shown(call.store, call.bot, each)]
     return [channel_payload(each, call.bot) for each in shown]
 
 
@@ -119,13 +119,13 @@ def create(call: RestCall) -> object:
 
 def move_many(call: RestCall) -> object:
     guild = call.guild()
-    require_guild_permission(call.realm, call.bot, guild, P.MANAGE_CHANNELS)
+    require_guild_permission(call.store, call.bot, guild, P.MANAGE_CHANNELS)
     bodies = cast("list[object]", call.body) if isinstance(call.body, list) else []
     forms = [Form(each, str(index)) for index, each in enumerate(bodies)]
     for form in forms:
         channel = guild.channels.get(form.snowflake("id", required=True) or 0)
         if channel is None:
-            raise unknown("SimChannel")
+            raise unknown("Channel")
         position = form.integer("position")
         form.check()
 
@@ -158,39 +158,39 @@ def create_invite(call: RestCall) -> object:
     temporary = form.flag("temporary")
     form.check()
     wanted = (channel, call.bot, 86400 if age is None else age, uses, temporary)
-    for each in () if form.flag("unique") else call.realm.invites.values():
+    for each in () if form.flag("unique") else call.store.invites.values():
         if (each.channel, each.inviter, each.max_age_s, each.max_uses, each.temporary) == wanted:
-            return invite_payload(call.realm, each)
+            return invite_payload(call.store, each)
     code = secrets.token_urlsafe(6)
-    invite = SimInvite(code, channel, call.bot, 86400 if age is None else age, uses, temporary, call.realm.ids.fresh())
-    call.realm.invites[code] = invite
-    shown = invite_payload(call.realm, invite)
-    call.realm.tell(InviteChanged(channel, _told(shown), "created"))
+    invite = SimInvite(code, channel, call.bot, 86400 if age is None else age, uses, temporary, call.store.ids.fresh())
+    call.store.invites[code] = invite
+    shown = invite_payload(call.store, invite)
+    call.store.tell(InviteChanged(channel, _told(shown), "created"))
     return shown
 
 
 def list_invites(call: RestCall) -> object:
     channel = call.channel(P.MANAGE_CHANNELS)
-    return [invite_payload(call.realm, each) for each in call.realm.invites.values() if each.channel is channel]
+    return [invite_payload(call.store, each) for each in call.store.invites.values() if each.channel is channel]
 
 
 def list_guild_invites(call: RestCall) -> object:
     guild = call.guild()
-    require_guild_permission(call.realm, call.bot, guild, P.MANAGE_GUILD)
-    invites = [each for each in call.realm.invites.values() if each.channel.guild_id == guild.id]
-    return [invite_payload(call.realm, each) for each in invites]
+    require_guild_permission(call.store, call.bot, guild, P.MANAGE_GUILD)
+    invites = [each for each in call.store.invites.values() if each.channel.guild_id == guild.id]
+    return [invite_payload(call.store, each) for each in invites]
 
 
 def read_invite(call: RestCall) -> object:
-    return invite_payload(call.realm, _invite(call))
+    return invite_payload(call.store, _invite(call))
 
 
 def delete_invite(call: RestCall) -> object:
     invite = _invite(call)
-    require_permission(call.realm, call.bot, invite.channel, P.MANAGE_CHANNELS)
-    shown = invite_payload(call.realm, invite)
-    del call.realm.invites[invite.code]
-    call.realm.tell(InviteChanged(invite.channel, {"code": invite.code}, "deleted"))
+    require_permission(call.store, call.bot, invite.channel, P.MANAGE_CHANNELS)
+    shown = invite_payload(call.store, invite)
+    del call.store.invites[invite.code]
+    call.store.tell(InviteChanged(invite.channel, {"code": invite.code}, "deleted"))
     return shown
 
 
@@ -198,21 +198,21 @@ def create_webhook(call: RestCall) -> object:
     channel, form = call.channel(P.MANAGE_WEBHOOKS), call.form
     name = form.text("name", 80, required=True) or ""
     form.check()
-    hook = SimWebhook(call.realm.ids.fresh(), secrets.token_urlsafe(48), name, channel, call.bot, call.application.id)
-    call.realm.webhooks[hook.id] = hook
-    call.realm.tell(WebhooksChanged(channel))
+    hook = SimWebhook(call.store.ids.fresh(), secrets.token_urlsafe(48), name, channel, call.bot, call.application.id)
+    call.store.webhooks[hook.id] = hook
+    call.store.tell(WebhooksChanged(channel))
     return webhook_payload(hook)
 
 
 def list_webhooks(call: RestCall) -> object:
     channel = call.channel(P.MANAGE_WEBHOOKS)
-    return [webhook_payload(each) for each in call.realm.webhooks.values() if each.channel is channel]
+    return [webhook_payload(each) for each in call.store.webhooks.values() if each.channel is channel]
 
 
 def list_guild_webhooks(call: RestCall) -> object:
     guild = call.guild()
-    require_guild_permission(call.realm, call.bot, guild, P.MANAGE_WEBHOOKS)
-    return [webhook_payload(each) for each in call.realm.webhooks.values() if each.channel.guild_id == guild.id]
+    require_guild_permission(call.store, call.bot, guild, P.MANAGE_WEBHOOKS)
+    return [webhook_payload(each) for each in call.store.webhooks.values() if each.channel.guild_id == guild.id]
 
 
 def read_webhook(call: RestCall) -> object:
@@ -221,23 +221,23 @@ def read_webhook(call: RestCall) -> object:
 
 def delete_webhook(call: RestCall) -> object:
     hook = _webhook(call)
-    del call.realm.webhooks[hook.id]
-    call.realm.tell(WebhooksChanged(hook.channel))
+    del call.store.webhooks[hook.id]
+    call.store.tell(WebhooksChanged(hook.channel))
     return None
 
 
 def _webhook(call: RestCall) -> SimWebhook:
-    hook = call.realm.webhooks.get(call.id("webhook_id"))
+    hook = call.store.webhooks.get(call.id("webhook_id"))
     if hook is None:
-        raise unknown("SimWebhook")
-    require_permission(call.realm, call.bot, hook.channel, P.MANAGE_WEBHOOKS)
+        raise unknown("Webhook")
+    require_permission(call.store, call.bot, hook.channel, P.MANAGE_WEBHOOKS)
     return hook
 
 
 def _invite(call: RestCall) -> SimInvite:
-    invite = call.realm.invites.get(call.path["code"])
-    if invite is None or not can_see(call.realm, call.bot, invite.channel):
-        raise unknown("SimInvite")
+    invite = call.store.invites.get(call.path["code"])
+    if invite is None or not can_see(call.store, call.bot, invite.channel):
+        raise unknown("Invite")
     return invite
 
 
@@ -267,8 +267,8 @@ def _read_overwrites(form: Form) -> list[SimOverwrite]:
     ]
 
 
-def _read_tag(realm: SimStore, form: Form) -> SimForumTag:
-    number = form.snowflake("id") or realm.ids.fresh()
+def _read_tag(store: SimStore, form: Form) -> SimForumTag:
+    number = form.snowflake("id") or store.ids.fresh()
     return SimForumTag(number, form.text("name", 20, required=True) or "", form.flag("moderated"))
 
 

@@ -48,7 +48,7 @@ def modify(call: RestCall) -> object:
 
 
 def read_member(call: RestCall) -> object:
-    return member_payload(call.realm.get_member(call.guild(), call.id("user_id")))
+    return member_payload(call.store.get_member(call.guild(), call.id("user_id")))
 
 
 def list_members(call: RestCall) -> object:
@@ -68,7 +68,7 @@ def search_members(call: RestCall) -> object:
 
 def modify_member(call: RestCall) -> object:
     guild, form = call.guild(), call.form
-    member = call.realm.get_member(guild, call.id("user_id"))
+    member = call.store.get_member(guild, call.id("user_id"))
     nick, until = form.text("nick", 32), form.moment("communication_disabled_until")
     roles = form.snowflakes("roles")
     form.check()
@@ -101,7 +101,7 @@ def modify_me(call: RestCall) -> object:
 
 def kick(call: RestCall) -> object:
     guild = call.guild()
-    call.acts.guilds.kick(call.bot, guild, call.realm.get_member(guild, call.id("user_id")))
+    call.acts.guilds.kick(call.bot, guild, call.store.get_member(guild, call.id("user_id")))
     return None
 
 
@@ -115,14 +115,14 @@ def take_role(call: RestCall) -> object:
 
 def _give(call: RestCall, *, given: bool) -> None:
     guild = call.guild()
-    member = call.realm.get_member(guild, call.id("user_id"))
+    member = call.store.get_member(guild, call.id("user_id"))
     call.acts.guilds.give_role(call.bot, guild, member, _role(guild, call.id("role_id")), given=given)
 
 
 def _role(guild: SimGuild, role_id: int) -> SimRole:
     role = guild.roles.get(role_id)
     if role is None:
-        raise unknown("SimRole")
+        raise unknown("Role")
     return role
 
 
@@ -174,7 +174,7 @@ def _role_options(form: Form) -> RoleOptions:
 
 def list_bans(call: RestCall) -> object:
     guild = call.guild()
-    require_guild_permission(call.realm, call.bot, guild, P.BAN_MEMBERS)
+    require_guild_permission(call.store, call.bot, guild, P.BAN_MEMBERS)
     limit, after, before = call.number("limit", 1000, 1, 1000), call.snowflake("after") or 0, call.snowflake("before")
     found = sorted((each for each in guild.bans.values() if each.user.id > after), key=lambda each: each.user.id)
     if before is not None:
@@ -184,7 +184,7 @@ def list_bans(call: RestCall) -> object:
 
 def read_ban(call: RestCall) -> object:
     guild = call.guild()
-    require_guild_permission(call.realm, call.bot, guild, P.BAN_MEMBERS)
+    require_guild_permission(call.store, call.bot, guild, P.BAN_MEMBERS)
     ban = guild.bans.get(call.id("user_id"))
     if ban is None:
         raise unknown("Ban")
@@ -197,7 +197,7 @@ def ban(call: RestCall) -> object:
     seconds = form.integer("delete_message_seconds", 0, _MAX_DELETED_S)
     form.check()
     seconds = call.number("delete_message_seconds", seconds or 0, 0, _MAX_DELETED_S)
-    user = call.realm.get_user(call.id("user_id"))
+    user = call.store.get_user(call.id("user_id"))
     call.acts.guilds.ban(call.bot, call.guild(), user, call.reason, timedelta(seconds=seconds))
     return None
 
@@ -212,7 +212,7 @@ def list_stickers(call: RestCall) -> object:
 
 
 def read_sticker(call: RestCall) -> object:
-    for guild in call.realm.guilds.values():
+    for guild in call.store.guilds.values():
         if sticker := guild.stickers.get(call.id("sticker_id")):
             return sticker_payload(sticker)
     raise unknown("Sticker")
@@ -251,7 +251,7 @@ _KINDS = {VOICE: ChannelKind.VOICE, STAGE: ChannelKind.STAGE}
 def list_events(call: RestCall) -> object:
     """Those in channels only to who sees them."""
     events = call.guild().events.values()
-    return [scheduled_event_payload(e) for e in events if e.channel is None or can_see(call.realm, call.bot, e.channel)]
+    return [scheduled_event_payload(e) for e in events if e.channel is None or can_see(call.store, call.bot, e.channel)]
 
 
 def read_event(call: RestCall) -> object:
@@ -263,7 +263,7 @@ def create_event(call: RestCall) -> object:
     name, description = form.text("name", 100, required=True) or "", form.text("description", 1000)
     starts, ends = form.moment("scheduled_start_time"), form.moment("scheduled_end_time")
     channel, location = _where(form, guild)
-    if starts is None or starts <= call.realm.clock.now():
+    if starts is None or starts <= call.store.clock.now():
         form.fault("scheduled_start_time", "GUILD_SCHEDULED_EVENT_SCHEDULE_PAST", "Cannot schedule event in the past.")
     elif ends is not None and ends <= starts:
         form.fault("scheduled_end_time", "GUILD_SCHEDULED_EVENT_END_BEFORE_START", "Cannot end before it starts.")
@@ -271,10 +271,10 @@ def create_event(call: RestCall) -> object:
         form.fault("scheduled_end_time", "BASE_TYPE_REQUIRED", "This field is required")
     form.check()
     event = SimScheduledEvent(
-        call.realm.ids.fresh(),
+        call.store.ids.fresh(),
         guild.id,
         name,
-        starts or call.realm.clock.now(),
+        starts or call.store.clock.now(),
         call.bot,
         ends,
         description,
@@ -316,7 +316,7 @@ def _where(form: Form, guild: SimGuild) -> tuple[SimChannel | None, str]:
 
 def _event(call: RestCall) -> SimScheduledEvent:
     event = call.guild().events.get(call.id("event_id"))
-    if event is None or (event.channel is not None and not can_see(call.realm, call.bot, event.channel)):
+    if event is None or (event.channel is not None and not can_see(call.store, call.bot, event.channel)):
         raise unknown("Guild Scheduled Event")
     return event
 
@@ -368,7 +368,7 @@ def delete_emoji(call: RestCall) -> object:
 def _emoji(call: RestCall) -> SimEmoji:
     emoji = call.guild().emojis.get(call.id("emoji_id"))
     if emoji is None:
-        raise unknown("SimEmoji")
+        raise unknown("Emoji")
     return emoji
 
 

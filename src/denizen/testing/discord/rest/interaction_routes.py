@@ -19,7 +19,7 @@ from denizen.testing.discord.state.errors import bad_field, bad_form, missing_ac
 from denizen.testing.discord.state.interactions import CallbackKind, SimCommand, SimInteraction
 from denizen.testing.discord.state.messages import MessageFlag, SimMessage
 from denizen.testing.discord.state.people import GatewayIntent, SimApplication, SimUser
-from denizen.testing.discord.state.realm import SimWebhook
+from denizen.testing.discord.state.store import SimWebhook
 
 _GLOBAL = "/applications/{application_id}/commands"
 _GUILD = "/applications/{application_id}/guilds/{guild_id}/commands"
@@ -32,7 +32,7 @@ def _own(call: RestCall) -> tuple[SimApplication, int | None]:
         raise missing_access()
     if "guild_id" not in call.path:
         return application, None
-    guild = call.realm.get_guild(call.id("guild_id"))
+    guild = call.store.get_guild(call.id("guild_id"))
     if application.id not in guild.members:
         raise missing_access()
     return application, guild.id
@@ -107,19 +107,19 @@ def callback(call: RestCall) -> object:
     inner = form.inner("data")
     data: Mapping[str, Any] = inner.fields if inner else {}
     form.check()
-    pending = call.realm.interactions.get(call.path["interaction_token"])
+    pending = call.store.interactions.get(call.path["interaction_token"])
     if pending is None:
         raise unknown("interaction")
 
     def draft() -> MessageDraft:
-        return read_draft(data, call.files, pending.channel, call.realm.rules.content_length)
+        return read_draft(data, call.files, pending.channel, call.store.rules.content_length)
 
     answer = InteractionCallback(
         CallbackKind(kind), data, draft, lambda: read_edit(data, call.files), int(data.get("flags") or 0)
     )
     interaction = call.acts.interactions.answer(call.id("interaction_id"), call.path["interaction_token"], answer)
     wants = call.switch("with_response")
-    return callback_payload(call.realm, interaction) if wants else None
+    return callback_payload(call.store, interaction) if wants else None
 
 
 def execute(call: RestCall) -> object:
@@ -170,12 +170,12 @@ def read_webhook(call: RestCall) -> object:
 
 
 def delete_webhook(call: RestCall) -> object:
-    del call.realm.webhooks[_webhook(call).id]
+    del call.store.webhooks[_webhook(call).id]
     return None
 
 
 def _interaction(call: RestCall) -> SimInteraction | None:
-    if call.id("webhook_id") not in call.realm.applications:
+    if call.id("webhook_id") not in call.store.applications:
         return None
     interaction = call.acts.interactions.find(call.id("webhook_id"), call.path["webhook_token"])
     if interaction is None:
@@ -184,17 +184,17 @@ def _interaction(call: RestCall) -> SimInteraction | None:
 
 
 def _draft(call: RestCall, channel: SimChannel) -> MessageDraft:
-    return read_draft(call.body, call.files, channel, call.realm.rules.content_length)
+    return read_draft(call.body, call.files, channel, call.store.rules.content_length)
 
 
 def _shown(call: RestCall, application: SimApplication, message: SimMessage) -> Payload:
-    return message_payload(call.realm, message, application, GatewayIntent.MESSAGE_CONTENT)
+    return message_payload(call.store, message, application, GatewayIntent.MESSAGE_CONTENT)
 
 
 def _webhook(call: RestCall) -> SimWebhook:
-    hook = call.realm.webhooks.get(call.id("webhook_id"))
+    hook = call.store.webhooks.get(call.id("webhook_id"))
     if hook is None:
-        raise unknown("SimWebhook")
+        raise unknown("Webhook")
     if hook.token != call.path["webhook_token"]:
         raise unauthorized_token()
     return hook
@@ -207,9 +207,9 @@ def _post(call: RestCall, hook: SimWebhook) -> tuple[SimChannel, SimMessage]:
     form.check()
     channel = hook.channel
     if (thread_id := call.snowflake("thread_id")) is not None:
-        channel = call.realm.get_channel(thread_id)
+        channel = call.store.get_channel(thread_id)
         if channel.parent is not hook.channel:
-            raise unknown("SimChannel")
+            raise unknown("Channel")
     draft = _draft(call, channel)
     draft.flags &= ~MessageFlag.EPHEMERAL
     author = SimUser(hook.id, name, name, bot=True)
@@ -228,17 +228,17 @@ def _post(call: RestCall, hook: SimWebhook) -> tuple[SimChannel, SimMessage]:
 def _find_webhook_message(call: RestCall, hook: SimWebhook) -> tuple[SimChannel, SimMessage]:
     channel = hook.channel
     if (thread_id := call.snowflake("thread_id")) is not None:
-        channel = call.realm.get_channel(thread_id)
+        channel = call.store.get_channel(thread_id)
     ref = call.path["message_ref"]
     message = channel.find(int(ref)) if ref.isdigit() else None
     if message is None or message.webhook_id != hook.id:
-        raise unknown("SimMessage")
+        raise unknown("Message")
     return channel, message
 
 
 def _render_webhook_message(call: RestCall, hook: SimWebhook, message: SimMessage) -> Payload:
     reader = SimApplication(hook.id, hook.name, hook.token, hook.creator, hook.creator, GatewayIntent.MESSAGE_CONTENT)
-    return message_payload(call.realm, message, reader, GatewayIntent.MESSAGE_CONTENT)
+    return message_payload(call.store, message, reader, GatewayIntent.MESSAGE_CONTENT)
 
 
 INTERACTION_ROUTES = (

@@ -104,14 +104,14 @@ class SimRateLimits:
             bucket.used += 1
         name = _names(method, template)
         key = " ".join([name, token, *(major[each] for each in _MAJOR if each in major)])
-        bucket = self._bucket(key, self._limit_of(method, template, path))
+        bucket = self._bucket(key, self._get_limit(method, template, path))
         if bucket.used >= bucket.limit.requests:
             return self._refuse(name, bucket.limit, self._wait_s(bucket), everywhere=False)
         bucket.used += 1
         left = bucket.limit.requests - bucket.used
         return RateLimitDecision(self._headers(name, bucket.limit, left, self._wait_s(bucket)))
 
-    def _limit_of(self, method: str, template: str, path: str) -> SimRateLimit:
+    def _get_limit(self, method: str, template: str, path: str) -> SimRateLimit:
         for own_method, route, limit in reversed(self._own):
             if own_method in ("", method) and (route.search(template) or route.search(path)):
                 return limit

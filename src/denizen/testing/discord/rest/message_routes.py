@@ -157,12 +157,12 @@ _REACTION = f"{_MESSAGE}/reactions/{{emoji_name}}"
 
 
 def _shown(call: RestCall, message: SimMessage) -> Payload:
-    return message_payload(call.realm, message, call.application, call.application.intents)
+    return message_payload(call.store, message, call.application, call.application.intents)
 
 
 def create(call: RestCall) -> object:
     channel = call.channel()
-    draft = read_draft(call.body, call.files, channel, call.realm.rules.content_length)
+    draft = read_draft(call.body, call.files, channel, call.store.rules.content_length)
     message = call.acts.messages.send(call.bot, channel, draft)
     return with_nonce(message, _shown(call, message))
 
@@ -174,7 +174,7 @@ def read_many(call: RestCall) -> object:
     anchors = {name: at for name in ("around", "before", "after") if (at := call.snowflake(name)) is not None}
     if len(anchors) > 1:
         raise bad_form([("", "INVALID_FORM", "Only one of around, before and after may be given")])
-    if not has_permission(call.realm, call.bot, channel, P.READ_MESSAGE_HISTORY):
+    if not has_permission(call.store, call.bot, channel, P.READ_MESSAGE_HISTORY):
         return []
     return [_shown(call, each) for each in _page(channel, anchors, limit)]
 
@@ -197,14 +197,14 @@ def read(call: RestCall) -> object:
 
 def edit(call: RestCall) -> object:
     channel = call.channel()
-    message = call.realm.get_message(channel, call.id("message_id"))
-    change = read_edit(call.body, call.files, call.realm.rules.content_length)
+    message = call.store.get_message(channel, call.id("message_id"))
+    change = read_edit(call.body, call.files, call.store.rules.content_length)
     return _shown(call, call.acts.messages.edit(call.bot, channel, message, change))
 
 
 def delete(call: RestCall) -> object:
     channel = call.channel()
-    call.acts.messages.delete(call.bot, channel, call.realm.get_message(channel, call.id("message_id")))
+    call.acts.messages.delete(call.bot, channel, call.store.get_message(channel, call.id("message_id")))
     return None
 
 
@@ -233,7 +233,7 @@ def react(call: RestCall) -> object:
 def unreact(call: RestCall) -> object:
     channel = call.channel()
     emoji = call.acts.marks.parse_emoji(call.path["emoji_name"])
-    user = call.realm.get_user(call.id("user_id")) if "user_id" in call.path else call.bot
+    user = call.store.get_user(call.id("user_id")) if "user_id" in call.path else call.bot
     call.acts.marks.unreact(call.bot, channel, call.message(channel), emoji, user)
     return None
 
@@ -274,13 +274,13 @@ def list_pins_old(call: RestCall) -> object:
 
 def pin(call: RestCall) -> object:
     channel = call.channel()
-    call.acts.marks.pin(call.bot, channel, call.realm.get_message(channel, call.id("message_id")))
+    call.acts.marks.pin(call.bot, channel, call.store.get_message(channel, call.id("message_id")))
     return None
 
 
 def unpin(call: RestCall) -> object:
     channel = call.channel()
-    call.acts.marks.unpin(call.bot, channel, call.realm.get_message(channel, call.id("message_id")))
+    call.acts.marks.unpin(call.bot, channel, call.store.get_message(channel, call.id("message_id")))
     return None
 
 

@@ -14,10 +14,10 @@ def gateway(call: RestCall) -> object:
 
 
 def gateway_bot(call: RestCall) -> object:
-    """One shard is suggested for each 1000 guilds, at least one; `shards` of the realm says otherwise."""
+    """One shard is suggested for each 1000 guilds, at least one; `shards` of the store says otherwise."""
     call.application  # noqa: B018 - raises without a token
     limit = {"total": 1000, "remaining": 999, "reset_after": 0, "max_concurrency": 1}
-    return {"url": call.gateway_url, "shards": call.realm.rules.suggested_shards, "session_start_limit": limit}
+    return {"url": call.gateway_url, "shards": call.store.rules.suggested_shards, "session_start_limit": limit}
 
 
 def me(call: RestCall) -> object:
@@ -33,14 +33,14 @@ def edit_me(call: RestCall) -> object:
 
 
 def user(call: RestCall) -> object:
-    return user_payload(call.realm.get_user(call.id("user_id")))
+    return user_payload(call.store.get_user(call.id("user_id")))
 
 
 def open_dm(call: RestCall) -> object:
     form = call.form
     recipient = form.snowflake("recipient_id", required=True)
     form.check()
-    other = call.realm.get_user(recipient or 0)
+    other = call.store.get_user(recipient or 0)
     if other.bot:
         raise forbidden(50007, "Cannot send messages to this user")
     return channel_payload(call.acts.channels.open_dm(call.bot, other), call.bot)
@@ -48,9 +48,9 @@ def open_dm(call: RestCall) -> object:
 
 def my_guilds(call: RestCall) -> object:
     limit, after = call.number("limit", 200, 1, 200), call.snowflake("after") or 0
-    own = [each for each in call.realm.guilds.values() if call.bot.id in each.members and each.id > after]
+    own = [each for each in call.store.guilds.values() if call.bot.id in each.members and each.id > after]
     own.sort(key=lambda each: each.id)
-    return [own_guild_payload(call.realm, each, call.bot) for each in own[:limit]]
+    return [own_guild_payload(call.store, each, call.bot) for each in own[:limit]]
 
 
 def my_member(call: RestCall) -> object:
@@ -63,7 +63,7 @@ def leave_guild(call: RestCall) -> object:
 
 
 def application(call: RestCall) -> object:
-    return application_payload(call.realm, call.application)
+    return application_payload(call.store, call.application)
 
 
 def edit_application(call: RestCall) -> object:
@@ -75,7 +75,7 @@ def edit_application(call: RestCall) -> object:
     form.check()
     if description is not None:
         call.application.description = description
-    return application_payload(call.realm, call.application)
+    return application_payload(call.store, call.application)
 
 
 ROUTES = (

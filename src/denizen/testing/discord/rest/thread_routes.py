@@ -56,9 +56,9 @@ def create(call: RestCall) -> object:
     if not form.given("message"):
         form.fault("message", "BASE_TYPE_REQUIRED", "This field is required")
         form.check()
-    draft = read_draft(form.fields["message"], call.files, channel, call.realm.rules.content_length)
+    draft = read_draft(form.fields["message"], call.files, channel, call.store.rules.content_length)
     thread, message = call.acts.threads.post(call.bot, channel, plan, draft)
-    shown = message_payload(call.realm, message, call.application, call.application.intents)
+    shown = message_payload(call.store, message, call.application, call.application.intents)
     return Created(channel_payload(thread, call.bot) | {"message": shown})
 
 
@@ -69,7 +69,7 @@ def join(call: RestCall) -> object:
 
 def add(call: RestCall) -> object:
     thread = call.channel()
-    call.acts.threads.add_member(call.bot, thread, call.realm.get_user(call.id("user_id")))
+    call.acts.threads.add_member(call.bot, thread, call.store.get_user(call.id("user_id")))
     return None
 
 
@@ -80,17 +80,17 @@ def leave(call: RestCall) -> object:
 
 def remove(call: RestCall) -> object:
     thread = call.channel()
-    call.acts.threads.remove_member(call.bot, thread, call.realm.get_user(call.id("user_id")))
+    call.acts.threads.remove_member(call.bot, thread, call.store.get_user(call.id("user_id")))
     return None
 
 
 def list_members(call: RestCall) -> object:
     thread = call.channel()
     if thread.thread is None:
-        raise unknown("SimChannel")
+        raise unknown("Channel")
     wants = call.switch("with_member")
     members = thread.thread.members.values()
-    return [thread_member_payload(call.realm, thread, each.user, with_member=wants) for each in members]
+    return [thread_member_payload(call.store, thread, each.user, with_member=wants) for each in members]
 
 
 def read_member(call: RestCall) -> object:
@@ -98,12 +98,12 @@ def read_member(call: RestCall) -> object:
     member = thread.thread.members.get(call.id("user_id")) if thread.thread else None
     if member is None:
         raise unknown("Member")
-    return thread_member_payload(call.realm, thread, member.user)
+    return thread_member_payload(call.store, thread, member.user)
 
 
 def list_active(call: RestCall) -> object:
     guild = call.guild()
-    seen = [each for each in guild.threads.values() if each.thread and can_see(call.realm, call.bot, each)]
+    seen = [each for each in guild.threads.values() if each.thread and can_see(call.store, call.bot, each)]
     return _threads(call, [each for each in seen if each.thread and not each.thread.archived])
 
 
@@ -148,7 +148,7 @@ def _threads(call: RestCall, threads: Iterable[SimChannel], *, has_more: bool = 
     own = [each for each in found if each.thread and call.bot.id in each.thread.members]
     return {
         "threads": [channel_payload(each, call.bot) for each in found],
-        "members": [thread_member_payload(call.realm, each, call.bot) for each in own],
+        "members": [thread_member_payload(call.store, each, call.bot) for each in own],
         "has_more": has_more,
     }
 

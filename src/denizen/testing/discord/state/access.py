@@ -14,10 +14,10 @@ from denizen.testing.discord.state.permissions import (
     DiscordPermission,
     combine_permissions,
 )
-from denizen.testing.discord.state.realm import SimStore
+from denizen.testing.discord.state.store import SimStore
 
 
-def permissions_in_guild(realm: SimStore, guild: SimGuild, user: SimUser) -> DiscordPermission:
+def permissions_in_guild(store: SimStore, guild: SimGuild, user: SimUser) -> DiscordPermission:
     """What the roles give, before any channel's overwrites. Nothing for strangers."""
     member = guild.members.get(user.id)
     if member is None:
@@ -29,21 +29,21 @@ def permissions_in_guild(realm: SimStore, guild: SimGuild, user: SimUser) -> Dis
         granted |= guild.roles[role_id].permissions
     if granted & DiscordPermission.ADMINISTRATOR:
         return ALL
-    return granted & IN_TIMEOUT if _in_timeout(realm, member) else granted
+    return granted & IN_TIMEOUT if _in_timeout(store, member) else granted
 
 
-def permissions_in(realm: SimStore, channel: SimChannel, user: SimUser) -> DiscordPermission:
+def permissions_in(store: SimStore, channel: SimChannel, user: SimUser) -> DiscordPermission:
     """What this user may in this channel. A thread takes its parent's overwrites."""
-    guild = realm.get_guild_for(channel)
+    guild = store.get_guild_for(channel)
     if guild is None:
         return DIRECT if user in channel.recipients else NONE
-    granted = permissions_in_guild(realm, guild, user)
+    granted = permissions_in_guild(store, guild, user)
     member = guild.members.get(user.id)
     if member is None or granted == ALL:
         return granted
     holder = channel.parent if channel.thread and channel.parent else channel
     granted = _overwritten(granted, holder, guild, member)
-    if _in_timeout(realm, member):
+    if _in_timeout(store, member):
         granted &= IN_TIMEOUT
     granted = combine_permissions(granted, thread=channel.is_thread)
     return granted if sees_thread(channel, user, granted) else NONE
@@ -56,27 +56,27 @@ def sees_thread(channel: SimChannel, user: SimUser, granted: DiscordPermission) 
     return user.id in channel.thread.members or bool(granted & DiscordPermission.MANAGE_THREADS)
 
 
-def has_permission(realm: SimStore, user: SimUser, channel: SimChannel, *needed: DiscordPermission) -> bool:
-    granted = permissions_in(realm, channel, user)
+def has_permission(store: SimStore, user: SimUser, channel: SimChannel, *needed: DiscordPermission) -> bool:
+    granted = permissions_in(store, channel, user)
     return all(granted & each for each in needed)
 
 
-def can_see(realm: SimStore, user: SimUser, channel: SimChannel) -> bool:
-    return has_permission(realm, user, channel, DiscordPermission.VIEW_CHANNEL)
+def can_see(store: SimStore, user: SimUser, channel: SimChannel) -> bool:
+    return has_permission(store, user, channel, DiscordPermission.VIEW_CHANNEL)
 
 
-def is_shown(realm: SimStore, user: SimUser, channel: SimChannel) -> bool:
+def is_shown(store: SimStore, user: SimUser, channel: SimChannel) -> bool:
     """Whether the channel is in the user's list: a category is when one of its channels is."""
-    if channel.kind is ChannelKind.CATEGORY and (guild := realm.get_guild_for(channel)):
+    if channel.kind is ChannelKind.CATEGORY and (guild := store.get_guild_for(channel)):
         inside = [each for each in guild.channels.values() if each.parent is channel]
-        if any(can_see(realm, user, each) for each in inside):
+        if any(can_see(store, user, each) for each in inside):
             return True
-    return can_see(realm, user, channel)
+    return can_see(store, user, channel)
 
 
-def require_permission(realm: SimStore, user: SimUser, channel: SimChannel, *needed: DiscordPermission) -> None:
+def require_permission(store: SimStore, user: SimUser, channel: SimChannel, *needed: DiscordPermission) -> None:
     """Raises 50001 to one who cannot see the channel, and 50013 when a right is missing."""
-    granted = permissions_in(realm, channel, user)
+    granted = permissions_in(store, channel, user)
     if not granted & DiscordPermission.VIEW_CHANNEL:
         raise missing_access()
     if not all(granted & each for each in needed):
@@ -84,24 +84,24 @@ def require_permission(realm: SimStore, user: SimUser, channel: SimChannel, *nee
 
 
 def require_guild_permission(
-    realm: SimStore, user: SimUser, guild: SimGuild, *needed: DiscordPermission
+    store: SimStore, user: SimUser, guild: SimGuild, *needed: DiscordPermission
 ) -> DiscordPermission:
     """The same for the guild as a whole. For one who is not in it there is no such guild (10004)."""
     if user.id not in guild.members:
-        raise unknown("SimGuild")
-    granted = permissions_in_guild(realm, guild, user)
+        raise unknown("Guild")
+    granted = permissions_in_guild(store, guild, user)
     if not all(granted & each for each in needed):
         raise missing_permissions()
     return granted
 
 
-def require_rank(realm: SimStore, user: SimUser, guild: SimGuild, target: SimMember | SimRole) -> None:
+def require_rank(store: SimStore, user: SimUser, guild: SimGuild, target: SimMember | SimRole) -> None:
     """The actor's highest role stands above the target's (50013). The owner stands above all, and under nobody."""
     if guild.owner is user:
         return
     if isinstance(target, SimMember) and guild.owner is target.user:
         raise missing_permissions()
-    if get_rank(guild, target) >= get_rank(guild, realm.get_member(guild, user.id)):
+    if get_rank(guild, target) >= get_rank(guild, store.get_member(guild, user.id)):
         raise missing_permissions()
 
 
@@ -127,5 +127,5 @@ def _overwritten(
     return granted & ~own.deny | own.allow if own else granted
 
 
-def _in_timeout(realm: SimStore, member: SimMember) -> bool:
-    return member.timeout_until is not None and member.timeout_until > realm.clock.now()
+def _in_timeout(store: SimStore, member: SimMember) -> bool:
+    return member.timeout_until is not None and member.timeout_until > store.clock.now()

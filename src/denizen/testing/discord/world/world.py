@@ -26,7 +26,7 @@ from denizen.testing.discord.state.interactions import InteractionKind, SimComma
 from denizen.testing.discord.state.messages import SimAttachment, SimMessage, SimPollDraft, SimReference, SimSticker
 from denizen.testing.discord.state.people import PRIVILEGED, GatewayIntent, SimApplication, SimUser
 from denizen.testing.discord.state.permissions import P
-from denizen.testing.discord.state.realm import SimLimits, SimStore
+from denizen.testing.discord.state.store import SimLimits, SimStore
 from denizen.testing.discord.world.forms import fill_modal, fill_options, find_values
 
 WAIT_S = 3.0
@@ -61,8 +61,8 @@ class AppUser:
         """A command from the menu of a user or a message."""
         kind = 3 if isinstance(target, SimMessage) else 2
         command = self._find_command(user, channel, name, kind, None)
-        application = self._acts.realm.applications[command.application_id]
-        resolved = resolved_payload(self._acts.realm, self._acts.realm.get_guild_for(channel), application, [target])
+        application = self._acts.store.applications[command.application_id]
+        resolved = resolved_payload(self._acts.store, self._acts.store.get_guild_for(channel), application, [target])
         data = _about(command) | {"target_id": str(target.id), "resolved": resolved}
         return await self._wait(self._begin(InteractionKind.COMMAND, application, user, channel, data), wait_s)
 
@@ -70,7 +70,7 @@ class AppUser:
         """What a client lists for this user there, by name: slash commands, or those for a user (2) or a message (3).
         A command of the guild hides the global one of the same application and name.
         """
-        if not has_permission(self._acts.realm, user, channel, P.USE_APPLICATION_COMMANDS):
+        if not has_permission(self._acts.store, user, channel, P.USE_APPLICATION_COMMANDS):
             return []
         found: dict[tuple[str, int], SimCommand] = {}
         for each in sorted(self._commands_in(channel, kind), key=lambda each: each.guild_id is None):
@@ -91,7 +91,7 @@ class AppUser:
         """The choices that the application offers while `focused` is typed."""
         command, path = self._command(user, channel, name, None)
         filled, _ = fill_options(command, path, options, focused=focused)
-        application = self._acts.realm.applications[command.application_id]
+        application = self._acts.store.applications[command.application_id]
         data = _about(command) | {"options": filled}
         interaction = self._begin(InteractionKind.AUTOCOMPLETE, application, user, channel, data)
         return (await self._wait(interaction, wait_s)).choices or []
@@ -106,16 +106,16 @@ class AppUser:
         wait_s: float = WAIT_S,
     ) -> SimInteraction:
         """A button, or a select with its values."""
-        channel = self._acts.realm.get_channel(message.channel_id)
-        require_permission(self._acts.realm, user, channel)
+        channel = self._acts.store.get_channel(message.channel_id)
+        require_permission(self._acts.store, user, channel)
         if message.deleted or (message.seen_by is not None and message.seen_by is not user):
-            raise unknown("SimMessage")
+            raise unknown("Message")
         component = find_component(message.components, custom_id)
         if component is None or component.get("disabled"):
             raise bad_field("data.custom_id", "COMPONENT_VALIDATION_FAILED", "Component validation failed")
-        application = self._acts.realm.applications.get(message.application_id or message.author.id)
+        application = self._acts.store.applications.get(message.application_id or message.author.id)
         if application is None:
-            raise unknown("SimApplication")
+            raise unknown("Application")
         data: dict[str, Any] = {
             "custom_id": custom_id,
             "component_type": component["type"],
@@ -125,8 +125,8 @@ class AppUser:
             chosen, things = find_values(component, values)
             data["values"] = chosen
             if things:
-                guild = self._acts.realm.get_guild_for(channel)
-                data["resolved"] = resolved_payload(self._acts.realm, guild, application, things)
+                guild = self._acts.store.get_guild_for(channel)
+                data["resolved"] = resolved_payload(self._acts.store, guild, application, things)
         interaction = self._begin(InteractionKind.COMPONENT, application, user, channel, data, message=message)
         return await self._wait(interaction, wait_s)
 
@@ -151,7 +151,7 @@ class AppUser:
     def _command_use(
         self, user: SimUser, channel: SimChannel, command: SimCommand, path: Sequence[str], options: Mapping[str, Any]
     ) -> SimInteraction:
-        application = self._acts.realm.applications[command.application_id]
+        application = self._acts.store.applications[command.application_id]
         kept = {
             name: self._acts.messages.store_upload(value) if hasattr(value, "size_bytes") else value
             for name, value in options.items()
@@ -161,8 +161,8 @@ class AppUser:
         if filled:
             data["options"] = filled
         if things:
-            guild = self._acts.realm.get_guild_for(channel)
-            data["resolved"] = resolved_payload(self._acts.realm, guild, application, things)
+            guild = self._acts.store.get_guild_for(channel)
+            data["resolved"] = resolved_payload(self._acts.store, guild, application, things)
         return self._begin(InteractionKind.COMMAND, application, user, channel, data)
 
     def _command(
@@ -175,7 +175,7 @@ class AppUser:
         self, user: SimUser, channel: SimChannel, name: str, kind: int, application: SimApplication | None
     ) -> SimCommand:
         """Guild commands come before global ones. Raises 10063 for what is not offered there."""
-        require_permission(self._acts.realm, user, channel, P.USE_APPLICATION_COMMANDS)
+        require_permission(self._acts.store, user, channel, P.USE_APPLICATION_COMMANDS)
         found = [
             each
             for each in self._commands_in(channel, kind)
@@ -189,11 +189,11 @@ class AppUser:
         return command
 
     def _commands_in(self, channel: SimChannel, kind: int) -> list[SimCommand]:
-        guild = self._acts.realm.get_guild_for(channel)
+        guild = self._acts.store.get_guild_for(channel)
         present = guild.members if guild else {each.id for each in channel.recipients}
         return [
             each
-            for each in self._acts.realm.commands.values()
+            for each in self._acts.store.commands.values()
             if each.kind == kind
             and each.application_id in present
             and each.guild_id in (None, channel.guild_id)
@@ -202,7 +202,7 @@ class AppUser:
 
     def _may_use(self, user: SimUser, channel: SimChannel, command: SimCommand) -> bool:
         needed = command.fields.get("default_member_permissions")
-        granted = permissions_in(self._acts.realm, channel, user)
+        granted = permissions_in(self._acts.store, channel, user)
         return channel.guild_id is None or needed is None or _enough(int(granted), int(needed))
 
     def _begin(
@@ -214,16 +214,16 @@ class AppUser:
         data: dict[str, Any],
         **origin: Any,  # noqa: ANN401 - `message` and `source` of the record
     ) -> SimInteraction:
-        realm = self._acts.realm
+        store = self._acts.store
         interaction = SimInteraction(
-            realm.ids.fresh(),
+            store.ids.fresh(),
             kind,
             secrets.token_urlsafe(48),
             application,
             user,
             channel,
             data,
-            realm.clock.now(),
+            store.clock.now(),
             **origin,
         )
         return self._acts.interactions.begin(interaction)
@@ -267,33 +267,33 @@ class MessageExtras(TypedDict, total=False):
 
 
 class SimWorld(AppUser):
-    """People, guilds, applications, and what people do. The records themselves are in `realm`."""
+    """People, guilds, applications, and what people do. The records themselves are in `store`."""
 
     @property
-    def realm(self) -> SimStore:
-        return self._acts.realm
+    def store(self) -> SimStore:
+        return self._acts.store
 
     @property
     def rules(self) -> SimLimits:
         """The limits that may be moved."""
-        return self.realm.rules
+        return self.store.rules
 
     @property
     def guilds(self) -> list[SimGuild]:
-        return list(self.realm.guilds.values())
+        return list(self.store.guilds.values())
 
     @property
     def channels(self) -> list[SimChannel]:
         """Every channel there is, threads and direct messages included."""
-        return list(self.realm.channels.values())
+        return list(self.store.channels.values())
 
     @property
     def applications(self) -> list[SimApplication]:
-        return list(self.realm.applications.values())
+        return list(self.store.applications.values())
 
     def add_person(self, name: str) -> SimUser:
-        user = SimUser(self.realm.ids.fresh(), name.lower().replace(" ", "_"), name)
-        self.realm.users[user.id] = user
+        user = SimUser(self.store.ids.fresh(), name.lower().replace(" ", "_"), name)
+        self.store.users[user.id] = user
         return user
 
     def add_guild(self, name: str, owner: SimUser) -> SimGuild:
@@ -303,17 +303,17 @@ class SimWorld(AppUser):
         self, name: str, *, intents: GatewayIntent = PRIVILEGED, owner: SimUser | None = None
     ) -> SimApplication:
         """A bot, in no guild yet. `intents` are the privileged ones that its portal page has enabled."""
-        number = self.realm.ids.fresh()
+        number = self.store.ids.fresh()
         user = SimUser(number, name, name, bot=True)
         keeper = owner or self.add_person(f"{name}'s keeper")
         token = f"{number}.{secrets.token_urlsafe(24)}"
         application = SimApplication(number, name, token, user, keeper, intents)
-        self.realm.users[number] = user
-        self.realm.applications[number] = application
+        self.store.users[number] = user
+        self.store.applications[number] = application
         return application
 
     def get_channel_for(self, message: SimMessage) -> SimChannel:
-        return self.realm.get_channel(message.channel_id)
+        return self.store.get_channel(message.channel_id)
 
     def say(self, author: SimUser, channel: SimChannel, text: str = "", **extras: Unpack[MessageExtras]) -> SimMessage:
         """Sends a message. Raises what Discord answers, as `RefusedError`."""
@@ -397,15 +397,15 @@ class SimWorld(AppUser):
         return self._acts.channels.open_dm(one, other)
 
     def set_presence(self, user: SimUser, status: str = "online", activities: Sequence[dict[str, Any]] = ()) -> None:
-        self.realm.presences[user.id] = {"status": status, "activities": list(activities)}
-        self.realm.tell(PresenceChanged(user))
+        self.store.presences[user.id] = {"status": status, "activities": list(activities)}
+        self.store.tell(PresenceChanged(user))
 
     def delete_channel(self, channel: SimChannel) -> None:
         """Unchecked: the channel is gone, with its threads."""
         self._acts.channels.remove(channel)
 
     def find_person(self, name: str) -> SimUser:
-        for user in self.realm.users.values():
+        for user in self.store.users.values():
             if name in (user.name, user.display_name):
                 return user
-        raise unknown("SimUser")
+        raise unknown("User")

@@ -1,7 +1,7 @@
 """A small GitHub, a listener that writes down what it hears, and accounts that run.
 
-async with running(yard) as (account, heard):
-    yard.github.world.comment(...)     # webhooks go nowhere here: `take` is given what the simulator would send
+async with running(sim) as (account, heard):
+    sim.github.world.comment(...)     # webhooks go nowhere here: `take` is given what the simulator would send
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class HandClock(SystemClock):
 
 
 @dataclass(slots=True)
-class Yard:
+class GitHubFixture:
     """Ana owns `harbour/boats`, Ben is a stranger; the App is `denizen`. `happened` is what webhooks would tell."""
 
     github: GitHubServer
@@ -155,11 +155,11 @@ class Heard:
 
 
 @asynccontextmanager
-async def running(yard: Yard, **more: Any) -> AsyncGenerator[tuple[GitHubAccount, Heard]]:
+async def running(sim: GitHubFixture, **more: Any) -> AsyncGenerator[tuple[GitHubAccount, Heard]]:
     """An account that is connected."""
-    account, heard = yard.account(**more), Heard()
+    account, heard = sim.account(**more), Heard()
     async with anyio.create_task_group() as group:
         group.start_soon(account.run, heard)
-        await yard.github.until(lambda: account.is_connected)
+        await sim.github.until(lambda: account.is_connected)
         yield account, heard
         group.cancel_scope.cancel()

@@ -24,7 +24,7 @@ from tests.testing.discord.bots import Bot, running
 
 
 @dataclass
-class Mooring:
+class ClientFixture:
     """Ana owns the guild; Ben is a member; Ada is the account that reads."""
 
     server: DiscordServer
@@ -64,7 +64,7 @@ class ShardedBot(Bot, discord.AutoShardedClient):
 
 
 @asynccontextmanager
-async def moored(kind: type[Bot] = Bot, **options: Any) -> AsyncGenerator[Mooring]:
+async def open_client(kind: type[Bot] = Bot, **options: Any) -> AsyncGenerator[ClientFixture]:
     """`options` are those of the client: `intents` above all."""
     async with open_discord() as server:
         world = server.world
@@ -75,7 +75,7 @@ async def moored(kind: type[Bot] = Bot, **options: Any) -> AsyncGenerator[Moorin
         guild.join(ada.user)
         general = guild.add_channel("general")
         async with running(server, ada, lambda: kind(**options)) as client:
-            yield Mooring(server, guild, ana, ben, ada, general, client)
+            yield ClientFixture(server, guild, ana, ben, ada, general, client)
 
 
 def asker(user: SimUser) -> Principal:

@@ -1,4 +1,4 @@
-"""Everything there is, by id, and the feed on which changes are told. One realm is one simulated Discord."""
+"""Everything there is, by id, and the feed on which changes are told. One store is one simulated Discord."""
 
 from __future__ import annotations
 
@@ -94,27 +94,27 @@ class SimStore:
     def get_channel(self, channel_id: int) -> SimChannel:
         if channel := self.channels.get(channel_id):
             return channel
-        raise unknown("SimChannel")
+        raise unknown("Channel")
 
     def get_guild(self, guild_id: int) -> SimGuild:
         if guild := self.guilds.get(guild_id):
             return guild
-        raise unknown("SimGuild")
+        raise unknown("Guild")
 
     def get_user(self, user_id: int) -> SimUser:
         if user := self.users.get(user_id):
             return user
-        raise unknown("SimUser")
+        raise unknown("User")
 
     def get_message(self, channel: SimChannel, message_id: int) -> SimMessage:
         if message := channel.find(message_id):
             return message
-        raise unknown("SimMessage")
+        raise unknown("Message")
 
     def get_member(self, guild: SimGuild, user_id: int) -> SimMember:
         if member := guild.members.get(user_id):
             return member
-        raise unknown("SimMember" if user_id in self.users else "SimUser")
+        raise unknown("Member" if user_id in self.users else "User")
 
     def get_guild_for(self, channel: SimChannel) -> SimGuild | None:
         return None if channel.guild_id is None else self.guilds.get(channel.guild_id)
@@ -123,11 +123,11 @@ class SimStore:
         channel = self.channels.get(channel_id)
         return None if channel is None else channel.find(message_id)
 
-    def thread_of(self, message: SimMessage) -> SimChannel | None:
+    def find_thread_for(self, message: SimMessage) -> SimChannel | None:
         """The thread that hangs on this message: it has the same id."""
         thread = self.channels.get(message.id)
         return thread if thread is not None and thread.is_thread else None
 
-    def url_of(self, channel_id: int, file: SimAttachment) -> str:
+    def file_url(self, channel_id: int, file: SimAttachment) -> str:
         """Where the CDN has this file. Real addresses expire; these do not."""
         return f"{self.cdn_url}/attachments/{channel_id}/{file.id}/{quote(file.filename)}"

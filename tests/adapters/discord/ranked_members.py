@@ -1,4 +1,4 @@
-"""Who stands where in the harbour, for actions that take rights: Ana owns it, Mo moderates, Ben is a member, Cy stands
+"""Who stands where in the sim, for actions that take rights: Ana owns it, Mo moderates, Ben is a member, Cy stands
 above Mo, and Ada's own role has rights of its own.
 """
 
@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 
 from denizen.testing.discord import DiscordPermission, SimGuild, SimRole, SimUser
-from tests.adapters.discord.listening import Harbour
+from tests.adapters.discord.account_fixture import AccountFixture
 
 P = DiscordPermission
 MODERATING = P.MODERATE_MEMBERS | P.KICK_MEMBERS | P.BAN_MEMBERS | P.MANAGE_MESSAGES | P.MANAGE_NICKNAMES
@@ -26,7 +26,7 @@ RUNNING = (
 
 
 @dataclass(frozen=True, slots=True)
-class Crew:
+class RankedMembers:
     """Roles from below: crew, mods, captains, Ada's."""
 
     mo: SimUser
@@ -37,18 +37,18 @@ class Crew:
     own: SimRole
 
 
-def muster(harbour: Harbour, theirs: DiscordPermission, mine: DiscordPermission) -> Crew:
+def add_ranked_members(sim: AccountFixture, theirs: DiscordPermission, mine: DiscordPermission) -> RankedMembers:
     """`theirs` is what mods may beyond everybody, `mine` what Ada may."""
-    guild, world = harbour.guild, harbour.world
+    guild, world = sim.guild, sim.world
     mo, cy = world.add_person("Mo"), world.add_person("Cy")
-    own = next(role for role in guild.roles.values() if role.bot_id == harbour.ada.id)
+    own = next(role for role in guild.roles.values() if role.bot_id == sim.ada.id)
     own.permissions = mine
     captains, mods = add_role(guild, "captains", P(0)), add_role(guild, "mods", theirs)
     crew = add_role(guild, "crew", P(0))
     guild.join(mo, [mods])
     guild.join(cy, [captains])
-    guild.set_roles(harbour.ben, [crew])
-    return Crew(mo, cy, crew, mods, captains, own)
+    guild.set_roles(sim.ben, [crew])
+    return RankedMembers(mo, cy, crew, mods, captains, own)
 
 
 def add_role(guild: SimGuild, name: str, permissions: DiscordPermission) -> SimRole:
@@ -56,19 +56,19 @@ def add_role(guild: SimGuild, name: str, permissions: DiscordPermission) -> SimR
     return guild.add_role(name, permissions=permissions)
 
 
-def texts_to(harbour: Harbour, user: SimUser) -> list[str]:
+def texts_to(sim: AccountFixture, user: SimUser) -> list[str]:
     """What they were told in private."""
-    talks = [each for each in harbour.world.channels if each.is_dm and user in each.recipients]
+    talks = [each for each in sim.world.channels if each.is_dm and user in each.recipients]
     return [text for talk in talks for text in talk.texts]
 
 
-def writes(harbour: Harbour) -> list[str]:
+def writes(sim: AccountFixture) -> list[str]:
     """What was changed on Discord, direct messages included; opening a talk changes nothing."""
-    changes = [each for each in harbour.discord.requests if each.method != "GET" and each.applied]
+    changes = [each for each in sim.discord.requests if each.method != "GET" and each.applied]
     return [str(each) for each in changes if not re.search("@me/channels|commands", each.path)]
 
 
-def reason_of(harbour: Harbour, method: str, part: str) -> str:
+def get_audit_reason(sim: AccountFixture, method: str, part: str) -> str:
     """What the audit log was told by the latest request of that kind."""
-    requests = reversed(harbour.discord.requests)
+    requests = reversed(sim.discord.requests)
     return next(each.reason for each in requests if each.method == method and part in each.path)

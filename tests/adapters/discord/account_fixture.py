@@ -1,7 +1,7 @@
 """A small world, a listener that writes down what it hears, and accounts that run.
 
-async with running(harbour) as (account, heard):
-    harbour.say("hello")
+async with running(sim) as (account, heard):
+    sim.say("hello")
     await heard.until(lambda: heard.arrivals)
 """
 
@@ -26,7 +26,7 @@ from denizen.testing.discord import DiscordServer, SimApplication, SimChannel, S
 Hook = Callable[..., Awaitable[None]]
 
 
-class Harbour:
+class AccountFixture:
     """The guild Harbour with #general, its owner Ana, Ben, and the bot Ada."""
 
     def __init__(self, discord: DiscordServer) -> None:
@@ -34,7 +34,7 @@ class Harbour:
         self.world = discord.world
         self.ana = discord.world.add_person("Ana")
         self.ben = discord.world.add_person("Ben")
-        self.guild = discord.world.add_guild("Harbour", owner=self.ana)
+        self.guild = discord.world.add_guild("AccountFixture", owner=self.ana)
         self.guild.join(self.ben)
         self.general = self.guild.add_channel("general")
         self.ada = discord.world.add_application("Ada")
@@ -51,7 +51,7 @@ class Harbour:
         return [each for each in (channel or self.general).messages if each.author is self.ada.user]
 
 
-class Heard:
+class RecordingListener:
     """Implements `ports.channel.Listener`. `on` has a function for each kind of call that should do more."""
 
     def __init__(self, commands: Sequence[CommandSpec] = ()) -> None:
@@ -129,10 +129,10 @@ def waiting_for(event: anyio.Event) -> Hook:
 
 
 def settings_for(
-    harbour: Harbour, application: SimApplication | None = None, **changes: object
+    sim: AccountFixture, application: SimApplication | None = None, **changes: object
 ) -> DiscordAccountSettings:
     """Nothing waits as Discord would want it."""
-    application, discord = application or harbour.ada, harbour.discord
+    application, discord = application or sim.ada, sim.discord
     settings = DiscordAccountSettings(
         AgentName(application.name.lower()),
         application.token,
@@ -145,16 +145,16 @@ def settings_for(
 
 @asynccontextmanager
 async def running(
-    harbour: Harbour,
-    heard: Heard | None = None,
+    sim: AccountFixture,
+    heard: RecordingListener | None = None,
     *,
     application: SimApplication | None = None,
     clock: Clock | None = None,
     **changes: object,
-) -> AsyncGenerator[tuple[DiscordAccount, Heard]]:
+) -> AsyncGenerator[tuple[DiscordAccount, RecordingListener]]:
     """An account that is connected and ready, and what it hears."""
-    heard = heard or Heard()
-    account = DiscordAccount(settings_for(harbour, application, **changes), clock or SystemClock(), read_pdf)
+    heard = heard or RecordingListener()
+    account = DiscordAccount(settings_for(sim, application, **changes), clock or SystemClock(), read_pdf)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(account.run, heard)
         await heard.until(lambda: heard.ready)

@@ -63,11 +63,11 @@ class Book:
         self.roles = {int(each["id"]): each for each in payload["roles"]}
         self.held = {int(each["user"]["id"]): [GUILD, *map(int, each["roles"])] for each in payload["members"]}
 
-    def rank_of_role(self, role: int) -> tuple[int, int]:
+    def get_role_rank(self, role: int) -> tuple[int, int]:
         return self.roles[role]["position"], -role
 
     def rank(self, member: int) -> tuple[int, int]:
-        return max(map(self.rank_of_role, self.held[member]))
+        return max(map(self.get_role_rank, self.held[member]))
 
     def may_act_against(self, asker: int, target: int) -> bool:
         if target in (OWNER, ME, asker):
@@ -78,8 +78,8 @@ class Book:
     def may_handle(self, asker: int, role: int) -> bool:
         if role == GUILD or self.roles[role]["managed"]:
             return False
-        above = asker == OWNER or self.rank(asker) > self.rank_of_role(role)
-        return above and self.rank(ME) > self.rank_of_role(role)
+        above = asker == OWNER or self.rank(asker) > self.get_role_rank(role)
+        return above and self.rank(ME) > self.get_role_rank(role)
 
     def has_all(self, member: int, bits: int) -> bool:
         held = 0
