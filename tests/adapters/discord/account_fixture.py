@@ -34,7 +34,7 @@ class AccountFixture:
         self.world = discord.world
         self.ana = discord.world.add_person("Ana")
         self.ben = discord.world.add_person("Ben")
-        self.guild = discord.world.add_guild("AccountFixture", owner=self.ana)
+        self.guild = discord.world.add_guild("Harbour", owner=self.ana)
         self.guild.join(self.ben)
         self.general = self.guild.add_channel("general")
         self.ada = discord.world.add_application("Ada")

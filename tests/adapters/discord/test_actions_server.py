@@ -27,7 +27,7 @@ async def test_the_server_is_described_with_the_channels_that_the_asker_sees(sim
     sim.guild.add_emoji("anchor")
     async with open_actions(sim) as act:
         found = await act(sim.ben, "server_info")
-    assert (found["name"], found["owner"], found["members"]) == ("AccountFixture", str(sim.ana.id), 3)
+    assert (found["name"], found["owner"], found["members"]) == ("Harbour", str(sim.ana.id), 3)
     assert found["channels"] == {"text": 1}
     assert found["emojis"] == ["anchor"]
 

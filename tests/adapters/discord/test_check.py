@@ -79,7 +79,7 @@ async def test_missing_permissions_are_told_for_each_channel(sim: AccountFixture
 async def test_channels_that_are_not_seen_are_mentioned_and_not_complained_of(sim: AccountFixture) -> None:
     application = DiscordApplication("1", "1", "Ada", content=True, members=True)
     names = [f"#room-{number}" for number in range(12)]
-    finding = describe_missing("AccountFixture", ("View Channel", "Send Messages"), names, application)
+    finding = describe_missing("Harbour", ("View Channel", "Send Messages"), names, application)
     assert finding.severity is Severity.WARNING
     assert finding.what.startswith("In Harbour the account does not see #room-0, ")
     assert finding.what.endswith("#room-9 and 2 more.")

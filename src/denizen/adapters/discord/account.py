@@ -1,8 +1,8 @@
-"""`DiscordAccount`: one login of one agent. Start reading here.
+"""`DiscordAccount`: one login of one agent on Discord. Start reading here.
 
-`run` logs in, connects and stays until it is cancelled; everything that happens meanwhile runs in its one task group.
-What arrives goes from `client` through `events` and `interactions` into `room_queues`, and from there to the listener.
-What the engine wants done goes to `sending`, or is asked of `intake` and `audience`.
+`run` logs in, connects and stays until it is cancelled. Everything that happens meanwhile runs in its one task group.
+Events go from `gateway.client` through `gateway.events` and `interactions` into the room queues, and from there to the
+listener. The engine's requests go to `messages.sending`, or are answered by `messages.intake` and `guild.audience`.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _EVENT_FAULTS = (ValueError, TypeError, AttributeError, LookupError, AssertionEr
 
 @dataclass(frozen=True, slots=True)
 class _Login:
-    """What exists while the account is logged in."""
+    """The objects that exist while the account is logged in."""
 
     client: discord.Client
     tasks: TaskGroup
@@ -74,9 +74,9 @@ class _Login:
 
 
 class DiscordAccount:
-    """Implements `ports.channel.Channel`.
+    """The Discord account of one agent. Implements `ports.channel.Channel`.
 
-    While it is not logged in nothing can be done: that is Unavailable. What may be unknown is unknown then.
+    Methods raise Unavailable while the account is not logged in, except those that may answer "unknown".
     """
 
     def __init__(self, settings: DiscordAccountSettings, clock: Clock, read_pdf: ReadPdf) -> None:
@@ -97,7 +97,7 @@ class DiscordAccount:
 
     @property
     def user_id(self) -> str:
-        """Empty before the first login."""
+        """The account's user id; empty before the first login."""
         return self._user_id
 
     @property
@@ -105,11 +105,11 @@ class DiscordAccount:
         return self._link is not None
 
     async def run(self, listener: ChannelListener) -> None:
-        """Stays until it is cancelled; may be called again after it has ended.
+        """Connects, and stays connected until it is cancelled. It may be called again after it has ended.
 
-        discord.py comes back by itself after lost connections. Raises NeedsAttention when the operator has to do
-        something (`discord_token_refused`, `discord_intents_refused`), Unavailable when trying again later may help,
-        InvalidInput while accounts on another server run, Conflict while it runs already.
+        discord.py reconnects by itself after lost connections. Raises NeedsAttention when the operator has to do
+        something (`discord_token_refused`, `discord_intents_refused`), Unavailable when a later try may succeed,
+        InvalidInput while accounts on another server run, and Conflict while it runs already.
         """
         if self._is_running:
             raise Conflict("The account is running already.", code="discord_account_running")
@@ -123,8 +123,8 @@ class DiscordAccount:
             self._is_running = False
 
     async def sync_commands(self) -> int:
-        """Registers what the listener offers now, and returns how many writes it took. Raises the errors of a channel,
-        and InvalidInput for a command that cannot be registered; the others are registered all the same.
+        """Registers the commands that the listener offers now, and returns the number of writes. Raises the errors of a
+        channel, and InvalidInput for a command that cannot be registered; the others are registered all the same.
         """
         link = self._get_link()
         return await link.commands.sync(link.listener.commands)
@@ -193,7 +193,7 @@ class DiscordAccount:
         return self._link
 
     async def _stay(self, application: DiscordApplication, listener: ChannelListener) -> None:
-        """Connected until cancelled, or until `discord.py` gives up: then the reason is raised, plain."""
+        """Stays connected until it is cancelled or discord.py gives up, and then raises the reason."""
         if not application.content:
             note = {"code": "discord_content_missing", "fix": explain_missing_content(application)}
             _log.warning("the account of '%s' does not see what is written to others", self.agent, extra=note)
@@ -233,7 +233,7 @@ class DiscordAccount:
         return events, DiscordInteractions(client, listener, events.queues, tasks)
 
     async def _converse(self, client: GatewayClient, application: DiscordApplication, link: _Login) -> DenizenError:
-        """Returns why it ended: discord.py comes back from everything else."""
+        """Connects and returns the reason for which the connection ended for good."""
         try:
             await self._log_in(client)
             self._link = link

@@ -1,6 +1,6 @@
-"""What `denizen doctor` says about an account: token, intents, and permissions in each channel. Over REST only.
+"""Checks an account for `denizen doctor`: token, intents, and permissions in each channel.
 
-It connects to no gateway, so it may run beside the account. Read with `application` and `permissions`.
+It uses REST only and never connects to the gateway, so it can run while the account is online.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SHOWN_CHANNELS = 10
 
 
 async def check_account(settings: DiscordAccountSettings) -> Sequence[Finding]:
-    """In the order in which it should be read. Raises nothing but InvalidInput while another server is in use."""
+    """Returns the findings, in reading order. Raises only InvalidInput, while another server is in use."""
     findings: list[Finding] = []
     with use_endpoints(settings.endpoints):
         try:
@@ -48,7 +48,7 @@ async def check_account(settings: DiscordAccountSettings) -> Sequence[Finding]:
 
 
 def check_application(application: DiscordApplication) -> list[Finding]:
-    """Whose token it is, and what the portal grants."""
+    """Returns whose token it is, and which intents the portal grants."""
     findings = [Finding(Severity.OK, f"The token belongs to {application.user_name} ({application.user_id}).")]
     if application.content:
         findings.append(Finding(Severity.OK, f"{MESSAGE_CONTENT} is on."))
@@ -106,7 +106,9 @@ async def _check_guild(client: discord.Client, guild_id: int, application: Disco
 
 
 def _needed_in(channel: discord.abc.GuildChannel) -> list[str]:
-    """Only text and announcement channels and forums have threads; in forums one writes in threads alone."""
+    """Returns the permissions that the account needs in this channel. Only text and announcement channels and forums
+    have threads; in forums people write in threads alone.
+    """
     if isinstance(channel, discord.ForumChannel):
         return [name for name in NEEDED_PERMISSIONS if name != "create_public_threads"]
     if isinstance(channel, discord.TextChannel):
@@ -117,7 +119,9 @@ def _needed_in(channel: discord.abc.GuildChannel) -> list[str]:
 def describe_missing(
     guild: str, missing: tuple[str, ...], channels: Sequence[str], application: DiscordApplication
 ) -> Finding:
-    """Not seeing a channel is often meant so. Discord lists such channels no more; other servers may."""
+    """Returns a finding about channels that lack permissions. A channel that the account cannot see is often meant to
+    be hidden.
+    """
     shown = ", ".join(channels[:_SHOWN_CHANNELS])
     more = len(channels) - _SHOWN_CHANNELS
     where = f"{shown} and {more} more" if more > 0 else shown

@@ -1,6 +1,5 @@
-"""Our commands in Discord's form, and back: what is registered, and what somebody gave. Pure.
-
-Called by `command_sync` and `interactions`.
+"""Slash commands: conversion to Discord's form and back, and their registration. Only what differs is written, one
+command after another, and nothing is cleared first.
 """
 
 from __future__ import annotations
@@ -34,9 +33,10 @@ Payload = dict[str, Any]
 
 
 def to_payload(spec: CommandSpec) -> Payload:
-    """Raises InvalidInput for what Discord would refuse. `admin_only` is not part of it: Discord would hide such a
-    command from all who may not manage the server, and so lock out owners who are configured by id. The listener
-    refuses instead, which it has to do for typed commands anyway.
+    """Returns a command in Discord's form. Raises InvalidInput for what Discord would reject.
+
+    `admin_only` is left out: Discord would hide such a command from everybody who may not manage the server, and so
+    lock out owners who are configured by id. The listener refuses instead, as it does for typed commands.
     """
     _check(spec)
     return {
@@ -48,8 +48,8 @@ def to_payload(spec: CommandSpec) -> Payload:
 
 
 def normalize(data: Mapping[str, Any]) -> Payload:
-    """What matters of a command that Discord gave, as `to_payload` has it: Discord leaves out what is at its default,
-    and adds ids, versions and names in other languages.
+    """Returns the parts of a registered command that `to_payload` writes. Discord omits fields at their default, and
+    adds ids, versions and translated names.
     """
     return {
         "type": data.get("type", _CHAT_INPUT),
@@ -61,7 +61,7 @@ def normalize(data: Mapping[str, Any]) -> Payload:
 
 @dataclass(frozen=True, slots=True)
 class CommandInvocation:
-    """A command as it was given. `focused` is the option that is being typed, with its text so far."""
+    """A command as somebody gave it. `focused` is the option that is being typed, with its text so far."""
 
     name: str
     group: str
@@ -70,7 +70,7 @@ class CommandInvocation:
 
 
 def parse_invocation(data: Mapping[str, Any]) -> CommandInvocation:
-    """From the data of an interaction."""
+    """Parses the data of an interaction."""
     rows: Sequence[Mapping[str, Any]] = data.get("options") or ()
     group = ""
     if rows and rows[0]["type"] == _SUBCOMMAND:
@@ -89,7 +89,7 @@ def _to_group(spec: CommandSpec) -> Payload:
 
 
 def _to_options(options: Sequence[CommandOption]) -> list[Payload]:
-    """Discord wants those that are required first."""
+    """Returns the options with the required ones first, as Discord demands."""
     return [_to_option(each) for each in sorted(options, key=lambda option: not option.required)]
 
 
@@ -116,7 +116,7 @@ def _normalize_option(data: Mapping[str, Any]) -> Payload:
 
 
 def _check(spec: CommandSpec) -> None:
-    """Names, descriptions and numbers (inventory T35)."""
+    """Checks names, descriptions and counts against Discord's limits."""
     rows: list[CommandSpec | CommandOption] = [spec, *spec.groups, *spec.options]
     rows += [option for group in spec.groups for option in group.options]
     for row in rows:
@@ -141,7 +141,7 @@ _log = logging.getLogger("denizen.discord")
 
 @dataclass(frozen=True, slots=True)
 class CommandSyncPlan:
-    """What has to be written. `edits` and `deletions` are by the ids that Discord gave."""
+    """The writes that a sync takes. `edits` and `deletions` are by the ids that Discord gave."""
 
     creations: Sequence[Payload] = ()
     edits: Mapping[str, Payload] = field(default_factory=dict[str, Payload])
@@ -154,7 +154,9 @@ class CommandSyncPlan:
 def plan_sync(
     wanted: Sequence[Payload], existing: Sequence[Mapping[str, Any]], owned: frozenset[str]
 ) -> CommandSyncPlan:
-    """What is there and not wanted is deleted only where it is ours: the application may have others' commands."""
+    """Compares the wanted commands with the registered ones. Unwanted ones are deleted only if they are ours: the
+    application may have others' commands.
+    """
     by_name = {row["name"]: row for row in existing if row.get("type", 1) == 1}
     names = {payload["name"] for payload in wanted}
     return CommandSyncPlan(
@@ -170,9 +172,9 @@ def plan_sync(
 
 
 class CommandSync:
-    """Of one login. `guild` is the only one that gets the commands; empty for all.
+    """Registers the commands of one login, in one `guild` or, if that is empty, in all.
 
-    Ours are the commands whose names are in `owned`, and those that this object registered.
+    A command is ours if its name is in `owned`, or if this object registered it.
     """
 
     def __init__(self, client: discord.Client, application_id: str, *, guild: str, owned: frozenset[str]) -> None:
@@ -182,8 +184,8 @@ class CommandSync:
         self._lock = anyio.Lock()
 
     async def sync(self, specs: Sequence[CommandSpec]) -> int:
-        """Returns how many writes it took. What fails for one command does not keep the others; the first error is
-        raised at the end, and the next sync tries again.
+        """Registers the commands and returns the number of writes. A failing command does not stop the others: the
+        first error is raised at the end, and the next sync tries again.
         """
         async with self._lock:
             wanted, failures = _to_payloads(specs)
@@ -216,7 +218,7 @@ class CommandSync:
 
 
 def _to_payloads(specs: Sequence[CommandSpec]) -> tuple[list[Payload], list[DenizenError]]:
-    """A command that Discord would refuse is told about, and the others are registered."""
+    """Converts the commands. One that Discord would reject is reported, and the others are registered."""
     payloads: list[Payload] = []
     failures: list[DenizenError] = []
     for spec in specs:
@@ -255,7 +257,7 @@ class _CommandRegistry:
         await self._request("PATCH", "/{command_id}", payload, command_id=command_id)
 
     async def delete(self, command_id: str) -> None:
-        """One that is gone already is no error."""
+        """Deletes a command. One that is gone already is no error."""
         try:
             await self._request("DELETE", "/{command_id}", command_id=command_id)
         except NotFound:

@@ -1,7 +1,7 @@
-"""Slash commands, completions and buttons as they are used: acknowledged at once, then heard in the order of the room.
+"""Slash commands, autocompletion, buttons and forms: acknowledged at once, then handled in the order of the room.
 
-Discord wants a sign within 3 s, so each is answered with "is thinking" before anybody is asked. `client` hands them in.
-Whether the answer is private has to be said at that moment; a reply that is not what was said takes its place.
+Discord wants an answer within 3 s, so each interaction shows "is thinking" before the listener is called. The
+acknowledgement has to say whether the answer will be private; a reply that turns out otherwise replaces it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SUGGESTION_TIMEOUT_S = 2.5
 
 @dataclass(frozen=True, slots=True)
 class _AcknowledgedCommand:
-    """A command that is acknowledged. `is_private` is what Discord was told."""
+    """An acknowledged command. `is_private` is what Discord was told."""
 
     given: CommandCall
     webhook: InteractionWebhook
@@ -46,7 +46,7 @@ class _AcknowledgedCommand:
 
 
 class DiscordInteractions:
-    """Of one login."""
+    """Handles the interactions of one login."""
 
     def __init__(self, client: discord.Client, listener: ChannelListener, queues: RoomQueues, tasks: TaskGroup) -> None:
         self._client = client
@@ -55,7 +55,7 @@ class DiscordInteractions:
         self._tasks = tasks
 
     def take(self, interaction: discord.Interaction) -> None:
-        """Never waits."""
+        """Starts handling an interaction, without waiting."""
         match interaction.type:
             case discord.InteractionType.application_command:
                 take = self._take_command
@@ -94,7 +94,7 @@ class DiscordInteractions:
             await call_listener("answering a command", lambda: _reply(command, said))
 
     async def _complete(self, interaction: discord.Interaction) -> None:
-        """Nothing rather than something late."""
+        """Answers an autocompletion; nothing at all when the answer would be late."""
         given = parse_invocation(cast("dict[str, Any]", interaction.data))
         room = find_room(interaction)
         found: Sequence[str] | ListenerError = ()
@@ -133,7 +133,7 @@ class DiscordInteractions:
                 await self._hand_in(interaction, value)
 
     async def _take_form(self, interaction: discord.Interaction) -> None:
-        """The answer to a form that a button opened."""
+        """Handles the answer to a form that a button opened."""
         data = cast("dict[str, Any]", interaction.data)
         doing = find_action(data["custom_id"])
         if doing is None:
@@ -142,7 +142,7 @@ class DiscordInteractions:
         await self._hand_in(interaction, "", action=doing.action, why=read_form(data["components"]))
 
     async def _choose_roles(self, interaction: discord.Interaction, data: dict[str, Any]) -> None:
-        """Nobody but the account has to do with it. In the order of the room, so that a second press sees the first."""
+        """Handles a role menu without the listener. It runs in the room's queue, so that a second press sees the first."""
         room = find_room(interaction)
         if room is None or not await _acknowledge(interaction):
             return
@@ -180,7 +180,7 @@ class DiscordInteractions:
         self._queues.put(room.id, lambda: self._press(press, webhook))
 
     async def _press(self, press: ButtonPress, webhook: InteractionWebhook) -> None:
-        """Who may not, or asks too often, is told so, and nobody else."""
+        """Passes a press to the listener. People who may not press, or press too often, are told so privately."""
         heard = await call_listener("on_press", lambda: self._listener.on_press(press))
         said = heard.message if isinstance(heard, ListenerError) else heard
         if said:
@@ -188,8 +188,10 @@ class DiscordInteractions:
 
 
 def find_room(interaction: discord.Interaction) -> Room | None:
-    """Where it happened; None where the account cannot see the room. Such are the direct talks and groups of people who
-    use its commands without it: who else reads there is not known, so nothing private may be said (promise 3).
+    """Returns the room of the interaction; None where the account cannot see it.
+
+    Such rooms are direct messages and groups of people who use the commands without the account: its other readers are
+    unknown, so nothing private may be said.
     """
     channel = interaction.channel
     is_among_others = interaction.context.private_channel or isinstance(channel, discord.GroupChannel)
@@ -221,7 +223,9 @@ async def _open_form(interaction: discord.Interaction, custom_id: str) -> None:
 
 
 async def _acknowledge(interaction: discord.Interaction, *, is_private: bool = False) -> bool:
-    """False when somebody else has, or when it is too late: then nobody waits for an answer any more."""
+    """Shows "is thinking". Returns False when somebody else has answered, or it is too late: then nobody waits any
+    more.
+    """
     try:
         await interaction.response.defer(ephemeral=is_private)
     except VENDOR_ERRORS as error:
@@ -233,7 +237,7 @@ async def _acknowledge(interaction: discord.Interaction, *, is_private: bool = F
 
 
 async def _reply(command: _AcknowledgedCommand, reply: CommandReply) -> None:
-    """In pieces of Discord's size. Without a text the sign of thinking goes away."""
+    """Sends the reply in pieces of Discord's size. Without a text it removes "is thinking"."""
     pieces = split(reply.text)
     if pieces and reply.private == command.is_private:
         await command.webhook.edit_original(to_edit(Content(pieces.pop(0))))
@@ -244,7 +248,9 @@ async def _reply(command: _AcknowledgedCommand, reply: CommandReply) -> None:
 
 
 async def _forget_original(command: _AcknowledgedCommand) -> None:
-    """Discord keeps the privacy that it was told first, so what takes its place needs a message of its own."""
+    """Deletes the acknowledgement. Discord keeps its privacy for all edits, so a reply that differs needs a message of
+    its own.
+    """
     try:
         await command.webhook.delete_original()
     except NotFound:

@@ -1,4 +1,4 @@
-"""Actions on channels and categories, and on who may what in them."""
+"""Actions on channels and categories, and on their permission overwrites."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _MAX_LISTED = 200
 
 
 async def list_channels(context: ActionContext, name: str = "") -> JsonObject:
-    """Those that the asker and everybody who reads the answer can see, in the order of the menus, with their category.
-    Threads are not among them.
+    """Lists the channels that the asker and every reader of the answer can see, in the order of the sidebar, with their
+    categories. Threads are not listed.
     """
     seen = await list_tellable_rooms(context)
     folded = name.strip().lstrip("#").casefold()
@@ -61,9 +61,10 @@ async def create_channel(
     private_to: Sequence[str] = (),
     since: str = "",
 ) -> JsonObject:
-    """`kind`: text, voice, stage, forum, announcement or category. `private_to` are roles and members who alone see it,
-    besides the asker and the account. With `since`, an ISO time, one of that name and kind that is younger is taken for
-    the one that an earlier try made.
+    """Creates a channel of a `kind`: text, voice, stage, forum, announcement or category.
+
+    `private_to` names the roles and members who alone see it, besides the asker and the account. `since` (an ISO time)
+    makes a retry safe: a younger channel of the same name and kind counts as the one that an earlier try created.
     """
     inside = _find_category(context, category) if category.strip() else None
     context.require("manage_channels", inside)
@@ -89,7 +90,9 @@ async def edit_channel(
     category: str | None = None,
     nsfw: bool | None = None,
 ) -> JsonObject:
-    """What is not given stays. An empty category takes it out of its own; its permissions stay as they are."""
+    """Changes the given fields of a channel. An empty category moves the channel out of its category; its permissions
+    stay as they are.
+    """
     place = find_channel(context, channel)
     if isinstance(place, discord.Thread):
         raise InvalidInput("That is a thread, not a channel.", code="discord_wrong_channel")
@@ -114,7 +117,7 @@ async def edit_channel(
 
 
 async def delete_channel(context: ActionContext, channel: str, reason: str = "") -> JsonObject:
-    """Also a category, whose channels stay, or a thread."""
+    """Deletes a channel, a thread, or a category, whose channels stay."""
     place = await load_channel(context, channel)
     context.require("manage_threads" if isinstance(place, discord.Thread) else "manage_channels", place)
     name = place.name
@@ -131,8 +134,9 @@ async def set_channel_permission(
     deny: Sequence[str] = (),
     clear: Sequence[str] = (),
 ) -> JsonObject:
-    """For a role or a member in one channel or category; `clear` leaves a permission to their roles again. Only what
-    both the asker and the account may there themselves, and for those who stand below both.
+    """Sets permission overwrites for a role or a member in one channel or category; `clear` removes an overwrite.
+
+    The asker and the account must both hold every permission named, and the target must rank below both.
     """
     place = find_channel(context, channel)
     if isinstance(place, discord.Thread):
@@ -159,13 +163,15 @@ async def set_channel_permission(
 
 
 async def list_tellable_rooms(context: ActionContext) -> frozenset[int]:
-    """Channels of which may be told here: the asker sees them, and everybody who reads what is answered (promise 3)."""
+    """Returns the channels that may be mentioned in the answer: the asker and everybody who reads the answer can see
+    them.
+    """
     rooms = await list_visible_rooms(context.client, context.warrant.place, context.warrant.asker)
     return frozenset(map(int, rooms))
 
 
 async def _find_role_or_member(context: ActionContext, text: str) -> discord.Role | discord.Member:
-    """A role by mention, id or its whole name; else a member."""
+    """Finds a role by mention, id or full name; otherwise a member."""
     name, number = text.strip().lstrip("@").casefold(), parse_id(text)
     if name == "everyone":
         return context.guild.default_role
@@ -187,7 +193,7 @@ def _find_category(context: ActionContext, text: str) -> discord.CategoryChannel
 async def _find_created_channel(
     context: ActionContext, name: str, kind: str, since: str
 ) -> discord.abc.GuildChannel | None:
-    """Asked of Discord: what was made a moment ago may not have been heard of."""
+    """Asks Discord itself, since the gateway may not have told discord.py's cache of a channel created a moment ago."""
     start, wanted = datetime.fromisoformat(since), _KINDS.get(kind)
     fitting = (
         each
@@ -201,15 +207,17 @@ async def _find_created_channel(
 
 
 def _normalize_channel_name(name: str) -> str:
-    """Discord writes names of text channels in lower case, with dashes."""
+    """Returns the name as Discord writes names of text channels: in lower case, with dashes."""
     return "-".join(name.casefold().split())
 
 
 async def _build_private_overwrites(
     context: ActionContext, private_to: Sequence[str]
 ) -> dict[discord.Role | discord.Member | discord.Object, discord.PermissionOverwrite]:
-    """Overwrites of a channel that only these see. They open nothing that was there before, so their rank is no matter;
-    the right to see channels must be the asker's to give.
+    """Builds the overwrites of a channel that only these people see.
+
+    The channel is new, so nothing that was hidden becomes visible, and the rank of the targets does not matter. The
+    asker must hold the permission to see channels.
     """
     require_held(context, discord.Permissions(view_channel=True))
     seeing = discord.PermissionOverwrite(view_channel=True)

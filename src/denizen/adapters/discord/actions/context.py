@@ -1,7 +1,7 @@
-"""What an action works with, and the checks that keep it within what the asker and the account may do.
+"""The context of one action, and the checks that keep it within what the asker and the account may both do.
 
-Both are asked at the moment of the action, from discord.py's mirror of the guild where that is complete, else from
-Discord. Who cannot be found may do nothing.
+Permissions are checked at the moment of the action: in discord.py's cache of the guild where it is complete, otherwise
+by asking Discord. A member who cannot be found may do nothing.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ _NONCE_CHARS = 25
 
 @dataclass(frozen=True, slots=True)
 class ActionContext:
-    """One action's: the guild in which it was asked for, the member who asked, and the account as a member. `here` is
-    where they asked; `key` is the same when the action is done again.
+    """The guild in which an action was asked for, the member who asked, and the account as a member.
+
+    `here` is the channel in which they asked. `key` identifies the action: it is the same when the action is retried.
     """
 
     client: discord.Client
@@ -42,12 +43,14 @@ class ActionContext:
 
     @property
     def nonce(self) -> str:
-        """With which Discord gives the message of the first try again, for some minutes."""
+        """The nonce of the action's message. For some minutes Discord answers a repeated nonce with the first message."""
         return derive("n", self.key)[:_NONCE_CHARS]
 
     def sees(self, where: GuildPlace) -> bool:
-        """Whether the asker sees it. discord.py takes a private thread for as visible as its channel: it is seen by its
-        members, of whom only an account that manages threads is told, and by those who manage threads.
+        """Whether the asker sees a channel or thread.
+
+        discord.py treats a private thread as visible as its channel. In fact only its members and those who manage
+        threads see it, and only an account that manages threads is told who its members are.
         """
         if isinstance(where, discord.Thread) and where.parent is None:
             return False
@@ -60,11 +63,11 @@ class ActionContext:
         return held.manage_threads or (inside and where.permissions_for(self.me).manage_threads)
 
     def both_may(self, permission: str, where: GuildPlace) -> bool:
-        """Whether both have the permission there."""
+        """Whether the asker and the account both hold the permission there."""
         return all(getattr(where.permissions_for(each), permission) for each in (self.asker, self.me))
 
     def require_writing(self, where: GuildPlace, *more: str) -> None:
-        """Raises NotAllowed unless both may write there, with what `more` names: `embed_links` and the like."""
+        """Raises NotAllowed unless both may write there; `more` names further permissions such as `embed_links`."""
         is_thread = isinstance(where, discord.Thread)
         spoken = ("connect",) if isinstance(where, discord.VoiceChannel | discord.StageChannel) else ()
         for each in ("send_messages_in_threads" if is_thread else "send_messages", *spoken, *more):
@@ -73,7 +76,7 @@ class ActionContext:
             self.require("manage_threads", where)
 
     async def require_open(self, where: GuildPlace) -> None:
-        """Raises NotFound for a room that not everybody sees who reads what is answered here (promise 3)."""
+        """Raises NotFound for a room that some reader of the answer cannot see."""
         if str(where.id) not in await list_visible_rooms(self.client, self.warrant.place, self.warrant.asker):
             raise NotFound(
                 "What is said there cannot be told here: not everybody here can read it.",
@@ -82,23 +85,23 @@ class ActionContext:
             )
 
     def require(self, permission: str, where: GuildPlace | None = None) -> None:
-        """Raises NotAllowed unless both have the permission there, or in the whole guild. `permission` is discord.py's
-        name. Where the asker cannot see a channel, it does not exist for them.
+        """Raises NotAllowed unless both hold the permission there, or in the whole guild. `permission` is discord.py's
+        name. A channel that the asker cannot see does not exist for them.
         """
         self.require_asker(permission, where)
         self.require_account(permission, where)
 
     def require_asker(self, permission: str, where: GuildPlace | None = None) -> None:
-        """As `require`, for what only the asker needs."""
+        """Like `require`, for a permission that only the asker needs."""
         _require(self.asker, "You", permission, where)
 
     def require_account(self, permission: str, where: GuildPlace | None = None) -> None:
-        """As `require`, for what only the account needs."""
+        """Like `require`, for a permission that only the account needs."""
         _require(self.me, "I", permission, where)
 
     def require_above(self, target: discord.Member) -> None:
-        """Raises NotAllowed unless both stand above the member: nobody acts against their equals (Discord's own rule).
-        Nobody acts against the owner, the account or themselves.
+        """Raises NotAllowed unless both rank above the member. Nobody acts against an equal (Discord's own rule), the
+        owner, the account or themselves.
         """
         if target.id in (self.guild.owner_id, self.me.id):
             raise NotAllowed("That cannot be done to the owner of the server, or to me.", code="discord_protected")
@@ -110,7 +113,7 @@ class ActionContext:
             raise NotAllowed(f"{target.display_name} has a role as high as mine.", code="discord_rank")
 
     def require_below(self, role: discord.Role) -> None:
-        """Raises NotAllowed unless the role is below the highest of both, and can be given by people at all."""
+        """Raises NotAllowed unless the role ranks below the highest role of both, and people can assign it."""
         if role.is_default() or role.managed:
             raise NotAllowed(f"The role '{role.name}' belongs to Discord or to an integration.", code="discord_managed")
         if self.asker.id != self.guild.owner_id and role >= self.asker.top_role:
@@ -119,14 +122,14 @@ class ActionContext:
             raise NotAllowed(f"The role '{role.name}' is as high as mine.", code="discord_rank")
 
     def reason(self, why: str = "") -> str:
-        """For the guild's audit log: who wanted it."""
+        """The text for the guild's audit log: who asked for the action."""
         text = f"Asked for by {self.asker} ({self.asker.id})" + (f": {' '.join(why.split())}" if why.strip() else "")
         return text[:500]
 
 
 async def open_context(client: discord.Client, warrant: Warrant, key: str) -> ActionContext:
-    """`key` is that of the action. Raises NotAllowed outside of guilds and for strangers, Unavailable while the guild
-    is not known.
+    """Builds the context of the action with this key. Raises NotAllowed outside of guilds and for strangers, and
+    Unavailable while the guild is not known.
     """
     place = warrant.place.thread or warrant.place.channel
     user_id = parse_user_id(warrant.asker)
@@ -167,7 +170,7 @@ _BY_NAME = {
 
 
 def read_permissions(names: Sequence[str]) -> discord.Permissions:
-    """By discord.py's names or those of Discord's menus. Raises InvalidInput for a name that is neither."""
+    """Parses permission names, as discord.py or Discord's menus write them. Raises InvalidInput for an unknown name."""
     found = discord.Permissions.none()
     for each in names:
         folded = " ".join(each.replace("_", " ").split()).casefold()
@@ -184,13 +187,13 @@ def read_permissions(names: Sequence[str]) -> discord.Permissions:
 
 
 def list_names(permissions: discord.Permissions) -> list[str]:
-    """As Discord's menus call them."""
+    """Returns the names of permissions as Discord's menus show them."""
     return sorted({menu_name(name) for name, granted in permissions if granted})
 
 
 def require_held(context: ActionContext, wanted: discord.Permissions, where: GuildPlace | None = None) -> None:
-    """Raises NotAllowed unless both have all of these there, or in the whole guild: nobody gives, takes or clears what
-    they do not have themselves. Bits that this version of discord.py has no name for count as well.
+    """Raises NotAllowed unless both hold all of these permissions there, or in the whole guild: nobody grants, takes or
+    clears what they do not hold. Bits that this version of discord.py has no name for count as well.
     """
     for member, who in ((context.asker, "You"), (context.me, "I")):
         held = where.permissions_for(member) if where is not None else member.guild_permissions

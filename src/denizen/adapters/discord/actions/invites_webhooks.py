@@ -1,7 +1,7 @@
-"""Actions on what leads into a guild from outside: invitations and webhooks.
+"""Actions on invitations and webhooks: the ways into a guild from outside.
 
-The address of a webhook lets whoever has it write there. It goes to the asker, in a button of a direct message; no
-result, text or log holds it.
+Whoever has the address of a webhook can write there. So the address goes to the asker in a button of a direct message,
+and appears in no result, text or log.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ async def create_invite(
     hours: int = 24,
     uses: int = 0,
 ) -> JsonObject:
-    """`hours` and `uses` of 0 never end; an invitation of the same kind that is still good is given again."""
+    """Creates an invitation, or returns a valid one of the same kind. `hours` and `uses` of 0 mean no limit."""
     place = find_channel(context, channel)
     place = place.parent if isinstance(place, discord.Thread) and place.parent is not None else place
     if isinstance(place, discord.Thread | discord.CategoryChannel):
@@ -56,7 +56,7 @@ async def list_invites(context: ActionContext) -> JsonObject:
 
 
 async def delete_invite(context: ActionContext, invite: str, reason: str = "") -> JsonObject:
-    """By its code or address."""
+    """Deletes an invitation by its code or address."""
     found = await context.client.fetch_invite(invite.strip(), with_counts=False)
     where = found.channel
     if found.guild is None or found.guild.id != context.guild.id or where is None:
@@ -67,8 +67,9 @@ async def delete_invite(context: ActionContext, invite: str, reason: str = "") -
 
 
 async def create_webhook(context: ActionContext, name: str, channel: str = "", since: str = "") -> JsonObject:
-    """The asker gets its address in a direct message; who takes none gets no webhook. With `since`, an ISO time, a
-    webhook of that name that is younger is taken for the one that an earlier try made.
+    """Creates a webhook, and sends its address to the asker in a direct message. Asks for no webhook from Discord when
+    the asker takes no messages. `since` (an ISO time) makes a retry safe: a younger webhook of the same name counts
+    as the one that an earlier try created.
     """
     place = _find_webhook_channel(context, channel)
     context.require("manage_webhooks", place)
@@ -109,7 +110,7 @@ async def list_webhooks(context: ActionContext) -> JsonObject:
 
 
 async def delete_webhook(context: ActionContext, webhook: str, reason: str = "") -> JsonObject:
-    """By id or name."""
+    """Deletes a webhook by id or name."""
     context.require("manage_webhooks")
     there = [each for each in await context.guild.webhooks() if each.channel is not None and context.sees(each.channel)]
     number = parse_id(webhook)

@@ -1,6 +1,6 @@
-"""Finding what an action is about: people, roles, channels and messages, by id, mention, link or name.
+"""Lookup of what an action is about: people, roles, channels and messages, by id, mention, link or name.
 
-What the asker cannot see is not found. A name that means several is an error that lists them.
+Nothing that the asker cannot see is found. An ambiguous name is an error that lists the candidates.
 """
 
 from __future__ import annotations
@@ -28,14 +28,16 @@ _QUERY_TIMEOUT_S = 5.0
 
 
 def parse_id(text: str) -> int | None:
-    """Of a mention or a plain id; None for a name."""
+    """Returns the id in a mention or a plain id; None for a name."""
     found = _MENTION.fullmatch(text.strip())
     digits = found[1] if found else text.strip()
     return int(digits) if digits.isdecimal() and len(digits) <= 20 else None
 
 
 def find_channel(context: ActionContext, text: str = "") -> GuildPlace:
-    """A channel or thread of the guild that the asker can see; the one in which was asked for an empty text."""
+    """Finds a channel or thread of the guild that the asker can see. An empty text means the one in which the action
+    was asked for.
+    """
     if not text.strip():
         return context.here
     places: list[GuildPlace] = [*context.guild.channels, *context.guild.threads]
@@ -50,7 +52,7 @@ def find_channel(context: ActionContext, text: str = "") -> GuildPlace:
 
 
 async def load_channel(context: ActionContext, text: str = "") -> GuildPlace:
-    """As `find_channel`, for a thread that is archived too, by its id."""
+    """Like `find_channel`, but also finds an archived thread by its id."""
     number = parse_id(text)
     if number is None or context.guild.get_channel_or_thread(number) is not None:
         return find_channel(context, text)
@@ -74,7 +76,7 @@ def find_role(context: ActionContext, text: str) -> discord.Role:
 
 
 async def find_member(context: ActionContext, text: str) -> discord.Member:
-    """By id, mention, user name or the name that is shown."""
+    """Finds a member by id, mention, user name or display name."""
     number = parse_id(text)
     if number is not None:
         member = await load_member(context.client, context.guild, number)
@@ -95,9 +97,10 @@ async def find_member(context: ActionContext, text: str) -> discord.Member:
 
 
 async def find_message(context: ActionContext, text: str, channel: str = "", *, named: bool = False) -> discord.Message:
-    """By id, in the channel named or the one in which was asked, or by link. Raises NotFound for one in a channel that
-    the asker cannot see, too. `named`: a link into a channel that is not the named one is InvalidInput, for what the
-    gate knows of a call is the channel's name.
+    """Finds a message by link, or by id in the named channel or the one in which the action was asked for.
+
+    Raises NotFound also for a message in a channel that the asker cannot see. With `named`, a link into another channel
+    than the named one raises InvalidInput: the channel's name is what the gate decided about.
     """
     link = _LINK.fullmatch(text.strip())
     place = await load_channel(context, link[2] if link else channel)
@@ -116,14 +119,14 @@ async def find_message(context: ActionContext, text: str, channel: str = "", *, 
 
 
 def get_guild_place(message: discord.Message) -> GuildPlace:
-    """Where a message stands that `find_message` found."""
+    """Returns the channel or thread of a message that `find_message` returned."""
     if not isinstance(message.channel, (discord.abc.GuildChannel, discord.Thread)):
         raise NotFound("There is no such message that you can read.", code="discord_no_message")
     return message.channel
 
 
 def pick_by_name(wanted: str, among: Iterable[K], name: Callable[[K], str], kind: str) -> K:
-    """The one of that name, or the only one whose name holds it."""
+    """Returns the item of exactly that name, or the only one whose name contains it."""
     folded = wanted.casefold()
     like = [each for each in among if folded and folded in name(each).casefold()]
     for found in ([each for each in like if name(each).casefold() == folded], like):

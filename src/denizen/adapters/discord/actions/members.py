@@ -1,4 +1,4 @@
-"""Actions on members that are not against them: looking up, nicknames, roles, direct messages."""
+"""Actions on members that are not against them: lookup, nicknames, roles, direct messages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NONCE_CHARS = 25
 
 
 async def member_info(context: ActionContext, member: str = "") -> JsonObject:
-    """Of the asker for an empty text. Who is in time-out is told to those who may end it."""
+    """Describes a member; the asker for an empty text. Shows a time-out only to those who may end it."""
     found = await find_member(context, member) if member.strip() else context.asker
     roles = [role.name for role in reversed(found.roles) if not role.is_default()]
     until = found.timed_out_until if found.is_timed_out() else None
@@ -35,7 +35,9 @@ async def member_info(context: ActionContext, member: str = "") -> JsonObject:
 
 
 async def list_members(context: ActionContext, role: str = "", name: str = "", page: int = 1) -> JsonObject:
-    """By display name, with `name` in one of their names. `total` counts all that fit."""
+    """Lists members by display name, one page at a time; `name` matches part of any of their names. `total` counts all
+    matches.
+    """
     if knows_all_members(context.client, context.guild):
         among = list(context.guild.members)
     elif name.strip() and not role:
@@ -61,7 +63,7 @@ async def list_members(context: ActionContext, role: str = "", name: str = "", p
 
 
 async def set_nickname(context: ActionContext, member: str, nickname: str = "", reason: str = "") -> JsonObject:
-    """An empty nickname takes it away. Everybody who may change their own may have it changed."""
+    """Sets a member's nickname; an empty one removes it. Members who may change their own nickname may ask for it."""
     target = await find_member(context, member)
     if target.id == context.asker.id:
         _require_own_name(context)
@@ -73,7 +75,7 @@ async def set_nickname(context: ActionContext, member: str, nickname: str = "", 
 
 
 async def add_role(context: ActionContext, member: str, role: str, reason: str = "") -> JsonObject:
-    """The role must not hold more than the asker and the account do."""
+    """Gives a member a role. The role must not hold more permissions than the asker and the account do."""
     target, given = await _find_pair(context, member, role)
     require_held(context, given.permissions)
     await target.add_roles(given, reason=context.reason(reason))
@@ -87,8 +89,10 @@ async def remove_role(context: ActionContext, member: str, role: str, reason: st
 
 
 async def send_direct_message(context: ActionContext, member: str, text: str) -> JsonObject:
-    """To the asker, or with the right to moderate to others: whether somebody has blocked the asker cannot be seen, so
-    the account must not be a way around it. Who wanted it is said.
+    """Sends a direct message to the asker; to others only with the right to moderate.
+
+    Nobody can see whether a member has blocked the asker, so the account must not become a way around a block. The
+    message says who asked for it.
     """
     target = await find_member(context, member)
     if target.id == context.asker.id:
@@ -104,8 +108,8 @@ async def send_direct_message(context: ActionContext, member: str, text: str) ->
 async def send_dm(
     context: ActionContext, member: discord.Member, text: str, view: discord.ui.View | None = None
 ) -> None:
-    """A direct message; the same again soon after is the earlier one, so that an action that is repeated says it once.
-    Raises discord.Forbidden to one who takes none.
+    """Sends a direct message. A repeated one soon after yields the first message, so a retried action writes once.
+    Raises discord.Forbidden when the member takes none.
     """
     options: dict[str, Any] = {"allowed_mentions": discord.AllowedMentions.none()}
     if context.warrant.key:
@@ -117,12 +121,16 @@ async def send_dm(
 
 
 def describe_name(member: discord.Member) -> dict[str, Json]:
-    """The account name, which Discord keeps to plain characters; a display name may say anything."""
+    """Returns the name fields of a member. Discord limits account names to plain characters; a display name may contain
+    anything.
+    """
     return {"id": str(member.id), "name": member.name}
 
 
 async def _find_pair(context: ActionContext, member: str, role: str) -> tuple[discord.Member, discord.Role]:
-    """With the right to give it: as on Discord itself, the asker may do so to themselves, and only downwards."""
+    """Finds the member and the role, and checks the right to assign it. As on Discord itself, an asker may give
+    themselves roles, but only below their own.
+    """
     context.require("manage_roles")
     target, given = await find_member(context, member), find_role(context, role)
     context.require_below(given)
@@ -132,7 +140,9 @@ async def _find_pair(context: ActionContext, member: str, role: str) -> tuple[di
 
 
 def _require_own_name(context: ActionContext) -> None:
-    """Their own name takes another permission of the asker, and the account must stand above them."""
+    """Requires what changing one's own nickname takes: another permission of the asker, and an account that ranks above
+    them.
+    """
     context.require_asker("change_nickname")
     mine = context.me.guild_permissions
     is_below = context.asker.id != context.guild.owner_id and context.asker.top_role < context.me.top_role

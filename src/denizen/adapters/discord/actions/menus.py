@@ -1,8 +1,8 @@
 """Buttons and menus from which people choose: posting them, and reading what was pressed.
 
-A choice says its label to the agent: what people read is what they say, so nothing else can be put into their mouths.
-A role menu gives and takes roles without a model (`role_menus`). What a menu offers stands in the message itself, which
-Discord keeps: a press works after a restart, in every process, and offers nothing that the message does not.
+A choice says its label to the agent: people see what they say, so nobody can put other words into their mouths. A role
+menu assigns roles without a model. The offered values are part of the message that Discord keeps: a press works after a
+restart and in every process, and never offers more than the message does.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ABOUT_CHARS = 300
 
 @dataclass(frozen=True, slots=True)
 class DiscordMenuOption:
-    """One that can be chosen. `description` is shown in menus only."""
+    """One option of a menu. `description` appears in menus only, not on buttons."""
 
     label: str
     emoji: discord.PartialEmoji | None = None
@@ -46,7 +46,7 @@ class DiscordMenuOption:
 
 @dataclass(frozen=True, slots=True)
 class DiscordMenuChoice:
-    """What somebody chose: the labels, and the beginning of the message that offered them."""
+    """The labels that somebody chose, and the beginning of the message that offered them."""
 
     value: str
     about: str
@@ -61,7 +61,9 @@ async def post_choices(
     several: bool = False,
     channel: str = "",
 ) -> JsonObject:
-    """Each choice is a label, or an object with `label`, `emoji` and `description`. `several` is for menus."""
+    """Posts buttons or a menu. Each choice is a label, or an object with `label`, `emoji` and `description`. `several`
+    is for menus.
+    """
     where = await load_channel(context, channel)
     options = [await _read_option(context, each) for each in choices]
     if several and style == "buttons":
@@ -83,8 +85,8 @@ async def post_choices(
 def build_menu_view(
     options: Sequence[DiscordMenuOption], values: Sequence[str], style: str, menu: tuple[str, int, int]
 ) -> discord.ui.View:
-    """Buttons whose ids are `values`, or a menu of these values: `menu` is its id, and how many are chosen. Raises
-    InvalidInput for what Discord would not take. Needs a running event loop.
+    """Builds buttons whose ids are `values`, or a menu of these values; `menu` is its id and the range of choices.
+    Raises InvalidInput for what Discord would reject. Needs a running event loop.
     """
     _check(options, style)
     view = discord.ui.View(timeout=None)
@@ -110,7 +112,7 @@ def build_menu_view(
 
 
 def find_choice(data: Mapping[str, Any], message: discord.Message | None) -> DiscordMenuChoice | None:
-    """None for what is no choice, or not offered by the message."""
+    """Returns the choice that a press made; None when it is no choice, or the message does not offer it."""
     custom_id = str(data["custom_id"])
     if message is None or not (custom_id == _PICK_MENU or _PICK.fullmatch(custom_id)):
         return None
@@ -123,7 +125,7 @@ def find_choice(data: Mapping[str, Any], message: discord.Message | None) -> Dis
 
 
 def list_offered(message: discord.Message, custom_id: str) -> list[str]:
-    """The values of that menu."""
+    """Returns the values of that menu."""
     menus = [each for each in _items(message) if each.custom_id == custom_id]
     return [option.value for each in menus if isinstance(each, discord.SelectMenu) for option in each.options]
 
@@ -205,7 +207,7 @@ async def post_role_menu(
     *,
     only_one: bool = False,
 ) -> JsonObject:
-    """`only_one`: of these roles a member has one at most."""
+    """Posts a menu by which members give themselves roles. With `only_one` a member holds at most one of them."""
     where = await load_channel(context, channel)
     context.require("manage_roles")
     found = list(dict.fromkeys(find_role(context, each) for each in roles))
@@ -225,8 +227,8 @@ def is_role_menu(custom_id: str) -> bool:
 
 
 async def choose_roles(client: discord.Client, interaction: discord.Interaction, data: Mapping[str, Any]) -> str:
-    """Gives and takes what the press says, and returns what its member is told. Raises NotAllowed, NotFound, and the
-    errors of a channel.
+    """Assigns and removes the roles of a press, and returns the text for the member. Raises NotAllowed, NotFound, and
+    the errors of a channel.
     """
     message, member = interaction.message, interaction.user
     guild = interaction.guild
@@ -254,7 +256,7 @@ async def choose_roles(client: discord.Client, interaction: discord.Interaction,
 
 
 def _read(message: discord.Message, data: Mapping[str, Any]) -> tuple[set[int], set[int], bool]:
-    """Which roles the press is about, which of them are chosen, and whether choosing what one has takes it away."""
+    """Returns the roles of the menu, the chosen ones, and whether choosing a role that one has removes it."""
     custom_id = str(data["custom_id"])
     if custom_id == _MENU:
         listed = {int(each) for each in list_offered(message, custom_id)}

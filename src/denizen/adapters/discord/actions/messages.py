@@ -1,4 +1,4 @@
-"""Actions on messages: sending, editing, deleting, pinning, publishing."""
+"""Actions on messages and polls: sending, editing, deleting, pinning, publishing."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def send_message(
 async def edit_message(
     context: ActionContext, message: str, text: str = "", channel: str = "", embed: Mapping[str, Json] = _NOTHING
 ) -> JsonObject:
-    """What is not given stays as it is."""
+    """Changes the text or the embed of a message of the account; what is not given stays."""
     found = await find_message(context, message, channel, named=True)
     where = get_guild_place(found)
     require_own(context, found)
@@ -57,7 +57,7 @@ async def edit_message(
 
 
 async def delete_message(context: ActionContext, message: str, channel: str = "", *, own: bool = False) -> JsonObject:
-    """With `own` it has to be one of the account's."""
+    """Deletes a message; with `own` it has to be one of the account's."""
     found = await find_message(context, message, channel)
     if own or found.author.id == context.me.id:
         require_own(context, found)
@@ -84,7 +84,7 @@ async def unpin_message(context: ActionContext, message: str, channel: str = "")
 
 
 async def crosspost_message(context: ActionContext, message: str, channel: str = "") -> JsonObject:
-    """To all channels of other servers that follow this one. Twice is once."""
+    """Publishes a message to the following channels of other servers. Publishing it again changes nothing."""
     found = await find_message(context, message, channel)
     where = get_guild_place(found)
     if not isinstance(where, discord.TextChannel) or not where.is_news():
@@ -98,9 +98,10 @@ async def crosspost_message(context: ActionContext, message: str, channel: str =
 
 
 def require_own(context: ActionContext, message: discord.Message) -> None:
-    """Raises NotAllowed unless it is the account's, and the asker may have a word in it: because it answered them, or
-    because they may manage messages there. A card that asks for a decision is nobody's to change: what it says is what
-    people approve.
+    """Raises NotAllowed unless the account wrote the message and the asker has a say in it: it answered them, or they
+    may manage messages there.
+
+    Nobody may change a card that asks for an approval: people approve what it says.
     """
     if message.author.id != context.me.id:
         raise NotAllowed("That message is not mine.", code="discord_not_mine")
@@ -128,7 +129,7 @@ async def create_poll(
     several: bool = False,
     channel: str = "",
 ) -> JsonObject:
-    """`several`: each may choose more than one answer."""
+    """Posts a poll. With `several` people may choose more than one answer."""
     where = await load_channel(context, channel)
     _check(question, answers, hours)
     poll = discord.Poll(question, timedelta(hours=hours), multiple=several)
@@ -138,7 +139,7 @@ async def create_poll(
 
 
 async def end_poll(context: ActionContext, message: str, channel: str = "") -> JsonObject:
-    """Twice is once."""
+    """Ends a poll. Ending it again changes nothing."""
     found = await find_message(context, message, channel)
     poll = _get_poll(found)
     require_own(context, found)

@@ -1,6 +1,6 @@
 """Actions against members and messages: warnings, time-outs, kicks, bans, purges, slow mode.
 
-Where a warning is recorded is the skill's business; here it is checked and told.
+The skill records warnings; here they are checked and delivered.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Purgeable: TypeAlias = discord.TextChannel | discord.VoiceChannel | discord.Stag
 
 
 async def judge_member(context: ActionContext, member: str = "") -> JsonObject:
-    """Whether the asker moderates this member, or, for an empty text, members at all; changes nothing."""
+    """Tells whether the asker moderates this member, or members at all for an empty text. Changes nothing."""
     context.require_asker("moderate_members")
     if not member:
         return {}
@@ -35,7 +35,7 @@ async def judge_member(context: ActionContext, member: str = "") -> JsonObject:
 
 
 async def warn_member(context: ActionContext, member: str, reason: str) -> JsonObject:
-    """`told` says whether the direct message reached them."""
+    """Warns a member in a direct message. `told` is whether it reached them."""
     context.require_asker("moderate_members")
     target = await find_member(context, member)
     context.require_above(target)
@@ -48,7 +48,7 @@ async def warn_member(context: ActionContext, member: str, reason: str) -> JsonO
 
 
 async def timeout_member(context: ActionContext, member: str, until: str, reason: str = "") -> JsonObject:
-    """`until` is an ISO time with its zone, at most 28 days ahead."""
+    """Times a member out. `until` is an ISO time with its zone, at most 28 days ahead."""
     context.require("moderate_members")
     target = await find_member(context, member)
     context.require_above(target)
@@ -67,7 +67,7 @@ async def end_timeout(context: ActionContext, member: str, reason: str = "") -> 
 
 
 async def kick_member(context: ActionContext, member: str, reason: str = "") -> JsonObject:
-    """`was_gone` when nobody with that id is a member (any more)."""
+    """Kicks a member. `was_gone` is true when nobody with that id is a member."""
     context.require("kick_members")
     target = await _find_here(context, member)
     if isinstance(target, int):
@@ -78,7 +78,7 @@ async def kick_member(context: ActionContext, member: str, reason: str = "") -> 
 
 
 async def ban_member(context: ActionContext, member: str, delete_days: int = 0, reason: str = "") -> JsonObject:
-    """By id also somebody who is no member. Who is banned already stays so."""
+    """Bans a member, or by id also somebody who is none. Banning again changes nothing."""
     context.require("ban_members")
     target = await _find_here(context, member)
     if isinstance(target, discord.Member):
@@ -91,7 +91,7 @@ async def ban_member(context: ActionContext, member: str, delete_days: int = 0, 
 
 
 async def unban_member(context: ActionContext, user: str, reason: str = "") -> JsonObject:
-    """By id, or by the name of somebody who is banned. `was_free` when they were not."""
+    """Lifts a ban, by the id or the name of the banned person. `was_free` is true when they were not banned."""
     context.require("ban_members")
     number = parse_id(user)
     if number is None:
@@ -105,7 +105,7 @@ async def unban_member(context: ActionContext, user: str, reason: str = "") -> J
 
 
 async def list_bans(context: ActionContext, after: str = "") -> JsonObject:
-    """Those after the user with that id; `next` goes into `after` for more."""
+    """Lists the bans after the user with the id `after`. `next` is the `after` of the next page."""
     context.require("ban_members")
     start = discord.Object(parse_id(after) or 0)
     entries = [entry async for entry in context.guild.bans(limit=_BANS_A_PAGE, after=start)]
@@ -118,9 +118,11 @@ async def list_bans(context: ActionContext, after: str = "") -> JsonObject:
 async def choose_messages(
     context: ActionContext, since: str, channel: str = "", count: int = 10, author: str = "", words: str = ""
 ) -> JsonObject:
-    """The ids of the newest messages that a purge would delete. `since` is an ISO time with its zone: Discord deletes
-    no older ones than two weeks. What stays: pinned messages, Discord's own notes, the question by which it was asked
-    for, and what the account said, unless it is named as the author.
+    """Returns the ids of the newest messages that a purge would delete.
+
+    `since` is an ISO time with its zone; Discord deletes in bulk only what is younger than two weeks. Pinned messages
+    stay, Discord's own notices, the question that asked for the purge, and the account's messages unless it is the
+    named author.
     """
     place = _purgeable(context, channel)
     writer = (parse_id(author) or (await find_member(context, author)).id) if author.strip() else None
@@ -147,7 +149,7 @@ async def choose_messages(
 
 
 async def purge_messages(context: ActionContext, messages: Sequence[str], channel: str) -> JsonObject:
-    """Those that are gone already count as deleted."""
+    """Deletes the messages. Those that are gone already count as deleted."""
     place = _purgeable(context, channel)
     numbers = [number for each in messages if (number := parse_id(each)) is not None]
     for start in range(0, len(numbers), _AT_ONCE):
@@ -176,8 +178,8 @@ def _purgeable(context: ActionContext, channel: str) -> Purgeable:
 
 
 async def _find_here(context: ActionContext, text: str) -> discord.Member | int:
-    """The member as Discord has them now, or the id of somebody who surely is none: unlike `find_member`, it does not
-    take silence for absence, for a rank that cannot be seen must not be passed over.
+    """Returns the current member, or the id of somebody who is certainly none. Unlike `find_member` it does not treat a
+    failed request as absence: a rank that cannot be checked must not be bypassed.
     """
     number = parse_id(text)
     if number is None:

@@ -1,7 +1,7 @@
-"""Posting what an action writes: its text with the pings that the asker has a right to, its embed, once.
+"""Posting the message of an action: its text, the pings that the asker has a right to, and its embed, exactly once.
 
-Nobody is pinged but people that the text names, and roles and everybody as far as the asker and the account may both
-ping them there. The message that came of the first try is given again for some minutes (`ActionContext.nonce`).
+The message pings only people that the text names, and roles and everybody only if the asker and the account may both
+ping them there. A retry within some minutes yields the first message (`ActionContext.nonce`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class PreparedText:
 
 @dataclass(frozen=True, slots=True)
 class OutgoingMessage:
-    """What one message holds."""
+    """The content of one message."""
 
     text: str = ""
     embed: Mapping[str, Json] = field(default_factory=dict[str, Json])
@@ -52,7 +52,7 @@ class OutgoingMessage:
 
 
 async def prepare_text(context: ActionContext, where: GuildPlace, text: str) -> PreparedText:
-    """Raises InvalidInput for a text that is longer than a message."""
+    """Resolves the pings of a text. Raises InvalidInput for a text that is too long for a message."""
     if len(text) > TEXT_CHARS:
         raise InvalidInput(
             f"A message has at most {TEXT_CHARS} characters; this has {len(text)}.",
@@ -74,7 +74,7 @@ async def prepare_text(context: ActionContext, where: GuildPlace, text: str) -> 
 
 
 async def post_message(context: ActionContext, where: GuildPlace, written: OutgoingMessage) -> JsonObject:
-    """One message. Raises NotAllowed where not both may write what it holds, and InvalidInput for an empty one."""
+    """Posts one message. Raises NotAllowed unless both may post this content, and InvalidInput for an empty one."""
     _require_words(written)
     more = ["embed_links"] if written.embed else []
     more += ["send_polls"] if written.poll else []
@@ -97,7 +97,7 @@ async def post_message(context: ActionContext, where: GuildPlace, written: Outgo
 
 
 def read_embeds(embed: Mapping[str, Json]) -> list[discord.Embed]:
-    """One or none: `title`, `text`, `url`, `image` (both https) and `fields`, by name."""
+    """Parses an embed with `title`, `text`, `url`, `image` (both https) and `fields`; returns one or none."""
     if not embed:
         return []
     fields = embed.get("fields")
@@ -109,7 +109,7 @@ def read_embeds(embed: Mapping[str, Json]) -> list[discord.Embed]:
 
 
 def describe_message(context: ActionContext, channel_id: int, message_id: int) -> JsonObject:
-    """What a tool gets to know about a message."""
+    """Returns the result that a tool gets about a message."""
     link = f"https://discord.com/channels/{context.guild.id}/{channel_id}/{message_id}"
     return {"message": str(message_id), "channel": str(channel_id), "link": link}
 

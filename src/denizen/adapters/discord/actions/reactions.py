@@ -1,4 +1,4 @@
-"""Reactions: putting them on messages, taking them away, and reading them."""
+"""Actions on reactions: adding, removing and reading them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def add_reaction(context: ActionContext, message: str, emoji: str, channel
 
 
 async def remove_reaction(context: ActionContext, message: str, emoji: str, channel: str = "") -> JsonObject:
-    """The account's own. Who may add reactions may have it taken away."""
+    """Removes the account's own reaction. Whoever may add reactions may ask for it."""
     found = await find_message(context, message, channel, named=True)
     context.require("add_reactions", get_guild_place(found))
     await found.remove_reaction(await read_emoji(context, emoji), context.me)
@@ -36,7 +36,7 @@ async def remove_reaction(context: ActionContext, message: str, emoji: str, chan
 
 
 async def read_reactions(context: ActionContext, message: str, channel: str = "", emoji: str = "") -> JsonObject:
-    """Which there are and how many; with an emoji, who chose it."""
+    """Counts the reactions of a message; with an emoji, lists who chose it."""
     found = await find_message(context, message, channel)
     await context.require_open(get_guild_place(found))
     if not emoji:
@@ -50,8 +50,9 @@ async def read_reactions(context: ActionContext, message: str, channel: str = ""
 
 
 async def read_emoji(context: ActionContext, text: str) -> discord.PartialEmoji:
-    """An emoji itself, `<:name:id>`, or the name of one of the guild's. Raises NotFound for another name, and
-    NotAllowed for one of another server where not both may use those. The mirror holds no emoji.
+    """Parses an emoji, `<:name:id>`, or the name of an emoji of the guild. Raises NotFound for an unknown name, and
+    NotAllowed for an emoji of another server unless both may use those. Emojis are fetched, since discord.py's cache
+    holds none here.
     """
     sign = discord.PartialEmoji.from_str(text.strip())
     named = _NAMED.fullmatch(text.strip())

@@ -1,4 +1,4 @@
-"""Which actions there are, by name, and the one place where they are done."""
+"""The registry of actions by name, and the one function that performs them."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ ACTIONS: dict[str, ActionFunction] = {
 
 
 async def perform_action(client: discord.Client, action: Action, warrant: Warrant) -> JsonObject:
-    """Does the action. Raises the errors of a channel, and InvalidInput for an action or details that are unknown."""
+    """Performs the action. Raises the errors of a channel, and InvalidInput for unknown actions or details."""
     deed = ACTIONS.get(action.name)
     if deed is None:
         near = difflib.get_close_matches(action.name, ACTIONS, n=1)
@@ -107,7 +107,7 @@ async def perform_action(client: discord.Client, action: Action, warrant: Warran
 
 
 def _derive_key(action: Action, warrant: Warrant) -> str:
-    """One call may do several things."""
+    """Derives a key from the whole action, since one tool call may ask for several."""
     return derive("act", warrant.key, action.name, json.dumps(dict(action.details), sort_keys=True))
 
 

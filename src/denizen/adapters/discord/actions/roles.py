@@ -1,4 +1,4 @@
-"""Actions on roles themselves; giving and taking them is in `members`."""
+"""Actions on roles themselves. `members` gives them to people."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TOLD_WITHIN_S = 3.0
 
 
 async def list_roles(context: ActionContext) -> JsonObject:
-    """Highest first. `members` is -1 where not all members are known."""
+    """Lists the roles, highest first. `members` is -1 when not all members are known."""
     counted = knows_all_members(context.client, context.guild)
     rows: list[Json] = [
         {
@@ -44,8 +44,8 @@ async def create_role(
     mentionable: bool = False,
     since: str = "",
 ) -> JsonObject:
-    """At the bottom of the list, with no permission that the asker or the account lacks. With `since`, an ISO time, a
-    role of that name that is younger is taken for the one that an earlier try made.
+    """Creates a role at the bottom of the list, with no permission that the asker or the account lacks. `since` (an ISO
+    time) makes a retry safe: a younger role of the same name counts as the one that an earlier try created.
     """
     context.require("manage_roles")
     granted = read_permissions(permissions)
@@ -75,7 +75,7 @@ async def edit_role(  # noqa: PLR0913 - as Discord's own form
     hoist: bool | None = None,
     mentionable: bool | None = None,
 ) -> JsonObject:
-    """What is not given stays. Permissions are added and taken away one by one."""
+    """Changes the given fields of a role. Permissions are added and removed one by one."""
     context.require("manage_roles")
     found = find_role(context, role)
     context.require_below(found)
@@ -108,7 +108,7 @@ async def delete_role(context: ActionContext, role: str, reason: str = "") -> Js
 
 
 def _powers(role: discord.Role) -> list[str]:
-    """What it gives beyond what everybody may."""
+    """Returns the permissions that a role gives beyond those of everybody."""
     return list_names(discord.Permissions(role.permissions.value & ~role.guild.default_role.permissions.value))
 
 
@@ -120,7 +120,7 @@ def _colour(text: str) -> discord.Colour:
 
 
 async def _wait_until_known(context: ActionContext, role: discord.Role) -> None:
-    """discord.py knows of a new role once the gateway has told; the next action may be about it."""
+    """Waits until the gateway has told discord.py of a new role, since the next action may be about it."""
 
     def is_it(told: discord.Role) -> bool:
         return told.id == role.id
@@ -131,7 +131,7 @@ async def _wait_until_known(context: ActionContext, role: discord.Role) -> None:
 
 
 async def _find_created_role(context: ActionContext, name: str, since: str) -> discord.Role | None:
-    """Asked of Discord: what was made a moment ago may not have been heard of."""
+    """Asks Discord itself, since the gateway may not have told discord.py's cache of a role created a moment ago."""
     start = datetime.fromisoformat(since)
     roles = await context.guild.fetch_roles()
     return next((each for each in roles if each.created_at >= start and each.name == name), None)

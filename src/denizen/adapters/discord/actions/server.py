@@ -1,4 +1,4 @@
-"""Actions on a guild as a whole: what it is, and its emojis."""
+"""Actions on a guild as a whole: its description, emojis and scheduled events."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MAX_PICTURE_BYTES = 256 * 1024
 
 
 async def server_info(context: ActionContext) -> JsonObject:
-    """Nothing that a member could not see; how many channels there are counts only those that the asker sees."""
+    """Describes the guild as any member sees it. Only channels that the asker sees are counted."""
     guild = context.guild
     kinds = Counter(str(each.type) for each in guild.channels if context.sees(each))
     return {
@@ -38,8 +38,8 @@ async def server_info(context: ActionContext) -> JsonObject:
 
 
 async def create_emoji(context: ActionContext, name: str, picture: str, since: str = "") -> JsonObject:
-    """`picture` is base64 of a PNG, JPEG, GIF or WebP file of at most 256 KB. With `since`, an ISO time, an emoji of
-    that name that is younger is taken for the one that an earlier try made.
+    """Creates an emoji. `picture` is base64 of a PNG, JPEG, GIF or WebP file of at most 256 KB. `since` (an ISO time)
+    makes a retry safe: a younger emoji of the same name counts as the one that an earlier try created.
     """
     context.require("create_expressions")
     try:
@@ -58,7 +58,7 @@ async def create_emoji(context: ActionContext, name: str, picture: str, since: s
 
 
 async def delete_emoji(context: ActionContext, emoji: str, reason: str = "") -> JsonObject:
-    """By name, id, or as it is written in messages."""
+    """Deletes an emoji by name, id, or as it is written in messages."""
     context.require("manage_expressions")
     parsed = discord.PartialEmoji.from_str(emoji.strip())
     number = parsed.id or parse_id(emoji)
@@ -86,8 +86,9 @@ async def create_event(  # noqa: PLR0913 - as Discord's own form
     description: str = "",
     since: str = "",
 ) -> JsonObject:
-    """In a voice or stage channel, or at a place in words, which takes an end. Times are ISO with their zone. With
-    `since`, an ISO time, an event of that name that is younger is taken for the one that an earlier try made.
+    """Schedules an event in a voice or stage channel, or at a location, which needs an end. Times are ISO with their
+    zone. `since` (an ISO time) makes a retry safe: a younger event of the same name counts as the one that an
+    earlier try created.
     """
     begins = datetime.fromisoformat(start)
     ends = datetime.fromisoformat(end) if end else discord.utils.MISSING
@@ -132,7 +133,7 @@ async def create_event(  # noqa: PLR0913 - as Discord's own form
 
 
 async def list_events(context: ActionContext) -> JsonObject:
-    """What is ahead or going on; of those in channels only what may be told here."""
+    """Lists scheduled and active events; of those in channels only what every reader of the answer may see."""
     seen = await list_tellable_rooms(context)
     events = [each for each in await context.guild.fetch_scheduled_events() if _is_told(each, seen)]
     rows: list[Json] = [
@@ -151,7 +152,7 @@ async def list_events(context: ActionContext) -> JsonObject:
 
 
 async def cancel_event(context: ActionContext, event: str, reason: str = "") -> JsonObject:
-    """By id or name; one that is going on is ended."""
+    """Cancels an event by id or name; an active one is ended."""
     context.require("manage_events")
     there = [
         each

@@ -1,4 +1,4 @@
-"""Threads and posts of forums: opening, renaming, archiving, letting people in."""
+"""Actions on threads and forum posts: opening, renaming, archiving, adding people."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MAX_TAGS = 5
 async def create_thread(
     context: ActionContext, name: str, text: str = "", message: str = "", channel: str = "", *, private: bool = False
 ) -> JsonObject:
-    """Under `message`; or under a new one with `text`; or a private one, which the asker is let into."""
+    """Opens a thread under `message`, under a new message with `text`, or a private one that the asker is added to."""
     where = await load_channel(context, channel)
     if not isinstance(where, discord.TextChannel):
         raise InvalidInput("Threads are opened in text channels.", code="discord_no_threads")
@@ -55,7 +55,7 @@ async def edit_thread(
     archived: bool | None = None,
     locked: bool | None = None,
 ) -> JsonObject:
-    """For those who manage threads; its owner may do all but lock it, and nothing once it is locked."""
+    """Changes a thread, for those who manage threads. Its owner may do all but lock it, and nothing once it is locked."""
     found = await _find_thread(context, thread)
     for member, require in ((context.asker, context.require_asker), (context.me, context.require_account)):
         if found.owner_id != member.id or locked is not None or found.locked:
@@ -84,7 +84,9 @@ async def add_to_thread(context: ActionContext, member: str, thread: str = "") -
 async def create_forum_post(
     context: ActionContext, channel: str, title: str, text: str, tags: Sequence[str] = ()
 ) -> JsonObject:
-    """One that says the same already, and is open, is given instead: Discord would make it twice."""
+    """Creates a post in a forum, or returns an open post that says the same: Discord has no nonce for posts, so a retry
+    would create a second one.
+    """
     forum = await load_channel(context, channel)
     if not isinstance(forum, discord.ForumChannel):
         raise InvalidInput(f"#{forum.name} is no forum.", code="discord_no_forum")
@@ -121,7 +123,9 @@ async def _open_private(context: ActionContext, where: discord.TextChannel, titl
 
 
 async def _own_threads(context: ActionContext, parent: GuildPlace, name: str) -> list[discord.Thread]:
-    """Open ones of that name that the account made there. Asked of Discord: the mirror hears of a new one late."""
+    """Returns the open threads of that name that the account created there. Asks Discord, since the cache hears of a
+    new thread late.
+    """
     return [
         context.guild.get_thread(each.id) or each
         for each in await context.guild.active_threads()
@@ -130,7 +134,7 @@ async def _own_threads(context: ActionContext, parent: GuildPlace, name: str) ->
 
 
 async def _find_post(context: ActionContext, forum: discord.ForumChannel, name: str, text: str) -> int:
-    """0 when there is none."""
+    """Returns the id of a post with this name and text; 0 when there is none."""
     for thread in await _own_threads(context, forum, name):
         try:
             start = await thread.fetch_message(thread.id)

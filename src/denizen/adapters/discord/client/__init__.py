@@ -1,1 +1,3 @@
-"""TODO client."""
+"""What every part of the Discord adapter shares: settings, errors, the HTTP client, the application and its
+permissions.
+"""

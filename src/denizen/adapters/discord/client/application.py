@@ -1,6 +1,7 @@
-"""Which permissions an account needs, what they are called in Discord's menus, and the link that grants them.
+"""The application behind a token: its user, its privileged intents, and the permissions that it needs in a guild.
 
-Read by `check`, and by `sending` when Discord refused something and people have to be told what is missing.
+`load_application` asks over REST, before the gateway connects. `sending` uses the permission names to tell people what
+is missing when Discord refuses something.
 """
 
 from __future__ import annotations
@@ -44,18 +45,20 @@ SCOPES = ("bot", "applications.commands")
 
 
 def invite_url(application_id: str) -> str:
-    """Where the owner of a guild lets the account in, with exactly the permissions that it needs."""
+    """Returns the link by which the owner of a guild invites the account, with exactly the permissions that it needs."""
     needed = discord.Permissions(**dict.fromkeys(NEEDED_PERMISSIONS, True))
     return discord.utils.oauth_url(application_id, permissions=needed, scopes=SCOPES)
 
 
 def menu_name(permission: str) -> str:
-    """What discord.py's name of a permission is called in Discord's menus."""
+    """Returns the name of a permission as Discord's menus show it."""
     return NEEDED_PERMISSIONS.get(permission) or _MENU_NAMES.get(permission) or permission.replace("_", " ").title()
 
 
 def list_missing_permissions(client: discord.Client, channel_id: int, needed: Collection[str]) -> tuple[str, ...]:
-    """Those of the needed permissions that the account lacks there, as the menus call them; all when nobody knows."""
+    """Returns the needed permissions that the account lacks in a channel, by their menu names; all of them when the
+    channel is not known.
+    """
     channel = client.get_channel(channel_id)
     if channel is None or isinstance(channel, discord.abc.PrivateChannel):
         return tuple(NEEDED_PERMISSIONS[name] for name in needed)
@@ -67,7 +70,7 @@ def list_missing_permissions(client: discord.Client, channel_id: int, needed: Co
 
 
 def find_missing_permissions(held: discord.Permissions, needed: Iterable[str] = NEEDED_PERMISSIONS) -> tuple[str, ...]:
-    """The needed ones that are not held, as the menus call them."""
+    """Returns the needed permissions that are not held, by their menu names."""
     return tuple(NEEDED_PERMISSIONS[name] for name in needed if not getattr(held, name))
 
 
@@ -79,9 +82,9 @@ SERVER_MEMBERS = "Server Members Intent"
 
 @dataclass(frozen=True, slots=True)
 class DiscordApplication:
-    """What Discord says about the login. `content` and `members` are intents that the portal has switched on.
+    """An application as Discord describes it. `content` and `members` are the intents that the portal has enabled.
 
-    `diverts_commands`: commands go to a URL that is configured in the portal, and never reach the account.
+    `diverts_commands` is true when the portal sends commands to a URL, so that they never reach the account.
     """
 
     id: str
@@ -94,9 +97,9 @@ class DiscordApplication:
 
 @asynccontextmanager
 async def log_in(settings: DiscordAccountSettings) -> AsyncGenerator[discord.Client]:
-    """A client that can ask over REST and knows itself; it never connects to the gateway.
+    """Yields a client that is logged in over REST and never connects to the gateway.
 
-    Raises NeedsAttention for a token that is refused, Unavailable when Discord cannot be reached.
+    Raises NeedsAttention for a refused token, and Unavailable when Discord cannot be reached.
     """
     client = discord.Client(intents=discord.Intents(guilds=True), max_messages=None)
     async with client:
@@ -109,13 +112,13 @@ async def log_in(settings: DiscordAccountSettings) -> AsyncGenerator[discord.Cli
 
 
 async def load_application(settings: DiscordAccountSettings) -> DiscordApplication:
-    """Logs in and looks. Raises as `log_in` does."""
+    """Logs in and returns the application. Raises the errors of `log_in`."""
     async with log_in(settings) as client:
         return read_application(client)
 
 
 def read_application(client: discord.Client) -> DiscordApplication:
-    """What a client that is logged in knows about itself."""
+    """Returns the application of a client that is logged in."""
     about, user = client.application, client.user
     if about is None or user is None:
         raise Unavailable("The account is not logged in.", code="discord_not_connected")
@@ -131,7 +134,7 @@ def read_application(client: discord.Client) -> DiscordApplication:
 
 
 def choose_intents(application: DiscordApplication, settings: DiscordAccountSettings) -> discord.Intents:
-    """What is asked for at the gateway: never more than the portal grants, else Discord closes the connection."""
+    """Returns the intents to ask for. Never more than the portal grants, or Discord closes the connection."""
     intents = discord.Intents.none()
     intents.guilds = True
     intents.guild_messages = True
@@ -143,7 +146,7 @@ def choose_intents(application: DiscordApplication, settings: DiscordAccountSett
 
 
 def explain_refused_intents(intents: discord.Intents, application: DiscordApplication) -> NeedsAttention:
-    """The gateway closed with 4014: it was asked for an intent that the portal does not grant."""
+    """Returns the error for close code 4014: an intent was asked for that the portal does not grant."""
     wanted = [MESSAGE_CONTENT] if intents.message_content else []
     wanted += [SERVER_MEMBERS] if intents.members else []
     names = " and ".join(wanted) or MESSAGE_CONTENT
@@ -157,7 +160,7 @@ def explain_refused_intents(intents: discord.Intents, application: DiscordApplic
 
 
 def explain_missing_content(application: DiscordApplication) -> str:
-    """What to do so that the account sees what is written."""
+    """Returns what to do so that the account can read messages."""
     return (
         "Mentions are answered all the same; followed threads, replies, keywords and the archive need it. "
         f"Switch on {MESSAGE_CONTENT} at {intents_page_url(application)}, then restart."
@@ -165,5 +168,5 @@ def explain_missing_content(application: DiscordApplication) -> str:
 
 
 def intents_page_url(application: DiscordApplication) -> str:
-    """Where intents are switched on."""
+    """Returns the page of the portal on which intents are enabled."""
     return f"{PORTAL_URL}/{application.id}/bot > Privileged Gateway Intents"

@@ -1,7 +1,7 @@
-"""What discord.py raises, as our errors: who has to do what. Pure, but for the block that translates.
+"""Translates the errors of discord.py into ours, which say who has to act.
 
-Everything here that talks to Discord does so inside `speaking`. discord.py has by then retried what is worth it (five
-tries; waits out rate limits of up to a minute). Its exception goes no further: it may hold addresses with tokens.
+Every call to Discord happens inside `translate_errors`. By then discord.py has retried what is worth it: five tries,
+and rate limits of up to a minute. Its exceptions go no further, since they may contain URLs with tokens.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ListMissing = Callable[[], Sequence[str]]
 
 @contextmanager
 def translate_errors(doing: str, *, missing: ListMissing | None = None) -> Generator[None]:
-    """Raises what goes wrong inside as an error of ours. `doing` completes "Discord would not let the account ..."."""
+    """Raises errors inside the block as ours. `doing` completes "Discord would not let the account ..."."""
     try:
         yield
     except VENDOR_ERRORS as error:
@@ -46,7 +46,7 @@ def translate_errors(doing: str, *, missing: ListMissing | None = None) -> Gener
 
 
 def translate_error(error: Exception, doing: str, *, missing: ListMissing | None = None) -> DenizenError:
-    """The error that a vendor's exception means."""
+    """Returns our error for an exception of discord.py or aiohttp."""
     match error:
         case discord.HTTPException():
             return _http_fault(error, doing, missing)
@@ -63,7 +63,7 @@ def translate_error(error: Exception, doing: str, *, missing: ListMissing | None
 
 
 def explain_refused_token(setting: str) -> NeedsAttention:
-    """The token is wrong, or was reset."""
+    """Returns the error for a token that is wrong or was reset."""
     return NeedsAttention(
         "Discord refused the token.",
         code="discord_token_refused",
@@ -136,7 +136,9 @@ def _retry_after_s(error: discord.HTTPException) -> float | None:
 
 
 def _words(error: discord.HTTPException) -> str:
-    """Discord's own sentence with its number. What is not JSON comes from something in between, and is not shown."""
+    """Returns Discord's own sentence with its error number. A body that is not JSON comes from a proxy, and is not
+    shown.
+    """
     if not error.code:
         return f"HTTP {error.status}"
     text = " ".join(error.text.split())

@@ -1,7 +1,8 @@
-"""Points discord.py at a server. It keeps the addresses in class attributes: one process has one pair at a time.
+"""The HTTP side of discord.py: the server that it talks to, and requests that can be cancelled safely.
 
-Called by `account` and `check` around everything they do. discord.py's `http._set_api_version` would overwrite the
-REST address; nothing here calls it, and the version stands in the address.
+discord.py keeps the addresses in class attributes, so one process uses one pair at a time. `account` and `check` do
+everything inside `use_endpoints`. discord.py's `http._set_api_version` would overwrite the REST address; nothing here
+calls it, and the version is part of the address.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _ASSETS = discord.Asset.BASE
 
 
 class _EndpointsInUse:
-    """The pair in use, and by how many."""
+    """The endpoints in use, and the number of their users."""
 
     def __init__(self) -> None:
         self.endpoints = DiscordEndpoints()
@@ -38,7 +39,7 @@ _use = _EndpointsInUse()
 
 @contextmanager
 def use_endpoints(endpoints: DiscordEndpoints) -> Generator[None]:
-    """Everything inside talks to that server. Raises InvalidInput while another pair is in use."""
+    """Points discord.py at a server for the duration of the block. Raises InvalidInput while another pair is in use."""
     if _use.holders and _use.endpoints != endpoints:
         raise InvalidInput(
             "Accounts on two different Discord servers cannot run in one process.",
@@ -56,7 +57,7 @@ def use_endpoints(endpoints: DiscordEndpoints) -> Generator[None]:
 
 
 def set_gateway(url: str) -> None:
-    """The websocket that the REST side named; used where none is configured for a server that is not Discord's.
+    """Sets the websocket address that the REST side named, for a server of one's own without a configured one.
 
     discord.py asks for it only at the first login, and falls back to its own address after a lost connection.
     """
@@ -72,7 +73,10 @@ def _point_at(endpoints: DiscordEndpoints) -> None:
 
 
 class CancellableHTTPClient(HTTPClient):
-    """discord.py's client for REST. Its requests live in `tasks`, which has to end after it is closed."""
+    """discord.py's REST client, whose requests run in `tasks` so that a cancelled caller does not harm later requests.
+
+    The task group has to end after the client is closed.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, tasks: TaskGroup, *, longest_rate_limit_s: float) -> None:
         super().__init__(loop, max_ratelimit_timeout=longest_rate_limit_s)

@@ -1,6 +1,6 @@
-"""What an account is made from: where Discord is, whose login it is, and what may be asked of it. Records only.
+"""The settings of an account: the server, the login, and what it may do. Records only.
 
-The composition root fills these from `channels.discord`; `account` and `check` read them.
+The composition root fills them from `channels.discord`; `account` and `check` read them.
 """
 
 from __future__ import annotations
@@ -19,27 +19,28 @@ PORTAL_URL = "https://discord.com/developers/applications"
 
 @dataclass(frozen=True, slots=True)
 class DiscordEndpoints:
-    """REST address with its version, and the websocket. Without a `gateway_url` the REST side is asked for it."""
+    """The REST address with its version, and the websocket address. Without a `gateway_url` the REST side names it."""
 
     api_url: str = API_URL
     gateway_url: str = ""
 
     @property
     def are_own(self) -> bool:
-        """Whether this is another server than Discord's."""
+        """Whether they belong to a server other than Discord's."""
         return self.api_url.rstrip("/") != API_URL
 
 
 @dataclass(frozen=True, slots=True)
 class DiscordAccountSettings:
-    """One login of one agent.
+    """The settings of one login of one agent.
 
-    `commands_guild` is the only guild in which slash commands are registered, empty for all. `owned_commands` names
-    commands that were registered earlier and may be deleted when they are not wanted any more: others that the
-    application has are not ours. `members_intent` off never asks for the members intent, even where it is enabled.
-    So many messages of one room may wait to be heard (`room_limit`); later ones are read from Discord when their turn
-    comes. `ready_wait_s` is how long silence must last before guilds that do not answer are left out of the start;
-    `identify_pause_s` the pause before each login to the gateway but the first (Discord allows one in 5 s).
+    `commands_guild` is the only guild in which slash commands are registered; empty means all. `owned_commands` names
+    commands that an earlier version registered: they may be deleted, while other commands of the application are left
+    alone. Without `members_intent` that intent is never asked for, even where the portal enables it.
+
+    `room_limit` is how many messages of one room may wait for the listener; later ones are read from Discord when their
+    turn comes. `ready_wait_s` is how long no guild may arrive before the start goes on without the missing ones.
+    `identify_pause_s` is the pause before each further login to the gateway (Discord allows one in 5 s).
     """
 
     agent: AgentName
@@ -54,5 +55,5 @@ class DiscordAccountSettings:
 
     @property
     def token_setting(self) -> str:
-        """Where the token is configured, for people."""
+        """The config key of the token, for people."""
         return f"channels.discord.accounts.{self.agent}.token"

@@ -1,7 +1,7 @@
-"""The gateway client: discord.py's, with as little memory as an account needs, telling `events` what it hears.
+"""The gateway client: discord.py's, with as small a cache as an account needs. It hands its events to `events`.
 
-discord.py runs each handler in a task of its own, in the order of arrival; none of them waits for anything. Made by
-`account`. Sharding is automatic: Discord says how many shards there have to be.
+discord.py runs each handler in a task of its own, in the order of arrival; no handler here waits for anything. Sharding
+is automatic: Discord decides on the number of shards.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ _MOST_MEMBERS = 50_000
 
 
 class InteractionReceiver(Protocol):
+    """Takes the interactions of a login."""
+
     def take(self, interaction: discord.Interaction) -> None: ...
 
 
@@ -56,7 +58,7 @@ class GatewayClient(discord.AutoShardedClient):
         self._events, self._interactions = make_handlers(self)
 
     def _get_state(self, **options: Any) -> Any:  # noqa: ANN401 - as discord.py has it
-        """Called by the constructor, right after it has made its own HTTP client."""
+        """Replaces the HTTP client. discord.py's constructor calls this right after it has made its own."""
         self.http = CancellableHTTPClient(self.loop, self._tasks, longest_rate_limit_s=_LONGEST_RATE_LIMIT_S)
         return super()._get_state(**options)
 
@@ -65,12 +67,12 @@ class GatewayClient(discord.AutoShardedClient):
             await anyio.sleep(self._settings.identify_pause_s)
 
     async def launch_shard(self, gateway: yarl.URL, shard_id: int, *, initial: bool = False) -> None:
-        """A gateway that is configured goes before the one that the REST side names."""
+        """Connects a shard. A configured gateway takes precedence over the one that the REST side names."""
         configured = self._settings.endpoints.gateway_url
         await super().launch_shard(yarl.URL(configured) if configured else gateway, shard_id, initial=initial)
 
     async def on_error(self, event_method: str, /, *args: object, **kwargs: object) -> None:
-        """A handler here failed; the next event is heard all the same."""
+        """Logs a failing handler; later events are handled all the same."""
         _log.exception("%s failed", event_method)
 
     async def on_shard_connect(self, shard_id: int) -> None:
@@ -88,7 +90,7 @@ class GatewayClient(discord.AutoShardedClient):
         self._tasks.start_soon(self._load_members, guild)
 
     async def _load_members(self, guild: discord.Guild) -> None:
-        """Without all members, who may see what is not known exactly (`audience`); nobody waits for them."""
+        """Loads the members of a guild in the background. Without all members `guild.audience` is less exact."""
         if not self.intents.members or guild.chunked or (guild.member_count or 0) > _MOST_MEMBERS:
             return
         try:

@@ -1,6 +1,7 @@
-"""Calling the listener: whatever it raises is logged here, and never ends the account. A boundary.
+"""The events of the gateway, queued by room for the listener: messages, edits, deletions, reactions, rooms.
 
-Used by `events`, `readiness` and `interactions` for every call. Code of others runs inside, so everything is caught.
+Every call of the listener goes through `call_listener`: it runs the code of others, so everything is caught and logged
+there, and nothing ends the account.
 """
 
 from __future__ import annotations
@@ -42,9 +43,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ListenerError:
-    """A call that failed, in words for the one who caused it: nothing from inside, but a reference for a bug.
+    """A call of the listener that failed, in words for the person who caused it. Internal errors show only a reference
+    for a bug report.
 
-    `may_pass`: something outside was not available.
+    `may_pass` means that something outside was unavailable.
     """
 
     message: str
@@ -52,7 +54,7 @@ class ListenerError:
 
 
 async def call_listener(doing: str, call: Callable[[], Awaitable[T]]) -> T | ListenerError:
-    """What the call returns. `doing` names it in the log."""
+    """Calls the listener and returns the result or the error. `doing` names the call in the log."""
     try:
         return await call()
     except DenizenError as error:
@@ -65,7 +67,7 @@ async def call_listener(doing: str, call: Callable[[], Awaitable[T]]) -> T | Lis
 
 
 def _say(error: DenizenError) -> str:
-    """A fix is for those who can apply it: who named something wrong can name it better."""
+    """Adds the fix only to errors that the person can correct, such as a misspelt name."""
     if isinstance(error, InvalidInput | NotFound) and error.fix:
         return f"{error.message} {error.fix}"
     return error.message
@@ -135,7 +137,9 @@ class DiscordEvents:
             await anyio.sleep(CATCH_UP_PAUSE_S)
 
     def shard_begins(self, shard: int, *, shards: int) -> None:
-        """Each of its guilds is told of later, even one that is there by the time this is called."""
+        """Notes the guilds of a shard that logged in afresh. Each of them is announced later, even if it is there
+        already.
+        """
         waited_for = [guild.id for guild in self._client.guilds if guild.shard_id == shard]
         self._readiness.begin(shard, waited_for, shards=shards)
 
@@ -143,7 +147,9 @@ class DiscordEvents:
         self._readiness.end(shard)
 
     def guild_comes(self, guild: discord.Guild) -> None:
-        """At a login; or after an outage, or because the account was let in: then its past is unknown."""
+        """Handles a guild at a login, after an outage, or after the account joined; in the last two cases its past is
+        unknown.
+        """
         if not self._readiness.take(guild.shard_id, guild.id):
             self._readiness.repeat()
 
@@ -152,7 +158,7 @@ class DiscordEvents:
             self.room_goes(channel.id, is_deleted=False)
 
     def message(self, message: discord.Message) -> None:
-        """One that only says that an answer is being thought about is not heard before it says more."""
+        """Queues a message. An answer that only shows "is thinking" is queued when its text arrives."""
         if message.flags.loading and self._is_mine(message):
             self._awaited.append(message.id)
         if is_conversation(message):
@@ -160,8 +166,9 @@ class DiscordEvents:
             self.queues.put(room_id, lambda: self._hear_message(message), message_id=str(message.id))
 
     def edit(self, message: discord.Message) -> None:
-        """An answer to a command that was thought about appears by an edit, and is new. Discord also sends an edit when
-        it adds the preview of a link: that is none.
+        """Queues an edit, or an answer that was thinking and now has its text, which counts as new.
+
+        Discord also sends an edit when it adds the preview of a link; that is ignored.
         """
         if not is_conversation(message):
             return
@@ -180,7 +187,7 @@ class DiscordEvents:
         self.queues.put(str(channel_id), lambda: call_listener("on_delete", call))
 
     def reaction(self, event: discord.RawReactionActionEvent, *, is_on: bool) -> None:
-        """What the account puts on messages itself is no news."""
+        """Queues a reaction, unless the account put it there itself."""
         if self._client.user is not None and event.user_id == self._client.user.id:
             return
 
@@ -191,7 +198,7 @@ class DiscordEvents:
         self.queues.put(str(event.channel_id), lambda: call_listener("on_reaction", call))
 
     def room_comes(self, channel: discord.abc.GuildChannel | discord.Thread) -> None:
-        """It is new, or has another name."""
+        """Queues a room that is new or renamed."""
         if isinstance(channel, discord.CategoryChannel) or not is_readable(channel):
             return
         room = to_room(channel)
@@ -226,7 +233,7 @@ class DiscordEvents:
         await call_listener("on_message", call)
 
     async def _room_of(self, channel_id: int, guild_id: int | None) -> Room:
-        """A bare room where it is not known any more: a deletion counts all the same."""
+        """Returns the room, or a bare one if it is not known any more: its deletions count all the same."""
         try:
             return to_room(await get_channel(self._client, channel_id))
         except (NotFound, NotAllowed):

@@ -1,8 +1,8 @@
-"""When an account knows the present again: after each fresh login of a shard, and before anything new is heard.
+"""Queues of calls for the listener, one for each room, which wait until the account is ready.
 
-A message that was missed must be heard before one that is new, else it looks as if it had been heard. So nothing that
-arrives after a login is heard before the listener's `on_ready` has returned. A resumed connection replays what was
-missed by itself, and needs nothing. Called by `events`; `room_queues` waits at the gate.
+Calls of one room run one after another, and rooms do not wait for each other. A missed message must reach the listener
+before a new one, or it would look as if it had been handled. So nothing that arrives after a login is delivered before
+the listener's `on_ready` has returned. A resumed connection replays what was missed, and needs no wait.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from anyio.abc import TaskGroup
 
 
 class ReadyGate:
-    """Closed at first."""
+    """A gate that calls wait at. It is closed at first."""
 
     def __init__(self) -> None:
         self._open = anyio.Event()
@@ -29,16 +29,16 @@ class ReadyGate:
             self._open = anyio.Event()
 
     async def wait(self) -> None:
-        """Until it is open, though it may have been closed and opened meanwhile."""
+        """Waits until the gate is open. It may have been closed and opened again meanwhile."""
         while not self._open.is_set():
             await self._open.wait()
 
 
 class ShardReadiness:
-    """Which shards know their guilds, and the calls that follow.
+    """Tracks which shards know their guilds, and announces when all do.
 
-    discord.py tells that all are ready only once: when later one of several logs in afresh it says no more than that
-    this shard is. And it waits for silence where all guilds may have arrived long ago. So both are counted here.
+    discord.py reports only once that all shards are ready: when one of several logs in afresh later, it reports that
+    shard alone. It also waits for silence where all guilds may have arrived long ago. So both are counted here.
     """
 
     def __init__(self, gate: ReadyGate, announce: Callable[[], Awaitable[None]]) -> None:
@@ -48,7 +48,7 @@ class ShardReadiness:
         self._due = anyio.Event()
 
     def begin(self, shard: int, guilds: Iterable[int], *, shards: int) -> None:
-        """One of so many shards logged in afresh, and waits for those guilds."""
+        """Notes that one of `shards` shards logged in afresh and waits for these guilds."""
         self._gate.close()
         if self._unknown is None:
             self._unknown = {each: set() for each in range(shards)}
@@ -57,7 +57,7 @@ class ShardReadiness:
             self.end(shard)
 
     def take(self, shard: int, guild: int) -> bool:
-        """A guild arrived: whether it belongs to a login that is not over, else it is news."""
+        """Notes an arrived guild. Returns whether it belongs to a login that is not finished."""
         if self._unknown is None:
             return True
         if shard not in self._unknown:
@@ -68,18 +68,18 @@ class ShardReadiness:
         return True
 
     def end(self, shard: int) -> None:
-        """The shard knows its guilds, or those that it will get to know."""
+        """Notes that the shard knows its guilds, or stops waiting for the missing ones."""
         if self._unknown is not None and self._unknown.pop(shard, None) is not None and not self._unknown:
             self._due.set()
 
     def repeat(self) -> None:
-        """Something else than a login has made the past unknown."""
+        """Asks for an announcement for another reason than a login."""
         self._gate.close()
         if not self._unknown:
             self._due.set()
 
     async def run(self) -> None:
-        """Announces, for ever."""
+        """Announces whenever it is due, until cancelled."""
         while True:
             await self._due.wait()
             self._due = anyio.Event()
@@ -96,10 +96,10 @@ CatchUp = Callable[[str, str], Awaitable[None]]
 
 
 class RoomQueues:
-    """A queue for each room in which something waits, each with a worker that ends when nothing waits any more.
+    """The queues of all rooms, each with a worker that ends when its queue is empty.
 
-    When `limit` calls wait in a room, further messages are let go, and are read from the platform (`catch_up`) when the
-    queue is empty. Other news has twice that room, and is lost beyond it.
+    When `limit` calls wait in a room, further messages are dropped, and `catch_up` reads them from the platform once
+    the queue is empty. Other events have twice that limit, and are lost beyond it.
     """
 
     def __init__(self, tasks: TaskGroup, gate: ReadyGate, catch_up: CatchUp, *, limit: int) -> None:
@@ -110,7 +110,7 @@ class RoomQueues:
         self._rooms: dict[str, _RoomQueue] = {}
 
     def put(self, room_id: str, call: QueuedCall, *, message_id: str = "") -> None:
-        """Never waits. `message_id` is given for new messages only."""
+        """Queues a call without waiting. `message_id` is given for new messages only."""
         queue = self._rooms.get(room_id)
         if queue is None:
             queue = self._rooms[room_id] = _RoomQueue()
@@ -136,7 +136,7 @@ class RoomQueues:
 
 
 class _RoomQueue:
-    """`first_lost` is the oldest message that was let go."""
+    """The queue of one room. `first_lost` is the oldest message that was dropped."""
 
     def __init__(self) -> None:
         self.calls: deque[QueuedCall] = deque()

@@ -1,11 +1,11 @@
-"""Who may see what (promise 3): the rooms that an asker and all readers of a place may read, and who moderates.
+"""Decides who may see what: the rooms that an asker and all readers of a place may read, and who moderates.
 
-Permissions are taken from discord.py's mirror of the guild while its gateway is connected. When the mirror does not
-hold all members (`members`), the asker is fetched, and rooms count only when whoever sees the place sees them too,
-whatever roles there are (`visibility.covers_all_readers`).
+Permissions come from discord.py's cache of the guild while its gateway is connected. When the cache does not hold all
+members (see `members`), the asker is fetched, and a room counts only if everybody who can see the place can see it too,
+whatever their roles (`visibility.covers_all_readers`).
 
-A reader is who can view the place: people in a timeout or still being screened, and bots, who may carry on what they
-read. Administrators and the owner read everything, so they take nothing away. The account itself is no reader.
+A reader is anybody who can view the place, including people in a time-out or in screening, and bots, which may repeat
+what they read. Administrators and the owner read everything, so they restrict nothing. The account itself is no reader.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ _MAX_FETCHES = 20
 
 
 async def list_visible_rooms(client: discord.Client, place: Place, principal: Principal) -> frozenset[str]:
-    """Ids of the rooms that the principal and everybody who reads the place may read, by permissions of this moment.
+    """Returns the ids of the rooms that the principal and everybody who reads the place may read at this moment.
 
-    The place itself is always one. It is the only one for schedules, hooks and users of other platforms, and when
-    nothing can be known. In a guild only rooms of that guild count; in a direct talk its user is the only reader.
-    Threads that are archived are not known here: a public one is as visible as its channel.
+    The place itself is always included. It is the only one for schedules, hooks and users of other platforms, and when
+    nothing can be known. In a guild only rooms of that guild count; in a direct message its user is the only reader.
+    Archived threads are not known here: a public one is as visible as its channel.
     """
     if place.platform != PLATFORM:
         return frozenset()
@@ -79,7 +79,7 @@ async def list_visible_rooms(client: discord.Client, place: Place, principal: Pr
 
 
 def find_roles(client: discord.Client, room_id: str, user_ids: Collection[str]) -> Mapping[str, frozenset[str]]:
-    """Role ids of those of whom the mirror knows; outside of a guild nobody has any."""
+    """Returns the role ids of the users in the cache. Outside of a guild nobody has any."""
     channel = client.get_channel(int(room_id)) if room_id.isdecimal() else None
     guild = getattr(channel, "guild", None)
     if not isinstance(guild, discord.Guild):
@@ -93,7 +93,7 @@ def find_roles(client: discord.Client, room_id: str, user_ids: Collection[str]) 
 
 
 async def may_moderate(client: discord.Client, room_id: str, principal: Principal) -> bool:
-    """Whether they have Manage Messages there now; False when it cannot be known."""
+    """Whether the principal has Manage Messages there now; False when that cannot be known."""
     user_id = parse_user_id(principal)
     channel = client.get_channel(int(room_id)) if room_id.isdecimal() else None
     room = find_guild_room(channel)
@@ -104,8 +104,8 @@ async def may_moderate(client: discord.Client, room_id: str, principal: Principa
 
 
 async def may_write(client: discord.Client, place: Place, principal: Principal) -> bool:
-    """Whether they may write there now: not who was banned, left, is in a time-out or lost the permission. In direct
-    talks everybody may. Raises Unavailable while Discord cannot tell.
+    """Whether the principal may write there now: not after a ban, a departure, a time-out or a lost permission.
+    Everybody may in direct messages. Raises Unavailable while Discord cannot tell.
     """
     user_id = parse_user_id(principal)
     room_id = place.thread or place.channel
@@ -122,7 +122,7 @@ async def may_write(client: discord.Client, place: Place, principal: Principal) 
 
 
 def parse_user_id(principal: Principal) -> int | None:
-    """The Discord user who asks; None for everybody else."""
+    """Returns the Discord user id of the principal; None for everybody else."""
     platform, _, number = principal.id.partition(":")
     is_user = principal.kind is PrincipalKind.PLATFORM_USER and platform == PLATFORM
     return int(number) if is_user and number.isdecimal() else None
@@ -144,7 +144,7 @@ async def _list_rooms_in_guild(client: discord.Client, place: GuildRoom, user_id
 
 
 async def _list_rooms_for_user(client: discord.Client, user_id: int) -> frozenset[str]:
-    """What one user may read in all guilds that they share with the account."""
+    """Returns the rooms that one user may read in all guilds shared with the account."""
     found: set[str] = set()
     fetches = 0
     for guild in list(client.guilds):
@@ -161,7 +161,9 @@ async def _list_rooms_for_user(client: discord.Client, user_id: int) -> frozense
 
 
 async def _is_direct_talk(client: discord.Client, channel_id: int, user_id: int) -> bool:
-    """Whether the channel is the direct talk with that user. Discord is asked once, the answer is for ever."""
+    """Whether the channel is the direct message channel with that user. discord.py remembers the answer, which never
+    changes.
+    """
     try:
         return (await client.create_dm(discord.Object(user_id))).id == channel_id
     except VENDOR_ERRORS:
@@ -170,7 +172,7 @@ async def _is_direct_talk(client: discord.Client, channel_id: int, user_id: int)
 
 @dataclass(frozen=True, slots=True)
 class _ReaderGroups:
-    """Those who must be able to see a room, grouped by what decides about it."""
+    """Readers who must be able to see a room, grouped by permission profile."""
 
     by_standing: Mapping[PermissionProfile, Sequence[int]]
     crowd: MemberGroup
@@ -181,7 +183,7 @@ class _ReaderGroups:
 
 
 class _GuildSurvey:
-    """One look at a guild: the rules of its rooms, and what a set of readers may read there."""
+    """One look at a guild: the overwrites of its rooms, and which of them a group of readers may read."""
 
     def __init__(self, guild: discord.Guild) -> None:
         self._guild = guild
@@ -192,7 +194,7 @@ class _GuildSurvey:
         return self._register.profile_for(member)
 
     async def list_readers(self, place: GuildRoom, asker: discord.Member, *, besides: int) -> _ReaderGroups:
-        """All who can view the place, and the asker."""
+        """Returns everybody who can view the place, and the asker."""
         groups: dict[PermissionProfile, list[int]] = {}
         async for member in iterate_in_batches(self._guild.members):
             if member.id != besides:
@@ -203,7 +205,9 @@ class _GuildSurvey:
         return _ReaderGroups(groups, MemberGroup(groups))
 
     async def rooms_for(self, readers: _ReaderGroups, *, covering: GuildRoom | None = None) -> frozenset[str]:
-        """Rooms that all of them may read, and with `covering` only those that all who see that room surely see."""
+        """Returns the rooms that all of them may read; with `covering`, only those that everybody who sees that room
+        can certainly see.
+        """
         answers: dict[tuple[ChannelOverwrites, int], bool] = {}
         visible: set[int] = set()
         for room in [each for each in self._guild.channels if isinstance(each, GuildRoom)]:
@@ -232,9 +236,10 @@ class _GuildSurvey:
         return covers_all_readers(rules, self._rules[place.id], everyone, needed)
 
     def _is_shared(self, thread: discord.Thread, readers: _ReaderGroups) -> bool:
-        """Whether all of them are in the private thread, or manage threads there.
+        """Whether all of them are members of the private thread, or manage threads there.
 
-        Who left it is heard of only by those who see it: without the right to, its list of members may be old.
+        Only those who see the thread hear of departures: without the right to manage threads the list of members may be
+        stale.
         """
         rules = self._rules[thread.parent_id]
         if not compute_permissions(rules, self.profile_for(self._guild.me)) & MANAGE_THREADS:
@@ -247,8 +252,10 @@ class _GuildSurvey:
 
 
 def is_open(client: discord.Client, room: Room) -> bool:
-    """Whether everybody in the guild may read the room now, whoever they are: also those who join it next. Not what is
-    only for adults, and not the text of a voice channel. Raises Unavailable while nothing is known of the guild.
+    """Whether everybody in the guild may read the room now, including those who join next.
+
+    Age-restricted rooms and the text of voice channels are not open. Raises Unavailable while nothing is known of the
+    guild.
     """
     guild = client.get_guild(int(room.guild)) if room.guild.isdecimal() else None
     if guild is None or not is_live(client, guild):
@@ -263,8 +270,10 @@ def is_open(client: discord.Client, room: Room) -> bool:
 
 
 async def find_deleted(client: discord.Client, rooms: Sequence[Room]) -> frozenset[str]:
-    """As `ports.channel.Channel.find_deleted`. Private threads are not asked for by themselves: they are for their
-    members. A request for each room that is not listed; archived threads come a hundred at a time.
+    """Implements `ports.channel.Channel.find_deleted`.
+
+    It takes a request for each room that is not listed; archived threads come a hundred at a time. Private threads are
+    not asked for, since only their members see them.
     """
     of_guilds: defaultdict[str, list[Room]] = defaultdict(list)
     for room in rooms:

@@ -1,7 +1,7 @@
-"""The members of a guild as far as the account knows them: whether that is all, and who somebody is now.
+"""The members of a guild: whether the account knows all of them, who somebody is now, and whom an @Name may mean.
 
-discord.py keeps a mirror of a guild. It holds every member, and hears of every change, only with the members intent and
-while the gateway is connected; what it holds otherwise may be old. `audience` and `names` ask here before they believe.
+discord.py's cache holds every member, and hears of every change, only with the members intent and while the gateway is
+connected; otherwise it may be stale. `audience` and `find_names` ask here before they rely on it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MEMBERS_AT_ONCE = 1000
 
 
 def is_live(client: discord.Client, guild: discord.Guild) -> bool:
-    """Whether changes in the guild reach us now, so that the mirror is as things are."""
+    """Whether changes in the guild reach the account now, so that the cache is current."""
     if guild.unavailable or client.is_closed():
         return False
     if isinstance(client, discord.AutoShardedClient):
@@ -34,13 +34,13 @@ def is_live(client: discord.Client, guild: discord.Guild) -> bool:
 
 
 def knows_all_members(client: discord.Client, guild: discord.Guild) -> bool:
-    """Whether the mirror holds every member, with the roles of this moment."""
+    """Whether the cache holds every member, with current roles."""
     return client.intents.members and guild.chunked
 
 
 async def find_member(client: discord.Client, guild: discord.Guild, user_id: int) -> discord.Member | None:
-    """The member as of now: from the mirror when it is complete, else fetched. None for strangers, and when Discord
-    does not answer.
+    """Returns the current member, from a complete cache or fetched. None for strangers, and when Discord does not
+    answer.
     """
     try:
         return await get_member(client, guild, user_id)
@@ -49,7 +49,7 @@ async def find_member(client: discord.Client, guild: discord.Guild, user_id: int
 
 
 async def get_member(client: discord.Client, guild: discord.Guild, user_id: int) -> discord.Member | None:
-    """As `find_member`, but None for strangers only: raises Unavailable when Discord does not answer."""
+    """Like `find_member`, but raises Unavailable when Discord does not answer."""
     if knows_all_members(client, guild):
         return guild.get_member(user_id)
     try:
@@ -62,7 +62,7 @@ async def get_member(client: discord.Client, guild: discord.Guild, user_id: int)
 
 
 async def iterate_in_batches(members: Sequence[discord.Member]) -> AsyncIterator[discord.Member]:
-    """Those who were there at the start. Others get their turn in between: a guild may have a million members."""
+    """Yields the members that were there at the start, and lets other tasks run in between: a guild may have a million."""
     everybody = list(members)
     for start in range(0, len(everybody), _MEMBERS_AT_ONCE):
         await anyio.lowlevel.checkpoint()
@@ -78,10 +78,10 @@ _QUERY_LIMIT = 20
 
 
 async def find_names(client: discord.Client, place: Place, text: str) -> MentionNames:
-    """Those whom an @Name in the text may mean: members by display, global and user name, and mentionable roles.
+    """Returns whom an @Name in the text may mean: members by display, global and user name, and mentionable roles.
 
-    A name of several is left out, unless only one of them is shown under it. Without the members intent at most three
-    names are looked up, for three seconds in all. Empty outside of guilds, and when the gateway is not connected.
+    An ambiguous name is left out, unless only one member shows it. Without the members intent at most three names are
+    looked up, in three seconds in all. Empty outside of guilds, and while the gateway is not connected.
     """
     calls = list(_list_called_names(text))
     room = find_guild_room(client.get_channel(int(place.channel))) if calls and place.channel.isdecimal() else None
@@ -108,7 +108,9 @@ async def _candidates(client: discord.Client, room: GuildRoom, calls: Iterable[s
 
 
 async def _query(guild: discord.Guild, queries: Sequence[str]) -> list[discord.Member]:
-    """Nobody when Discord does not answer: a name stays a name then. Not kept: nobody tells us when they change."""
+    """Queries members by name. Returns none when Discord does not answer: then the name stays plain text. The result is
+    not cached, since nothing would tell of later changes.
+    """
     found: list[discord.Member] = []
     with anyio.move_on_after(_QUERY_TIMEOUT_S):
         for query in queries:
@@ -120,21 +122,21 @@ async def _query(guild: discord.Guild, queries: Sequence[str]) -> list[discord.M
 
 
 def _list_called_names(text: str) -> Iterable[str]:
-    """What stands behind each @, folded, as far as a name may reach."""
+    """Yields the text behind each @ in normal form, as far as a name may reach."""
     for behind in text.split("@")[1 : _MAX_CALLS + 1]:
         if call := normalize_name(behind[:_MAX_NAME_CHARS].split("\n", 1)[0]):
             yield call
 
 
 def normalize_name(name: str) -> str:
-    """The form in which names are compared, as `domain/pings` does."""
+    """Returns the form in which names are compared, as `domain/pings` does."""
     if name.isascii():
         return " ".join(name.lower().split())
     return " ".join(unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold()).split())
 
 
 class _NameIndex:
-    """Who bears the wanted names. The name that is shown counts for more than one that only a profile shows."""
+    """The bearers of the wanted names. A displayed name takes precedence over one that only a profile shows."""
 
     def __init__(self, wanted: set[str]) -> None:
         self._wanted = wanted
@@ -160,7 +162,7 @@ class _NameIndex:
 
 
 def _list_member_names(member: discord.Member) -> tuple[str, ...]:
-    """As shown in the guild, as shown elsewhere, and the name that is theirs alone."""
+    """Returns the member's display name, global name and user name."""
     return (member.display_name, member.global_name or member.name, member.name)
 
 

@@ -1,9 +1,8 @@
-"""Who sees what in a guild, in numbers: the arithmetic of Discord's permissions for many members at once.
+"""Computes who sees what in a guild, as bit arithmetic on Discord's permissions for many members at once.
 
-discord.py answers for one member and one channel in some twenty microseconds; a search asks for thousands of members
-and hundreds of channels. Here members who bring the same to every channel are one `PermissionProfile`, and channels with the
-same overwrites share one answer. `audience` decides with it, `wording` asks which channels may be named.
-Pure, and equal to `permissions_for` (checked by test).
+discord.py takes some twenty microseconds for one member and one channel; a search asks for thousands of members and
+hundreds of channels. Here members with the same permissions in every channel share one `PermissionProfile`, and
+channels with the same overwrites share one answer. Pure, and tested to equal discord.py's `permissions_for`.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ GuildRoom = discord.TextChannel | discord.VoiceChannel | discord.StageChannel | 
 
 @dataclass(frozen=True, slots=True)
 class OverwriteBits:
-    """What a channel allows and denies to one role or member."""
+    """The permissions that a channel allows and denies to one role or member."""
 
     id: int
     allow: int
@@ -40,7 +39,9 @@ class OverwriteBits:
 
 @dataclass(frozen=True, slots=True)
 class ChannelOverwrites:
-    """The overwrites of one channel, as far as they decide about reading. Alike where they are alike."""
+    """The overwrites of one channel, reduced to the permissions that decide about reading. Equal overwrites compare
+    equal.
+    """
 
     everyone: OverwriteBits
     roles: tuple[OverwriteBits, ...] = ()
@@ -51,7 +52,7 @@ class ChannelOverwrites:
         return (*self.roles, *self.members)
 
     def only(self, bits: int) -> ChannelOverwrites:
-        """What decides about these permissions, and nothing else."""
+        """Returns the overwrites of these permissions only."""
         return ChannelOverwrites(
             _only(self.everyone, bits),
             tuple(each for each in (_only(each, bits) for each in self.roles) if each.allow | each.deny),
@@ -61,9 +62,10 @@ class ChannelOverwrites:
 
 @dataclass(frozen=True, slots=True)
 class PermissionProfile:
-    """What a member brings to every channel: two with the same standing may do the same everywhere.
+    """What decides about a member's permissions in every channel: members with equal profiles may do the same
+    everywhere.
 
-    `base` comes from all their roles. `roles` and `member_id` are only those that some channel has overwrites for.
+    `base` comes from all their roles. `roles` and `member_id` are set only where some channel has overwrites for them.
     """
 
     base: int
@@ -81,7 +83,7 @@ MAY_EVERYTHING = PermissionProfile(ADMINISTRATOR)
 
 
 def read_overwrites(channel: GuildRoom) -> ChannelOverwrites:
-    """The channel's overwrites. discord.py's public form of them costs forty times as much."""
+    """Returns the overwrites of the channel. discord.py's public accessor takes forty times as long."""
     rows = channel._overwrites  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
     guild_id = channel.guild.id
     everyone = OverwriteBits(guild_id, 0, 0)
@@ -100,7 +102,7 @@ def read_overwrites(channel: GuildRoom) -> ChannelOverwrites:
 
 
 def compute_permissions(rules: ChannelOverwrites, standing: PermissionProfile) -> int:
-    """Which of VIEW, HISTORY, CONNECT and MANAGE_THREADS the member has in the channel; none without VIEW."""
+    """Returns which of VIEW, HISTORY, CONNECT and MANAGE_THREADS the member has in the channel; none without VIEW."""
     if standing.may_everything:
         return _ALL
     value = _applied(standing.base & _ALL, rules.everyone)
@@ -119,7 +121,7 @@ def compute_permissions(rules: ChannelOverwrites, standing: PermissionProfile) -
 
 
 class MemberGroup:
-    """Some members of a guild, by their standings. Read only; asked about one channel after another."""
+    """Some members of a guild, by their profiles. Read-only; asked about one channel after another."""
 
     def __init__(self, standings: Iterable[PermissionProfile]) -> None:
         self._standings = frozenset(standings)
@@ -133,7 +135,7 @@ class MemberGroup:
         self._has_timed_out = any(standing.timed_out for standing in self._standings)
 
     def may_all(self, rules: ChannelOverwrites, needed: int) -> bool:
-        """Whether every one of them has all the needed permissions in the channel."""
+        """Whether every member has all the needed permissions in the channel."""
         sure = _surely(rules.everyone, (each for each in rules.named if each.id in self._named), self._common)
         if (sure & _IN_TIMEOUT if self._has_timed_out else sure) & needed == needed:
             return True
@@ -152,10 +154,10 @@ class MemberGroup:
 
 
 def covers_all_readers(rules: ChannelOverwrites, place: ChannelOverwrites, everyone: int, needed: int) -> bool:
-    """Whether all who see the place have the needed permissions here, whoever they are and whatever roles they have.
+    """Whether everybody who sees the place has the needed permissions here, whoever they are and whatever their roles.
 
-    `everyone` are the permissions that the guild gives to everybody. Nobody's roles have to be known for this: either
-    the channel is open to all, or the same overwrites decide about seeing it. What it denies to anybody counts.
+    `everyone` are the guild-wide permissions of everybody. Nobody's roles have to be known: either the channel is open
+    to all, or the same overwrites decide about seeing it. A permission that is denied to anybody counts as denied.
     """
     if everyone & ADMINISTRATOR:
         return True
@@ -166,12 +168,12 @@ def covers_all_readers(rules: ChannelOverwrites, place: ChannelOverwrites, every
 
 
 def is_open_to_all(rules: ChannelOverwrites, everyone: int, needed: int) -> bool:
-    """Whether everybody has the needed permissions here, whatever roles they have: nothing is denied to anybody."""
+    """Whether everybody has the needed permissions here, whatever their roles: nothing is denied to anybody."""
     return _surely(rules.everyone, rules.named, everyone) & needed == needed and needed & ~_IN_TIMEOUT == 0
 
 
 def may_be_named(channel: discord.abc.GuildChannel | discord.Thread, room: object) -> bool:
-    """Whether all who read the room may know what this channel is called: Discord hides names of private ones."""
+    """Whether all readers of the room may know the name of this channel. Discord hides the names of private channels."""
     if channel == room:
         return True
     if isinstance(channel, discord.Thread) and channel.is_private():
@@ -184,19 +186,19 @@ def may_be_named(channel: discord.abc.GuildChannel | discord.Thread, room: objec
 
 
 def find_guild_room(channel: object) -> GuildRoom | None:
-    """The channel whose permissions count: a thread has those of its parent. None for what is in no guild."""
+    """Returns the channel whose permissions apply: the parent for a thread. None for what is in no guild."""
     if isinstance(channel, discord.Thread):
         channel = channel.parent
     return channel if isinstance(channel, GuildRoom) else None
 
 
 def get_needed_permissions(room: GuildRoom) -> int:
-    """What reading it takes: the text of a voice channel is for those who may join it."""
+    """Returns the permissions that reading takes. The text of a voice channel takes CONNECT too."""
     return READ | CONNECT if isinstance(room, discord.VoiceChannel | discord.StageChannel) else READ
 
 
 class ProfileBuilder:
-    """Knows which roles and members the channels of a guild name, and so which standing a member has."""
+    """Builds the profiles of members, from the roles and members that the channels of a guild name."""
 
     def __init__(self, guild: discord.Guild, rules: Collection[ChannelOverwrites]) -> None:
         self._owner_id = guild.owner_id
@@ -229,7 +231,9 @@ class ProfileBuilder:
 
 
 def _surely(everyone: OverwriteBits, named: Iterable[OverwriteBits], base: int) -> int:
-    """What everybody with at least this base may there, leaving timeouts out: nothing that is denied to anybody."""
+    """Returns the permissions that everybody with at least this base has, time-outs aside: nothing that is denied to
+    anybody.
+    """
     denied = 0
     for overwrite in named:
         denied |= overwrite.deny

@@ -1,7 +1,6 @@
-"""Reads what hangs on a question that is answered: pictures for models that see, the text of files and of PDF.
+"""Reads the attachments of a question: pictures for models that see, and the text of text files and PDFs.
 
-Nothing here fails: a file that cannot be read is named in the question, with its address and the reason. Limits are
-per file; the text of a PDF comes from `pdf`.
+It never fails: a file that cannot be read is named in the question, with its URL and the reason. Limits are per file.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ _CONTROLS = frozenset(range(32)) - frozenset(b"\t\n\r\f\b\x1b")
 
 @dataclass(frozen=True, slots=True)
 class _AttachmentContent:
-    """What became of one attachment. `note` says what could not be read of it, and why."""
+    """The content of one attachment. `note` says what could not be read, and why."""
 
     part: Part | None = None
     note: str = ""
@@ -71,10 +70,10 @@ class _AttachmentContent:
 async def load_parts(
     message: discord.Message, me: discord.ClientUser, question: str, read_pdf: ReadPdf
 ) -> tuple[Part, ...]:
-    """The question as a text, below a line that quotes what it replies to, and behind it the files of both messages.
+    """Returns the question as text, below a line that quotes the message it replies to, and the files of both messages.
 
-    Pictures (png, jpeg, gif, webp; ten of at most 8 MB) go by their address, text files of at most 256 KB and PDF as
-    text, other files by name only.
+    Pictures (png, jpeg, gif, webp; ten of at most 8 MB) go by URL, text files of at most 256 KB and PDFs as text, other
+    files by name only.
     """
     quoted, original = quote_replied_message(message, me), find_replied_message(message)
     if original is None and (original := await _fetch_original(message)) is not None:
@@ -89,7 +88,7 @@ async def load_parts(
 
 
 def decode_text(data: bytes) -> str | None:
-    """By byte-order mark, as UTF-8, and else as Western European. None for what is no text."""
+    """Decodes by byte-order mark, as UTF-8, or as Latin-1. None for binary data."""
     for mark, name in _MARKS:
         if data.startswith(mark):
             return data.decode(name, errors="replace")
@@ -102,13 +101,13 @@ def decode_text(data: bytes) -> str | None:
 
 
 def _is_binary(data: bytes) -> bool:
-    """NUL bytes, or more than a few control characters."""
+    """Whether the data has NUL bytes, or more than a few control characters."""
     sample = data[:8192]
     return b"\0" in data or sum(byte in _CONTROLS for byte in sample) > len(sample) // 50
 
 
 async def _fetch_original(message: discord.Message) -> discord.Message | None:
-    """The message that it replies to, asked for once. None when it is known to be gone, or does not come."""
+    """Fetches the message that this one replies to, in one try. None when it is gone or does not arrive in time."""
     reference = find_reply_reference(message)
     if reference is None or reference.message_id is None or reference.resolved is not None:
         return None
@@ -121,7 +120,7 @@ async def _fetch_original(message: discord.Message) -> discord.Message | None:
 
 
 def _within_bounds(read: Sequence[_AttachmentContent]) -> list[_AttachmentContent]:
-    """The first files as far as their texts fit together; the text of the others is left out, and that is said."""
+    """Keeps the texts of the first files up to the limit for all together, and notes the others."""
     bounded: list[_AttachmentContent] = []
     room = MAX_TEXTS_CHARS
     for each in read:
@@ -137,7 +136,7 @@ def _within_bounds(read: Sequence[_AttachmentContent]) -> list[_AttachmentConten
 
 
 async def _read_all(files: Sequence[discord.Attachment], read_pdf: ReadPdf) -> list[_AttachmentContent]:
-    """In order; a few at a time."""
+    """Reads the files a few at a time, and returns them in order."""
     read: dict[int, _AttachmentContent] = {}
     limiter = anyio.CapacityLimiter(_SIDE_BY_SIDE)
     images = [index for index, each in enumerate(files) if get_media_type(each) in _IMAGES]
@@ -205,6 +204,6 @@ def _file(attachment: discord.Attachment, text: str = "") -> FilePart:
 
 
 def _note(attachment: discord.Attachment, why: str = "") -> str:
-    """Name, type, size and address (inventory C12), and why it was not read."""
+    """Returns the name, type, size and URL of a file, and why it was not read."""
     about = f"{attachment.filename} ({get_media_type(attachment)}, {format_size(attachment.size)}) {attachment.url}"
     return f"[attached: {about} - {why}]" if why else f"[attached: {about}]"

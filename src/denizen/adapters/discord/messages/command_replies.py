@@ -1,7 +1,7 @@
-"""The right to answer one command: what it is made of, and what can be done with it for fifteen minutes.
+"""Answers to slash commands, exactly once: the first message replaces "is thinking", later ones follow it.
 
-A ticket is text, so that it can wait in the store with the answer that is owed. Called by `tickets` for answers of a
-turn, and by `interactions` for those that a command gives at once.
+A ticket is the right to answer one command for fifteen minutes. It is text, so that it can wait in the store with the
+answer. `sending` uses it for the answers of a turn, and `interactions` for immediate ones.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FOLLOW_UPS = "/webhooks/{webhook_id}/{webhook_token}"
 
 @dataclass(frozen=True, slots=True)
 class CommandTicket:
-    """`created_at` is when the command was given."""
+    """The right to answer a command. `created_at` is when the command was given."""
 
     application_id: str
     token: str
@@ -46,7 +46,7 @@ class CommandTicket:
 
 
 def parse_ticket(text: str) -> CommandTicket | None:
-    """None for what is no ticket of ours."""
+    """Parses a ticket; None for other text."""
     application_id, _, rest = text.partition(".")
     seconds, _, token = rest.partition(".")
     if not (application_id.isdecimal() and seconds.isdecimal() and token):
@@ -56,7 +56,7 @@ def parse_ticket(text: str) -> CommandTicket | None:
 
 @dataclass(frozen=True, slots=True)
 class CommandAnswer:
-    """A message that answers the command. `is_loading`: it says only that an answer is being thought about."""
+    """A message that answers a command. `is_loading` means that it still shows "is thinking"."""
 
     id: str
     text: str
@@ -66,7 +66,9 @@ class CommandAnswer:
 
 
 class InteractionWebhook:
-    """Raises the errors of `faults`; NotFound for a ticket that has ended and for an answer that is gone."""
+    """The webhook of one interaction. Raises the errors of `errors`; NotFound for an expired ticket and for an answer
+    that is gone.
+    """
 
     def __init__(self, client: discord.Client, ticket: CommandTicket) -> None:
         self._client = client
@@ -84,14 +86,14 @@ class InteractionWebhook:
         )
 
     async def edit_original(self, params: MultipartParameters) -> str:
-        """Returns the message's id."""
+        """Edits the first answer and returns its id."""
         return str((await self._request("PATCH", _ORIGINAL, "answer a command", params))["id"])
 
     async def delete_original(self) -> None:
         await self._request("DELETE", _ORIGINAL, "delete the answer to a command")
 
     async def follow_up(self, params: MultipartParameters) -> str:
-        """One more message; returns its id."""
+        """Sends a further message and returns its id."""
         return str((await self._request("POST", _FOLLOW_UPS, "answer a command", params))["id"])
 
     async def _request(
@@ -116,9 +118,10 @@ _LOOKED_AT = 50
 
 @dataclass(slots=True)
 class _TicketState:
-    """What is known of one ticket. `sent` is nonce to message id, empty for a try whose end is not known.
+    """The known answers of one ticket. `sent` maps nonces to message ids; the id is empty while the outcome of a try is
+    unknown.
 
-    `is_unsure`: another process may have answered before this one looked.
+    `is_unsure` means that another process may have answered before.
     """
 
     original: CommandAnswer | None
@@ -131,14 +134,14 @@ class _TicketState:
 
 
 class CommandReplies:
-    """Of one account."""
+    """Sends the answers to commands of one account."""
 
     def __init__(self, client: discord.Client) -> None:
         self._client = client
         self._told: OrderedDict[str, _TicketState] = OrderedDict()
 
     async def answer(self, ticket: CommandTicket, content: Content, nonce: str) -> str:
-        """Returns the message's id. Raises NotFound when the ticket has ended, and the other errors of `faults`."""
+        """Sends an answer and returns its id. Raises NotFound for an expired ticket, and the other errors of `errors`."""
         webhook = InteractionWebhook(self._client, ticket)
         told = await self._look(webhook, ticket)
         if told.sent.get(nonce):
@@ -151,7 +154,7 @@ class CommandReplies:
         return sent
 
     async def _look(self, webhook: InteractionWebhook, ticket: CommandTicket) -> _TicketState:
-        """What stands there, asked once."""
+        """Returns the state of a ticket; asks Discord for the first answer only once."""
         key = str(ticket)
         if key not in self._told:
             try:
@@ -165,7 +168,7 @@ class CommandReplies:
         return self._told[key]
 
     async def _send(self, webhook: InteractionWebhook, told: _TicketState, content: Content, nonce: str) -> str:
-        """The edit is repeatable, so the try that began it may end it again."""
+        """Sends the content. An edit can be repeated safely, so the try that began with it may end with it."""
         original = told.original
         if original is not None and original.is_loading and set(told.sent) <= {nonce}:
             told.sent[nonce] = ""
@@ -174,7 +177,7 @@ class CommandReplies:
         return await webhook.follow_up(to_message(content, private=told.is_private))
 
     async def _find(self, told: _TicketState, content: Content) -> str:
-        """The id of the message that says this already; empty when there is none, or when one cannot look."""
+        """Returns the id of the message that already says this; empty when there is none or it cannot be known."""
         text, original, me = content.text.strip(), told.original, self._client.user
         if original is None or me is None or not text:
             return ""

@@ -1,6 +1,6 @@
-"""Buttons that say something: the id that Discord keeps for each, and what it means when one is pressed. Pure.
+"""Converts our content into Discord messages, and buttons into ids and back. Pure.
 
-The value stands in the id itself, so a press works after a restart and in another process; nothing is registered.
+The value of a button is part of its id, so a press works after a restart and in another process; nothing is registered.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FORM_S = 900.0
 
 
 def to_view(buttons: Sequence[Button]) -> discord.ui.View:
-    """Up to 25 buttons in rows of five. Needs a running event loop."""
+    """Builds up to 25 buttons in rows of five. Needs a running event loop."""
     view = discord.ui.View(timeout=None)
     for position, button in enumerate(buttons):
         label = _clip_label(button.label)
@@ -43,8 +43,8 @@ def to_view(buttons: Sequence[Button]) -> discord.ui.View:
 
 
 def to_custom_id(position: int, button: Button) -> str:
-    """The position keeps ids apart within a message. A value that is too long is said by its label. What a button does
-    has ids of its own, which no value can look like.
+    """Returns the id of a button. Its position keeps ids unique within a message; a value that is too long is given by
+    its label. Actions have ids that no value can have.
     """
     if button.action:
         return f"{'why' if button.asks_why else 'do'}:{button.action}"
@@ -54,20 +54,20 @@ def to_custom_id(position: int, button: Button) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ButtonAction:
-    """What a pressed button does. `asks_why`: a form comes first, whose answer has the same id."""
+    """The action of a pressed button. With `asks_why` a form opens first, whose answer has the same id."""
 
     action: str
     asks_why: bool
 
 
 def find_action(custom_id: str) -> ButtonAction | None:
-    """None for a button that says something, or is not ours."""
+    """Returns the action of a button; None for a button that says a value, or is not ours."""
     found = _ACTION.fullmatch(custom_id)
     return ButtonAction(found["action"], found["kind"] == "why") if found else None
 
 
 def to_form(custom_id: str) -> discord.ui.Modal:
-    """Asks why. Needs a running event loop."""
+    """Builds the form that asks why. Needs a running event loop."""
     form = discord.ui.Modal(title="Why not?", custom_id=custom_id, timeout=FORM_S)
     field: discord.ui.TextInput[discord.ui.View] = discord.ui.TextInput(
         style=discord.TextStyle.paragraph,
@@ -81,7 +81,7 @@ def to_form(custom_id: str) -> discord.ui.Modal:
 
 
 def read_form(components: Sequence[Mapping[str, Any]]) -> str:
-    """What was written into it."""
+    """Returns the text that was written into the form."""
     for component in components:
         fields: list[dict[str, Any]] = [component["component"]] if "component" in component else []
         for field in (*fields, *component.get("components", ())):
@@ -91,7 +91,7 @@ def read_form(components: Sequence[Mapping[str, Any]]) -> str:
 
 
 def find_value(custom_id: str, message: discord.Message | None) -> str | None:
-    """What a press says; None for a button that is not ours."""
+    """Returns the value that a press says; None for a button that is not ours."""
     found = _ID.fullmatch(custom_id)
     if found is None:
         return None
@@ -127,8 +127,8 @@ _BLANK = "\N{ZERO WIDTH SPACE}"
 def to_message(
     content: Content, *, nonce: str = "", reference: Mapping[str, Any] | None = None, private: bool = False
 ) -> MultipartParameters:
-    """A new message. With the same nonce soon after Discord gives the earlier message (`enforce_nonce`). Private is
-    possible in answers to commands only.
+    """Returns the parameters of a new message. For a repeated nonce Discord returns the earlier message
+    (`enforce_nonce`). Only answers to commands can be private.
     """
     _check(content)
     return handle_message_parameters(
@@ -144,7 +144,7 @@ def to_message(
 
 
 def to_edit(content: Content) -> MultipartParameters:
-    """Takes the place of all that a message holds: what the content lacks is taken away."""
+    """Returns the parameters of an edit that replaces everything: what the content lacks is removed."""
     _check(content)
     return handle_message_parameters(
         content=content.text,
@@ -156,7 +156,7 @@ def to_edit(content: Content) -> MultipartParameters:
 
 
 def to_allowed_mentions(content: Content) -> discord.AllowedMentions:
-    """Discord takes a hundred of each at most."""
+    """Returns the allowed mentions; Discord takes at most a hundred of each kind."""
     return discord.AllowedMentions(
         everyone=False,
         users=[discord.Object(int(each)) for each in sorted(content.ping_users)[:_MAX_PINGS]],
@@ -166,7 +166,7 @@ def to_allowed_mentions(content: Content) -> discord.AllowedMentions:
 
 
 def to_embed(embed: Embed) -> discord.Embed:
-    """Texts are cut to Discord's limits; a file's name is that of `to_file`."""
+    """Returns an embed, with its texts cut to Discord's limits and its picture named as `to_file` names it."""
     made = discord.Embed(
         title=_clip(embed.title, _TITLE_CHARS) or None,
         description=_clip(embed.text, _TEXT_CHARS) or None,
@@ -185,7 +185,7 @@ def to_embed(embed: Embed) -> discord.Embed:
 
 
 def to_file(file: File) -> discord.File:
-    """Discord changes names with other characters in them, and goes by the ending of a name for what it is."""
+    """Returns a file under a plain name: Discord changes other characters, and tells the type by the ending."""
     name = _plain_name(file.name)
     if "." not in name:
         name += mimetypes.guess_extension(file.media_type) or ""

@@ -1,7 +1,6 @@
-"""Messages and rooms of discord.py, as our records: what the account hears, and what it reads back.
+"""Converts messages and rooms of discord.py into our records, reads them from Discord, and finds rooms.
 
-Called by `events`, `rooms`, `account` and `sending`. What a message says in words is in `wording`; the files that hang
-on it are read by `attachments`, once somebody has decided to answer.
+`wording` renders the text of a message. `attachments` reads its files, once somebody has decided to answer.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ T = TypeVar("T")
 
 
 def to_room(channel: object) -> Room:
-    """Any channel, thread or direct talk of discord.py. One that it knows by id only is a bare channel.
+    """Converts any channel, thread or direct message channel. One that is known by id only becomes a bare room.
 
     Raises InvalidInput for what holds neither messages nor threads (categories).
     """
@@ -83,7 +82,7 @@ def to_room(channel: object) -> Room:
 
 
 def to_post(message: discord.Message) -> Post:
-    """As the archive keeps it. Webhooks count as bots: nobody can be asked who is behind them."""
+    """Converts a message for the archive. Webhooks count as bots: nobody can be asked who is behind them."""
     room = to_room(message.channel)
     reference = find_reply_reference(message)
     return Post(
@@ -106,7 +105,9 @@ def to_post(message: discord.Message) -> Post:
 def to_incoming_message(
     message: discord.Message, me: discord.ClientUser, read_pdf: ReadPdf, *, is_edit: bool = False
 ) -> IncomingMessage:
-    """As the account sees it. For what `wording.is_conversation` only: Discord's own notes are nobody's question."""
+    """Converts a message as the account sees it. Only for messages of `wording.is_conversation`: Discord's notices are
+    nobody's question.
+    """
     question = extract_question(message, me)
     return IncomingMessage(
         post=to_post(message),
@@ -126,7 +127,9 @@ def to_incoming_message(
 
 
 def to_reaction_change(event: discord.RawReactionActionEvent, room: Room, *, is_on: bool) -> ReactionChange:
-    """Who puts one comes along with the event in guilds; who takes one off does not."""
+    """Converts a reaction event. In guilds Discord names the member who adds a reaction, but not the one who removes
+    it.
+    """
     member = event.member
     return ReactionChange(
         emoji=str(event.emoji),
@@ -141,7 +144,7 @@ def to_reaction_change(event: discord.RawReactionActionEvent, room: Room, *, is_
 
 
 def list_role_ids(member: discord.Member | discord.User | discord.ClientUser) -> frozenset[str]:
-    """Ids of their roles in the guild, without the one that everybody has; none for users outside of one."""
+    """Returns the ids of the member's roles without @everyone; none for users outside of a guild."""
     if not isinstance(member, discord.Member):
         return frozenset()
     return frozenset(str(role.id) for role in member.roles if not role.is_default())
@@ -150,14 +153,14 @@ def list_role_ids(member: discord.Member | discord.User | discord.ClientUser) ->
 async def list_posts(
     client: discord.Client, room_id: str, before: str = "", after: str = "", limit: int = 100
 ) -> Sequence[Post]:
-    """As `ports.channel.Channel.list_posts`. Fewer than `limit` means that there are no more."""
+    """Implements `ports.channel.Channel.list_posts`. Fewer than `limit` means that there are no more."""
     return await _read(await _history(client, room_id, before, after), limit, to_post, newest_first=not after)
 
 
 async def list_arrivals(
     client: discord.Client, room: Room, after: str, limit: int, read_pdf: ReadPdf
 ) -> Sequence[IncomingMessage]:
-    """As `ports.channel.Channel.list_arrivals`: everything said by people and bots, in order."""
+    """Implements `ports.channel.Channel.list_arrivals`: all messages of people and bots, in order."""
     me = client.user
     if me is None:
         return []
@@ -173,7 +176,7 @@ async def _read(
     *,
     newest_first: bool = False,
 ) -> list[T]:
-    """Oldest first. Reads on over what nobody said, so that a page is short only at the end."""
+    """Returns messages, oldest first. It reads on past Discord's notices, so that only the last page is short."""
     found: list[T] = []
     with translate_errors(_DOING), anyio.fail_after(RESPONSE_TIMEOUT_S):
         async with aclosing(messages):
@@ -186,9 +189,10 @@ async def _read(
 
 
 async def _history(client: discord.Client, room_id: str, before: str, after: str) -> AsyncGenerator[discord.Message]:
-    """All messages of the room before one, newest first, or after one, oldest first; fetched as they are taken.
+    """Yields the messages of a room before one, newest first, or after one, oldest first; they are fetched as they are
+    taken.
 
-    Raises NotFound for what holds none.
+    Raises NotFound for a room that holds no messages.
     """
     if not room_id.isdecimal():
         raise NotFound("There is no such channel.", code="discord_no_talk")
@@ -209,7 +213,7 @@ async def _history(client: discord.Client, room_id: str, before: str, after: str
 
 
 def _mentions(message: discord.Message, me: discord.ClientUser) -> bool:
-    """Whether it calls the account with an @ in its text: a reply that pings has none, and code pings nobody.
+    """Whether the text calls the account with an @. A reply that pings does not, and neither does code.
 
     The role that Discord made for the account counts, since menus offer it under the same name.
     """
@@ -220,7 +224,7 @@ def _mentions(message: discord.Message, me: discord.ClientUser) -> bool:
 
 
 def _mentioned(message: discord.Message) -> tuple[str, ...]:
-    """As `_mentions` tells of one account; who is called by the role of an account comes last."""
+    """Returns everybody whom the text calls, by the rules of `_mentions`; those called by an account's role come last."""
     pinged = {user.id for user in message.mentions}
     called = [str(each) for each in dict.fromkeys(message.raw_mentions) if each in pinged]
     bots = [str(role.tags.bot_id) for role in message.role_mentions if role.tags is not None and role.tags.bot_id]
@@ -238,7 +242,7 @@ def _replies_to(message: discord.Message, me: discord.ClientUser) -> bool:
 
 
 def _get_guild_name(guild: discord.Guild) -> str:
-    """discord.py has no name for a guild that it knows by id only."""
+    """Returns the name; discord.py has none for a guild that it knows by id only."""
     return str(getattr(guild, "name", "") or "")
 
 
@@ -253,7 +257,9 @@ TextRoom: TypeAlias = (
 
 
 async def get_channel(client: discord.Client, channel_id: int) -> AnyChannel:
-    """From memory, else from Discord (an archived thread, a direct talk). Raises NotFound and the other errors."""
+    """Returns a channel from the cache, or from Discord (an archived thread, a direct message channel). Raises NotFound
+    and the other errors.
+    """
     known = client.get_channel(channel_id)
     if known is not None:
         return known
@@ -262,7 +268,7 @@ async def get_channel(client: discord.Client, channel_id: int) -> AnyChannel:
 
 
 async def get_text_channel(client: discord.Client, channel_id: int) -> TextRoom:
-    """As `get_channel`, for one that holds messages."""
+    """Like `get_channel`, for a channel that holds messages."""
     channel = await get_channel(client, channel_id)
     if not isinstance(channel, TextRoom):
         raise NotFound("There are no messages in that channel.", code="discord_no_talk")
@@ -270,9 +276,9 @@ async def get_text_channel(client: discord.Client, channel_id: int) -> TextRoom:
 
 
 async def list_readable(client: discord.Client) -> list[Room]:
-    """Channels, forums and open threads of all guilds whose messages and history the account may read.
+    """Returns the channels, forums and open threads of all guilds whose messages and history the account may read.
 
-    Direct talks are not among them: Discord does not tell which there are.
+    Direct message channels are left out: Discord does not list them.
     """
     rooms: list[Room] = []
     looked_at = 0
@@ -287,13 +293,13 @@ async def list_readable(client: discord.Client) -> list[Room]:
 
 
 def list_channels(guild: discord.Guild) -> list[discord.abc.GuildChannel | discord.Thread]:
-    """Where messages can be, forums included; readable or not."""
+    """Returns the channels where messages can be, including forums, readable or not."""
     channels = [each for each in guild.channels if not isinstance(each, discord.CategoryChannel)]
     return [*channels, *guild.threads]
 
 
 def is_readable(channel: discord.abc.GuildChannel | discord.Thread) -> bool:
-    """By the permissions of this moment. A thread counts by its parent."""
+    """Whether the account may read the channel now. A thread has the permissions of its parent."""
     me = cast("discord.Member | None", channel.guild.me)  # None while the guild is unavailable
     if me is None or (isinstance(channel, discord.Thread) and channel.parent is None):
         return False

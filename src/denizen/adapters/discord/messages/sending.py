@@ -1,8 +1,4 @@
-"""Shows "... is typing" while a block runs, and never longer (inventory C18, TW17).
-
-Discord lets it fade after 10 s, so it is renewed before; the renewing runs in the account's task group and is cancelled
-by the end of the block, whatever ends it.
-"""
+"""Posting, editing, deleting, reacting, typing and opening threads, over REST: it works whatever the gateway does."""
 
 from __future__ import annotations
 
@@ -35,7 +31,11 @@ RENEWED_AFTER_S = 8.0
 async def show_typing(
     tasks: TaskGroup, show: Callable[[], Awaitable[None]], *, renewed_after_s: float = RENEWED_AFTER_S
 ) -> AsyncGenerator[None]:
-    """`show` tells Discord once. A fault in it does not disturb the block, and is logged once."""
+    """Shows "is typing" while the block runs. `show` tells Discord once; a fault is logged once, and does not disturb
+    the block.
+
+    The renewal runs in the account's task group and is cancelled at the end of the block, whatever ends it.
+    """
     scope = anyio.CancelScope()
     tasks.start_soon(_renew, scope, show, renewed_after_s)
     try:
@@ -62,7 +62,7 @@ _OWN_EMOJI = re.compile(r"<a?:(\w+:\d+)>", re.ASCII)
 
 
 class MessageSender:
-    """For one login. Raises the errors of `ports.channel`."""
+    """Sends the messages of one login. Raises the errors of `ports.channel`."""
 
     def __init__(self, client: discord.Client, clock: Clock) -> None:
         self._client = client
@@ -70,7 +70,7 @@ class MessageSender:
         self._tickets = CommandReplies(client)
 
     async def post(self, place: Place, content: Content, *, nonce: str, reply_to: str = "", ticket: str = "") -> str:
-        """A ticket that has ended, or is none, leads to a plain message."""
+        """Posts a message, as the answer to a command if the ticket still holds, and otherwise as a plain one."""
         held = parse_ticket(ticket)
         if held is not None and held.holds(self._clock.now()):
             try:
@@ -94,7 +94,7 @@ class MessageSender:
                 await self._client.http.edit_message(room, _id(message_id), params=params)
 
     async def delete(self, place: Place, message_id: str) -> None:
-        """What is gone already is no error."""
+        """Deletes a message. One that is gone already is no error."""
         try:
             with translate_errors("delete that message"), anyio.fail_after(RESPONSE_TIMEOUT_S):
                 await self._client.http.delete_message(_room_id(place), _id(message_id))
@@ -102,7 +102,7 @@ class MessageSender:
             return
 
     async def react(self, place: Place, message_id: str, emoji: str, *, on: bool = True) -> None:
-        """One of the guild's own emoji is written as in a message: `<:name:id>`."""
+        """Adds or removes a reaction. An emoji of the guild is written as in a message: `<:name:id>`."""
         own = _OWN_EMOJI.fullmatch(emoji)
         name, room, message = own[1] if own else emoji, _room_id(place), _id(message_id)
         missing = self._missing(room, ("view_channel", "read_message_history", "add_reactions"))
@@ -117,7 +117,7 @@ class MessageSender:
             await self._client.http.send_typing(_room_id(place))
 
     async def open_thread(self, place: Place, message_id: str, title: str) -> Room:
-        """A thread cannot hold another: a message in one already has its thread."""
+        """Opens a thread under a message. Threads cannot be nested: a message in a thread yields that thread."""
         if place.thread:
             return to_room(await get_channel(self._client, int(place.thread)))
         channel = await get_text_channel(self._client, _id(place.channel))

@@ -1,7 +1,6 @@
-"""What people read of a message, in words: for the archive, and for the one question that an agent is asked.
+"""Renders messages as text: for the archive, and for the question that an agent is asked.
 
-Pure; nothing here is fetched. `intake` makes posts and arrivals of these texts, `attachments` adds what hangs on a
-message. Previews that Discord makes of a person's links are left out: they come later, as an edit that nobody wrote.
+Pure; nothing is fetched here. Previews of links are left out: Discord adds them later, in an edit that nobody wrote.
 """
 
 from __future__ import annotations
@@ -33,23 +32,23 @@ _SPOKEN = frozenset(
 
 
 def is_conversation(message: discord.Message) -> bool:
-    """Whether somebody said it, for all to read.
+    """Whether a person or a bot said it for all to read.
 
-    Not so: what Discord itself writes (joins, pins, boosts, threads), an answer that is still awaited, and one that a
-    single user sees. Such a message is never a question, and is not archived.
+    Discord's notices (joins, pins, boosts, threads), answers that are still thinking, and messages that a single user
+    sees do not count. Such a message is never a question, and is not archived.
     """
     return message.type in _SPOKEN and not message.flags.loading and not message.flags.ephemeral
 
 
 def render_text(message: discord.Message) -> str:
-    """All that people read: mentions as names; stickers, polls, forwarded messages and embeds in words."""
+    """Returns everything that people read: mentions as names; stickers, polls, forwarded messages and embeds in words."""
     pieces = list(_pieces(message, message.content))
     return "\n".join(pieces) or ("" if convert_attachments(message) else EMPTY)
 
 
 def extract_question(message: discord.Message, me: discord.ClientUser) -> str:
-    """What the account is asked: the text without its own mentions. Empty when somebody only mentions it (it greets
-    then, inventory L1). What it replies to is quoted only where the whole question is loaded.
+    """Returns the text without the account's own mentions; empty when somebody only mentions it, which the agent takes
+    as a greeting. The message it replies to is quoted only when the whole question is loaded.
     """
     asked = "\n".join(_pieces(message, remove_mention(message.content, list_own_ids(message, me))))
     if not asked and convert_attachments(message):
@@ -58,7 +57,7 @@ def extract_question(message: discord.Message, me: discord.ClientUser) -> str:
 
 
 def quote_replied_message(message: discord.Message, me: discord.ClientUser) -> str:
-    """`[in reply to Bob: "..."]` on one line; empty when nothing is replied to, or it is not known what."""
+    """Returns `[in reply to Bob: "..."]`; empty for no reply, or when the original is not known."""
     reference = find_reply_reference(message)
     if reference is not None and isinstance(reference.resolved, discord.DeletedReferencedMessage):
         return "[in reply to a message that was deleted]"
@@ -67,45 +66,45 @@ def quote_replied_message(message: discord.Message, me: discord.ClientUser) -> s
 
 
 def quote_message(original: discord.Message, me: discord.ClientUser) -> str:
-    """The line that quotes this message; shorter for the account's own, which it remembers itself."""
+    """Returns the line that quotes a message. The account's own messages get a shorter one, since it remembers them."""
     limit = _MAX_OWN_QUOTE_CHARS if original.author.id == me.id else _MAX_QUOTE_CHARS
     words = " ".join(render_text(original).split()) or describe_attachments(convert_attachments(original))
     return f'[in reply to {original.author.display_name}: "{_cut(words, limit)}"]'
 
 
 def find_reply_reference(message: discord.Message) -> discord.MessageReference | None:
-    """What it replies to; None for forwarded messages, and those under which a thread was opened."""
+    """Returns the reference to the message that this one replies to; None for forwards and for starts of threads."""
     return message.reference if message.type is discord.MessageType.reply else None
 
 
 def find_replied_message(message: discord.Message) -> discord.Message | None:
-    """The message that it replies to, when that came along."""
+    """Returns the message that this one replies to, when Discord sent it along."""
     reference = find_reply_reference(message)
     found = None if reference is None else reference.resolved or reference.cached_message
     return found if isinstance(found, discord.Message) else None
 
 
 def list_own_ids(message: discord.Message, me: discord.ClientUser) -> frozenset[str]:
-    """The ids by which the account may be called there: its own, and those of its roles."""
+    """Returns the ids that call the account there: its own, and those of its roles."""
     myself = message.guild.get_member(me.id) if message.guild is not None else None
     roles = myself.roles if myself is not None else ()
     return frozenset({str(me.id), *(str(role.id) for role in roles if not role.is_default())})
 
 
 def convert_attachments(message: discord.Message) -> tuple[Attachment, ...]:
-    """The files of a message, those of what it forwards included."""
+    """Returns the files of a message, including those of forwarded messages."""
     return tuple(
         Attachment(each.filename, get_media_type(each), each.size, each.url) for each in list_attachments(message)
     )
 
 
 def list_attachments(message: discord.Message) -> list[discord.Attachment]:
-    """The same as discord.py knows them, so that they can be read."""
+    """Returns the same files as discord.py's objects, so that they can be read."""
     return [*message.attachments, *(each for snapshot in message.message_snapshots for each in snapshot.attachments)]
 
 
 def get_media_type(attachment: discord.Attachment) -> str:
-    """As Discord says, or by the name; lower case, without parameters."""
+    """Returns the media type as Discord says or by the name; in lower case, without parameters."""
     if attachment.content_type:
         return attachment.content_type.partition(";")[0].strip().lower()
     from mimetypes import guess_type
@@ -114,7 +113,7 @@ def get_media_type(attachment: discord.Attachment) -> str:
 
 
 def describe_attachment(attachment: Attachment) -> str:
-    """Name, type and size (inventory C12)."""
+    """Returns the name, type and size."""
     return f"{attachment.name} ({attachment.media_type}, {format_size(attachment.size_bytes)})"
 
 
@@ -155,7 +154,7 @@ def _extras(message: discord.Message | discord.MessageSnapshot, *, has_embeds: b
 
 
 def _embed_in_words(embed: discord.Embed) -> str:
-    """Only what somebody composed: previews of links have other types."""
+    """Renders an embed that somebody composed; previews of links have other types."""
     if embed.type != "rich":
         return ""
     fields = (f"{field.name}: {field.value}" for field in embed.fields)
@@ -169,7 +168,7 @@ def _poll_in_words(poll: discord.Poll) -> str:
 
 
 def _named(content: str, message: discord.Message) -> str:
-    """Mentions as names, as far as readers of the room may know them."""
+    """Replaces mentions by names, as far as readers of the room may know them."""
     users = {str(user.id): user.display_name for user in message.mentions}
     guild = message.guild
     found = {(sigil.rstrip("!"), int(number)) for sigil, number in _IDS.findall(content)}
@@ -188,7 +187,7 @@ def _named(content: str, message: discord.Message) -> str:
 
 
 def _find_for_author(message: discord.Message, channel_id: int) -> discord.abc.GuildChannel | None:
-    """A channel that is mentioned in a direct talk, when its author may see it."""
+    """Finds a channel that a direct message mentions, if its author may see it."""
     for guild in message.author.mutual_guilds:
         channel, member = guild.get_channel(channel_id), guild.get_member(message.author.id)
         if channel is not None and member is not None and channel.permissions_for(member).view_channel:
