@@ -1,8 +1,9 @@
 """`DiscordAccount`: one login of one agent on Discord. Start reading here.
 
-`run` logs in, connects and stays until it is cancelled. Everything that happens meanwhile runs in its one task group.
-Events go from `gateway.client` through `gateway.events` and `interactions` into the room queues, and from there to the
-listener. The engine's requests go to `messages.sending`, or are answered by `messages.intake` and `guild.audience`.
+`run` logs in, connects and stays until it is cancelled. Everything that happens meanwhile runs in its one task
+group. Events go from `gateway.client` through `gateway.events` and `interactions` into the room queues, and from
+there to the listener. The engine's requests go to `messages.sending`, or are answered by `messages.intake` and
+`guild.audience`.
 """
 
 from __future__ import annotations

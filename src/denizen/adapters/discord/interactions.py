@@ -142,7 +142,9 @@ class DiscordInteractions:
         await self._hand_in(interaction, "", action=doing.action, why=read_form(data["components"]))
 
     async def _choose_roles(self, interaction: discord.Interaction, data: dict[str, Any]) -> None:
-        """Handles a role menu without the listener. It runs in the room's queue, so that a second press sees the first."""
+        """Handles a role menu without the listener. It runs in the room's queue, so that a second press
+        sees the first.
+        """
         room = find_room(interaction)
         if room is None or not await _acknowledge(interaction):
             return
@@ -190,8 +192,8 @@ class DiscordInteractions:
 def find_room(interaction: discord.Interaction) -> Room | None:
     """Returns the room of the interaction; None where the account cannot see it.
 
-    Such rooms are direct messages and groups of people who use the commands without the account: its other readers are
-    unknown, so nothing private may be said.
+    Such rooms are direct messages and groups of people who use the commands without the account: its other readers
+    are unknown, so nothing private may be said.
     """
     channel = interaction.channel
     is_among_others = interaction.context.private_channel or isinstance(channel, discord.GroupChannel)

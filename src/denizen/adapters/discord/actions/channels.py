@@ -63,8 +63,9 @@ async def create_channel(
 ) -> JsonObject:
     """Creates a channel of a `kind`: text, voice, stage, forum, announcement or category.
 
-    `private_to` names the roles and members who alone see it, besides the asker and the account. `since` (an ISO time)
-    makes a retry safe: a younger channel of the same name and kind counts as the one that an earlier try created.
+    `private_to` names the roles and members who alone see it, besides the asker and the account. `since` (an ISO
+    time) makes a retry safe: a younger channel of the same name and kind counts as the one that an earlier try
+    created.
     """
     inside = _find_category(context, category) if category.strip() else None
     context.require("manage_channels", inside)

@@ -1,7 +1,7 @@
 """The context of one action, and the checks that keep it within what the asker and the account may both do.
 
-Permissions are checked at the moment of the action: in discord.py's cache of the guild where it is complete, otherwise
-by asking Discord. A member who cannot be found may do nothing.
+Permissions are checked at the moment of the action: in discord.py's cache of the guild where it is complete,
+otherwise by asking Discord. A member who cannot be found may do nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ _NONCE_CHARS = 25
 class ActionContext:
     """The guild in which an action was asked for, the member who asked, and the account as a member.
 
-    `here` is the channel in which they asked. `key` identifies the action: it is the same when the action is retried.
+    `here` is the channel in which they asked. `key` identifies the action: it is the same when the action is
+    retried.
     """
 
     client: discord.Client
@@ -43,7 +44,9 @@ class ActionContext:
 
     @property
     def nonce(self) -> str:
-        """The nonce of the action's message. For some minutes Discord answers a repeated nonce with the first message."""
+        """The nonce of the action's message. For some minutes Discord answers a repeated nonce with the
+        first message.
+        """
         return derive("n", self.key)[:_NONCE_CHARS]
 
     def sees(self, where: GuildPlace) -> bool:

@@ -1,7 +1,7 @@
 """Actions on invitations and webhooks: the ways into a guild from outside.
 
-Whoever has the address of a webhook can write there. So the address goes to the asker in a button of a direct message,
-and appears in no result, text or log.
+Whoever has the address of a webhook can write there. So the address goes to the asker in a button of a direct
+message, and appears in no result, text or log.
 """
 
 from __future__ import annotations

@@ -99,8 +99,8 @@ async def find_member(context: ActionContext, text: str) -> discord.Member:
 async def find_message(context: ActionContext, text: str, channel: str = "", *, named: bool = False) -> discord.Message:
     """Finds a message by link, or by id in the named channel or the one in which the action was asked for.
 
-    Raises NotFound also for a message in a channel that the asker cannot see. With `named`, a link into another channel
-    than the named one raises InvalidInput: the channel's name is what the gate decided about.
+    Raises NotFound also for a message in a channel that the asker cannot see. With `named`, a link into another
+    channel than the named one raises InvalidInput: the channel's name is what the gate decided about.
     """
     link = _LINK.fullmatch(text.strip())
     place = await load_channel(context, link[2] if link else channel)

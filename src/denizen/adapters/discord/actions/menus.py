@@ -1,8 +1,8 @@
 """Buttons and menus from which people choose: posting them, and reading what was pressed.
 
-A choice says its label to the agent: people see what they say, so nobody can put other words into their mouths. A role
-menu assigns roles without a model. The offered values are part of the message that Discord keeps: a press works after a
-restart and in every process, and never offers more than the message does.
+A choice says its label to the agent: people see what they say, so nobody can put other words into their mouths. A
+role menu assigns roles without a model. The offered values are part of the message that Discord keeps: a press works
+after a restart and in every process, and never offers more than the message does.
 """
 
 from __future__ import annotations

@@ -120,9 +120,9 @@ async def choose_messages(
 ) -> JsonObject:
     """Returns the ids of the newest messages that a purge would delete.
 
-    `since` is an ISO time with its zone; Discord deletes in bulk only what is younger than two weeks. Pinned messages
-    stay, Discord's own notices, the question that asked for the purge, and the account's messages unless it is the
-    named author.
+    `since` is an ISO time with its zone; Discord deletes in bulk only what is younger than two weeks. Pinned
+    messages stay, Discord's own notices, the question that asked for the purge, and the account's messages unless it
+    is the named author.
     """
     place = _purgeable(context, channel)
     writer = (parse_id(author) or (await find_member(context, author)).id) if author.strip() else None

@@ -55,7 +55,9 @@ async def edit_thread(
     archived: bool | None = None,
     locked: bool | None = None,
 ) -> JsonObject:
-    """Changes a thread, for those who manage threads. Its owner may do all but lock it, and nothing once it is locked."""
+    """Changes a thread, for those who manage threads. Its owner may do all but lock it, and nothing once it
+    is locked.
+    """
     found = await _find_thread(context, thread)
     for member, require in ((context.asker, context.require_asker), (context.me, context.require_account)):
         if found.owner_id != member.id or locked is not None or found.locked:

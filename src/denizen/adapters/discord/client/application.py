@@ -1,7 +1,7 @@
 """The application behind a token: its user, its privileged intents, and the permissions that it needs in a guild.
 
-`load_application` asks over REST, before the gateway connects. `sending` uses the permission names to tell people what
-is missing when Discord refuses something.
+`load_application` asks over REST, before the gateway connects. `sending` uses the permission names to tell people
+what is missing when Discord refuses something.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ SCOPES = ("bot", "applications.commands")
 
 
 def invite_url(application_id: str) -> str:
-    """Returns the link by which the owner of a guild invites the account, with exactly the permissions that it needs."""
+    """Returns the link by which the owner of a guild invites the account, with exactly the permissions that
+    it needs.
+    """
     needed = discord.Permissions(**dict.fromkeys(NEEDED_PERMISSIONS, True))
     return discord.utils.oauth_url(application_id, permissions=needed, scopes=SCOPES)
 

@@ -1,8 +1,8 @@
 """The HTTP side of discord.py: the server that it talks to, and requests that can be cancelled safely.
 
 discord.py keeps the addresses in class attributes, so one process uses one pair at a time. `account` and `check` do
-everything inside `use_endpoints`. discord.py's `http._set_api_version` would overwrite the REST address; nothing here
-calls it, and the version is part of the address.
+everything inside `use_endpoints`. discord.py's `http._set_api_version` would overwrite the REST address; nothing
+here calls it, and the version is part of the address.
 """
 
 from __future__ import annotations

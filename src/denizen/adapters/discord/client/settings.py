@@ -34,13 +34,13 @@ class DiscordEndpoints:
 class DiscordAccountSettings:
     """The settings of one login of one agent.
 
-    `commands_guild` is the only guild in which slash commands are registered; empty means all. `owned_commands` names
-    commands that an earlier version registered: they may be deleted, while other commands of the application are left
-    alone. Without `members_intent` that intent is never asked for, even where the portal enables it.
+    `commands_guild` is the only guild in which slash commands are registered; empty means all. `owned_commands`
+    names commands that an earlier version registered: they may be deleted, while other commands of the application
+    are left alone. Without `members_intent` that intent is never asked for, even where the portal enables it.
 
-    `room_limit` is how many messages of one room may wait for the listener; later ones are read from Discord when their
-    turn comes. `ready_wait_s` is how long no guild may arrive before the start goes on without the missing ones.
-    `identify_pause_s` is the pause before each further login to the gateway (Discord allows one in 5 s).
+    `room_limit` is how many messages of one room may wait for the listener; later ones are read from Discord when
+    their turn comes. `ready_wait_s` is how long no guild may arrive before the start goes on without the missing
+    ones. `identify_pause_s` is the pause before each further login to the gateway (Discord allows one in 5 s).
     """
 
     agent: AgentName

@@ -1,7 +1,7 @@
 """The gateway client: discord.py's, with as small a cache as an account needs. It hands its events to `events`.
 
-discord.py runs each handler in a task of its own, in the order of arrival; no handler here waits for anything. Sharding
-is automatic: Discord decides on the number of shards.
+discord.py runs each handler in a task of its own, in the order of arrival; no handler here waits for anything.
+Sharding is automatic: Discord decides on the number of shards.
 """
 
 from __future__ import annotations

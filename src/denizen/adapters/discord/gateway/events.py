@@ -1,7 +1,7 @@
 """The events of the gateway, queued by room for the listener: messages, edits, deletions, reactions, rooms.
 
-Every call of the listener goes through `call_listener`: it runs the code of others, so everything is caught and logged
-there, and nothing ends the account.
+Every call of the listener goes through `call_listener`: it runs the code of others, so everything is caught and
+logged there, and nothing ends the account.
 """
 
 from __future__ import annotations

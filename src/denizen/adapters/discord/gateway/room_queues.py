@@ -1,8 +1,9 @@
 """Queues of calls for the listener, one for each room, which wait until the account is ready.
 
-Calls of one room run one after another, and rooms do not wait for each other. A missed message must reach the listener
-before a new one, or it would look as if it had been handled. So nothing that arrives after a login is delivered before
-the listener's `on_ready` has returned. A resumed connection replays what was missed, and needs no wait.
+Calls of one room run one after another, and rooms do not wait for each other. A missed message must reach the
+listener before a new one, or it would look as if it had been handled. So nothing that arrives after a login is
+delivered before the listener's `on_ready` has returned. A resumed connection replays what was missed, and needs no
+wait.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """Decides who may see what: the rooms that an asker and all readers of a place may read, and who moderates.
 
-Permissions come from discord.py's cache of the guild while its gateway is connected. When the cache does not hold all
-members (see `members`), the asker is fetched, and a room counts only if everybody who can see the place can see it too,
-whatever their roles (`visibility.covers_all_readers`).
+Permissions come from discord.py's cache of the guild while its gateway is connected. When the cache does not hold
+all members (see `members`), the asker is fetched, and a room counts only if everybody who can see the place can see
+it too, whatever their roles (`visibility.covers_all_readers`).
 
-A reader is anybody who can view the place, including people in a time-out or in screening, and bots, which may repeat
-what they read. Administrators and the owner read everything, so they restrict nothing. The account itself is no reader.
+A reader is anybody who can view the place, including people in a time-out or in screening, and bots, which may
+repeat what they read. Administrators and the owner read everything, so they restrict nothing. The account itself is
+no reader.
 """
 
 from __future__ import annotations
@@ -57,9 +58,9 @@ _MAX_FETCHES = 20
 async def list_visible_rooms(client: discord.Client, place: Place, principal: Principal) -> frozenset[str]:
     """Returns the ids of the rooms that the principal and everybody who reads the place may read at this moment.
 
-    The place itself is always included. It is the only one for schedules, hooks and users of other platforms, and when
-    nothing can be known. In a guild only rooms of that guild count; in a direct message its user is the only reader.
-    Archived threads are not known here: a public one is as visible as its channel.
+    The place itself is always included. It is the only one for schedules, hooks and users of other platforms, and
+    when nothing can be known. In a guild only rooms of that guild count; in a direct message its user is the only
+    reader. Archived threads are not known here: a public one is as visible as its channel.
     """
     if place.platform != PLATFORM:
         return frozenset()
@@ -238,8 +239,8 @@ class _GuildSurvey:
     def _is_shared(self, thread: discord.Thread, readers: _ReaderGroups) -> bool:
         """Whether all of them are members of the private thread, or manage threads there.
 
-        Only those who see the thread hear of departures: without the right to manage threads the list of members may be
-        stale.
+        Only those who see the thread hear of departures: without the right to manage threads the list of members may
+        be stale.
         """
         rules = self._rules[thread.parent_id]
         if not compute_permissions(rules, self.profile_for(self._guild.me)) & MANAGE_THREADS:
@@ -254,8 +255,8 @@ class _GuildSurvey:
 def is_open(client: discord.Client, room: Room) -> bool:
     """Whether everybody in the guild may read the room now, including those who join next.
 
-    Age-restricted rooms and the text of voice channels are not open. Raises Unavailable while nothing is known of the
-    guild.
+    Age-restricted rooms and the text of voice channels are not open. Raises Unavailable while nothing is known of
+    the guild.
     """
     guild = client.get_guild(int(room.guild)) if room.guild.isdecimal() else None
     if guild is None or not is_live(client, guild):
@@ -272,8 +273,8 @@ def is_open(client: discord.Client, room: Room) -> bool:
 async def find_deleted(client: discord.Client, rooms: Sequence[Room]) -> frozenset[str]:
     """Implements `ports.channel.Channel.find_deleted`.
 
-    It takes a request for each room that is not listed; archived threads come a hundred at a time. Private threads are
-    not asked for, since only their members see them.
+    It takes a request for each room that is not listed; archived threads come a hundred at a time. Private threads
+    are not asked for, since only their members see them.
     """
     of_guilds: defaultdict[str, list[Room]] = defaultdict(list)
     for room in rooms:

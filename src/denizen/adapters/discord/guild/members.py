@@ -1,7 +1,7 @@
 """The members of a guild: whether the account knows all of them, who somebody is now, and whom an @Name may mean.
 
-discord.py's cache holds every member, and hears of every change, only with the members intent and while the gateway is
-connected; otherwise it may be stale. `audience` and `find_names` ask here before they rely on it.
+discord.py's cache holds every member, and hears of every change, only with the members intent and while the gateway
+is connected; otherwise it may be stale. `audience` and `find_names` ask here before they rely on it.
 """
 
 from __future__ import annotations
@@ -62,7 +62,9 @@ async def get_member(client: discord.Client, guild: discord.Guild, user_id: int)
 
 
 async def iterate_in_batches(members: Sequence[discord.Member]) -> AsyncIterator[discord.Member]:
-    """Yields the members that were there at the start, and lets other tasks run in between: a guild may have a million."""
+    """Yields the members that were there at the start, and lets other tasks run in between: a guild may
+    have a million.
+    """
     everybody = list(members)
     for start in range(0, len(everybody), _MEMBERS_AT_ONCE):
         await anyio.lowlevel.checkpoint()
@@ -80,8 +82,8 @@ _QUERY_LIMIT = 20
 async def find_names(client: discord.Client, place: Place, text: str) -> MentionNames:
     """Returns whom an @Name in the text may mean: members by display, global and user name, and mentionable roles.
 
-    An ambiguous name is left out, unless only one member shows it. Without the members intent at most three names are
-    looked up, in three seconds in all. Empty outside of guilds, and while the gateway is not connected.
+    An ambiguous name is left out, unless only one member shows it. Without the members intent at most three names
+    are looked up, in three seconds in all. Empty outside of guilds, and while the gateway is not connected.
     """
     calls = list(_list_called_names(text))
     room = find_guild_room(client.get_channel(int(place.channel))) if calls and place.channel.isdecimal() else None

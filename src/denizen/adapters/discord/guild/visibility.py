@@ -65,7 +65,8 @@ class PermissionProfile:
     """What decides about a member's permissions in every channel: members with equal profiles may do the same
     everywhere.
 
-    `base` comes from all their roles. `roles` and `member_id` are set only where some channel has overwrites for them.
+    `base` comes from all their roles. `roles` and `member_id` are set only where some channel has overwrites for
+    them.
     """
 
     base: int
@@ -156,8 +157,9 @@ class MemberGroup:
 def covers_all_readers(rules: ChannelOverwrites, place: ChannelOverwrites, everyone: int, needed: int) -> bool:
     """Whether everybody who sees the place has the needed permissions here, whoever they are and whatever their roles.
 
-    `everyone` are the guild-wide permissions of everybody. Nobody's roles have to be known: either the channel is open
-    to all, or the same overwrites decide about seeing it. A permission that is denied to anybody counts as denied.
+    `everyone` are the guild-wide permissions of everybody. Nobody's roles have to be known: either the channel is
+    open to all, or the same overwrites decide about seeing it. A permission that is denied to anybody counts as
+    denied.
     """
     if everyone & ADMINISTRATOR:
         return True
@@ -173,7 +175,9 @@ def is_open_to_all(rules: ChannelOverwrites, everyone: int, needed: int) -> bool
 
 
 def may_be_named(channel: discord.abc.GuildChannel | discord.Thread, room: object) -> bool:
-    """Whether all readers of the room may know the name of this channel. Discord hides the names of private channels."""
+    """Whether all readers of the room may know the name of this channel. Discord hides the names of private
+    channels.
+    """
     if channel == room:
         return True
     if isinstance(channel, discord.Thread) and channel.is_private():

@@ -1,6 +1,7 @@
 """Reads the attachments of a question: pictures for models that see, and the text of text files and PDFs.
 
-It never fails: a file that cannot be read is named in the question, with its URL and the reason. Limits are per file.
+It never fails: a file that cannot be read is named in the question, with its URL and the reason. Limits are per
+file.
 """
 
 from __future__ import annotations
@@ -72,8 +73,8 @@ async def load_parts(
 ) -> tuple[Part, ...]:
     """Returns the question as text, below a line that quotes the message it replies to, and the files of both messages.
 
-    Pictures (png, jpeg, gif, webp; ten of at most 8 MB) go by URL, text files of at most 256 KB and PDFs as text, other
-    files by name only.
+    Pictures (png, jpeg, gif, webp; ten of at most 8 MB) go by URL, text files of at most 256 KB and PDFs as text,
+    other files by name only.
     """
     quoted, original = quote_replied_message(message, me), find_replied_message(message)
     if original is None and (original := await _fetch_original(message)) is not None:

@@ -1,7 +1,7 @@
 """Answers to slash commands, exactly once: the first message replaces "is thinking", later ones follow it.
 
-A ticket is the right to answer one command for fifteen minutes. It is text, so that it can wait in the store with the
-answer. `sending` uses it for the answers of a turn, and `interactions` for immediate ones.
+A ticket is the right to answer one command for fifteen minutes. It is text, so that it can wait in the store with
+the answer. `sending` uses it for the answers of a turn, and `interactions` for immediate ones.
 """
 
 from __future__ import annotations
@@ -141,7 +141,9 @@ class CommandReplies:
         self._told: OrderedDict[str, _TicketState] = OrderedDict()
 
     async def answer(self, ticket: CommandTicket, content: Content, nonce: str) -> str:
-        """Sends an answer and returns its id. Raises NotFound for an expired ticket, and the other errors of `errors`."""
+        """Sends an answer and returns its id. Raises NotFound for an expired ticket, and the other errors
+        of `errors`.
+        """
         webhook = InteractionWebhook(self._client, ticket)
         told = await self._look(webhook, ticket)
         if told.sent.get(nonce):

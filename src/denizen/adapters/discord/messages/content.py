@@ -1,6 +1,7 @@
 """Converts our content into Discord messages, and buttons into ids and back. Pure.
 
-The value of a button is part of its id, so a press works after a restart and in another process; nothing is registered.
+The value of a button is part of its id, so a press works after a restart and in another process; nothing is
+registered.
 """
 
 from __future__ import annotations

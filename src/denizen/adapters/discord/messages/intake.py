@@ -224,7 +224,9 @@ def _mentions(message: discord.Message, me: discord.ClientUser) -> bool:
 
 
 def _mentioned(message: discord.Message) -> tuple[str, ...]:
-    """Returns everybody whom the text calls, by the rules of `_mentions`; those called by an account's role come last."""
+    """Returns everybody whom the text calls, by the rules of `_mentions`; those called by an account's role
+    come last.
+    """
     pinged = {user.id for user in message.mentions}
     called = [str(each) for each in dict.fromkeys(message.raw_mentions) if each in pinged]
     bots = [str(role.tags.bot_id) for role in message.role_mentions if role.tags is not None and role.tags.bot_id]

@@ -34,14 +34,16 @@ _SPOKEN = frozenset(
 def is_conversation(message: discord.Message) -> bool:
     """Whether a person or a bot said it for all to read.
 
-    Discord's notices (joins, pins, boosts, threads), answers that are still thinking, and messages that a single user
-    sees do not count. Such a message is never a question, and is not archived.
+    Discord's notices (joins, pins, boosts, threads), answers that are still thinking, and messages that a single
+    user sees do not count. Such a message is never a question, and is not archived.
     """
     return message.type in _SPOKEN and not message.flags.loading and not message.flags.ephemeral
 
 
 def render_text(message: discord.Message) -> str:
-    """Returns everything that people read: mentions as names; stickers, polls, forwarded messages and embeds in words."""
+    """Returns everything that people read: mentions as names; stickers, polls, forwarded messages and
+    embeds in words.
+    """
     pieces = list(_pieces(message, message.content))
     return "\n".join(pieces) or ("" if convert_attachments(message) else EMPTY)
 
