@@ -1,4 +1,4 @@
-"""Which repositories an account can read."""
+"""What an account may do on GitHub: the repositories that it can read, and the permissions of users."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KNOWN_S = 60.0
 
 
 class RepositoryList:
-    """Those of one account. One request is on its way at a time, and who waits for it is given what it brought."""
+    """The repositories of one account. One request runs at a time, and everybody who waits gets its result."""
 
     def __init__(
         self, client: GitHubClient, credentials: GitHubCredentials, settings: GitHubAccountSettings, clock: Clock
@@ -37,13 +37,13 @@ class RepositoryList:
         self._known_until_s = float("-inf")
 
     async def load(self) -> Sequence[HostedRepository]:
-        """As they are now."""
+        """Returns the current repositories."""
         found = await list_repositories(self._client, self._credentials, self._settings)
         self._known, self._known_until_s = found, self._clock.monotonic_s() + KNOWN_S
         return found
 
     async def show(self) -> Sequence[HostedRepository]:
-        """As they were within the last minute."""
+        """Returns the repositories as they were within the last minute."""
         async with self._lock:
             return self._known if self._clock.monotonic_s() < self._known_until_s else await self.load()
 
@@ -51,7 +51,9 @@ class RepositoryList:
 async def list_repositories(
     client: GitHubClient, credentials: GitHubCredentials, settings: GitHubAccountSettings
 ) -> Sequence[HostedRepository]:
-    """Those in which it may answer, the most recently used first: of all installations of an App, of a user all."""
+    """Returns the repositories in which the account may answer, the most recently used first: those of all
+    installations of an App, or all that a user can read.
+    """
     path, key = ("/installation/repositories", "repositories") if settings.is_app else ("/user/repos", "")
     found: dict[str, HostedRepository] = {}
     for authorization in await credentials.list_all():
@@ -82,7 +84,7 @@ _WRITING = frozenset({"admin", "maintain", "write"})
 
 
 class GitHubUsers:
-    """For one account. Logins are remembered; permissions are asked for each time."""
+    """The users that one account deals with. Logins are cached; permissions are asked for each time."""
 
     def __init__(self, api: GitHubApi) -> None:
         self._api = api
@@ -94,7 +96,7 @@ class GitHubUsers:
         self._logins[author.id] = author.name
 
     async def find_logins(self, user_ids: Collection[str], repository: str) -> Mapping[str, str]:
-        """By id; those who cannot be found are missing."""
+        """Returns logins by user id; users that cannot be found are missing."""
         found: dict[str, str] = {}
         for user_id in user_ids:
             try:
@@ -104,12 +106,14 @@ class GitHubUsers:
         return found
 
     async def is_public(self, repository: str) -> bool:
-        """Raises the errors of `GitHubApi`."""
+        """Whether the repository is public. Raises the errors of `GitHubApi`."""
         answer = await self._api.send(GitHubRequest("GET", f"/repos/{repository}", "look at a repository"), repository)
         return answer.body.get("private") is False
 
     async def may_write(self, thread: GitHubThread, principal: Principal) -> bool:
-        """Whoever can read may comment, but where talk is locked. Raises the errors of `GitHubApi`."""
+        """Whether the principal may comment: everybody who can read may, unless the thread is locked. Raises the errors
+        of `GitHubApi`.
+        """
         repository = thread.repository
         about = (
             await self._api.send(GitHubRequest("GET", f"/repos/{repository}", "look at a repository"), repository)

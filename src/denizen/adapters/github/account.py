@@ -1,4 +1,8 @@
-"""From what was written on GitHub to an `IncomingMessage` as one account sees it (inventory S32, S33-context)."""
+"""`GitHubAccount`: one login on GitHub. Start reading here.
+
+Webhooks tell it of messages, and it looks regularly for those whose webhook never came. Implements
+`denizen.ports.channel.Channel`.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +50,9 @@ _log = logging.getLogger("denizen.github")
 
 @dataclass(frozen=True, slots=True)
 class IncomingMessageBuilder:
-    """`new_issues`: an issue that is opened is for the account, whether it mentions it or not."""
+    """Builds an `IncomingMessage` as one account sees it. With `new_issues` an opened issue is addressed to the
+    account, whether it mentions it or not.
+    """
 
     api: GitHubApi
     identity: GitHubIdentity
@@ -55,8 +61,10 @@ class IncomingMessageBuilder:
     def arrival(
         self, topic: ThreadTopic, heard: GitHubMessage, *, is_edit: bool = False, is_fresh: bool = False
     ) -> IncomingMessage:
-        """`is_fresh` is told by GitHub as it was made. What was edited since may hold the words of somebody else: those
-        who may write to a repository may edit what others wrote there.
+        """Builds the message. `is_fresh` means that GitHub sent it as it was created.
+
+        Otherwise an edit may hold somebody else's words: whoever may write to a repository may edit what others
+        wrote there.
         """
         is_unsure = heard.post.edited_at is not None and not is_fresh
         words, _ = from_body(heard.body)
@@ -81,7 +89,9 @@ class IncomingMessageBuilder:
         )
 
     async def _load_earlier(self, topic: ThreadTopic, heard: GitHubMessage) -> Sequence[IncomingMessage]:
-        """The opening, and the newest comments before it. Without them the question is answered all the same."""
+        """Returns the opening and the newest comments before the message; none if they cannot be read, since the
+        question is answered all the same.
+        """
         found: Sequence[GitHubMessage] = ()
         if not heard.is_opening:
             try:
@@ -110,7 +120,7 @@ START_PATIENCE_S = 3.0
 
 
 class GitHubAccount:
-    """`run` has to be running for it to hear; what it can do needs no connection."""
+    """One login on GitHub. It receives messages only while `run` runs; the other methods need no connection."""
 
     def __init__(self, settings: GitHubAccountSettings, clock: Clock) -> None:
         self.settings = settings
@@ -149,7 +159,9 @@ class GitHubAccount:
     # --- hearing -----------------------------------------------------------------------------------------------------
 
     async def run(self, listener: ChannelListener) -> None:
-        """Until it is cancelled. Raises NeedsAttention for credentials that GitHub refuses, and Unavailable."""
+        """Receives messages until cancelled. Raises NeedsAttention for credentials that GitHub refuses, and
+        Unavailable.
+        """
         try:
             self._identity = identity = await self._credentials.identify()
             self._ear = IncomingMessageBuilder(self._api, identity, self.settings.reply_to_new_issues)
@@ -171,12 +183,12 @@ class GitHubAccount:
                 await self.aclose()
 
     async def aclose(self) -> None:
-        """Ends its connections; what is asked later opens others."""
+        """Closes the connections. A later request opens new ones."""
         await self._client.aclose()
 
     async def take(self, name: str, payload: Payload) -> bool:
-        """A webhook of that event. False when it is about nothing for an agent. Raises Unavailable while the account is
-        not connected: what is missed then is found when it is.
+        """Handles a webhook. Returns False when it is about nothing for an agent. Raises Unavailable while the account
+        is not connected; the next scan finds what was missed.
         """
         event = parse_event(name, payload)
         if event.installation and event.repository:
@@ -187,10 +199,10 @@ class GitHubAccount:
         return True
 
     async def sync_commands(self) -> None:
-        """GitHub has none to register: they are typed."""
+        """Returns 0: GitHub registers no commands, people type them."""
 
     async def _rescan(self, since: datetime) -> datetime:
-        """Looks for messages whose webhook never came; what was heard already is passed over."""
+        """Looks for messages whose webhook never came, and skips those that were handled."""
         now = self._clock.now()
         try:
             names = [each.name for each in await self._repositories.load()]
@@ -204,7 +216,9 @@ class GitHubAccount:
     async def _hear(
         self, topic: ThreadTopic, heard: GitHubMessage, change: MessageChange, *, is_told: bool = False
     ) -> None:
-        """One after another in each room. `is_told`: by a webhook, which says what was written and by whom."""
+        """Passes a message to the listener, one after another in each room. `is_told` means that a webhook brought it,
+        so the author and the text are certain.
+        """
         if self._listener is None:
             with anyio.move_on_after(START_PATIENCE_S):
                 await self._connected.wait()
@@ -235,7 +249,7 @@ class GitHubAccount:
                 self._heard.popitem(last=False)
 
     async def _tell_room(self, listener: ChannelListener, room: Room) -> None:
-        """A room that is new, or has another title. It was read up to the message that is told next."""
+        """Announces a room that is new or has another title. Its read position is the message before the next one."""
         if self._names.get(room.id) != room.name:
             await listener.on_room(replace(room, latest_post=str(int(room.latest_post) - 1)))
             self._names[room.id] = room.name
@@ -245,7 +259,9 @@ class GitHubAccount:
     # --- doing -------------------------------------------------------------------------------------------------------
 
     async def post(self, place: Place, content: Content, *, nonce: str, reply_to: str = "", ticket: str = "") -> str:
-        """GitHub has no replies: the place is the thread. What was tried before is found by its mark (`list_posts`)."""
+        """Posts a comment. GitHub has no replies: the place is the thread. `list_posts` finds an earlier try by its
+        hidden mark.
+        """
         thread = _thread_at(place)
         logins = await self._people.find_logins(content.ping_users, thread.repository)
         return await comments.add_comment(self._api, thread, to_body(content, logins, nonce=nonce))
@@ -266,7 +282,7 @@ class GitHubAccount:
         yield
 
     def typing(self, place: Place) -> AbstractAsyncContextManager[None]:
-        """GitHub shows nothing of the kind."""
+        """Does nothing: GitHub shows no typing."""
         return self._silence()
 
     async def open_thread(self, place: Place, message_id: str, title: str) -> Room:
@@ -286,7 +302,7 @@ class GitHubAccount:
         return [each.post for each in found]
 
     async def list_arrivals(self, room: Room, *, after: str, limit: int = 100) -> Sequence[IncomingMessage]:
-        """A repository has no messages of its own."""
+        """Lists what was missed in a thread. A repository has no messages of its own."""
         if room.kind is RoomKind.FORUM or self._ear is None:
             return ()
         thread = parse_thread(room.id)
@@ -295,27 +311,29 @@ class GitHubAccount:
         return [self._ear.arrival(topic, each) for each in found]
 
     async def list_repositories(self) -> Sequence[HostedRepository]:
-        """Those that it can read and may answer in, as they were within the last minute."""
+        """Returns the repositories in which it may answer, as they were within the last minute."""
         return await self._repositories.show()
 
     async def find_deleted(self, rooms: Sequence[Room]) -> frozenset[str]:
-        """Nothing is sure: a thread that is gone may have been moved, and a repository be private now."""
+        """Returns none: a thread that is gone may have been moved, or its repository made private."""
         return frozenset()
 
     async def find_names(self, place: Place, text: str) -> MentionNames:
-        """Nobody is called by an agent's words: who takes part in a thread hears of them anyway."""
+        """Returns none: an agent's words ping nobody, since the participants of a thread are notified anyway."""
         return MentionNames()
 
     async def visible_rooms(self, place: Place, principal: Principal) -> frozenset[str]:
-        """The thread, and what it belongs to: who may read it may read that. Of other threads nothing is sure here."""
+        """Returns the thread and what it belongs to, which everybody who reads the thread can read. Nothing is certain
+        of other threads.
+        """
         return frozenset(filter(None, (place.channel, place.thread)))
 
     async def find_roles(self, room_id: str, user_ids: Collection[str]) -> Mapping[str, frozenset[str]]:
-        """What somebody is to a repository is told with each message, and nowhere else."""
+        """Returns none: GitHub tells an author's association with each message only."""
         return {}
 
     async def is_open(self, room: Room) -> bool:
-        """Whether its repository is public: what is private stays there, whoever may read that."""
+        """Whether the room's repository is public. What is private is never open, whoever may read it."""
         try:
             return await self._people.is_public(room.guild)
         except (NotFound, NotAllowed, InvalidInput):

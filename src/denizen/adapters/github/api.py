@@ -1,7 +1,7 @@
-"""With what an account shows who it is: an App's tokens for its installations, or a user's token.
+"""GitHub's API in the name of an account: tokens, pages of lists, and GraphQL where REST has nothing.
 
-A token of an installation holds for an hour and is used for 50 minutes (inventory S33-token). An App's own requests
-carry a JWT that it signs with its key.
+A token of an installation is valid for an hour and is used for 50 minutes. An App's own requests carry a JWT that it
+signs with its key.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CLOCK_SKEW_S = 60
 
 @dataclass(frozen=True, slots=True)
 class GitHubIdentity:
-    """Who the account is on GitHub. `mention` is what people write behind the @; `about` for people."""
+    """The account's user on GitHub. `mention` is what people write behind the @; `about` describes it for people."""
 
     user_id: str
     login: str
@@ -46,27 +46,27 @@ class GitHubIdentity:
 
 
 class GitHubCredentials(Protocol):
-    """Each gives the value of an `authorization` header. Errors are those of `requests`, and NeedsAttention."""
+    """Provides the `authorization` header of requests. Raises the errors of `client`, and NeedsAttention."""
 
     async def identify(self) -> GitHubIdentity: ...
 
     async def for_repository(self, repository: str) -> str: ...
 
     async def list_all(self) -> Sequence[str]:
-        """One for each installation; what an account that is no App has is one."""
+        """Returns a header for each installation; for an account that is no App, its only one."""
         ...
 
     def know_installation(self, repository: str, installation: int) -> None:
-        """A webhook told where the App is installed."""
+        """Notes the installation that a webhook named for a repository."""
         ...
 
     def forget(self, authorization: str) -> bool:
-        """GitHub refused it; whether another may be had."""
+        """Drops a header that GitHub refused. Returns whether another one may be had."""
         ...
 
 
 class TokenCredentials:
-    """A user's token, classic or fine-grained."""
+    """Credentials with a user's token, classic or fine-grained."""
 
     def __init__(self, client: GitHubClient, settings: GitHubAccountSettings) -> None:
         self._client = client
@@ -84,7 +84,7 @@ class TokenCredentials:
         return (self._authorization,)
 
     def know_installation(self, repository: str, installation: int) -> None:
-        """A user has none."""
+        """Does nothing: a user has no installations."""
 
     def forget(self, authorization: str) -> bool:
         return False
@@ -97,7 +97,7 @@ class _InstallationToken:
 
 
 class AppCredentials:
-    """A GitHub App."""
+    """Credentials of a GitHub App."""
 
     def __init__(self, client: GitHubClient, settings: GitHubAccountSettings, clock: Clock) -> None:
         self._client = client
@@ -108,7 +108,7 @@ class AppCredentials:
         self._locks: defaultdict[int, anyio.Lock] = defaultdict(anyio.Lock)
 
     async def identify(self) -> GitHubIdentity:
-        """The App, and the user that it writes as: `slug[bot]`."""
+        """Returns the identity of the user that the App writes as: `slug[bot]`."""
         app = await self.load_app()
         slug = str(app["slug"])
         login = f"{slug}[bot]"
@@ -118,12 +118,12 @@ class AppCredentials:
         return GitHubIdentity(str(answer.body["id"]), login, slug, f"the App {app.get('name') or slug}")
 
     async def load_app(self) -> dict[str, Any]:
-        """What GitHub says of the App: its permissions and events among that."""
+        """Returns the App as GitHub describes it, with its permissions and events."""
         answer = await self._client.send(GitHubRequest("GET", "/app", "ask who it is"), self._own())
         return answer.body
 
     async def load_hook(self) -> dict[str, Any]:
-        """Where GitHub sends the App's webhooks, and how."""
+        """Returns where and how GitHub sends the App's webhooks."""
         return (
             await self._client.send(GitHubRequest("GET", "/app/hook/config", "look at its webhook"), self._own())
         ).body
@@ -179,6 +179,7 @@ class AppCredentials:
 
 
 def build_credentials(client: GitHubClient, settings: GitHubAccountSettings, clock: Clock) -> GitHubCredentials:
+    """Builds the credentials that the settings call for."""
     return AppCredentials(client, settings, clock) if settings.is_app else TokenCredentials(client, settings)
 
 
@@ -189,13 +190,13 @@ _ENTERPRISE = "/api/v3"
 
 @dataclass(frozen=True, slots=True)
 class GitHubApi:
-    """Errors are those of `faults`. `repository` is `owner/name` everywhere."""
+    """Requests of one account. Raises the errors of `client`. `repository` is `owner/name` everywhere."""
 
     client: GitHubClient
     credentials: GitHubCredentials
 
     async def send(self, call: GitHubRequest, repository: str) -> GitHubResponse:
-        """A token that was revoked before its time is replaced once."""
+        """Sends a request. A token that was revoked before its time is replaced once."""
         authorization = await self.credentials.for_repository(repository)
         try:
             return await self.client.send(call, authorization)
@@ -205,7 +206,7 @@ class GitHubApi:
         return await self.client.send(call, await self.credentials.for_repository(repository))
 
     async def forward(self, call: GitHubRequest, repository: str) -> AsyncGenerator[dict[str, Any]]:
-        """The items of a list from its first page on, at most `MAX_PAGES` pages."""
+        """Yields the items of a list from its first page on, of at most `MAX_PAGES` pages."""
         call = replace(call, params={"per_page": str(PAGE), **(call.params or {})})
         for _ in range(MAX_PAGES):
             answer = await self.send(call, repository)
@@ -216,12 +217,12 @@ class GitHubApi:
             call = GitHubRequest("GET", answer.next_url, call.doing)
 
     async def list_all(self, call: GitHubRequest, repository: str) -> list[dict[str, Any]]:
-        """The same, at once."""
+        """Returns the same items as a list."""
         async with aclosing(self.forward(call, repository)) as items:
             return [item async for item in items]
 
     async def list_last(self, call: GitHubRequest, repository: str, limit: int) -> list[dict[str, Any]]:
-        """At most `limit` items from the end of a list that grows there, in its order."""
+        """Returns at most `limit` items from the end of a list that grows there, in its order."""
         params = {"per_page": str(PAGE), **(call.params or {})}
         first = await self.send(replace(call, params=params), repository)
         number = _PAGE_NUMBER.search(first.last_url)
@@ -237,7 +238,7 @@ class GitHubApi:
         return found[-limit:]
 
     async def query(self, text: str, variables: Mapping[str, Any], repository: str, doing: str) -> Payload:
-        """The data of a GraphQL request, which is a writing one to `requests`, since it may be."""
+        """Returns the data of a GraphQL request. It is never retried like a read, since it may write."""
         call = GitHubRequest("POST", self._graphql_url, doing, json={"query": text, "variables": dict(variables)})
         body = (await self.send(call, repository)).body
         errors = list_items(body, "errors")

@@ -1,4 +1,4 @@
-"""What `denizen doctor` says about an account: credentials, webhook, permissions, repositories. It only reads."""
+"""Checks an account for `denizen doctor`: credentials, webhook, permissions, repositories. It only reads."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _APP_PAGE = "Settings > Developer settings > GitHub Apps > the App"
 
 
 async def check_account(settings: GitHubAccountSettings, clock: Clock) -> Sequence[Finding]:
-    """In the order in which it should be read. Raises nothing."""
+    """Returns the findings, in reading order. Raises nothing."""
     client = GitHubClient(settings.api_url, clock)
     credentials = build_credentials(client, settings, clock)
     findings: list[Finding] = []
@@ -59,7 +59,7 @@ def _check_secret(settings: GitHubAccountSettings) -> Iterator[Finding]:
 
 
 def _check_app(app: Payload) -> Iterator[Finding]:
-    """What the App may do, and what GitHub tells it of."""
+    """Checks the App's permissions and the events that GitHub sends it."""
     permissions, events = get_object(app, "permissions"), set(map(str, app.get("events") or ()))
     lacking = [name for name in _PERMISSIONS if get_text(permissions, name) != "write"]
     unheard = [name for name in EVENTS if name not in events]

@@ -1,4 +1,7 @@
-"""Fields of GitHub's JSON, whatever is there: what comes from outside may lack anything. Pure."""
+"""The HTTP client for GitHub: deadlines, rate limits, retries and redirects, errors, and fields of GitHub's JSON.
+
+The `get_` functions never raise: fields of a payload from outside may be missing or of another type.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +27,13 @@ _NOTHING: Payload = {}
 
 
 def get_object(payload: Payload, key: str) -> Payload:
-    """An object; an empty one where there is none."""
+    """Returns an object; an empty one if there is none."""
     value = payload.get(key)
     return cast("Payload", value) if isinstance(value, dict) else _NOTHING
 
 
 def get_objects(payload: Payload, key: str) -> list[Payload]:
-    """The objects of a list."""
+    """Returns the objects of a list."""
     rows: Any = payload.get(key)
     if not isinstance(rows, list):
         return []
@@ -38,22 +41,24 @@ def get_objects(payload: Payload, key: str) -> list[Payload]:
 
 
 def get_text(payload: Payload, key: str) -> str:
-    """Line ends as everywhere: forms of browsers send others."""
+    """Returns a text with plain line ends. Browser forms send others."""
     value = payload.get(key)
     return value.replace("\r\n", "\n") if isinstance(value, str) else ""
 
 
 def get_number(payload: Payload, key: str) -> int:
+    """Returns a whole number; 0 if there is none."""
     value = payload.get(key)
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
 def get_flag(payload: Payload, key: str) -> bool:
+    """Returns a boolean; False if there is none."""
     return payload.get(key) is True
 
 
 def get_time(payload: Payload, key: str) -> datetime:
-    """The epoch for what is no time."""
+    """Returns a time; the epoch if there is none."""
     try:
         return datetime.fromisoformat(get_text(payload, key)).astimezone(UTC)
     except ValueError:
@@ -69,8 +74,8 @@ _SHOWN_CHARS = 300
 def translate_error(
     status: int, headers: Mapping[str, str], body: object, doing: str, *, now: datetime
 ) -> DenizenError:
-    """The error of an answer that is none. `headers` in lower case; `doing` completes "GitHub would not let the account
-    ...".
+    """Returns our error for a failed response. `headers` are in lower case; `doing` completes "GitHub would not let the
+    account ...".
     """
     said = describe_errors(body) or f"HTTP {status}"
     pause_s = parse_pause(status, headers, said, now=now)
@@ -112,7 +117,7 @@ def translate_error(
 
 
 def parse_pause(status: int, headers: Mapping[str, str], said: str, *, now: datetime) -> float | None:
-    """For how many seconds nothing should be asked; None for an answer that is no matter of limits."""
+    """Returns for how many seconds to pause; None when the response is not about limits."""
     if status not in (403, 429):
         return None
     after = headers.get("retry-after", "")
@@ -136,7 +141,7 @@ def make_unreachable(doing: str, why: str) -> Unavailable:
 
 
 def describe_errors(body: object) -> str:
-    """GitHub's own sentence, with what it says of single fields."""
+    """Returns GitHub's own sentence, with its notes on single fields."""
     if not isinstance(body, dict):
         return ""
     told = cast("dict[str, Any]", body)
@@ -177,7 +182,7 @@ _log = logging.getLogger("denizen.github")
 
 @dataclass(frozen=True, slots=True)
 class GitHubRequest:
-    """One request. `doing` completes "GitHub would not let the account ..."; `path` may be a whole URL of GitHub's."""
+    """One request. `doing` completes "GitHub would not let the account ..."; `path` may be a full URL of GitHub's."""
 
     method: str
     path: str
@@ -188,7 +193,7 @@ class GitHubRequest:
 
 @dataclass(frozen=True, slots=True)
 class GitHubResponse:
-    """`body` is the JSON, None where there is none; `next_url` and `last_url` are those of further pages."""
+    """One response. `body` is the JSON, or None; `next_url` and `last_url` are those of further pages."""
 
     status: int
     body: Any
@@ -197,7 +202,7 @@ class GitHubResponse:
 
 
 class GitHubClient:
-    """For one account. `aclose` ends its connections."""
+    """The HTTP client of one account. `aclose` closes its connections."""
 
     def __init__(self, api_url: str, clock: Clock) -> None:
         self.api_url = api_url.rstrip("/")
@@ -206,7 +211,7 @@ class GitHubClient:
         self._blocked_until_s = -math.inf
 
     async def send(self, call: GitHubRequest, authorization: str) -> GitHubResponse:
-        """`authorization` is the header's value, empty for none. Raises the errors of `faults`."""
+        """Sends a request. `authorization` is the header's value, empty for none. Raises the errors of this module."""
         try:
             with anyio.fail_after(DEADLINE_S):
                 return await self._send(call, authorization)
@@ -293,7 +298,7 @@ class GitHubClient:
 
 
 def list_items(body: object, key: str = "") -> list[dict[str, Any]]:
-    """The objects of a list, or of the list below that key."""
+    """Returns the objects of a list, or of the list in that field."""
     rows: Any = cast("dict[str, Any]", body).get(key) if key and isinstance(body, dict) else body
     if not isinstance(rows, list):
         return []

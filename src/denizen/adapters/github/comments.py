@@ -1,6 +1,4 @@
-"""What stands in a thread, read over REST (or GraphQL for discussions): for catching up, for context, and for finding
-what was sent.
-"""
+"""Comments, edits and reactions in a thread, over REST, or over GraphQL for discussions."""
 
 from __future__ import annotations
 
@@ -33,7 +31,7 @@ from denizen.domain.room import is_newer
 
 
 async def load_topic(api: GitHubApi, thread: GitHubThread) -> ThreadTopic:
-    """Raises NotFound."""
+    """Returns the topic of a thread. Raises NotFound."""
     if thread.kind is ThreadKind.DISCUSSION:
         return (await load_discussion(api, thread.repository, thread.number)).topic
     path = f"/repos/{thread.repository}/issues/{thread.number}"
@@ -44,7 +42,7 @@ async def load_topic(api: GitHubApi, thread: GitHubThread) -> ThreadTopic:
 async def list_after(
     api: GitHubApi, thread: GitHubThread, after: str, limit: int, topic: ThreadTopic | None = None
 ) -> list[GitHubMessage]:
-    """The oldest `limit` messages behind that post, oldest first; with a topic what is no comment too: the opening, and
+    """Returns the oldest `limit` messages after that post, oldest first. With a topic the opening counts too, and so do
     the reviews of a pull request.
     """
     found = await _list_since(api, thread, after, topic)
@@ -53,7 +51,7 @@ async def list_after(
 
 
 async def list_before(api: GitHubApi, thread: GitHubThread, before: str, limit: int) -> list[GitHubMessage]:
-    """The newest `limit` messages before that post, or of all, oldest first. The opening counts."""
+    """Returns the newest `limit` messages before that post, or of all, oldest first. The opening counts."""
     repository = thread.repository
     if thread.kind is ThreadKind.ISSUE:
         topic = await load_topic(api, thread)
@@ -67,7 +65,7 @@ async def list_before(api: GitHubApi, thread: GitHubThread, before: str, limit: 
 
 
 async def list_newest(api: GitHubApi, thread: GitHubThread, before: str, limit: int) -> Sequence[GitHubMessage]:
-    """What was said just before a question: few requests, and nothing of the opening."""
+    """Returns the messages just before a question, in few requests and without the opening."""
     if thread.kind is not ThreadKind.ISSUE:
         found = await _list_since(api, thread, "")
     else:
@@ -130,7 +128,7 @@ async def add_comment(api: GitHubApi, thread: GitHubThread, body: str) -> str:
 
 
 async def edit_comment(api: GitHubApi, thread: GitHubThread, post_id: str, body: str) -> None:
-    """Raises NotFound when it is gone."""
+    """Edits a comment. Raises NotFound when it is gone."""
     post = parse_post_id(post_id)
     if post.kind is PostKind.DISCUSSION_COMMENT:
         discussion = await load_discussion(api, thread.repository, thread.number)
@@ -142,7 +140,7 @@ async def edit_comment(api: GitHubApi, thread: GitHubThread, post_id: str, body:
 
 
 async def delete_comment(api: GitHubApi, thread: GitHubThread, post_id: str) -> None:
-    """What is gone needs no deleting."""
+    """Deletes a comment. One that is gone already is no error."""
     post = parse_post_id(post_id)
     try:
         if post.kind is PostKind.DISCUSSION_COMMENT:
@@ -159,7 +157,7 @@ async def delete_comment(api: GitHubApi, thread: GitHubThread, post_id: str) -> 
 async def set_reaction(
     api: GitHubApi, thread: GitHubThread, post_id: str, reaction: str, *, on: bool, user_id: str
 ) -> None:
-    """Puts the account's reaction there, or takes it away. A review has none, so nothing is done to it."""
+    """Adds or removes the account's reaction. Does nothing for a review, which can have none."""
     post, reaction = parse_post_id(post_id), SIGNS.get(reaction, reaction)
     if reaction not in REACTIONS or post.kind is PostKind.REVIEW:
         return

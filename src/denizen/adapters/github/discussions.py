@@ -1,6 +1,6 @@
-"""Discussions, which REST does not know: read whole by one GraphQL query, answered and marked by mutations.
+"""Discussions, which REST does not offer: one GraphQL query reads a whole one, and mutations write.
 
-Of a discussion the newest comments are read, and the newest answers to each; what is older is left out.
+Only the newest comments are read, and the newest answers to each; older ones are left out.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _REACTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class GitHubDiscussion:
-    """`nodes` are GraphQL's ids, by those of the posts; `roots` those of the comments that can be answered."""
+    """A discussion. `nodes` maps post ids to GraphQL's ids; `roots` has those of the comments that can be answered."""
 
     node: str
     topic: ThreadTopic
@@ -80,8 +80,8 @@ class GitHubDiscussion:
     roots: dict[int, str]
 
     def in_thread(self, thread: GitHubThread) -> list[GitHubMessage]:
-        """The messages of one room, oldest first. To the discussion itself belong the opening, and the comments that
-        answer nothing, each of which begins a room of its own, too.
+        """Returns the messages of one room, oldest first. The discussion's own room has the opening and the top-level
+        comments, each of which also begins a room of its own.
         """
         if thread.root:
             mine = [each for each in self.comments if each.thread == thread]
@@ -96,7 +96,7 @@ class GitHubDiscussion:
 
 
 async def load_discussion(api: GitHubApi, repository: str, number: int) -> GitHubDiscussion:
-    """Raises NotFound."""
+    """Loads a discussion. Raises NotFound."""
     owner, _, name = repository.partition("/")
     variables = {"owner": owner, "name": name, "number": number}
     data = await api.query(_READ, variables, repository, "read a discussion")
@@ -121,7 +121,7 @@ async def load_discussion(api: GitHubApi, repository: str, number: int) -> GitHu
 async def add_discussion_comment(
     api: GitHubApi, discussion: GitHubDiscussion, thread: GitHubThread, body: str
 ) -> Payload:
-    """An answer to the thread's comment, or a comment of its own; as REST would tell of it."""
+    """Adds an answer to the thread's comment, or a top-level comment, and returns it in REST's form."""
     reply_to = discussion.roots.get(thread.root)
     if thread.root and reply_to is None:
         raise NotFound("The comment is not in the discussion any more.", code="github_gone")
@@ -144,7 +144,7 @@ async def react_in_discussion(api: GitHubApi, repository: str, node: str, reacti
 
 
 def _as_rest(node: Payload) -> dict[str, Any]:
-    """In the words of REST, so that one reader suffices. Bots are named as REST names them."""
+    """Returns a node in REST's form, so that one parser suffices. Bots are named as REST names them."""
     author = get_object(node, "author")
     is_bot, login = get_text(author, "__typename") == "Bot", get_text(author, "login")
     user = {

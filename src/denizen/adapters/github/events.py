@@ -1,4 +1,4 @@
-"""Whether a webhook is GitHub's own: HMAC-SHA256 over its bytes, compared in constant time (inventory S33). Pure."""
+"""News from GitHub: webhooks, their signatures, and messages whose webhook never came (GitHub does not repeat them)."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _PREFIX = "sha256="
 
 
 def sign(secret: str, body: bytes) -> str:
-    """What the header says of a body."""
+    """Returns the signature header of a body: HMAC-SHA256 over its bytes."""
     return _PREFIX + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
 
 
 def is_signed(secret: str, body: bytes, signature: str) -> bool:
-    """False without a secret, whatever the signature is."""
+    """Whether the signature is right, compared in constant time. Always False without a secret."""
     return bool(secret) and hmac.compare_digest(sign(secret, body).encode(), signature.strip().encode())
 
 
@@ -57,6 +57,8 @@ EVENTS = (
 
 
 class MessageChange(StrEnum):
+    """What happened to a message."""
+
     MADE = "made"
     EDITED = "edited"
     GONE = "gone"
@@ -64,7 +66,7 @@ class MessageChange(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GitHubEvent:
-    """`heard` is None for an event that is about no message; `installation` 0 for a webhook of a repository."""
+    """A webhook. `heard` is None when it is about no message; `installation` is 0 for the webhook of a repository."""
 
     repository: str
     installation: int
@@ -93,7 +95,7 @@ _ACTIONS = {
 
 
 def parse_event(name: str, payload: Payload) -> GitHubEvent:
-    """`name` is that of the header `X-GitHub-GitHubEvent`."""
+    """Parses a webhook. `name` is the value of the header `X-GitHub-Event`."""
     repository = get_text(get_object(payload, "repository"), "full_name")
     installation = get_number(get_object(payload, "installation"), "id")
     action = get_text(payload, "action")
@@ -147,14 +149,16 @@ _log = logging.getLogger("denizen.github")
 
 @dataclass(frozen=True, slots=True)
 class GitHubUpdate:
-    """One message with what its thread is about."""
+    """One message with the topic of its thread."""
 
     topic: ThreadTopic
     heard: GitHubMessage
 
 
 async def list_updates(api: GitHubApi, repositories: Sequence[str], since: datetime) -> list[GitHubUpdate]:
-    """Oldest first. What one repository refuses is left out; raises when GitHub does not answer."""
+    """Returns the messages since a moment, oldest first. A repository that refuses is left out; raises when GitHub does
+    not answer.
+    """
     limiter, found = anyio.CapacityLimiter(SIDE_BY_SIDE), list[GitHubUpdate]()
     faults: list[DenizenError] = []
 
@@ -176,7 +180,9 @@ async def list_updates(api: GitHubApi, repositories: Sequence[str], since: datet
 
 
 def list_rooms(news: Sequence[GitHubUpdate], repositories: Sequence[str], now: datetime) -> list[Room]:
-    """The rooms with their newest posts; and the repositories, so that a later start knows that they were read."""
+    """Returns the rooms with their newest posts, and the repositories themselves, so that a later start knows how far
+    they were read.
+    """
     rooms = {each: _shelf(each, now) for each in repositories}
     for each in news:  # the newest comes last
         thread = each.heard.thread

@@ -1,7 +1,7 @@
-"""Whom a text calls by `@name`, and the text without that (inventory S33-context). Pure.
+"""The Markdown of comments: @mentions in what people write, and our content as a comment and back. Pure.
 
-What stands in code, in a quotation of somebody else or in a comment that nobody sees calls nobody. Logins have letters,
-digits and single hyphens; an App is called by its slug, with or without `[bot]`.
+Code, quotations and hidden comments mention nobody. Logins have letters, digits and single hyphens; an App is
+mentioned by its slug, with or without `[bot]`.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 
 
 def list_mentions(text: str) -> tuple[str, ...]:
-    """The logins in lower case, in the order of the text, each once."""
+    """Returns the mentioned logins in lower case, in the order of the text, each once."""
     return tuple(dict.fromkeys(match["name"].lower() for match in _calls(text)))
 
 
 def strip_mentions(text: str, own: str) -> str:
-    """The text without what only GitHub needs: its own mention is gone, others are plain names, and so are comments."""
+    """Returns the text without its own mention and hidden comments, and with other mentions as plain names."""
     edits: list[tuple[Span, str]] = []
     for match in _calls(text):
         is_own = match["name"].lower() == own.lower()
@@ -35,8 +35,8 @@ def strip_mentions(text: str, own: str) -> str:
 
 
 def defuse(text: str, leave: Iterable[Span] = ()) -> str:
-    """An agent's words, in which `@name` reaches nobody: it stands as code (inventory CW8). `leave` are places that
-    somebody else sees to.
+    """Returns an agent's words with each `@name` as code, so that it notifies nobody. `leave` matches places that
+    another step handles.
     """
     others = [Spans(_code(text)), Spans(leave)]
     found = [match for pattern in (_AT, _TEAM) for match in pattern.finditer(text) if not _is_in(match.start(), others)]
@@ -55,7 +55,9 @@ def _code(text: str) -> list[Span]:
 
 
 def _is_in(at: int, kinds: Iterable[Spans]) -> bool:
-    """Each kind is asked for itself: a comment that begins in a quotation reaches further than that."""
+    """Whether the position is inside of one of these kinds. Each kind is checked alone, since a comment that begins in
+    a quotation reaches beyond it.
+    """
     return any(spans.find_around(at, or_at_start=True) for spans in kinds)
 
 
@@ -73,7 +75,7 @@ _PING = re.compile(r"<@!?(?P<id>\d+)>")
 
 
 def to_body(content: Content, logins: Mapping[str, str], *, nonce: str = "") -> str:
-    """`logins` are those of the users that the content pings, by id; others stay unnamed."""
+    """Returns our content as a comment. `logins` maps the ids of pinged users to logins; other users stay unnamed."""
     pings = [ping.span() for ping in _PING.finditer(content.text)]
     text = _folded(defuse(content.text, pings))
     text = _PING.sub(lambda ping: _called(ping["id"], content, logins), text)
@@ -87,7 +89,7 @@ def to_body(content: Content, logins: Mapping[str, str], *, nonce: str = "") -> 
 
 
 def from_body(body: str) -> tuple[str, str]:
-    """What people read, and the nonce; empty where there is none."""
+    """Returns the text that people read, and the nonce; the nonce is empty if there is none."""
     written = body.rstrip()
     found = _MARK.search(
         written, max(0, len(written) - MARK_CHARS)
@@ -96,7 +98,7 @@ def from_body(body: str) -> tuple[str, str]:
 
 
 def _folded(text: str) -> str:
-    """What a model reasoned opens by a click; small print is small. Code stays as it is."""
+    """Returns the text with reasoning folded behind a click and small print small. Code stays as it is."""
     if text.startswith(f"{HEAD}\n||"):
         thoughts = text.removeprefix(HEAD).strip().strip("|").strip()
         return f"<details><summary>{HEAD.removeprefix('-# ').capitalize()}</summary>\n\n{thoughts}\n\n</details>"
@@ -106,7 +108,7 @@ def _folded(text: str) -> str:
 
 
 def _uncommanding(text: str) -> str:
-    """Other bots obey lines such as `/merge`, if the login may write. Escaped it looks the same, and is none."""
+    """Escapes lines such as `/merge`, which other bots obey if the login may write. They look the same."""
     code = Spans((fence.start, fence.end) for fence in list_fences(text))
     found = [match.span("slash") for match in _COMMAND.finditer(text)]
     return replace_spans(text, [(span, "\\/") for span in found if code.find_around(span[0], or_at_start=True) is None])

@@ -1,9 +1,9 @@
-"""Where talk is on GitHub, as ids of rooms and posts. Pure.
+"""Threads and messages of GitHub, and their ids as rooms and posts. Pure.
 
-A room is an issue or pull request (`owner/name#12`), a thread of its review (`…#12/review/345`, by its first comment),
-a discussion (`…#12/discussion`), or the answers to one comment there (`…#12/discussion/345`). GitHub numbers comments
-of each kind apart, so the id of a post is made of its time, its kind and its number: it is one of a kind on the
-platform, and of two posts the later has the higher one, as `domain/room` wants it.
+A room is an issue or pull request (`owner/name#12`), a thread of its review (`…#12/review/345`, by its first
+comment), a discussion (`…#12/discussion`), or the answers to one comment there (`…#12/discussion/345`). GitHub
+numbers the kinds of comments separately. So the id of a post consists of its time, kind and number: it is unique on
+the platform, and a later post has a higher id, as `domain/room` demands.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class ThreadKind(StrEnum):
 
 
 class PostKind(IntEnum):
-    """Stands in the ids of posts: numbers may not change."""
+    """The kind of a post. The numbers are part of stored ids, so they must not change."""
 
     OPENING = 0
     REVIEW = 1
@@ -50,7 +50,9 @@ class PostKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class GitHubThread:
-    """`root` is the first comment of a review's thread, or the comment of a discussion that is answered; 0 for none."""
+    """A thread. `root` is the first comment of a review's thread, or the discussion comment that is answered; 0 for
+    none.
+    """
 
     repository: str
     number: int
@@ -69,7 +71,7 @@ class GitHubThread:
         return GitHubThread(self.repository, self.number, kind)
 
     def room(self, title: str, *, latest_post: str = "") -> Room:
-        """Reviews and answers are threads of what they belong to; the repository is the community."""
+        """Returns the room. Reviews and answers are threads of what they belong to; the repository is the community."""
         name = f"{self.repository}#{self.number} {title}".strip()
         about = {"guild": self.repository, "guild_name": self.repository, "latest_post": latest_post}
         if not self.root:
@@ -80,7 +82,7 @@ class GitHubThread:
 
 @dataclass(frozen=True, slots=True)
 class PostId:
-    """`number` is GitHub's own, of that kind of thing."""
+    """The id of a post. `number` is GitHub's own for that kind."""
 
     created_at: datetime
     kind: PostKind
@@ -91,7 +93,7 @@ class PostId:
 
 
 def parse_thread(room_id: str) -> GitHubThread:
-    """Raises NotFound for what is no room."""
+    """Parses a room id. Raises NotFound for other text."""
     found = _ROOM.fullmatch(room_id)
     if found is None:
         raise NotFound("There is no such thread on GitHub.", code="github_gone")
@@ -101,7 +103,7 @@ def parse_thread(room_id: str) -> GitHubThread:
 
 
 def parse_post_id(text: str) -> PostId:
-    """Raises NotFound for what is no post."""
+    """Parses a post id. Raises NotFound for other text."""
     found = _POST.fullmatch(text)
     if found is None:
         raise NotFound("There is no such message on GitHub.", code="github_gone")
@@ -110,7 +112,9 @@ def parse_post_id(text: str) -> PostId:
 
 
 def opening_id(repository: str, number: int, created_at: datetime, kind: PostKind = PostKind.OPENING) -> str:
-    """Of what begins a thread. GitHub gives a pull request two numbers, as such and as an issue; this is neither."""
+    """Returns the id of the post that opens a thread. GitHub gives a pull request two numbers, as such and as an issue;
+    this uses neither.
+    """
     digest = hashlib.sha256(f"{repository.lower()}#{number}".encode()).hexdigest()
     return str(PostId(created_at, kind, int(digest, 16) % _HASHED))
 
@@ -122,7 +126,7 @@ _BOT = "[bot]"
 
 @dataclass(frozen=True, slots=True)
 class ThreadTopic:
-    """What a thread is about, and its opening."""
+    """The subject of a thread, and its opening."""
 
     subject: Subject
     opening: GitHubMessage
@@ -130,8 +134,10 @@ class ThreadTopic:
 
 @dataclass(frozen=True, slots=True)
 class GitHubMessage:
-    """One message; `number` is GitHub's own. `association` is what its author is to the repository, in lower case;
-    `body` what they wrote, with its mentions. `code` is the part of a file that it is about, `file` its path.
+    """One message. `number` is GitHub's own, `body` the text with its mentions, and `association` the author's relation
+    to the repository in lower case.
+
+    `file` and `code` are the path and the part of the file that a review comment is about.
     """
 
     thread: GitHubThread
@@ -145,6 +151,7 @@ class GitHubMessage:
 
 
 def read_author(user: Payload) -> Author:
+    """Reads the author of a message."""
     if not user:
         return GHOST
     login = get_text(user, "login")
@@ -154,7 +161,7 @@ def read_author(user: Payload) -> Author:
 def read_topic(
     repository: str, item: Payload, kind: PostKind = PostKind.OPENING, *, is_pull: bool = False
 ) -> ThreadTopic:
-    """Of an issue, a pull request or a discussion."""
+    """Reads the topic of an issue, a pull request or a discussion."""
     number, title, body = get_number(item, "number"), get_text(item, "title"), get_text(item, "body")
     is_discussion = kind is PostKind.DISCUSSION
     thread = GitHubThread(repository, number, ThreadKind.DISCUSSION if is_discussion else ThreadKind.ISSUE)
@@ -175,7 +182,7 @@ def read_topic(
 
 
 def read_comment(thread: GitHubThread, item: Payload, kind: PostKind) -> GitHubMessage:
-    """Of any other message."""
+    """Reads any message but an opening."""
     created = "submitted_at" if kind is PostKind.REVIEW else "created_at"
     post_id = str(PostId(get_time(item, created), kind, get_number(item, "id")))
     body = get_text(item, "body")
@@ -191,13 +198,13 @@ def read_comment(thread: GitHubThread, item: Payload, kind: PostKind) -> GitHubM
 
 
 def review_thread(repository: str, number: int, comment: Payload) -> GitHubThread:
-    """The thread of a comment on code: that of the first one."""
+    """Returns the thread of a comment on code, which its first comment names."""
     root = get_number(comment, "in_reply_to_id") or get_number(comment, "id")
     return GitHubThread(repository, number, ThreadKind.REVIEW, root)
 
 
 def answer_thread(repository: str, number: int, comment: Payload) -> GitHubThread:
-    """Where a comment of a discussion is answered."""
+    """Returns the thread in which a comment of a discussion is answered."""
     root = get_number(comment, "parent_id") or get_number(comment, "id")
     return GitHubThread(repository, number, ThreadKind.DISCUSSION, root)
 
