@@ -1,7 +1,7 @@
-"""Discord, simulated on loopback: a world of people and guilds, and a server that speaks REST v10 and the gateway.
+"""A simulated Discord on loopback: a world of people and guilds, and a server that speaks REST v10 and the gateway.
 
-For tests of bots, ours and others', through the client library that they use in earnest. `open_discord` starts one;
-`fixtures` has it for pytest. A client is pointed at it by two addresses, `api_url` and `gateway_url`.
+It tests bots, ours and others', through their real client library. `open_discord` starts one, and `fixtures` offers
+it to pytest. A client needs two addresses: `api_url` and `gateway_url`.
 """
 
 from denizen.testing.discord.server import DiscordServer, NotReachedError, open_discord

@@ -1,11 +1,11 @@
-"""What a test can make go wrong, on REST and on the gateway.
+"""Faults that a test can cause, on REST and on the gateway.
 
     discord.faults.fail("POST", "/messages", status=500)              the next one fails and is not applied
     discord.faults.drop("POST", "/messages", when="after")            applied, but the answer is lost
     held = discord.faults.hold("POST", "/messages"); await held.wait_reached(); ...; held.release()
     discord.faults.close_gateway(4000); discord.faults.cut_gateway(); discord.faults.invalidate_sessions()
 
-Routes are regular expressions, looked for in the path (`/channels/123/messages`) and in the template of the route
+Routes are regular expressions, searched in the path (`/channels/123/messages`) and in the template of the route
 (`/channels/{channel_id}/messages`).
 """
 
@@ -24,7 +24,7 @@ from denizen.testing.discord.state.people import SimApplication
 
 
 class DiscordFaults:
-    """The faults of one server. Those of the gateway take an application, or all of them."""
+    """The faults of one server. Those of the gateway take an application, or mean all of them."""
 
     def __init__(
         self, weather: GatewayFaults, sessions: GatewaySessions, lines: Callable[[], list[GatewayConnection]]
@@ -51,11 +51,11 @@ class DiscordFaults:
         return self._add(RequestFault(method.upper(), re.compile(route), times, when, gate=anyio.Event()))
 
     def delay(self, delay_s: float, method: str = "", route: str = "", *, times: int = 1) -> RequestFault:
-        """Answers the next requests that much later."""
+        """Delays the answers to the next requests."""
         return self._add(RequestFault(method.upper(), re.compile(route), times, "before", delay_s=delay_s))
 
     def clear(self) -> None:
-        """Good weather again; whatever was held is let go."""
+        """Ends all faults and releases whatever is held."""
         for fault in self.rest:
             fault.release()
         self.rest.clear()
@@ -76,16 +76,16 @@ class DiscordFaults:
             line.cut()
 
     def refuse_gateway(self, times: int = 1) -> None:
-        """Turns away the next attempts to connect (503)."""
+        """Refuses the next connections (503)."""
         self._weather.refusals += times
 
     def ask_reconnect(self, application: SimApplication | None = None) -> None:
-        """Op 7."""
+        """Asks clients to reconnect (op 7)."""
         for line in self._list_connections(application):
             line.reconnect()
 
     def invalidate_sessions(self, application: SimApplication | None = None, *, resumable: bool = False) -> None:
-        """Op 9. Sessions that nobody is connected to are forgotten too, unless `resumable`."""
+        """Invalidates sessions (op 9). Disconnected ones are forgotten too, unless `resumable`."""
         for line in self._list_connections(application):
             line.invalidate(resumable=resumable)
         for session in self._sessions.of(application):
@@ -93,15 +93,15 @@ class DiscordFaults:
                 self._sessions.forget(session)
 
     def duplicate_events(self, name: str | None = None, times: int = 1) -> None:
-        """The next events of this name (any) are sent twice, with the same number."""
+        """Sends the next events of this name (or any) twice, with the same number."""
         self._weather.duplicates[name] = self._weather.duplicates.get(name, 0) + times
 
     def ignore_heartbeats(self) -> None:
-        """No heartbeat is acknowledged until `clear`."""
+        """Acknowledges no heartbeat until `clear`."""
         self._weather.acks = False
 
     def freeze_gateway(self) -> None:
-        """A zombie: connections stay up, but nothing arrives and nothing is answered until `thaw_gateway`."""
+        """Makes connections zombies until `thaw_gateway`: they stay up, but nothing arrives and nothing is answered."""
         self._weather.frozen = True
 
     def thaw_gateway(self) -> None:
@@ -110,7 +110,7 @@ class DiscordFaults:
             line.stir()
 
     def hold_events(self) -> None:
-        """Events happen but do not arrive until `release_events`; heartbeats go on."""
+        """Holds events back until `release_events`; heartbeats go on."""
         self._weather.holding = True
 
     def release_events(self) -> None:
@@ -120,7 +120,7 @@ class DiscordFaults:
 
     @contextmanager
     def held_events(self) -> Generator[None, None, None]:
-        """`hold_events` for a block."""
+        """Holds events back during the block."""
         self.hold_events()
         try:
             yield

@@ -1,12 +1,12 @@
-"""pytest fixtures: a running simulation for each test, and a small world to begin with.
+"""pytest fixtures: a running simulation for each test, and one with a guild.
 
 pytest_plugins = ["denizen.testing.discord.fixtures"]
 
 @pytest.mark.anyio
 async def test_it_answers(sim):
-async with my_bot(sim.discord.api_url, sim.discord.gateway_url, sim.ada.token):
-sim.world.say(sim.ana, sim.general, f"{sim.ada.mention} hello")
-await sim.discord.until(lambda: sim.general.texts[-1] == "hi")
+    async with my_bot(sim.discord.api_url, sim.discord.gateway_url, sim.ada.token):
+        sim.world.say(sim.ana, sim.general, f"{sim.ada.mention} hello")
+        await sim.discord.until(lambda: sim.general.texts[-1] == "hi")
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from denizen.testing.discord.world.world import SimWorld
 
 @dataclass(frozen=True, slots=True)
 class DiscordFixture:
-    """A guild that Ana owns, with Ben, one channel, and a bot that may what @everyone may."""
+    """A guild that Ana owns, with Ben, one channel, and a bot with the rights of @everyone."""
 
     discord: DiscordServer
     guild: SimGuild
@@ -52,12 +52,12 @@ def build_discord_fixture(server: DiscordServer) -> DiscordFixture:
 
 @pytest.fixture
 async def discord_server() -> AsyncGenerator[DiscordServer, None]:
-    """A simulation with nothing in it."""
+    """An empty simulation."""
     async with open_discord() as server:
         yield server
 
 
 @pytest.fixture
 async def sim(discord_server: DiscordServer) -> DiscordFixture:
-    """A simulation with a small world."""
+    """A simulation with a guild, two people and a bot."""
     return build_discord_fixture(discord_server)

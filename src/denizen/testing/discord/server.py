@@ -1,14 +1,14 @@
 """The simulated Discord as a server on loopback: REST, gateway, CDN and the page for people on one port.
 
 async with open_discord() as discord:
-ana = discord.world.add_person("Ana")
-guild = discord.world.add_guild("Harbour", owner=ana)
-general = guild.add_channel("general")
-ada = discord.world.add_application("Ada")
-guild.join(ada.user)
-...  # start a bot with ada.token against discord.api_url and discord.gateway_url
-discord.world.say(ana, general, f"{ada.mention} hello")
-await discord.until(lambda: any(each.author is ada.user for each in general.messages))
+    ana = discord.world.add_person("Ana")
+    guild = discord.world.add_guild("Harbour", owner=ana)
+    general = guild.add_channel("general")
+    ada = discord.world.add_application("Ada")
+    guild.join(ada.user)
+    ...  # start a bot with ada.token against discord.api_url and discord.gateway_url
+    discord.world.say(ana, general, f"{ada.mention} hello")
+    await discord.until(lambda: any(each.author is ada.user for each in general.messages))
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ _MAX_BODY = 64 * 1024 * 1024
 
 
 class NotReachedError(AssertionError, TimeoutError):
-    """What was waited for did not come about. The message has the transcripts of all channels."""
+    """A condition did not come true in time. The message has the transcripts of all channels."""
 
 
 class DiscordServer:
-    """One running simulation. The world is there before the server is, and without it too."""
+    """One running simulation. The world exists before the server starts, and without it too."""
 
     def __init__(self, clock: Clock) -> None:
         self.store = SimStore(clock, SnowflakeGenerator(clock))
@@ -64,7 +64,7 @@ class DiscordServer:
 
     @property
     def api_url(self) -> str:
-        """Base of the REST API, without a slash at the end."""
+        """The base URL of the REST API, without a slash at the end."""
         return self.url + PREFIX
 
     @property
@@ -86,7 +86,9 @@ class DiscordServer:
         return list(self._lines)
 
     def requests_to(self, method: str, route: str) -> list[LoggedRequest]:
-        """Those with this method and this text in their route, such as `/channels/{channel_id}/messages`."""
+        """Returns the requests with this method and this text in their route, such as
+        `/channels/{channel_id}/messages`.
+        """
         return [each for each in self.requests if each.method == method and (each.route == route or route in each.path)]
 
     def get_session(self, name: str) -> GatewaySession:
@@ -97,18 +99,20 @@ class DiscordServer:
         raise KeyError(name)
 
     def typing(self, channel: SimChannel) -> list[TypingStarted]:
-        """Who was seen typing there, and when, in order."""
+        """Returns who was seen typing there, and when, in order."""
         return [each for each in self.changes if isinstance(each, TypingStarted) and each.channel is channel]
 
     async def until(self, predicate: Callable[[], object], timeout_s: float = 30) -> None:
-        """Waits until it holds; looks after each change, request and connection. Raises `NotReachedError`."""
+        """Waits until the predicate holds, which is tried after each change, request and connection. Raises
+        `NotReachedError`.
+        """
         with anyio.move_on_after(timeout_s):
             await self._pulse.until(predicate)
             return
         raise NotReachedError(f"not reached within {timeout_s} s\n{self.transcript()}")
 
     def transcript(self) -> str:
-        """What was said in each channel, and the last requests, for people to read."""
+        """Returns the messages of each channel and the last requests, for people to read."""
         lines: list[str] = []
         for channel in self.store.channels.values():
             if channel.messages:
@@ -119,7 +123,7 @@ class DiscordServer:
         return "\n".join(lines)
 
     def application(self, url: str) -> web.Application:
-        """The web application at that address."""
+        """Returns the web application at that address."""
         self.url = url
         self.store.cdn_url = self.cdn_url
         self._api.gateway_url = self.gateway_url
@@ -132,7 +136,7 @@ class DiscordServer:
         return application
 
     def hang_up(self) -> None:
-        """Ends what is open, so that the server can end."""
+        """Ends what is open, so that the server can stop."""
         self.faults.clear()
         for line in list(self._lines):
             line.cut()
@@ -162,7 +166,7 @@ class DiscordServer:
 
 @asynccontextmanager
 async def open_discord(port: int = 0, *, clock: Clock | None = None) -> AsyncGenerator[DiscordServer, None]:
-    """A running server on loopback; port 0 takes a free one. What is still open when the block ends is cut."""
+    """Runs a server on loopback; port 0 takes a free one. What is still open when the block ends is cut."""
     server = DiscordServer(clock or SystemClock())
     # With the protocol named, asyncio switches Nagle's algorithm off; else each answer takes 40 ms longer.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)

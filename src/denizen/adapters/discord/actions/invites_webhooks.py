@@ -67,9 +67,9 @@ async def delete_invite(context: ActionContext, invite: str, reason: str = "") -
 
 
 async def create_webhook(context: ActionContext, name: str, channel: str = "", since: str = "") -> JsonObject:
-    """Creates a webhook, and sends its address to the asker in a direct message. Asks for no webhook from Discord when
-    the asker takes no messages. `since` (an ISO time) makes a retry safe: a younger webhook of the same name counts
-    as the one that an earlier try created.
+    """Creates a webhook, and sends its address to the asker in a direct message. An asker who takes no direct messages
+    gets no webhook. `since` (an ISO time) makes a retry safe: a younger webhook of the same name counts as the one
+    that an earlier try created.
     """
     place = _find_webhook_channel(context, channel)
     context.require("manage_webhooks", place)

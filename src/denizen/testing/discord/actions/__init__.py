@@ -1,1 +1,3 @@
-"""TODO actions."""
+"""Everything that can be done in the simulated Discord. Each action checks rights, changes the store, and reports the
+change.
+"""

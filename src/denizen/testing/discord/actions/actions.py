@@ -1,4 +1,4 @@
-"""All acts on one store, together: what REST and the world are built on."""
+"""All actions on one store. REST and the world are built on them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from denizen.testing.discord.state.store import SimStore
 
 @dataclass(frozen=True, slots=True)
 class SimActions:
-    """The store and what can be done in it."""
+    """The store and the actions on it."""
 
     store: SimStore
     messages: MessageActions

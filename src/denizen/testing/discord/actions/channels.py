@@ -1,4 +1,4 @@
-"""Making, changing and removing channels, their overwrites, and direct messages."""
+"""Actions on channels, their overwrites, direct messages, and threads."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ _KINDS = {
 
 
 class ChannelActions:
-    """The acts on channels of one store."""
+    """The actions on channels of one store."""
 
     def __init__(self, store: SimStore) -> None:
         self._store = store
 
     def add(self, guild: SimGuild, name: str, **options: Unpack[ChannelOptions]) -> SimChannel:
-        """Unchecked. A channel in a category takes the category's overwrites unless it is given others."""
+        """Adds a channel, unchecked. In a category it takes the category's overwrites unless it is given others."""
         category = options.get("category")
         given = list(options.get("overwrites", ())) + _private(guild, options.get("private_to"))
         if not given and category is not None:
@@ -81,7 +81,7 @@ class ChannelActions:
         return self.add(guild, name, **options)
 
     def modify(self, actor: SimUser, channel: SimChannel, change: Callable[[SimChannel], None]) -> None:
-        """Calls `change` when the actor may manage the channel, and tells."""
+        """Calls `change` if the actor may manage the channel, and reports it."""
         if channel.guild_id is None:
             raise forbidden(50003, "Cannot execute action on a DM channel")
         require_permission(self._store, actor, channel, P.MANAGE_CHANNELS)
@@ -89,7 +89,7 @@ class ChannelActions:
         self._store.tell(ChannelChanged(channel, "updated"))
 
     def set_overwrite(self, actor: SimUser, channel: SimChannel, overwrite: SimOverwrite) -> None:
-        """A bot allows or denies only what it may itself."""
+        """Sets an overwrite. A bot allows or denies only what it may do itself."""
         guild = self._get_guild(channel)
         require_permission(self._store, actor, channel, P.MANAGE_ROLES)
         granted = permissions_in(self._store, channel, actor)
@@ -110,7 +110,7 @@ class ChannelActions:
         self._store.tell(ChannelChanged(channel, "updated"))
 
     def delete(self, actor: SimUser, channel: SimChannel) -> None:
-        """A channel with its threads, or one thread. A direct message is only closed: it stays."""
+        """Deletes a channel with its threads, or one thread. A direct message is only closed."""
         if channel.is_dm:
             require_permission(self._store, actor, channel)
             return
@@ -118,7 +118,7 @@ class ChannelActions:
         self.remove(channel)
 
     def remove(self, channel: SimChannel) -> None:
-        """The deletion itself, without a look at who asks."""
+        """Deletes a channel, unchecked."""
         guild = self._get_guild(channel)
         for thread in [each for each in guild.threads.values() if each.parent is channel]:
             self._drop(guild, thread)
@@ -131,7 +131,7 @@ class ChannelActions:
             self._store.tell(ChannelChanged(channel, "deleted"))
 
     def open_dm(self, one: SimUser, other: SimUser) -> SimChannel:
-        """The one direct message of these two, made when it is not there yet."""
+        """Returns the direct message channel of these two, and creates it if there is none."""
         if one is other:
             raise bad_field("recipient_id", "CANNOT_DM_SELF", "Cannot send messages to yourself")
         for channel in self._store.channels.values():
@@ -163,7 +163,7 @@ def _private(guild: SimGuild, chosen: Sequence[SimRole | SimUser] | None) -> lis
 
 @dataclass(frozen=True, slots=True)
 class ThreadPlan:
-    """How a thread is to be. `tags` are ids of the forum's tags."""
+    """The settings of a new thread. `tags` are ids of the forum's tags."""
 
     name: str
     private: bool = False
@@ -174,14 +174,14 @@ class ThreadPlan:
 
 
 class ThreadActions:
-    """The acts on threads of one store."""
+    """The actions on threads of one store."""
 
     def __init__(self, store: SimStore, messages: MessageActions) -> None:
         self._store = store
         self._messages = messages
 
     def from_message(self, actor: SimUser, parent: SimChannel, message: SimMessage, plan: ThreadPlan) -> SimChannel:
-        """The thread has the id of its message. A second one is refused (160004)."""
+        """Opens a thread with the id of its message. A second one is refused (160004)."""
         if parent.kind not in (ChannelKind.TEXT, ChannelKind.ANNOUNCEMENT):
             raise bad(50024, "Cannot execute action on this channel type")
         require_permission(self._store, actor, parent, P.CREATE_PUBLIC_THREADS, P.READ_MESSAGE_HISTORY)
@@ -199,7 +199,7 @@ class ThreadActions:
         return thread
 
     def bare(self, actor: SimUser, parent: SimChannel, plan: ThreadPlan) -> SimChannel:
-        """A thread without a message. A public one is told in its channel."""
+        """Opens a thread without a message. A public one is announced in its channel."""
         if parent.kind not in (ChannelKind.TEXT, ChannelKind.ANNOUNCEMENT):
             raise bad(50024, "Cannot execute action on this channel type")
         require_permission(
@@ -222,7 +222,7 @@ class ThreadActions:
         draft: MessageDraft,
         origin: MessageOrigin | None = None,
     ) -> tuple[SimChannel, SimMessage]:
-        """A post of a forum: thread and starter have the same id. A webhook needs no rights."""
+        """Opens a forum post: the thread and its first message have the same id. A webhook needs no rights."""
         if forum.kind not in FORUMS:
             raise bad(50024, "Cannot execute action on this channel type")
         if origin is None:
@@ -274,8 +274,8 @@ class ThreadActions:
         self._store.tell(ThreadMembersChanged(thread, removed=[user]))
 
     def modify(self, actor: SimUser, thread: SimChannel, change: Callable[[SimChannel, SimThreadState], None]) -> None:
-        """Its owner, or who manages threads. An archived thread can only be taken out of the archive: a member who
-        may write can do that, unless it is locked.
+        """Changes a thread, for its owner or somebody who manages threads. An archived one can only be unarchived,
+        which any member who may write can do, unless it is locked.
         """
         state = self._get_thread_state(thread)
         require_permission(self._store, actor, thread)

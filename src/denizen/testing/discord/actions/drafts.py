@@ -1,4 +1,4 @@
-"""A message before it is sent, for people, bots and webhooks alike, and whom its text mentions."""
+"""A message before it is sent, by people, bots and webhooks alike, and whom its text mentions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _EVERYONE = re.compile(r"@(?:everyone|here)\b")
 
 @dataclass(frozen=True, slots=True)
 class AllowedMentions:
-    """Which of the mentions in a text count. `parse` names whole kinds: users, roles, everyone."""
+    """The mentions in a text that count. `parse` names whole kinds: users, roles, everyone."""
 
     parse: frozenset[str] = frozenset({"users", "roles", "everyone"})
     users: frozenset[int] = frozenset()
@@ -32,7 +32,7 @@ class AllowedMentions:
 
 @dataclass(slots=True)
 class MessageDraft:
-    """What is to be sent. `reference` of kind 0 is a reply, of kind 1 a forward."""
+    """A message to be sent. `reference` is a reply (kind 0) or a forward (kind 1)."""
 
     content: str = ""
     embeds: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
@@ -64,7 +64,7 @@ class MessageDraft:
 
 @dataclass(slots=True)
 class MessageEdit:
-    """What is to change; None leaves it. `keep` are ids of attachments that stay, None for all of them."""
+    """Changes to a message; None leaves a field. `keep` are ids of attachments that stay, None for all of them."""
 
     content: str | None = None
     embeds: list[dict[str, Any]] | None = None
@@ -81,7 +81,7 @@ class MessageEdit:
 
 
 def apply_mentions(store: SimStore, channel: SimChannel, message: SimMessage, allowed: AllowedMentions) -> None:
-    """Sets whom this message mentions. Code is not looked into; rights decide about roles and @everyone."""
+    """Sets whom this message mentions, as rights allow for roles and @everyone. Mentions inside code count too."""
     text = _CODE.sub("", message.content)
     message.mentions = _mentioned_users(store, message, text, allowed)
     guild = store.get_guild_for(channel)

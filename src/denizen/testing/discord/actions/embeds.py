@@ -1,4 +1,4 @@
-"""Embeds and components as Discord stores them: limits checked, defaults and ids filled in, attachments resolved."""
+"""Embeds and components as Discord stores them: checked against limits, with defaults, ids and attachments resolved."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def too_long(path: str, limit: int) -> Fault:
 
 
 def store_embeds(embeds: Sequence[Mapping[str, Any]], files: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Checked and completed copies. `files` maps names to URLs, for `attachment://name`. Raises 50035."""
+    """Returns checked and completed copies. `files` maps names to URLs, for `attachment://name`. Raises 50035."""
     faults = [fault for index, embed in enumerate(embeds) for fault in _embed_faults(f"embeds.{index}", embed)]
     if len(embeds) > _MAX_EMBEDS:
         faults.append(too_long("embeds", _MAX_EMBEDS))
@@ -50,7 +50,7 @@ def store_embeds(embeds: Sequence[Mapping[str, Any]], files: Mapping[str, str]) 
 
 
 def measure_embed(embed: Mapping[str, Any]) -> int:
-    """The characters that count towards the limit of a message's embeds."""
+    """Returns the number of characters that count towards the limit of a message's embeds."""
     parts = [embed.get("title"), embed.get("description")]
     parts += [_part(embed, "footer").get("text"), _part(embed, "author").get("name")]
     fields: list[dict[str, Any]] = embed.get("fields") or []
@@ -101,7 +101,7 @@ def _stored_media(media: Mapping[str, Any], files: Mapping[str, str]) -> dict[st
 
 
 def used_files(embeds: Sequence[Mapping[str, Any]]) -> set[str]:
-    """Names of attachments that embeds show; they are not listed as files of the message."""
+    """Returns the names of attachments that embeds show; the message does not list them as files."""
     media = [_part(embed, name) for embed in embeds for name in ("image", "thumbnail")]
     return {
         str(each["url"]).removeprefix("attachment://")
@@ -111,7 +111,7 @@ def used_files(embeds: Sequence[Mapping[str, Any]]) -> set[str]:
 
 
 def store_components(components: Sequence[Mapping[str, Any]], *, v2: bool, path: str = "components") -> list[Any]:
-    """Checked and completed copies; every component gets an id. Raises 50035."""
+    """Returns checked and completed copies, in which every component has an id. Raises 50035."""
     faults: list[Fault] = []
     everything = list(_walk(components, path))
     if not v2 and len(components) > _ROWS:
@@ -134,7 +134,7 @@ def store_components(components: Sequence[Mapping[str, Any]], *, v2: bool, path:
 
 
 def find_component(components: Iterable[Mapping[str, Any]], custom_id: str) -> Mapping[str, Any] | None:
-    """The component with this custom id, at any depth."""
+    """Returns the component with this custom id, at any depth."""
     for _, each in _walk(components, ""):
         if each.get("custom_id") == custom_id:
             return each
@@ -215,6 +215,6 @@ def _stored_component(each: Mapping[str, Any], fresh: Iterable[int]) -> dict[str
 
 
 def _stored_emoji(each: Mapping[str, Any]) -> dict[str, Any]:
-    """One of Unicode has no id."""
+    """Returns an emoji in stored form. A Unicode one has no id."""
     emoji = each.get("emoji")
     return {"emoji": {key: value for key, value in emoji.items() if value is not None}} if emoji else {}

@@ -1,4 +1,4 @@
-"""Guilds, their roles, members, bans and emojis. What `SimGuild` offers is unchecked; acts with an actor check."""
+"""Actions on guilds, their roles, members, bans, emojis and events. Those without an actor are unchecked."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from denizen.testing.discord.state.store import SimStore
 
 
 class GuildActions:
-    """The steward of every guild of a store, and the checked acts on members and roles."""
+    """The manager of every guild of a store, and the checked actions on members and roles."""
 
     def __init__(self, store: SimStore, channels: ChannelActions, messages: MessageActions) -> None:
         self._store = store
@@ -102,7 +102,7 @@ class GuildActions:
         self._store.tell(MemberChanged(guild, member, "left"))
 
     def set_roles(self, guild: SimGuild, user: SimUser, roles: Sequence[SimRole]) -> SimMember:
-        """The managed role of a bot stays."""
+        """Sets the roles of a member. The managed role of a bot stays."""
         member = self._store.get_member(guild, user.id)
         kept = [each for each in member.roles if guild.roles[each].managed]
         member.roles = list(dict.fromkeys([each.id for each in roles] + kept))
@@ -143,7 +143,7 @@ class GuildActions:
         self._store.tell(GuildChanged(guild))
 
     def create_role(self, actor: SimUser, guild: SimGuild, name: str, **options: Unpack[RoleOptions]) -> SimRole:
-        """A bot gives no right that it does not have."""
+        """Creates a role. A bot grants no right that it does not hold."""
         granted = require_guild_permission(self._store, actor, guild, DiscordPermission.MANAGE_ROLES)
         if options.get("permissions", NONE) & ~granted:
             raise missing_permissions()
@@ -217,7 +217,7 @@ class GuildActions:
     def ban(
         self, actor: SimUser, guild: SimGuild, user: SimUser, reason: str | None, delete_for: timedelta = timedelta()
     ) -> None:
-        """What they wrote in that time is deleted."""
+        """Bans a user and deletes what they wrote within `delete_for`."""
         require_guild_permission(self._store, actor, guild, DiscordPermission.BAN_MEMBERS)
         member = guild.members.get(user.id)
         if member is not None:
@@ -247,7 +247,7 @@ _NEXT = {
 
 
 class EventActions:
-    """The acts on events of one store. Who made one may change it without the right to manage all."""
+    """The actions on scheduled events of one store. The creator of an event may change it without further rights."""
 
     def __init__(self, store: SimStore) -> None:
         self._store = store

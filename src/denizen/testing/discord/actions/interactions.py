@@ -1,4 +1,4 @@
-"""Registering application commands: checks, ids that stay with their name, and a record of each write."""
+"""Actions of applications: registering commands, and answering interactions within their deadlines."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class CommandActions:
         self._store = store
 
     def list(self, application: SimApplication, guild_id: int | None) -> list[SimCommand]:
-        """Those of one guild, or the global ones."""
+        """Returns the commands of one guild, or the global ones."""
         own = (each for each in self._store.commands.values() if each.application_id == application.id)
         return [each for each in own if each.guild_id == guild_id]
 
@@ -52,7 +52,7 @@ class CommandActions:
     def create(
         self, application: SimApplication, guild_id: int | None, fields: Mapping[str, Any]
     ) -> tuple[SimCommand, bool]:
-        """The command, and whether it is new: one of the same name and kind is overwritten."""
+        """Returns the command, and whether it is new: one of the same name and kind is overwritten."""
         check_command("", fields)
         self._note(application, guild_id, "create", [fields])
         existing = {(each.name, each.kind): each for each in self.list(application, guild_id)}
@@ -75,7 +75,7 @@ class CommandActions:
     def overwrite(
         self, application: SimApplication, guild_id: int | None, bodies: Sequence[Mapping[str, Any]]
     ) -> list[SimCommand]:
-        """All of them at once: what is not named is gone, what stays keeps its id."""
+        """Replaces all commands. Those that are not named are deleted; the others keep their ids."""
         faults = [fault for index, fields in enumerate(bodies) for fault in command_faults(f"{index}", fields)]
         keys = [(str(fields.get("name")), int(fields.get("type") or 1)) for fields in bodies]
         faults += [
@@ -116,7 +116,7 @@ class CommandActions:
 
 
 def check_command(path: str, fields: Mapping[str, Any]) -> None:
-    """Raises 50035."""
+    """Checks a command. Raises 50035."""
     faults = list(command_faults(path, fields))
     if faults:
         raise bad_form(faults)
@@ -163,7 +163,7 @@ _NEEDS_MESSAGE = frozenset({CallbackKind.DEFERRED_UPDATE, CallbackKind.UPDATE})
 
 @dataclass(frozen=True, slots=True)
 class InteractionCallback:
-    """What a callback says. `read_draft` and `read_edit` make of its data what the kind asks for."""
+    """The first answer of an application. `read_draft` and `read_edit` parse its data as the kind asks for."""
 
     kind: CallbackKind
     data: Mapping[str, Any]
@@ -173,21 +173,21 @@ class InteractionCallback:
 
 
 class InteractionActions:
-    """Interactions from the moment they are made."""
+    """The actions on interactions of one store."""
 
     def __init__(self, store: SimStore, messages: MessageActions) -> None:
         self._store = store
         self._messages = messages
 
     def begin(self, interaction: SimInteraction) -> SimInteraction:
-        """Keeps it and tells the application."""
+        """Stores an interaction and sends it to the application."""
         self._store.interactions[interaction.token] = interaction
         payload = interaction_payload(self._store, interaction)
         self._store.tell(InteractionSent(interaction.application.id, interaction.channel.guild_id, payload))
         return interaction
 
     def answer(self, interaction_id: int, token: str, answer: InteractionCallback) -> SimInteraction:
-        """The first answer. Raises 10062 when it comes too late and 40060 when there was one."""
+        """Gives the first answer. Raises 10062 when it is late, and 40060 for a second one."""
         interaction = self._store.interactions.get(token)
         if interaction is None or interaction.id != interaction_id:
             raise unknown("interaction")
@@ -202,8 +202,8 @@ class InteractionActions:
         return interaction
 
     def find(self, application_id: int, token: str) -> SimInteraction | None:
-        """The interaction whose token this is. Raises 50027 when its quarter of an hour is over, and 10015 when it
-        has not been acknowledged yet.
+        """Returns the interaction with this token. Raises 50027 after its fifteen minutes, and 10015 before it is
+        acknowledged.
         """
         interaction = self._store.interactions.get(token)
         if interaction is None or interaction.application.id != application_id:
@@ -215,7 +215,7 @@ class InteractionActions:
         return interaction
 
     def follow_up(self, interaction: SimInteraction, draft: MessageDraft) -> SimMessage:
-        """A further message. The first one after a deferred answer takes that one's place."""
+        """Sends a further message. The first one after a deferred answer replaces it."""
         waiting = interaction.original
         if waiting is not None and waiting.loading and not waiting.deleted:
             edit = MessageEdit(draft.content, draft.embeds, draft.components, files=draft.attachments)
@@ -230,8 +230,8 @@ class InteractionActions:
         return message
 
     def message(self, interaction: SimInteraction, which: str) -> SimMessage:
-        """`@original`, or one of the answers by id. Raises 10008. For a component that was answered by an update the
-        original is the component's message.
+        """Returns `@original`, or one of the answers by id. Raises 10008. After an update of a component's message,
+        that message is the original.
         """
         if which == "@original":
             original = interaction.original
@@ -299,7 +299,7 @@ class InteractionActions:
         return message
 
     def _wait(self, interaction: SimInteraction, kind: MessageKind, ephemeral: int) -> SimMessage:
-        """The message that says that the bot is thinking."""
+        """Creates the message that shows "is thinking"."""
         number = self._store.ids.fresh()
         origin = self._origin(interaction, kind, ephemeral)
         channel = interaction.channel

@@ -1,6 +1,4 @@
-"""Sending, editing and deleting messages, with every check that Discord makes, and the nonce that makes a send safe to
-repeat.
-"""
+"""Sending, editing and deleting messages, with all of Discord's checks, and the nonce that makes a send repeatable."""
 
 from __future__ import annotations
 
@@ -65,7 +63,7 @@ _DELETABLE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class MessageOrigin:
-    """Where a message comes from when it is not simply its author who sends it: a webhook or an interaction."""
+    """The webhook or interaction that a message comes from, if its author does not simply send it."""
 
     webhook_id: int
     application_id: int | None = None
@@ -75,7 +73,7 @@ class MessageOrigin:
 
 
 class MessageActions:
-    """The acts on messages of one store."""
+    """The actions on messages of one store."""
 
     def __init__(self, store: SimStore) -> None:
         self._store = store
@@ -83,7 +81,7 @@ class MessageActions:
     def send(
         self, author: SimUser, channel: SimChannel, draft: MessageDraft, origin: MessageOrigin | None = None
     ) -> SimMessage:
-        """The new message, or with `enforce_nonce` the earlier one of the same author and nonce. A webhook needs no
+        """Sends a message; with `enforce_nonce` returns the author's earlier one with that nonce. A webhook needs no
         rights of its author.
         """
         if origin is None:
@@ -99,7 +97,7 @@ class MessageActions:
     def build(
         self, author: SimUser, channel: SimChannel, draft: MessageDraft, origin: MessageOrigin | None = None
     ) -> SimMessage:
-        """The checked message, in no channel yet."""
+        """Returns the checked message, which is in no channel yet."""
         store = self._store
         draft.content = draft.content.strip()
         if draft.empty:
@@ -141,7 +139,7 @@ class MessageActions:
         return message
 
     def place(self, channel: SimChannel, message: SimMessage) -> None:
-        """Puts a built message into its channel and tells. An ephemeral one is told, but is in no channel."""
+        """Puts a built message into its channel and reports it. An ephemeral one is reported only."""
         if message.ephemeral:
             self._store.tell(MessageSent(channel, message))
             return
@@ -152,7 +150,7 @@ class MessageActions:
         self._store.tell(MessageSent(channel, message))
 
     def edit(self, editor: SimUser, channel: SimChannel, message: SimMessage, edit: MessageEdit) -> SimMessage:
-        """Own messages; of others only the flag that hides embeds, with the right to manage messages."""
+        """Edits an own message; of others only the flag that hides embeds, with the right to manage messages."""
         require_permission(self._store, editor, channel)
         self.check_open(channel)
         if message.author is not editor:
@@ -162,7 +160,7 @@ class MessageActions:
         return self.rewrite(channel, message, edit)
 
     def rewrite(self, channel: SimChannel, message: SimMessage, edit: MessageEdit) -> SimMessage:
-        """The edit itself, without a look at who asks (webhooks and interactions come here directly)."""
+        """Edits a message, unchecked. Webhooks and interactions come here directly."""
         content = message.content if edit.content is None else edit.content.strip()
         if len(content) > self._store.rules.content_length:
             raise bad_form([too_long("content", self._store.rules.content_length)])
@@ -189,7 +187,9 @@ class MessageActions:
         return message
 
     def crosspost(self, user: SimUser, channel: SimChannel, message: SimMessage) -> None:
-        """Publishes to the channels that follow this one: the author, or who manages messages. Once."""
+        """Publishes a message once to the channels that follow this one, for its author or somebody who manages
+        messages.
+        """
         require_permission(self._store, user, channel, P.SEND_MESSAGES if message.author is user else P.MANAGE_MESSAGES)
         if channel.kind is not ChannelKind.ANNOUNCEMENT:
             raise bad(50024, "Cannot execute action on this channel type")
@@ -210,7 +210,7 @@ class MessageActions:
         self.remove(channel, [message])
 
     def delete_many(self, user: SimUser, channel: SimChannel, ids: Sequence[int]) -> None:
-        """2 to 100 messages, none older than two weeks. Those that are not there are passed over."""
+        """Deletes 2 to 100 messages, none older than two weeks. Missing ones are skipped."""
         if channel.is_dm:
             raise forbidden(50003, "Cannot execute action on a DM channel")
         require_permission(self._store, user, channel, P.MANAGE_MESSAGES)
@@ -229,7 +229,7 @@ class MessageActions:
             self.remove(channel, found, bulk=True)
 
     def remove(self, channel: SimChannel, messages: Sequence[SimMessage], *, bulk: bool = False) -> None:
-        """The deletion itself, without a look at who asks."""
+        """Deletes messages, unchecked."""
         for message in messages:
             message.deleted = True
             if not message.ephemeral:
@@ -237,7 +237,7 @@ class MessageActions:
         self._store.tell(MessagesDeleted(channel, messages, bulk))
 
     def store_file(self, file: SimAttachment, *, ephemeral: bool) -> SimAttachment:
-        """A file with its id, kept where the CDN finds it."""
+        """Gives a file an id, and stores it for the CDN."""
         if file.size_bytes > self._store.rules.file_size_bytes:
             raise too_large()
         kind = file.content_type or mimetypes.guess_type(file.filename)[0] or None
@@ -248,7 +248,7 @@ class MessageActions:
         return stored
 
     def store_upload(self, file: SimAttachment) -> SimAttachment:
-        """A file that comes with a command."""
+        """Stores a file that comes with a command."""
         return self.store_file(file, ephemeral=True)
 
     def file_url(self, channel: SimChannel, file: SimAttachment) -> str:
@@ -349,7 +349,7 @@ class MessageActions:
         return SimPoll(draft.poll.question, answers, expiry, draft.poll.multiple)
 
     def _enter_thread(self, channel: SimChannel, message: SimMessage) -> None:
-        """Writing in a thread wakes it, and lets the writer and those who are mentioned join."""
+        """Unarchives the thread, and adds the writer and those who are mentioned."""
         thread = channel.thread
         if thread is None:
             return
@@ -382,7 +382,7 @@ class MessageActions:
 
 
 def _edited_flags(old: int, new: int) -> int:
-    """Of a message's flags only these can be edited."""
+    """Returns the flags after an edit. Only a few flags can be edited."""
     editable = MessageFlag.SUPPRESS_EMBEDS | MessageFlag.IS_COMPONENTS_V2
     return (old & ~MessageFlag.SUPPRESS_EMBEDS) | (new & editable)
 

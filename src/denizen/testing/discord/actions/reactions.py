@@ -1,4 +1,4 @@
-"""What is put on a message or a channel without writing: reactions, votes, pins, typing."""
+"""Actions on a message or a channel besides writing: reactions, votes, pins, typing."""
 
 from __future__ import annotations
 
@@ -25,14 +25,16 @@ _UNKNOWN_EMOJI = (10014, "Unknown Emoji")
 
 
 class ReactionActions:
-    """The acts on what hangs on messages."""
+    """The actions on reactions, votes and pins of one store."""
 
     def __init__(self, store: SimStore, messages: MessageActions) -> None:
         self._store = store
         self._messages = messages
 
     def react(self, user: SimUser, channel: SimChannel, message: SimMessage, emoji: SimEmoji) -> None:
-        """A new emoji needs the right to add reactions; joining one that is there does not. Twice is once."""
+        """Adds a reaction; again changes nothing. A new emoji takes the right to add reactions, joining one
+        does not.
+        """
         require_permission(self._store, user, channel, P.READ_MESSAGE_HISTORY)
         self._messages.check_open(channel)
         reaction = find_reaction(message, emoji)
@@ -48,7 +50,7 @@ class ReactionActions:
         self._store.tell(ReactionsChanged(channel, message, user, reaction.emoji, added=True))
 
     def unreact(self, actor: SimUser, channel: SimChannel, message: SimMessage, emoji: SimEmoji, user: SimUser) -> None:
-        """One's own, or with the right to manage messages somebody else's."""
+        """Removes one's own reaction, or with the right to manage messages somebody else's."""
         require_permission(
             self._store, actor, channel, *((P.MANAGE_MESSAGES,) if user is not actor else (P.READ_MESSAGE_HISTORY,))
         )
@@ -69,7 +71,7 @@ class ReactionActions:
         self._store.tell(ReactionsCleared(channel, message, emoji))
 
     def parse_emoji(self, text: str) -> SimEmoji:
-        """From a route or a test: the emoji itself, `name:id` or `<:name:id>`. Raises 400/10014."""
+        """Parses the emoji itself, `name:id` or `<:name:id>`. Raises 400/10014."""
         bare = text.strip("<>").removeprefix("a:").strip(":")
         name, _, number = bare.partition(":")
         if not number:
@@ -103,7 +105,7 @@ class ReactionActions:
         self._store.tell(VoteChanged(channel, message, user, answer_id, chosen))
 
     def end_poll(self, user: SimUser, channel: SimChannel, message: SimMessage) -> None:
-        """Only its author ends a poll. The result comes as a message of its own."""
+        """Ends a poll, for its author only. The result is a message of its own."""
         if message.poll is None:
             raise bad(520006, "Cannot expire a non-poll message")
         if message.author is not user:

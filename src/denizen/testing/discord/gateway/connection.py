@@ -1,7 +1,4 @@
-"""How the gateway packs what it sends: one stream for a connection, flushed after each payload.
-
-discord.py asks for zstd as soon as some other package has brought `zstandard` along, and for zlib otherwise.
-"""
+"""One websocket connection: HELLO, heartbeats, IDENTIFY, RESUME, member requests (op 8), close codes, compression."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ KNOWN = frozenset({"zlib-stream"} | ({"zstd-stream"} if find_spec("zstandard") e
 
 
 def open_compression(name: str) -> Pack | None:
-    """One of KNOWN; None for an empty name: everything is sent as it is."""
+    """Returns a compressor by its name in KNOWN; None for an empty name, which means no compression."""
     if not name:
         return None
     if name == "zlib-stream":
@@ -45,7 +42,9 @@ _CHUNK = 1000
 
 
 def chunk_members(store: SimStore, application: SimApplication, asked: Mapping[str, Any]) -> Iterator[Payload]:
-    """One body after the other; none for a guild that the bot is not in."""
+    """Yields the chunks of an answer to op 8, of at most a thousand members; none for a guild that the bot
+    is not in.
+    """
     guild = store.guilds.get(int(asked["guild_id"]))
     if guild is None or application.id not in guild.members:
         return
@@ -102,7 +101,7 @@ class GatewayConnection:
         self._closing = False
 
     async def serve(self, request: web.Request) -> web.WebSocketResponse:
-        """Lives as long as the connection."""
+        """Serves the connection until it ends."""
         self._pack = open_compression(request.query.get("compress", ""))
         self._transport = request.transport
         await self._socket.prepare(request)
@@ -126,14 +125,14 @@ class GatewayConnection:
             self.stir()
 
     def close(self, code: int) -> None:
-        """Closes after what is still to be sent."""
+        """Closes the connection after everything queued is sent."""
         if self.open:
             self.open, self._closing = False, True
             self._outbox.append(code)
             self._wake.set()
 
     def cut(self) -> None:
-        """Breaks the connection without a word."""
+        """Breaks the connection without a close frame."""
         self.open = False
         if self.session is not None and self.session.line is self:
             self.session.line = None
@@ -141,16 +140,16 @@ class GatewayConnection:
             self._transport.abort()
 
     def stir(self) -> None:
-        """Goes on writing, unless the gateway is frozen."""
+        """Resumes writing, unless the gateway is frozen."""
         if not self._weather.frozen:
             self._wake.set()
 
     def reconnect(self) -> None:
-        """Asks the client to come again (op 7)."""
+        """Asks the client to reconnect (op 7)."""
         self._send_op(7, None)
 
     def invalidate(self, *, resumable: bool) -> None:
-        """Tells the client that its session is over, or only this connection of it (op 9)."""
+        """Tells the client that its session is over, or with `resumable` only this connection (op 9)."""
         if self.session is not None and not resumable:
             self._sessions.forget(self.session)
             self.session = None
@@ -180,7 +179,7 @@ class GatewayConnection:
             await self._socket.send_bytes(self._pack(frame.encode()))
 
     async def _read(self) -> None:
-        """Until the connection ends, from either side."""
+        """Reads until either side ends the connection."""
         while True:
             message = await self._receive()
             if message is None:
@@ -196,7 +195,7 @@ class GatewayConnection:
                 return
 
     async def _receive(self) -> WSMessage | None:
-        """None when the client has been silent for too long."""
+        """Returns the next frame; None when the client has been silent for too long."""
         if not self._weather.zombie_check:
             return await self._socket.receive()
         with anyio.move_on_after(self._weather.heartbeat.total_seconds() * 1.5):
@@ -209,7 +208,7 @@ class GatewayConnection:
         await self._socket.close(code=code)
 
     def _handle(self, text: str) -> int | None:
-        """Does what a frame says. A number is the code to close the connection with."""
+        """Handles a frame. Returns the close code if the connection has to end."""
         try:
             frame: dict[str, Any] = json.loads(text)
             op = frame["op"]
@@ -306,14 +305,14 @@ class GatewayConnection:
             self.session.line = None
 
     def _end_session(self) -> None:
-        """Unless another connection has taken it over."""
+        """Detaches the session, unless another connection has taken it over."""
         if self.session is not None and self.session.line is self:
             self.session.line = None
             self._sessions.forget(self.session)
 
 
 def check_intents(application: SimApplication, wanted: object) -> int | None:
-    """The close code for intents that do not exist (4013) or are not enabled in the portal (4014)."""
+    """Returns the close code for intents that do not exist (4013) or are not enabled in the portal (4014)."""
     if not isinstance(wanted, int) or wanted < 0 or wanted & ~intent_bits.KNOWN:
         return 4013
     return 4014 if GatewayIntent(wanted) & intent_bits.PRIVILEGED & ~application.intents else None

@@ -1,6 +1,7 @@
-"""One event for bots: its name, the intents that let it through, who may know of it, and its body for each of them.
+"""The gateway events that follow from a change: their names, intents, audience, and the body for each receiver.
 
-Pure: the modules beside this one look at the store and say what there is to send; `gateway.sessions` sends it.
+Pure: `gateway.sessions` sends them. Some changes concern no bot. Bots learn little of channels that are hidden from
+them.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ ALWAYS = GatewayIntent(0)
 
 @dataclass(frozen=True, slots=True)
 class EventReceiver:
-    """One who listens: an application with the intents of its session."""
+    """A receiver of events: an application with the intents of its session."""
 
     application: SimApplication
     intents: GatewayIntent
@@ -50,8 +51,8 @@ class EventReceiver:
 
 @dataclass(frozen=True, slots=True)
 class GatewayEvent:
-    """One event. It goes to sessions with one of `intents` (none needed when 0) whose ear `reaches` accepts; those of
-    a guild only to the shard of that guild, the rest to shard 0.
+    """One event. It goes to sessions with one of `intents` (0: any) that `reaches` accepts. Events of a guild go to the
+    guild's shard only, the others to shard 0.
     """
 
     name: str
@@ -74,7 +75,7 @@ def either(channel: SimChannel, in_guild: GatewayIntent, direct: GatewayIntent) 
 
 
 def place(channel: SimChannel) -> Payload:
-    """`channel_id`, and `guild_id` in a guild."""
+    """Returns `channel_id`, and `guild_id` in a guild."""
     place: Payload = {"channel_id": str(channel.id)}
     return place if channel.guild_id is None else place | {"guild_id": str(channel.guild_id)}
 
@@ -89,7 +90,7 @@ _VERBS = {"created": "CREATE", "updated": "UPDATE", "deleted": "DELETE"}
 
 
 def channel_changed(change: changes.ChannelChanged, store: SimStore) -> Iterable[GatewayEvent]:
-    """Told to every bot of the guild; those that do not see the channel learn little of it."""
+    """Every bot of the guild is told; those that do not see the channel learn little of it."""
     channel = change.channel
     guild = store.get_guild_for(channel)
     if guild is None:
@@ -174,7 +175,7 @@ def webhooks_changed(change: changes.WebhooksChanged, store: SimStore) -> Iterab
 
 
 def managed_by(store: SimStore, channel: SimChannel) -> Callable[[EventReceiver], bool]:
-    """Invitations are told to those who manage the channel."""
+    """Selects the bots that manage the channel, which are told of its invitations."""
     return lambda ear: has_permission(store, ear.application.user, channel, DiscordPermission.MANAGE_CHANNELS)
 
 
@@ -256,7 +257,7 @@ def event_changed(change: changes.EventChanged, _: SimStore) -> Iterable[Gateway
 
 
 def presence_changed(change: changes.PresenceChanged, store: SimStore) -> Iterable[GatewayEvent]:
-    """Told in each guild that the user is in, but not to the user."""
+    """Tells every guild that the user is in, but not the user."""
     user = change.user
     for guild in [each for each in store.guilds.values() if user.id in each.members]:
         body = presence_payload(store, user, guild.id)
@@ -278,7 +279,7 @@ def interacted(change: changes.InteractionSent, _: SimStore) -> Iterable[Gateway
 
 
 def whole_guild(store: SimStore, guild: SimGuild, reaches: Callable[[EventReceiver], bool]) -> GatewayEvent:
-    """GUILD_CREATE, for those who come in and after an outage."""
+    """Returns GUILD_CREATE, for newcomers and after an outage."""
 
     def body(ear: EventReceiver) -> Payload:
         return guild_create_payload(store, guild, ear.application, ear.intents)
@@ -413,5 +414,6 @@ _TELLERS: Mapping[type[Any], _Teller] = MappingProxyType(
 
 
 def list_gateway_events(change: SimChange, store: SimStore) -> Iterable[GatewayEvent]:
+    """Returns the events that follow from a change, in order."""
     teller = _TELLERS.get(type(change))
     return () if teller is None else teller(change, store)

@@ -1,4 +1,6 @@
-"""How well the gateway behaves: the faults that a test asks for, read by connections and sessions."""
+"""Gateway sessions: what a bot has identified as, the channels that it sees, and the numbered events that it can resume
+from.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,8 @@ from denizen.testing.discord.state.store import SimStore
 
 @dataclass(slots=True)
 class GatewayFaults:
-    """`duplicates` maps names of events (None: any) to how many of the next ones come twice. While `holding`, events
-    are numbered and kept, but do not leave. While `frozen`, nothing at all leaves and nothing is answered: the
+    """The faults that a test has asked for. `duplicates` maps event names (None: any) to how many of the next ones come
+    twice. While `holding`, events are numbered and kept. While `frozen`, nothing leaves and nothing is answered: the
     connection looks alive.
     """
 
@@ -41,7 +43,7 @@ class GatewayFaults:
     """Closes connections (4009) that were silent for one and a half intervals of the heartbeat."""
 
     def duplicates_next(self, name: str) -> bool:
-        """Whether this event is to come twice. Uses up one of the duplicates."""
+        """Whether this event comes twice. Uses up one of the duplicates."""
         for key in (name, None):
             if self.duplicates.get(key, 0) > 0:
                 self.duplicates[key] -= 1
@@ -50,7 +52,7 @@ class GatewayFaults:
 
 
 class VisibleChannels:
-    """The channels that one bot has in full, by guild."""
+    """The channels that one bot has received in full, by guild."""
 
     def __init__(self, store: SimStore, bot: SimUser) -> None:
         self._store = store
@@ -58,11 +60,11 @@ class VisibleChannels:
         self._shown: dict[int, set[int]] = {}
 
     def look(self, guild: SimGuild) -> None:
-        """Takes in the guild as it is told in GUILD_CREATE."""
+        """Notes the channels of a guild as GUILD_CREATE reports them."""
         self._shown[guild.id] = self._find(guild)
 
     def look_again(self, guild: SimGuild, told: SimChannel | None) -> Iterator[tuple[str, Payload]]:
-        """The events for channels that opened or closed since. `told` has had its event already."""
+        """Returns the events for channels that opened or closed since. `told` has had its event already."""
         before, now = self._shown.get(guild.id), self._find(guild)
         self._shown[guild.id] = now
         if before is None:
@@ -94,7 +96,7 @@ class VisibleChannels:
 
 
 def find_touched(change: SimChange, store: SimStore) -> tuple[SimGuild | None, SimChannel | None]:
-    """The guild in which somebody may see more or less after this change, and the channel that it is about."""
+    """Returns the guild in which a change may open or close channels, and the channel that it is about."""
     match change:
         case changes.ChannelChanged(channel, _):
             return store.get_guild_for(channel), channel
@@ -109,10 +111,10 @@ _KEPT = 10_000
 
 
 class SessionSocket(Protocol):
-    """A websocket connection, as a session knows it."""
+    """A websocket connection, as a session uses it."""
 
     def send(self, frame: str) -> None:
-        """Sends as soon as it can; order is kept."""
+        """Sends as soon as possible, in order."""
         ...
 
     def close(self, code: int) -> None: ...
@@ -180,7 +182,7 @@ class GatewaySession:
             self._send(event)
 
     def can_replay(self, after: int) -> bool:
-        """Whether every event after that number is still there."""
+        """Whether every event after that number is still available."""
         return not self.events or after >= self.events[0].sequence - 1
 
     def replay(self, after: int) -> None:
@@ -199,7 +201,7 @@ class GatewaySession:
 
 
 class GatewaySessions:
-    """All sessions, and the ear at the store that feeds them."""
+    """All sessions. It subscribes to the store and passes its changes on to them."""
 
     def __init__(self, store: SimStore, weather: GatewayFaults, noticed: Callable[[], None]) -> None:
         self._store = store
@@ -215,7 +217,7 @@ class GatewaySessions:
         return list(self._sessions.values())
 
     def of(self, application: SimApplication | None) -> list[GatewaySession]:
-        """The sessions of one bot, or all of them."""
+        """Returns the sessions of one bot, or all of them."""
         return [each for each in self.all if application in (None, each.application)]
 
     def open(
@@ -228,7 +230,7 @@ class GatewaySessions:
         return session
 
     def greet(self, session: GatewaySession, gateway_url: str) -> None:
-        """READY, then each guild of this shard."""
+        """Sends READY, then each guild of this shard."""
         application = session.application
         guilds = [each for each in self._store.guilds.values() if self._belongs(session, each)]
         ready = {
@@ -263,7 +265,7 @@ class GatewaySessions:
         self._noticed()
 
     def forget(self, session: GatewaySession) -> None:
-        """It cannot be resumed any more. A bot without sessions is seen as offline."""
+        """Ends a session for good. A bot without sessions appears offline."""
         if self._sessions.pop(session.id, None) and not self.of(session.application):
             self.set_presence(session.application, "offline", [])
         self._noticed()

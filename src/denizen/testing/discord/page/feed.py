@@ -1,7 +1,7 @@
-"""What open pages are told while they are open, as server-sent events.
+"""The changes that open pages receive, as server-sent events.
 
-Changes are only noted when they happen and are looked at when they are sent, so that a message that is edited ten
-times in a row is sent once, as it is then. Events:
+Changes are noted when they happen and rendered when they are sent: a message that is edited ten times in a row is
+sent once, in its last state. Events:
 
     world    {...}                          everything but the messages: at the beginning, and when it has changed
     message  {...}                          a message that is new or has changed
@@ -40,7 +40,7 @@ _STRUCTURE = (
 
 
 class PageFeed:
-    """One open page. `closed` ends it."""
+    """The feed of one open page. `closed` ends it."""
 
     def __init__(self, store: SimStore, viewer: SimUser) -> None:
         self.closed = False
@@ -82,7 +82,7 @@ class PageFeed:
         self._stir.set()
 
     async def wait(self, timeout_s: float) -> list[Event]:
-        """What there is to tell, once there is something; nothing after `timeout_s`."""
+        """Waits for changes and returns them; none after `timeout_s`."""
         if not self._world:
             with anyio.move_on_after(timeout_s):
                 await self._stir.wait()
@@ -105,7 +105,7 @@ class PageFeed:
 
 
 class PageFeeds:
-    """All open pages of one store."""
+    """The feeds of all open pages of one store."""
 
     def __init__(self, store: SimStore) -> None:
         self._store = store
@@ -113,7 +113,7 @@ class PageFeeds:
         store.subscribe(self._note)
 
     def open(self, viewer: SimUser) -> tuple[PageFeed, Callable[[], None]]:
-        """A new page, and how to take it off again."""
+        """Returns the feed of a new page, and a function that removes it."""
         feed = PageFeed(self._store, viewer)
         self._open.append(feed)
         return feed, lambda: self._open.remove(feed)
@@ -128,6 +128,6 @@ class PageFeeds:
 
 
 def frame(event: Event) -> bytes:
-    """As it goes over the wire."""
+    """Returns an event in the wire format."""
     name, body = event
     return f"event: {name}\ndata: {json.dumps(body)}\n\n".encode()

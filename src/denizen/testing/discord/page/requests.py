@@ -1,6 +1,6 @@
-"""One request to `/sim`: who asks, about what, with which body; and how a refusal is told in words.
+"""One request to `/sim`: who asks, about what, with which body; and the error texts for people.
 
-Whose request it is stands in `?as=`, an id or a name; without it, it is the owner of the first guild.
+`?as=` names the person, by id or name; the default is the owner of the first guild.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _WORDS: Mapping[int, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """A request of one person. The methods that look something up raise what Discord answers when it is not there."""
+    """A request of one person. The lookups raise Discord's errors."""
 
     world: SimWorld
     person: SimUser
@@ -51,7 +51,7 @@ class PageRequest:
         return PersonView(self.world.store, self.person)
 
     def channel(self) -> SimChannel:
-        """By id, or by the name of a channel or thread of a guild. One that the person sees."""
+        """Returns a channel that the person sees, by id, or by the name of a guild's channel or thread."""
         named = self.place["channel"]
         for channel in self.world.channels:
             if named in (str(channel.id), channel.name) and not (named.isdigit() and named != str(channel.id)):
@@ -60,7 +60,7 @@ class PageRequest:
         raise unknown("Channel")
 
     def message(self) -> SimMessage:
-        """In the channel, or among the answers that only this person sees."""
+        """Returns a message of the channel, or an answer that only this person sees."""
         channel, number = self.channel(), int(self.place["message"])
         if found := channel.find(number):
             return found
@@ -71,7 +71,7 @@ class PageRequest:
         raise unknown("Message")
 
     def user(self, name: str) -> SimUser:
-        """The one whose id stands in this field of the body."""
+        """Returns the user whose id is in this field of the body."""
         return self.world.store.get_user(self.form.snowflake(name) or 0)
 
     def files(self) -> list[SimAttachment]:
@@ -83,7 +83,7 @@ Handler = Callable[[PageRequest], object | Awaitable[object]]
 
 @dataclass(frozen=True, slots=True)
 class PageRoute:
-    """`path` follows `/sim`. The handler gives the body of the answer; None is an empty one."""
+    """One route. `path` follows `/sim`. The handler returns the body of the answer; None is an empty one."""
 
     method: str
     path: str
@@ -91,7 +91,7 @@ class PageRoute:
 
 
 def read_file(body: object, place: str) -> SimAttachment:
-    """`{"name", "data", "type"?}`, the data in base64."""
+    """Reads `{"name", "data", "type"?}`, with the data in base64."""
     form = Form(body, place)
     name, data, kind = form.text("name", 200, required=True), form.text("data"), form.text("type")
     form.check()
@@ -103,7 +103,7 @@ def read_file(body: object, place: str) -> SimAttachment:
 
 
 def find_person(world: SimWorld, named: str | None) -> SimUser:
-    """Raises 10013. Bots are nobody's to play."""
+    """Finds a person by id or name. Raises 10013. Nobody can play a bot."""
     people = [each for each in world.store.users.values() if not each.bot]
     if not named:
         return world.guilds[0].owner if world.guilds else people[0]
@@ -114,7 +114,7 @@ def find_person(world: SimWorld, named: str | None) -> SimUser:
 
 
 async def read_body(request: web.Request) -> Form:
-    """Only JSON is read: another site's page cannot send that without asking first."""
+    """Reads a JSON body. Other sites' pages cannot send JSON without asking first, so nothing else is accepted."""
     if not request.can_read_body:
         return Form({})
     if request.content_type != "application/json":
@@ -126,7 +126,7 @@ async def read_body(request: web.Request) -> Form:
 
 
 def tell(refusal: RefusedError) -> dict[str, Any]:
-    """The refusal as the page shows it."""
+    """Returns a refusal as the page shows it."""
     details = "; ".join(_faults(refusal.errors or {}))
     message = _WORDS.get(refusal.number) or details or refusal.text
     return {"error": {"message": message, "code": refusal.code, "why": f"Discord: {refusal.text} ({refusal.number})"}}

@@ -1,4 +1,4 @@
-"""What people do by themselves: write, edit, delete, react, vote, open threads and direct messages."""
+"""What people do on the page: write, react, open threads, and use the commands, buttons and forms of applications."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def see_world(ask: PageRequest) -> object:
 
 
 def add_person(ask: PageRequest) -> object:
-    """`{"name"}`: somebody new, who joins every guild."""
+    """`{"name"}`: adds a person, who joins every guild."""
     name = (ask.form.text("name", 32, required=True) or "").strip()
     ask.form.check()
     if not name or name.isdigit():
@@ -42,12 +42,12 @@ def add_person(ask: PageRequest) -> object:
 
 
 def open_direct(ask: PageRequest) -> object:
-    """`{"with"}`: the direct message with that person or bot."""
+    """`{"with"}`: opens the direct message with that person or bot."""
     return {"id": str(ask.world.open_dm(ask.person, ask.user("with")).id)}
 
 
 def read_messages(ask: PageRequest) -> object:
-    """The newest, oldest first; `before` an id goes further back. Answers for one person alone are not kept."""
+    """Returns the newest messages, oldest first; `before` an id goes further back. Ephemeral answers are not kept."""
     channel, before = ask.channel(), ask.query.get("before", "")
     newest = channel.before(int(before), _PAGE + 1) if before.isdigit() else channel.newest(_PAGE + 1)
     return {"messages": ask.eyes.see_messages(newest[_PAGE - 1 :: -1]), "more": len(newest) > _PAGE}

@@ -1,8 +1,8 @@
 """Serves the page and `/sim` on the simulator's port, to its own page and to programs of this machine only.
 
-Nobody signs in, so the danger is another site's page in the same browser: requests must be addressed to a loopback
-name, and what changes something must be JSON from this page or from no browser at all. Files that were sent come from
-the same port; they are served without any right to do something.
+Nobody signs in, so the danger is another site's page in the same browser. Requests must be addressed to a loopback
+name, and changes must be JSON from this page or from no browser at all. Uploaded files come from the same port, so
+they are served without the right to run scripts.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ Serve = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class PageSite:
-    """The page of one world. Made once; `mount` puts it on an application."""
+    """The page of one world. Made once; `mount` adds it to an application."""
 
     def __init__(self, world: SimWorld) -> None:
         self._world = world
@@ -68,7 +68,7 @@ class PageSite:
         application.on_shutdown.append(self._close)
 
     def _guarded(self, serve: Serve) -> Serve:
-        """Refusals become answers here."""
+        """Wraps a handler so that refusals become answers."""
 
         async def guarded(request: web.Request) -> web.StreamResponse:
             try:
@@ -92,7 +92,7 @@ class PageSite:
         return answer
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
-        """Server-sent events, until the page or the server ends. See `feed`."""
+        """Streams server-sent events until the page or the server ends. See `feed`."""
         person = find_person(self._world, request.query.get("as"))
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
@@ -121,7 +121,7 @@ class PageSite:
 
 
 def _check_origin(request: web.Request) -> None:
-    """Raises 403 for a request that a page of another site made, or that came by another name of this machine."""
+    """Raises 403 for a request of another site's page, or one addressed to another name of this machine."""
     if urlsplit(f"//{request.host}").hostname not in _LOOPBACK:
         raise forbidden(0, "This answers to loopback names only: use http://127.0.0.1.")
     site, origin = request.headers.get("Sec-Fetch-Site"), request.headers.get("Origin")
@@ -131,7 +131,7 @@ def _check_origin(request: web.Request) -> None:
 
 
 async def _harden(request: web.Request, response: web.StreamResponse) -> None:
-    """Headers for what browsers open. Bots get what Discord sends."""
+    """Adds headers for what browsers open. Bots get what Discord sends."""
     if request.path.startswith("/cdn/"):
         response.headers.update(_SENT_FILES)
     elif not request.path.startswith(("/api/", "/gateway")):

@@ -1,4 +1,4 @@
-"""The world as one person sees it, as JSON. Only what that person may see; ids are text, times ISO 8601."""
+"""The world as JSON, limited to what one person may see. Ids are text, times ISO 8601."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _SNIPPET = 160
 
 
 class PersonView:
-    """What `viewer` sees of a store."""
+    """The part of a store that `viewer` sees."""
 
     def __init__(self, store: SimStore, viewer: SimUser) -> None:
         self.viewer = viewer
         self._store = store
 
     def see_world(self) -> View:
-        """Everything but the messages."""
+        """Returns everything but the messages."""
         return {
             "me": str(self.viewer.id),
             "cdn_url": self._store.cdn_url,
@@ -43,7 +43,7 @@ class PersonView:
         }
 
     def sees(self, message: SimMessage) -> bool:
-        """Whether it is there and for this person."""
+        """Whether the message exists and is meant for this person."""
         channel = self._store.channels.get(message.channel_id)
         if message.deleted or channel is None or not can_see(self._store, self.viewer, channel):
             return False
@@ -90,7 +90,7 @@ class PersonView:
         }
 
     def see_command(self, command: SimCommand) -> View:
-        """`options` as the application registered them."""
+        """Returns a command, with `options` as the application registered them."""
         application = self._store.applications[command.application_id]
         return {
             "name": command.name,
@@ -126,7 +126,7 @@ class PersonView:
         }
 
     def _visible(self, guild: SimGuild) -> Iterator[SimChannel]:
-        """Channels in their order, threads after all channels."""
+        """Returns the visible channels in their order, threads after all channels."""
         yield from sorted(
             (each for each in guild.channels.values() if can_see(self._store, self.viewer, each)),
             key=lambda each: each.position,
@@ -208,7 +208,7 @@ class PersonView:
 
 
 def _used(message: SimMessage) -> View | None:
-    """Whose use of which command it answers."""
+    """Returns who used which command, for the message that answers it."""
     about = message.interaction
     if about is None or "name" not in about:
         return None

@@ -1,4 +1,4 @@
-"""Channels, threads, direct messages, overwrites, invites."""
+"""Payloads of channels, threads, direct messages, overwrites and invites."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def overwrite_payload(overwrite: SimOverwrite) -> Payload:
 
 
 def channel_payload(channel: SimChannel, viewer: SimUser) -> Payload:
-    """Any channel as `viewer` gets it: a direct message names the other side, a thread one's own membership."""
+    """Returns any channel for `viewer`: a direct message names the other side, a thread the viewer's membership."""
     if channel.is_dm:
         return _dm_payload(channel, viewer)
     if channel.thread is not None:
@@ -59,8 +59,8 @@ def channel_payload(channel: SimChannel, viewer: SimUser) -> Payload:
 
 
 def gateway_channel_payload(store: SimStore, channel: SimChannel, viewer: SimUser) -> Payload:
-    """A guild's channel as the gateway tells it since 2026-11-16: of one that the bot does not see only id, type and
-    place are true. Over REST such a channel is left out.
+    """Returns a guild channel as the gateway sends it since 2026-11-16: of a hidden one only id, type and place are
+    true. REST leaves such a channel out.
     """
     payload = channel_payload(channel, viewer)
     if channel.is_thread or is_shown(store, viewer, channel):

@@ -1,4 +1,4 @@
-"""Scheduled events."""
+"""Payloads of guilds, roles, emojis, stickers and scheduled events, over REST and in GUILD_CREATE."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def guild_payload(guild: SimGuild) -> Payload:
 
 
 def own_guild_payload(store: SimStore, guild: SimGuild, user: SimUser) -> Payload:
-    """An entry of one's own list of guilds."""
+    """Returns an entry of a bot's own list of guilds."""
     return {
         "id": str(guild.id),
         "name": guild.name,
@@ -146,9 +146,8 @@ def own_guild_payload(store: SimStore, guild: SimGuild, user: SimUser) -> Payloa
 def guild_create_payload(
     store: SimStore, guild: SimGuild, application: SimApplication, intents: GatewayIntent
 ) -> Payload:
-    """All that a bot learns when a guild becomes available: every channel (of those that it does not see little
-    more than the id), the active threads that it sees, and without the intents only itself among the members and no
-    presences.
+    """Returns a guild that becomes available: every channel (of hidden ones little more than the id) and the visible
+    active threads. Without the intents it has no presences, and only the bot itself among the members.
     """
     bot = application.user
     everybody = bool(intents & GatewayIntent.GUILD_MEMBERS and intents & GatewayIntent.GUILD_PRESENCES)

@@ -1,4 +1,4 @@
-"""Application commands as they are listed."""
+"""Payloads of application commands and interactions."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ Thing = SimUser | SimChannel | SimRole | SimAttachment | SimMessage
 
 
 def interaction_payload(store: SimStore, interaction: SimInteraction) -> Payload:
-    """The body of INTERACTION_CREATE."""
+    """Returns the body of INTERACTION_CREATE."""
     channel, user, application = interaction.channel, interaction.user, interaction.application
     guild = store.get_guild_for(channel)
     granted = permissions_in(store, channel, user)
@@ -99,7 +99,7 @@ def interaction_payload(store: SimStore, interaction: SimInteraction) -> Payload
 
 
 def metadata_payload(interaction: SimInteraction) -> Payload:
-    """`interaction_metadata` of the messages that answer it."""
+    """Returns the `interaction_metadata` of the messages that answer it."""
     payload: Payload = {
         "id": str(interaction.id),
         "type": int(interaction.kind),
@@ -116,7 +116,7 @@ def metadata_payload(interaction: SimInteraction) -> Payload:
 
 
 def callback_payload(store: SimStore, interaction: SimInteraction) -> Payload:
-    """The answer to a callback `with_response`."""
+    """Returns the answer to a callback `with_response`."""
     about: Payload = {"id": str(interaction.id), "type": int(interaction.kind)}
     kind = interaction.first
     message = interaction.message if kind is CallbackKind.UPDATE else interaction.original
@@ -137,7 +137,7 @@ def callback_payload(store: SimStore, interaction: SimInteraction) -> Payload:
 def resolved_payload(
     store: SimStore, guild: SimGuild | None, application: SimApplication, things: list[Thing]
 ) -> Payload:
-    """What the values of options and selects stand for."""
+    """Returns the objects that the values of options and selects refer to."""
     resolved: dict[str, dict[str, Any]] = {}
 
     def put(group: str, number: int, payload: Payload) -> None:

@@ -1,4 +1,4 @@
-"""Messages as one bot gets them. Without the Message Content intent most of what people write is withheld."""
+"""Payloads of messages for one bot. Without the Message Content intent most of what people write is withheld."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from denizen.testing.discord.state.store import SimStore
 
 
 def may_read(store: SimStore, message: SimMessage, reader: SimApplication, intents: GatewayIntent) -> bool:
-    """Whether content, embeds, attachments, components and poll are given to this bot: with the intent, in direct
-    messages, of its own messages, and of those that mention it.
+    """Whether this bot gets content, embeds, attachments, components and poll: with the intent, in direct messages, of
+    its own messages, and of those that mention it.
     """
     own = message.author is reader.user or message.application_id == reader.id
     channel = store.channels.get(message.channel_id)
@@ -29,7 +29,7 @@ def may_read(store: SimStore, message: SimMessage, reader: SimApplication, inten
 
 
 def message_payload(store: SimStore, message: SimMessage, reader: SimApplication, intents: GatewayIntent) -> Payload:
-    """As an answer over REST. `intents` are what counts for the content: over REST those enabled in the portal."""
+    """Returns a message for REST. `intents` decide about the content: over REST those enabled in the portal."""
     payload = basic_payload(store, message, reader, intents)
     reference = message.reference
     if reference is not None and reference.message_id is not None and reference.kind == 0:
@@ -56,14 +56,14 @@ def message_payload(store: SimStore, message: SimMessage, reader: SimApplication
 
 
 def with_nonce(message: SimMessage, payload: Payload) -> Payload:
-    """Only the answer to the send and MESSAGE_CREATE carry the nonce; it is not kept with the message."""
+    """Adds the nonce, which only the answer to the send and MESSAGE_CREATE carry."""
     return payload if message.nonce is None else payload | {"nonce": message.nonce}
 
 
 def gateway_message_payload(
     store: SimStore, message: SimMessage, reader: SimApplication, intents: GatewayIntent
 ) -> Payload:
-    """As in a gateway event: with the guild and the author's membership. Ephemeral messages come without."""
+    """Returns a message for a gateway event: with the guild and the author's membership, unless it is ephemeral."""
     payload = message_payload(store, message, reader, intents)
     guild = store.guilds.get(message.guild_id or 0)
     channel = store.channels.get(message.channel_id)
@@ -84,7 +84,7 @@ def gateway_message_payload(
 
 
 def basic_payload(store: SimStore, message: SimMessage, reader: SimApplication, intents: GatewayIntent) -> Payload:
-    """Without what it refers to, its thread and its reactions."""
+    """Returns a message without its references, thread and reactions."""
     author = message.author
     hook = store.webhooks.get(message.webhook_id or 0)
     payload: Payload = {

@@ -1,4 +1,4 @@
-"""Users, members, presences, applications."""
+"""Payloads of users, members, presences, applications and webhooks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def user_payload(user: SimUser) -> Payload:
 
 
 def own_user_payload(user: SimUser) -> Payload:
-    """What a bot is told about itself."""
+    """Returns what a bot gets about itself."""
     private = {"mfa_enabled": True, "locale": "en-US", "premium_type": 0, "email": None, "verified": True}
     return user_payload(user) | private
 
@@ -46,7 +46,7 @@ def member_payload(member: SimMember) -> Payload:
 
 
 def partial_member_payload(member: SimMember) -> Payload:
-    """Without the user, as in messages."""
+    """Returns a member without the user, as in messages."""
     return {
         "avatar": None,
         "banner": None,
@@ -63,7 +63,7 @@ def partial_member_payload(member: SimMember) -> Payload:
 
 
 def acting_member_payload(member: SimMember, granted: DiscordPermission) -> Payload:
-    """In interactions: with what the member may in that channel."""
+    """Returns a member for interactions, with the permissions in that channel."""
     return member_payload(member) | {"permissions": str(granted.value)}
 
 

@@ -1,4 +1,4 @@
-"""The REST API on aiohttp: who asks, rate limits, faults, the body, the handler of the route, the answer, the log."""
+"""The REST API on aiohttp: authorization, rate limits, faults, body, handler, answer, log."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _JSON = "application/json"
 
 
 class SimRestApi:
-    """The routes, served. Handlers run without interruption, so each request is applied wholly or not at all."""
+    """Serves the routes. Handlers run without interruption, so each request is applied wholly or not at all."""
 
     def __init__(
         self, acts: SimActions, limits: SimRateLimits, faults: Sequence[RequestFault], noticed: Callable[[], None]
@@ -89,7 +89,7 @@ class SimRestApi:
             return refusal.status, refusal.body
 
     async def _meet(self, when: FaultTime, request: web.Request, record: LoggedRequest) -> web.StreamResponse | None:
-        """Whatever fault stands in the way here. None goes on."""
+        """Applies a fault at this point and returns its answer; None lets the request go on."""
         for fault in list(self._faults):
             if fault.when != when or not fault.matches(record):
                 continue
@@ -133,14 +133,14 @@ def _get_status(handler: Handler, call: RestCall) -> tuple[int, object]:
 
 
 def _respond(status: int, body: object, headers: Mapping[str, str]) -> web.Response:
-    """JSON without a charset: discord.py takes anything else for text."""
+    """Returns JSON without a charset: discord.py takes anything else for text."""
     if status == 204:
         return web.Response(status=204, headers=dict(headers))
     return web.Response(status=status, body=json.dumps(body).encode(), content_type=_JSON, headers=dict(headers))
 
 
 async def _read_body(request: web.Request) -> tuple[Any, Mapping[int, SimAttachment]]:
-    """The JSON of a body and its files by number. A body that is no JSON is answered by the form (50035)."""
+    """Returns the JSON of a body and its files by number. The form refuses a body that is not JSON (50035)."""
     if request.content_type == _JSON:
         text = await request.text()
         return _parse(text) if text else None, {}

@@ -1,4 +1,6 @@
-"""Reads the fields of a JSON body and collects what is wrong with them, to be refused all at once (50035)."""
+"""One REST request, parsed and authorized, as the handlers get it; and forms, which collect everything that is wrong
+with a body and refuse it at once (50035).
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ _Fault = tuple[str, str, str]
 
 
 class Form:
-    """One JSON object of a body. Each reader gives None for what is absent, null or wrong; `check` refuses."""
+    """One JSON object of a body. The readers return None for what is absent, null or wrong; `check` raises."""
 
     def __init__(self, body: object, path: str = "", faults: list[_Fault] | None = None) -> None:
         self._path = path
@@ -33,11 +35,11 @@ class Form:
             self.fault("", "MODEL_TYPE_CONVERT", "Only dictionaries may be used in a ModelType")
 
     def has(self, name: str) -> bool:
-        """Whether the field is there, be it null."""
+        """Whether the field is present, even if null."""
         return name in self.fields
 
     def given(self, name: str) -> bool:
-        """Whether the field is there and not null."""
+        """Whether the field is present and not null."""
         return self.fields.get(name) is not None
 
     def text(self, name: str, limit: int | None = None, *, required: bool = False) -> str | None:
@@ -118,7 +120,7 @@ class Form:
         return found
 
     def objects(self, name: str, limit: int | None = None) -> list[dict[str, Any]]:
-        """A list of objects; anything else in it is a fault."""
+        """Returns a list of objects; anything else in it is a fault."""
         return [dict(each.fields) for each in self.forms(name, limit)]
 
     def forms(self, name: str, limit: int | None = None) -> Iterator[Form]:
@@ -126,7 +128,7 @@ class Form:
             yield Form(value, f"{self._place(name)}.{index}", self._faults)
 
     def inner(self, name: str) -> Form | None:
-        """The object in this field."""
+        """Returns the object in this field."""
         return Form(self.fields[name], self._place(name), self._faults) if self.given(name) else None
 
     def fault(self, name: str, code: str, message: str) -> None:
@@ -156,7 +158,7 @@ class Created:
 
 @dataclass(frozen=True, slots=True)
 class RestCall:
-    """`path` has the parameters of the route, `files` those of a multipart body by number."""
+    """A request. `path` has the parameters of the route, `files` those of a multipart body by number."""
 
     acts: SimActions
     asker: SimApplication | None
@@ -173,7 +175,7 @@ class RestCall:
 
     @property
     def application(self) -> SimApplication:
-        """Who asks. Raises 401 for a request without a token where one is needed."""
+        """The application that asks. Raises 401 without a token where one is needed."""
         if self.asker is None:
             raise unauthorized()
         return self.asker
@@ -190,7 +192,7 @@ class RestCall:
         return int(self.path[name])
 
     def number(self, name: str, default: int, low: int, high: int) -> int:
-        """A number of the query. Raises 50035 out of bounds."""
+        """Returns a number of the query. Raises 50035 out of bounds."""
         form = Form(dict(self.query))
         value = form.integer(name, low, high)
         form.check()
@@ -203,29 +205,29 @@ class RestCall:
         return value
 
     def switch(self, name: str) -> bool:
-        """A yes or no of the query."""
+        """Returns a boolean of the query."""
         return self.query.get(name, "").lower() in ("true", "1")
 
     def channel(self, *needed: DiscordPermission) -> SimChannel:
-        """The channel of the route. Raises 10003, 50001 or 50013."""
+        """Returns the channel of the route. Raises 10003, 50001 or 50013."""
         channel = self.store.get_channel(self.id("channel_id"))
         require_permission(self.store, self.bot, channel, *needed)
         return channel
 
     def message(self, channel: SimChannel) -> SimMessage:
-        """The message of the route; reading it takes the right to read the history. Raises 10008 and others."""
+        """Returns the message of the route, which takes the right to read the history. Raises 10008 and others."""
         require_permission(self.store, self.bot, channel, P.READ_MESSAGE_HISTORY)
         return self.store.get_message(channel, self.id("message_id"))
 
     def guild(self) -> SimGuild:
-        """The guild of the route, if the bot is in it. Raises 10004."""
+        """Returns the guild of the route, if the bot is in it. Raises 10004."""
         guild = self.store.get_guild(self.id("guild_id"))
         if self.bot.id not in guild.members:
             raise unknown("Guild")
         return guild
 
     def get_guild_for(self, channel: SimChannel) -> SimGuild:
-        """Raises 50003 for a direct message."""
+        """Returns the guild of a channel. Raises 50003 for a direct message."""
         guild = self.store.get_guild_for(channel)
         if guild is None:
             raise forbidden(50003, "Cannot execute action on a DM channel")
@@ -237,7 +239,7 @@ Handler = Callable[[RestCall], object]
 
 @dataclass(frozen=True, slots=True)
 class RestRoute:
-    """One route. `open` needs no token of a bot: interactions and webhooks carry theirs in the path."""
+    """One route. `open` needs no bot token: interactions and webhooks carry theirs in the path."""
 
     method: str
     template: str

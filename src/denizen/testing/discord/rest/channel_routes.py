@@ -1,4 +1,4 @@
-"""Routes of channels: reading, changing, deleting; overwrites, invites and webhooks of a channel."""
+"""Routes of channels, their overwrites, invites and webhooks."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _modify_thread(call: RestCall, thread: SimChannel) -> None:
 
 
 def list_guild_channels(call: RestCall) -> object:
-    """Only channels that the bot sees, and their categories."""
+    """Returns the channels that the bot sees, and their categories."""
     shown = [each for each in call.guild().channels.values() if is_shown(call.store, call.bot, each)]
     return [channel_payload(each, call.bot) for each in shown]
 

@@ -1,4 +1,4 @@
-"""Routes of guilds: the guild itself, members, roles, bans, emojis, stickers."""
+"""Routes of guilds: the guild itself, members, roles, bans, emojis, stickers, scheduled events."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def read_member(call: RestCall) -> object:
 
 
 def list_members(call: RestCall) -> object:
-    """Only for applications with the members intent enabled (50001), by id."""
+    """Lists members by id, only for applications with the members intent enabled (50001)."""
     guild = call.guild()
     if not call.application.intents & GatewayIntent.GUILD_MEMBERS:
         raise missing_access()
@@ -192,7 +192,7 @@ def read_ban(call: RestCall) -> object:
 
 
 def ban(call: RestCall) -> object:
-    """How much to delete comes in the body, or as discord.py sends it, in the query."""
+    """Bans a member. How much to delete comes in the body, or as discord.py sends it, in the query."""
     form = call.form
     seconds = form.integer("delete_message_seconds", 0, _MAX_DELETED_S)
     form.check()
@@ -249,7 +249,7 @@ _KINDS = {VOICE: ChannelKind.VOICE, STAGE: ChannelKind.STAGE}
 
 
 def list_events(call: RestCall) -> object:
-    """Those in channels only to who sees them."""
+    """Lists the events. Those in channels are shown only to bots that see the channel."""
     events = call.guild().events.values()
     return [scheduled_event_payload(e) for e in events if e.channel is None or can_see(call.store, call.bot, e.channel)]
 
@@ -285,7 +285,7 @@ def create_event(call: RestCall) -> object:
 
 
 def modify_event(call: RestCall) -> object:
-    """Only its status: cancelled, begun, ended."""
+    """Changes only the status: cancelled, active, completed."""
     event, form = _event(call), call.form
     status = form.integer("status", 1, 4)
     form.check()
@@ -300,7 +300,7 @@ def delete_event(call: RestCall) -> object:
 
 
 def _where(form: Form, guild: SimGuild) -> tuple[SimChannel | None, str]:
-    """The channel, or the place in words."""
+    """Returns the channel, or the location as text."""
     kind = form.integer("entity_type", 1, 3)
     if kind == EXTERNAL:
         inner = form.inner("entity_metadata")

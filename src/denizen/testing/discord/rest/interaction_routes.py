@@ -1,4 +1,6 @@
-"""Routes of application commands, global and of a guild."""
+"""Routes of application commands, interactions and webhooks. Webhooks and interactions carry their token in
+the path.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ _GUILD = "/applications/{application_id}/guilds/{guild_id}/commands"
 
 
 def _own(call: RestCall) -> tuple[SimApplication, int | None]:
-    """The application itself, and the guild of the route. Of others nothing is shown."""
+    """Returns the application itself and the guild of the route. Other applications are not shown."""
     application = call.application
     if call.id("application_id") != application.id:
         raise missing_access()
@@ -123,7 +125,7 @@ def callback(call: RestCall) -> object:
 
 
 def execute(call: RestCall) -> object:
-    """A follow-up of an interaction, or a message of an incoming webhook. Without `wait` nothing is answered."""
+    """Sends a follow-up of an interaction, or a message of an incoming webhook. Without `wait` the answer is empty."""
     interaction = _interaction(call)
     if interaction is not None:
         draft = _draft(call, interaction.channel)

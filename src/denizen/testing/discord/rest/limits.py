@@ -1,4 +1,4 @@
-"""Rate limits: one bucket for each route and major parameter, a global one, and single answers of 429 on demand."""
+"""Rate limits: one bucket for each route and major parameter, a global one, and forced answers of 429."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAJOR = ("channel_id", "guild_id", "webhook_id", "interaction_id")
 
 @dataclass(frozen=True, slots=True)
 class SimRateLimit:
-    """So many requests in so many seconds."""
+    """A number of requests in a number of seconds."""
 
     requests: int
     per_s: float
@@ -40,7 +40,7 @@ class _ForcedLimit:
 
 @dataclass(frozen=True, slots=True)
 class RateLimitDecision:
-    """What the limits say of one request. `retry_after_s` None lets it through."""
+    """The decision on one request. It passes if `retry_after_s` is None."""
 
     headers: Mapping[str, str]
     retry_after_s: float | None = None
@@ -71,8 +71,8 @@ class SimRateLimits:
     _strikes: list[_ForcedLimit] = field(default_factory=list[_ForcedLimit])
 
     def set(self, method: str, route: str, limit: SimRateLimit) -> None:
-        """`route` is a regular expression found in the template, such as `/channels/{channel_id}/messages`, or in the
-        path.
+        """Sets the limit of a route: a regular expression searched in the template, such as
+        `/channels/{channel_id}/messages`, or in the path.
         """
         self._own.append((method.upper(), re.compile(route), limit))
         self._buckets.clear()
@@ -86,11 +86,11 @@ class SimRateLimits:
         retry_after_s: float = 0.01,
         everywhere: bool = False,
     ) -> None:
-        """Answers the next requests that match with 429, whatever the buckets say; `everywhere` marks it as global."""
+        """Answers the next matching requests with 429, whatever the buckets say; `everywhere` marks it as global."""
         self._strikes.append(_ForcedLimit(method.upper(), re.compile(route), times, retry_after_s, everywhere))
 
     def rule(self, method: str, template: str, path: str, major: Mapping[str, str], token: str) -> RateLimitDecision:
-        """Counts one request."""
+        """Counts one request and decides on it."""
         for strike in self._strikes:
             if strike.left > 0 and strike.method in ("", method) and strike.route.search(path):
                 strike.left -= 1
@@ -152,5 +152,5 @@ class SimRateLimits:
 
 
 def _names(method: str, template: str) -> str:
-    """The bucket of a route as Discord calls it: an opaque hash."""
+    """Returns the name of a route's bucket, an opaque hash as on Discord."""
     return hashlib.sha256(f"{method} {template}".encode()).hexdigest()[:32]

@@ -1,4 +1,4 @@
-"""Bodies of messages: new ones, edits, with files or without."""
+"""Routes of messages: create, read, edit, delete, reactions, pins, polls, typing; and the bodies of messages."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _SETTABLE = (
 def read_draft(
     body: object, files: Mapping[int, SimAttachment], channel: SimChannel, content_limit: int = 2000
 ) -> MessageDraft:
-    """A new message. `files` are those of a multipart body by their number. Raises 50035."""
+    """Reads a new message. `files` are those of a multipart body by their number. Raises 50035."""
     form = Form(body)
     draft = MessageDraft(
         content=form.text("content", content_limit) or "",
@@ -65,7 +65,7 @@ def read_draft(
 
 
 def read_edit(body: object, files: Mapping[int, SimAttachment], content_limit: int = 2000) -> MessageEdit:
-    """A change of a message: what is absent stays, null empties. Raises 50035."""
+    """Reads an edit: an absent field stays, null empties it. Raises 50035."""
     form = Form(body)
     content = form.text("content", content_limit)
     edit = MessageEdit(
@@ -84,7 +84,7 @@ def read_edit(body: object, files: Mapping[int, SimAttachment], content_limit: i
 
 
 def read_mentions(form: Form) -> AllowedMentions:
-    """Without the field everything counts; with it only what it names."""
+    """Reads the allowed mentions. Without the field everything counts."""
     inner = form.inner("allowed_mentions")
     if inner is None:
         return AllowedMentions()
@@ -112,7 +112,7 @@ def _nonce(form: Form) -> str | int | None:
 
 
 def _described(form: Form, files: Mapping[int, SimAttachment]) -> list[SimAttachment]:
-    """The uploaded files with what `attachments` says about them."""
+    """Returns the uploaded files with what `attachments` says about them."""
     described = dict(files)
     for each in form.forms("attachments", 10):
         number = each.snowflake("id")
@@ -168,7 +168,7 @@ def create(call: RestCall) -> object:
 
 
 def read_many(call: RestCall) -> object:
-    """Newest first. Without the right to read the history it is empty, as Discord has it."""
+    """Returns messages, newest first. Without the right to read the history it is empty, as on Discord."""
     channel = call.channel()
     limit = call.number("limit", 50, 1, 100)
     anchors = {name: at for name in ("around", "before", "after") if (at := call.snowflake(name)) is not None}

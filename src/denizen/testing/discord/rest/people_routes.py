@@ -14,7 +14,7 @@ def gateway(call: RestCall) -> object:
 
 
 def gateway_bot(call: RestCall) -> object:
-    """One shard is suggested for each 1000 guilds, at least one; `shards` of the store says otherwise."""
+    """Suggests one shard for each 1000 guilds, or as many as `store.rules` says."""
     call.application  # noqa: B018 - raises without a token
     limit = {"total": 1000, "remaining": 999, "reset_after": 0, "max_concurrency": 1}
     return {"url": call.gateway_url, "shards": call.store.rules.suggested_shards, "session_start_limit": limit}
@@ -67,7 +67,7 @@ def application(call: RestCall) -> object:
 
 
 def edit_application(call: RestCall) -> object:
-    """The description comes as text, or by language with a `default`."""
+    """Edits the description, which comes as text, or by language with a `default`."""
     form = call.form
     by_language = isinstance(form.fields.get("description"), dict)
     inner = form.inner("description") if by_language else None

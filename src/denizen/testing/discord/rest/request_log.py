@@ -15,7 +15,7 @@ FaultTime = Literal["before", "after"]
 @dataclass(slots=True, eq=False)
 class LoggedRequest:
     """One REST request. `status` is 0 while it is open or when its connection was dropped. `route` is the template,
-    `reason` what is written into the audit log.
+    `reason` the text for the audit log.
     """
 
     method: str
@@ -35,9 +35,10 @@ class LoggedRequest:
 
 @dataclass(slots=True, eq=False)
 class RequestFault:
-    """What happens to the next `left` requests that match: before they are applied, or after.
+    """A fault for the next `left` matching requests, before or after they are applied.
 
-    With a `status` they are answered so, with `drop` their connection breaks, otherwise they only wait until `release`.
+    With a `status` they are answered with it, with `drop` their connection breaks, otherwise they wait until
+    `release`.
     """
 
     method: str
@@ -58,11 +59,11 @@ class RequestFault:
         return bool(self.route.search(request.path) or self.route.search(request.route))
 
     def release(self) -> None:
-        """Lets go what waits here, and whatever comes later."""
+        """Releases what waits here, and whatever comes later."""
         self.left = 0
         if self.gate is not None:
             self.gate.set()
 
     async def wait_reached(self) -> None:
-        """Until the first request has come to this fault."""
+        """Waits until the first request has met this fault."""
         await self.reached.wait()

@@ -1,4 +1,4 @@
-"""All routes. The order matters where one template could match what another means: the more exact come first."""
+"""All routes. Where two templates match the same path, the more exact one comes first."""
 
 from __future__ import annotations
 

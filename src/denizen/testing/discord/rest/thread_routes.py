@@ -47,7 +47,7 @@ def from_message(call: RestCall) -> object:
 
 
 def create(call: RestCall) -> object:
-    """In a forum the body brings the first message, and the answer carries it."""
+    """Opens a thread. In a forum the body has the first message, and the answer carries it."""
     channel = call.channel()
     form = call.form
     plan = _plan(form)
@@ -123,7 +123,9 @@ def list_joined_private(call: RestCall) -> object:
 
 
 def _archived(call: RestCall, parent: SimChannel, kinds: set[ChannelKind], *, joined: bool = False) -> Payload:
-    """Newest archived first; `before` is the time of archiving, for joined private threads an id."""
+    """Returns archived threads, the newest archived first; `before` is the time of archiving, for joined private
+    threads an id.
+    """
     guild = call.get_guild_for(parent)
     before, limit = call.query.get("before"), call.number("limit", 50, 1, 100)
     found = [

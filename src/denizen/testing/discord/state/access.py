@@ -1,4 +1,4 @@
-"""Who may what, computed from owner, roles, overwrites, thread membership and time-outs, and demanded by the acts."""
+"""Permissions, computed from owner, roles, overwrites, thread membership and time-outs. The actions require them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from denizen.testing.discord.state.store import SimStore
 
 
 def permissions_in_guild(store: SimStore, guild: SimGuild, user: SimUser) -> DiscordPermission:
-    """What the roles give, before any channel's overwrites. Nothing for strangers."""
+    """Returns what the roles grant, before any channel's overwrites. Nothing for strangers."""
     member = guild.members.get(user.id)
     if member is None:
         return NONE
@@ -33,7 +33,7 @@ def permissions_in_guild(store: SimStore, guild: SimGuild, user: SimUser) -> Dis
 
 
 def permissions_in(store: SimStore, channel: SimChannel, user: SimUser) -> DiscordPermission:
-    """What this user may in this channel. A thread takes its parent's overwrites."""
+    """Returns what this user may do in this channel. A thread takes its parent's overwrites."""
     guild = store.get_guild_for(channel)
     if guild is None:
         return DIRECT if user in channel.recipients else NONE
@@ -50,7 +50,7 @@ def permissions_in(store: SimStore, channel: SimChannel, user: SimUser) -> Disco
 
 
 def sees_thread(channel: SimChannel, user: SimUser, granted: DiscordPermission) -> bool:
-    """A private thread is seen by its members and by who manages threads; whatever is no private thread by all."""
+    """Whether the user sees the thread: a private one is visible to its members and to those who manage threads."""
     if channel.kind is not ChannelKind.PRIVATE_THREAD or channel.thread is None:
         return True
     return user.id in channel.thread.members or bool(granted & DiscordPermission.MANAGE_THREADS)
@@ -66,7 +66,7 @@ def can_see(store: SimStore, user: SimUser, channel: SimChannel) -> bool:
 
 
 def is_shown(store: SimStore, user: SimUser, channel: SimChannel) -> bool:
-    """Whether the channel is in the user's list: a category is when one of its channels is."""
+    """Whether the channel is in the user's list. A category is if one of its channels is."""
     if channel.kind is ChannelKind.CATEGORY and (guild := store.get_guild_for(channel)):
         inside = [each for each in guild.channels.values() if each.parent is channel]
         if any(can_see(store, user, each) for each in inside):
@@ -75,7 +75,7 @@ def is_shown(store: SimStore, user: SimUser, channel: SimChannel) -> bool:
 
 
 def require_permission(store: SimStore, user: SimUser, channel: SimChannel, *needed: DiscordPermission) -> None:
-    """Raises 50001 to one who cannot see the channel, and 50013 when a right is missing."""
+    """Raises 50001 to a user who cannot see the channel, and 50013 for a missing permission."""
     granted = permissions_in(store, channel, user)
     if not granted & DiscordPermission.VIEW_CHANNEL:
         raise missing_access()
@@ -86,7 +86,7 @@ def require_permission(store: SimStore, user: SimUser, channel: SimChannel, *nee
 def require_guild_permission(
     store: SimStore, user: SimUser, guild: SimGuild, *needed: DiscordPermission
 ) -> DiscordPermission:
-    """The same for the guild as a whole. For one who is not in it there is no such guild (10004)."""
+    """The same for the guild as a whole. For strangers the guild does not exist (10004)."""
     if user.id not in guild.members:
         raise unknown("Guild")
     granted = permissions_in_guild(store, guild, user)
@@ -96,7 +96,9 @@ def require_guild_permission(
 
 
 def require_rank(store: SimStore, user: SimUser, guild: SimGuild, target: SimMember | SimRole) -> None:
-    """The actor's highest role stands above the target's (50013). The owner stands above all, and under nobody."""
+    """Requires that the actor's highest role is above the target's (50013). The owner is above all, and
+    below nobody.
+    """
     if guild.owner is user:
         return
     if isinstance(target, SimMember) and guild.owner is target.user:

@@ -1,4 +1,4 @@
-"""What can happen in the world, one record for each. The gateway tells bots of it; a page may show it to people."""
+"""Changes of the world, one record for each. The gateway reports them to bots, the page to people."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class MessageEdited:
 
 @dataclass(frozen=True, slots=True)
 class MessagesDeleted:
-    """One, or several at once (`bulk`)."""
+    """One message was deleted, or several at once (`bulk`)."""
 
     channel: SimChannel
     messages: Sequence[SimMessage]
@@ -45,7 +45,7 @@ class ReactionsChanged:
 
 @dataclass(frozen=True, slots=True)
 class ReactionsCleared:
-    """All reactions of a message, or those of one emoji."""
+    """All reactions of a message were removed, or those of one emoji."""
 
     channel: SimChannel
     message: SimMessage
@@ -68,7 +68,7 @@ class PinsChanged:
 
 @dataclass(frozen=True, slots=True)
 class TypingStarted:
-    """Somebody is seen typing for ten seconds, or until the message comes."""
+    """Somebody is shown as typing for ten seconds, or until the message comes."""
 
     channel: SimChannel
     user: SimUser
@@ -166,7 +166,7 @@ class InteractionSent:
 
 @dataclass(frozen=True, slots=True)
 class InteractionAnswered:
-    """An application has answered an interaction, or has let it be known that it will."""
+    """An application has answered an interaction, or has said that it will."""
 
     interaction_id: int
 

@@ -1,4 +1,6 @@
-"""Channels of every kind: guild channels, threads, direct messages. They hold their messages in order."""
+"""Channels of every kind and scheduled events. Guild channels, threads and direct messages hold their messages in
+order.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,7 @@ WRITABLE = frozenset(
 
 @dataclass(slots=True)
 class SimOverwrite:
-    """What a role (kind 0) or a member (kind 1) may and may not in one channel."""
+    """The permissions that one channel allows and denies to a role (kind 0) or a member (kind 1)."""
 
     id: int
     kind: int
@@ -67,7 +69,7 @@ class SimThreadMember:
 
 @dataclass(slots=True)
 class SimThreadState:
-    """What only threads have."""
+    """The fields that only threads have."""
 
     owner: SimUser
     created_at: datetime
@@ -121,7 +123,7 @@ class SimChannel:
 
     @property
     def messages(self) -> Sequence[SimMessage]:
-        """All that is there now, oldest first. Ephemeral answers are in no channel."""
+        """All current messages, oldest first. Ephemeral answers are in no channel."""
         return list(self)
 
     @property
@@ -151,21 +153,21 @@ class SimChannel:
         del self._ids[bisect_left(self._ids, message.id)]
 
     def newest(self, limit: int) -> list[SimMessage]:
-        """Newest first."""
+        """Returns messages, newest first."""
         return self._slice(max(0, len(self._ids) - limit), len(self._ids))
 
     def before(self, snowflake: int, limit: int) -> list[SimMessage]:
-        """The newest ones before that id, newest first."""
+        """Returns the newest messages before that id, newest first."""
         end = bisect_left(self._ids, snowflake)
         return self._slice(max(0, end - limit), end)
 
     def after(self, snowflake: int, limit: int) -> list[SimMessage]:
-        """The oldest ones after that id; newest first all the same."""
+        """Returns the oldest messages after that id, but newest first, as Discord does."""
         start = bisect_right(self._ids, snowflake)
         return self._slice(start, min(len(self._ids), start + limit))
 
     def around(self, snowflake: int, limit: int) -> list[SimMessage]:
-        """Half of them before that id and half after, newest first."""
+        """Returns messages, half of them before that id and half after, newest first."""
         at = bisect_left(self._ids, snowflake)
         here = at < len(self._ids) and self._ids[at] == snowflake
         start = max(0, at - limit // 2)
@@ -187,7 +189,7 @@ class EventStatus(IntEnum):
 
 @dataclass(slots=True, eq=False)
 class SimScheduledEvent:
-    """`channel` is None for one at `location`, which has an end."""
+    """A scheduled event. `channel` is None for one at a `location`, which has an end."""
 
     id: int
     guild_id: int

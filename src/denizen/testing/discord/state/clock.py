@@ -1,4 +1,6 @@
-"""Discord's ids and times: a snowflake holds the millisecond of its making; timestamps on the wire are ISO 8601."""
+"""Discord's ids and times, and waiting for changes. A snowflake contains the millisecond of its creation; timestamps on
+the wire are ISO 8601.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ _PER_MILLISECOND = 1 << 22
 
 
 class SnowflakeGenerator:
-    """Makes ids that are unique and only go up, also when the clock stands still or is set back."""
+    """Generates unique, increasing ids, even when the clock stands still or is set back."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -26,17 +28,17 @@ class SnowflakeGenerator:
 
 
 def first_snowflake_at(moment: datetime) -> int:
-    """The lowest id of that millisecond."""
+    """Returns the lowest id of that millisecond."""
     return (moment - EPOCH) // timedelta(milliseconds=1) * _PER_MILLISECOND
 
 
 def snowflake_time(snowflake: int) -> datetime:
-    """When this id was made, to the millisecond."""
+    """Returns when this id was created, to the millisecond."""
     return EPOCH + timedelta(milliseconds=snowflake // _PER_MILLISECOND)
 
 
 def format_timestamp(moment: datetime) -> str:
-    """`2026-11-21T10:00:00.123000+00:00`, as Discord writes it."""
+    """Returns `2026-11-21T10:00:00.123000+00:00`, as Discord writes it."""
     return moment.isoformat(timespec="microseconds")
 
 
@@ -49,7 +51,9 @@ _LOOK_S = 0.01
 
 
 class ChangeSignal:
-    """`beat` after each change; `until` looks again after each beat, and now and then without one."""
+    """Wakes tasks that wait for a condition. Call `beat` after each change; `until` looks again after each beat, and
+    now and then without one.
+    """
 
     def __init__(self) -> None:
         self._next: anyio.Event | None = None

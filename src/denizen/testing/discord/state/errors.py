@@ -1,6 +1,6 @@
-"""Errors as Discord numbers them: HTTP status, JSON error code, message, and for bad bodies the nested `errors`.
+"""Discord's errors: HTTP status, JSON error code, message, and for bad bodies the nested `errors`.
 
-Raised by the acts for people and bots alike; REST turns them into answers, a test sees them as exceptions.
+The actions raise them for people and bots alike; REST turns them into answers, a test sees them as exceptions.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFou
 
 
 class RefusedError(DenizenError):
-    """Discord says no. `status` is the HTTP status and `number` Discord's own error code."""
+    """Discord refuses. `status` is the HTTP status and `number` Discord's own error code."""
 
     def __init__(self, status: int, number: int, message: str, errors: Mapping[str, Any] | None = None) -> None:
         super().__init__(f"{message} ({status}/{number})", code=f"discord_{number}", why=message)
@@ -30,15 +30,15 @@ class RefusedError(DenizenError):
 
 
 class ForbiddenError(RefusedError, NotAllowed):
-    """Status 401 or 403: the one who asks may not."""
+    """Status 401 or 403: the caller may not."""
 
 
 class UnknownError(RefusedError, NotFound):
-    """Status 404: there is no such thing, or the one who asks may not know of it."""
+    """Status 404: the thing does not exist, or the caller may not know of it."""
 
 
 class UnacceptableError(RefusedError, InvalidInput):
-    """Status 400 and its like: the request cannot be carried out as it stands."""
+    """Status 400 and similar: the request cannot be carried out as it stands."""
 
 
 _UNKNOWN: Mapping[str, int] = MappingProxyType(
@@ -72,7 +72,7 @@ def unauthorized() -> ForbiddenError:
 
 
 def unauthorized_token() -> ForbiddenError:
-    """The token of a webhook is wrong, or that of an interaction has run out."""
+    """Returns the error for a wrong webhook token, or an expired interaction token."""
     return ForbiddenError(401, 50027, "Invalid Webhook Token")
 
 
@@ -97,12 +97,12 @@ def too_large() -> UnacceptableError:
 
 
 def bad_field(path: str, code: str, message: str) -> UnacceptableError:
-    """One field of the body is wrong. `path` is dotted, indices included: `embeds.0.title`."""
+    """Returns the error for one wrong field. `path` is dotted, with indices: `embeds.0.title`."""
     return bad_form([(path, code, message)])
 
 
 def bad_form(faults: list[tuple[str, str, str]]) -> UnacceptableError:
-    """400/50035 with each (path, code, message) at its place in the nested `errors`."""
+    """Returns 400/50035 with each (path, code, message) at its place in the nested `errors`."""
     errors: dict[str, Any] = {}
     for path, code, message in faults:
         place = errors

@@ -1,4 +1,4 @@
-"""A guild: its roles, members, channels, and what a test asks it for. The work behind is done by the acts."""
+"""A guild: its roles, members and channels, and methods for tests, which the actions implement."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from denizen.testing.discord.state.permissions import EVERYONE, DiscordPermissio
 
 @dataclass(slots=True, eq=False)
 class SimRole:
-    """A role. `bot_id` marks the managed role of one bot. The one of @everyone has the id of its guild."""
+    """A role. `bot_id` marks the managed role of one bot. @everyone has the id of its guild."""
 
     id: int
     name: str
@@ -38,7 +38,7 @@ class SimRole:
 
 @dataclass(slots=True, eq=False)
 class SimMember:
-    """Somebody in one guild. `roles` are ids, without @everyone."""
+    """A member of one guild. `roles` are ids, without @everyone."""
 
     user: SimUser
     guild_id: int
@@ -59,10 +59,10 @@ class SimBan:
 
 
 class ChannelOptions(TypedDict, total=False):
-    """How a new channel differs from an open text channel at the end of the list.
+    """The options of a new channel. By default it is an open text channel at the end of the list.
 
-    `kind`: text, announcement, forum, media, voice, stage or category. `private_to`: only these roles and people see it
-    (and administrators). `tags`: names of a forum's tags.
+    `kind`: text, announcement, forum, media, voice, stage or category. `private_to`: only these roles and people see
+    it (and administrators). `tags`: names of a forum's tags.
     """
 
     kind: str
@@ -76,7 +76,7 @@ class ChannelOptions(TypedDict, total=False):
 
 
 class RoleOptions(TypedDict, total=False):
-    """How a new role differs from a grey one without rights of its own."""
+    """The options of a new role. By default it is grey and has no permissions of its own."""
 
     permissions: DiscordPermission
     color: int
@@ -85,7 +85,7 @@ class RoleOptions(TypedDict, total=False):
 
 
 class GuildManager(Protocol):
-    """Who changes guilds: checks, changes, tells."""
+    """Changes guilds: checks, changes, reports."""
 
     def add_channel(self, guild: SimGuild, name: str, **options: Unpack[ChannelOptions]) -> SimChannel: ...
     def add_role(self, guild: SimGuild, name: str, **options: Unpack[RoleOptions]) -> SimRole: ...
@@ -99,7 +99,7 @@ class GuildManager(Protocol):
 
 @dataclass(slots=True, eq=False)
 class SimGuild:
-    """A server. Its methods act as Discord's owner would: unchecked, but told to every bot that may know."""
+    """A server. Its methods act like Discord itself: unchecked, but reported to every bot that may know."""
 
     id: int
     name: str
@@ -126,7 +126,7 @@ class SimGuild:
         return self.steward.add_role(self, name, **options)
 
     def join(self, user: SimUser, roles: Sequence[SimRole | DiscordPermission] = ()) -> SimMember:
-        """Admits somebody. For a bot, a permission among the roles becomes its managed role."""
+        """Adds a member. For a bot, a permission among the roles becomes its managed role."""
         return self.steward.join(self, user, roles)
 
     def leave(self, user: SimUser) -> None:
@@ -142,11 +142,11 @@ class SimGuild:
         return self.steward.add_sticker(self, name)
 
     def set_available(self, *, available: bool) -> None:
-        """An outage of this guild begins or ends."""
+        """Begins or ends an outage of this guild."""
         self.steward.set_available(self, available=available)
 
     def channel(self, name: str) -> SimChannel:
-        """The channel or thread of that name. Raises KeyError."""
+        """Returns the channel or thread of that name. Raises KeyError."""
         for each in (*self.channels.values(), *self.threads.values()):
             if each.name == name.lstrip("#"):
                 return each
@@ -161,7 +161,7 @@ def everyone_role(guild_id: int) -> SimRole:
 
 
 def find_members(guild: SimGuild, prefix: str, limit: int) -> list[SimMember]:
-    """Members whose name or nick begins with this, whatever the case."""
+    """Returns members whose name or nickname begins with this, whatever the case."""
     start = prefix.casefold()
     found = [
         each

@@ -1,4 +1,4 @@
-"""Application commands as registered, and the record of every write to them."""
+"""Registered commands, and interactions: one use of a command, component, autocompletion or modal, and its answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from denizen.testing.discord.state.people import SimApplication, SimUser
 
 @dataclass(slots=True)
 class SimCommand:
-    """A slash command (kind 1), or a user (2) or message (3) command. `fields` is its body as it was given."""
+    """A slash command (kind 1), or a user (2) or message (3) command. `fields` is its body as registered."""
 
     id: int
     application_id: int
@@ -52,7 +52,7 @@ class InteractionKind(IntEnum):
 
 
 class CallbackKind(IntEnum):
-    """How an application answers first."""
+    """The kind of an application's first answer."""
 
     PONG = 1
     MESSAGE = 4
@@ -97,7 +97,7 @@ class SimInteraction:
 
     @property
     def finished(self) -> bool:
-        """Acknowledged, and no deferred answer stands open."""
+        """Whether it is acknowledged and no deferred answer is pending."""
         return self.acknowledged and not (self.original and self.original.loading)
 
     @property
@@ -110,12 +110,12 @@ class SimInteraction:
         return self.data.get("custom_id")
 
     async def until_acknowledged(self, timeout_s: float = 30) -> None:
-        """Raises TimeoutError."""
+        """Waits for the acknowledgement. Raises TimeoutError."""
         with anyio.fail_after(timeout_s):
             await self.pulse.until(lambda: self.acknowledged)
 
     async def until_answered(self, timeout_s: float = 30) -> SimMessage:
-        """The original answer, once it has its text. Raises TimeoutError."""
+        """Returns the original answer, once it has its text. Raises TimeoutError."""
         with anyio.fail_after(timeout_s):
             await self.pulse.until(lambda: self.original is not None and not self.original.loading)
         if self.original is None:
@@ -123,7 +123,7 @@ class SimInteraction:
         return self.original
 
     async def until_followups(self, count: int = 1, timeout_s: float = 30) -> list[SimMessage]:
-        """The first follow-ups. Raises TimeoutError."""
+        """Returns the first `count` follow-ups. Raises TimeoutError."""
         with anyio.fail_after(timeout_s):
             await self.pulse.until(lambda: len(self.followups) >= count)
         return self.followups[:count]

@@ -1,4 +1,4 @@
-"""A message with all that hangs on it: files, reactions, polls, references, the history of its edits."""
+"""Messages with their files, reactions, polls, references and the history of their edits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from denizen.testing.discord.state.people import SimUser
 
 
 class MessageKind(IntEnum):
-    """Types of messages; all but the first and the three last are written by Discord itself."""
+    """Types of messages. Discord itself writes all but the first and the last three."""
 
     DEFAULT = 0
     CHANNEL_PINNED_MESSAGE = 6
@@ -47,7 +47,7 @@ class SimEmoji:
 
     @property
     def key(self) -> str:
-        """As in a route: the emoji itself, or `name:id`."""
+        """The emoji itself, or `name:id`, as in a route."""
         return self.name if self.id is None else f"{self.name}:{self.id}"
 
 
@@ -65,7 +65,7 @@ class SimSticker:
 
 @dataclass(frozen=True, slots=True)
 class SimAttachment:
-    """A file. `file` makes one to send; the id is given when it is sent."""
+    """A file. `file` makes one to send; it gets its id when it is sent."""
 
     filename: str
     content: bytes
@@ -114,7 +114,7 @@ class SimPollDraft:
 
 @dataclass(frozen=True, slots=True)
 class SimReference:
-    """What a message points to. Kind 0 is a reply (or a system message's subject), 1 a forward."""
+    """What a message refers to. Kind 0 is a reply (or a system message's subject), 1 a forward."""
 
     channel_id: int
     message_id: int | None = None
@@ -124,7 +124,7 @@ class SimReference:
 
 @dataclass(frozen=True, slots=True)
 class SimSnapshot:
-    """What was forwarded, as it was then."""
+    """The content of a forwarded message, as it was then."""
 
     content: str
     kind: MessageKind
@@ -188,7 +188,7 @@ class SimMessage:
 
     @property
     def loading(self) -> bool:
-        """A deferred answer whose text has not come yet."""
+        """Whether it is a deferred answer without its text."""
         return bool(self.flags & MessageFlag.LOADING)
 
     @property

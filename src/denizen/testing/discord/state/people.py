@@ -1,4 +1,4 @@
-"""What a bot says that it wants to hear when it identifies. Three intents have to be enabled in the portal first."""
+"""Users, applications, and gateway intents. Three intents have to be enabled in the portal."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import IntFlag
 
 
 class GatewayIntent(IntFlag):
-    """The bits by their documented names."""
+    """The intents that a bot names when it identifies, by their documented names."""
 
     GUILDS = 1 << 0
     GUILD_MEMBERS = 1 << 1
@@ -46,13 +46,13 @@ _APPLICATION_FLAGS = {
 
 
 def application_flags(enabled: GatewayIntent) -> int:
-    """The flags of an application in fewer than 100 guilds that has enabled these privileged intents."""
+    """Returns the flags of an application in fewer than 100 guilds that has enabled these privileged intents."""
     return sum(bit for intent, bit in _APPLICATION_FLAGS.items() if enabled & intent)
 
 
 @dataclass(slots=True, eq=False)
 class SimUser:
-    """A person or a bot. `accepts_dms` False closes the door to direct messages (50007)."""
+    """A person or a bot. With `accepts_dms` False direct messages are refused (50007)."""
 
     id: int
     name: str

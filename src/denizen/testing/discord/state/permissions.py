@@ -1,4 +1,4 @@
-"""Discord's permission bits and how they add up: roles, overwrites, threads, timeouts."""
+"""Discord's permission bits, and the permissions that depend on others."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntFlag
 
 
 class DiscordPermission(IntFlag):
-    """The bits by their documented names."""
+    """The permission bits by their documented names."""
 
     CREATE_INSTANT_INVITE = 1 << 0
     KICK_MEMBERS = 1 << 1
@@ -110,7 +110,7 @@ _ONLY_WHO_SPEAKS = P.MENTION_EVERYONE | P.SEND_TTS_MESSAGES | P.ATTACH_FILES | P
 
 
 def combine_permissions(granted: DiscordPermission, *, thread: bool) -> DiscordPermission:
-    """Takes away what follows from something that is missing: no view, nothing; no right to send, no files."""
+    """Removes permissions that depend on a missing one: nothing without view, no files without the right to send."""
     if not granted & P.VIEW_CHANNEL:
         return NONE
     sends = P.SEND_MESSAGES_IN_THREADS if thread else P.SEND_MESSAGES

@@ -1,4 +1,4 @@
-"""Everything there is, by id, and the feed on which changes are told. One store is one simulated Discord."""
+"""The records of one simulated Discord by id, and the feed on which changes are reported."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Listener = Callable[[SimChange], None]
 
 @dataclass(slots=True)
 class SimLimits:
-    """The limits of Discord that a test may want to move. A deadline of None never passes."""
+    """The limits of Discord that a test may change. A deadline of None never passes."""
 
     content_length: int = 2000
     nonce_window: timedelta = timedelta(minutes=5)
@@ -63,7 +63,7 @@ class SimInvite:
 
 @dataclass(slots=True, eq=False)
 class SimStore:
-    """The tables. `get_` raises what Discord answers for an id that it does not know."""
+    """The tables. The `get_` methods raise Discord's error for an unknown id."""
 
     clock: Clock
     ids: SnowflakeGenerator
@@ -84,7 +84,7 @@ class SimStore:
     _listeners: list[Listener] = field(default_factory=list[Listener])
 
     def subscribe(self, listener: Listener) -> None:
-        """`listener` is called with every change, in order, right after it was made."""
+        """Calls `listener` with every change, in order, right after it was made."""
         self._listeners.append(listener)
 
     def tell(self, change: SimChange) -> None:
@@ -124,10 +124,10 @@ class SimStore:
         return None if channel is None else channel.find(message_id)
 
     def find_thread_for(self, message: SimMessage) -> SimChannel | None:
-        """The thread that hangs on this message: it has the same id."""
+        """Returns the thread under this message, which has the same id."""
         thread = self.channels.get(message.id)
         return thread if thread is not None and thread.is_thread else None
 
     def file_url(self, channel_id: int, file: SimAttachment) -> str:
-        """Where the CDN has this file. Real addresses expire; these do not."""
+        """Returns the CDN address of a file. Discord's addresses expire; these do not."""
         return f"{self.cdn_url}/attachments/{channel_id}/{file.id}/{quote(file.filename)}"

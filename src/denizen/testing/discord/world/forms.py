@@ -1,4 +1,4 @@
-"""What a person fills in: options of commands, values of selects, fields of modals, checked as the client does."""
+"""What a person fills in: options of commands, values of selects, fields of modals, checked as a client checks them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _KINDS: Mapping[int, tuple[type, ...]] = {
 def fill_options(
     command: SimCommand, path: Sequence[str], values: Mapping[str, Any], *, focused: str | None = None
 ) -> tuple[list[dict[str, Any]], list[Thing]]:
-    """The options as they are sent, in their groups, and the things that they stand for. Raises 50035."""
+    """Returns the options as they are sent, in their groups, and the objects that they refer to. Raises 50035."""
     definitions: list[dict[str, Any]] = command.fields.get("options") or []
     groups: list[dict[str, Any]] = []
     for name in path:
@@ -88,7 +88,7 @@ def _check_value(name: str, definition: Mapping[str, Any], value: object) -> Non
 
 
 def find_values(component: Mapping[str, Any], values: Sequence[Any]) -> tuple[list[str], list[Thing]]:
-    """The values of a select as they are sent, and the things that they stand for. Raises 50035."""
+    """Returns the values of a select as they are sent, and the objects that they refer to. Raises 50035."""
     things: list[Thing] = [each for each in values if isinstance(each, _THINGS)]
     chosen = [str(each.id) if isinstance(each, _THINGS) else str(each) for each in values]
     low, high = component.get("min_values", 1), component.get("max_values", 1)
@@ -102,7 +102,7 @@ def find_values(component: Mapping[str, Any], values: Sequence[Any]) -> tuple[li
 
 
 def fill_modal(modal: Mapping[str, Any], values: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The fields of a modal as they are sent: rows with text inputs, or labels with anything. Raises 50035."""
+    """Returns the fields of a modal as they are sent: rows with text inputs, or labels with anything. Raises 50035."""
     for name in values:
         if find_component(modal["components"], name) is None:
             raise bad_field(f"data.{name}", "COMPONENT_VALIDATION_FAILED", "There is no such field")

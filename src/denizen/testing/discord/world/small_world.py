@@ -1,4 +1,4 @@
-"""A small world to begin with: one guild with a few channels and people, and a bot for each agent."""
+"""A small world to start with: one guild with a few channels and people, and a bot for each agent."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ class SmallWorld:
 
 
 def build_small_world(world: SimWorld, agents: Sequence[str], guild_name: str = "Harbour") -> SmallWorld:
-    """Ana owns the guild; Ben and Cleo are in it; the staff's channel is seen by Ana, Ben and the bots."""
+    """Builds the world. Ana owns the guild; Ben and Cleo are members; the staff's channel is visible to Ana, Ben and
+    the bots.
+    """
     ana, ben, cleo = (world.add_person(each) for each in ("Ana", "Ben", "Cleo"))
     guild = world.add_guild(guild_name, owner=ana)
     staff = guild.add_role("staff", mentionable=True)

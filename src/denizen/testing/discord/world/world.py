@@ -1,7 +1,8 @@
-"""People using what applications offer: commands, buttons, selects, autocomplete, modals.
+"""People, and everything that they do: talk, and use the commands, buttons, selects and forms of applications.
 
-Each call makes an interaction, and comes back once the application has acknowledged it, or after `wait_s` without that:
-then `acknowledged` is False, which a person sees as "The application did not respond".
+Synchronous but for interactions. Every act is checked as Discord checks it. An interaction returns once the
+application has acknowledged it, or after `wait_s` without an acknowledgement: then `acknowledged` is False, which a
+person sees as "The application did not respond".
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ WAIT_S = 3.0
 
 
 class AppUser:
-    """The part of the world where people meet applications."""
+    """The part of the world in which people use applications."""
 
     def __init__(self, acts: SimActions) -> None:
         self._acts = acts
@@ -48,8 +49,8 @@ class AppUser:
         application: SimApplication | None = None,
         wait_s: float = WAIT_S,
     ) -> SimInteraction:
-        """A slash command. `name` may go on with group and subcommand, as it is typed: `memory forget`. Options are
-        given as their values; users, channels, roles and attachments as such.
+        """Runs a slash command. `name` may go on with group and subcommand, as it is typed: `memory forget`. Options
+        are given as values; users, channels, roles and attachments as objects.
         """
         command, path = self._command(user, channel, name, application)
         interaction = self._command_use(user, channel, command, path, options or {})
@@ -58,7 +59,7 @@ class AppUser:
     async def run_context_command(
         self, user: SimUser, channel: SimChannel, name: str, target: SimUser | SimMessage, *, wait_s: float = WAIT_S
     ) -> SimInteraction:
-        """A command from the menu of a user or a message."""
+        """Runs a command from the menu of a user or a message."""
         kind = 3 if isinstance(target, SimMessage) else 2
         command = self._find_command(user, channel, name, kind, None)
         application = self._acts.store.applications[command.application_id]
@@ -67,8 +68,8 @@ class AppUser:
         return await self._wait(self._begin(InteractionKind.COMMAND, application, user, channel, data), wait_s)
 
     def list_commands(self, user: SimUser, channel: SimChannel, kind: int = 1) -> list[SimCommand]:
-        """What a client lists for this user there, by name: slash commands, or those for a user (2) or a message (3).
-        A command of the guild hides the global one of the same application and name.
+        """Returns the commands that a client lists for this user there, by name: slash commands, or those for a user
+        (2) or a message (3). A guild's command hides the global one of the same application and name.
         """
         if not has_permission(self._acts.store, user, channel, P.USE_APPLICATION_COMMANDS):
             return []
@@ -88,7 +89,7 @@ class AppUser:
         *,
         wait_s: float = WAIT_S,
     ) -> list[dict[str, Any]]:
-        """The choices that the application offers while `focused` is typed."""
+        """Returns the choices that the application offers while `focused` is typed."""
         command, path = self._command(user, channel, name, None)
         filled, _ = fill_options(command, path, options, focused=focused)
         application = self._acts.store.applications[command.application_id]
@@ -105,7 +106,7 @@ class AppUser:
         *,
         wait_s: float = WAIT_S,
     ) -> SimInteraction:
-        """A button, or a select with its values."""
+        """Presses a button, or chooses the values of a select."""
         channel = self._acts.store.get_channel(message.channel_id)
         require_permission(self._acts.store, user, channel)
         if message.deleted or (message.seen_by is not None and message.seen_by is not user):
@@ -174,7 +175,7 @@ class AppUser:
     def _find_command(
         self, user: SimUser, channel: SimChannel, name: str, kind: int, application: SimApplication | None
     ) -> SimCommand:
-        """Guild commands come before global ones. Raises 10063 for what is not offered there."""
+        """Finds a command; the guild's come before global ones. Raises 10063 if it is not offered there."""
         require_permission(self._acts.store, user, channel, P.USE_APPLICATION_COMMANDS)
         found = [
             each
@@ -240,7 +241,7 @@ def _about(command: SimCommand) -> dict[str, Any]:
 
 
 def _offered(command: SimCommand, *, direct: bool) -> bool:
-    """In guilds (context 0) or in direct messages with the bot (1), as the command says."""
+    """Whether the command is offered in guilds (context 0), or in direct messages with the bot (1)."""
     contexts: list[int] | None = command.fields.get("contexts")
     if contexts is not None:
         return int(direct) in contexts
@@ -248,12 +249,12 @@ def _offered(command: SimCommand, *, direct: bool) -> bool:
 
 
 def _enough(granted: int, needed: int) -> bool:
-    """A command that needs nothing (0) is for administrators only."""
+    """Whether the permissions suffice. A command that requires 0 is for administrators only."""
     return granted & needed == needed if needed else bool(granted & P.ADMINISTRATOR)
 
 
 class MessageExtras(TypedDict, total=False):
-    """What may come with the words. `ping` False answers without mentioning; `forward` sends another message on."""
+    """The optional parts of a message. `ping` False replies without mentioning; `forward` forwards another message."""
 
     reply_to: SimMessage
     ping: bool
@@ -275,7 +276,7 @@ class SimWorld(AppUser):
 
     @property
     def rules(self) -> SimLimits:
-        """The limits that may be moved."""
+        """The limits that a test may change."""
         return self.store.rules
 
     @property
@@ -284,7 +285,7 @@ class SimWorld(AppUser):
 
     @property
     def channels(self) -> list[SimChannel]:
-        """Every channel there is, threads and direct messages included."""
+        """Every channel, including threads and direct messages."""
         return list(self.store.channels.values())
 
     @property
@@ -302,7 +303,7 @@ class SimWorld(AppUser):
     def add_application(
         self, name: str, *, intents: GatewayIntent = PRIVILEGED, owner: SimUser | None = None
     ) -> SimApplication:
-        """A bot, in no guild yet. `intents` are the privileged ones that its portal page has enabled."""
+        """Adds a bot, which is in no guild yet. `intents` are the privileged ones enabled in its portal."""
         number = self.store.ids.fresh()
         user = SimUser(number, name, name, bot=True)
         keeper = owner or self.add_person(f"{name}'s keeper")
@@ -316,7 +317,7 @@ class SimWorld(AppUser):
         return self.store.get_channel(message.channel_id)
 
     def say(self, author: SimUser, channel: SimChannel, text: str = "", **extras: Unpack[MessageExtras]) -> SimMessage:
-        """Sends a message. Raises what Discord answers, as `RefusedError`."""
+        """Sends a message. Raises Discord's errors as `RefusedError`."""
         reply, forward = extras.get("reply_to"), extras.get("forward")
         reference = SimReference(reply.channel_id, reply.id) if reply else None
         draft = MessageDraft(
@@ -333,19 +334,19 @@ class SimWorld(AppUser):
         return self._acts.messages.send(author, channel, draft)
 
     def edit(self, message: SimMessage, text: str) -> SimMessage:
-        """Its author edits it."""
+        """Edits a message, as its author."""
         channel = self.get_channel_for(message)
         return self._acts.messages.edit(message.author, channel, message, MessageEdit(content=text))
 
     def delete(self, message: SimMessage, by: SimUser | None = None) -> None:
-        """Its author deletes it, or somebody else who may."""
+        """Deletes a message, as its author or as somebody who may."""
         self._acts.messages.delete(by or message.author, self.get_channel_for(message), message)
 
     def delete_many(self, user: SimUser, messages: Sequence[SimMessage]) -> None:
         self._acts.messages.delete_many(user, self.get_channel_for(messages[0]), [each.id for each in messages])
 
     def react(self, user: SimUser, message: SimMessage, emoji: str) -> None:
-        """`emoji` is the emoji itself, or `name:id` of one of a guild."""
+        """Adds a reaction. `emoji` is the emoji itself, or `name:id` of one of a guild."""
         marks = self._acts.marks
         marks.react(user, self.get_channel_for(message), message, marks.parse_emoji(emoji))
 
@@ -360,7 +361,7 @@ class SimWorld(AppUser):
         self._acts.marks.pin(user, self.get_channel_for(message), message)
 
     def type_in(self, user: SimUser, channel: SimChannel) -> None:
-        """The user is seen typing."""
+        """Shows the user as typing."""
         self._acts.marks.type_in(user, channel)
 
     def open_thread(
@@ -372,7 +373,7 @@ class SimWorld(AppUser):
         private: bool = False,
         text: str | None = None,
     ) -> SimChannel:
-        """From a message, without one, or in a forum, where `text` is the post."""
+        """Opens a thread from a message, without one, or in a forum, where `text` is the post."""
         plan = ThreadPlan(name, private=private)
         if isinstance(where, SimMessage):
             return self._acts.threads.from_message(user, self.get_channel_for(where), where, plan)
@@ -401,7 +402,7 @@ class SimWorld(AppUser):
         self.store.tell(PresenceChanged(user))
 
     def delete_channel(self, channel: SimChannel) -> None:
-        """Unchecked: the channel is gone, with its threads."""
+        """Deletes the channel with its threads, unchecked."""
         self._acts.channels.remove(channel)
 
     def find_person(self, name: str) -> SimUser:
