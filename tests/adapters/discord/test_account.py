@@ -347,6 +347,6 @@ async def test_it_can_be_stopped_while_it_still_tries_to_connect(sim: AccountFix
     with anyio.fail_after(20):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(account.run, RecordingListener())
-            await sim.discord.until(lambda: sim.discord.weather.refusals < 100)
+            await sim.discord.until(lambda: sim.discord.gateway_faults.refusals < 100)
             tasks.cancel_scope.cancel()
     assert sim.discord.connections == []

@@ -228,8 +228,8 @@ async def test_a_session_by_hand(sim: DiscordFixture) -> None:
 
 
 async def test_a_silent_client_is_closed_when_the_server_looks_for_zombies(sim: DiscordFixture) -> None:
-    sim.discord.weather.zombie_check = True
-    sim.discord.weather.heartbeat = timedelta(milliseconds=20)
+    sim.discord.gateway_faults.zombie_check = True
+    sim.discord.gateway_faults.heartbeat = timedelta(milliseconds=20)
     async with aiohttp.ClientSession() as session, session.ws_connect(sim.discord.gateway_url) as socket:
         wire = Wire(socket)
         await wire.next()

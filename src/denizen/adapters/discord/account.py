@@ -60,7 +60,7 @@ _CLOSING_TIMEOUT_S = 5.0
 _AUTHENTICATION_FAILED = 4004
 
 _EVENT_FAULTS = (ValueError, TypeError, AttributeError, LookupError, AssertionError, RuntimeError)
-"""What discord.py raises when an event has not the form that it expects; it has closed the connection by then."""
+"""The errors of discord.py on an event of unexpected form. By then it has closed the connection."""
 
 
 @dataclass(frozen=True, slots=True)

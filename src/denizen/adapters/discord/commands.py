@@ -25,7 +25,7 @@ _STRING = 3
 NAME_CHARS = 32
 TEXT_CHARS = 100
 MOST = 25
-"""Options of a command, subcommands, choices, completions."""
+"""Discord's limit on the options of a command, its subcommands, choices and completions."""
 
 _NAME = re.compile(r"[-_\w]{1,32}")
 
@@ -146,9 +146,9 @@ class CommandSyncPlan:
     creations: Sequence[Payload] = ()
     edits: Mapping[str, Payload] = field(default_factory=dict[str, Payload])
     deletions: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Id to name."""
+    """Ids of commands to their names, for the log."""
     is_first: bool = False
-    """There is nothing at all yet: one write does it."""
+    """Nothing is registered yet, so one bulk write suffices."""
 
 
 def plan_sync(

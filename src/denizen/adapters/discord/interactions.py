@@ -33,7 +33,7 @@ from denizen.ports.channel import ButtonPress, ChannelListener, CommandCall, Com
 _log = logging.getLogger("denizen.discord")
 
 SUGGESTION_TIMEOUT_S = 2.5
-"""Discord waits 3 s for completions."""
+"""Discord waits 3 s for completions, so ours must take less."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from denizen.ports.hosting import HostedRepository
 
 MAX_PAGES = 20
 KNOWN_S = 60.0
-"""How long a list is shown to those who ask. Anybody with a key may, and GitHub's limits count for the answers too."""
+"""The lifetime of a cached list. Anybody with a key may ask for it, and each load counts towards GitHub's limits."""
 
 
 class RepositoryList:

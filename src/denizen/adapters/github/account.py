@@ -40,7 +40,7 @@ from denizen.ports.channel import ChannelListener, IncomingMessage, MentionNames
 from denizen.ports.hosting import HostedRepository
 
 EARLIER_COMMENTS = 10
-"""Read as context (inventory S33-context)."""
+"""The number of earlier comments that are read as context."""
 EARLIER_DEADLINE_S = 5.0
 """GitHub gives up on a webhook after ten seconds."""
 NO_WORDS = "(There are no words beside the mention: it is about what was said before.)"
@@ -112,11 +112,11 @@ async def _load_parts(heard: GitHubMessage, question: str) -> tuple[Part, ...]:
 
 
 LOOK_BACK = timedelta(days=7)
-"""What is older when the account comes back is not looked for."""
+"""How far back the account looks for missed messages when it returns."""
 OVERLAP = timedelta(minutes=5)
 REMEMBERED = 5000
 START_PATIENCE_S = 3.0
-"""How long a webhook waits for the account to be connected; GitHub gives up after ten seconds."""
+"""The time that a webhook waits for the account to connect. GitHub gives up after ten seconds."""
 
 
 class GitHubAccount:
@@ -135,7 +135,7 @@ class GitHubAccount:
         self._listener: ChannelListener | None = None
         self._connected = anyio.Event()
         self._since = clock.now()
-        """What is older is the business of catching up."""
+        """Catching up handles everything older."""
         self._locks: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()
         self._names: dict[str, str] = {}
         self._heard: OrderedDict[tuple[str, str, int], None] = OrderedDict()
@@ -156,7 +156,7 @@ class GitHubAccount:
     def is_connected(self) -> bool:
         return self._listener is not None
 
-    # --- hearing -----------------------------------------------------------------------------------------------------
+    # --- receiving ---------------------------------------------------------------------------------------------------
 
     async def run(self, listener: ChannelListener) -> None:
         """Receives messages until cancelled. Raises NeedsAttention for credentials that GitHub refuses, and
@@ -171,7 +171,7 @@ class GitHubAccount:
             await listener.on_ready(list_rooms(news, names[:MAX_REPOSITORIES], now))
             self._listener, self._since = listener, now.replace(microsecond=0)
             self._connected.set()
-            now = await self._rescan(now)  # what was written meanwhile
+            now = await self._rescan(now)  # finds what was written while the first scan ran
             if not self.settings.rescan_s:
                 await anyio.sleep_forever()
             while True:
@@ -229,7 +229,7 @@ class GitHubAccount:
                 code="github_not_connected",
                 fix="Wait; what was missed is read when it is.",
             )
-        # One that was heard before it was edited is not heard anew because it reads differently now.
+        # A scan finds an edited message again. It has been handled already, whatever its text is now.
         key = (post.id, change, 0 if change is MessageChange.MADE else hash((post.edited_at, post.text)))
         async with self._locks.setdefault(post.room, anyio.Lock()):
             if key in self._heard:
@@ -239,7 +239,7 @@ class GitHubAccount:
             await self._tell_room(listener, room)
             if change is MessageChange.GONE:
                 await listener.on_delete(room, [post.id])
-                if heard.is_opening:  # of what goes with it GitHub does not tell one by one
+                if heard.is_opening:  # GitHub sends no webhooks for the comments that go with it
                     await listener.on_room_gone(room.platform, room.id, is_deleted=True)
             else:
                 is_edit, is_fresh = change is MessageChange.EDITED, is_told and change is MessageChange.MADE
@@ -256,7 +256,7 @@ class GitHubAccount:
             if len(self._names) > REMEMBERED:
                 self._names.clear()
 
-    # --- doing -------------------------------------------------------------------------------------------------------
+    # --- sending -----------------------------------------------------------------------------------------------------
 
     async def post(self, place: Place, content: Content, *, nonce: str, reply_to: str = "", ticket: str = "") -> str:
         """Posts a comment. GitHub has no replies: the place is the thread. `list_posts` finds an earlier try by its
@@ -291,7 +291,7 @@ class GitHubAccount:
     async def act(self, action: Action, warrant: Warrant) -> JsonObject:
         raise NotAllowed("An agent only writes on GitHub; it does nothing else there.", code="github_no_actions")
 
-    # --- knowing -----------------------------------------------------------------------------------------------------
+    # --- reading -----------------------------------------------------------------------------------------------------
 
     async def list_posts(self, room_id: str, *, before: str = "", after: str = "", limit: int = 100) -> Sequence[Post]:
         thread = parse_thread(room_id)

@@ -31,7 +31,7 @@ from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention, No
 
 TOKEN_LIFE_S = 50 * 60.0
 JWT_LIFE_S = 9 * 60
-"""GitHub takes ten minutes at most."""
+"""The lifetime of a JWT. GitHub accepts ten minutes at most."""
 CLOCK_SKEW_S = 60
 
 

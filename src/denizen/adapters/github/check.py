@@ -18,7 +18,7 @@ MIN_SECRET_CHARS = 16
 
 _PERMISSIONS = {"issues": "Issues", "pull_requests": "Pull requests", "discussions": "Discussions"}
 _OPTIONAL = frozenset({"discussions", "discussion", "discussion_comment"})
-"""An account can do without."""
+"""Permissions that an account can do without."""
 _APP_PAGE = "Settings > Developer settings > GitHub Apps > the App"
 
 

@@ -66,7 +66,7 @@ def get_time(payload: Payload, key: str) -> datetime:
 
 
 SECONDARY_PAUSE_S = 60.0
-"""GitHub asks for a minute where it does not say how long a secondary limit lasts."""
+"""GitHub asks for a pause of a minute when it does not say how long a secondary limit lasts."""
 MAX_PAUSE_S = 3600.0
 _SHOWN_CHARS = 300
 
@@ -160,7 +160,7 @@ if TYPE_CHECKING:
     import httpx2
 
 DEADLINE_S = 30.0
-"""For one request with its retries."""
+"""The deadline of one request with its retries."""
 RESPONSE_TIMEOUT_S = 10.0
 TRIES = 3
 RETRY_S = 0.5

@@ -109,7 +109,7 @@ SIGNS = {
     "\N{EYES}": "eyes",
     "\N{WARNING SIGN}\N{VARIATION SELECTOR-16}": "confused",
 }
-"""What other platforms show as an emoji: GitHub has eight reactions and no others."""
+"""Emojis of other platforms to GitHub's reactions, of which there are only eight."""
 
 
 async def add_comment(api: GitHubApi, thread: GitHubThread, body: str) -> str:

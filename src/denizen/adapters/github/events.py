@@ -53,7 +53,7 @@ EVENTS = (
     "discussion",
     "discussion_comment",
 )
-"""What an App has to subscribe to."""
+"""The events that an App has to subscribe to."""
 
 
 class MessageChange(StrEnum):
@@ -103,7 +103,7 @@ def parse_event(name: str, payload: Payload) -> GitHubEvent:
     if not repository or change is None or action not in _ACTIONS.get(name, ()):
         return GitHubEvent(repository, installation)
     topic, heard = _read_topic_and_post(name, repository, payload)
-    if not heard.body.strip() and not heard.is_opening:  # a review without words
+    if not heard.body.strip() and not heard.is_opening:  # a review without a text of its own
         return GitHubEvent(repository, installation)
     return GitHubEvent(repository, installation, change, topic, heard)
 
@@ -140,7 +140,7 @@ def _read_pull(name: str, repository: str, payload: Payload) -> tuple[ThreadTopi
 
 
 MAX_REPOSITORIES = 100
-"""The most recently used ones are looked through."""
+"""A scan covers only the most recently used repositories."""
 SIDE_BY_SIDE = 4
 
 _NUMBER = re.compile(r"/(?P<number>\d+)\Z")
@@ -168,7 +168,7 @@ async def list_updates(api: GitHubApi, repositories: Sequence[str], since: datet
                 found.extend(await _list_repository_updates(api, repository, since))
             except (NotFound, NotAllowed, InvalidInput) as error:
                 _log.info("repository left out", extra={"repository": repository, "code": error.code})
-            except DenizenError as error:  # not from within the group, which would wrap it
+            except DenizenError as error:  # raised after the group, which would wrap it
                 faults.append(error)
 
     async with anyio.create_task_group() as group:

@@ -62,14 +62,14 @@ def _is_in(at: int, kinds: Iterable[Spans]) -> bool:
 
 
 MARK_CHARS = 64
-"""Room that the mark takes of a comment."""
+"""The length of the hidden mark in a comment."""
 TEXT_CHARS = BODY_CHARS - MARK_CHARS
-"""What a piece of an answer may have at most."""
+"""The longest text of one piece of an answer."""
 
 _MARK = re.compile(r"<!-- denizen:(?P<nonce>\w{1,32}) -->\Z")
 _SMALL = re.compile(r"^-# (?P<text>.*)$", re.MULTILINE)
 _ENDS = r"\r\u2028\u2029"
-"""Where a line ends, too, for programs that read comments."""
+"""Further line ends, which programs that read comments recognize."""
 _COMMAND = re.compile(rf"(?:^|(?<=[{_ENDS}]))[^\S\n{_ENDS}]*+(?P<slash>/)(?=\w)", re.MULTILINE)
 _PING = re.compile(r"<@!?(?P<id>\d+)>")
 
@@ -93,7 +93,7 @@ def from_body(body: str) -> tuple[str, str]:
     written = body.rstrip()
     found = _MARK.search(
         written, max(0, len(written) - MARK_CHARS)
-    )  # strangers write long bodies: only the end is read
+    )  # strangers write long bodies, so only the end is parsed
     return (written[: found.start()].rstrip("\n"), found["nonce"]) if found else (body, "")
 
 

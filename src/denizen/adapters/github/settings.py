@@ -14,7 +14,7 @@ PLATFORM = "github"
 
 API_URL = "https://api.github.com"
 BODY_CHARS = 65_536
-"""Of one comment at most."""
+"""GitHub's limit for one comment."""
 
 
 @dataclass(frozen=True, slots=True)

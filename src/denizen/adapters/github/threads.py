@@ -31,7 +31,7 @@ _HASHED = 10**15
 
 class ThreadKind(StrEnum):
     ISSUE = ""
-    """A pull request's conversation too."""
+    """An issue, or the conversation of a pull request."""
     REVIEW = "review"
     DISCUSSION = "discussion"
 
@@ -41,7 +41,7 @@ class PostKind(IntEnum):
 
     OPENING = 0
     REVIEW = 1
-    """Before comments, since one of the same second may answer it."""
+    """Sorts before comments, since a comment of the same second may answer it."""
     COMMENT = 2
     REVIEW_COMMENT = 3
     DISCUSSION = 4
@@ -120,7 +120,7 @@ def opening_id(repository: str, number: int, created_at: datetime, kind: PostKin
 
 
 GHOST = Author("0", "ghost")
-"""In the place of users who are not on GitHub any more."""
+"""GitHub's placeholder for deleted users."""
 _BOT = "[bot]"
 
 

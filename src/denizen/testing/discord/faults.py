@@ -27,10 +27,10 @@ class DiscordFaults:
     """The faults of one server. Those of the gateway take an application, or mean all of them."""
 
     def __init__(
-        self, weather: GatewayFaults, sessions: GatewaySessions, lines: Callable[[], list[GatewayConnection]]
+        self, faults: GatewayFaults, sessions: GatewaySessions, lines: Callable[[], list[GatewayConnection]]
     ) -> None:
         self.rest: list[RequestFault] = []
-        self._weather = weather
+        self._faults = faults
         self._sessions = sessions
         self._lines = lines
 
@@ -59,9 +59,9 @@ class DiscordFaults:
         for fault in self.rest:
             fault.release()
         self.rest.clear()
-        self._weather.refusals = 0
-        self._weather.duplicates.clear()
-        self._weather.acks = True
+        self._faults.refusals = 0
+        self._faults.duplicates.clear()
+        self._faults.acks = True
         self.thaw_gateway()
         self.release_events()
 
@@ -77,7 +77,7 @@ class DiscordFaults:
 
     def refuse_gateway(self, times: int = 1) -> None:
         """Refuses the next connections (503)."""
-        self._weather.refusals += times
+        self._faults.refusals += times
 
     def ask_reconnect(self, application: SimApplication | None = None) -> None:
         """Asks clients to reconnect (op 7)."""
@@ -94,27 +94,27 @@ class DiscordFaults:
 
     def duplicate_events(self, name: str | None = None, times: int = 1) -> None:
         """Sends the next events of this name (or any) twice, with the same number."""
-        self._weather.duplicates[name] = self._weather.duplicates.get(name, 0) + times
+        self._faults.duplicates[name] = self._faults.duplicates.get(name, 0) + times
 
     def ignore_heartbeats(self) -> None:
         """Acknowledges no heartbeat until `clear`."""
-        self._weather.acks = False
+        self._faults.acks = False
 
     def freeze_gateway(self) -> None:
         """Makes connections zombies until `thaw_gateway`: they stay up, but nothing arrives and nothing is answered."""
-        self._weather.frozen = True
+        self._faults.frozen = True
 
     def thaw_gateway(self) -> None:
-        self._weather.frozen = False
+        self._faults.frozen = False
         for line in self._lines():
             line.stir()
 
     def hold_events(self) -> None:
         """Holds events back until `release_events`; heartbeats go on."""
-        self._weather.holding = True
+        self._faults.holding = True
 
     def release_events(self) -> None:
-        self._weather.holding = False
+        self._faults.holding = False
         for session in self._sessions.all:
             session.release()
 

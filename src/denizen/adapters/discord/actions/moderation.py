@@ -154,7 +154,7 @@ async def purge_messages(context: ActionContext, messages: Sequence[str], channe
     numbers = [number for each in messages if (number := parse_id(each)) is not None]
     for start in range(0, len(numbers), _AT_ONCE):
         some = [discord.Object(number) for number in numbers[start : start + _AT_ONCE]]
-        with suppress(discord.NotFound):  # the last one of a pack may be gone
+        with suppress(discord.NotFound):  # somebody else may have deleted the last one
             await place.delete_messages(some, reason=context.reason())
     return {"deleted": len(numbers), "channel": str(place.id)}
 

@@ -31,7 +31,7 @@ from denizen.domain.ids import derive
 from denizen.domain.json import JsonObject
 
 ActionFunction: TypeAlias = Callable[..., Awaitable[JsonObject]]
-"""Gets a `ActionContext` and the details by name; what it returns goes to the tool."""
+"""Performs one action. It gets an `ActionContext` and the details by name; the tool gets the result."""
 
 ACTIONS: dict[str, ActionFunction] = {
     "send_message": messages.send_message,

@@ -28,7 +28,7 @@ NEEDED_PERMISSIONS = {
     "add_reactions": "Add Reactions",
     "create_public_threads": "Create Public Threads",
 }
-"""discord.py's name to the name in the menus."""
+"""The permissions that an account needs: discord.py's name to the name in Discord's menus."""
 
 _MENU_NAMES = {
     "manage_guild": "Manage Server",
@@ -39,7 +39,7 @@ _MENU_NAMES = {
     "send_polls": "Create Polls",
     "mention_everyone": "Mention @everyone, @here, and All Roles",
 }
-"""Where the menu differs from discord.py's name."""
+"""Names in the menus that differ from discord.py's."""
 
 SCOPES = ("bot", "applications.commands")
 
@@ -76,7 +76,7 @@ def find_missing_permissions(held: discord.Permissions, needed: Iterable[str] = 
     return tuple(NEEDED_PERMISSIONS[name] for name in needed if not getattr(held, name))
 
 
-discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False  # nothing is said aloud here
+discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False  # the account never speaks in voice channels
 
 MESSAGE_CONTENT = "Message Content Intent"
 SERVER_MEMBERS = "Server Members Intent"

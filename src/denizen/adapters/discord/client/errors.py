@@ -16,10 +16,10 @@ from denizen.adapters.discord.client.settings import PORTAL_URL
 from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention, NotAllowed, NotFound, Unavailable
 
 VENDOR_ERRORS = (discord.DiscordException, aiohttp.ClientError, OSError, TimeoutError)
-"""All that a request may raise. TimeoutError comes from our own deadlines, too."""
+"""Everything that a request may raise. Our own deadlines raise TimeoutError, too."""
 
 RESPONSE_TIMEOUT_S = 180.0
-"""For one request with its retries and rate limits."""
+"""The deadline of one request, with its retries and rate limits."""
 
 UNKNOWN_CHANNEL = 10003
 UNKNOWN_MESSAGE = 10008
@@ -27,13 +27,13 @@ ALREADY_ACKNOWLEDGED = 40060
 THREAD_EXISTS = 160004
 
 _GONE = frozenset({10003, 10004, 10008, 10011, 10013, 10014, 10015, 10062, 50027, 10063})
-"""Unknown channel, guild, message, role, user, emoji, webhook, interaction, command; a webhook's token that ended."""
+"""Unknown channel, guild, message, role, user, emoji, webhook, interaction, command; an expired webhook token."""
 _FORBIDDEN = frozenset({50001, 50007, 50013, 50083, 160002, 160005, 40333, 20009, 50003, 50004, 50005})
 _TOO_LARGE = 413
 _SHOWN_CHARS = 300
 
 ListMissing = Callable[[], Sequence[str]]
-"""Says which permissions are lacking; asked only when Discord refused."""
+"""Returns the missing permissions. Called only after Discord refused."""
 
 
 @contextmanager

@@ -89,8 +89,8 @@ class CancellableHTTPClient(HTTPClient):
             await errand.done.wait()
         except asyncio.CancelledError:
             errand.call_off()
-            # Had it waited out the limit of the whole account, others would wait for it to say that this is over.
-            # At worst they are told again to wait.
+            # A request that waits out the global rate limit has to tell the others when it is over. A cancelled one
+            # never would, so they are woken here. At worst Discord tells them again to wait.
             self._global_over.set()
             raise
         if errand.error is not None:

@@ -12,7 +12,7 @@ from denizen.domain.ids import AgentName
 PLATFORM = "discord"
 
 IDENTIFY_PAUSE_S = 5.0
-"""Discord allows one login to the gateway in so many seconds."""
+"""Discord allows one login to the gateway in this time."""
 API_URL = "https://discord.com/api/v10"
 PORTAL_URL = "https://discord.com/developers/applications"
 

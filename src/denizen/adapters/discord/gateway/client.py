@@ -25,7 +25,7 @@ _log = logging.getLogger("denizen.discord")
 _LONGEST_RATE_LIMIT_S = 60.0
 _MEMBERS_TIMEOUT_S = 120.0
 _MOST_MEMBERS = 50_000
-"""Of larger guilds only what is sure is shown: their members would fill the memory."""
+"""The members of larger guilds would fill the memory, so they are not loaded, and less is shown."""
 
 
 class InteractionReceiver(Protocol):

@@ -77,7 +77,7 @@ CATCH_UP_PAUSE_S = 5.0
 
 _PAGE = 100
 _MOST_AWAITED = 500
-"""Answers to commands that are thought about at the same time."""
+"""Answers to commands that are thinking at the same time; the oldest are forgotten."""
 
 
 class DiscordEvents:

@@ -93,7 +93,7 @@ _log = logging.getLogger("denizen.discord")
 
 QueuedCall = Callable[[], Awaitable[object]]
 CatchUp = Callable[[str, str], Awaitable[None]]
-"""Is given a room and a message, and hears that message and all later ones from the platform."""
+"""Takes a room and a message, and reads that message and all later ones from the platform."""
 
 
 class RoomQueues:

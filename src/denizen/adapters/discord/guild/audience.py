@@ -133,7 +133,7 @@ async def _list_rooms_in_guild(client: discord.Client, place: GuildRoom, user_id
     if not is_live(client, place.guild):
         return frozenset()
     asker = await find_member(client, place.guild, user_id)
-    # While the asker was fetched, the guild may have been lost, or built anew.
+    # While the asker was fetched, the cache of the guild may have been dropped or rebuilt.
     room = find_guild_room(client.get_channel(place.id))
     if asker is None or room is None:
         return frozenset()

@@ -103,7 +103,7 @@ async def _candidates(client: discord.Client, room: GuildRoom, calls: Iterable[s
         async for member in iterate_in_batches(room.guild.members):
             yield member
         return
-    # A query is for the beginning of a name; where the name ends, only its owner knows.
+    # Discord matches the beginning of a name. Nobody can tell where the name ends in the text, so the query is short.
     queries = list(dict.fromkeys(word for call in calls if (word := call.split(" ", 1)[0].rstrip(".,:;!?)"))))
     for member in await _query(room.guild, queries[:_MAX_QUERIES]):
         yield member

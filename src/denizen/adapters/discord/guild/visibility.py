@@ -19,13 +19,13 @@ MANAGE_THREADS = discord.Permissions(manage_threads=True).value
 ADMINISTRATOR = discord.Permissions(administrator=True).value
 
 READ = VIEW | HISTORY
-"""What it takes to read what was said in a room."""
+"""The permissions that it takes to read the messages of a room."""
 
 _ALL = READ | CONNECT | MANAGE_THREADS
 _IN_TIMEOUT = READ
 
 GuildRoom = discord.TextChannel | discord.VoiceChannel | discord.StageChannel | discord.ForumChannel
-"""What can hold messages or threads: every channel of a guild but categories."""
+"""A channel that can hold messages or threads: every channel of a guild but categories."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class PermissionProfile:
 
 
 MAY_EVERYTHING = PermissionProfile(ADMINISTRATOR)
-"""Owners and administrators: no overwrite and no timeout counts for them."""
+"""The base of owners and administrators: neither overwrites nor time-outs apply to them."""
 
 
 def read_overwrites(channel: GuildRoom) -> ChannelOverwrites:
@@ -96,7 +96,7 @@ def read_overwrites(channel: GuildRoom) -> ChannelOverwrites:
             everyone = overwrite
         elif overwrite.allow | overwrite.deny:
             (roles if row.is_role() else members).append(overwrite)
-    # Order is of no account among roles, so that a copy in another order is alike.
+    # The order of roles does not matter. Sorted, copies of the same overwrites compare equal.
     roles.sort(key=lambda each: each.id)
     members.sort(key=lambda each: each.id)
     return ChannelOverwrites(everyone, tuple(roles), tuple(members))
@@ -129,7 +129,7 @@ class MemberGroup:
         self._common = _ALL
         for standing in self._standings:
             self._common &= _ALL if standing.may_everything else standing.base
-        # What is said about roles that none of them has is of no account.
+        # Overwrites of roles that nobody in the group has do not matter.
         self._named = frozenset(
             number for standing in self._standings for number in (*standing.roles, standing.member_id)
         )
@@ -142,7 +142,7 @@ class MemberGroup:
             return True
         roles = frozenset(each.id for each in rules.roles)
         members = frozenset(each.id for each in rules.members)
-        # Most of what tells members apart does not matter in this channel: there are few kinds of them.
+        # Most differences between members do not matter in this channel, so few distinct profiles are left.
         kinds: set[tuple[int, frozenset[int], int, bool]] = set()
         for each in self._standings:
             member_id = each.member_id if each.member_id in members else 0
@@ -215,7 +215,7 @@ class ProfileBuilder:
     def profile_for(self, member: discord.Member) -> PermissionProfile:
         if member.id == self._owner_id:
             return MAY_EVERYTHING
-        # `member.roles` looks up and sorts objects, for each of thousands.
+        # `member.roles` would look up and sort role objects for each of thousands of members.
         ids = member._roles  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         key = ids.tobytes()
         if (known := self._known.get(key)) is None:

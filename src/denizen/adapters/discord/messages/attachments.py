@@ -31,7 +31,7 @@ MAX_IMAGES = 10
 MAX_IMAGE_BYTES = 8 * 1024 * 1024
 MAX_TEXT_BYTES = 256 * 1024
 MAX_TEXTS_CHARS = 2 * MAX_TEXT_BYTES
-"""Of all files of one question together."""
+"""The limit for all files of one question together."""
 
 _DOWNLOAD_TIMEOUT_S = 20.0
 _FETCH_TIMEOUT_S = 10.0

@@ -110,10 +110,10 @@ class InteractionWebhook:
 
 
 _REMEMBERED = 500
-"""Tickets; each holds for 15 minutes."""
+"""The number of tickets whose state is kept. Each is valid for 15 minutes."""
 
 _LOOKED_AT = 50
-"""Messages after the first answer, in which another is looked for."""
+"""The number of messages after the first answer among which an earlier try is searched."""
 
 
 @dataclass(slots=True)

@@ -25,10 +25,10 @@ LABEL_LIMIT = 80
 _ID = re.compile(r"say:\d+:(?P<value>.+)|say#\d+", re.DOTALL)
 _ACTION = re.compile(r"(?P<kind>do|why):(?P<action>.+)", re.DOTALL)
 WHY = "why"
-"""The field of the form in which somebody says why."""
+"""The id of the form's field for the reason."""
 WHY_CHARS = 500
 FORM_S = 900.0
-"""How long a form can be answered: as long as Discord takes the answer to what opened it."""
+"""The time for answering a form. Discord takes no answer to an interaction after that."""
 
 
 def to_view(buttons: Sequence[Button]) -> discord.ui.View:

@@ -58,7 +58,7 @@ def to_room(channel: object) -> Room:
                 latest_post=str(channel.last_message_id or ""),
             )
         case discord.TextChannel() | discord.VoiceChannel() | discord.StageChannel() | discord.ForumChannel():
-            # What a forum calls its last message is its last thread.
+            # The last message id of a forum is the id of its last thread.
             is_forum = channel.type in _FORUMS
             return Room(
                 platform=PLATFORM,
@@ -164,7 +164,7 @@ async def list_arrivals(
     me = client.user
     if me is None:
         return []
-    # The oldest of all are those after nothing.
+    # Id 0 is before every message. Without an id Discord would return the newest ones.
     messages = await _history(client, room.id, "", after or "0")
     return await _read(messages, limit, lambda message: to_incoming_message(message, me, read_pdf))
 
@@ -208,7 +208,7 @@ async def _history(client: discord.Client, room_id: str, before: str, after: str
         after=discord.Object(int(after)) if after else None,
         oldest_first=bool(after),
     )
-    # It is a generator, and has to be closed when it is left early.
+    # The caller closes it: an async generator that is left early would otherwise be finalized by the event loop.
     return cast("AsyncGenerator[discord.Message]", history)
 
 
@@ -249,13 +249,13 @@ def _get_guild_name(guild: discord.Guild) -> str:
 
 
 _AT_A_TIME = 100
-"""Rooms looked at before others may run."""
+"""The number of rooms that are checked before other tasks may run."""
 
 AnyChannel: TypeAlias = discord.abc.GuildChannel | discord.Thread | discord.abc.PrivateChannel
 TextRoom: TypeAlias = (
     discord.TextChannel | discord.VoiceChannel | discord.StageChannel | discord.Thread | discord.DMChannel
 )
-"""Holds messages itself."""
+"""A channel that holds messages itself."""
 
 
 async def get_channel(client: discord.Client, channel_id: int) -> AnyChannel:

@@ -15,7 +15,7 @@ from denizen.domain.pings import name_mentions, remove_mention
 from denizen.domain.room import Attachment
 
 EMPTY = "[no text]"
-"""Stands for a message that says nothing (inventory C12): models refuse empty ones."""
+"""Stands for a message without content, since models reject empty ones."""
 
 _MAX_EMBED_CHARS = 2000
 _MAX_QUOTE_CHARS = 300

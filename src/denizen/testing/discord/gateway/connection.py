@@ -79,16 +79,16 @@ def _select(guild: SimGuild, asked: Mapping[str, Any]) -> tuple[list[SimMember],
 _TIMED_OUT = 4009
 _CLOSE_S = 2.0
 _SESSION_ENDS = frozenset({1000, 1001})
-"""Close codes of a client that says good-bye for good."""
+"""Close codes with which a client ends its session, too."""
 
 
 class GatewayConnection:
     """Reads and writes one websocket. Frames go out in order, from one place."""
 
-    def __init__(self, store: SimStore, sessions: GatewaySessions, weather: GatewayFaults, url: str) -> None:
+    def __init__(self, store: SimStore, sessions: GatewaySessions, faults: GatewayFaults, url: str) -> None:
         self._store = store
         self._sessions = sessions
-        self._weather = weather
+        self._faults = faults
         self._url = url
         self._socket = web.WebSocketResponse(timeout=1.0, autoping=True, compress=False, max_msg_size=0)
         self._outbox: deque[str | int] = deque()
@@ -105,7 +105,7 @@ class GatewayConnection:
         self._pack = open_compression(request.query.get("compress", ""))
         self._transport = request.transport
         await self._socket.prepare(request)
-        self._send_op(10, {"heartbeat_interval": round(self._weather.heartbeat.total_seconds() * 1000), "_trace": []})
+        self._send_op(10, {"heartbeat_interval": round(self._faults.heartbeat.total_seconds() * 1000), "_trace": []})
         try:
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
@@ -141,7 +141,7 @@ class GatewayConnection:
 
     def stir(self) -> None:
         """Resumes writing, unless the gateway is frozen."""
-        if not self._weather.frozen:
+        if not self._faults.frozen:
             self._wake.set()
 
     def reconnect(self) -> None:
@@ -160,7 +160,7 @@ class GatewayConnection:
 
     async def _write(self) -> None:
         while True:
-            while self._outbox and not self._weather.frozen:
+            while self._outbox and not self._faults.frozen:
                 item = self._outbox.popleft()
                 if isinstance(item, int):
                     await self._socket.close(code=item)
@@ -189,16 +189,16 @@ class GatewayConnection:
                 self._end_session()
             if message.type is not WSMsgType.TEXT:
                 return
-            code = None if self._weather.frozen else self._handle(message.data)
+            code = None if self._faults.frozen else self._handle(message.data)
             if code is not None:
                 await self._refuse(code)
                 return
 
     async def _receive(self) -> WSMessage | None:
         """Returns the next frame; None when the client has been silent for too long."""
-        if not self._weather.zombie_check:
+        if not self._faults.zombie_check:
             return await self._socket.receive()
-        with anyio.move_on_after(self._weather.heartbeat.total_seconds() * 1.5):
+        with anyio.move_on_after(self._faults.heartbeat.total_seconds() * 1.5):
             return await self._socket.receive()
         return None
 
@@ -217,7 +217,7 @@ class GatewayConnection:
         data: Any = frame.get("d")
         match op:
             case 1:
-                if self._weather.acks and self._tasks is not None:
+                if self._faults.acks and self._tasks is not None:
                     self._tasks.start_soon(self._acknowledge)
                 return None
             case 2:
@@ -230,14 +230,14 @@ class GatewayConnection:
                 self._set_presence(data)
                 return None
             case 4:
-                return None  # there is no voice
+                return None  # voice is not simulated
             case 8:
                 return self._chunk(data)
             case _:
                 return 4001
 
     async def _acknowledge(self) -> None:
-        await anyio.sleep(self._weather.ack_delay_s)
+        await anyio.sleep(self._faults.ack_delay_s)
         self._send_op(11, None)
 
     def _identify(self, data: Mapping[str, Any]) -> int | None:

@@ -63,11 +63,11 @@ class GatewayEvent:
 
 
 def in_channel(store: SimStore, channel: SimChannel) -> Callable[[EventReceiver], bool]:
-    return lambda ear: can_see(store, ear.application.user, channel)
+    return lambda receiver: can_see(store, receiver.application.user, channel)
 
 
 def in_guild(guild: SimGuild) -> Callable[[EventReceiver], bool]:
-    return lambda ear: ear.application.id in guild.members
+    return lambda receiver: receiver.application.id in guild.members
 
 
 def either(channel: SimChannel, in_guild: GatewayIntent, direct: GatewayIntent) -> GatewayIntent:
@@ -96,8 +96,8 @@ def channel_changed(change: changes.ChannelChanged, store: SimStore) -> Iterable
     if guild is None:
         return
 
-    def body(ear: EventReceiver) -> Payload:
-        return gateway_channel_payload(store, channel, ear.application.user)
+    def body(receiver: EventReceiver) -> Payload:
+        return gateway_channel_payload(store, channel, receiver.application.user)
 
     yield GatewayEvent(f"CHANNEL_{_VERBS[change.how]}", GatewayIntent.GUILDS, guild.id, in_guild(guild), body)
 
@@ -106,8 +106,8 @@ def thread_changed(change: changes.ThreadChanged, store: SimStore) -> Iterable[G
     thread = change.channel
     parent = thread.parent or thread
 
-    def body(ear: EventReceiver) -> Payload:
-        payload = channel_payload(thread, ear.application.user)
+    def body(receiver: EventReceiver) -> Payload:
+        payload = channel_payload(thread, receiver.application.user)
         if change.how == "deleted":
             return {key: payload[key] for key in ("id", "guild_id", "parent_id", "type")}
         return payload | {"newly_created": True} if change.how == "created" else payload
@@ -127,14 +127,14 @@ def thread_members_changed(change: changes.ThreadMembersChanged, store: SimStore
         "removed_member_ids": [str(each.id) for each in change.removed],
     }
 
-    def itself(ear: EventReceiver) -> bool:
-        return ear.application.id in concerned
+    def itself(receiver: EventReceiver) -> bool:
+        return receiver.application.id in concerned
 
-    def others(ear: EventReceiver) -> bool:
+    def others(receiver: EventReceiver) -> bool:
         return (
-            not itself(ear)
-            and bool(ear.intents & GatewayIntent.GUILD_MEMBERS)
-            and can_see(store, ear.application.user, thread)
+            not itself(receiver)
+            and bool(receiver.intents & GatewayIntent.GUILD_MEMBERS)
+            and can_see(store, receiver.application.user, thread)
         )
 
     owner = thread.thread.owner.id if thread.thread else 0
@@ -144,14 +144,14 @@ def thread_members_changed(change: changes.ThreadMembersChanged, store: SimStore
                 "THREAD_CREATE",
                 GatewayIntent.GUILDS,
                 thread.guild_id,
-                lambda ear, new=user.id: ear.application.id == new,
-                lambda ear: channel_payload(thread, ear.application.user),
+                lambda receiver, new=user.id: receiver.application.id == new,
+                lambda receiver: channel_payload(thread, receiver.application.user),
             )
     yield GatewayEvent(
         "THREAD_MEMBERS_UPDATE",
         GatewayIntent.GUILDS,
         thread.guild_id,
-        lambda ear: itself(ear) or others(ear),
+        lambda receiver: itself(receiver) or others(receiver),
         lambda _: body,
     )
 
@@ -176,7 +176,7 @@ def webhooks_changed(change: changes.WebhooksChanged, store: SimStore) -> Iterab
 
 def managed_by(store: SimStore, channel: SimChannel) -> Callable[[EventReceiver], bool]:
     """Selects the bots that manage the channel, which are told of its invitations."""
-    return lambda ear: has_permission(store, ear.application.user, channel, DiscordPermission.MANAGE_CHANNELS)
+    return lambda receiver: has_permission(store, receiver.application.user, channel, DiscordPermission.MANAGE_CHANNELS)
 
 
 def guild_changed(change: changes.GuildChanged, _: SimStore) -> Iterable[GatewayEvent]:
@@ -198,26 +198,32 @@ def member_changed(change: changes.MemberChanged, store: SimStore) -> Iterable[G
     own_guild = in_guild(guild)
     own = member.user.id
     if change.how == "joined":
-        yield whole_guild(store, guild, lambda ear: ear.application.id == own)
+        yield whole_guild(store, guild, lambda receiver: receiver.application.id == own)
         body = member_payload(member) | {"guild_id": str(guild.id)}
         yield GatewayEvent(
             "GUILD_MEMBER_ADD",
             GatewayIntent.GUILD_MEMBERS,
             guild.id,
-            lambda ear: ear.application.id != own and own_guild(ear),
+            lambda receiver: receiver.application.id != own and own_guild(receiver),
             lambda _: body,
         )
     elif change.how == "updated":
         body = member_payload(member) | {"guild_id": str(guild.id)}
 
-        def concerned(ear: EventReceiver) -> bool:
-            return own_guild(ear) and (ear.application.id == own or bool(ear.intents & GatewayIntent.GUILD_MEMBERS))
+        def concerned(receiver: EventReceiver) -> bool:
+            return own_guild(receiver) and (
+                receiver.application.id == own or bool(receiver.intents & GatewayIntent.GUILD_MEMBERS)
+            )
 
         yield GatewayEvent("GUILD_MEMBER_UPDATE", ALWAYS, guild.id, concerned, lambda _: body)
     else:
         gone = {"id": str(guild.id)}
         yield GatewayEvent(
-            "GUILD_DELETE", GatewayIntent.GUILDS, guild.id, lambda ear: ear.application.id == own, lambda _: gone
+            "GUILD_DELETE",
+            GatewayIntent.GUILDS,
+            guild.id,
+            lambda receiver: receiver.application.id == own,
+            lambda _: gone,
         )
         left = {"guild_id": str(guild.id), "user": user_payload(member.user)}
         yield GatewayEvent("GUILD_MEMBER_REMOVE", GatewayIntent.GUILD_MEMBERS, guild.id, own_guild, lambda _: left)
@@ -266,7 +272,7 @@ def presence_changed(change: changes.PresenceChanged, store: SimStore) -> Iterab
             "PRESENCE_UPDATE",
             GatewayIntent.GUILD_PRESENCES,
             guild.id,
-            lambda ear, ok=reaches: ok(ear) and ear.application.user is not user,
+            lambda receiver, ok=reaches: ok(receiver) and receiver.application.user is not user,
             lambda _, body=body: body,
         )
 
@@ -274,27 +280,33 @@ def presence_changed(change: changes.PresenceChanged, store: SimStore) -> Iterab
 def interacted(change: changes.InteractionSent, _: SimStore) -> Iterable[GatewayEvent]:
     own = change.application_id
     yield GatewayEvent(
-        "INTERACTION_CREATE", ALWAYS, change.guild_id, lambda ear: ear.application.id == own, lambda _: change.payload
+        "INTERACTION_CREATE",
+        ALWAYS,
+        change.guild_id,
+        lambda receiver: receiver.application.id == own,
+        lambda _: change.payload,
     )
 
 
 def whole_guild(store: SimStore, guild: SimGuild, reaches: Callable[[EventReceiver], bool]) -> GatewayEvent:
     """Returns GUILD_CREATE, for newcomers and after an outage."""
 
-    def body(ear: EventReceiver) -> Payload:
-        return guild_create_payload(store, guild, ear.application, ear.intents)
+    def body(receiver: EventReceiver) -> Payload:
+        return guild_create_payload(store, guild, receiver.application, receiver.intents)
 
     return GatewayEvent("GUILD_CREATE", GatewayIntent.GUILDS, guild.id, reaches, body)
 
 
 def _make_message_event(store: SimStore, name: str, channel: SimChannel, message: SimMessage) -> GatewayEvent:
-    def body(ear: EventReceiver) -> Payload:
-        payload = gateway_message_payload(store, message, ear.application, ear.intents)
+    def body(receiver: EventReceiver) -> Payload:
+        payload = gateway_message_payload(store, message, receiver.application, receiver.intents)
         return with_nonce(message, payload) if name == "MESSAGE_CREATE" else payload
 
     if message.ephemeral:
         own = message.application_id
-        return GatewayEvent(name, GatewayIntent.DIRECT_MESSAGES, None, lambda ear: ear.application.id == own, body)
+        return GatewayEvent(
+            name, GatewayIntent.DIRECT_MESSAGES, None, lambda receiver: receiver.application.id == own, body
+        )
     intents = either(channel, GatewayIntent.GUILD_MESSAGES, GatewayIntent.DIRECT_MESSAGES)
     return GatewayEvent(name, intents, channel.guild_id, in_channel(store, channel), body)
 

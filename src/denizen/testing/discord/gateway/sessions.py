@@ -38,9 +38,9 @@ class GatewayFaults:
     duplicates: dict[str | None, int] = field(default_factory=dict[str | None, int])
     heartbeat: timedelta = timedelta(milliseconds=41250)
     ack_delay_s: float = 0.02
-    """An acknowledgement that came before discord.py has noted its heartbeat would look as if it had taken 41 s."""
+    """If the acknowledgement came before discord.py has noted its heartbeat, the latency would look like 41 s."""
     zombie_check: bool = False
-    """Closes connections (4009) that were silent for one and a half intervals of the heartbeat."""
+    """Whether connections close (4009) after one and a half heartbeat intervals of silence."""
 
     def duplicates_next(self, name: str) -> bool:
         """Whether this event comes twice. Uses up one of the duplicates."""
@@ -107,7 +107,7 @@ def find_touched(change: SimChange, store: SimStore) -> tuple[SimGuild | None, S
 
 
 _KEPT = 10_000
-"""How many events a session keeps at most. Who has missed more cannot resume."""
+"""The number of events that a session keeps. A bot that has missed more cannot resume."""
 
 
 class SessionSocket(Protocol):
@@ -143,15 +143,15 @@ class GatewaySession:
     application: SimApplication
     intents: GatewayIntent
     shard: tuple[int, int]
-    weather: GatewayFaults
-    sight: VisibleChannels
+    faults: GatewayFaults
+    visible: VisibleChannels
     line: SessionSocket | None = None
     sequence: int = 0
     events: list[SentEvent] = field(default_factory=list[SentEvent])
     held: list[SentEvent] = field(default_factory=list[SentEvent])
 
     @property
-    def ear(self) -> EventReceiver:
+    def receiver(self) -> EventReceiver:
         return EventReceiver(self.application, self.intents)
 
     def covers(self, guild_id: int | None) -> bool:
@@ -160,7 +160,7 @@ class GatewaySession:
 
     def wants(self, news: GatewayEvent) -> bool:
         heard = not news.intents or bool(news.intents & self.intents)
-        return heard and self.covers(news.guild_id) and news.reaches(self.ear)
+        return heard and self.covers(news.guild_id) and news.reaches(self.receiver)
 
     def push(self, name: str, body: Mapping[str, Any]) -> None:
         """Numbers an event and sends it, or keeps it for the next connection."""
@@ -170,7 +170,7 @@ class GatewaySession:
         self.events.append(event)
         if len(self.events) > _KEPT:
             del self.events[: _KEPT // 2]
-        if self.weather.holding:
+        if self.faults.holding:
             self.held.append(event)
             return
         self._send(event)
@@ -188,24 +188,24 @@ class GatewaySession:
     def replay(self, after: int) -> None:
         """Sends all events after that number again, in order."""
         missed = [event for event in self.events if event.sequence > after]
-        self.held = missed if self.weather.holding else []
-        for event in missed if not self.weather.holding else ():
+        self.held = missed if self.faults.holding else []
+        for event in missed if not self.faults.holding else ():
             if self.line is not None:
                 self.line.send(event.frame)
 
     def _send(self, event: SentEvent) -> None:
         if self.line is None:
             return
-        for _ in range(2 if self.weather.duplicates_next(event.name) else 1):
+        for _ in range(2 if self.faults.duplicates_next(event.name) else 1):
             self.line.send(event.frame)
 
 
 class GatewaySessions:
     """All sessions. It subscribes to the store and passes its changes on to them."""
 
-    def __init__(self, store: SimStore, weather: GatewayFaults, noticed: Callable[[], None]) -> None:
+    def __init__(self, store: SimStore, faults: GatewayFaults, noticed: Callable[[], None]) -> None:
         self._store = store
-        self._weather = weather
+        self._faults = faults
         self._noticed = noticed
         self._sessions: dict[str, GatewaySession] = {}
         self.identified = 0
@@ -223,8 +223,8 @@ class GatewaySessions:
     def open(
         self, application: SimApplication, intents: GatewayIntent, shard: tuple[int, int], line: SessionSocket
     ) -> GatewaySession:
-        sight = VisibleChannels(self._store, application.user)
-        session = GatewaySession(secrets.token_hex(16), application, intents, shard, self._weather, sight, line)
+        visible = VisibleChannels(self._store, application.user)
+        session = GatewaySession(secrets.token_hex(16), application, intents, shard, self._faults, visible, line)
         self._sessions[session.id] = session
         self.identified += 1
         return session
@@ -247,7 +247,7 @@ class GatewaySessions:
         session.push("READY", ready)
         for guild in guilds:
             if guild.available and session.intents & GatewayIntent.GUILDS:
-                session.sight.look(guild)
+                session.visible.look(guild)
                 session.push("GUILD_CREATE", guild_create_payload(self._store, guild, application, session.intents))
         self._noticed()
 
@@ -281,11 +281,11 @@ class GatewaySessions:
         for news in list_gateway_events(change, self._store):
             for session in self.all:
                 if session.wants(news):
-                    session.push(news.name, news.body(session.ear))
+                    session.push(news.name, news.body(session.receiver))
         guild, told = find_touched(change, self._store)
         if guild is not None:
             for session in self.all:
                 if session.intents & GatewayIntent.GUILDS and self._belongs(session, guild):
-                    for name, body in session.sight.look_again(guild, told):
+                    for name, body in session.visible.look_again(guild, told):
                         session.push(name, body)
         self._noticed()

@@ -44,7 +44,7 @@ class PageFeed:
 
     def __init__(self, store: SimStore, viewer: SimUser) -> None:
         self.closed = False
-        self.eyes = PersonView(store, viewer)
+        self.view = PersonView(store, viewer)
         self._store = store
         self._world = True
         self._messages: dict[int, SimMessage] = {}
@@ -59,7 +59,7 @@ class PageFeed:
                 self._world = self._world or channel.is_dm
                 starter = channel.parent.find(channel.id) if channel.parent is not None else None
                 if starter is not None:
-                    self._messages[starter.id] = starter  # its line about the thread tells a number of messages
+                    self._messages[starter.id] = starter  # it shows the number of messages in the thread
             case (
                 changes.MessageEdited(_, message)
                 | changes.ReactionsChanged(_, message)
@@ -94,13 +94,13 @@ class PageFeed:
         self._messages, self._gone, self._typing = {}, [], {}
         if self._world:
             self._world = False
-            yield "world", self.eyes.see_world()
-        yield from (("message", self.eyes.see_message(each)) for each in messages.values() if self.eyes.sees(each))
+            yield "world", self.view.see_world()
+        yield from (("message", self.view.see_message(each)) for each in messages.values() if self.view.sees(each))
         for message in gone:
-            if not message.ephemeral or message.seen_by is self.eyes.viewer:
+            if not message.ephemeral or message.seen_by is self.view.viewer:
                 yield "gone", {"channel_id": str(message.channel_id), "ids": [str(message.id)]}
         for channel, user in typing.values():
-            if user is not self.eyes.viewer and can_see(self._store, self.eyes.viewer, channel):
+            if user is not self.view.viewer and can_see(self._store, self.view.viewer, channel):
                 yield "typing", {"channel_id": str(channel.id), "person_id": str(user.id)}
 
 

@@ -47,7 +47,7 @@ class PageRequest:
     form: Form
 
     @property
-    def eyes(self) -> PersonView:
+    def view(self) -> PersonView:
         return PersonView(self.world.store, self.person)
 
     def channel(self) -> SimChannel:
@@ -66,7 +66,7 @@ class PageRequest:
             return found
         for interaction in self.world.store.interactions.values():
             for answer in interaction.answers:
-                if answer.id == number and answer.channel_id == channel.id and self.eyes.sees(answer):
+                if answer.id == number and answer.channel_id == channel.id and self.view.sees(answer):
                     return answer
         raise unknown("Message")
 

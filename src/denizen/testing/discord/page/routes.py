@@ -20,110 +20,112 @@ _REACTION = f"{_MESSAGE}/reactions/{{emoji}}"
 _PAGE = 50
 
 
-def see_world(ask: PageRequest) -> object:
-    return ask.eyes.see_world()
+def see_world(request: PageRequest) -> object:
+    return request.view.see_world()
 
 
-def add_person(ask: PageRequest) -> object:
+def add_person(request: PageRequest) -> object:
     """`{"name"}`: adds a person, who joins every guild."""
-    name = (ask.form.text("name", 32, required=True) or "").strip()
-    ask.form.check()
+    name = (request.form.text("name", 32, required=True) or "").strip()
+    request.form.check()
     if not name or name.isdigit():
         raise bad_field("name", "BASE_TYPE_REQUIRED", "Give the new person a name.")
     try:
-        find_person(ask.world, name)
+        find_person(request.world, name)
     except RefusedError:
-        person = ask.world.add_person(name)
+        person = request.world.add_person(name)
     else:
         raise bad_field("name", "NAME_TAKEN", f"There is somebody called {name} already.")
-    for guild in ask.world.guilds:
+    for guild in request.world.guilds:
         guild.join(person)
     return {"id": str(person.id)}
 
 
-def open_direct(ask: PageRequest) -> object:
+def open_direct(request: PageRequest) -> object:
     """`{"with"}`: opens the direct message with that person or bot."""
-    return {"id": str(ask.world.open_dm(ask.person, ask.user("with")).id)}
+    return {"id": str(request.world.open_dm(request.person, request.user("with")).id)}
 
 
-def read_messages(ask: PageRequest) -> object:
+def read_messages(request: PageRequest) -> object:
     """Returns the newest messages, oldest first; `before` an id goes further back. Ephemeral answers are not kept."""
-    channel, before = ask.channel(), ask.query.get("before", "")
+    channel, before = request.channel(), request.query.get("before", "")
     newest = channel.before(int(before), _PAGE + 1) if before.isdigit() else channel.newest(_PAGE + 1)
-    return {"messages": ask.eyes.see_messages(newest[_PAGE - 1 :: -1]), "more": len(newest) > _PAGE}
+    return {"messages": request.view.see_messages(newest[_PAGE - 1 :: -1]), "more": len(newest) > _PAGE}
 
 
-def say(ask: PageRequest) -> object:
+def say(request: PageRequest) -> object:
     """`{"text", "reply_to"?, "ping"?, "files"?}`."""
-    channel, form = ask.channel(), ask.form
+    channel, form = request.channel(), request.form
     text, reply = form.text("text") or "", form.snowflake("reply_to")
-    extras = MessageExtras(ping=form.flag("ping", default=True), attachments=ask.files())
+    extras = MessageExtras(ping=form.flag("ping", default=True), attachments=request.files())
     form.check()
     if reply is not None:
-        extras["reply_to"] = ask.world.store.get_message(channel, reply)
-    return ask.eyes.see_message(ask.world.say(ask.person, channel, text, **extras))
+        extras["reply_to"] = request.world.store.get_message(channel, reply)
+    return request.view.see_message(request.world.say(request.person, channel, text, **extras))
 
 
-def edit(ask: PageRequest) -> object:
+def edit(request: PageRequest) -> object:
     """`{"text"}`."""
-    message = _own(ask)
-    return ask.eyes.see_message(ask.world.edit(message, ask.form.text("text") or ""))
+    message = _own(request)
+    return request.view.see_message(request.world.edit(message, request.form.text("text") or ""))
 
 
-def _own(ask: PageRequest) -> SimMessage:
-    message = ask.message()
-    if message.author is not ask.person:
+def _own(request: PageRequest) -> SimMessage:
+    message = request.message()
+    if message.author is not request.person:
         raise forbidden(50005, "Cannot edit a message authored by another user")
     return message
 
 
-def delete(ask: PageRequest) -> object:
-    ask.world.delete(_public(ask), ask.person)
+def delete(request: PageRequest) -> object:
+    request.world.delete(_public(request), request.person)
     return None
 
 
-def _public(ask: PageRequest) -> SimMessage:
-    message = ask.message()
+def _public(request: PageRequest) -> SimMessage:
+    message = request.message()
     if message.ephemeral:
         raise unknown("Message")
     return message
 
 
-def react(ask: PageRequest) -> object:
-    ask.world.react(ask.person, _public(ask), ask.place["emoji"])
+def react(request: PageRequest) -> object:
+    request.world.react(request.person, _public(request), request.place["emoji"])
     return None
 
 
-def unreact(ask: PageRequest) -> object:
-    ask.world.unreact(ask.person, _public(ask), ask.place["emoji"])
+def unreact(request: PageRequest) -> object:
+    request.world.unreact(request.person, _public(request), request.place["emoji"])
     return None
 
 
-def vote(ask: PageRequest) -> object:
+def vote(request: PageRequest) -> object:
     """`{"answer"}`: its number, from 1."""
-    ask.world.vote(ask.person, _public(ask), ask.form.integer("answer") or 0)
+    request.world.vote(request.person, _public(request), request.form.integer("answer") or 0)
     return None
 
 
-def type_in(ask: PageRequest) -> object:
-    ask.world.type_in(ask.person, ask.channel())
+def type_in(request: PageRequest) -> object:
+    request.world.type_in(request.person, request.channel())
     return None
 
 
-def branch(ask: PageRequest) -> object:
+def branch(request: PageRequest) -> object:
     """`{"name"}`: a thread from a message."""
-    return _thread(ask.world.open_thread(ask.person, _public(ask), _name(ask)))
+    return _thread(request.world.open_thread(request.person, _public(request), _name(request)))
 
 
-def open_thread(ask: PageRequest) -> object:
+def open_thread(request: PageRequest) -> object:
     """`{"name", "text"?, "private"?}`: a thread, or a post of a forum."""
-    private, text = ask.form.flag("private"), ask.form.text("text")
-    return _thread(ask.world.open_thread(ask.person, ask.channel(), _name(ask), private=private, text=text))
+    private, text = request.form.flag("private"), request.form.text("text")
+    return _thread(
+        request.world.open_thread(request.person, request.channel(), _name(request), private=private, text=text)
+    )
 
 
-def _name(ask: PageRequest) -> str:
-    name = ask.form.text("name", 100, required=True)
-    ask.form.check()
+def _name(request: PageRequest) -> str:
+    name = request.form.text("name", 100, required=True)
+    request.form.check()
     return name or ""
 
 
@@ -151,83 +153,85 @@ TALK_ROUTES = (
 _COMMANDS = f"{_CHANNEL}/commands"
 _USER_OPTION, _CHANNEL_OPTION, _ROLE_OPTION, _ANYBODY_OPTION, _FILE_OPTION = 6, 7, 8, 9, 11
 _SELECTS: Mapping[int, int] = {5: _USER_OPTION, 6: _ROLE_OPTION, 7: _ANYBODY_OPTION, 8: _CHANNEL_OPTION}
-"""Types of selects, and the types of options that take the same."""
+"""Types of selects to the types of options that take the same values."""
 
 
-def list_commands(ask: PageRequest) -> object:
+def list_commands(request: PageRequest) -> object:
     """Slash commands, or with `kind=3` those for a message."""
-    kind = int(ask.query["kind"]) if ask.query.get("kind") in ("1", "2", "3") else 1
-    return [ask.eyes.see_command(each) for each in ask.world.list_commands(ask.person, ask.channel(), kind)]
+    kind = int(request.query["kind"]) if request.query.get("kind") in ("1", "2", "3") else 1
+    return [
+        request.view.see_command(each) for each in request.world.list_commands(request.person, request.channel(), kind)
+    ]
 
 
-async def run_command(ask: PageRequest) -> object:
+async def run_command(request: PageRequest) -> object:
     """`{"name", "options"?, "application_id"?}`. The name goes on with group and subcommand, as it is typed; users,
     channels and roles are given by id, files as `{"name", "data"}`.
     """
-    name, options = _named(ask)
-    command = _find_command(ask, name)
-    application = ask.world.store.applications[command.application_id]
-    values = dict(_fill(ask, command, name.split()[1:], options))
-    used = await ask.world.run_command(ask.person, ask.channel(), name, values, application=application)
+    name, options = _named(request)
+    command = _find_command(request, name)
+    application = request.world.store.applications[command.application_id]
+    values = dict(_fill(request, command, name.split()[1:], options))
+    used = await request.world.run_command(request.person, request.channel(), name, values, application=application)
     return _outcome(used)
 
 
-async def autocomplete(ask: PageRequest) -> object:
+async def autocomplete(request: PageRequest) -> object:
     """`{"name", "options", "focused"}`: the choices while that option is typed."""
-    name, options = _named(ask)
-    focused = ask.form.text("focused", required=True) or ""
-    ask.form.check()
-    return await ask.world.autocomplete(ask.person, ask.channel(), name, options, focused)
+    name, options = _named(request)
+    focused = request.form.text("focused", required=True) or ""
+    request.form.check()
+    return await request.world.autocomplete(request.person, request.channel(), name, options, focused)
 
 
-async def run_on_message(ask: PageRequest) -> object:
+async def run_on_message(request: PageRequest) -> object:
     """`{"name"}`: a command from the message's menu."""
-    name, _ = _named(ask)
-    return _outcome(await ask.world.run_context_command(ask.person, ask.channel(), name, ask.message()))
+    name, _ = _named(request)
+    return _outcome(await request.world.run_context_command(request.person, request.channel(), name, request.message()))
 
 
-async def press(ask: PageRequest) -> object:
+async def press(request: PageRequest) -> object:
     """`{"custom_id", "values"?}`: a button, or a select with what was chosen."""
-    message, custom_id = ask.message(), ask.form.text("custom_id", required=True) or ""
-    ask.form.check()
+    message, custom_id = request.message(), request.form.text("custom_id", required=True) or ""
+    request.form.check()
     component = find_component(message.components, custom_id)
     kind = _SELECTS.get(component["type"]) if component else None
-    chosen: list[Any] = [_thing(ask, kind, each, "values") for each in ask.form.items("values")]
-    return _outcome(await ask.world.press(ask.person, message, custom_id, chosen))
+    chosen: list[Any] = [_thing(request, kind, each, "values") for each in request.form.items("values")]
+    return _outcome(await request.world.press(request.person, message, custom_id, chosen))
 
 
-async def send_modal(ask: PageRequest) -> object:
+async def send_modal(request: PageRequest) -> object:
     """`{"values"}` by custom id, for the modal with which the interaction was answered."""
-    for interaction in ask.world.store.interactions.values():
-        if str(interaction.id) == ask.place["interaction"]:
-            return _outcome(await ask.world.submit_modal(ask.person, interaction, _object(ask, "values")))
+    for interaction in request.world.store.interactions.values():
+        if str(interaction.id) == request.place["interaction"]:
+            return _outcome(await request.world.submit_modal(request.person, interaction, _object(request, "values")))
     raise unknown("interaction")
 
 
-def _named(ask: PageRequest) -> tuple[str, dict[str, Any]]:
-    name = (ask.form.text("name", required=True) or "").removeprefix("/").strip()
-    ask.form.check()
+def _named(request: PageRequest) -> tuple[str, dict[str, Any]]:
+    name = (request.form.text("name", required=True) or "").removeprefix("/").strip()
+    request.form.check()
     if not name:
         raise unknown("application command")
-    return name, _object(ask, "options")
+    return name, _object(request, "options")
 
 
-def _object(ask: PageRequest, name: str) -> dict[str, Any]:
-    inner = ask.form.inner(name)
-    ask.form.check()
+def _object(request: PageRequest, name: str) -> dict[str, Any]:
+    inner = request.form.inner(name)
+    request.form.check()
     return dict(inner.fields) if inner else {}
 
 
-def _find_command(ask: PageRequest, name: str) -> SimCommand:
-    wanted = ask.form.snowflake("application_id")
-    for command in ask.world.list_commands(ask.person, ask.channel()):
+def _find_command(request: PageRequest, name: str) -> SimCommand:
+    wanted = request.form.snowflake("application_id")
+    for command in request.world.list_commands(request.person, request.channel()):
         if command.name == name.split(maxsplit=1)[0] and wanted in (None, command.application_id):
             return command
     raise unknown("application command")
 
 
 def _fill(
-    ask: PageRequest, command: SimCommand, path: Sequence[str], options: Mapping[str, Any]
+    request: PageRequest, command: SimCommand, path: Sequence[str], options: Mapping[str, Any]
 ) -> Iterator[tuple[str, object]]:
     """The values as the world takes them: things instead of their ids."""
     definitions: list[dict[str, Any]] = command.fields.get("options") or []
@@ -236,16 +240,16 @@ def _fill(
         definitions = groups.get(part) or []
     kinds = {each["name"]: each["type"] for each in definitions}
     for name, value in options.items():
-        yield name, _thing(ask, kinds.get(name), value, f"options.{name}")
+        yield name, _thing(request, kinds.get(name), value, f"options.{name}")
 
 
-def _thing(ask: PageRequest, kind: int | None, value: object, place: str) -> object:
+def _thing(request: PageRequest, kind: int | None, value: object, place: str) -> object:
     if kind == _FILE_OPTION:
         return read_file(value, place)
     if kind not in (_USER_OPTION, _CHANNEL_OPTION, _ROLE_OPTION, _ANYBODY_OPTION):
         return value
-    store, number = ask.world.store, int(value) if isinstance(value, str) and value.isdigit() else 0
-    guild = store.get_guild_for(ask.channel())
+    store, number = request.world.store, int(value) if isinstance(value, str) and value.isdigit() else 0
+    guild = store.get_guild_for(request.channel())
     roles = guild.roles if guild else {}
     known = {
         _USER_OPTION: store.users,

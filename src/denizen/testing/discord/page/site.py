@@ -83,8 +83,8 @@ class PageSite:
         async def answer(request: web.Request) -> web.StreamResponse:
             person = find_person(self._world, request.query.get("as"))
             form = await read_body(request)
-            ask = PageRequest(self._world, person, request.match_info, request.query, form)
-            body = handler(ask)
+            asked = PageRequest(self._world, person, request.match_info, request.query, form)
+            body = handler(asked)
             if inspect.isawaitable(body):
                 body = await body
             return web.Response(status=204) if body is None else web.json_response(body)

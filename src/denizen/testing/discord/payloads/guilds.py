@@ -13,7 +13,7 @@ from denizen.testing.discord.state.people import GatewayIntent, SimApplication, 
 from denizen.testing.discord.state.store import SimStore
 
 STAGE, VOICE, EXTERNAL = 1, 2, 3
-"""Where events take place, as Discord numbers it."""
+"""Discord's numbers for the places of events."""
 
 
 def scheduled_event_payload(event: SimScheduledEvent) -> Payload:

@@ -81,7 +81,7 @@ class SimThreadState:
     members: dict[int, SimThreadMember] = field(default_factory=dict[int, SimThreadMember])
     tags: list[int] = field(default_factory=list[int])
     sent: int = 0
-    """How many messages were ever sent, without the starter."""
+    """The number of messages ever sent, without the first."""
 
 
 @dataclass(slots=True, eq=False)

@@ -47,7 +47,7 @@ def format_optional_timestamp(moment: datetime | None) -> str | None:
 
 
 _LOOK_S = 0.01
-"""What is waited for may lie in the client, whose changes make no beat."""
+"""A condition may depend on the client, whose changes make no beat, so it is also tried in this interval."""
 
 
 class ChangeSignal:

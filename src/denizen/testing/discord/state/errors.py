@@ -114,4 +114,4 @@ def bad_form(faults: list[tuple[str, str, str]]) -> UnacceptableError:
 
 EMPTY_MESSAGE = (50006, "Cannot send an empty message")
 ARCHIVED = (50083, "Thread is archived")
-"""Arguments of `bad`."""
+"""The arguments of `bad` for an archived thread."""

@@ -82,7 +82,7 @@ class SimInteraction:
     choices: list[dict[str, Any]] | None = None
     modal: dict[str, Any] | None = None
     source: SimInteraction | None = None
-    """For a modal that was sent: the interaction that opened it."""
+    """The interaction that opened a modal; None for other kinds."""
     pulse: ChangeSignal = field(default_factory=ChangeSignal)
     """Beats with every answer."""
 

@@ -36,7 +36,7 @@ NONE = GatewayIntent(0)
 PRIVILEGED = GatewayIntent.GUILD_PRESENCES | GatewayIntent.GUILD_MEMBERS | GatewayIntent.MESSAGE_CONTENT
 
 KNOWN = (~NONE).value
-"""The bits that mean something; any other in an IDENTIFY is an error."""
+"""All intents that exist. Any other bit in an IDENTIFY is an error."""
 
 _APPLICATION_FLAGS = {
     GatewayIntent.GUILD_PRESENCES: 1 << 13,
@@ -77,7 +77,7 @@ class SimApplication:
     intents: GatewayIntent
     description: str = ""
     refused_logins: list[int] = field(default_factory=list[int])
-    """The close codes with which the gateway turned this application away."""
+    """The close codes with which the gateway refused this application."""
 
     @property
     def mention(self) -> str:

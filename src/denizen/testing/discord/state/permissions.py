@@ -83,7 +83,7 @@ EVERYONE = (
     | P.SEND_POLLS
     | P.USE_EXTERNAL_APPS
 )
-"""What @everyone may in a new guild."""
+"""The permissions of @everyone in a new guild."""
 
 DIRECT = (
     P.VIEW_CHANNEL
@@ -101,10 +101,10 @@ DIRECT = (
     | P.SEND_VOICE_MESSAGES
     | P.SEND_TTS_MESSAGES
 )
-"""What both sides may in a direct message."""
+"""The permissions of both sides in a direct message."""
 
 IN_TIMEOUT = P.VIEW_CHANNEL | P.READ_MESSAGE_HISTORY
-"""What is left to a member in time-out."""
+"""The permissions that a member in time-out keeps."""
 
 _ONLY_WHO_SPEAKS = P.MENTION_EVERYONE | P.SEND_TTS_MESSAGES | P.ATTACH_FILES | P.EMBED_LINKS
 

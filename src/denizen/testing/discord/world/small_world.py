@@ -20,7 +20,7 @@ _BOT = (
     | P.ADD_REACTIONS
     | P.CREATE_PUBLIC_THREADS
 )
-"""What the link by which an owner invites a bot asks for."""
+"""The permissions in the link by which an owner invites a bot."""
 
 
 @dataclass(frozen=True, slots=True)
