@@ -75,7 +75,7 @@ async def open_client(kind: type[Bot] = Bot, **options: Any) -> AsyncGenerator[C
         guild.join(ada.user)
         general = guild.add_channel("general")
         async with running(server, ada, lambda: kind(**options)) as client:
-            yield ClientFixture(server, guild, ana, ben, ada, general, client)
+            yield ClientFixture(server=server, guild=guild, ana=ana, ben=ben, ada=ada, general=general, client=client)
 
 
 def asker(user: SimUser) -> Principal:

@@ -48,7 +48,7 @@ def add_ranked_members(sim: AccountFixture, theirs: DiscordPermission, mine: Dis
     guild.join(mo, [mods])
     guild.join(cy, [captains])
     guild.set_roles(sim.ben, [crew])
-    return RankedMembers(mo, cy, crew, mods, captains, own)
+    return RankedMembers(mo=mo, cy=cy, crew=crew, mods=mods, captains=captains, own=own)
 
 
 def add_role(guild: SimGuild, name: str, permissions: DiscordPermission) -> SimRole:

@@ -45,7 +45,11 @@ def hands(guild: discord.Guild, client: discord.Client) -> list[ActionContext]:
     """One for each member who may ask."""
     here = guild.text_channels[0] if guild.text_channels else guild.channels[0]
     warrant = Warrant(Principal(PrincipalKind.PLATFORM_USER, "discord:2", "x"), Place("discord", str(here.id)), "k")
-    return [ActionContext(client, guild, each, guild.me, here, "k", warrant) for each in guild.members if each.id != ME]
+    return [
+        ActionContext(client=client, guild=guild, asker=each, me=guild.me, here=here, key="k", warrant=warrant)
+        for each in guild.members
+        if each.id != ME
+    ]
 
 
 def allows(check: Any, *given: Any) -> bool:

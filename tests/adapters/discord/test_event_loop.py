@@ -176,7 +176,7 @@ def build_town(server: DiscordServer) -> Town:
     guild.join(ada.user)
     for number in range(OLD_POSTS):
         world.say(members[number % 300], channels[number % OLD_ROOMS], f"What was said long ago, number {number}.")
-    town = Town(server, ana, ada, guild, channels, members)
+    town = Town(server=server, ana=ana, ada=ada, guild=guild, channels=channels, members=members)
     server.store.subscribe(town.notice)
     return town
 
@@ -231,13 +231,13 @@ class Household:
         services, community = denizen.services, denizen.community
         account = DiscordAccount(settings, services.clock, read_pdf)
         desk = Desk(
-            account,
-            denizen.runtime,
-            services.store,
-            services.clock,
-            denizen.turns,
-            community.outbox,
-            Exchanges(services.store),
+            channel=account,
+            runtime=denizen.runtime,
+            store=services.store,
+            clock=services.clock,
+            turns=denizen.turns,
+            outbox=community.outbox,
+            exchanges=Exchanges(services.store),
         )
         hasty = Backfiller(services.store, community.mirror, services.clock, sleep=_no_pause)
         resident = Resident(desk, replace(community.household, backfiller=hasty))

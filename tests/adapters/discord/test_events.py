@@ -172,7 +172,7 @@ async def test_looking_at_very_many_rooms_leaves_time_for_others(sim: AccountFix
 
     async with running(sim) as (account, heard):
         assert len(heard.ready[0]) == 501
-        client = account._get_link().client
+        client = account._get_login().client
         gc.disable()  # what other tests left on the heap is none of its business
         try:
             async with anyio.create_task_group() as tasks:

@@ -54,8 +54,8 @@ def test_messages_are_read_with_their_thread_and_what_it_is_about() -> None:
     rows = []
     for name, payload in told(everything):
         event = parse_event(name, payload)
-        if event.heard and event.topic:
-            rows.append((event.change, event.heard.thread.kind, event.topic.subject.kind, event.heard.post.text))
+        if event.message and event.topic:
+            rows.append((event.change, event.message.thread.kind, event.topic.subject.kind, event.message.post.text))
         else:
             rows.append(None)
     issue, review, talk = ThreadKind.ISSUE, ThreadKind.REVIEW, ThreadKind.DISCUSSION
@@ -79,7 +79,7 @@ def test_messages_are_read_with_their_thread_and_what_it_is_about() -> None:
 
 def test_who_wrote_it_is_told_with_what_they_are_to_the_repository() -> None:
     events = [parse_event(name, payload) for name, payload in told(everything)]
-    first, second = (event.heard for event in events[:2])
+    first, second = (event.message for event in events[:2])
     assert first and second
     assert (first.post.author.name, first.association, first.is_opening) == ("ben", "none", True)
     assert (second.post.author.name, second.association, second.is_opening) == ("ana", "owner", False)
@@ -87,7 +87,7 @@ def test_who_wrote_it_is_told_with_what_they_are_to_the_repository() -> None:
 
 
 def test_answers_to_one_comment_share_a_room() -> None:
-    heard = [event.heard for name, payload in told(everything) if (event := parse_event(name, payload)).heard]
+    heard = [event.message for name, payload in told(everything) if (event := parse_event(name, payload)).message]
     rooms = [each.thread.room_id for each in heard if each and each.thread.root]
     assert rooms[0] == rooms[1] and rooms[2] == rooms[3] and rooms[0] != rooms[2]
 

@@ -59,7 +59,7 @@ _log = logging.getLogger("denizen.discord")
 _CLOSING_TIMEOUT_S = 5.0
 _AUTHENTICATION_FAILED = 4004
 
-_EVENT_FAULTS = (ValueError, TypeError, AttributeError, LookupError, AssertionError, RuntimeError)
+_EVENT_ERRORS = (ValueError, TypeError, AttributeError, LookupError, AssertionError, RuntimeError)
 """The errors of discord.py on an event of unexpected form. By then it has closed the connection."""
 
 
@@ -86,7 +86,7 @@ class DiscordAccount:
         self._read_pdf = read_pdf
         self._user_id = ""
         self._is_running = False
-        self._link: _Login | None = None
+        self._login: _Login | None = None
 
     @property
     def platform(self) -> str:
@@ -103,7 +103,7 @@ class DiscordAccount:
 
     @property
     def is_connected(self) -> bool:
-        return self._link is not None
+        return self._login is not None
 
     async def run(self, listener: ChannelListener) -> None:
         """Connects, and stays connected until it is cancelled. It may be called again after it has ended.
@@ -119,7 +119,7 @@ class DiscordAccount:
             with use_endpoints(self._settings.endpoints):
                 application = await load_application(self._settings)
                 self._user_id = application.user_id
-                await self._stay(application, listener)
+                await self._run_login(application, listener)
         finally:
             self._is_running = False
 
@@ -127,78 +127,78 @@ class DiscordAccount:
         """Registers the commands that the listener offers now, and returns the number of writes. Raises the errors of a
         channel, and InvalidInput for a command that cannot be registered; the others are registered all the same.
         """
-        link = self._get_link()
-        return await link.commands.sync(link.listener.commands)
+        login = self._get_login()
+        return await login.commands.sync(login.listener.commands)
 
     async def post(self, place: Place, content: Content, *, nonce: str, reply_to: str = "", ticket: str = "") -> str:
-        return await self._get_link().sender.post(place, content, nonce=nonce, reply_to=reply_to, ticket=ticket)
+        return await self._get_login().sender.post(place, content, nonce=nonce, reply_to=reply_to, ticket=ticket)
 
     async def edit(self, place: Place, message_id: str, content: Content) -> None:
-        await self._get_link().sender.edit(place, message_id, content)
+        await self._get_login().sender.edit(place, message_id, content)
 
     async def delete(self, place: Place, message_id: str) -> None:
-        await self._get_link().sender.delete(place, message_id)
+        await self._get_login().sender.delete(place, message_id)
 
     async def react(self, place: Place, message_id: str, emoji: str, *, on: bool = True) -> None:
-        await self._get_link().sender.react(place, message_id, emoji, on=on)
+        await self._get_login().sender.react(place, message_id, emoji, on=on)
 
     def typing(self, place: Place) -> AbstractAsyncContextManager[None]:
-        link = self._link
-        if link is None:
+        login = self._login
+        if login is None:
             return nullcontext()
-        return show_typing(link.tasks, lambda: link.sender.show_typing(place))
+        return show_typing(login.tasks, lambda: login.sender.show_typing(place))
 
     async def open_thread(self, place: Place, message_id: str, title: str) -> Room:
-        return await self._get_link().sender.open_thread(place, message_id, title)
+        return await self._get_login().sender.open_thread(place, message_id, title)
 
     async def list_posts(self, room_id: str, *, before: str = "", after: str = "", limit: int = 100) -> Sequence[Post]:
-        return await intake.list_posts(self._get_link().client, room_id, before, after, limit)
+        return await intake.list_posts(self._get_login().client, room_id, before, after, limit)
 
     async def list_arrivals(self, room: Room, *, after: str, limit: int = 100) -> Sequence[IncomingMessage]:
-        return await intake.list_arrivals(self._get_link().client, room, after, limit, self._read_pdf)
+        return await intake.list_arrivals(self._get_login().client, room, after, limit, self._read_pdf)
 
     async def find_deleted(self, rooms: Sequence[Room]) -> frozenset[str]:
-        return await find_deleted(self._get_link().client, rooms)
+        return await find_deleted(self._get_login().client, rooms)
 
     async def find_names(self, place: Place, text: str) -> MentionNames:
-        return await audience.find_names(self._link.client, place, text) if self._link else MentionNames()
+        return await audience.find_names(self._login.client, place, text) if self._login else MentionNames()
 
     async def visible_rooms(self, place: Place, principal: Principal) -> frozenset[str]:
-        if self._link is None:
+        if self._login is None:
             return frozenset({place.thread or place.channel})
-        return await audience.list_visible_rooms(self._link.client, place, principal)
+        return await audience.list_visible_rooms(self._login.client, place, principal)
 
     async def find_roles(self, room_id: str, user_ids: Collection[str]) -> Mapping[str, frozenset[str]]:
         await anyio.lowlevel.checkpoint()
-        return audience.find_roles(self._get_link().client, room_id, user_ids)
+        return audience.find_roles(self._get_login().client, room_id, user_ids)
 
     async def act(self, action: Action, warrant: Warrant) -> JsonObject:
-        return await perform_action(self._get_link().client, action, warrant)
+        return await perform_action(self._get_login().client, action, warrant)
 
     async def is_open(self, room: Room) -> bool:
-        return is_open(self._get_link().client, room)
+        return is_open(self._get_login().client, room)
 
     async def may_write(self, place: Place, principal: Principal) -> bool:
-        return await audience.may_write(self._get_link().client, place, principal)
+        return await audience.may_write(self._get_login().client, place, principal)
 
     async def may_moderate(self, room_id: str, principal: Principal) -> bool:
-        return self._link is not None and await audience.may_moderate(self._link.client, room_id, principal)
+        return self._login is not None and await audience.may_moderate(self._login.client, room_id, principal)
 
-    def _get_link(self) -> _Login:
-        if self._link is None:
+    def _get_login(self) -> _Login:
+        if self._login is None:
             raise Unavailable(
                 f"The Discord account of '{self.agent}' is not connected.",
                 code="discord_not_connected",
                 fix="Wait until it is; `denizen doctor` says what is wrong when it stays so.",
             )
-        return self._link
+        return self._login
 
-    async def _stay(self, application: DiscordApplication, listener: ChannelListener) -> None:
+    async def _run_login(self, application: DiscordApplication, listener: ChannelListener) -> None:
         """Stays connected until it is cancelled or discord.py gives up, and then raises the reason."""
         if not application.content:
             note = {"code": "discord_content_missing", "fix": explain_missing_content(application)}
             _log.warning("the account of '%s' does not see what is written to others", self.agent, extra=note)
-        ended: DenizenError = _closed("It was stopped.")
+        ended: DenizenError = _make_closed_error("It was stopped.")
         async with anyio.create_task_group() as tasks:
             client = GatewayClient(
                 choose_intents(application, self._settings),
@@ -209,11 +209,11 @@ class DiscordAccount:
             commands = CommandSync(
                 client, application.id, guild=self._settings.commands_guild, owned=self._settings.owned_commands
             )
-            link = _Login(client, tasks, MessageSender(client, self._clock), commands, listener)
+            login = _Login(client, tasks, MessageSender(client, self._clock), commands, listener)
             try:
-                ended = await self._converse(client, application, link)
+                ended = await self._connect(client, application, login)
             finally:
-                self._link = None
+                self._login = None
                 with anyio.move_on_after(_CLOSING_TIMEOUT_S, shield=True):
                     await client.close()
             tasks.cancel_scope.cancel()
@@ -233,11 +233,11 @@ class DiscordAccount:
         tasks.start_soon(events.run)
         return events, DiscordInteractions(client, listener, events.queues, tasks)
 
-    async def _converse(self, client: GatewayClient, application: DiscordApplication, link: _Login) -> DenizenError:
+    async def _connect(self, client: GatewayClient, application: DiscordApplication, login: _Login) -> DenizenError:
         """Connects and returns the reason for which the connection ended for good."""
         try:
             await self._log_in(client)
-            self._link = link
+            self._login = login
             await client.connect()
         except discord.LoginFailure:
             return explain_refused_token(self._settings.token_setting)
@@ -246,13 +246,13 @@ class DiscordAccount:
         except discord.ConnectionClosed as error:
             if error.code == _AUTHENTICATION_FAILED:
                 return explain_refused_token(self._settings.token_setting)
-            return _closed(f"Discord closed it with {error.code}.")
+            return _make_closed_error(f"Discord closed it with {error.code}.")
         except VENDOR_ERRORS as error:
             return translate_error(error, "connect")
-        except _EVENT_FAULTS as error:
+        except _EVENT_ERRORS as error:
             _log.exception("discord.py does not understand what Discord sent")
-            return _closed(f"discord.py does not understand an event: {type(error).__name__}.")
-        return _closed("It ended.")
+            return _make_closed_error(f"discord.py does not understand an event: {type(error).__name__}.")
+        return _make_closed_error("It ended.")
 
     async def _log_in(self, client: GatewayClient) -> None:
         with anyio.fail_after(RESPONSE_TIMEOUT_S):
@@ -262,5 +262,5 @@ class DiscordAccount:
                 set_gateway((await client.http.get_bot_gateway())[1])
 
 
-def _closed(why: str) -> Unavailable:
+def _make_closed_error(why: str) -> Unavailable:
     return Unavailable("The connection to Discord ended.", code="discord_closed", why=why, fix="Connect again later.")

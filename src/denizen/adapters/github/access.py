@@ -70,12 +70,12 @@ async def list_repositories(
 
 def _repository(row: Payload) -> HostedRepository:
     return HostedRepository(
-        get_text(row, "full_name"),
-        get_text(row, "clone_url"),
-        get_text(row, "default_branch"),
-        get_flag(row, "private"),
-        get_text(row, "description"),
-        max(get_text(row, "pushed_at"), get_text(row, "updated_at")),
+        name=get_text(row, "full_name"),
+        address=get_text(row, "clone_url"),
+        branch=get_text(row, "default_branch"),
+        is_private=get_flag(row, "private"),
+        description=get_text(row, "description"),
+        updated_at=max(get_text(row, "pushed_at"), get_text(row, "updated_at")),
     )
 
 

@@ -59,56 +59,56 @@ class IncomingMessageBuilder:
     new_issues: bool
 
     def arrival(
-        self, topic: ThreadTopic, heard: GitHubMessage, *, is_edit: bool = False, is_fresh: bool = False
+        self, topic: ThreadTopic, message: GitHubMessage, *, is_edit: bool = False, is_fresh: bool = False
     ) -> IncomingMessage:
         """Builds the message. `is_fresh` means that GitHub sent it as it was created.
 
         Otherwise an edit may hold somebody else's words: whoever may write to a repository may edit what others
         wrote there.
         """
-        is_unsure = heard.post.edited_at is not None and not is_fresh
-        words, _ = from_body(heard.body)
+        is_unsure = message.post.edited_at is not None and not is_fresh
+        words, _ = from_body(message.body)
         called, own = list_mentions(words), self.identity.mention.lower()
-        is_new_issue = self.new_issues and heard.is_opening and topic.subject.kind == "issue"
+        is_new_issue = self.new_issues and message.is_opening and topic.subject.kind == "issue"
         is_meant = own in called or is_new_issue
         question = strip_mentions(words, own) or NO_WORDS
         return IncomingMessage(
-            heard.post,
-            heard.thread.room(topic.subject.title, latest_post=heard.post.id),
+            message.post,
+            message.thread.room(topic.subject.title, latest_post=message.post.id),
             question,
-            partial(_load_parts, heard, question),
-            frozenset(filter(None, (heard.association,))),
+            partial(_load_parts, message, question),
+            frozenset(filter(None, (message.association,))),
             mentions_me=is_meant,
             mentions_others=any(name != own for name in called),
             mentioned=(self.identity.user_id,) if is_meant else (),
-            is_mine=heard.post.author.id == self.identity.user_id,
+            is_mine=message.post.author.id == self.identity.user_id,
             is_edit=is_edit,
             is_unsure=is_unsure,
             subject=topic.subject,
-            load_earlier=partial(self._load_earlier, topic, heard),
+            load_earlier=partial(self._load_earlier, topic, message),
         )
 
-    async def _load_earlier(self, topic: ThreadTopic, heard: GitHubMessage) -> Sequence[IncomingMessage]:
+    async def _load_earlier(self, topic: ThreadTopic, message: GitHubMessage) -> Sequence[IncomingMessage]:
         """Returns the opening and the newest comments before the message; none if they cannot be read, since the
         question is answered all the same.
         """
         found: Sequence[GitHubMessage] = ()
-        if not heard.is_opening:
+        if not message.is_opening:
             try:
                 with anyio.fail_after(EARLIER_DEADLINE_S):
-                    found = await list_newest(self.api, heard.thread, heard.post.id, EARLIER_COMMENTS)
+                    found = await list_newest(self.api, message.thread, message.post.id, EARLIER_COMMENTS)
             except (DenizenError, TimeoutError) as error:
                 why = error.explain() if isinstance(error, DenizenError) else "it took too long"
-                _log.warning("comments are not read", extra={"room": heard.thread.room_id, "why": why})
-        opening = [] if heard.is_opening else [topic.opening]
+                _log.warning("comments are not read", extra={"room": message.thread.room_id, "why": why})
+        opening = [] if message.is_opening else [topic.opening]
         return [self.arrival(topic, each) for each in (*opening, *found)]
 
 
-async def _load_parts(heard: GitHubMessage, question: str) -> tuple[Part, ...]:
-    if not heard.code:
+async def _load_parts(message: GitHubMessage, question: str) -> tuple[Part, ...]:
+    if not message.code:
         return (TextPart(question),)
-    name = heard.file or "change.diff"
-    return (TextPart(question), FilePart(name, "text/x-diff", len(heard.code.encode()), text=heard.code))
+    name = message.file or "change.diff"
+    return (TextPart(question), FilePart(name, "text/x-diff", len(message.code.encode()), text=message.code))
 
 
 LOOK_BACK = timedelta(days=7)
@@ -167,8 +167,8 @@ class GitHubAccount:
             self._ear = IncomingMessageBuilder(self._api, identity, self.settings.reply_to_new_issues)
             now = self._clock.now()
             names = [each.name for each in await self._repositories.load()]
-            news = await list_updates(self._api, names, now - LOOK_BACK)
-            await listener.on_ready(list_rooms(news, names[:MAX_REPOSITORIES], now))
+            updates = await list_updates(self._api, names, now - LOOK_BACK)
+            await listener.on_ready(list_rooms(updates, names[:MAX_REPOSITORIES], now))
             self._listener, self._since = listener, now.replace(microsecond=0)
             self._connected.set()
             now = await self._rescan(now)  # finds what was written while the first scan ran
@@ -193,9 +193,9 @@ class GitHubAccount:
         event = parse_event(name, payload)
         if event.installation and event.repository:
             self._credentials.know_installation(event.repository, event.installation)
-        if event.heard is None or event.topic is None or not self.settings.admits(event.repository):
+        if event.message is None or event.topic is None or not self.settings.admits(event.repository):
             return False
-        await self._hear(event.topic, event.heard, event.change, is_told=True)
+        await self._hear(event.topic, event.message, event.change, is_told=True)
         return True
 
     async def sync_commands(self) -> None:
@@ -206,15 +206,15 @@ class GitHubAccount:
         now = self._clock.now()
         try:
             names = [each.name for each in await self._repositories.load()]
-            for news in await list_updates(self._api, names, max(since - OVERLAP, self._since)):
-                await self._hear(news.topic, news.heard, MessageChange.MADE)
+            for update in await list_updates(self._api, names, max(since - OVERLAP, self._since)):
+                await self._hear(update.topic, update.message, MessageChange.MADE)
         except DenizenError as error:
             _log.warning("GitHub cannot be looked through", extra={"agent": self.agent, "why": error.explain()})
             return since
         return now
 
     async def _hear(
-        self, topic: ThreadTopic, heard: GitHubMessage, change: MessageChange, *, is_told: bool = False
+        self, topic: ThreadTopic, message: GitHubMessage, change: MessageChange, *, is_told: bool = False
     ) -> None:
         """Passes a message to the listener, one after another in each room. `is_told` means that a webhook brought it,
         so the author and the text are certain.
@@ -222,7 +222,7 @@ class GitHubAccount:
         if self._listener is None:
             with anyio.move_on_after(START_PATIENCE_S):
                 await self._connected.wait()
-        listener, ear, post = self._listener, self._ear, heard.post
+        listener, ear, post = self._listener, self._ear, message.post
         if listener is None or ear is None:
             raise Unavailable(
                 "This account is not connected to GitHub yet.",
@@ -234,16 +234,16 @@ class GitHubAccount:
         async with self._locks.setdefault(post.room, anyio.Lock()):
             if key in self._heard:
                 return
-            room = heard.thread.room(topic.subject.title, latest_post=post.id)
+            room = message.thread.room(topic.subject.title, latest_post=post.id)
             self._people.meet(post.author)
             await self._tell_room(listener, room)
             if change is MessageChange.GONE:
                 await listener.on_delete(room, [post.id])
-                if heard.is_opening:  # GitHub sends no webhooks for the comments that go with it
+                if message.is_opening:  # GitHub sends no webhooks for the comments that go with it
                     await listener.on_room_gone(room.platform, room.id, is_deleted=True)
             else:
                 is_edit, is_fresh = change is MessageChange.EDITED, is_told and change is MessageChange.MADE
-                await listener.on_message(ear.arrival(topic, heard, is_edit=is_edit, is_fresh=is_fresh))
+                await listener.on_message(ear.arrival(topic, message, is_edit=is_edit, is_fresh=is_fresh))
             self._heard[key] = None
             while len(self._heard) > REMEMBERED:
                 self._heard.popitem(last=False)

@@ -48,7 +48,7 @@ def _check_secret(settings: GitHubAccountSettings) -> Iterator[Finding]:
     if not settings.webhook_secret:
         yield Finding(
             Severity.ERROR,
-            "There is no webhook secret, so webhooks are refused and nothing is heard of at once.",
+            "There is no webhook secret, so webhooks are refused, and only regular scans find new messages.",
             f"Make up a long one, put it into {place} and into the webhook's settings on GitHub.",
         )
     elif len(settings.webhook_secret) < MIN_SECRET_CHARS:

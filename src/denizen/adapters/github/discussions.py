@@ -106,7 +106,7 @@ async def load_discussion(api: GitHubApi, repository: str, number: int) -> GitHu
     topic = read_topic(repository, _as_rest(found), PostKind.DISCUSSION)
     nodes = {topic.opening.post.id: get_text(found, "id")}
     roots: dict[int, str] = {}
-    heard: list[GitHubMessage] = []
+    messages: list[GitHubMessage] = []
     for comment in get_objects(get_object(found, "comments"), "nodes"):
         root = get_number(comment, "databaseId")
         roots[root] = get_text(comment, "id")
@@ -114,8 +114,8 @@ async def load_discussion(api: GitHubApi, repository: str, number: int) -> GitHu
         for each in (comment, *get_objects(get_object(comment, "replies"), "nodes")):
             one = read_comment(thread, _as_rest(each), PostKind.DISCUSSION_COMMENT)
             nodes[one.post.id] = get_text(each, "id")
-            heard.append(one)
-    return GitHubDiscussion(get_text(found, "id"), topic, tuple(heard), nodes, roots)
+            messages.append(one)
+    return GitHubDiscussion(get_text(found, "id"), topic, tuple(messages), nodes, roots)
 
 
 async def add_discussion_comment(

@@ -66,13 +66,13 @@ class MessageChange(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GitHubEvent:
-    """A webhook. `heard` is None when it is about no message; `installation` is 0 for the webhook of a repository."""
+    """A webhook. `message` is None when it is about no message; `installation` is 0 for the webhook of a repository."""
 
     repository: str
     installation: int
     change: MessageChange = MessageChange.MADE
     topic: ThreadTopic | None = None
-    heard: GitHubMessage | None = None
+    message: GitHubMessage | None = None
 
 
 _CHANGES = {
@@ -102,10 +102,10 @@ def parse_event(name: str, payload: Payload) -> GitHubEvent:
     change = _CHANGES.get(action)
     if not repository or change is None or action not in _ACTIONS.get(name, ()):
         return GitHubEvent(repository, installation)
-    topic, heard = _read_topic_and_post(name, repository, payload)
-    if not heard.body.strip() and not heard.is_opening:  # a review without a text of its own
+    topic, message = _read_topic_and_post(name, repository, payload)
+    if not message.body.strip() and not message.is_opening:  # a review without a text of its own
         return GitHubEvent(repository, installation)
-    return GitHubEvent(repository, installation, change, topic, heard)
+    return GitHubEvent(repository, installation, change, topic, message)
 
 
 def _read_topic_and_post(name: str, repository: str, payload: Payload) -> tuple[ThreadTopic, GitHubMessage]:
@@ -152,7 +152,7 @@ class GitHubUpdate:
     """One message with the topic of its thread."""
 
     topic: ThreadTopic
-    heard: GitHubMessage
+    message: GitHubMessage
 
 
 async def list_updates(api: GitHubApi, repositories: Sequence[str], since: datetime) -> list[GitHubUpdate]:
@@ -176,25 +176,33 @@ async def list_updates(api: GitHubApi, repositories: Sequence[str], since: datet
             group.start_soon(read, repository)
     if faults:
         raise faults[0]
-    return sorted(found, key=lambda news: news.heard.post.id)
+    return sorted(found, key=lambda update: update.message.post.id)
 
 
-def list_rooms(news: Sequence[GitHubUpdate], repositories: Sequence[str], now: datetime) -> list[Room]:
+def list_rooms(updates: Sequence[GitHubUpdate], repositories: Sequence[str], now: datetime) -> list[Room]:
     """Returns the rooms with their newest posts, and the repositories themselves, so that a later start knows how far
     they were read.
     """
-    rooms = {each: _shelf(each, now) for each in repositories}
-    for each in news:  # the newest comes last
-        thread = each.heard.thread
-        rooms[thread.room_id] = thread.room(each.topic.subject.title, latest_post=each.heard.post.id)
+    rooms = {each: _make_repository_room(each, now) for each in repositories}
+    for each in updates:  # the newest comes last
+        thread = each.message.thread
+        rooms[thread.room_id] = thread.room(each.topic.subject.title, latest_post=each.message.post.id)
         if thread.root and thread.parent.room_id not in rooms:
             rooms[thread.parent.room_id] = thread.parent.room(each.topic.subject.title)
     return list(rooms.values())
 
 
-def _shelf(repository: str, now: datetime) -> Room:
+def _make_repository_room(repository: str, now: datetime) -> Room:
     latest = str(PostId(now, PostKind.OPENING, 0))
-    return Room(PLATFORM, repository, repository, RoomKind.FORUM, repository, repository, latest_post=latest)
+    return Room(
+        platform=PLATFORM,
+        id=repository,
+        name=repository,
+        kind=RoomKind.FORUM,
+        guild=repository,
+        guild_name=repository,
+        latest_post=latest,
+    )
 
 
 async def _list_repository_updates(api: GitHubApi, repository: str, since: datetime) -> list[GitHubUpdate]:
@@ -202,7 +210,7 @@ async def _list_repository_updates(api: GitHubApi, repository: str, since: datet
     params = {"since": moment, "sort": "updated", "direction": "desc"}
 
     async def rows(path: str, **more: str) -> list[dict[str, object]]:
-        call = GitHubRequest("GET", f"/repos/{repository}{path}", "look for news", params={**params, **more})
+        call = GitHubRequest("GET", f"/repos/{repository}{path}", "look for new messages", params={**params, **more})
         return await api.list_all(call, repository)
 
     topics = {
@@ -219,7 +227,7 @@ async def _list_repository_updates(api: GitHubApi, repository: str, since: datet
         if topic is not None:
             thread = review_thread(repository, topic.subject.number, row)
             found.append(GitHubUpdate(topic, read_comment(thread, row, PostKind.REVIEW_COMMENT)))
-    return [news for news in found if news.heard.post.created_at >= since]
+    return [update for update in found if update.message.post.created_at >= since]
 
 
 def _topic(repository: str, row: Payload) -> ThreadTopic:

@@ -169,7 +169,9 @@ def read_topic(
     is_pull = is_pull or bool(get_object(item, "pull_request"))
     labels = tuple(get_text(label, "name") for label in get_objects(item, "labels"))
     words = "discussion" if is_discussion else "pull request" if is_pull else "issue"
-    subject = Subject(repository, number, title, words, tuple(filter(None, labels)), post_id)
+    subject = Subject(
+        origin=repository, number=number, title=title, kind=words, labels=tuple(filter(None, labels)), opening=post_id
+    )
     opening = GitHubMessage(
         thread,
         _post(thread, item, post_id, body),
@@ -213,12 +215,12 @@ def _post(thread: GitHubThread, item: Payload, post_id: str, body: str, created:
     text, nonce = from_body(body)
     created_at, updated_at = get_time(item, created), get_time(item, "updated_at")
     return Post(
-        PLATFORM,
-        post_id,
-        thread.room_id,
-        read_author(get_object(item, "user")),
-        text,
-        created_at,
+        platform=PLATFORM,
+        id=post_id,
+        room=thread.room_id,
+        author=read_author(get_object(item, "user")),
+        text=text,
+        created_at=created_at,
         guild=thread.repository,
         parent=thread.parent.room_id if thread.root else "",
         edited_at=updated_at if updated_at > created_at else None,

@@ -47,7 +47,7 @@ def build_discord_fixture(server: DiscordServer) -> DiscordFixture:
     general = guild.add_channel("general")
     ada = world.add_application("Ada", owner=ana)
     guild.join(ada.user)
-    return DiscordFixture(server, guild, general, ana, ben, ada)
+    return DiscordFixture(discord=server, guild=guild, general=general, ana=ana, ben=ben, ada=ada)
 
 
 @pytest.fixture

@@ -149,7 +149,7 @@ async def open_context(client: discord.Client, warrant: Warrant, key: str) -> Ac
     asker = await find_member(client, guild, user_id)
     if asker is None:
         raise NotAllowed("I cannot see what you may do in this server.", code="discord_unknown_member")
-    return ActionContext(client, guild, asker, guild.me, here, key, warrant)
+    return ActionContext(client=client, guild=guild, asker=asker, me=guild.me, here=here, key=key, warrant=warrant)
 
 
 def _require(member: discord.Member, who: str, permission: str, where: GuildPlace | None) -> None:

@@ -24,7 +24,7 @@ _log = logging.getLogger("denizen.discord")
 
 _LONGEST_RATE_LIMIT_S = 60.0
 _MEMBERS_TIMEOUT_S = 120.0
-_MOST_MEMBERS = 50_000
+_MAX_MEMBERS = 50_000
 """The members of larger guilds would fill the memory, so they are not loaded, and less is shown."""
 
 
@@ -76,22 +76,22 @@ class GatewayClient(discord.AutoShardedClient):
         _log.exception("%s failed", event_method)
 
     async def on_shard_connect(self, shard_id: int) -> None:
-        self._events.shard_begins(shard_id, shards=self.shard_count or 1)
+        self._events.start_shard(shard_id, shards=self.shard_count or 1)
 
     async def on_shard_ready(self, shard_id: int) -> None:
-        self._events.shard_ends(shard_id)
+        self._events.finish_shard(shard_id)
 
     async def on_guild_available(self, guild: discord.Guild) -> None:
-        self._events.guild_comes(guild)
+        self._events.add_guild(guild)
         self._tasks.start_soon(self._load_members, guild)
 
     async def on_guild_join(self, guild: discord.Guild) -> None:
-        self._events.guild_comes(guild)
+        self._events.add_guild(guild)
         self._tasks.start_soon(self._load_members, guild)
 
     async def _load_members(self, guild: discord.Guild) -> None:
         """Loads the members of a guild in the background. Without all members `guild.audience` is less exact."""
-        if not self.intents.members or guild.chunked or (guild.member_count or 0) > _MOST_MEMBERS:
+        if not self.intents.members or guild.chunked or (guild.member_count or 0) > _MAX_MEMBERS:
             return
         try:
             with anyio.fail_after(_MEMBERS_TIMEOUT_S):
@@ -100,46 +100,46 @@ class GatewayClient(discord.AutoShardedClient):
             _log.info("members of a guild not loaded", extra={"guild": guild.id, "why": type(error).__name__})
 
     async def on_guild_remove(self, guild: discord.Guild) -> None:
-        self._events.guild_goes(guild)
+        self._events.remove_guild(guild)
 
     async def on_message(self, message: discord.Message) -> None:
-        self._events.message(message)
+        self._events.add_message(message)
 
     async def on_raw_message_edit(self, event: discord.RawMessageUpdateEvent) -> None:
-        self._events.edit(event.message)
+        self._events.edit_message(event.message)
 
     async def on_raw_message_delete(self, event: discord.RawMessageDeleteEvent) -> None:
-        self._events.delete(event.channel_id, (event.message_id,), event.guild_id)
+        self._events.delete_messages(event.channel_id, (event.message_id,), event.guild_id)
 
     async def on_raw_bulk_message_delete(self, event: discord.RawBulkMessageDeleteEvent) -> None:
-        self._events.delete(event.channel_id, tuple(event.message_ids), event.guild_id)
+        self._events.delete_messages(event.channel_id, tuple(event.message_ids), event.guild_id)
 
     async def on_raw_reaction_add(self, event: discord.RawReactionActionEvent) -> None:
-        self._events.reaction(event, is_on=True)
+        self._events.change_reaction(event, is_on=True)
 
     async def on_raw_reaction_remove(self, event: discord.RawReactionActionEvent) -> None:
-        self._events.reaction(event, is_on=False)
+        self._events.change_reaction(event, is_on=False)
 
     async def on_guild_channel_create(self, channel: discord.abc.GuildChannel) -> None:
-        self._events.room_comes(channel)
+        self._events.add_room(channel)
 
     async def on_guild_channel_update(self, before: discord.abc.GuildChannel, after: discord.abc.GuildChannel) -> None:
-        self._events.room_changes(before, after)
+        self._events.change_room(before, after)
 
     async def on_guild_channel_delete(self, channel: discord.abc.GuildChannel) -> None:
-        self._events.room_goes(channel.id, is_deleted=True)
+        self._events.remove_room(channel.id, is_deleted=True)
 
     async def on_thread_create(self, thread: discord.Thread) -> None:
-        self._events.room_comes(thread)
+        self._events.add_room(thread)
 
     async def on_thread_join(self, thread: discord.Thread) -> None:
-        self._events.room_comes(thread)
+        self._events.add_room(thread)
 
     async def on_thread_update(self, before: discord.Thread, after: discord.Thread) -> None:
-        self._events.room_changes(before, after)
+        self._events.change_room(before, after)
 
     async def on_raw_thread_delete(self, event: discord.RawThreadDeleteEvent) -> None:
-        self._events.room_goes(event.thread_id, is_deleted=True)
+        self._events.remove_room(event.thread_id, is_deleted=True)
 
     async def on_interaction(self, interaction: discord.Interaction) -> None:
         self._interactions.take(interaction)

@@ -46,11 +46,11 @@ class ListenerError:
     """A call of the listener that failed, in words for the person who caused it. Internal errors show only a reference
     for a bug report.
 
-    `may_pass` means that something outside was unavailable.
+    `is_temporary` means that something outside was unavailable.
     """
 
     message: str
-    may_pass: bool = False
+    is_temporary: bool = False
 
 
 async def call_listener(doing: str, call: Callable[[], Awaitable[T]]) -> T | ListenerError:
@@ -59,14 +59,14 @@ async def call_listener(doing: str, call: Callable[[], Awaitable[T]]) -> T | Lis
         return await call()
     except DenizenError as error:
         _log.warning("%s failed: %s", doing, error.message, extra=error.fields)
-        return ListenerError(_say(error), may_pass=isinstance(error, Unavailable))
+        return ListenerError(_explain(error), is_temporary=isinstance(error, Unavailable))
     except Exception:  # noqa: BLE001 - the boundary of an event: a fault here must not end the account
         reference = fresh("err")
         _log.exception("%s failed", doing, extra={"reference": reference})
         return ListenerError(f"Something went wrong inside. Reference: {reference}.")
 
 
-def _say(error: DenizenError) -> str:
+def _explain(error: DenizenError) -> str:
     """Adds the fix only to errors that the person can correct, such as a misspelt name."""
     if isinstance(error, InvalidInput | NotFound) and error.fix:
         return f"{error.message} {error.fix}"
@@ -76,7 +76,7 @@ def _say(error: DenizenError) -> str:
 CATCH_UP_PAUSE_S = 5.0
 
 _PAGE = 100
-_MOST_AWAITED = 500
+_MAX_THINKING = 500
 """Answers to commands that are thinking at the same time; the oldest are forgotten."""
 
 
@@ -101,7 +101,7 @@ class DiscordEvents:
         self._tasks = tasks
         self._sync_commands = sync_commands
         self._read_pdf = read_pdf
-        self._awaited: deque[int] = deque(maxlen=_MOST_AWAITED)
+        self._thinking: deque[int] = deque(maxlen=_MAX_THINKING)
         gate = ReadyGate()
         self._readiness = ShardReadiness(gate, self._announce)
         self.queues = RoomQueues(tasks, gate, self._catch_up, limit=room_limit)
@@ -132,85 +132,85 @@ class DiscordEvents:
 
         while True:
             end = await call_listener("catching up", call)
-            if not (isinstance(end, ListenerError) and end.may_pass):
+            if not (isinstance(end, ListenerError) and end.is_temporary):
                 return
             await anyio.sleep(CATCH_UP_PAUSE_S)
 
-    def shard_begins(self, shard: int, *, shards: int) -> None:
+    def start_shard(self, shard: int, *, shards: int) -> None:
         """Notes the guilds of a shard that logged in afresh. Each of them is announced later, even if it is there
         already.
         """
         waited_for = [guild.id for guild in self._client.guilds if guild.shard_id == shard]
         self._readiness.begin(shard, waited_for, shards=shards)
 
-    def shard_ends(self, shard: int) -> None:
+    def finish_shard(self, shard: int) -> None:
         self._readiness.end(shard)
 
-    def guild_comes(self, guild: discord.Guild) -> None:
+    def add_guild(self, guild: discord.Guild) -> None:
         """Handles a guild at a login, after an outage, or after the account joined; in the last two cases its past is
         unknown.
         """
         if not self._readiness.take(guild.shard_id, guild.id):
             self._readiness.repeat()
 
-    def guild_goes(self, guild: discord.Guild) -> None:
+    def remove_guild(self, guild: discord.Guild) -> None:
         for channel in list_channels(guild):
-            self.room_goes(channel.id, is_deleted=False)
+            self.remove_room(channel.id, is_deleted=False)
 
-    def message(self, message: discord.Message) -> None:
+    def add_message(self, message: discord.Message) -> None:
         """Queues a message. An answer that only shows "is thinking" is queued when its text arrives."""
         if message.flags.loading and self._is_mine(message):
-            self._awaited.append(message.id)
+            self._thinking.append(message.id)
         if is_conversation(message):
             room_id = str(message.channel.id)
-            self.queues.put(room_id, lambda: self._hear_message(message), message_id=str(message.id))
+            self.queues.put(room_id, lambda: self._deliver_message(message), message_id=str(message.id))
 
-    def edit(self, message: discord.Message) -> None:
+    def edit_message(self, message: discord.Message) -> None:
         """Queues an edit, or an answer that was thinking and now has its text, which counts as new.
 
         Discord also sends an edit when it adds the preview of a link; that is ignored.
         """
         if not is_conversation(message):
             return
-        is_new = message.id in self._awaited or (self._is_mine(message) and message.edited_at is None)
+        is_new = message.id in self._thinking or (self._is_mine(message) and message.edited_at is None)
         if is_new or message.edited_at is not None:
-            self.queues.put(str(message.channel.id), lambda: self._hear_message(message, is_edit=not is_new))
-        if message.id in self._awaited:
-            self._awaited.remove(message.id)
+            self.queues.put(str(message.channel.id), lambda: self._deliver_message(message, is_edit=not is_new))
+        if message.id in self._thinking:
+            self._thinking.remove(message.id)
 
-    def delete(self, channel_id: int, message_ids: Sequence[int], guild_id: int | None) -> None:
+    def delete_messages(self, channel_id: int, message_ids: Sequence[int], guild_id: int | None) -> None:
         ids = [str(each) for each in sorted(message_ids)]
 
         async def call() -> None:
-            await self._listener.on_delete(await self._room_of(channel_id, guild_id), ids)
+            await self._listener.on_delete(await self._load_room(channel_id, guild_id), ids)
 
         self.queues.put(str(channel_id), lambda: call_listener("on_delete", call))
 
-    def reaction(self, event: discord.RawReactionActionEvent, *, is_on: bool) -> None:
+    def change_reaction(self, event: discord.RawReactionActionEvent, *, is_on: bool) -> None:
         """Queues a reaction, unless the account put it there itself."""
         if self._client.user is not None and event.user_id == self._client.user.id:
             return
 
         async def call() -> None:
-            room = await self._room_of(event.channel_id, event.guild_id)
+            room = await self._load_room(event.channel_id, event.guild_id)
             await self._listener.on_reaction(to_reaction_change(event, room, is_on=is_on))
 
         self.queues.put(str(event.channel_id), lambda: call_listener("on_reaction", call))
 
-    def room_comes(self, channel: discord.abc.GuildChannel | discord.Thread) -> None:
+    def add_room(self, channel: discord.abc.GuildChannel | discord.Thread) -> None:
         """Queues a room that is new or renamed."""
         if isinstance(channel, discord.CategoryChannel) or not is_readable(channel):
             return
         room = to_room(channel)
         self.queues.put(room.id, lambda: call_listener("on_room", lambda: self._listener.on_room(room)))
 
-    def room_changes(
+    def change_room(
         self, before: discord.abc.GuildChannel | discord.Thread, after: discord.abc.GuildChannel | discord.Thread
     ) -> None:
         if before.name != after.name or is_readable(before) != is_readable(after):
-            self.room_comes(after)
+            self.add_room(after)
 
-    def room_goes(self, channel_id: int, *, is_deleted: bool) -> None:
+    def remove_room(self, channel_id: int, *, is_deleted: bool) -> None:
         room_id = str(channel_id)
 
         async def call() -> None:
@@ -221,7 +221,7 @@ class DiscordEvents:
     def _is_mine(self, message: discord.Message) -> bool:
         return self._client.user is not None and message.author.id == self._client.user.id
 
-    async def _hear_message(self, message: discord.Message, *, is_edit: bool = False) -> None:
+    async def _deliver_message(self, message: discord.Message, *, is_edit: bool = False) -> None:
         async def call() -> None:
             me = self._client.user
             if me is None:
@@ -232,7 +232,7 @@ class DiscordEvents:
 
         await call_listener("on_message", call)
 
-    async def _room_of(self, channel_id: int, guild_id: int | None) -> Room:
+    async def _load_room(self, channel_id: int, guild_id: int | None) -> Room:
         """Returns the room, or a bare one if it is not known any more: its deletions count all the same."""
         try:
             return to_room(await get_channel(self._client, channel_id))

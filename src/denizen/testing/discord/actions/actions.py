@@ -31,13 +31,13 @@ def build_actions(store: SimStore) -> SimActions:
     messages = MessageActions(store)
     channels = ChannelActions(store)
     return SimActions(
-        store,
-        messages,
-        ReactionActions(store, messages),
-        channels,
-        GuildActions(store, channels, messages),
-        EventActions(store),
-        ThreadActions(store, messages),
-        CommandActions(store),
-        InteractionActions(store, messages),
+        store=store,
+        messages=messages,
+        marks=ReactionActions(store, messages),
+        channels=channels,
+        guilds=GuildActions(store, channels, messages),
+        events=EventActions(store),
+        threads=ThreadActions(store, messages),
+        commands=CommandActions(store),
+        interactions=InteractionActions(store, messages),
     )

@@ -335,7 +335,14 @@ class ThreadActions:
     ) -> None:
         number = self._store.ids.fresh()
         notice = SimMessage(
-            number, channel.id, channel.guild_id, author, content, snowflake_time(number), kind, reference=reference
+            id=number,
+            channel_id=channel.id,
+            guild_id=channel.guild_id,
+            author=author,
+            content=content,
+            timestamp=snowflake_time(number),
+            kind=kind,
+            reference=reference,
         )
         self._messages.place(channel, notice)
 

@@ -304,13 +304,13 @@ class InteractionActions:
         origin = self._origin(interaction, kind, ephemeral)
         channel = interaction.channel
         message = SimMessage(
-            number,
-            channel.id,
-            channel.guild_id,
-            interaction.application.user,
-            "",
-            snowflake_time(number),
-            kind,
+            id=number,
+            channel_id=channel.id,
+            guild_id=channel.guild_id,
+            author=interaction.application.user,
+            content="",
+            timestamp=snowflake_time(number),
+            kind=kind,
             flags=MessageFlag.LOADING | ephemeral,
             webhook_id=origin.webhook_id,
             application_id=origin.application_id,

@@ -389,12 +389,12 @@ def _edited_flags(old: int, new: int) -> int:
 
 def _snapshot(message: SimMessage) -> SimSnapshot:
     return SimSnapshot(
-        message.content,
-        message.kind,
-        message.timestamp,
-        message.edited,
-        message.flags,
-        list(message.embeds),
-        list(message.attachments),
-        list(message.mentions),
+        content=message.content,
+        kind=message.kind,
+        timestamp=message.timestamp,
+        edited=message.edited,
+        flags=message.flags,
+        embeds=list(message.embeds),
+        attachments=list(message.attachments),
+        mentions=list(message.mentions),
     )

@@ -128,7 +128,14 @@ class ReactionActions:
         reference = SimReference(channel.id, message.id, channel.guild_id)
         kind = MessageKind.CHANNEL_PINNED_MESSAGE
         notice = SimMessage(
-            notice_id, channel.id, channel.guild_id, user, "", snowflake_time(notice_id), kind, reference=reference
+            id=notice_id,
+            channel_id=channel.id,
+            guild_id=channel.guild_id,
+            author=user,
+            content="",
+            timestamp=snowflake_time(notice_id),
+            kind=kind,
+            reference=reference,
         )
         self._messages.place(channel, notice)
 

@@ -224,7 +224,15 @@ class GatewaySessions:
         self, application: SimApplication, intents: GatewayIntent, shard: tuple[int, int], line: SessionSocket
     ) -> GatewaySession:
         visible = VisibleChannels(self._store, application.user)
-        session = GatewaySession(secrets.token_hex(16), application, intents, shard, self._faults, visible, line)
+        session = GatewaySession(
+            id=secrets.token_hex(16),
+            application=application,
+            intents=intents,
+            shard=shard,
+            faults=self._faults,
+            visible=visible,
+            line=line,
+        )
         self._sessions[session.id] = session
         self.identified += 1
         return session

@@ -70,7 +70,14 @@ class SimRestApi:
         reason = unquote(request.headers.get("X-Audit-Log-Reason", "")) or None
         record.reason = reason or ""
         call = RestCall(
-            self._acts, application, request.match_info, record.query, record.body, files, reason, self.gateway_url
+            acts=self._acts,
+            asker=application,
+            path=request.match_info,
+            query=record.query,
+            body=record.body,
+            files=files,
+            reason=reason,
+            gateway_url=self.gateway_url,
         )
         if (broken := await self._meet("before", request, record)) is not None:
             return broken

@@ -162,7 +162,15 @@ def create_invite(call: RestCall) -> object:
         if (each.channel, each.inviter, each.max_age_s, each.max_uses, each.temporary) == wanted:
             return invite_payload(call.store, each)
     code = secrets.token_urlsafe(6)
-    invite = SimInvite(code, channel, call.bot, 86400 if age is None else age, uses, temporary, call.store.ids.fresh())
+    invite = SimInvite(
+        code=code,
+        channel=channel,
+        inviter=call.bot,
+        max_age_s=86400 if age is None else age,
+        max_uses=uses,
+        temporary=temporary,
+        created=call.store.ids.fresh(),
+    )
     call.store.invites[code] = invite
     shown = invite_payload(call.store, invite)
     call.store.tell(InviteChanged(channel, _told(shown), "created"))
@@ -198,7 +206,14 @@ def create_webhook(call: RestCall) -> object:
     channel, form = call.channel(P.MANAGE_WEBHOOKS), call.form
     name = form.text("name", 80, required=True) or ""
     form.check()
-    hook = SimWebhook(call.store.ids.fresh(), secrets.token_urlsafe(48), name, channel, call.bot, call.application.id)
+    hook = SimWebhook(
+        id=call.store.ids.fresh(),
+        token=secrets.token_urlsafe(48),
+        name=name,
+        channel=channel,
+        creator=call.bot,
+        application_id=call.application.id,
+    )
     call.store.webhooks[hook.id] = hook
     call.store.tell(WebhooksChanged(channel))
     return webhook_payload(hook)

@@ -271,15 +271,15 @@ def create_event(call: RestCall) -> object:
         form.fault("scheduled_end_time", "BASE_TYPE_REQUIRED", "This field is required")
     form.check()
     event = SimScheduledEvent(
-        call.store.ids.fresh(),
-        guild.id,
-        name,
-        starts or call.store.clock.now(),
-        call.bot,
-        ends,
-        description,
-        channel,
-        location,
+        id=call.store.ids.fresh(),
+        guild_id=guild.id,
+        name=name,
+        starts_at=starts or call.store.clock.now(),
+        creator=call.bot,
+        ends_at=ends,
+        description=description,
+        channel=channel,
+        location=location,
     )
     return scheduled_event_payload(call.acts.events.create(call.bot, guild, event))
 

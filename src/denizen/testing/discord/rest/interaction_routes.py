@@ -239,7 +239,14 @@ def _find_webhook_message(call: RestCall, hook: SimWebhook) -> tuple[SimChannel,
 
 
 def _render_webhook_message(call: RestCall, hook: SimWebhook, message: SimMessage) -> Payload:
-    reader = SimApplication(hook.id, hook.name, hook.token, hook.creator, hook.creator, GatewayIntent.MESSAGE_CONTENT)
+    reader = SimApplication(
+        id=hook.id,
+        name=hook.name,
+        token=hook.token,
+        user=hook.creator,
+        owner=hook.creator,
+        intents=GatewayIntent.MESSAGE_CONTENT,
+    )
     return message_payload(call.store, message, reader, GatewayIntent.MESSAGE_CONTENT)
 
 

@@ -28,12 +28,12 @@ def _plan(form: Form) -> ThreadPlan:
         form.fault("auto_archive_duration", "BASE_TYPE_CHOICES", "Value must be one of (60, 1440, 4320, 10080).")
     kind = form.integer("type", 10, 12)
     plan = ThreadPlan(
-        name,
-        kind in (None, 12),
-        duration,
-        form.integer("rate_limit_per_user", 0, 21600) or 0,
-        form.flag("invitable", default=True),
-        tuple(form.snowflakes("applied_tags")),
+        name=name,
+        private=kind in (None, 12),
+        auto_archive_min=duration,
+        slowmode_s=form.integer("rate_limit_per_user", 0, 21600) or 0,
+        invitable=form.flag("invitable", default=True),
+        tags=tuple(form.snowflakes("applied_tags")),
     )
     form.check()
     return plan

@@ -217,14 +217,14 @@ class AppUser:
     ) -> SimInteraction:
         store = self._acts.store
         interaction = SimInteraction(
-            store.ids.fresh(),
-            kind,
-            secrets.token_urlsafe(48),
-            application,
-            user,
-            channel,
-            data,
-            store.clock.now(),
+            id=store.ids.fresh(),
+            kind=kind,
+            token=secrets.token_urlsafe(48),
+            application=application,
+            user=user,
+            channel=channel,
+            data=data,
+            created_at=store.clock.now(),
             **origin,
         )
         return self._acts.interactions.begin(interaction)
@@ -308,7 +308,7 @@ class SimWorld(AppUser):
         user = SimUser(number, name, name, bot=True)
         keeper = owner or self.add_person(f"{name}'s keeper")
         token = f"{number}.{secrets.token_urlsafe(24)}"
-        application = SimApplication(number, name, token, user, keeper, intents)
+        application = SimApplication(id=number, name=name, token=token, user=user, owner=keeper, intents=intents)
         self.store.users[number] = user
         self.store.applications[number] = application
         return application
