@@ -34,7 +34,7 @@ BOUNDARIES: Mapping[str, str] = MappingProxyType({
     "src/denizen/adapters/durable/rescue.py::Rescuer._run": "job: the next round tries again",
     "src/denizen/adapters/durable/rescue.py::Rescuer._take_over": "job: one bad run must not keep the others waiting",
     "src/denizen/adapters/store/lane.py::Lane.submit.work": "thread: raised again in the task that waits for it",
-    "src/denizen/adapters/discord/gateway/events.py::call_listener": "event: a fault in the listener must not end the account",
+    "src/denizen/adapters/discord/gateway/events.py::call_listener": "event: a listener fault must not end the account",
     "src/denizen/adapters/discord/client/http.py::_PendingRequest.run": "transfer: raised again in the task that waits",
     "src/denizen/engine/resident/typed.py::TypedCommands._run": "command: a fault is a reply with a reference",
     "src/denizen/engine/resident/resident.py::Resident._answer": "message: a fault is a reply with a reference",

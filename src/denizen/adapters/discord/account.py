@@ -56,7 +56,9 @@ from denizen.ports.pdf import ReadPdf
 
 _log = logging.getLogger("denizen.discord")
 
+# A close handshake with a dead gateway would never end.
 _CLOSING_TIMEOUT_S = 5.0
+# The close code of the gateway for a wrong token.
 _AUTHENTICATION_FAILED = 4004
 
 _EVENT_ERRORS = (ValueError, TypeError, AttributeError, LookupError, AssertionError, RuntimeError)

@@ -29,6 +29,7 @@ from denizen.adapters.discord.client.settings import PORTAL_URL, DiscordAccountS
 from denizen.domain.errors import DenizenError
 from denizen.domain.finding import Finding, Severity
 
+# Each guild takes several requests, and nobody reads a report about more.
 _MOST_GUILDS = 100
 _SHOWN_CHANNELS = 10
 

@@ -18,6 +18,7 @@ from denizen.adapters.discord.client.errors import RESPONSE_TIMEOUT_S, translate
 from denizen.domain.errors import DenizenError, InvalidInput, NotFound
 from denizen.ports.channel import CommandOption, CommandSpec
 
+# Discord's numbers for types of commands and options.
 _CHAT_INPUT = 1
 _SUBCOMMAND = 1
 _STRING = 3

@@ -17,6 +17,7 @@ from denizen.domain.message import Author
 from denizen.domain.principal import Principal
 from denizen.ports.hosting import HostedRepository
 
+# Bounds the requests for an account with thousands of repositories.
 MAX_PAGES = 20
 KNOWN_S = 60.0
 """The lifetime of a cached list. Anybody with a key may ask for it, and each load counts towards GitHub's limits."""
@@ -79,6 +80,7 @@ def _repository(row: Payload) -> HostedRepository:
     )
 
 
+# Bounds the memory of the login cache.
 MAX_KNOWN = 10_000
 _WRITING = frozenset({"admin", "maintain", "write"})
 

@@ -113,7 +113,9 @@ async def _load_parts(message: GitHubMessage, question: str) -> tuple[Part, ...]
 
 LOOK_BACK = timedelta(days=7)
 """How far back the account looks for missed messages when it returns."""
+# Scans overlap, in case a list shows a message late.
 OVERLAP = timedelta(minutes=5)
+# Bounds the memory of handled messages, which scans and repeated webhooks are compared with.
 REMEMBERED = 5000
 START_PATIENCE_S = 3.0
 """The time that a webhook waits for the account to connect. GitHub gives up after ten seconds."""

@@ -29,9 +29,11 @@ from denizen.adapters.github.settings import GitHubAccountSettings
 from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention, NotAllowed, NotFound, Unavailable
 
+# A token is valid for an hour. It must not expire on its way.
 TOKEN_LIFE_S = 50 * 60.0
 JWT_LIFE_S = 9 * 60
 """The lifetime of a JWT. GitHub accepts ten minutes at most."""
+# JWTs are dated back, since GitHub rejects one from its future.
 CLOCK_SKEW_S = 60
 
 
@@ -185,6 +187,7 @@ def build_credentials(client: GitHubClient, settings: GitHubAccountSettings, clo
 
 MAX_PAGES = 10
 _PAGE_NUMBER = re.compile(r"[?&]page=(?P<number>\d+)")
+# GitHub Enterprise Server has REST below this path, and GraphQL beside it.
 _ENTERPRISE = "/api/v3"
 
 

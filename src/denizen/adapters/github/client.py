@@ -67,6 +67,7 @@ def get_time(payload: Payload, key: str) -> datetime:
 
 SECONDARY_PAUSE_S = 60.0
 """GitHub asks for a pause of a minute when it does not say how long a secondary limit lasts."""
+# Bounds the pause, whatever the headers say.
 MAX_PAUSE_S = 3600.0
 _SHOWN_CHARS = 300
 
@@ -167,7 +168,9 @@ RETRY_S = 0.5
 MAX_REDIRECTS = 3
 PAGE = 100
 
+# Only reads are repeated after a lost answer: a write may have been applied.
 _READING = frozenset({"GET"})
+# A renamed repository redirects. 303 is missing, since it would turn a write into a read.
 _REDIRECTS = frozenset({301, 302, 307, 308})
 _LAST = re.compile(r'<(?P<url>[^>]+)>;\s*rel="last"')
 _NEXT = re.compile(r'<(?P<url>[^>]+)>;\s*rel="next"')

@@ -103,6 +103,7 @@ def _iso(time: datetime) -> str:
     return f"{time.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
+# All reactions of GitHub, by the names in its API.
 REACTIONS = ("+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes")
 SIGNS = {
     "\N{WHITE HEAVY CHECK MARK}": "+1",

@@ -30,6 +30,7 @@ from denizen.adapters.github.threads import (
 from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFound
 from denizen.domain.room import Room, RoomKind
 
+# In lower case, as ASGI servers pass headers.
 HEADER = "x-hub-signature-256"
 _PREFIX = "sha256="
 
@@ -214,7 +215,9 @@ async def _list_repository_updates(api: GitHubApi, repository: str, since: datet
         return await api.list_all(call, repository)
 
     topics = {
-        each.subject.number: each for row in await rows("/issues", state="all") for each in [_topic(repository, row)]
+        each.subject.number: each
+        for row in await rows("/issues", state="all")
+        for each in [read_topic(repository, row)]
     }
     found = [GitHubUpdate(topic, topic.opening) for topic in topics.values()]
     for row in await rows("/issues/comments") if topics else ():
@@ -228,10 +231,6 @@ async def _list_repository_updates(api: GitHubApi, repository: str, since: datet
             thread = review_thread(repository, topic.subject.number, row)
             found.append(GitHubUpdate(topic, read_comment(thread, row, PostKind.REVIEW_COMMENT)))
     return [update for update in found if update.message.post.created_at >= since]
-
-
-def _topic(repository: str, row: Payload) -> ThreadTopic:
-    return read_topic(repository, row)
 
 
 def _number(row: Payload, key: str) -> int:

@@ -15,6 +15,7 @@ from denizen.domain.markup import Span, Spans, list_code_spans, list_fences, rep
 from denizen.domain.reasoning import HEAD
 
 _AT = re.compile(r"(?<![\w`@/.+-])@(?P<name>[A-Za-z0-9](?:-?[A-Za-z0-9])*)(?P<bot>\[bot\])?(?![\w`-])(?!/)")
+# A team is mentioned as `@owner/team`, which pings all its members.
 _TEAM = re.compile(r"(?<![\w`@/.+-])@[A-Za-z0-9](?:-?[A-Za-z0-9])*/[\w.-]+")
 _QUOTED = re.compile(r"^[ ]{0,3}>.*$", re.MULTILINE)
 _HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
@@ -66,6 +67,7 @@ MARK_CHARS = 64
 TEXT_CHARS = BODY_CHARS - MARK_CHARS
 """The longest text of one piece of an answer."""
 
+# Only at the very end: a mark that is quoted elsewhere in a text does not count.
 _MARK = re.compile(r"<!-- denizen:(?P<nonce>\w{1,32}) -->\Z")
 _SMALL = re.compile(r"^-# (?P<text>.*)$", re.MULTILINE)
 _ENDS = r"\r\u2028\u2029"

@@ -26,6 +26,7 @@ _ROOM = re.compile(
     r"(?P<repository>[^/\s#]+/[^/\s#]+)#(?P<number>\d+)(?:/(?P<kind>review|discussion)(?:/(?P<root>\d+))?)?"
 )
 _POST = re.compile(r"(?P<time>\d{10})(?P<kind>\d)(?P<number>\d{15})")
+# The id of an opening has no number of its own; a hash below this bound stands in.
 _HASHED = 10**15
 
 

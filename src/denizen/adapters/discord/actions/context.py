@@ -23,6 +23,7 @@ from denizen.domain.ids import derive
 
 GuildPlace: TypeAlias = discord.abc.GuildChannel | discord.Thread
 
+# Discord rejects longer nonces.
 _NONCE_CHARS = 25
 
 

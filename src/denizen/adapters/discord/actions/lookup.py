@@ -22,8 +22,10 @@ K = TypeVar("K")
 
 _LINK = re.compile(r"https?://[^/\s]+/channels/(\d+)/(\d+)/(\d+)")
 _MENTION = re.compile(r"<(?:@!?|@&|#)(\d+)>")
+# An error lists so many candidates for an ambiguous name.
 _MAX_CHOICES = 10
 _QUERY_LIMIT = 20
+# The query goes through the gateway, which does not answer while it reconnects.
 _QUERY_TIMEOUT_S = 5.0
 
 

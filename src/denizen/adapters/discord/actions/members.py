@@ -14,6 +14,7 @@ from denizen.domain.ids import derive
 from denizen.domain.json import Json, JsonObject
 
 PAGE = 50
+# Discord rejects longer nonces.
 _NONCE_CHARS = 25
 
 

@@ -31,6 +31,7 @@ MAX_CHOICES = 25
 OPTION_CHARS = 100
 
 _PICK = re.compile(r"pick#(\d+)")
+# These ids are stored in posted messages: changing them breaks the menus of earlier versions.
 _PICK_MENU = "pick"
 _ABOUT_CHARS = 300
 
@@ -175,6 +176,7 @@ def _check(options: Sequence[DiscordMenuOption], style: str) -> None:
 
 _BUTTON = re.compile(r"(?P<kind>role|only):(?P<role>\d+)")
 _MENU = "roles"
+# A role with one of these would let members promote themselves, so no menu may offer it.
 _POWERFUL_PERMISSIONS = (
     "administrator",
     "ban_members",

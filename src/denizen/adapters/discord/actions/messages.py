@@ -114,6 +114,7 @@ def require_own(context: ActionContext, message: discord.Message) -> None:
         context.require_asker("manage_messages", get_guild_place(message))
 
 
+# Discord's limits for polls.
 _QUESTION_CHARS = 300
 _ANSWER_CHARS = 55
 _MAX_ANSWERS = 10

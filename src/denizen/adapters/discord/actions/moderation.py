@@ -18,7 +18,9 @@ from denizen.adapters.discord.actions.members import describe_name, send_dm
 from denizen.domain.errors import InvalidInput, NotAllowed
 from denizen.domain.json import Json, JsonObject
 
+# A purge reads so many messages at most: each page of a hundred is a request.
 _SCANNED = 1000
+# Discord's limit for one bulk deletion.
 _AT_ONCE = 100
 _BANS_A_PAGE = 50
 

@@ -28,7 +28,9 @@ TEXT_CHARS = 2000
 
 _USER = re.compile(r"<@!?(\d{1,20})>")
 _ROLE = re.compile(r"<@&(\d{1,20})>")
+# `link_pings` puts a zero-width space behind the @ of @everyone and @here; a permitted one is restored.
 _DEFUSED = re.compile("@\u200b(?=everyone|here)", re.IGNORECASE)
+# Discord rejects allowed mentions with more users or roles.
 _MAX_PINGS = 100
 
 

@@ -15,6 +15,7 @@ from denizen.adapters.discord.guild.members import knows_all_members
 from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json, JsonObject
 
+# The gateway usually reports a new role at once. The action succeeds without it, too.
 _TOLD_WITHIN_S = 3.0
 
 

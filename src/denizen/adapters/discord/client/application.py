@@ -41,6 +41,7 @@ _MENU_NAMES = {
 }
 """Names in the menus that differ from discord.py's."""
 
+# Without `applications.commands` the guild would not show the slash commands.
 SCOPES = ("bot", "applications.commands")
 
 

@@ -22,6 +22,7 @@ from discord.http import HTTPClient, Route
 from denizen.adapters.discord.client.settings import DiscordEndpoints
 from denizen.domain.errors import InvalidInput
 
+# discord.py's own addresses, restored when Discord itself is used again.
 _GATEWAY = DiscordWebSocket.DEFAULT_GATEWAY
 _ASSETS = discord.Asset.BASE
 

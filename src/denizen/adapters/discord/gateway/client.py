@@ -22,7 +22,9 @@ from denizen.adapters.discord.gateway.events import DiscordEvents
 
 _log = logging.getLogger("denizen.discord")
 
+# discord.py waits out shorter limits itself and raises RateLimited for longer ones.
 _LONGEST_RATE_LIMIT_S = 60.0
+# A large guild sends its members in many chunks, so this is generous; nobody waits for them.
 _MEMBERS_TIMEOUT_S = 120.0
 _MAX_MEMBERS = 50_000
 """The members of larger guilds would fill the memory, so they are not loaded, and less is shown."""

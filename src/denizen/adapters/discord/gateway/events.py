@@ -75,6 +75,7 @@ def _explain(error: DenizenError) -> str:
 
 CATCH_UP_PAUSE_S = 5.0
 
+# The most that Discord returns in one request.
 _PAGE = 100
 _MAX_THINKING = 500
 """Answers to commands that are thinking at the same time; the oldest are forgotten."""

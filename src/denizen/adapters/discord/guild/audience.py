@@ -51,7 +51,9 @@ from denizen.domain.room import Room, RoomKind
 
 __all__ = ["find_names", "find_roles", "list_visible_rooms", "may_moderate", "may_write", "parse_user_id"]
 
+# A search waits for this, so it rather sees less than it waits long.
 _DIRECT_TIMEOUT_S = 5.0
+# Each guild whose members are not known takes a request to find the user in it.
 _MAX_FETCHES = 20
 
 

@@ -19,7 +19,9 @@ from denizen.domain.conversation import Place
 from denizen.domain.errors import Unavailable
 from denizen.ports.channel import MentionNames
 
+# Somebody waits for the answer, and without the member it is still given.
 _FETCH_TIMEOUT_S = 5.0
+# The number of members that are processed before other tasks may run.
 _MEMBERS_AT_ONCE = 1000
 
 
@@ -72,6 +74,7 @@ async def iterate_in_batches(members: Sequence[discord.Member]) -> AsyncIterator
             yield member
 
 
+# A text with more @ signs than this is not worth the search.
 _MAX_CALLS = 50
 _MAX_NAME_CHARS = 64
 _MAX_QUERIES = 3

@@ -22,6 +22,7 @@ READ = VIEW | HISTORY
 """The permissions that it takes to read the messages of a room."""
 
 _ALL = READ | CONNECT | MANAGE_THREADS
+# Discord leaves a member in time-out nothing but these.
 _IN_TIMEOUT = READ
 
 GuildRoom = discord.TextChannel | discord.VoiceChannel | discord.StageChannel | discord.ForumChannel

@@ -35,6 +35,7 @@ MAX_TEXTS_CHARS = 2 * MAX_TEXT_BYTES
 
 _DOWNLOAD_TIMEOUT_S = 20.0
 _FETCH_TIMEOUT_S = 10.0
+# Each file is held in memory until it is read.
 _SIDE_BY_SIDE = 3
 _PDF = "application/pdf"
 _IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
@@ -57,6 +58,7 @@ _TEXT_ENDINGS = frozenset(
     )
 )
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+# Control characters that do not occur in text; escape does, in colored logs.
 _CONTROLS = frozenset(range(32)) - frozenset(b"\t\n\r\f\b\x1b")
 
 

@@ -20,10 +20,12 @@ from denizen.adapters.discord.messages.content import to_edit, to_message
 from denizen.domain.delivery import Content
 from denizen.domain.errors import NotFound
 
+# Flags of messages by their documented bits.
 EPHEMERAL = 1 << 6
 LOADING = 1 << 7
 
 _LIFETIME = timedelta(minutes=15)
+# A request that starts just before the end could arrive after it.
 _MARGIN = timedelta(seconds=10)
 
 _ORIGINAL = "/webhooks/{webhook_id}/{webhook_token}/messages/@original"

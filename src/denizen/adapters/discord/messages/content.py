@@ -22,6 +22,7 @@ from denizen.domain.errors import InvalidInput
 ID_LIMIT = 100
 LABEL_LIMIT = 80
 
+# Stored in posted messages: changing the form breaks the buttons of earlier versions.
 _ID = re.compile(r"say:\d+:(?P<value>.+)|say#\d+", re.DOTALL)
 _ACTION = re.compile(r"(?P<kind>do|why):(?P<action>.+)", re.DOTALL)
 WHY = "why"
@@ -35,7 +36,7 @@ def to_view(buttons: Sequence[Button]) -> discord.ui.View:
     """Builds up to 25 buttons in rows of five. Needs a running event loop."""
     view = discord.ui.View(timeout=None)
     for position, button in enumerate(buttons):
-        label = _clip_label(button.label)
+        label = _clip(button.label, LABEL_LIMIT)
         if button.url:
             view.add_item(discord.ui.Button(label=label, url=button.url))
         else:
@@ -107,10 +108,7 @@ def _find_label(custom_id: str, message: discord.Message | None) -> str | None:
     return None
 
 
-def _clip_label(label: str) -> str:
-    return label if len(label) <= LABEL_LIMIT else label[: LABEL_LIMIT - 1] + "…"
-
-
+# Discord's limits for messages and embeds; a message beyond them is rejected as a whole.
 _TITLE_CHARS = 256
 _TEXT_CHARS = 4096
 _FIELD_CHARS = 1024
@@ -121,7 +119,9 @@ _MAX_FIELDS = 25
 _MAX_PINGS = 100
 
 _ATTACHED = "attachment://"
+# Discord replaces other characters, and `attachment://` would no longer find the file.
 _UNSAFE = re.compile(r"[^\w.-]+", re.ASCII)
+# Discord rejects fields with an empty name or value.
 _BLANK = "\N{ZERO WIDTH SPACE}"
 
 

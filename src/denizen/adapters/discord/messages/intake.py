@@ -108,7 +108,7 @@ def to_incoming_message(
     """Converts a message as the account sees it. Only for messages of `wording.is_conversation`: Discord's notices are
     nobody's question.
     """
-    question = extract_question(message, me)
+    question, original = extract_question(message, me), find_replied_message(message)
     return IncomingMessage(
         post=to_post(message),
         room=to_room(message.channel),
@@ -118,9 +118,9 @@ def to_incoming_message(
         mentions_me=_mentions(message, me),
         mentions_others=any(user.id != me.id and user.id in message.raw_mentions for user in message.mentions),
         mentioned_roles=frozenset(str(role.id) for role in message.role_mentions if not role.is_default()),
-        replies_to_me=_replies_to(message, me),
+        replies_to_me=original is not None and original.author.id == me.id,
         mentioned=_mentioned(message),
-        replies_to=_answered(message),
+        replies_to=str(original.author.id) if original is not None else "",
         is_mine=message.author.id == me.id,
         is_edit=is_edit,
     )
@@ -231,16 +231,6 @@ def _mentioned(message: discord.Message) -> tuple[str, ...]:
     called = [str(each) for each in dict.fromkeys(message.raw_mentions) if each in pinged]
     bots = [str(role.tags.bot_id) for role in message.role_mentions if role.tags is not None and role.tags.bot_id]
     return tuple(dict.fromkeys((*called, *bots)))
-
-
-def _answered(message: discord.Message) -> str:
-    original = find_replied_message(message)
-    return str(original.author.id) if original is not None else ""
-
-
-def _replies_to(message: discord.Message, me: discord.ClientUser) -> bool:
-    original = find_replied_message(message)
-    return original is not None and original.author.id == me.id
 
 
 def _get_guild_name(guild: discord.Guild) -> str:

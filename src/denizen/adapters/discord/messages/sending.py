@@ -24,6 +24,7 @@ from denizen.domain.room import Room
 
 _log = logging.getLogger("denizen.discord")
 
+# Discord lets "is typing" fade after 10 s.
 RENEWED_AFTER_S = 8.0
 
 

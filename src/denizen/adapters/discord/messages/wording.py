@@ -19,6 +19,7 @@ EMPTY = "[no text]"
 
 _MAX_EMBED_CHARS = 2000
 _MAX_QUOTE_CHARS = 300
+# The account remembers what it said, so a hint suffices.
 _MAX_OWN_QUOTE_CHARS = 100
 _IDS = re.compile(r"<(@[!&]?|#)(\d+)>")
 _SPOKEN = frozenset(
