@@ -1,4 +1,4 @@
-"""Who may see what, through a real client of a simulated Discord (promise 3)."""
+"""Who may see what, through a real client of a simulated Discord."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a channel is for everybody of its guild, through a real client of a simulated Discord (promise 3)."""
+"""Whether a channel is for everybody of its guild, through a real client of a simulated Discord."""
 
 from __future__ import annotations
 

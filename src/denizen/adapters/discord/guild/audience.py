@@ -177,12 +177,12 @@ async def _is_direct_talk(client: discord.Client, channel_id: int, user_id: int)
 class _ReaderGroups:
     """Readers who must be able to see a room, grouped by permission profile."""
 
-    by_standing: Mapping[PermissionProfile, Sequence[int]]
-    crowd: MemberGroup
+    by_profile: Mapping[PermissionProfile, Sequence[int]]
+    group: MemberGroup
 
     @classmethod
-    def only(cls, standing: PermissionProfile, user_id: int) -> _ReaderGroups:
-        return cls({standing: (user_id,)}, MemberGroup([standing]))
+    def only(cls, profile: PermissionProfile, user_id: int) -> _ReaderGroups:
+        return cls({profile: (user_id,)}, MemberGroup([profile]))
 
 
 class _GuildSurvey:
@@ -190,8 +190,8 @@ class _GuildSurvey:
 
     def __init__(self, guild: discord.Guild) -> None:
         self._guild = guild
-        self._rules = {room.id: read_overwrites(room) for room in guild.channels if isinstance(room, GuildRoom)}
-        self._register = ProfileBuilder(guild, self._rules.values())
+        self._overwrites = {room.id: read_overwrites(room) for room in guild.channels if isinstance(room, GuildRoom)}
+        self._register = ProfileBuilder(guild, self._overwrites.values())
 
     def profile_for(self, member: discord.Member) -> PermissionProfile:
         return self._register.profile_for(member)
@@ -202,8 +202,8 @@ class _GuildSurvey:
         async for member in iterate_in_batches(self._guild.members):
             if member.id != besides:
                 groups.setdefault(self.profile_for(member), []).append(member.id)
-        rules = self._rules[place.id]
-        groups = {standing: ids for standing, ids in groups.items() if compute_permissions(rules, standing) & VIEW}
+        overwrites = self._overwrites[place.id]
+        groups = {profile: ids for profile, ids in groups.items() if compute_permissions(overwrites, profile) & VIEW}
         groups.setdefault(self.profile_for(asker), []).append(asker.id)
         return _ReaderGroups(groups, MemberGroup(groups))
 
@@ -214,14 +214,14 @@ class _GuildSurvey:
         answers: dict[tuple[ChannelOverwrites, int], bool] = {}
         visible: set[int] = set()
         for room in [each for each in self._guild.channels if isinstance(each, GuildRoom)]:
-            rules, needed = self._rules.get(room.id), get_needed_permissions(room)
-            if rules is None:
+            overwrites, needed = self._overwrites.get(room.id), get_needed_permissions(room)
+            if overwrites is None:
                 continue
-            known = answers.get((rules, needed))
+            known = answers.get((overwrites, needed))
             if known is None:
                 await anyio.lowlevel.checkpoint()
-                known = readers.crowd.may_all(rules, needed) and self._is_covered(rules, covering, needed)
-                answers[rules, needed] = known
+                known = readers.group.may_all(overwrites, needed) and self._is_covered(overwrites, covering, needed)
+                answers[overwrites, needed] = known
             if known:
                 visible.add(room.id)
         threads = (
@@ -232,11 +232,11 @@ class _GuildSurvey:
         )
         return frozenset(map(str, (*visible, *threads)))
 
-    def _is_covered(self, rules: ChannelOverwrites, place: GuildRoom | None, needed: int) -> bool:
+    def _is_covered(self, overwrites: ChannelOverwrites, place: GuildRoom | None, needed: int) -> bool:
         if place is None:
             return True
         everyone = self._guild.default_role.permissions.value
-        return covers_all_readers(rules, self._rules[place.id], everyone, needed)
+        return covers_all_readers(overwrites, self._overwrites[place.id], everyone, needed)
 
     def _is_shared(self, thread: discord.Thread, readers: _ReaderGroups) -> bool:
         """Whether all of them are members of the private thread, or manage threads there.
@@ -244,13 +244,13 @@ class _GuildSurvey:
         Only those who see the thread hear of departures: without the right to manage threads the list of members may
         be stale.
         """
-        rules = self._rules[thread.parent_id]
-        if not compute_permissions(rules, self.profile_for(self._guild.me)) & MANAGE_THREADS:
+        overwrites = self._overwrites[thread.parent_id]
+        if not compute_permissions(overwrites, self.profile_for(self._guild.me)) & MANAGE_THREADS:
             return False
         inside = {member.id for member in thread.members}
         return all(
-            bool(compute_permissions(rules, standing) & MANAGE_THREADS) or all(each in inside for each in ids)
-            for standing, ids in readers.by_standing.items()
+            bool(compute_permissions(overwrites, profile) & MANAGE_THREADS) or all(each in inside for each in ids)
+            for profile, ids in readers.by_profile.items()
         )
 
 

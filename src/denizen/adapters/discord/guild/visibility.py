@@ -103,21 +103,21 @@ def read_overwrites(channel: GuildRoom) -> ChannelOverwrites:
     return ChannelOverwrites(everyone, tuple(roles), tuple(members))
 
 
-def compute_permissions(rules: ChannelOverwrites, standing: PermissionProfile) -> int:
+def compute_permissions(overwrites: ChannelOverwrites, profile: PermissionProfile) -> int:
     """Returns which of VIEW, HISTORY, CONNECT and MANAGE_THREADS the member has in the channel; none without VIEW."""
-    if standing.may_everything:
+    if profile.may_everything:
         return _ALL
-    value = _applied(standing.base & _ALL, rules.everyone)
+    value = _apply(profile.base & _ALL, overwrites.everyone)
     allow = deny = 0
-    for overwrite in rules.roles:
-        if overwrite.id in standing.roles:
+    for overwrite in overwrites.roles:
+        if overwrite.id in profile.roles:
             allow |= overwrite.allow
             deny |= overwrite.deny
     value = (value & ~deny) | allow
-    for overwrite in rules.members:
-        if overwrite.id == standing.member_id:
-            value = _applied(value, overwrite)
-    if standing.timed_out:
+    for overwrite in overwrites.members:
+        if overwrite.id == profile.member_id:
+            value = _apply(value, overwrite)
+    if profile.timed_out:
         value &= _IN_TIMEOUT
     return value if value & VIEW else 0
 
@@ -125,37 +125,37 @@ def compute_permissions(rules: ChannelOverwrites, standing: PermissionProfile) -
 class MemberGroup:
     """Some members of a guild, by their profiles. Read-only; asked about one channel after another."""
 
-    def __init__(self, standings: Iterable[PermissionProfile]) -> None:
-        self._standings = frozenset(standings)
+    def __init__(self, profiles: Iterable[PermissionProfile]) -> None:
+        self._profiles = frozenset(profiles)
         self._common = _ALL
-        for standing in self._standings:
-            self._common &= _ALL if standing.may_everything else standing.base
+        for profile in self._profiles:
+            self._common &= _ALL if profile.may_everything else profile.base
         # Overwrites of roles that nobody in the group has do not matter.
-        self._named = frozenset(
-            number for standing in self._standings for number in (*standing.roles, standing.member_id)
-        )
-        self._has_timed_out = any(standing.timed_out for standing in self._standings)
+        self._named = frozenset(number for profile in self._profiles for number in (*profile.roles, profile.member_id))
+        self._has_timed_out = any(profile.timed_out for profile in self._profiles)
 
-    def may_all(self, rules: ChannelOverwrites, needed: int) -> bool:
+    def may_all(self, overwrites: ChannelOverwrites, needed: int) -> bool:
         """Whether every member has all the needed permissions in the channel."""
-        sure = _surely(rules.everyone, (each for each in rules.named if each.id in self._named), self._common)
+        sure = _guaranteed(
+            overwrites.everyone, (each for each in overwrites.named if each.id in self._named), self._common
+        )
         if (sure & _IN_TIMEOUT if self._has_timed_out else sure) & needed == needed:
             return True
-        roles = frozenset(each.id for each in rules.roles)
-        members = frozenset(each.id for each in rules.members)
+        roles = frozenset(each.id for each in overwrites.roles)
+        members = frozenset(each.id for each in overwrites.members)
         # Most differences between members do not matter in this channel, so few distinct profiles are left.
         kinds: set[tuple[int, frozenset[int], int, bool]] = set()
-        for each in self._standings:
+        for each in self._profiles:
             member_id = each.member_id if each.member_id in members else 0
             kind = (each.base, each.roles & roles, member_id, each.timed_out)
             if kind not in kinds:
                 kinds.add(kind)
-                if compute_permissions(rules, PermissionProfile(*kind)) & needed != needed:
+                if compute_permissions(overwrites, PermissionProfile(*kind)) & needed != needed:
                     return False
         return True
 
 
-def covers_all_readers(rules: ChannelOverwrites, place: ChannelOverwrites, everyone: int, needed: int) -> bool:
+def covers_all_readers(overwrites: ChannelOverwrites, place: ChannelOverwrites, everyone: int, needed: int) -> bool:
     """Whether everybody who sees the place has the needed permissions here, whoever they are and whatever their roles.
 
     `everyone` are the guild-wide permissions of everybody. Nobody's roles have to be known: either the channel is
@@ -164,15 +164,17 @@ def covers_all_readers(rules: ChannelOverwrites, place: ChannelOverwrites, every
     """
     if everyone & ADMINISTRATOR:
         return True
-    sure = _surely(rules.everyone, rules.named, everyone) & _IN_TIMEOUT
-    if rules.only(VIEW) == place.only(VIEW):
+    sure = _guaranteed(overwrites.everyone, overwrites.named, everyone) & _IN_TIMEOUT
+    if overwrites.only(VIEW) == place.only(VIEW):
         sure |= VIEW
     return sure & needed == needed
 
 
-def is_open_to_all(rules: ChannelOverwrites, everyone: int, needed: int) -> bool:
+def is_open_to_all(overwrites: ChannelOverwrites, everyone: int, needed: int) -> bool:
     """Whether everybody has the needed permissions here, whatever their roles: nothing is denied to anybody."""
-    return _surely(rules.everyone, rules.named, everyone) & needed == needed and needed & ~_IN_TIMEOUT == 0
+    return (
+        _guaranteed(overwrites.everyone, overwrites.named, everyone) & needed == needed and needed & ~_IN_TIMEOUT == 0
+    )
 
 
 def may_be_named(channel: discord.abc.GuildChannel | discord.Thread, room: object) -> bool:
@@ -205,12 +207,12 @@ def get_needed_permissions(room: GuildRoom) -> int:
 class ProfileBuilder:
     """Builds the profiles of members, from the roles and members that the channels of a guild name."""
 
-    def __init__(self, guild: discord.Guild, rules: Collection[ChannelOverwrites]) -> None:
+    def __init__(self, guild: discord.Guild, overwrites: Collection[ChannelOverwrites]) -> None:
         self._owner_id = guild.owner_id
         self._everyone = guild.id
         self._roles: Mapping[int, int] = {role.id: role.permissions.value for role in guild.roles}
-        self._named_roles = frozenset(each.id for one in rules for each in one.roles)
-        self._named_members = frozenset(each.id for one in rules for each in one.members)
+        self._named_roles = frozenset(each.id for one in overwrites for each in one.roles)
+        self._named_members = frozenset(each.id for one in overwrites for each in one.members)
         self._known: dict[bytes, tuple[int, frozenset[int]]] = {}
 
     def profile_for(self, member: discord.Member) -> PermissionProfile:
@@ -235,19 +237,19 @@ class ProfileBuilder:
         return base & (_ALL | ADMINISTRATOR), self._named_roles.intersection(ids)
 
 
-def _surely(everyone: OverwriteBits, named: Iterable[OverwriteBits], base: int) -> int:
+def _guaranteed(everyone: OverwriteBits, named: Iterable[OverwriteBits], base: int) -> int:
     """Returns the permissions that everybody with at least this base has, time-outs aside: nothing that is denied to
     anybody.
     """
     denied = 0
     for overwrite in named:
         denied |= overwrite.deny
-    return _applied(base, everyone) & ~denied
+    return _apply(base, everyone) & ~denied
 
 
 def _only(overwrite: OverwriteBits, bits: int) -> OverwriteBits:
     return OverwriteBits(overwrite.id, overwrite.allow & bits, overwrite.deny & bits)
 
 
-def _applied(value: int, overwrite: OverwriteBits) -> int:
+def _apply(value: int, overwrite: OverwriteBits) -> int:
     return (value & ~overwrite.deny) | overwrite.allow
