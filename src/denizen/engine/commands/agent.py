@@ -21,12 +21,12 @@ DEFAULT = "default"
 async def _agent(given: Given) -> CommandReply:
     name = given.option("name")
     if not name:
-        return _list(given)
+        return _list_agents(given)
     target = given.at.account if name.casefold() == DEFAULT else given.generation.agent(name).name
     if target == given.agent.name:
         return say(f"{target} answers here already.")
-    if target not in _choices(given):
-        offered = [each for each in _choices(given) if each != given.agent.name]
+    if target not in _agent_choices(given):
+        offered = [each for each in _agent_choices(given) if each != given.agent.name]
         raise NotAllowed(
             f"You may not let {target} answer here.",
             code="agent_not_switchable",
@@ -39,8 +39,8 @@ async def _agent(given: Given) -> CommandReply:
     return say(f"From now on {target} answers here, with a history of its own.{back}")
 
 
-def _list(given: Given) -> CommandReply:
-    may = set(_choices(given))
+def _list_agents(given: Given) -> CommandReply:
+    may = set(_agent_choices(given))
     lines = [f"{given.agent.name} answers here. Agents:"]
     for agent in given.generation.agents.values():
         about = f": {agent.description}" if agent.description else ""
@@ -49,7 +49,7 @@ def _list(given: Given) -> CommandReply:
     return say(*lines)
 
 
-def _choices(given: Given) -> list[AgentName]:
+def _agent_choices(given: Given) -> list[AgentName]:
     """Whom this person may let answer here."""
     agents, own = given.generation.agents, given.at.account
     if given.at.is_admin:
@@ -59,8 +59,8 @@ def _choices(given: Given) -> list[AgentName]:
     return [name for name in agents if name in open_to_all | back]
 
 
-async def _suggest(given: Given, typed: str) -> Sequence[str]:
-    return matching(typed, [*_choices(given), DEFAULT])
+async def _suggest_agent(given: Given, typed: str) -> Sequence[str]:
+    return matching(typed, [*_agent_choices(given), DEFAULT])
 
 
 AGENT = Command(
@@ -70,5 +70,5 @@ AGENT = Command(
         (CommandOption("name", "The agent that answers from now on; `default` goes back.", suggests=True),),
     ),
     _agent,
-    {"name": _suggest},
+    {"name": _suggest_agent},
 )

@@ -12,11 +12,11 @@ from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
 from denizen.ports.reception import AllowedKind
 from denizen.ports.store import Work
 
-_OPTIONS = (
+_ADD_OPTIONS = (
     CommandOption("user", "A user: @Name or an id."),
     CommandOption("role", "A role: @Name or an id."),
 )
-_ENDING = (
+_REMOVE_OPTIONS = (
     CommandOption("user", "A user: @Name or an id.", suggests=True),
     CommandOption("role", "A role: @Name or an id.", suggests=True),
 )
@@ -25,15 +25,15 @@ _ENDING = (
 async def _allow(given: Given) -> CommandReply:
     match given.command.group:
         case "add":
-            return await _add(given)
+            return await _allow_add(given)
         case "remove":
-            return await _remove(given)
+            return await _allow_remove(given)
         case _:
-            return await _list(given)
+            return await _allow_list(given)
 
 
-async def _add(given: Given) -> CommandReply:
-    kind, key, name = await _whom(given)
+async def _allow_add(given: Given) -> CommandReply:
+    kind, key, name = await _read_subject(given)
     at, platform = given.at, given.command.room.platform
     async with given.on.services.store.work() as work:
         was_open = not await _has_list(work, given)
@@ -44,18 +44,18 @@ async def _add(given: Given) -> CommandReply:
     return say(f"The {kind} {name} may talk to me.{note}")
 
 
-async def _remove(given: Given) -> CommandReply:
-    kind, key, name = await _whom(given)
+async def _allow_remove(given: Given) -> CommandReply:
+    kind, key, name = await _read_subject(given)
     at, platform = given.at, given.command.room.platform
     async with given.on.services.store.work() as work:
         if not await work.reception.disallow(at.account, platform, kind, key):
-            raise _not_there(given, kind, key, name)
+            raise _not_on_list(given, kind, key, name)
         is_open = not await _has_list(work, given)
     note = " The list is empty now, so everybody may talk to me." if is_open else ""
     return say(f"The {kind} {name} is off the list.{note}")
 
 
-def _not_there(given: Given, kind: AllowedKind, key: str, name: str) -> NotFound:
+def _not_on_list(given: Given, kind: AllowedKind, key: str, name: str) -> NotFound:
     scope = given.at.manners.scope
     if key in (scope.users if kind is AllowedKind.USER else scope.roles):
         return NotFound(
@@ -67,10 +67,10 @@ def _not_there(given: Given, kind: AllowedKind, key: str, name: str) -> NotFound
     return NotFound(f"The {kind} {name} is not on the list.", code="allow_unknown", fix="See /allow list.")
 
 
-async def _list(given: Given) -> CommandReply:
+async def _allow_list(given: Given) -> CommandReply:
     scope = given.at.manners.scope
     async with given.on.services.store.work(write=False) as work:
-        users, roles = await _load(work, given, AllowedKind.USER), await _load(work, given, AllowedKind.ROLE)
+        users, roles = await _load_allowed(work, given, AllowedKind.USER), await _load_allowed(work, given, AllowedKind.ROLE)
         is_open = not await _has_list(work, given)
     if is_open:
         return say("There is no list: everybody may talk to me here. /allow add begins one.")
@@ -89,16 +89,16 @@ async def _has_list(work: Work, given: Given) -> bool:
     return bool(
         scope.users
         or scope.roles
-        or await _load(work, given, AllowedKind.USER)
-        or await _load(work, given, AllowedKind.ROLE)
+        or await _load_allowed(work, given, AllowedKind.USER)
+        or await _load_allowed(work, given, AllowedKind.ROLE)
     )
 
 
-async def _load(work: Work, given: Given, kind: AllowedKind) -> frozenset[str]:
+async def _load_allowed(work: Work, given: Given, kind: AllowedKind) -> frozenset[str]:
     return await work.reception.list_allowed(given.at.account, given.command.room.platform, kind)
 
 
-async def _whom(given: Given) -> tuple[AllowedKind, str, str]:
+async def _read_subject(given: Given) -> tuple[AllowedKind, str, str]:
     """Kind, id, and what was written."""
     user, role = given.option("user"), given.option("role")
     if bool(user) == bool(role):
@@ -111,16 +111,16 @@ async def _whom(given: Given) -> tuple[AllowedKind, str, str]:
 
 
 async def _suggest_users(given: Given, typed: str) -> Sequence[str]:
-    return await _suggest(given, AllowedKind.USER, typed)
+    return await _suggest_allowed(given, AllowedKind.USER, typed)
 
 
 async def _suggest_roles(given: Given, typed: str) -> Sequence[str]:
-    return await _suggest(given, AllowedKind.ROLE, typed)
+    return await _suggest_allowed(given, AllowedKind.ROLE, typed)
 
 
-async def _suggest(given: Given, kind: AllowedKind, typed: str) -> Sequence[str]:
+async def _suggest_allowed(given: Given, kind: AllowedKind, typed: str) -> Sequence[str]:
     async with given.on.services.store.work(write=False) as work:
-        return matching(typed, sorted(await _load(work, given, kind)))
+        return matching(typed, sorted(await _load_allowed(work, given, kind)))
 
 
 ALLOW = Command(
@@ -128,8 +128,8 @@ ALLOW = Command(
         "allow",
         "Say who may talk to the agent.",
         groups=(
-            CommandSpec("add", "Put a user or a role on the list.", _OPTIONS),
-            CommandSpec("remove", "Take a user or a role off the list.", _ENDING),
+            CommandSpec("add", "Put a user or a role on the list.", _ADD_OPTIONS),
+            CommandSpec("remove", "Take a user or a role off the list.", _REMOVE_OPTIONS),
             CommandSpec("list", "See who may talk to the agent."),
         ),
         admin_only=True,

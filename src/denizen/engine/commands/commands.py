@@ -15,7 +15,7 @@ from denizen.engine.commands.custom import build_custom
 from denizen.engine.commands.permissions import PERMISSIONS, Level, Standing, check_standing, level_of, load_standing
 from denizen.engine.commands.scene import Command, CommandScene, CommandServices, Given
 from denizen.engine.commands.table import COMMANDS
-from denizen.engine.commands.text import Typed, parse_text
+from denizen.engine.commands.text import ParsedCommand, parse_text
 from denizen.engine.commands.words import MAX_SUGGESTIONS, cut, nearest, usage_of
 from denizen.ports.channel import CommandCall, CommandOption, CommandReply, CommandSpec
 
@@ -32,7 +32,7 @@ class Commands:
         ask = f"Ask {account} something."
         return [replace(spec, description=ask) if spec.name == "ask" else spec for spec in specs]
 
-    def parse_text(self, text: str) -> Typed | None:
+    def parse_text(self, text: str) -> ParsedCommand | None:
         """Name, subcommand and options of a message that begins with `/`, None for what is no command. An unknown
         command is one too: `run` answers it with a hint.
         """
@@ -101,13 +101,13 @@ def read_options(call: CommandCall, spec: CommandSpec) -> dict[str, str]:
     """
     group = next((group for group in spec.groups if group.name == call.group), None)
     if spec.groups and group is None:
-        raise _no_group(call.group, spec)
+        raise _unknown_group(call.group, spec)
     written = usage_of(spec, group)
     options = {option.name: option for option in (group or spec).options}
     for name in call.options:
         if name not in options:
             raise InvalidInput(f"There is no option `{name}`.", code="command_usage", fix=f"Write `{written}`.")
-    given = {name: _read(options[name], value.strip()) for name, value in call.options.items() if value.strip()}
+    given = {name: _read_choice(options[name], value.strip()) for name, value in call.options.items() if value.strip()}
     for option in options.values():
         if option.required and option.name not in given:
             about, fix = option.description, f"Write `{written}`."
@@ -115,7 +115,7 @@ def read_options(call: CommandCall, spec: CommandSpec) -> dict[str, str]:
     return given
 
 
-def _read(option: CommandOption, value: str) -> str:
+def _read_choice(option: CommandOption, value: str) -> str:
     if not option.choices:
         return value
     choice = next((choice for choice in option.choices if choice.casefold() == value.casefold()), None)
@@ -125,12 +125,12 @@ def _read(option: CommandOption, value: str) -> str:
     return choice
 
 
-def _no_group(word: str, spec: CommandSpec) -> InvalidInput:
+def _unknown_group(word: str, spec: CommandSpec) -> InvalidInput:
     near = nearest(word, [group.name for group in spec.groups])
     ways = [usage_of(spec, group) for group in spec.groups if not near or group.name == near]
     said = f"/{spec.name} has no '{word}'." if word else f"/{spec.name} needs one more word."
     return InvalidInput(said, code="command_usage", fix=f"Write {_either(ways)}.")
 
 
-def _either(ways: Iterable[str]) -> str:
+def _join_ways(ways: Iterable[str]) -> str:
     return " or ".join(f"`{way}`" for way in ways)

@@ -23,7 +23,7 @@ async def _compact(given: Given) -> CommandReply:
         )
     home = given.session_place.conversation_id
     async with given.on.runtime.lease() as generation, given.on.hold(given.agent.name, home):
-        payer = _payer(given, generation)
+        payer = _compact_payer(given, generation)
         done = await compact_session(given.on.services, payer, given.agent, home)
     before, after = f"{done.tokens_before:,} tokens", f"{done.tokens_after:,} tokens"
     told = f"{counted(done.messages_before, 'message')} before ({before}), 1 after ({after})"
@@ -34,7 +34,7 @@ async def _compact(given: Given) -> CommandReply:
     return say(*lines, cut("> " + done.summary.text.replace("\n", "\n> "), room))
 
 
-def _payer(given: Given, generation: Generation) -> Payer:
+def _compact_payer(given: Given, generation: Generation) -> Payer:
     """Who gives the command pays, with the room in which it is given."""
     agent, asker, room = given.agent.name, given.at.principal, given.command.room
     mine = (SERVER, Scope(ScopeKind.AGENT, agent), Scope(ScopeKind.USER, asker.key))

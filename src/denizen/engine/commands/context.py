@@ -12,7 +12,7 @@ from denizen.engine.commands.words import code_block, say, share, table
 from denizen.engine.queries import ContextShare, Queries
 from denizen.ports.channel import CommandReply, CommandSpec
 
-Row = tuple[str, int]
+_ContextRow = tuple[str, int]
 
 
 async def _context(given: Given) -> CommandReply:
@@ -22,7 +22,7 @@ async def _context(given: Given) -> CommandReply:
     model = given.generation.models.get(chosen or agent.model)
     window = model.capabilities.context_tokens
     shares = await Queries(given.on.runtime, services).list_context(given.session_place, agent.name)
-    rows = list(_rows(agent, shares))
+    rows = list(_context_rows(agent, shares))
     used = sum(tokens for _, tokens in rows)
     body = [
         ["part", "tokens", "share"],
@@ -31,12 +31,12 @@ async def _context(given: Given) -> CommandReply:
         ["free", f"{max(window - used, 0):,}", share(max(window - used, 0), window)],
     ]
     head = f"{agent.name} on {model.name}, which reads {window:,} tokens. Estimated for the next question:"
-    notes = list(_notes(agent, dict(rows).get("messages", 0), used, window))
+    notes = list(_context_notes(agent, dict(rows).get("messages", 0), used, window))
     room = given.at.manners.message_limit - len(head) - sum(map(len, notes)) - 10
     return say(head, code_block(table(body), limit=room), *notes)
 
 
-def _rows(agent: Agent, shares: Iterable[ContextShare]) -> Iterator[Row]:
+def _context_rows(agent: Agent, shares: Iterable[ContextShare]) -> Iterator[_ContextRow]:
     """The persona file by file."""
     for each in shares:
         if each.name == "persona" and agent.persona:
@@ -45,7 +45,7 @@ def _rows(agent: Agent, shares: Iterable[ContextShare]) -> Iterator[Row]:
             yield each.name, each.tokens
 
 
-def _notes(agent: Agent, messages: int, used: int, window: int) -> Iterator[str]:
+def _context_notes(agent: Agent, messages: int, used: int, window: int) -> Iterator[str]:
     if messages > agent.limits.max_history_tokens:
         most = agent.limits.max_history_tokens
         yield f"Of the messages only the newest {most:,} tokens are sent. /compact sums them up."

@@ -13,12 +13,12 @@ from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
 async def _help(given: Given) -> CommandReply:
     name = given.option("command").lstrip("/").lower()
     if name:
-        return say(*_one(_find(given, name)))
+        return say(*_describe_command(_find_offered(given, name)))
     lines = [f"- `/{spec.name}` {spec.description}" for spec in given.offered]
     return say("What you can do here:", *lines, "`/help <command>` tells more about one.")
 
 
-def _find(given: Given, name: str) -> CommandSpec:
+def _find_offered(given: Given, name: str) -> CommandSpec:
     specs = {spec.name: spec for spec in given.offered}
     if name not in specs:
         near = nearest(name, specs)
@@ -27,23 +27,23 @@ def _find(given: Given, name: str) -> CommandSpec:
     return specs[name]
 
 
-def _one(spec: CommandSpec) -> Iterator[str]:
+def _describe_command(spec: CommandSpec) -> Iterator[str]:
     yield f"`/{spec.name}` {spec.description}"
     for group in spec.groups:
         yield f"- `{usage_of(spec, group)}` {group.description}"
-        yield from _options(group, indent="  ")
+        yield from _option_lines(group, indent="  ")
     if not spec.groups:
         yield f"- `{usage_of(spec)}`"
-        yield from _options(spec, indent="  ")
+        yield from _option_lines(spec, indent="  ")
 
 
-def _options(spec: CommandSpec, *, indent: str) -> Iterator[str]:
+def _option_lines(spec: CommandSpec, *, indent: str) -> Iterator[str]:
     for option in spec.options:
         choices = f" One of: {', '.join(option.choices)}." if option.choices else ""
         yield f"{indent}- `{option.name}` {option.description}{choices}"
 
 
-async def _suggest(given: Given, typed: str) -> Sequence[str]:
+async def _suggest_command(given: Given, typed: str) -> Sequence[str]:
     return matching(typed, [spec.name for spec in given.offered])
 
 
@@ -54,5 +54,5 @@ HELP = Command(
         (CommandOption("command", "Tell more about this one.", suggests=True),),
     ),
     _help,
-    {"command": _suggest},
+    {"command": _suggest_command},
 )

@@ -8,30 +8,30 @@ from denizen.engine.commands.scene import Command, Given
 from denizen.engine.commands.words import counted, cut, listed, say
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
 
-MOST = 5000
-_HOW = "/memory forget memory: ID deletes one of them."
+MAX_MEMORIES = 5000
+_MEMORY_HINT = "/memory forget memory: ID deletes one of them."
 
 
 async def _memory(given: Given) -> CommandReply:
     match given.command.group:
         case "forget":
-            return await _forget(given)
+            return await _forget_all(given)
         case "opt-out":
             return await _opt_out(given)
         case "opt-in":
             await given.on.privacy.opt_in(given.command.room.platform, given.command.author_id)
             return say("What you write is archived again from now on.")
         case "list":
-            return await _list(given)
+            return await _list_memories(given)
         case _:
-            return await _show(given)
+            return await _show_kept(given)
 
 
-async def _show(given: Given) -> CommandReply:
+async def _show_kept(given: Given) -> CommandReply:
     kept = await given.on.privacy.describe(given.command.room.platform, given.command.author_id)
     async with given.on.services.store.work(write=False) as work:
         settings = await work.user_settings.get(given.at.principal.key)
-        memories = await work.memories.list_memories(owner=given.at.principal.key, limit=MOST)
+        memories = await work.memories.list_memories(owner=given.at.principal.key, limit=MAX_MEMORIES)
         reminders = await work.reminders.list_of(given.at.principal.key)
     chosen = listed(f"{name}: {value}" for name, value in settings.items())
     return say(
@@ -45,7 +45,7 @@ async def _show(given: Given) -> CommandReply:
     )
 
 
-async def _list(given: Given) -> CommandReply:
+async def _list_memories(given: Given) -> CommandReply:
     if not given.command.ticket and given.command.room.kind is not RoomKind.DIRECT:
         raise NotAllowed(
             "Others would read this here.",
@@ -53,19 +53,19 @@ async def _list(given: Given) -> CommandReply:
             fix="Choose /memory list from the menu of commands, or write it to me in a direct message.",
         )
     async with given.on.services.store.work(write=False) as work:
-        memories = await work.memories.list_memories(owner=given.at.principal.key, limit=MOST)
+        memories = await work.memories.list_memories(owner=given.at.principal.key, limit=MAX_MEMORIES)
     if not memories:
         return say("Nothing is remembered about you.")
     lines = [f"- `{each.id}` {each.agent}, {each.updated_at:%Y-%m-%d}: {cut(each.text, 200)}" for each in memories]
-    limit, shown = given.at.manners.message_limit - len(_HOW) - 40, list[str]()
+    limit, shown = given.at.manners.message_limit - len(_MEMORY_HINT) - 40, list[str]()
     while lines and len(lines[0]) + 1 <= limit:
         limit -= len(lines[0]) + 1
         shown.append(lines.pop(0))
     more = [f"… and {len(lines)} older ones"] if lines else []
-    return say(*shown, *more, _HOW)
+    return say(*shown, *more, _MEMORY_HINT)
 
 
-async def _forget_one(given: Given, memory_id: str) -> CommandReply:
+async def _forget_memory(given: Given, memory_id: str) -> CommandReply:
     key = given.at.principal.key
     async with given.on.services.store.work() as work:
         memory = await work.memories.find(memory_id)
@@ -85,9 +85,9 @@ async def _opt_out(given: Given) -> CommandReply:
     )
 
 
-async def _forget(given: Given) -> CommandReply:
+async def _forget_all(given: Given) -> CommandReply:
     if memory_id := given.option("memory").strip():
-        return await _forget_one(given, memory_id)
+        return await _forget_memory(given, memory_id)
     if given.option("confirm") != "yes":
         raise InvalidInput(
             "Nothing was deleted.",
@@ -98,7 +98,7 @@ async def _forget(given: Given) -> CommandReply:
         )
     key, now = given.at.principal.key, given.on.services.clock.now()
     async with given.on.services.store.work() as work:
-        memories = await work.memories.list_memories(owner=key, limit=MOST)
+        memories = await work.memories.list_memories(owner=key, limit=MAX_MEMORIES)
         await work.memories.forget_teller(key)
         await work.reminders.forget_asker(key)
         settings = await work.user_settings.get(key)

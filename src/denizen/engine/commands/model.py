@@ -15,7 +15,7 @@ from denizen.engine.commands.scene import Command, Given
 from denizen.engine.commands.words import listed, matching, say
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
 
-_USER = CommandOption("user", "For somebody else (admins only): @Name or an id.")
+_USER_OPTION = CommandOption("user", "For somebody else (admins only): @Name or an id.")
 
 
 async def _model(given: Given) -> CommandReply:
@@ -39,7 +39,7 @@ async def _set_model(given: Given) -> CommandReply:
             fix=f"Choose one of: {listed(aliases)}.",
         )
     model = models.get(name)
-    key, whose = await _whose(given)
+    key, whose = await _find_settings_key(given)
     async with given.on.services.store.work() as work:
         await work.user_settings.put(key, MODEL, name, now=given.on.services.clock.now())
     about = "" if model.name == name else f" ({model.name})"
@@ -47,7 +47,7 @@ async def _set_model(given: Given) -> CommandReply:
 
 
 async def _remove_model(given: Given) -> CommandReply:
-    key, whose = await _whose(given)
+    key, whose = await _find_settings_key(given)
     async with given.on.services.store.work() as work:
         had = (await work.user_settings.get(key)).get(MODEL)
         await work.user_settings.put(key, MODEL, None, now=given.on.services.clock.now())
@@ -69,7 +69,7 @@ async def _list_models(given: Given) -> CommandReply:
 
 
 async def _own_choice(given: Given) -> str:
-    settings = await _settings(given)
+    settings = await _load_choices(given)
     if model := settings.get(MODEL):
         return f"You chose the model `{model}`."
     if mode := settings.get(MODE):
@@ -77,12 +77,12 @@ async def _own_choice(given: Given) -> str:
     return f"You chose none, so {given.agent.name} uses its own: `{given.agent.model_word}`."
 
 
-async def _settings(given: Given) -> dict[str, object]:
+async def _load_choices(given: Given) -> dict[str, object]:
     async with given.on.services.store.work(write=False) as work:
         return dict(await work.user_settings.get(given.at.principal.key))
 
 
-async def _whose(given: Given) -> tuple[str, str]:
+async def _find_settings_key(given: Given) -> tuple[str, str]:
     """Whose settings, by key and in words."""
     user = given.option("user")
     if not user:
@@ -158,10 +158,10 @@ MODEL_COMMAND = Command(
                 "Choose a model.",
                 (
                     CommandOption("model", "An alias; for admins also provider/model.", required=True, suggests=True),
-                    _USER,
+                    _USER_OPTION,
                 ),
             ),
-            CommandSpec("remove", "Go back to the agent's own model.", (_USER,)),
+            CommandSpec("remove", "Go back to the agent's own model.", (_USER_OPTION,)),
             CommandSpec("list", "See which models there are, and yours."),
         ),
     ),

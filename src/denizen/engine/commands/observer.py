@@ -16,7 +16,7 @@ from denizen.ports.channel import CommandReply, CommandSpec
 
 WAYS = ("enable", "disable", "reset", "status")
 
-_NONE = "No observer is configured, so people are asked about calls of tier 2 and 3."
+_NO_OBSERVER = "No observer is configured, so people are asked about calls of tier 2 and 3."
 
 
 async def obey(way: str, observer: Observer | None, policy: ObserverPolicy) -> str:
@@ -36,10 +36,10 @@ async def obey(way: str, observer: Observer | None, policy: ObserverPolicy) -> s
         case _:
             ways = ", ".join(f"/observer {each}" for each in WAYS)
             raise InvalidInput(f"/observer has no '{way}'.", code="command_usage", fix=f"Write one of: {ways}.")
-    return await _describe(observer, policy)
+    return await _describe_observer(observer, policy)
 
 
-async def _describe(observer: Observer, policy: ObserverPolicy) -> str:
+async def _describe_observer(observer: Observer, policy: ObserverPolicy) -> str:
     switch = await observer.load()
     if not switch.is_on:
         return (

@@ -15,27 +15,27 @@ from denizen.engine.reminders import not_pending
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
 
 _SHOWN_CHARS = 60
-_HOW = "/reminders cancel reminder: ID cancels one."
+_REMINDER_HINT = "/reminders cancel reminder: ID cancels one."
 
 
 async def _reminders(given: Given) -> CommandReply:
-    return await (_cancel(given) if given.command.group == "cancel" else _list(given))
+    return await (_cancel_reminder(given) if given.command.group == "cancel" else _list_reminders(given))
 
 
-async def _list(given: Given) -> CommandReply:
+async def _list_reminders(given: Given) -> CommandReply:
     if not given.command.ticket and given.command.room.kind is not RoomKind.DIRECT:
         raise NotAllowed(
             "Others would read this here.",
             code="reminders_public",
             fix="Choose /reminders list from the menu of commands, or write it to me in a direct message.",
         )
-    pending = await _load(given)
+    pending = await _load_reminders(given)
     if not pending:
         return say("You have no reminders.")
-    return say(*(_line(given, each) for each in pending), _HOW)
+    return say(*(_reminder_line(given, each) for each in pending), _REMINDER_HINT)
 
 
-async def _cancel(given: Given) -> CommandReply:
+async def _cancel_reminder(given: Given) -> CommandReply:
     key = given.option("reminder").partition(" ")[0]
     async with given.on.services.store.work() as work:
         if not await work.reminders.remove(key, asker=given.at.principal.key):
@@ -43,21 +43,21 @@ async def _cancel(given: Given) -> CommandReply:
     return say("Cancelled.")
 
 
-async def _suggest(given: Given, typed: str) -> Sequence[str]:
-    return matching(typed, [f"{each.id} {_cut(each)}" for each in await _load(given)])
+async def _suggest_reminder(given: Given, typed: str) -> Sequence[str]:
+    return matching(typed, [f"{each.id} {_cut(each)}" for each in await _load_reminders(given)])
 
 
-async def _load(given: Given) -> Sequence[Reminder]:
+async def _load_reminders(given: Given) -> Sequence[Reminder]:
     async with given.on.services.store.work(write=False) as work:
         return await work.reminders.list_of(given.at.principal.key, limit=MAX_PENDING)
 
 
-def _line(given: Given, reminder: Reminder) -> str:
+def _reminder_line(given: Given, reminder: Reminder) -> str:
     zone = ZoneInfo(zone_of(given.agent))
     return f"- `{reminder.id}` {reminder.due_at.astimezone(zone):%Y-%m-%d %H:%M} {zone}: {_cut(reminder)}"
 
 
-def _cut(reminder: Reminder) -> str:
+def _one_line(reminder: Reminder) -> str:
     """On one line."""
     return cut(" ".join(reminder.text.split()), _SHOWN_CHARS)
 
@@ -74,5 +74,5 @@ REMINDERS = Command(
         ),
     ),
     _reminders,
-    {"reminder": _suggest},
+    {"reminder": _suggest_reminder},
 )

@@ -14,7 +14,7 @@ from denizen.ports.store import Work
 
 async def _new(given: Given) -> CommandReply:
     async with given.on.services.store.work() as work:
-        await _renew(work, given, given.agent)
+        await _renew_session(work, given, given.agent)
     return say(
         f"{given.agent.name} begins a new session here.",
         "What was said before stays readable, but is not read by the agent any more.",
@@ -28,13 +28,13 @@ async def _reset(given: Given) -> CommandReply:
     now = given.on.services.clock.now()
     async with given.on.services.store.work() as work:
         for agent in agents:
-            await _renew(work, given, agent)
+            await _renew_session(work, given, agent)
             await put_reset(work, agent.name, given.here, now=now)
     who = agents[0].name if len(agents) == 1 else f"All {counted(len(agents), 'agent')}"
     return say(f"{who} will not look at anything again that was said here until now. This cannot be undone.")
 
 
-async def _renew(work: Work, given: Given, agent: Agent) -> None:
+async def _renew_session(work: Work, given: Given, agent: Agent) -> None:
     """A session that was never begun needs no end."""
     now = given.on.services.clock.now()
     home = await work.conversations.put(given.at.session_of(agent), now=now)

@@ -13,11 +13,11 @@ from denizen.ports.channel import CommandOption, CommandSpec
 
 _COMMAND = re.compile(r"\s*/([a-z0-9_-]{1,32})(?:\s+(.*))?", re.IGNORECASE | re.DOTALL)
 
-Typed = tuple[str, str, dict[str, str]]
+ParsedCommand = tuple[str, str, dict[str, str]]
 """Name, subcommand and options."""
 
 
-def parse_text(text: str, specs: Sequence[CommandSpec]) -> Typed | None:
+def parse_text(text: str, specs: Sequence[CommandSpec]) -> ParsedCommand | None:
     """None for what is no command: a path such as `/etc/hosts`, or anything else. An unknown command is one with
     options unread. A subcommand is given as it was written, known or not; empty when none was.
     """

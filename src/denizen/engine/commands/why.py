@@ -21,11 +21,11 @@ from denizen.engine.trace import Trace
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
 from denizen.ports.store import Work
 
-_RECENT = 20
+_RECENT_TURNS = 20
 """How far back the last reply is looked for."""
 
 _ARGS_CHARS = 120
-_SAID = {Decision.APPROVE: "approved", Decision.DENY: "denied", Decision.ASK: "asked a human"}
+_DECISIONS = {Decision.APPROVE: "approved", Decision.DENY: "denied", Decision.ASK: "asked a human"}
 
 
 async def _why(given: Given) -> CommandReply:
@@ -35,7 +35,7 @@ async def _why(given: Given) -> CommandReply:
     detail = await Queries(given.on.runtime, given.on.services).get_turn(turn.id)
     is_mine = turn.principal.key == given.at.principal.key
     in_full = given.at.is_admin or is_mine
-    return say(cut("\n".join(_lines(detail, in_full=in_full, is_mine=is_mine)), given.at.manners.message_limit))
+    return say(cut("\n".join(_trace_lines(detail, in_full=in_full, is_mine=is_mine)), given.at.manners.message_limit))
 
 
 async def _find_named(work: Work, given: Given, message: str) -> Turn:
@@ -58,14 +58,14 @@ async def _find_named(work: Work, given: Given, message: str) -> Turn:
 
 async def _find_last(work: Work, given: Given) -> Turn:
     mine = {given.agent.name, given.at.account}
-    turns = await work.turns.list_turns(conversation_id=given.here, limit=_RECENT)
+    turns = await work.turns.list_turns(conversation_id=given.here, limit=_RECENT_TURNS)
     found = next((turn for turn in turns if turn.agent in mine and turn.status.is_final), None)
     if found is None:
         raise NotFound("I have not replied here lately.", code="why_nothing", fix="Name the reply by its id or link.")
     return found
 
 
-def _lines(detail: Trace, *, in_full: bool, is_mine: bool) -> Iterator[str]:
+def _trace_lines(detail: Trace, *, in_full: bool, is_mine: bool) -> Iterator[str]:
     turn = detail.turn
     took = f" in {(turn.closed_at - turn.opened_at).total_seconds():.1f} s" if turn.closed_at else ""
     yield f"{turn.principal.name} asked {turn.agent}; {turn.status}{took}. Model: {turn.model or 'none was reached'}."
@@ -75,9 +75,9 @@ def _lines(detail: Trace, *, in_full: bool, is_mine: bool) -> Iterator[str]:
     yield f"{counted(len(detail.taken), 'step')}{f' ({purposes})' if purposes else ''}. {_spent(turn)}"
     if turn.route:
         yield f"Its {told_of_route(turn.route, with_reason=in_full)}."
-    yield from _prompt(detail.prompts[-1:])
-    yield from _memories(detail, is_mine=is_mine)
-    yield from _documents(detail)
+    yield from _prompt_lines(detail.prompts[-1:])
+    yield from _memory_lines(detail, is_mine=is_mine)
+    yield from _document_lines(detail)
     if not detail.calls:
         yield "No tools were used."
     for record in detail.calls:
@@ -87,7 +87,7 @@ def _lines(detail: Trace, *, in_full: bool, is_mine: bool) -> Iterator[str]:
     yield f"-# Reference: {turn.id}"
 
 
-def _prompt(prompts: Sequence[PromptUse]) -> Iterator[str]:
+def _prompt_lines(prompts: Sequence[PromptUse]) -> Iterator[str]:
     """Of the last one: that of the answer. Sizes only, since others may ask too."""
     for prompt in prompts:
         system = ", ".join(f"{segment.name} {segment.tokens:,}" for segment in prompt.segments)
@@ -96,7 +96,7 @@ def _prompt(prompts: Sequence[PromptUse]) -> Iterator[str]:
         yield f"Prompt, in estimated tokens: {system or 'no system prompt'}{tools}; messages: {said}."
 
 
-def _memories(detail: Trace, *, is_mine: bool) -> Iterator[str]:
+def _memory_lines(detail: Trace, *, is_mine: bool) -> Iterator[str]:
     """What they say is for the one whom they are about."""
     ids = dict.fromkeys(key for prompt in detail.prompts for key in prompt.memories)
     if not ids:
@@ -106,7 +106,7 @@ def _memories(detail: Trace, *, is_mine: bool) -> Iterator[str]:
     yield f"Memories that came up: {told}."
 
 
-def _documents(detail: Trace) -> Iterator[str]:
+def _document_lines(detail: Trace) -> Iterator[str]:
     proved = [f"`{each.ref}`" for each in detail.citations if each.doubt is None]
     doubted = [f"`{each.ref}` ({each.doubt})" for each in detail.citations if each.doubt is not None]
     if proved:
@@ -115,7 +115,7 @@ def _documents(detail: Trace) -> Iterator[str]:
         yield f"Taken out, since they are not proved: {', '.join(doubted)}."
 
 
-def _spent(turn: Turn) -> str:
+def _token_line(turn: Turn) -> str:
     usage = turn.usage
     read, written = usage.cache_read_tokens, usage.cache_write_tokens
     shares = [(read, "cached"), (written, "written to the cache")]
@@ -125,7 +125,7 @@ def _spent(turn: Turn) -> str:
     return f"Tokens: {usage.input_tokens:,} in{cached}, {usage.output_tokens:,} out; {cost}."
 
 
-def _call(record: CallRecord, *, in_full: bool) -> str:
+def _call_line(record: CallRecord, *, in_full: bool) -> str:
     args = cut(json.dumps(record.args, ensure_ascii=False), _ARGS_CHARS).replace("`", "'") if in_full else ""
     verdict = record.verdict
     ended = "failed" if record.is_error else "done"
