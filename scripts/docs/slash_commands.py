@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from denizen.engine.commands.permissions import PERMISSIONS, Level
-from denizen.engine.commands.table import COMMANDS
-from denizen.engine.commands.words import usage_of
+from denizen.engine.commands.dispatch import COMMANDS, PERMISSIONS, Level
+from denizen.engine.commands.text import usage_of
 from denizen.ports.channel import CommandOption, CommandSpec
 from scripts.docs.table import escape, format_table
 

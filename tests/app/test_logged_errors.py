@@ -13,7 +13,7 @@ from denizen.adapters.models.catalog import ModelsSpec, build_models
 from denizen.app.logging import configure_logging
 from denizen.app.skills.folder import load_folder
 from denizen.domain.errors import DenizenError, NeedsAttention, NotFound
-from denizen.engine.resident.errands import run_errand
+from denizen.engine.listener.background import run_errand
 from denizen.web.auth import check_exposure
 from tests.app.home_folder import Home
 

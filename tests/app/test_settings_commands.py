@@ -6,8 +6,8 @@ import pytest
 
 from denizen.app.settings import render_settings
 from denizen.app.settings.schema_commands import BUILT_IN_COMMANDS
-from denizen.domain.commands import CustomCommand
-from denizen.engine.commands.table import COMMANDS
+from denizen.domain.custom_command import CustomCommand
+from denizen.engine.commands.dispatch import COMMANDS
 from tests.app.home_folder import Home
 
 

@@ -25,7 +25,7 @@ from denizen.ports.toolset import CallScope
 from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import Say, ScriptedModel, call
 from tests.engine.house import PLACE, House, Tools, message, open_house
-from tests.engine.town import World, open_town
+from tests.engine.platform_fixture import World, open_town
 
 pytestmark = pytest.mark.anyio
 

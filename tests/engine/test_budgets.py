@@ -28,7 +28,7 @@ from denizen.testing.memory_durable import MemoryLog
 from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import Gate, Say, ScriptedModel, ScriptedModels, call
 from tests.engine.house import NAME, House, Tools, message, open_house
-from tests.engine.town import ADA, World, open_town
+from tests.engine.platform_fixture import ADA, World, open_town
 
 pytestmark = pytest.mark.anyio
 

@@ -18,7 +18,7 @@ from denizen.engine.summarize import MAX_PIECES, plan_pieces
 from denizen.ports.channel import CommandReply
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.testing.scripted_model import Gate, Say, ScriptedModel, ScriptedModels
-from tests.engine.command_house import ADA, ANA, NOW, ROOM, CommandHouse, open_command_house
+from tests.engine.commands.command_fixture import ADA, ANA, NOW, ROOM, CommandHouse, open_command_house
 
 pytestmark = pytest.mark.anyio
 

@@ -11,7 +11,7 @@ from denizen.domain.ids import CallId
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.engine.gate.door import Gate
 from denizen.engine.gate.interim import INTERIM_AFTER_S
-from denizen.engine.resident.showing import _Picture
+from denizen.engine.listener.turn_display import _Picture
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import Say, ScriptedModel, call
 from tests.engine.house import LOOK, Tools, message, open_house

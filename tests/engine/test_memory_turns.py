@@ -20,7 +20,7 @@ from denizen.skill import SkillToolset
 from denizen.testing.scripted_model import Say, ScriptedModel, call
 from tests.engine.house import Tools
 from tests.engine.memory_house import ANA, BOB, skill_of
-from tests.engine.town import ADA, Town, World, open_town
+from tests.engine.platform_fixture import ADA, Town, World, open_town
 
 pytestmark = pytest.mark.anyio
 

@@ -16,7 +16,7 @@ from denizen.engine.prompt.pictures import with_pictures
 from denizen.ports.model import Capabilities
 from denizen.testing.scripted_model import Say, ScriptedModel
 from tests.engine.house import NAME, message, open_house
-from tests.engine.town import ADA, World, open_town
+from tests.engine.platform_fixture import ADA, World, open_town
 
 pytestmark = pytest.mark.anyio
 

@@ -35,7 +35,7 @@ from denizen.skill import SkillToolset
 from denizen.skills.reminders import skill
 from denizen.testing.memory_channel import MemoryChannel, Sent
 from denizen.testing.scripted_model import ScriptedModel, ScriptedModels
-from tests.engine.town import ADA, World
+from tests.engine.platform_fixture import ADA, World
 from tests.skill_services import Surroundings
 
 pytestmark = pytest.mark.anyio

@@ -20,7 +20,7 @@ from denizen.domain.transcript import Budget
 from denizen.engine.queries import Queries
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.testing.scripted_model import Say, ScriptedModel
-from tests.engine.town import ADA, Town, World, open_town
+from tests.engine.platform_fixture import ADA, Town, World, open_town
 
 pytestmark = pytest.mark.anyio
 

@@ -13,6 +13,7 @@ from denizen.domain.transcript import Budget
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.testing.scripted_model import Say, ScriptedModel, call
 from tests.engine.house import NAME, open_house
+from tests.engine.platform_fixture import ADA, World, open_town
 from tests.engine.test_transcript import (
     BEN,
     SMALL,
@@ -27,7 +28,6 @@ from tests.engine.test_transcript import (
     said,
     texts,
 )
-from tests.engine.town import ADA, World, open_town
 
 pytestmark = pytest.mark.anyio
 

@@ -12,8 +12,8 @@ from denizen.domain.message import Role, text_of
 from denizen.domain.transcript import Budget
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.testing.scripted_model import Say, ScriptedModel
+from tests.engine.platform_fixture import ADA, World, open_town
 from tests.engine.test_transcript import BEN, ask, participant, texts
-from tests.engine.town import ADA, World, open_town
 
 pytestmark = pytest.mark.anyio
 

@@ -19,11 +19,11 @@ from denizen.app.settings.discord import DiscordLogin
 from denizen.app.settings.github import GitHubLogin
 from denizen.domain.errors import DenizenError, NeedsAttention, Unavailable
 from denizen.domain.ids import AgentName
-from denizen.engine.commands.table import COMMANDS
-from denizen.engine.resident.errands import keep_up, run_errand
-from denizen.engine.resident.exchanges import Exchanges
-from denizen.engine.resident.receiver import Desk
-from denizen.engine.resident.resident import Resident
+from denizen.engine.commands.dispatch import COMMANDS
+from denizen.engine.listener.background import keep_up, run_errand
+from denizen.engine.listener.context import Exchanges
+from denizen.engine.listener.listener import Resident
+from denizen.engine.listener.turn_start import Desk
 
 if TYPE_CHECKING:
     from denizen.adapters.discord.account import DiscordAccount

@@ -14,11 +14,11 @@ from denizen.engine.archive.privacy import Privacy
 from denizen.engine.archive.retention import Retention
 from denizen.engine.archive.search import ArchiveSearch
 from denizen.engine.channels import Channels
+from denizen.engine.commands.personal_data import KeptWords
+from denizen.engine.listener.listener import Household
+from denizen.engine.listener.proposals import Proposing
 from denizen.engine.outbox.outbox import Outbox
 from denizen.engine.reminders import Reminders
-from denizen.engine.resident.privacy import KeptWords
-from denizen.engine.resident.proposing import Proposing
-from denizen.engine.resident.resident import Household
 from denizen.engine.runtime import Runtime
 from denizen.engine.services import Services
 

@@ -24,8 +24,8 @@ from denizen.app.watch import watch
 from denizen.domain.errors import NeedsAttention
 from denizen.engine.direct import DirectCalls
 from denizen.engine.knowledge.regular import RegularSync
+from denizen.engine.listener.background import keep_up, run_errand
 from denizen.engine.outside import OutsideDesk
-from denizen.engine.resident.errands import keep_up, run_errand
 from denizen.ports.hosting import Hosting
 from denizen.web.app import create_app
 from denizen.web.auth import ApiKey, check_exposure, is_loopback

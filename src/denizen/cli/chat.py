@@ -205,7 +205,7 @@ class Chat:
 
     async def _observer(self, way: str) -> None:
         from denizen.engine.audit import Ledger
-        from denizen.engine.commands.observer import obey
+        from denizen.engine.commands.admin import obey
 
         policy = self._denizen.runtime.current.policy.observer
         services, way = self._denizen.services, way or "status"

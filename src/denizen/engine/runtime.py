@@ -17,7 +17,7 @@ from denizen.domain.agent import Agent
 from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.attention import Manners
 from denizen.domain.budget import BudgetPolicy
-from denizen.domain.commands import CustomCommand
+from denizen.domain.custom_command import CustomCommand
 from denizen.domain.errors import NotFound
 from denizen.domain.ids import AgentName
 from denizen.domain.memory import RecallPolicy

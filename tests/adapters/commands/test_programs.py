@@ -12,8 +12,8 @@ import pytest
 
 from denizen.adapters.commands import CommandToolset
 from denizen.adapters.commands.process import READ_BYTES, run_program
-from denizen.domain.commands import CustomCommand
 from denizen.domain.conversation import Place
+from denizen.domain.custom_command import CustomCommand
 from denizen.domain.errors import InvalidInput
 from denizen.domain.ids import AgentName, CallId, ConversationId, SessionId, TurnId
 from denizen.domain.principal import Principal, PrincipalKind

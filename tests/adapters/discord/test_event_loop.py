@@ -29,9 +29,9 @@ from denizen.domain.ids import AgentName
 from denizen.domain.message import Author, TextPart
 from denizen.domain.turn import Inbound, TurnStatus
 from denizen.engine.archive.backfill import Backfiller
-from denizen.engine.resident.exchanges import Exchanges
-from denizen.engine.resident.receiver import Desk
-from denizen.engine.resident.resident import Resident
+from denizen.engine.listener.context import Exchanges
+from denizen.engine.listener.listener import Resident
+from denizen.engine.listener.turn_start import Desk
 from denizen.testing.discord import Application, Channel, DiscordServer, Guild, User, file, open_discord
 from denizen.testing.discord.rest.limits import Limit
 from denizen.testing.discord.state.changes import Change, MessageSent

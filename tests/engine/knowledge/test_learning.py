@@ -25,11 +25,11 @@ from denizen.domain.room import Post, Room, RoomKind
 from denizen.domain.source import LEARNED
 from denizen.engine.knowledge.indexing import Indexing
 from denizen.engine.knowledge.learning import Learning, Shelf
+from denizen.engine.listener.proposals import TOLD
 from denizen.engine.meaning import Meaning
-from denizen.engine.resident.proposing import TOLD
 from denizen.ports.channel import Reacted
 from tests.engine.knowledge.house import House
-from tests.engine.town import ADA, Town, World, open_town
+from tests.engine.platform_fixture import ADA, Town, World, open_town
 
 pytestmark = pytest.mark.anyio
 

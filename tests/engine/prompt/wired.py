@@ -27,7 +27,7 @@ from denizen.testing.memory_store import MemoryStore
 from denizen.testing.model_server import ModelServer
 from tests.adapters.models.wires import Wire, catalog
 from tests.engine.house import ANA, NAME, PLACE, Tools, message
-from tests.engine.town import TownClock
+from tests.engine.platform_fixture import TownClock
 
 ROOM = Place("discord", "100")
 

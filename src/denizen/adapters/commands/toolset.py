@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path, PurePath
 
 from denizen.adapters.commands.process import READ_BYTES, Ended, run_program
-from denizen.domain.commands import INPUT, MAX_INPUT_CHARS, CustomCommand, fill_argv
+from denizen.domain.custom_command import INPUT, MAX_INPUT_CHARS, CustomCommand, fill_argv
 from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec

@@ -37,7 +37,7 @@ from denizen.app.settings.schema_skills import ParameterSection, UserSkillSectio
 from denizen.domain.agent import Agent
 from denizen.domain.archiving import ArchivePolicy, OptOuts
 from denizen.domain.budget import BudgetPolicy
-from denizen.domain.commands import CustomCommand
+from denizen.domain.custom_command import CustomCommand
 from denizen.domain.custom_tool import MAX_ARGUMENT_CHARS, CustomTool
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json, JsonObject

@@ -8,7 +8,7 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from denizen.app.settings.fields import Number, Section, SomeText, Text, at_most, refuse
-from denizen.domain.commands import DESCRIPTION_CHARS, INPUT, NAME_CHARS, OUTPUT
+from denizen.domain.custom_command import DESCRIPTION_CHARS, INPUT, NAME_CHARS, OUTPUT
 
 BUILT_IN_COMMANDS = frozenset({
     "ask", "new", "agent", "model", "mode", "context", "compact", "why", "usage", "allow", "memory", "help", "reset",

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import logging
 
-from denizen.domain.commands import CustomCommand, fill_prompt
+from denizen.domain.custom_command import CustomCommand, fill_prompt
 from denizen.domain.errors import InvalidInput, NeedsAttention
 from denizen.domain.ids import CallId, TurnId, derive
 from denizen.domain.json import JsonObject
 from denizen.domain.tool import Origin, ToolCall
 from denizen.domain.verdict import Decision
 from denizen.engine.arguments import ArgumentsError, check_arguments
-from denizen.engine.commands.scene import Command, Given
-from denizen.engine.commands.words import code_block, cut
+from denizen.engine.commands.command import Command, Given
+from denizen.engine.commands.text import code_block, cut
 from denizen.engine.gate.door import BoundTool, Outcome
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
 from denizen.ports.toolset import CallScope

@@ -1,15 +1,39 @@
-"""`/new`: a fresh session. `/reset`: nothing that was said here so far is ever shown to the agent again (C19)."""
+"""`/ask`: a question to the agent, as a mention would be."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from denizen.domain.agent import Agent
-from denizen.engine.choices import put_reset
-from denizen.engine.commands.scene import Command, Given
-from denizen.engine.commands.words import counted, say
+from denizen.domain.agent import Agent, ContextStrategy
+from denizen.domain.budget import SERVER, Scope, ScopeKind
+from denizen.domain.errors import InvalidInput
+from denizen.domain.ids import TurnId, fresh
+from denizen.domain.prompt import estimate_tokens
+from denizen.engine.budgets import Payer, place_scopes
+from denizen.engine.choices import model_of, put_reset
+from denizen.engine.commands.command import Command, Given
+from denizen.engine.commands.text import code_block, counted, cut, say, share, table
+from denizen.engine.compaction import compact_session
+from denizen.engine.queries import ContextShare, Queries
+from denizen.engine.runtime import Generation
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
 from denizen.ports.store import Work
+
+
+async def _ask(given: Given) -> CommandReply:
+    await given.on.open_turn(given.command, given.option("text"))
+    return CommandReply(private=False, is_pending=True)
+
+
+ASK = Command(
+    CommandSpec(
+        "ask",
+        "Ask the agent something.",
+        (CommandOption("text", "What you want to know.", required=True),),
+        public=True,
+    ),
+    _ask,
+)
 
 
 async def _new(given: Given) -> CommandReply:
@@ -51,3 +75,79 @@ RESET = Command(
     ),
     _reset,
 )
+
+
+async def _compact(given: Given) -> CommandReply:
+    if given.agent.context is ContextStrategy.TRANSCRIPT:
+        raise InvalidInput(
+            f"{given.agent.name} reads the talk itself, which cannot be summed up.",
+            code="compaction_transcript",
+            fix="Give /new to begin afresh.",
+        )
+    home = given.session_place.conversation_id
+    async with given.on.runtime.lease() as generation, given.on.hold(given.agent.name, home):
+        payer = _compact_payer(given, generation)
+        done = await compact_session(given.on.services, payer, given.agent, home)
+    before, after = f"{done.tokens_before:,} tokens", f"{done.tokens_after:,} tokens"
+    told = f"{counted(done.messages_before, 'message')} before ({before}), 1 after ({after})"
+    lines = [f"Compacted: {told}. The messages stay readable."]
+    if done.left_out:
+        lines.append(f"The oldest {counted(done.left_out, 'message')} were too much for the model and are not in it.")
+    room = given.at.manners.message_limit - sum(map(len, lines)) - 10
+    return say(*lines, cut("> " + done.summary.text.replace("\n", "\n> "), room))
+
+
+def _compact_payer(given: Given, generation: Generation) -> Payer:
+    """Who gives the command pays, with the room in which it is given."""
+    agent, asker, room = given.agent.name, given.at.principal, given.command.room
+    mine = (SERVER, Scope(ScopeKind.AGENT, agent), Scope(ScopeKind.USER, asker.key))
+    scopes = (*mine, *place_scopes(room.place, room.guild))
+    source = room.place.platform
+    return Payer(TurnId(fresh("compact")), agent, asker, source, scopes, generation.budgets, generation.models)
+
+
+COMPACT = Command(CommandSpec("compact", "Sum this session up, and go on from the summary."), _compact)
+
+
+_ContextRow = tuple[str, int]
+
+
+async def _context(given: Given) -> CommandReply:
+    services, agent = given.on.services, given.agent
+    async with services.store.work(write=False) as work:
+        chosen = await model_of(work, given.at.principal.key, given.generation.models)
+    model = given.generation.models.get(chosen or agent.model)
+    window = model.capabilities.context_tokens
+    shares = await Queries(given.on.runtime, services).list_context(given.session_place, agent.name)
+    rows = list(_context_rows(agent, shares))
+    used = sum(tokens for _, tokens in rows)
+    body = [
+        ["part", "tokens", "share"],
+        *([name, f"{tokens:,}", share(tokens, window)] for name, tokens in rows),
+        ["in use", f"{used:,}", share(used, window)],
+        ["free", f"{max(window - used, 0):,}", share(max(window - used, 0), window)],
+    ]
+    head = f"{agent.name} on {model.name}, which reads {window:,} tokens. Estimated for the next question:"
+    notes = list(_context_notes(agent, dict(rows).get("messages", 0), used, window))
+    room = given.at.manners.message_limit - len(head) - sum(map(len, notes)) - 10
+    return say(head, code_block(table(body), limit=room), *notes)
+
+
+def _context_rows(agent: Agent, shares: Iterable[ContextShare]) -> Iterator[_ContextRow]:
+    """The persona file by file."""
+    for each in shares:
+        if each.name == "persona" and agent.persona:
+            yield from ((f"file {name}", estimate_tokens(text.strip())) for name, text in agent.persona if text.strip())
+        else:
+            yield each.name, each.tokens
+
+
+def _context_notes(agent: Agent, messages: int, used: int, window: int) -> Iterator[str]:
+    if messages > agent.limits.max_history_tokens:
+        most = agent.limits.max_history_tokens
+        yield f"Of the messages only the newest {most:,} tokens are sent. /compact sums them up."
+    elif used > window * 3 // 4 and agent.context is ContextStrategy.SESSION:
+        yield "It is getting full: /compact sums the messages up, /new begins afresh."
+
+
+CONTEXT = Command(CommandSpec("context", "See what fills the agent's context here."), _context)

@@ -6,10 +6,11 @@ which the last takes the rest, else to the first option. With one option everyth
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from denizen.ports.channel import CommandOption, CommandSpec
+from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
 
 _COMMAND = re.compile(r"\s*/([a-z0-9_-]{1,32})(?:\s+(.*))?", re.IGNORECASE | re.DOTALL)
 
@@ -59,3 +60,73 @@ def _by_place(text: str, options: Sequence[CommandOption]) -> dict[str, str]:
     places = [option for option in options if option.required] or options[:1]
     words = text.split(maxsplit=len(places) - 1)
     return {option.name: word for option, word in zip(places, words, strict=False)}
+
+
+MAX_SUGGESTIONS = 25
+"""What platforms show (inventory T35)."""
+
+_FENCE = "```"
+_BROKEN_FENCE = "``\u200b`"
+"""Looks like a fence and closes none."""
+
+
+def say(*lines: str) -> CommandReply:
+    """A private reply."""
+    return CommandReply("\n".join(lines))
+
+
+def cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[: max(limit - 1, 0)]}…"
+
+
+def code_block(text: str, *, limit: int) -> str:
+    """The text in a block that it cannot close itself, of at most `limit` characters with its fences."""
+    body = text.replace(_FENCE, _BROKEN_FENCE).strip("\n")
+    room = limit - 2 * len(_FENCE) - 2
+    if len(body) > room:
+        note = f"\n… cut: {len(text)} characters in all"
+        body = body[: max(room - len(note), 0)] + note
+    return f"{_FENCE}\n{body}\n{_FENCE}"
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Columns of text, the first to the left, the others to the right."""
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    lines = [
+        "  ".join(cell.ljust(width) if at == 0 else cell.rjust(width) for at, (cell, width) in enumerate(cells))
+        for cells in ([*zip(row, widths, strict=True)] for row in rows)
+    ]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """`1 post`, `2 posts`."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def share(part: int, whole: int) -> str:
+    return f"{round(100 * part / whole)} %" if whole else "-"
+
+
+def listed(names: Iterable[str], *, none: str = "none") -> str:
+    return ", ".join(f"`{name}`" for name in names) or none
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The known word that was probably meant; empty when none is near."""
+    return next(iter(difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)), "")
+
+
+def matching(typed: str, names: Iterable[str]) -> list[str]:
+    """Those that begin with what was typed, then those that hold it; as many as platforms show."""
+    wanted = typed.strip().casefold()
+    found = [name for name in names if wanted in name.casefold()]
+    return sorted(found, key=lambda name: not name.casefold().startswith(wanted))[:MAX_SUGGESTIONS]
+
+
+def usage_of(spec: CommandSpec, group: CommandSpec | None = None) -> str:
+    """`/allow add [user] [role]`: how a command is written as text."""
+    options = (group or spec).options
+    name = f"/{spec.name} {group.name}" if group else f"/{spec.name}"
+    words = [f"<{option.name}>" if option.required else f"[{option.name}]" for option in options]
+    return " ".join([name, *words])

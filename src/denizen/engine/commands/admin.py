@@ -1,0 +1,209 @@
+"""`/allow`: the list of those who may talk to this account (inventory V24). Without a list, everybody may."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from denizen.domain.errors import InvalidInput, NeedsAttention, NotFound
+from denizen.engine.audit import Ledger
+from denizen.engine.commands.command import Command, Given, find_role, find_user
+from denizen.engine.commands.text import counted, listed, matching, say
+from denizen.engine.gate.observer import Observer
+from denizen.engine.gate.policy import ObserverPolicy
+from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
+from denizen.ports.reception import AllowedKind
+from denizen.ports.store import Work
+
+_ADD_OPTIONS = (
+    CommandOption("user", "A user: @Name or an id."),
+    CommandOption("role", "A role: @Name or an id."),
+)
+_REMOVE_OPTIONS = (
+    CommandOption("user", "A user: @Name or an id.", suggests=True),
+    CommandOption("role", "A role: @Name or an id.", suggests=True),
+)
+
+
+async def _allow(given: Given) -> CommandReply:
+    match given.command.group:
+        case "add":
+            return await _allow_add(given)
+        case "remove":
+            return await _allow_remove(given)
+        case _:
+            return await _allow_list(given)
+
+
+async def _allow_add(given: Given) -> CommandReply:
+    kind, key, name = await _read_subject(given)
+    at, platform = given.at, given.command.room.platform
+    async with given.on.services.store.work() as work:
+        was_open = not await _has_list(work, given)
+        await work.reception.allow(
+            at.account, platform, kind, key, by=at.principal.key, now=given.on.services.clock.now()
+        )
+    note = " The list was empty until now: others may not talk to me any more, admins aside." if was_open else ""
+    return say(f"The {kind} {name} may talk to me.{note}")
+
+
+async def _allow_remove(given: Given) -> CommandReply:
+    kind, key, name = await _read_subject(given)
+    at, platform = given.at, given.command.room.platform
+    async with given.on.services.store.work() as work:
+        if not await work.reception.disallow(at.account, platform, kind, key):
+            raise _not_on_list(given, kind, key, name)
+        is_open = not await _has_list(work, given)
+    note = " The list is empty now, so everybody may talk to me." if is_open else ""
+    return say(f"The {kind} {name} is off the list.{note}")
+
+
+def _not_on_list(given: Given, kind: AllowedKind, key: str, name: str) -> NotFound:
+    scope = given.at.manners.scope
+    if key in (scope.users if kind is AllowedKind.USER else scope.roles):
+        return NotFound(
+            f"The {kind} {name} is allowed by the configuration.",
+            code="allow_configured",
+            why="/allow changes its own list only.",
+            fix="The operator takes it out of denizen.yaml.",
+        )
+    return NotFound(f"The {kind} {name} is not on the list.", code="allow_unknown", fix="See /allow list.")
+
+
+async def _allow_list(given: Given) -> CommandReply:
+    scope = given.at.manners.scope
+    async with given.on.services.store.work(write=False) as work:
+        users, roles = (
+            await _load_allowed(work, given, AllowedKind.USER),
+            await _load_allowed(work, given, AllowedKind.ROLE),
+        )
+        is_open = not await _has_list(work, given)
+    if is_open:
+        return say("There is no list: everybody may talk to me here. /allow add begins one.")
+    lines = [
+        "These may talk to me, and admins:",
+        f"- users: {listed(sorted(users))}",
+        f"- roles: {listed(sorted(roles))}",
+    ]
+    if scope.users or scope.roles:
+        lines.append(f"- by the configuration: {listed(sorted(scope.users | scope.roles))}")
+    return say(*lines)
+
+
+async def _has_list(work: Work, given: Given) -> bool:
+    scope = given.at.manners.scope
+    return bool(
+        scope.users
+        or scope.roles
+        or await _load_allowed(work, given, AllowedKind.USER)
+        or await _load_allowed(work, given, AllowedKind.ROLE)
+    )
+
+
+async def _load_allowed(work: Work, given: Given, kind: AllowedKind) -> frozenset[str]:
+    return await work.reception.list_allowed(given.at.account, given.command.room.platform, kind)
+
+
+async def _read_subject(given: Given) -> tuple[AllowedKind, str, str]:
+    """Kind, id, and what was written."""
+    user, role = given.option("user"), given.option("role")
+    if bool(user) == bool(role):
+        raise InvalidInput(
+            "Name one user or one role.", code="allow_whom", fix=f"Write /allow {given.command.group} user: @Name."
+        )
+    if user:
+        return AllowedKind.USER, await find_user(given, user), user
+    return AllowedKind.ROLE, await find_role(given, role), role
+
+
+async def _suggest_users(given: Given, typed: str) -> Sequence[str]:
+    return await _suggest_allowed(given, AllowedKind.USER, typed)
+
+
+async def _suggest_roles(given: Given, typed: str) -> Sequence[str]:
+    return await _suggest_allowed(given, AllowedKind.ROLE, typed)
+
+
+async def _suggest_allowed(given: Given, kind: AllowedKind, typed: str) -> Sequence[str]:
+    async with given.on.services.store.work(write=False) as work:
+        return matching(typed, sorted(await _load_allowed(work, given, kind)))
+
+
+ALLOW = Command(
+    CommandSpec(
+        "allow",
+        "Say who may talk to the agent.",
+        groups=(
+            CommandSpec("add", "Put a user or a role on the list.", _ADD_OPTIONS),
+            CommandSpec("remove", "Take a user or a role off the list.", _REMOVE_OPTIONS),
+            CommandSpec("list", "See who may talk to the agent."),
+        ),
+        admin_only=True,
+    ),
+    _allow,
+    {"user": _suggest_users, "role": _suggest_roles},
+)
+
+
+WAYS = ("enable", "disable", "reset", "status")
+
+_NO_OBSERVER = "No observer is configured, so people are asked about calls of tier 2 and 3."
+
+
+async def obey(way: str, observer: Observer | None, policy: ObserverPolicy) -> str:
+    """Does it, and says what holds now. Raises InvalidInput for what is none of the `WAYS`."""
+    if observer is None:
+        raise NeedsAttention("There is no observer in this process.", code="observer_missing")
+    match way:
+        case "enable":
+            await observer.turn(on=True)
+        case "disable":
+            await observer.turn(on=False)
+        case "reset":
+            await observer.reset()
+            return "The observer's verdicts are forgotten: it looks at every call anew."
+        case "status":
+            pass
+        case _:
+            ways = ", ".join(f"/observer {each}" for each in WAYS)
+            raise InvalidInput(f"/observer has no '{way}'.", code="command_usage", fix=f"Write one of: {ways}.")
+    return await _describe_observer(observer, policy)
+
+
+async def _describe_observer(observer: Observer, policy: ObserverPolicy) -> str:
+    switch = await observer.load()
+    if not switch.is_on:
+        return (
+            "The observer is switched off: people are asked about calls of tier 2 and 3. "
+            "/observer enable switches it on."
+        )
+    if not policy.model:
+        return f"{_NO_OBSERVER}\nfix: The operator writes gate.observer.model in denizen.yaml."
+    kept = counted(observer.kept, "verdict")
+    return (
+        f"The observer is on: `{policy.model}` looks at calls of tier 2 and 3. {kept} of it are kept here, each for "
+        f"{policy.cache_ttl_s:g} s."
+    )
+
+
+async def _observer(given: Given) -> CommandReply:
+    services, way = given.on.services, given.command.group
+    said = await obey(way, services.observer, given.generation.policy.observer)
+    if way != "status":
+        await Ledger(services.store, services.clock).switch(given.at.principal, "observer", way)
+    return CommandReply(said)
+
+
+OBSERVER = Command(
+    CommandSpec(
+        "observer",
+        "Switch or clear the model that looks at risky calls (owners only).",
+        groups=(
+            CommandSpec("enable", "Let it look at calls of tier 2 and 3."),
+            CommandSpec("disable", "Have people asked in its place."),
+            CommandSpec("reset", "Forget its verdicts."),
+            CommandSpec("status", "See whether it looks, and with which model."),
+        ),
+        admin_only=True,
+    ),
+    _observer,
+)

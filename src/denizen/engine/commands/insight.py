@@ -1,0 +1,201 @@
+"""`/why`: how a reply came about: model, prompt, steps, tools with their verdicts, tokens, cost and time (promise 4).
+
+Only replies of this very room are told about. What tools were called with is for the asker of that turn and admins.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+
+from denizen.domain.budget import SERVER, Limits, Scope, ScopeKind, Standing
+from denizen.domain.errors import NotFound
+from denizen.domain.ids import TurnId
+from denizen.domain.routing import told_of_route
+from denizen.domain.trace import PromptUse
+from denizen.domain.turn import CallRecord, Turn
+from denizen.domain.verdict import Decision
+from denizen.engine.budgets import place_scopes
+from denizen.engine.commands.command import Command, Given
+from denizen.engine.commands.text import code_block, counted, cut, say, share, table
+from denizen.engine.queries import Queries
+from denizen.engine.trace import Trace
+from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
+from denizen.ports.store import Work
+
+_RECENT_TURNS = 20
+"""How far back the last reply is looked for."""
+
+_ARGS_CHARS = 120
+_DECISIONS = {Decision.APPROVE: "approved", Decision.DENY: "denied", Decision.ASK: "asked a human"}
+
+
+async def _why(given: Given) -> CommandReply:
+    named = given.command.target or given.option("message").rstrip("/").rpartition("/")[2]
+    async with given.on.services.store.work(write=False) as work:
+        turn = await _find_named(work, given, named) if named else await _find_last(work, given)
+    detail = await Queries(given.on.runtime, given.on.services).get_turn(turn.id)
+    is_mine = turn.principal.key == given.at.principal.key
+    in_full = given.at.is_admin or is_mine
+    return say(cut("\n".join(_trace_lines(detail, in_full=in_full, is_mine=is_mine)), given.at.manners.message_limit))
+
+
+async def _find_named(work: Work, given: Given, message: str) -> Turn:
+    """By the reply, or by the message that it answers. Raises NotFound, also for what was said elsewhere."""
+    platform = given.command.room.platform
+    delivery = await work.outbox.find_by_platform_id(platform, message)
+    key: TurnId | None = delivery.turn_id if delivery else None
+    if key is None:
+        claims = await work.reception.find_claims(given.at.account, platform, [message])
+        key = claims[message].turn_id if message in claims else None
+    turn = await work.turns.find(key) if key else None
+    if turn is None or turn.conversation_id != given.here:
+        raise NotFound(
+            "That message is no reply of mine in this channel.",
+            code="why_message",
+            fix="Name one of my replies by its id or link, or give /why alone for the last one.",
+        )
+    return turn
+
+
+async def _find_last(work: Work, given: Given) -> Turn:
+    mine = {given.agent.name, given.at.account}
+    turns = await work.turns.list_turns(conversation_id=given.here, limit=_RECENT_TURNS)
+    found = next((turn for turn in turns if turn.agent in mine and turn.status.is_final), None)
+    if found is None:
+        raise NotFound("I have not replied here lately.", code="why_nothing", fix="Name the reply by its id or link.")
+    return found
+
+
+def _trace_lines(detail: Trace, *, in_full: bool, is_mine: bool) -> Iterator[str]:
+    turn = detail.turn
+    took = f" in {(turn.closed_at - turn.opened_at).total_seconds():.1f} s" if turn.closed_at else ""
+    yield f"{turn.principal.name} asked {turn.agent}; {turn.status}{took}. Model: {turn.model or 'none was reached'}."
+    if turn.failure_code:
+        yield f"It failed: {turn.failure_code}."
+    purposes = ", ".join(step.purpose for step in detail.taken)
+    yield f"{counted(len(detail.taken), 'step')}{f' ({purposes})' if purposes else ''}. {_token_line(turn)}"
+    if turn.route:
+        yield f"Its {told_of_route(turn.route, with_reason=in_full)}."
+    yield from _prompt_lines(detail.prompts[-1:])
+    yield from _memory_lines(detail, is_mine=is_mine)
+    yield from _document_lines(detail)
+    if not detail.calls:
+        yield "No tools were used."
+    for record in detail.calls:
+        yield f"- {_call_line(record, in_full=in_full)}"
+    if detail.calls and not in_full:
+        yield "What the tools were called with is told to who asked, and to admins."
+    yield f"-# Reference: {turn.id}"
+
+
+def _prompt_lines(prompts: Sequence[PromptUse]) -> Iterator[str]:
+    """Of the last one: that of the answer. Sizes only, since others may ask too."""
+    for prompt in prompts:
+        system = ", ".join(f"{segment.name} {segment.tokens:,}" for segment in prompt.segments)
+        tools = f"; {counted(len(prompt.tools), 'tool')} {prompt.tool_tokens:,}" if prompt.tools else ""
+        said = ", ".join(f"{each.kind} {each.tokens:,} ({each.count})" for each in prompt.messages)
+        yield f"Prompt, in estimated tokens: {system or 'no system prompt'}{tools}; messages: {said}."
+
+
+def _memory_lines(detail: Trace, *, is_mine: bool) -> Iterator[str]:
+    """What they say is for the one whom they are about."""
+    ids = dict.fromkeys(key for prompt in detail.prompts for key in prompt.memories)
+    if not ids:
+        return
+    texts = {memory.id: memory.text for memory in detail.memories if is_mine or memory.is_core}
+    told = "; ".join(f"`{key}`{f' {cut(texts[key], _ARGS_CHARS)}' if key in texts else ''}" for key in ids)
+    yield f"Memories that came up: {told}."
+
+
+def _document_lines(detail: Trace) -> Iterator[str]:
+    proved = [f"`{each.ref}`" for each in detail.citations if each.doubt is None]
+    doubted = [f"`{each.ref}` ({each.doubt})" for each in detail.citations if each.doubt is not None]
+    if proved:
+        yield f"Documents cited: {', '.join(proved)}."
+    if doubted:
+        yield f"Taken out, since they are not proved: {', '.join(doubted)}."
+
+
+def _token_line(turn: Turn) -> str:
+    usage = turn.usage
+    read, written = usage.cache_read_tokens, usage.cache_write_tokens
+    shares = [(read, "cached"), (written, "written to the cache")]
+    told = ", ".join(f"{share(tokens, usage.input_tokens)} {how}" for tokens, how in shares if tokens)
+    cached = f" ({told})" if told else ""
+    cost = "cost unknown" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
+    return f"Tokens: {usage.input_tokens:,} in{cached}, {usage.output_tokens:,} out; {cost}."
+
+
+def _call_line(record: CallRecord, *, in_full: bool) -> str:
+    args = cut(json.dumps(record.args, ensure_ascii=False), _ARGS_CHARS).replace("`", "'") if in_full else ""
+    verdict = record.verdict
+    ended = "failed" if record.is_error else "done"
+    how = "from the cache" if record.cached else f"{record.duration_ms} ms"
+    said = f"{_DECISIONS[verdict.decision]}, tier {int(verdict.tier)}: {verdict.reason}"
+    return f"`{record.tool}`{f' `{args}`' if args else ''} {said}; {ended}, {how}"
+
+
+WHY = Command(
+    CommandSpec(
+        "why",
+        "See how a reply came about: model, tools, tokens, cost.",
+        (CommandOption("message", "Id or link of the reply; without it the last one here."),),
+    ),
+    _why,
+)
+
+
+_SCOPE_NAMES = {
+    ScopeKind.SERVER: "everything",
+    ScopeKind.GUILD: "this server",
+    ScopeKind.CHANNEL: "this channel",
+    ScopeKind.AGENT: "agent",
+}
+
+
+async def _usage(given: Given) -> CommandReply:
+    mine = Scope(ScopeKind.USER, given.at.principal.key)
+    others = _admin_scopes(given) if given.at.is_admin else []
+    now, policy = given.on.services.clock.now(), given.generation.budgets
+    async with given.on.services.store.work(write=False) as work:
+        standings = await work.spending.read([mine, *others], now=now)
+    lines = list(_own_lines(standings[mine], policy.limits_of(mine)))
+    if others:
+        rows = [_scope_row(scope, standings[scope], policy.limits_of(scope)) for scope in others]
+        body = [["USD", "today", "limit", "share", "month", "limit", "share"], *rows]
+        room = given.at.manners.message_limit - sum(map(len, lines)) - 10
+        lines.append(code_block(table(body), limit=room))
+    return say(*lines, "-# Days and months are those of UTC.")
+
+
+def _admin_scopes(given: Given) -> list[Scope]:
+    """What an admin sees here, besides themselves."""
+    room = given.command.room
+    *narrow, widest = place_scopes(room.place, room.guild)
+    return [SERVER, widest, *narrow, Scope(ScopeKind.AGENT, given.agent.name)]
+
+
+def _own_lines(at: Standing, limits: Limits) -> Iterator[str]:
+    spans = (
+        ("You today", at.day_usd, at.day_requests, limits.per_day_usd),
+        ("This month", at.month_usd, at.month_requests, limits.per_month_usd),
+    )
+    for when, usd, requests, limit in spans:
+        of = f", {_budget_share(usd, limit)} of your budget" if limit is not None else ""
+        yield f"{when}: ${usd:.4f}, {counted(requests, 'request')}{of}."
+
+
+def _scope_row(scope: Scope, at: Standing, limits: Limits) -> list[str]:
+    cells = [f"agent {scope.key}" if scope.kind is ScopeKind.AGENT else _SCOPE_NAMES[scope.kind]]
+    for usd, limit in ((at.day_usd, limits.per_day_usd), (at.month_usd, limits.per_month_usd)):
+        cells += [f"{usd:.4f}", "-" if limit is None else f"{limit:.2f}", _budget_share(usd, limit)]
+    return cells
+
+
+def _budget_share(usd: Decimal, limit: Decimal | None) -> str:
+    return f"{round(100 * usd / limit)} %" if limit else "-"
+
+
+USAGE = Command(CommandSpec("usage", "See what you have spent today and this month."), _usage)

@@ -1,0 +1,235 @@
+"""`/memory`: what is kept about oneself, and its end. Always about who gives the command."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from zoneinfo import ZoneInfo
+
+from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
+from denizen.domain.reminder import MAX_PENDING, Reminder
+from denizen.domain.room import RoomKind
+from denizen.engine.archive.mirror import Mirror
+from denizen.engine.archive.privacy import Privacy
+from denizen.engine.commands.command import Command, Forgotten, Given, Kept
+from denizen.engine.commands.text import counted, cut, listed, matching, say
+from denizen.engine.prompt.marks import zone_of
+from denizen.engine.reminders import not_pending
+from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
+from denizen.ports.store import Store
+
+MAX_MEMORIES = 5000
+_MEMORY_HINT = "/memory forget memory: ID deletes one of them."
+
+
+async def _memory(given: Given) -> CommandReply:
+    match given.command.group:
+        case "forget":
+            return await _forget_all(given)
+        case "opt-out":
+            return await _opt_out(given)
+        case "opt-in":
+            await given.on.privacy.opt_in(given.command.room.platform, given.command.author_id)
+            return say("What you write is archived again from now on.")
+        case "list":
+            return await _list_memories(given)
+        case _:
+            return await _show_kept(given)
+
+
+async def _show_kept(given: Given) -> CommandReply:
+    kept = await given.on.privacy.describe(given.command.room.platform, given.command.author_id)
+    async with given.on.services.store.work(write=False) as work:
+        settings = await work.user_settings.get(given.at.principal.key)
+        memories = await work.memories.list_memories(owner=given.at.principal.key, limit=MAX_MEMORIES)
+        reminders = await work.reminders.list_of(given.at.principal.key)
+    chosen = listed(f"{name}: {value}" for name, value in settings.items())
+    return say(
+        "Kept about you:",
+        f"- archive: {counted(kept.posts, 'post')}{'; you are not archived any more' if kept.is_opted_out else ''}",
+        f"- sessions with agents: {counted(kept.messages, 'message')}",
+        f"- memories of agents: {counted(len(memories), 'memory', 'memories')}; /memory list shows them",
+        f"- reminders: {len(reminders)} pending; /reminders list shows them",
+        f"- settings: {chosen}",
+        "/memory forget deletes all of it; /memory opt-out also keeps you out of the archive.",
+    )
+
+
+async def _list_memories(given: Given) -> CommandReply:
+    if not given.command.ticket and given.command.room.kind is not RoomKind.DIRECT:
+        raise NotAllowed(
+            "Others would read this here.",
+            code="memory_public",
+            fix="Choose /memory list from the menu of commands, or write it to me in a direct message.",
+        )
+    async with given.on.services.store.work(write=False) as work:
+        memories = await work.memories.list_memories(owner=given.at.principal.key, limit=MAX_MEMORIES)
+    if not memories:
+        return say("Nothing is remembered about you.")
+    lines = [f"- `{each.id}` {each.agent}, {each.updated_at:%Y-%m-%d}: {cut(each.text, 200)}" for each in memories]
+    limit, shown = given.at.manners.message_limit - len(_MEMORY_HINT) - 40, list[str]()
+    while lines and len(lines[0]) + 1 <= limit:
+        limit -= len(lines[0]) + 1
+        shown.append(lines.pop(0))
+    more = [f"… and {len(lines)} older ones"] if lines else []
+    return say(*shown, *more, _MEMORY_HINT)
+
+
+async def _forget_memory(given: Given, memory_id: str) -> CommandReply:
+    key = given.at.principal.key
+    async with given.on.services.store.work() as work:
+        memory = await work.memories.find(memory_id)
+        if memory is None or key not in (memory.owner, memory.told_by):
+            raise NotFound(
+                "You have no such memory.", code="memory_not_found", fix="/memory list shows those you have."
+            )
+        await work.memories.remove([memory.id])
+    return say("Forgotten.")
+
+
+async def _opt_out(given: Given) -> CommandReply:
+    await given.on.privacy.opt_out(given.command.room.platform, given.command.author_id)
+    return say(
+        "Nothing that you write is archived any more; what was archived, and what agents remember of you, is deleted.",
+        "What you ask me is still kept in its session. /memory opt-in lets new posts be archived again.",
+    )
+
+
+async def _forget_all(given: Given) -> CommandReply:
+    if memory_id := given.option("memory").strip():
+        return await _forget_memory(given, memory_id)
+    if given.option("confirm") != "yes":
+        raise InvalidInput(
+            "Nothing was deleted.",
+            code="memory_confirm",
+            why="This deletes your posts in the archive, what you said in sessions, what agents remember of you, "
+            "your reminders and your settings, for good.",
+            fix="Write /memory forget confirm: yes. With memory: and an id only that memory is deleted.",
+        )
+    key, now = given.at.principal.key, given.on.services.clock.now()
+    async with given.on.services.store.work() as work:
+        memories = await work.memories.list_memories(owner=key, limit=MAX_MEMORIES)
+        await work.memories.forget_teller(key)
+        await work.reminders.forget_asker(key)
+        settings = await work.user_settings.get(key)
+        for name in settings:
+            await work.user_settings.put(key, name, None, now=now)
+    forgotten = await given.on.privacy.forget(given.command.room.platform, given.command.author_id)
+    return say(
+        f"Forgotten: {counted(forgotten.posts, 'post')} with their earlier texts, your words in sessions, "
+        f"{counted(len(settings), 'setting')}.",
+        f"Agents remembered {counted(len(memories), 'thing')} about you; no more. Reminders: none are left.",
+        "New posts are archived as before; /memory opt-out stops that.",
+    )
+
+
+MEMORY = Command(
+    CommandSpec(
+        "memory",
+        "See or delete what is kept about you.",
+        groups=(
+            CommandSpec("show", "See what is kept about you."),
+            CommandSpec("list", "See what agents remember about you."),
+            CommandSpec(
+                "forget",
+                "Delete what is kept about you, for good.",
+                (
+                    CommandOption("confirm", "Write yes if you mean everything.", choices=("yes",)),
+                    CommandOption("memory", "The id of one memory, to delete only that."),
+                ),
+            ),
+            CommandSpec("opt-out", "Delete your posts and what agents remember of you, and archive no more."),
+            CommandSpec("opt-in", "Let your posts be archived again."),
+        ),
+    ),
+    _memory,
+)
+
+
+_SHOWN_CHARS = 60
+_REMINDER_HINT = "/reminders cancel reminder: ID cancels one."
+
+
+async def _reminders(given: Given) -> CommandReply:
+    return await (_cancel_reminder(given) if given.command.group == "cancel" else _list_reminders(given))
+
+
+async def _list_reminders(given: Given) -> CommandReply:
+    if not given.command.ticket and given.command.room.kind is not RoomKind.DIRECT:
+        raise NotAllowed(
+            "Others would read this here.",
+            code="reminders_public",
+            fix="Choose /reminders list from the menu of commands, or write it to me in a direct message.",
+        )
+    pending = await _load_reminders(given)
+    if not pending:
+        return say("You have no reminders.")
+    return say(*(_reminder_line(given, each) for each in pending), _REMINDER_HINT)
+
+
+async def _cancel_reminder(given: Given) -> CommandReply:
+    key = given.option("reminder").partition(" ")[0]
+    async with given.on.services.store.work() as work:
+        if not await work.reminders.remove(key, asker=given.at.principal.key):
+            raise not_pending(key)
+    return say("Cancelled.")
+
+
+async def _suggest_reminder(given: Given, typed: str) -> Sequence[str]:
+    return matching(typed, [f"{each.id} {_one_line(each)}" for each in await _load_reminders(given)])
+
+
+async def _load_reminders(given: Given) -> Sequence[Reminder]:
+    async with given.on.services.store.work(write=False) as work:
+        return await work.reminders.list_of(given.at.principal.key, limit=MAX_PENDING)
+
+
+def _reminder_line(given: Given, reminder: Reminder) -> str:
+    zone = ZoneInfo(zone_of(given.agent))
+    return f"- `{reminder.id}` {reminder.due_at.astimezone(zone):%Y-%m-%d %H:%M} {zone}: {_one_line(reminder)}"
+
+
+def _one_line(reminder: Reminder) -> str:
+    """On one line."""
+    return cut(" ".join(reminder.text.split()), _SHOWN_CHARS)
+
+
+REMINDERS = Command(
+    CommandSpec(
+        "reminders",
+        "See or cancel your reminders.",
+        groups=(
+            CommandSpec("list", "See what you will be reminded of."),
+            CommandSpec(
+                "cancel", "Cancel a reminder.", (CommandOption("reminder", "Its id.", required=True, suggests=True),)
+            ),
+        ),
+    ),
+    _reminders,
+    {"reminder": _suggest_reminder},
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptWords:
+    """Of one user of a platform, by the platform's id."""
+
+    store: Store
+    mirror: Mirror
+    privacy: Privacy
+
+    async def describe(self, platform: str, user_id: str) -> Kept:
+        chosen = await self.mirror.load_opt_outs(platform)
+        async with self.store.work(write=False) as work:
+            kept = await work.archive.count_author(platform, user_id)
+        is_out = user_id in chosen.users or user_id in self.mirror.policy.opt_outs.users
+        return Kept(kept.posts, kept.messages, is_out)
+
+    async def forget(self, platform: str, user_id: str) -> Forgotten:
+        return Forgotten(await self.privacy.forget_user(platform, user_id))
+
+    async def opt_out(self, platform: str, user_id: str) -> None:
+        await self.privacy.opt_out_user(platform, user_id)
+
+    async def opt_in(self, platform: str, user_id: str) -> None:
+        await self.privacy.opt_in_user(platform, user_id)

@@ -1,0 +1,188 @@
+"""Reactions by which people propose an answer for the documents, and by which its author takes it back.
+
+Only what everybody of the server may read is learned (promise 3), nothing of bots, and nothing of people who opted out.
+The author is told by the same unit of work that keeps the proposal. What becomes of it is in `knowledge/learning`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+
+from denizen.domain.archiving import link_of
+from denizen.domain.attention import in_scope
+from denizen.domain.errors import DenizenError
+from denizen.domain.ids import fresh
+from denizen.domain.message import Author
+from denizen.domain.principal import Principal, PrincipalKind, RoleName
+from denizen.domain.proposal import (
+    MAX_ANSWER_CHARS,
+    MAX_QUESTION_CHARS,
+    NEAR,
+    PROPOSED,
+    REFUSED,
+    LearningPolicy,
+    Proposal,
+    ProposalStatus,
+    clean,
+    is_same_emoji,
+    nearest_gap,
+    with_id,
+)
+from denizen.domain.room import Post, Room
+from denizen.engine.archive.mirror import Mirror
+from denizen.engine.listener.cursors import before
+from denizen.engine.listener.turn_start import Desk, Receiver
+from denizen.engine.outbox.said import Said, plan_said
+from denizen.ports.channel import Channel, Reacted
+
+TOLD = f"Proposed as an answer; an owner looks at it. Put {REFUSED} on your message to take it back."
+
+_GAPS = 1000
+_log = logging.getLogger("denizen.resident")
+
+
+class Proposing:
+    """One for a process."""
+
+    def __init__(self, mirror: Mirror) -> None:
+        self._mirror = mirror
+        self._told: list[Callable[[], Awaitable[object]]] = []
+
+    def tell_of_withdrawn(self, tell: Callable[[], Awaitable[object]]) -> None:
+        """Calls it when something was taken back that may be in the documents already."""
+        self._told.append(tell)
+
+    async def hear(self, receiver: Receiver, reaction: Reacted) -> None:
+        policy = receiver.desk.runtime.current.learning
+        if reaction.is_bot:
+            return
+        if is_same_emoji(reaction.emoji, REFUSED):
+            if reaction.is_on:
+                await self._refuse(receiver.desk, reaction)
+        elif is_same_emoji(reaction.emoji, policy.emoji):
+            if not reaction.is_on:
+                await self._take_back(receiver.desk, reaction)
+            elif policy.enabled and _is_trusted(receiver, reaction, policy):
+                await self._propose(receiver.desk, reaction)
+
+    async def forget_posts(self, desk: Desk, post_ids: Sequence[str]) -> None:
+        """Messages that are gone teach nothing any more."""
+        async with desk.store.work(write=False) as work:
+            known = await work.proposals.find_of(desk.channel.platform, post_ids)
+        if not known:
+            return
+        async with desk.store.work() as work:
+            await work.proposals.remove([each.id for each in known])
+        await self._tell()
+
+    async def forget_room(self, desk: Desk, room_id: str) -> None:
+        """Likewise when a channel is deleted with its threads, or a thread."""
+        async with desk.store.work() as work:
+            gone = await work.proposals.forget_room(desk.channel.platform, room_id)
+        if gone:
+            await self._tell()
+
+    async def _propose(self, desk: Desk, reaction: Reacted) -> None:
+        channel, room = desk.channel, reaction.room
+        if not in_scope(room, desk.manners.scope) or not await channel.is_open(room):
+            _log.info("not everybody may read what was proposed", extra={"room": room.id})
+            return
+        post = await _find_post(channel, room, reaction.message_id)
+        answer = clean(post.text, MAX_ANSWER_CHARS) if post is not None else ""
+        if post is None or not answer or post.author.is_bot or not await self._may_show(channel, room, post):
+            return
+        now = desk.clock.now()
+        proposal = Proposal(
+            id="", place=room.place, post=post.id, answer=answer,
+            author=_key_of(post.platform, post.author.id), author_name=clean(post.author.name, MAX_QUESTION_CHARS),
+            proposer=_key_of(post.platform, reaction.user_id), link=link_of(post),
+            said_at=post.created_at, created_at=now,
+        )  # fmt: skip
+        proposal = with_id(await self._with_question(desk, room, post, proposal))
+        said = Said(room.place, post.id, TOLD, PROPOSED, key=fresh("proposed"))
+        deliveries = plan_said(said, channel, desk.manners, now=now)
+        async with desk.store.work() as work:
+            # One for each message, whatever it says by now: an author's refusal is for good.
+            if await work.proposals.find_of(post.platform, [post.id]) or not await work.proposals.add(proposal):
+                return
+            await work.outbox.add(deliveries)
+        desk.outbox.wake(channel.platform, channel.agent)
+
+    async def _with_question(self, desk: Desk, room: Room, post: Post, proposal: Proposal) -> Proposal:
+        """What it replies to, else the nearest gap of the place; neither of those who opted out."""
+        channel = desk.channel
+        async with desk.store.work(write=False) as work:
+            gaps = await work.gaps.list_gaps(since=post.created_at - NEAR, limit=_GAPS)
+        asked = await _find_post(channel, room, post.reply_to) if post.reply_to else None
+        if asked is not None and not asked.author.is_bot and await self._may_show(channel, room, asked):
+            question, asker = clean(asked.text, MAX_QUESTION_CHARS), _key_of(asked.platform, asked.author.id)
+            gap = nearest_gap(gaps, room.place, post.created_at, asker=asker, question=question)
+            return replace(proposal, question=question, asker=asker, gap_id=gap.id if gap else "")
+        gap = nearest_gap(gaps, room.place, post.created_at)
+        prefix = _key_of(post.platform, "")
+        if gap is None or not gap.asker.startswith(prefix):
+            return proposal
+        # As if they had written it there: opt-outs of people, roles and rooms count alike.
+        theirs = replace(post, author=Author(gap.asker.removeprefix(prefix), ""), created_at=gap.created_at)
+        if not await self._may_show(channel, room, theirs):
+            return proposal
+        return replace(proposal, question=clean(gap.question, MAX_QUESTION_CHARS), asker=gap.asker, gap_id=gap.id)
+
+    async def _may_show(self, channel: Channel, room: Room, post: Post) -> bool:
+        roles = await channel.find_roles(room.id, [post.author.id])
+        return bool(await self._mirror.showable([post], roles))
+
+    async def _take_back(self, desk: Desk, reaction: Reacted) -> None:
+        """Who proposed it does not any more; what was decided stays."""
+        platform = desk.channel.platform
+        async with desk.store.work() as work:
+            found = await work.proposals.find_of(platform, [reaction.message_id])
+            proposer = _key_of(platform, reaction.user_id)
+            theirs = [each for each in found if each.status is ProposalStatus.OPEN and each.proposer == proposer]
+            if not theirs:
+                return
+            await work.proposals.remove([each.id for each in theirs])
+        await _unsign(desk.channel, theirs[0])
+
+    async def _refuse(self, desk: Desk, reaction: Reacted) -> None:
+        """Its author does not want it, now or ever: the same message is not proposed again."""
+        platform = desk.channel.platform
+        async with desk.store.work(write=False) as work:
+            found = await work.proposals.find_of(platform, [reaction.message_id])
+        theirs = [each for each in found if each.author == _key_of(platform, reaction.user_id)]
+        if not theirs:
+            return
+        async with desk.store.work() as work:
+            gone = [each for each in theirs if await work.proposals.withdraw(each.id)]
+        if gone:
+            await self._tell()
+            await _unsign(desk.channel, gone[0])
+
+    async def _tell(self) -> None:
+        """Whatever status they were read with: somebody may have accepted one in the meantime."""
+        for tell in self._told:
+            await tell()
+
+
+def _is_trusted(receiver: Receiver, reaction: Reacted, policy: LearningPolicy) -> bool:
+    names = receiver.principal(Author(reaction.user_id, reaction.user_name), reaction.roles).roles
+    return bool(names & {RoleName.OWNER, RoleName.ADMIN} or reaction.roles & policy.roles)
+
+
+async def _find_post(channel: Channel, room: Room, post_id: str) -> Post | None:
+    found = await channel.list_posts(room.id, after=before(post_id), limit=1)
+    return next((post for post in found if post.id == post_id), None)
+
+
+async def _unsign(channel: Channel, proposal: Proposal) -> None:
+    """Shows that it is over, as far as that can be shown."""
+    try:
+        await channel.react(proposal.place, proposal.post, PROPOSED, on=False)
+    except DenizenError as error:
+        _log.info("a sign stays", extra={"post": proposal.post, "code": error.code})
+
+
+def _key_of(platform: str, user_id: str) -> str:
+    return Principal(PrincipalKind.PLATFORM_USER, f"{platform}:{user_id}", "").key

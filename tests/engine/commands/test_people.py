@@ -1,0 +1,102 @@
+"""/allow and /memory: who may talk, and what is kept about whom."""
+
+import pytest
+
+from denizen.domain.attention import Manners, Scope
+from denizen.domain.ids import AgentName
+from denizen.ports.reception import AllowedKind
+from tests.engine.commands.command_fixture import ADA, ANA, BEN, ZOE, CommandHouse, open_command_house
+
+pytestmark = pytest.mark.anyio
+
+
+async def allowed(house: CommandHouse, kind: AllowedKind, agent: AgentName = ADA) -> set[str]:
+    async with house.store.work(write=False) as work:
+        return set(await work.reception.list_allowed(agent, "chat", kind))
+
+
+@pytest.mark.proves("V24")
+async def test_users_and_roles_are_put_on_the_list_shown_and_taken_off() -> None:
+    async with open_command_house() as house:
+        assert "everybody may talk to me here" in (await house.give("/allow list", ZOE)).text
+        first = (await house.give("/allow add @Ben Berg", ZOE)).text
+        assert "The user @Ben Berg may talk to me." in first
+        assert "others may not talk to me any more" in first
+        assert "others may not" not in (await house.give("/allow add role: @Helpers", ZOE)).text
+        assert await allowed(house, AllowedKind.USER) == {"2"}
+        assert await allowed(house, AllowedKind.ROLE) == {"70"}
+        assert await allowed(house, AllowedKind.USER, AgentName("bob")) == set()
+        listed = (await house.give("/allow list", ZOE)).text
+        assert "- users: `2`" in listed
+        assert "- roles: `70`" in listed
+        assert "is off the list." in (await house.give("/allow remove user: 2", ZOE)).text
+        assert "everybody may talk to me" in (await house.give("/allow remove role: <@&70>", ZOE)).text
+        assert await allowed(house, AllowedKind.USER) | await allowed(house, AllowedKind.ROLE) == set()
+
+
+@pytest.mark.proves("V24")
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("/allow add", "Name one user or one role"),
+        ("/allow add user: @Ana role: Mods", "Name one user or one role"),
+        ("/allow add @Nobody", "I know no user '@Nobody' here"),
+        ("/allow add role: Nobodies", "I know no role 'Nobodies' here"),
+        ("/allow add @Mods", "Write role: @Mods."),
+        ("/allow add <@&71>", "Write role: <@&71>."),
+        ("/allow remove @Ana", "is not on the list"),
+        ("/allow remove user: 77", "The operator takes it out of denizen.yaml"),
+    ],
+)
+async def test_what_cannot_be_allowed_is_refused_with_the_way_to_do_it(text: str, words: str) -> None:
+    manners = Manners(owners=frozenset({ZOE.id}), scope=Scope(users=frozenset({"77"})))
+    async with open_command_house(manners=manners) as house:
+        refused = await house.give(text, ZOE)
+        assert refused.is_failure
+        assert words in refused.text
+        assert await allowed(house, AllowedKind.USER) | await allowed(house, AllowedKind.ROLE) == set()
+
+
+async def test_the_list_shows_what_the_configuration_allows() -> None:
+    manners = Manners(owners=frozenset({ZOE.id}), scope=Scope(users=frozenset({"77"}), roles=frozenset({"78"})))
+    async with open_command_house(manners=manners) as house:
+        assert "- by the configuration: `77`, `78`" in (await house.give("/allow list", ZOE)).text
+        assert "others may not" not in (await house.give("/allow add @Ana", ZOE)).text
+        assert "everybody" not in (await house.give("/allow remove @Ana", ZOE)).text
+
+
+async def test_one_sees_what_is_kept_about_oneself() -> None:
+    async with open_command_house() as house:
+        house.diary.posts = {("chat", "1"): 12, ("chat", "2"): 99}
+        await house.give("/mode set cheap")
+        told = (await house.give("/memory show")).text
+        assert "- archive: 12 posts" in told
+        assert "- sessions with agents: 6 messages" in told
+        assert "- settings: `mode: cheap`" in told
+        assert "99" not in told
+
+
+async def test_forgetting_has_to_be_meant_and_is_about_oneself_only() -> None:
+    async with open_command_house() as house:
+        house.diary.posts = {("chat", "1"): 1, ("chat", "2"): 99}
+        for who in (ANA, BEN):
+            await house.give("/mode set cheap", who)
+        for text in ("/memory forget", "/memory forget confirm: no"):
+            assert (await house.give(text)).is_failure
+        assert "Write /memory forget confirm: yes." in (await house.give("/memory forget")).text
+        assert house.diary.posts[("chat", "1")] == 1
+        told = (await house.give("/memory forget confirm: yes")).text
+        assert "Forgotten: 1 post with their earlier texts, your words in sessions, 1 setting." in told
+        assert house.diary.posts == {("chat", "2"): 99}
+        assert await house.settings(ANA) == {}
+        assert await house.settings(BEN) == {"mode": "cheap"}
+
+
+async def test_one_leaves_the_archive_and_comes_back() -> None:
+    async with open_command_house() as house:
+        house.diary.posts = {("chat", "1"): 5}
+        assert "Nothing that you write is archived any more" in (await house.give("/memory opt-out")).text
+        assert "0 posts; you are not archived any more" in (await house.give("/memory show")).text
+        assert house.diary.out == {("chat", "1")}
+        assert "archived again from now on" in (await house.give("/memory opt-in")).text
+        assert house.diary.out == set()

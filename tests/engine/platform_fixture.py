@@ -1,0 +1,231 @@
+"""A server in memory with agents living in it: the whole engine behind an account, for tests of residents."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import anyio
+
+from denizen.domain.agent import Agent
+from denizen.domain.archiving import ArchivePolicy
+from denizen.domain.attention import Manners
+from denizen.domain.clock import SystemClock
+from denizen.domain.delivery import DeliveryState
+from denizen.domain.ids import AgentName
+from denizen.domain.proposal import LearningPolicy
+from denizen.domain.room import Room, RoomKind
+from denizen.domain.turn import TurnStatus
+from denizen.engine.archive.backfill import Backfiller
+from denizen.engine.archive.mirror import Mirror
+from denizen.engine.archive.privacy import Privacy
+from denizen.engine.channels import Channels
+from denizen.engine.commands.personal_data import KeptWords
+from denizen.engine.gate.door import Gate
+from denizen.engine.gate.policy import GatePolicy
+from denizen.engine.listener.context import Exchanges
+from denizen.engine.listener.listener import Household, Resident
+from denizen.engine.listener.proposals import Proposing
+from denizen.engine.listener.turn_start import Desk
+from denizen.engine.live import Live
+from denizen.engine.memory import MemoryKeeper
+from denizen.engine.outbox.outbox import Outbox
+from denizen.engine.runtime import Generation, Runtime
+from denizen.engine.services import Services
+from denizen.engine.turn import Turns
+from denizen.testing.memory_channel import MemoryChannel, Sent
+from denizen.testing.memory_durable import MemoryDurable, MemoryLog
+from denizen.testing.memory_platform import START, MemoryPlatform
+from denizen.testing.memory_store import MemoryStore
+from denizen.testing.scripted_model import Say, ScriptedModel, ScriptedModels
+from tests.engine.house import Tools
+
+ADA = AgentName("ada")
+
+
+@dataclass
+class TownClock:
+    """Stands at the platform's time until it is moved."""
+
+    at: datetime = START
+    _real: SystemClock = field(default_factory=SystemClock)
+
+    def now(self) -> datetime:
+        return self.at
+
+    def monotonic_s(self) -> float:
+        return self._real.monotonic_s()
+
+
+@dataclass
+class World:
+    """What outlives a process: the platform, the store, the durable log."""
+
+    platform: MemoryPlatform = field(default_factory=MemoryPlatform)
+    store: MemoryStore = field(default_factory=MemoryStore)
+    log: MemoryLog = field(default_factory=MemoryLog)
+    clock: TownClock = field(default_factory=TownClock)
+    general: Room = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.general = self.platform.add_room("general")
+        self.platform.add_person("ana", "Ana")
+        self.platform.add_person("bob", "Bob")
+
+    def direct(self, person: str, account: str = "bot-ada") -> Room:
+        return self.platform.add_room(person, RoomKind.DIRECT, readers=[person, account])
+
+
+@dataclass
+class Town:
+    """One process in that world."""
+
+    world: World
+    model: ScriptedModel
+    tools: Tools
+    turns: Turns
+    runtime: Runtime
+    store: MemoryStore
+    outbox: Outbox
+    channels: Channels
+    accounts: Mapping[AgentName, MemoryChannel]
+    residents: Mapping[AgentName, Resident]
+    household: Household
+    privacy: Privacy
+
+    @property
+    def ada(self) -> MemoryChannel:
+        return self.accounts[ADA]
+
+    @property
+    def resident(self) -> Resident:
+        return self.residents[ADA]
+
+    async def settled(self) -> None:
+        """Until everything was heard, every turn has ended and everything owed was sent."""
+        with anyio.fail_after(10):
+            while True:
+                await self.world.platform.settled()
+                async with self.store.work(write=False) as work:
+                    is_open = await work.turns.list_turns(status=TurnStatus.OPEN)
+                    due = [
+                        d for account in self.accounts.values()
+                        for d in await work.outbox.list_due(account.agent, account.platform)
+                    ]  # fmt: skip
+                is_behind = any(resident.is_behind for resident in self.residents.values())
+                if not is_open and not due and not is_behind and not any(a.is_busy for a in self.accounts.values()):
+                    return
+                await anyio.sleep(0.001)
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """What follows the end of a turn, such as a reaction, takes a few steps more."""
+        with anyio.fail_after(10):
+            while not holds():
+                await anyio.lowlevel.checkpoint()
+
+    async def said(self, agent: AgentName = ADA) -> list[str]:
+        """The texts that the account has posted, once all is done."""
+        await self.settled()
+        return [sent.content.text for sent in self.accounts[agent].sent if sent.id in self.world.platform.posts]
+
+    async def sent(self) -> list[Sent]:
+        await self.settled()
+        return self.ada.sent
+
+    async def deliveries(self, state: DeliveryState) -> int:
+        """How many replies are in that state."""
+        count = 0
+        async with self.store.work(write=False) as work:
+            for turn in await work.turns.list_turns():
+                count += sum(d.state is state for d in await work.outbox.list_of_turn(turn.id))
+        return count
+
+
+@asynccontextmanager
+async def open_town(
+    world: World | None = None,
+    model: ScriptedModel | None = None,
+    *,
+    manners: Manners | Mapping[AgentName, Manners] | None = None,
+    agents: Mapping[AgentName, Agent] | None = None,
+    per_hour: int = 0,
+    tools: Tools | None = None,
+    archive: ArchivePolicy | None = None,
+    gate: GatePolicy | None = None,
+    written: Callable[[AgentName, str], Awaitable[str]] | None = None,
+    learning: LearningPolicy | None = None,
+    connect: bool = True,
+    accounts: Mapping[AgentName, MemoryChannel] | None = None,
+    prepare: Callable[[Mapping[AgentName, MemoryChannel]], None] = lambda _: None,
+) -> AsyncGenerator[Town]:
+    """Give the world of an earlier town to see a restart; it is left as a killed process leaves it."""
+    world = world or World()
+    model = model or ScriptedModel(otherwise=Say("Hello."))
+    tools = tools or Tools()
+    agents = agents or {ADA: Agent(ADA, recent_messages=0)}
+    rules = manners if isinstance(manners, Mapping) else dict.fromkeys(agents, manners or Manners(preview=False))
+    clock, runtime, channels = world.clock, Runtime(), Channels()
+    durable = MemoryDurable(world.log)
+    memories = MemoryKeeper(world.store, channels, clock, policy=lambda: runtime.current.recall, written=written)
+    services = Services(world.store, durable, Live(), Gate(clock), clock, memories=memories)
+    outbox = Outbox(runtime, world.store, clock, channels)
+    turns = Turns(runtime, services, outbox=outbox)
+    await runtime.swap(
+        Generation(
+            1,
+            agents,
+            next(iter(agents)),
+            ScriptedModels(model),
+            (tools,),
+            gate or GatePolicy(),
+            per_hour,
+            manners={("discord", agent): rule for agent, rule in rules.items()},
+            learning=learning or LearningPolicy(),
+        )
+    )
+    policy = archive or ArchivePolicy()
+    mirror = Mirror(world.store, lambda: policy, clock)
+    privacy = Privacy(mirror, clock)
+    household = Household(
+        services, channels, mirror, Backfiller(world.store, mirror, clock),
+        KeptWords(world.store, mirror, privacy), Proposing(mirror),
+    )  # fmt: skip
+    exchanges = Exchanges(world.store)
+    accounts = accounts or {name: MemoryChannel(world.platform, name) for name in agents}
+    world.platform.accounts[:] = list(accounts.values())
+    prepare(accounts)
+    residents = {
+        name: Resident(Desk(channel, runtime, world.store, clock, turns, outbox, exchanges), household)
+        for name, channel in accounts.items()
+    }
+    await durable.start()
+    try:
+        await turns.resume()
+        async with anyio.create_task_group() as group:
+            for name, channel in accounts.items():
+                group.start_soon(residents[name].run)
+                await anyio.lowlevel.checkpoint()
+                if connect:
+                    await group.start(channel.run, residents[name])
+            if connect:
+                await world.platform.settled()
+            yield Town(
+                world,
+                model,
+                tools,
+                turns,
+                runtime,
+                world.store,
+                outbox,
+                channels,
+                accounts,
+                residents,
+                household,
+                privacy,
+            )
+            group.cancel_scope.cancel()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await durable.crash()
