@@ -160,11 +160,15 @@ def test_an_account_says_how_eager_it_is_what_talk_among_agents_may_cost_and_whe
     (set_,) = home.load(
         text % ", eagerness: 0, max_exchange_usd: 0.25, keep_blank_lines: true", T="a.b.c"
     ).discord_accounts
-    assert (usual.manners.eagerness, usual.manners.max_exchange_usd, usual.manners.keep_blank_lines) == (
+    assert (
+        usual.account_policy.eagerness,
+        usual.account_policy.max_exchange_usd,
+        usual.account_policy.keep_blank_lines,
+    ) == (
         50,
         None,
         False,
     )
-    assert (set_.manners.eagerness, set_.manners.max_exchange_usd) == (0, Decimal("0.25"))
-    assert set_.manners.keep_blank_lines
+    assert (set_.account_policy.eagerness, set_.account_policy.max_exchange_usd) == (0, Decimal("0.25"))
+    assert set_.account_policy.keep_blank_lines
     assert "eagerness" in home.refuse(text % ", eagerness: 101", T="a.b.c").explain()

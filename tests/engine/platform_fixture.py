@@ -11,7 +11,7 @@ import anyio
 
 from denizen.domain.agent import Agent
 from denizen.domain.archiving import ArchivePolicy
-from denizen.domain.attention import Manners
+from denizen.domain.attention import AccountPolicy
 from denizen.domain.clock import SystemClock
 from denizen.domain.delivery import DeliveryState
 from denizen.domain.ids import AgentName
@@ -22,13 +22,13 @@ from denizen.engine.archive.backfill import Backfiller
 from denizen.engine.archive.mirror import Mirror
 from denizen.engine.archive.privacy import Privacy
 from denizen.engine.channels import Channels
-from denizen.engine.commands.personal_data import KeptWords
+from denizen.engine.commands.personal_data import StoredUserData
 from denizen.engine.gate.door import Gate
 from denizen.engine.gate.policy import GatePolicy
-from denizen.engine.listener.context import Exchanges
-from denizen.engine.listener.listener import Household, Resident
-from denizen.engine.listener.proposals import Proposing
-from denizen.engine.listener.turn_start import Desk
+from denizen.engine.listener.context import BotReplyCounter
+from denizen.engine.listener.listener import AccountListener, SharedServices
+from denizen.engine.listener.proposals import ProposalReactions
+from denizen.engine.listener.turn_start import AccountContext
 from denizen.engine.live import Live
 from denizen.engine.memory import MemoryKeeper
 from denizen.engine.outbox.outbox import Outbox
@@ -91,8 +91,8 @@ class Town:
     outbox: Outbox
     channels: Channels
     accounts: Mapping[AgentName, MemoryChannel]
-    residents: Mapping[AgentName, Resident]
-    household: Household
+    residents: Mapping[AgentName, AccountListener]
+    shared_services: SharedServices
     privacy: Privacy
 
     @property
@@ -100,7 +100,7 @@ class Town:
         return self.accounts[ADA]
 
     @property
-    def resident(self) -> Resident:
+    def resident(self) -> AccountListener:
         return self.residents[ADA]
 
     async def settled(self) -> None:
@@ -148,7 +148,7 @@ async def open_town(
     world: World | None = None,
     model: ScriptedModel | None = None,
     *,
-    manners: Manners | Mapping[AgentName, Manners] | None = None,
+    account_policy: AccountPolicy | Mapping[AgentName, AccountPolicy] | None = None,
     agents: Mapping[AgentName, Agent] | None = None,
     per_hour: int = 0,
     tools: Tools | None = None,
@@ -165,7 +165,11 @@ async def open_town(
     model = model or ScriptedModel(otherwise=Say("Hello."))
     tools = tools or Tools()
     agents = agents or {ADA: Agent(ADA, recent_messages=0)}
-    rules = manners if isinstance(manners, Mapping) else dict.fromkeys(agents, manners or Manners(preview=False))
+    rules = (
+        account_policy
+        if isinstance(account_policy, Mapping)
+        else dict.fromkeys(agents, account_policy or AccountPolicy(preview=False))
+    )
     clock, runtime, channels = world.clock, Runtime(), Channels()
     durable = MemoryDurable(world.log)
     memories = MemoryKeeper(world.store, channels, clock, policy=lambda: runtime.current.recall, written=written)
@@ -181,23 +185,23 @@ async def open_town(
             (tools,),
             gate or GatePolicy(),
             per_hour,
-            manners={("discord", agent): rule for agent, rule in rules.items()},
+            account_policy={("discord", agent): rule for agent, rule in rules.items()},
             learning=learning or LearningPolicy(),
         )
     )
     policy = archive or ArchivePolicy()
     mirror = Mirror(world.store, lambda: policy, clock)
     privacy = Privacy(mirror, clock)
-    household = Household(
+    household = SharedServices(
         services, channels, mirror, Backfiller(world.store, mirror, clock),
-        KeptWords(world.store, mirror, privacy), Proposing(mirror),
+        StoredUserData(world.store, mirror, privacy), ProposalReactions(mirror),
     )  # fmt: skip
-    exchanges = Exchanges(world.store)
+    exchanges = BotReplyCounter(world.store)
     accounts = accounts or {name: MemoryChannel(world.platform, name) for name in agents}
     world.platform.accounts[:] = list(accounts.values())
     prepare(accounts)
     residents = {
-        name: Resident(Desk(channel, runtime, world.store, clock, turns, outbox, exchanges), household)
+        name: AccountListener(AccountContext(channel, runtime, world.store, clock, turns, outbox, exchanges), household)
         for name, channel in accounts.items()
     }
     await durable.start()

@@ -11,7 +11,7 @@ from denizen.domain.ids import CallId
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.engine.gate.door import Gate
 from denizen.engine.gate.interim import INTERIM_AFTER_S
-from denizen.engine.listener.turn_display import _Picture
+from denizen.engine.listener.turn_display import _PreviewState
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import Say, ScriptedModel, call
 from tests.engine.house import LOOK, Tools, message, open_house
@@ -76,7 +76,7 @@ async def test_a_quick_call_tells_nothing_even_if_it_fails():
 
 @pytest.mark.proves("L6", "LW8")
 def test_the_preview_shows_what_a_call_is_at_and_takes_it_away_with_the_call():
-    picture, slow, quick = _Picture(), CallId("1"), CallId("2")
+    picture, slow, quick = _PreviewState(), CallId("1"), CallId("2")
     picture.take(ToolStarted(slow, "draw", {}))
     picture.take(ToolStarted(quick, "look", {}))
     picture.take(Notice("`draw` is still at work.", slow))

@@ -16,7 +16,7 @@ from denizen.domain.room import Attachment, Post, Room
 from denizen.domain.tool import ToolResult
 from denizen.engine.archive.meaning import NOW_S
 from denizen.engine.archive.mirror import Mirror
-from denizen.ports.channel import Arrival, CommandCall, CommandReply, CommandSpec, Press, Reacted
+from denizen.ports.channel import ButtonPress, CommandCall, CommandReply, CommandSpec, IncomingMessage, ReactionChange
 from denizen.skill import SkillToolset
 from denizen.skills.archive import skill
 from tests.engine.archive_house import Archived, scope_of
@@ -243,13 +243,13 @@ class Mirroring:
     async def on_ready(self, rooms: Sequence[Room]) -> None:
         await self.mirror.rooms(rooms)
 
-    async def on_message(self, arrival: Arrival) -> None:
+    async def on_message(self, arrival: IncomingMessage) -> None:
         await self.mirror.keep([arrival.post], {arrival.post.author.id: arrival.roles})
 
     async def on_delete(self, room: Room, post_ids: Sequence[str]) -> None:
         await self.mirror.delete(room.platform, post_ids)
 
-    async def on_reaction(self, reaction: Reacted) -> None:
+    async def on_reaction(self, reaction: ReactionChange) -> None:
         self.heard.append(reaction.emoji)
 
     async def on_room(self, room: Room) -> None:
@@ -266,7 +266,7 @@ class Mirroring:
         self.heard.append(typed)
         return ()
 
-    async def on_press(self, press: Press) -> str:
+    async def on_press(self, press: ButtonPress) -> str:
         self.heard.append(press.value)
         return ""
 

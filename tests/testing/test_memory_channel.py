@@ -17,7 +17,16 @@ from denizen.domain.message import TextPart
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.room import Room, RoomKind
 from denizen.engine.channels import Channels
-from denizen.ports.channel import Arrival, Channel, CommandCall, CommandReply, CommandSpec, Listener, Press, Reacted
+from denizen.ports.channel import (
+    ButtonPress,
+    Channel,
+    CommandCall,
+    CommandReply,
+    CommandSpec,
+    IncomingMessage,
+    Listener,
+    ReactionChange,
+)
 from denizen.testing.memory_channel import MemoryChannel
 from denizen.testing.memory_platform import MemoryPlatform
 
@@ -32,13 +41,13 @@ class Ears:
 
     commands: Sequence[CommandSpec] = ()
     told: list[str] = field(default_factory=list[str])
-    arrivals: list[Arrival] = field(default_factory=list[Arrival])
+    arrivals: list[IncomingMessage] = field(default_factory=list[IncomingMessage])
     answers: MemoryChannel | None = None
 
     async def on_ready(self, rooms: Sequence[Room]) -> None:
         self.told.append(f"ready {' '.join(room.name for room in rooms)}")
 
-    async def on_message(self, arrival: Arrival) -> None:
+    async def on_message(self, arrival: IncomingMessage) -> None:
         self.arrivals.append(arrival)
         self.told.append(f"{'edit' if arrival.is_edit else 'message'} {arrival.question}")
         if self.answers is not None and arrival.mentions_me:
@@ -47,7 +56,7 @@ class Ears:
     async def on_delete(self, room: Room, post_ids: Sequence[str]) -> None:
         self.told.append(f"delete {' '.join(post_ids)}")
 
-    async def on_reaction(self, reaction: Reacted) -> None:
+    async def on_reaction(self, reaction: ReactionChange) -> None:
         put = "on" if reaction.is_on else "off"
         self.told.append(f"reaction {reaction.emoji} {put} by {reaction.user_id}")
 
@@ -65,7 +74,7 @@ class Ears:
         self.told.append(f"suggest {typed}")
         return ()
 
-    async def on_press(self, press: Press) -> str:
+    async def on_press(self, press: ButtonPress) -> str:
         self.told.append(f"press {press.value}")
         return ""
 

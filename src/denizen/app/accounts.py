@@ -20,10 +20,10 @@ from denizen.app.settings.github import GitHubLogin
 from denizen.domain.errors import DenizenError, NeedsAttention, Unavailable
 from denizen.domain.ids import AgentName
 from denizen.engine.commands.dispatch import COMMANDS
-from denizen.engine.listener.background import keep_up, run_errand
-from denizen.engine.listener.context import Exchanges
-from denizen.engine.listener.listener import Resident
-from denizen.engine.listener.turn_start import Desk
+from denizen.engine.listener.background import run_forever, run_once
+from denizen.engine.listener.context import BotReplyCounter
+from denizen.engine.listener.listener import AccountListener
+from denizen.engine.listener.turn_start import AccountContext
 
 if TYPE_CHECKING:
     from denizen.adapters.discord.account import DiscordAccount
@@ -61,7 +61,7 @@ class Accounts:
 
     async def run(self) -> None:
         """Keeps the configured accounts connected until it is cancelled."""
-        exchanges = Exchanges(self.denizen.services.store)
+        exchanges = BotReplyCounter(self.denizen.services.store)
         async with anyio.create_task_group() as group:
             keeps_archive = False
             while True:
@@ -70,8 +70,8 @@ class Accounts:
                 if self._wanted() and not keeps_archive:
                     keeps_archive = True
                     retention = self.denizen.community.retention
-                    group.start_soon(keep_up, "retention", partial(retention.run, ["discord", "github"]))
-                    group.start_soon(run_errand, "warming the model", self._warm)
+                    group.start_soon(run_forever, "retention", partial(retention.run, ["discord", "github"]))
+                    group.start_soon(run_once, "warming the model", self._warm)
                 for key, login in self._wanted().items():
                     if key not in self._running:
                         self._start(group, key, login, exchanges)
@@ -114,10 +114,10 @@ class Accounts:
                 del self._running[key]
                 self.states.pop(key, None)
 
-    def _start(self, group: TaskGroup, key: Key, login: Login, exchanges: Exchanges) -> None:
+    def _start(self, group: TaskGroup, key: Key, login: Login, exchanges: BotReplyCounter) -> None:
         denizen = self.denizen
         account = self._open_github(login) if isinstance(login, GitHubLogin) else self._open_discord(login)
-        desk = Desk(
+        desk = AccountContext(
             account, denizen.runtime, denizen.services.store, denizen.services.clock, denizen.turns,
             denizen.community.outbox, exchanges,
         )  # fmt: skip
@@ -142,7 +142,7 @@ class Accounts:
 
         return GitHubAccount(login.account, self.denizen.services.clock)
 
-    async def _keep(self, key: Key, running: _Running, desk: Desk) -> None:
+    async def _keep(self, key: Key, running: _Running, desk: AccountContext) -> None:
         """Comes back after what passes; gives up on what needs the operator."""
         (platform, agent), pause_s = key, RETRY_S
         with running.scope:
@@ -166,9 +166,9 @@ class Accounts:
                 await anyio.sleep(pause_s)
                 pause_s = min(2 * pause_s, MAX_RETRY_S)
 
-    async def _live(self, running: _Running, desk: Desk) -> DenizenError:
+    async def _live(self, running: _Running, desk: AccountContext) -> DenizenError:
         """One connection from login to its end; why it ended. A fault ends this account's connection only."""
-        resident = Resident(desk, self.denizen.community.household)
+        resident = AccountListener(desk, self.denizen.community.shared_services)
         try:
             async with anyio.create_task_group() as group:
                 await group.start(resident.run)

@@ -14,9 +14,9 @@ from denizen.engine.archive.privacy import Privacy
 from denizen.engine.archive.retention import Retention
 from denizen.engine.archive.search import ArchiveSearch
 from denizen.engine.channels import Channels
-from denizen.engine.commands.personal_data import KeptWords
-from denizen.engine.listener.listener import Household
-from denizen.engine.listener.proposals import Proposing
+from denizen.engine.commands.personal_data import StoredUserData
+from denizen.engine.listener.listener import SharedServices
+from denizen.engine.listener.proposals import ProposalReactions
 from denizen.engine.outbox.outbox import Outbox
 from denizen.engine.reminders import Reminders
 from denizen.engine.runtime import Runtime
@@ -37,8 +37,8 @@ class Community:
     meaning: PostMeaning
     lookup: Lookup
     privacy: Privacy
-    household: Household
-    proposing: Proposing
+    shared_services: SharedServices
+    proposing: ProposalReactions
     reminders: Reminders
 
 
@@ -52,11 +52,11 @@ def build_community(runtime: Runtime, services: Services, channels: Channels) ->
     backfiller, privacy = Backfiller(store, mirror, clock), Privacy(mirror, clock)
     meaning = build_meaning(runtime, store, clock)
     search = ArchiveSearch(store, mirror, meaning, lambda: runtime.current.recall.similarity)
-    outbox, proposing = Outbox(runtime, store, clock, channels), Proposing(mirror)
+    outbox, proposing = Outbox(runtime, store, clock, channels), ProposalReactions(mirror)
     return Community(
         channels, outbox, mirror, backfiller, Retention(store, policy, clock),
         PostMeaning(store, meaning, policy, clock), Lookup(store, channels, mirror, search), privacy,
-        Household(services, channels, mirror, backfiller, KeptWords(store, mirror, privacy), proposing),
+        SharedServices(services, channels, mirror, backfiller, StoredUserData(store, mirror, privacy), proposing),
         proposing,
         Reminders(runtime, store, clock, channels, outbox),
     )  # fmt: skip

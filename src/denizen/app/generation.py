@@ -27,7 +27,7 @@ from denizen.app.skills.shelf import Shelf
 from denizen.app.skills.workshop import SkillWorkshop
 from denizen.app.unmatched import FIX, find_unmatched
 from denizen.domain.agent import Agent, AnswersFrom
-from denizen.domain.attention import Manners
+from denizen.domain.attention import AccountPolicy
 from denizen.domain.clock import Clock
 from denizen.domain.errors import InvalidInput, Unavailable
 from denizen.domain.ids import AgentName
@@ -106,7 +106,7 @@ async def build_generation(settings: Settings, number: int, on: Foundations) -> 
         toolsets=toolsets,
         policy=settings.gate.policy(number),
         requests_per_hour=settings.gate.rate_limits.per_user_per_hour,
-        manners=_manners(settings),
+        account_policy=_manners(settings),
         archive=settings.archive,
         commands=settings.commands,
         programs=_programs(settings, on),
@@ -123,9 +123,9 @@ async def build_generation(settings: Settings, number: int, on: Foundations) -> 
     return replace(generation, toolsets=(*toolsets, *on.mcp.open(servers)))  # the last, since it is to be closed
 
 
-def _manners(settings: Settings) -> Mapping[tuple[str, AgentName], Manners]:
+def _manners(settings: Settings) -> Mapping[tuple[str, AgentName], AccountPolicy]:
     logins = (("discord", settings.discord_accounts), ("github", settings.github_accounts))
-    return {(platform, login.agent): login.manners for platform, accounts in logins for login in accounts}
+    return {(platform, login.agent): login.account_policy for platform, accounts in logins for login in accounts}
 
 
 async def _toolsets(settings: Settings, on: Foundations) -> tuple[Toolset, ...]:

@@ -24,7 +24,7 @@ from denizen.app.watch import watch
 from denizen.domain.errors import NeedsAttention
 from denizen.engine.direct import DirectCalls
 from denizen.engine.knowledge.regular import RegularSync
-from denizen.engine.listener.background import keep_up, run_errand
+from denizen.engine.listener.background import run_forever, run_once
 from denizen.engine.outside import OutsideDesk
 from denizen.ports.hosting import Hosting
 from denizen.web.app import create_app
@@ -62,14 +62,14 @@ async def serve(denizen: Denizen, *, host: str, port: int, on_ready: Callable[[s
             watched = [denizen.home, denizen.settings.folders.current_snapshot, denizen.shared_folders]
             group.start_soon(partial(watch, watched, reloader.reload_and_tell, catch_up=True))
             group.start_soon(accounts.run)
-            group.start_soon(keep_up, "reminding", denizen.community.reminders.run)
-            group.start_soon(keep_up, "embedding memories", denizen.foundations.memories.keep_embedded)
-            group.start_soon(keep_up, "embedding posts", denizen.community.meaning.keep_up)
-            group.start_soon(keep_up, "indexing documents", denizen.knowledge.indexing.keep_indexed)
-            group.start_soon(keep_up, "embedding documents", denizen.knowledge.indexing.keep_embedded)
-            group.start_soon(keep_up, "summing up usage", denizen.statistics.run)
-            group.start_soon(keep_up, "reading sources regularly", _regular_sync(denizen).run)
-            group.start_soon(run_errand, "taking up learned answers", denizen.knowledge.learning.catch_up)
+            group.start_soon(run_forever, "reminding", denizen.community.reminders.run)
+            group.start_soon(run_forever, "embedding memories", denizen.foundations.memories.keep_embedded)
+            group.start_soon(run_forever, "embedding posts", denizen.community.meaning.keep_up)
+            group.start_soon(run_forever, "indexing documents", denizen.knowledge.indexing.keep_indexed)
+            group.start_soon(run_forever, "embedding documents", denizen.knowledge.indexing.keep_embedded)
+            group.start_soon(run_forever, "summing up usage", denizen.statistics.run)
+            group.start_soon(run_forever, "reading sources regularly", _regular_sync(denizen).run)
+            group.start_soon(run_once, "taking up learned answers", denizen.knowledge.learning.catch_up)
             group.start_soon(mcp.run)
             group.start_soon(_stop_to_restart, denizen, server)
             await server.serve(sockets=[listener])

@@ -205,11 +205,11 @@ class Chat:
 
     async def _observer(self, way: str) -> None:
         from denizen.engine.audit import Ledger
-        from denizen.engine.commands.admin import obey
+        from denizen.engine.commands.admin import run_observer_command
 
         policy = self._denizen.runtime.current.policy.observer
         services, way = self._denizen.services, way or "status"
-        said = await obey(way, services.observer, policy)
+        said = await run_observer_command(way, services.observer, policy)
         if way != "status":
             await Ledger(services.store, services.clock).switch(self._denizen.operator, "observer", way)
         self._console.print(said, markup=False)

@@ -80,9 +80,9 @@ def _read(settings: Settings, said: dict[str, Any]) -> Simulation:
     discord = settings.channels.discord
     accounts: list[DiscordLogin] = []
     for agent in settings.agents:
-        manners = build_manners(discord.accounts.get(agent, discord))
-        manners = replace(manners, owners=manners.owners | {said["owner_id"]})
-        accounts.append(DiscordLogin(agent, said["tokens"][agent], manners))
+        account_policy = build_manners(discord.accounts.get(agent, discord))
+        account_policy = replace(account_policy, owners=account_policy.owners | {said["owner_id"]})
+        accounts.append(DiscordLogin(agent, said["tokens"][agent], account_policy))
     return Simulation(tuple(accounts), DiscordEndpoints(said["api_url"], said["gateway_url"]), said["page"])
 
 

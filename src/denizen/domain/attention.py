@@ -27,7 +27,7 @@ class Trigger(StrEnum):
     ALWAYS = "always"
 
 
-class Refusal(StrEnum):
+class RefusalReason(StrEnum):
     """Why a message that is for the agent is not answered. Stored with it; the text for people is elsewhere."""
 
     NOT_ALLOWED = "not_allowed"
@@ -40,7 +40,7 @@ class Refusal(StrEnum):
     TOO_OLD = "too_old"
 
 
-class ThreadHabit(StrEnum):
+class ThreadMode(StrEnum):
     """FOLLOW a thread in which the agent was mentioned; OPEN one for every mention in a channel; or NONE."""
 
     NONE = "none"
@@ -49,7 +49,7 @@ class ThreadHabit(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class AccountScope:
     """Allow lists. An empty list admits everything; `users` and `roles` together are one list (either suffices)."""
 
     guilds: frozenset[str] = field(default_factory=frozenset[str])
@@ -68,7 +68,7 @@ class Reactions:
 
 
 @dataclass(frozen=True, slots=True)
-class Manners:
+class AccountPolicy:
     """How one account behaves. `owners` and `admins` are user ids, `admin_roles` role ids.
 
     `missed_limit_s`: messages that came while Denizen was away and are older get one reply together. `edit_window_s`:
@@ -83,14 +83,14 @@ class Manners:
     owners: frozenset[str] = field(default_factory=frozenset[str])
     admins: frozenset[str] = field(default_factory=frozenset[str])
     admin_roles: frozenset[str] = field(default_factory=frozenset[str])
-    scope: Scope = field(default_factory=Scope)
+    scope: AccountScope = field(default_factory=AccountScope)
     direct_messages: bool = True
     mentions: bool = True
     replies: bool = True
     mention_roles: frozenset[str] = field(default_factory=frozenset[str])
     keywords: tuple[re.Pattern[str], ...] = ()
     always_channels: frozenset[str] = field(default_factory=frozenset[str])
-    threads: ThreadHabit = ThreadHabit.FOLLOW
+    threads: ThreadMode = ThreadMode.FOLLOW
     max_exchanges: int = 3
     max_exchange_usd: Decimal | None = None
     eagerness: int = 50
@@ -109,8 +109,8 @@ class Manners:
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
-    """One message, as far as the decision needs it. `allowed_*` is the list that `/allow` keeps. `is_resident` means an
+class MessageFacts:
+    """One message, as far as the decision needs it. `allowed_*` is the list that `/allow` keeps. `is_own_account` means an
     author who is another account of this process.
     """
 
@@ -125,7 +125,7 @@ class Sighting:
     is_followed: bool
     exchanges: int
     mentions_others: bool = False
-    is_resident: bool = False
+    is_own_account: bool = False
     allowed_users: frozenset[str] = field(default_factory=frozenset[str])
     allowed_roles: frozenset[str] = field(default_factory=frozenset[str])
 
@@ -135,26 +135,26 @@ class Attention:
     """What to do about a message: nothing without a trigger, an answer without a refusal."""
 
     trigger: Trigger | None = None
-    refusal: Refusal | None = None
+    refusal: RefusalReason | None = None
 
     @property
     def answers(self) -> bool:
         return self.trigger is not None and self.refusal is None
 
 
-def decide_attention(sighting: Sighting, manners: Manners) -> Attention:
+def decide_attention(sighting: MessageFacts, account_policy: AccountPolicy) -> Attention:
     """Bots are answered on an explicit mention only (inventory C16), and `max_exchanges` times in a row at most."""
-    if not in_scope(sighting.room, manners.scope):
+    if not in_scope(sighting.room, account_policy.scope):
         return Attention()
-    trigger = _find_trigger(sighting, manners)
+    trigger = _find_trigger(sighting, account_policy)
     if trigger is None:
         return Attention()
-    if not may_talk(sighting, manners):
+    if not may_talk(sighting, account_policy):
         # Who did not address the agent is not told about it: that would be noise in other people's talk.
         is_told = trigger in _ADDRESSED and not sighting.is_bot
-        return Attention(trigger, Refusal.NOT_ALLOWED) if is_told else Attention()
-    if sighting.is_bot and sighting.exchanges >= manners.max_exchanges:
-        return Attention(trigger, Refusal.EXCHANGES)
+        return Attention(trigger, RefusalReason.NOT_ALLOWED) if is_told else Attention()
+    if sighting.is_bot and sighting.exchanges >= account_policy.max_exchanges:
+        return Attention(trigger, RefusalReason.EXCHANGES)
     return Attention(trigger)
 
 
@@ -162,7 +162,7 @@ _ADDRESSED = frozenset({Trigger.MENTION, Trigger.ROLE_MENTION, Trigger.REPLY, Tr
 """Triggers by which somebody turns to the agent."""
 
 
-def in_scope(room: Room, scope: Scope) -> bool:
+def in_scope(room: Room, scope: AccountScope) -> bool:
     """Whether the account speaks there at all."""
     if room.kind is RoomKind.DIRECT:
         return True
@@ -171,50 +171,50 @@ def in_scope(room: Room, scope: Scope) -> bool:
     )
 
 
-def _find_trigger(sighting: Sighting, manners: Manners) -> Trigger | None:
+def _find_trigger(sighting: MessageFacts, account_policy: AccountPolicy) -> Trigger | None:
     """The first that holds."""
     room, from_people = sighting.room, not sighting.is_bot
     if room.kind is RoomKind.DIRECT:
-        return Trigger.DIRECT if manners.direct_messages and from_people else None
-    if sighting.mentions_me and manners.mentions:
+        return Trigger.DIRECT if account_policy.direct_messages and from_people else None
+    if sighting.mentions_me and account_policy.mentions:
         return Trigger.MENTION
     if not from_people:
         return None
-    if sighting.mentioned_roles & manners.mention_roles:
+    if sighting.mentioned_roles & account_policy.mention_roles:
         return Trigger.ROLE_MENTION
-    if sighting.replies_to_me and manners.replies:
+    if sighting.replies_to_me and account_policy.replies:
         return Trigger.REPLY
     if sighting.mentions_others:
         return None
-    if sighting.is_followed and manners.threads is not ThreadHabit.NONE:
+    if sighting.is_followed and account_policy.threads is not ThreadMode.NONE:
         return Trigger.FOLLOWED
-    if {room.id, room.channel} & manners.always_channels:
+    if {room.id, room.channel} & account_policy.always_channels:
         return Trigger.ALWAYS
-    if any(pattern.search(sighting.text) for pattern in manners.keywords):
+    if any(pattern.search(sighting.text) for pattern in account_policy.keywords):
         return Trigger.KEYWORD
     return None
 
 
-def may_talk(sighting: Sighting, manners: Manners) -> bool:
+def may_talk(sighting: MessageFacts, account_policy: AccountPolicy) -> bool:
     """Owners, admins and the other accounts of this process always; others when there is no list, or when they are on
     it, themselves or by a role.
     """
-    if sighting.is_resident:
+    if sighting.is_own_account:
         return True
-    if roles_of(sighting.author_id, sighting.author_roles, manners) & {RoleName.OWNER, RoleName.ADMIN}:
+    if assign_roles(sighting.author_id, sighting.author_roles, account_policy) & {RoleName.OWNER, RoleName.ADMIN}:
         return True
-    users = manners.scope.users | sighting.allowed_users
-    roles = manners.scope.roles | sighting.allowed_roles
+    users = account_policy.scope.users | sighting.allowed_users
+    roles = account_policy.scope.roles | sighting.allowed_roles
     if not users and not roles:
         return True
     return sighting.author_id in users or bool(sighting.author_roles & roles)
 
 
-def roles_of(user_id: str, platform_roles: frozenset[str], manners: Manners) -> frozenset[str]:
+def assign_roles(user_id: str, platform_roles: frozenset[str], account_policy: AccountPolicy) -> frozenset[str]:
     """What a platform user is to Denizen: owner, admin or member; and `role:ID` for each role of the platform."""
     names = {f"role:{role}" for role in platform_roles} | {RoleName.MEMBER.value}
-    if user_id in manners.owners:
+    if user_id in account_policy.owners:
         names |= {RoleName.OWNER.value, RoleName.ADMIN.value}
-    if user_id in manners.admins or platform_roles & manners.admin_roles:
+    if user_id in account_policy.admins or platform_roles & account_policy.admin_roles:
         names.add(RoleName.ADMIN.value)
     return frozenset(names)

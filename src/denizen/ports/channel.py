@@ -1,6 +1,6 @@
 """A channel: one account of one agent on a platform, and who hears of what happens there.
 
-Implemented by `adapters/discord`; the engine's `Resident` is the listener. Nothing here knows a vendor.
+Implemented by `adapters/discord`; the engine's `AccountListener` is the listener. Nothing here knows a vendor.
 
 Errors of a `Channel`: Unavailable when the platform does not answer (try again), NotFound when the thing is gone,
 NotAllowed when the account may not, InvalidInput when the platform refuses the content.
@@ -29,18 +29,18 @@ LoadParts = Callable[[], Awaitable[tuple[Part, ...]]]
 for messages that are answered.
 """
 
-LoadEarlier = Callable[[], Awaitable[Sequence["Arrival"]]]
+LoadEarlier = Callable[[], Awaitable[Sequence["IncomingMessage"]]]
 """What was said before it, for platforms whose talk is not heard as a whole: the opening, and the newest messages,
 oldest first. Called only for messages that are answered. What cannot be had is left out.
 """
 
 
-async def _nothing_earlier() -> Sequence[Arrival]:
+async def _nothing_earlier() -> Sequence[IncomingMessage]:
     return ()
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
+class IncomingMessage:
     """A message as one account sees it.
 
     `mentions_me` means an explicit @ in the text; `replies_to_me` a platform reply to one of the account's messages.
@@ -130,7 +130,7 @@ class CommandReply:
 
 
 @dataclass(frozen=True, slots=True)
-class Press:
+class ButtonPress:
     """A button of one of the account's messages was pressed: its user says `value`, or does `action` and says `why`.
     For a choice among several `about` is what the message says that offers them.
     """
@@ -149,7 +149,7 @@ class Press:
 
 
 @dataclass(frozen=True, slots=True)
-class Reacted:
+class ReactionChange:
     """Somebody put a reaction on a message, or took it off (not `is_on`); never the account itself. `emoji` is written
     as in a message. Of who took one off only the id is known.
     """
@@ -178,13 +178,13 @@ class Listener(Protocol):
         """The account is connected afresh (not resumed): what happened since is unknown. `rooms` it can read now."""
         ...
 
-    async def on_message(self, arrival: Arrival) -> None:
+    async def on_message(self, arrival: IncomingMessage) -> None:
         """A new message, or one with a new text (`is_edit`). The same may come twice."""
         ...
 
     async def on_delete(self, room: Room, post_ids: Sequence[str]) -> None: ...
 
-    async def on_reaction(self, reaction: Reacted) -> None:
+    async def on_reaction(self, reaction: ReactionChange) -> None:
         """On any message, however old. One that was put while the account was away is not told of."""
         ...
 
@@ -202,13 +202,13 @@ class Listener(Protocol):
         """At most 25 completions."""
         ...
 
-    async def on_press(self, press: Press) -> str:
+    async def on_press(self, press: ButtonPress) -> str:
         """What is said to the one who pressed it, and to nobody else; empty for nothing."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class MentionNames:
     """Who can be pinged in a place: display and user names, and role names, to ids."""
 
     users: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -257,7 +257,7 @@ class Channel(Protocol):
         """Oldest first: the newest `limit` before `before`, or the oldest `limit` after `after`."""
         ...
 
-    async def list_arrivals(self, room: Room, *, after: str, limit: int = 100) -> Sequence[Arrival]:
+    async def list_arrivals(self, room: Room, *, after: str, limit: int = 100) -> Sequence[IncomingMessage]:
         """Oldest first, the oldest `limit` after `after`: what was missed."""
         ...
 
@@ -267,7 +267,7 @@ class Channel(Protocol):
         """
         ...
 
-    async def find_names(self, place: Place, text: str) -> Names:
+    async def find_names(self, place: Place, text: str) -> MentionNames:
         """Those whom an @Name in the text may mean. Empty when the platform cannot say now."""
         ...
 

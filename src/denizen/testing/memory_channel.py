@@ -32,7 +32,7 @@ from denizen.domain.json import JsonObject
 from denizen.domain.message import Part, TextPart
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.room import Post, Room, RoomKind
-from denizen.ports.channel import Arrival, Listener, Names, Reacted
+from denizen.ports.channel import IncomingMessage, Listener, MentionNames, ReactionChange
 from denizen.testing.memory_platform import MemoryPlatform, Person, Written, page_of
 
 MAX_CHARS = 2000
@@ -129,7 +129,7 @@ class MemoryChannel:
         """Of who takes one off only the id is told, as on Discord."""
         if not self._platform.may_read(room.id, self._user_id) or person.id == self._user_id:
             return
-        told = Reacted(emoji, post_id, room, person.id, is_on=is_on)
+        told = ReactionChange(emoji, post_id, room, person.id, is_on=is_on)
         if is_on:
             told = replace(told, user_name=person.name, roles=person.roles, is_bot=person.is_bot)
         self._tell(lambda listener: listener.on_reaction(told))
@@ -212,7 +212,7 @@ class MemoryChannel:
             self._enter_room(room_id)
             return page_of(self._platform.list_posts(room_id), before, after, min(limit, MAX_PAGE))
 
-    async def list_arrivals(self, room: Room, *, after: str, limit: int = 100) -> Sequence[Arrival]:
+    async def list_arrivals(self, room: Room, *, after: str, limit: int = 100) -> Sequence[IncomingMessage]:
         async with self._asking("list_arrivals"):
             self._enter_room(room.id)
             posts = page_of(self._platform.list_posts(room.id), "", after or "0", min(limit, MAX_PAGE))
@@ -222,11 +222,11 @@ class MemoryChannel:
         async with self._asking("find_deleted"):
             return frozenset(room.id for room in rooms if room.id not in self._platform.rooms)
 
-    async def find_names(self, place: Place, text: str) -> Names:
+    async def find_names(self, place: Place, text: str) -> MentionNames:
         async with self._asking("find_names"):
             readers = self._platform.readers(self._enter(place).id)
             people = [person for person in self._platform.people.values() if person.id in readers]
-        return Names(
+        return MentionNames(
             {person.name: person.id for person in people if f"@{person.name}".casefold() in text.casefold()},
             {name: key for key, name in self._platform.roles.items() if f"@{name}".casefold() in text.casefold()},
         )
@@ -321,12 +321,12 @@ class MemoryChannel:
         rooms = self._platform.rooms
         return [self._platform.get_room(key) for key in rooms if self._platform.may_read(key, self._user_id)]
 
-    def _arrival(self, written: Written, *, is_edit: bool = False) -> Arrival:
+    def _arrival(self, written: Written, *, is_edit: bool = False) -> IncomingMessage:
         post, platform = written.post, self._platform
         author = platform.people[post.author.id]
         answered = platform.posts.get(post.reply_to)
         question = " ".join(post.text.replace(f"@{self._name}", " ").split())
-        return Arrival(
+        return IncomingMessage(
             post,
             replace(platform.rooms[post.room], latest_post=post.id),
             question,

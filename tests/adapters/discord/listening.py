@@ -19,7 +19,7 @@ from denizen.domain.clock import Clock, SystemClock
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName
 from denizen.domain.room import Room
-from denizen.ports.channel import Arrival, CommandCall, CommandReply, CommandSpec, Press, Reacted
+from denizen.ports.channel import ButtonPress, CommandCall, CommandReply, CommandSpec, IncomingMessage, ReactionChange
 from denizen.testing.discord import Application, Channel, DiscordServer, Message
 
 Hook = Callable[..., Awaitable[None]]
@@ -57,10 +57,10 @@ class Heard:
         self.commands: Sequence[CommandSpec] = commands
         self.log: list[str] = []
         self.ready: list[Sequence[Room]] = []
-        self.arrivals: list[Arrival] = []
+        self.arrivals: list[IncomingMessage] = []
         self.calls: list[CommandCall] = []
-        self.presses: list[Press] = []
-        self.reactions: list[Reacted] = []
+        self.presses: list[ButtonPress] = []
+        self.reactions: list[ReactionChange] = []
         self.rooms: list[Room] = []
         self.on: dict[str, Hook] = {}
         self.reply = CommandReply("Done.")
@@ -79,14 +79,14 @@ class Heard:
         self.ready.append(rooms)
         await self._note("ready", rooms)
 
-    async def on_message(self, arrival: Arrival) -> None:
+    async def on_message(self, arrival: IncomingMessage) -> None:
         self.arrivals.append(arrival)
         await self._note(f"{'edit' if arrival.is_edit else 'message'} {arrival.post.text}", arrival)
 
     async def on_delete(self, room: Room, post_ids: Sequence[str]) -> None:
         await self._note(f"delete {room.id} {' '.join(post_ids)}", room)
 
-    async def on_reaction(self, reaction: Reacted) -> None:
+    async def on_reaction(self, reaction: ReactionChange) -> None:
         self.reactions.append(reaction)
         await self._note(f"{'reaction' if reaction.is_on else 'unreaction'} {reaction.emoji}", reaction)
 
@@ -106,7 +106,7 @@ class Heard:
         await self._note(f"suggest {option} {typed}", call)
         return self.suggestions
 
-    async def on_press(self, press: Press) -> str:
+    async def on_press(self, press: ButtonPress) -> str:
         self.presses.append(press)
         await self._note(f"press {press.value}", press)
         return ""

@@ -13,7 +13,7 @@ from denizen.domain.clock import SystemClock
 from denizen.domain.delivery import Content
 from denizen.domain.errors import Conflict, DenizenError, NeedsAttention, Unavailable
 from denizen.domain.principal import Principal, PrincipalKind
-from denizen.ports.channel import Names
+from denizen.ports.channel import MentionNames
 from denizen.testing.discord import Intent
 from tests.adapters.discord.listening import Harbour, Heard, running, settings_for
 
@@ -183,7 +183,7 @@ async def test_an_account_that_is_not_connected_does_not_disturb_a_turn_and_know
     account, place = DiscordAccount(settings_for(harbour), SystemClock()), harbour.place()
     ana = Principal(PrincipalKind.PLATFORM_USER, f"discord:{harbour.ana.id}", "Ana")
     async with account.typing(place):
-        assert await account.find_names(place, "@Ana") == Names()
+        assert await account.find_names(place, "@Ana") == MentionNames()
         assert await account.visible_rooms(place, ana) == frozenset({place.channel})
         assert not await account.may_moderate(place.channel, ana)
 

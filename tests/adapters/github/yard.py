@@ -21,7 +21,7 @@ from denizen.domain.clock import SystemClock
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName
 from denizen.domain.room import Room
-from denizen.ports.channel import Arrival, CommandCall, CommandReply, CommandSpec, Press, Reacted
+from denizen.ports.channel import ButtonPress, CommandCall, CommandReply, CommandSpec, IncomingMessage, ReactionChange
 from denizen.testing.github import App, GitHubServer, Repository, User, World
 from denizen.testing.github.hooks import Delivery, payload_of
 from denizen.testing.github.state import Installation
@@ -110,7 +110,7 @@ class Heard:
     def __init__(self) -> None:
         self.commands: Sequence[CommandSpec] = ()
         self.rooms: list[Room] = []
-        self.arrivals: list[Arrival] = []
+        self.arrivals: list[IncomingMessage] = []
         self.told_rooms: list[Room] = []
         self.deleted: list[str] = []
         self.gone: list[str] = []
@@ -124,13 +124,13 @@ class Heard:
         self.rooms = list(rooms)
         self.ready.set()
 
-    async def on_message(self, arrival: Arrival) -> None:
+    async def on_message(self, arrival: IncomingMessage) -> None:
         self.arrivals.append(arrival)
 
     async def on_delete(self, room: Room, post_ids: Sequence[str]) -> None:
         self.deleted += post_ids
 
-    async def on_reaction(self, reaction: Reacted) -> None:
+    async def on_reaction(self, reaction: ReactionChange) -> None:
         raise AssertionError(f"GitHub tells of no reactions, but of {reaction.emoji}")
 
     async def on_room(self, room: Room) -> None:
@@ -146,7 +146,7 @@ class Heard:
     async def on_suggest(self, call: CommandCall, option: str, typed: str) -> Sequence[str]:
         return ()
 
-    async def on_press(self, press: Press) -> str:
+    async def on_press(self, press: ButtonPress) -> str:
         return ""
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from denizen.domain.agent import Agent
-from denizen.domain.attention import Manners, roles_of
+from denizen.domain.attention import AccountPolicy, assign_roles
 from denizen.domain.clock import SystemClock
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName, MessageId, fresh, turn_id
@@ -16,8 +16,14 @@ from denizen.domain.message import Author, Message, Role, TextPart
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.room import Room, RoomKind
 from denizen.domain.turn import Turn, TurnStatus
-from denizen.engine.commands.command import CommandScene, CommandServices, Customs, Forgotten, Kept
-from denizen.engine.commands.dispatch import Commands
+from denizen.engine.commands.command import (
+    CallerContext,
+    CommandDeps,
+    CustomCommandSet,
+    DeletedUserData,
+    UserDataSummary,
+)
+from denizen.engine.commands.dispatch import CommandDispatcher
 from denizen.engine.consult import Consult
 from denizen.engine.gate.decide import Judge
 from denizen.engine.gate.door import Gate
@@ -27,7 +33,7 @@ from denizen.engine.inbox import Inbox
 from denizen.engine.live import Live
 from denizen.engine.runtime import Generation, Runtime
 from denizen.engine.services import Services
-from denizen.ports.channel import CommandCall, CommandReply, Names
+from denizen.ports.channel import CommandCall, CommandReply, MentionNames
 from denizen.ports.toolset import Toolset
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
 from denizen.testing.memory_store import MemoryStore
@@ -38,7 +44,7 @@ ROOM = Room("chat", "10", "general", guild="1")
 OTHER_ROOM = Room("chat", "11", "random", guild="1")
 DIRECT = Room("chat", "12", "Ana", kind=RoomKind.DIRECT)
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
-NAMES = Names({"Ana": "1", "Ben Berg": "2", "Zoe": "9"}, {"Helpers": "70", "Mods": "71"})
+NAMES = MentionNames({"Ana": "1", "Ben Berg": "2", "Zoe": "9"}, {"Helpers": "70", "Mods": "71"})
 
 
 @dataclass(frozen=True)
@@ -70,12 +76,12 @@ class Diary:
     posts: dict[tuple[str, str], int] = field(default_factory=dict)
     out: set[tuple[str, str]] = field(default_factory=set)
 
-    async def describe(self, platform: str, user_id: str) -> Kept:
+    async def describe(self, platform: str, user_id: str) -> UserDataSummary:
         posts = self.posts.get((platform, user_id), 0)
-        return Kept(posts, posts // 2, (platform, user_id) in self.out)
+        return UserDataSummary(posts, posts // 2, (platform, user_id) in self.out)
 
-    async def forget(self, platform: str, user_id: str) -> Forgotten:
-        return Forgotten(self.posts.pop((platform, user_id), 0))
+    async def forget(self, platform: str, user_id: str) -> DeletedUserData:
+        return DeletedUserData(self.posts.pop((platform, user_id), 0))
 
     async def opt_out(self, platform: str, user_id: str) -> None:
         self.posts.pop((platform, user_id), None)
@@ -87,12 +93,12 @@ class Diary:
 
 @dataclass
 class CommandHouse:
-    commands: Commands
+    commands: CommandDispatcher
     runtime: Runtime
     services: Services
     store: MemoryStore
     inbox: Inbox
-    manners: Manners
+    account_policy: AccountPolicy
     diary: Diary
     opened: list[Opened]
     session_places: dict[AgentName, Place] = field(default_factory=dict)
@@ -121,15 +127,20 @@ class CommandHouse:
         call = command_call(name, group, {}, who=who, room=ROOM)
         return await self.commands.suggest(call, option, typed, self.scene(who, ROOM))
 
-    def scene(self, who: Person, room: Room) -> CommandScene:
-        return CommandScene(ADA, self.manners, self.principal(who), lambda a: self.place(a.name, room), find_names)
+    def scene(self, who: Person, room: Room) -> CallerContext:
+        return CallerContext(
+            ADA, self.account_policy, self.principal(who), lambda a: self.place(a.name, room), find_names
+        )
 
     def place(self, agent: AgentName, room: Room = ROOM) -> Place:
         return self.session_places.get(agent, room.place)
 
     def principal(self, who: Person) -> Principal:
         return Principal(
-            PrincipalKind.PLATFORM_USER, f"chat:{who.id}", who.name, roles_of(who.id, who.roles, self.manners)
+            PrincipalKind.PLATFORM_USER,
+            f"chat:{who.id}",
+            who.name,
+            assign_roles(who.id, who.roles, self.account_policy),
         )
 
     async def talk(self, *texts: str, agent: AgentName = ADA, room: Room = ROOM) -> None:
@@ -172,7 +183,7 @@ class CommandHouse:
         return closed
 
 
-async def find_names(place: Place, text: str) -> Names:
+async def find_names(place: Place, text: str) -> MentionNames:
     return NAMES
 
 
@@ -197,10 +208,10 @@ STANDARD = {"balanced": "acme/middle", "cheap": "acme/small", "fast": "acme/smal
 @asynccontextmanager
 async def open_command_house(
     *,
-    manners: Manners | None = None,
+    account_policy: AccountPolicy | None = None,
     scripted: ScriptedModels | None = None,
     agents: Sequence[Agent] = (Agent(ADA), Agent(BOB, description="Knows the docs."), Agent(CLEO)),
-    customs: Customs | None = None,
+    customs: CustomCommandSet | None = None,
     policy: GatePolicy | None = None,
     toolsets: tuple[Toolset, ...] = (),
     store: MemoryStore | None = None,
@@ -225,16 +236,16 @@ async def open_command_house(
             policy or GatePolicy(),
         )
     )
-    commands = Commands(
-        CommandServices(
+    commands = CommandDispatcher(
+        CommandDeps(
             runtime,
             services,
             open_turn,
             lambda agent, conversation: inbox.turn(f"{agent}-{conversation}"),
             diary,
-            lambda: customs or Customs(),
+            lambda: customs or CustomCommandSet(),
         )
     )
-    manners = manners or Manners(owners=frozenset({ZOE.id}))
-    yield CommandHouse(commands, runtime, services, store, inbox, manners, diary, opened)
+    account_policy = account_policy or AccountPolicy(owners=frozenset({ZOE.id}))
+    yield CommandHouse(commands, runtime, services, store, inbox, account_policy, diary, opened)
     await runtime.aclose()

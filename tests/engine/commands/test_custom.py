@@ -9,7 +9,7 @@ from denizen.domain.custom_command import CustomCommand
 from denizen.domain.message import TextPart
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.verdict import Decision
-from denizen.engine.commands.command import Customs
+from denizen.engine.commands.command import CustomCommandSet
 from denizen.engine.gate.policy import GatePolicy, ObserverPolicy, Rule
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import Say, ScriptedModel, ScriptedModels
@@ -47,8 +47,8 @@ class Programs:
 STATUS = CustomCommand("status", "Says how things are.", shell=("status", "{{input}}"), admin_only=False)
 
 
-def customs(command: CustomCommand, programs: Programs | None = None) -> Customs:
-    return Customs((command,), programs.tools if programs else None)
+def customs(command: CustomCommand, programs: Programs | None = None) -> CustomCommandSet:
+    return CustomCommandSet((command,), programs.tools if programs else None)
 
 
 @pytest.mark.proves("T35-commands")
@@ -73,7 +73,7 @@ async def test_a_command_has_an_input_only_when_a_template_uses_it(
 
 async def test_configured_commands_are_offered_after_the_others_and_replace_none() -> None:
     own = (CustomCommand("zebra", "Z.", prompt="z"), CustomCommand("new", "Mine.", prompt="x"), STATUS)
-    async with open_command_house(customs=Customs(own)) as house:
+    async with open_command_house(customs=CustomCommandSet(own)) as house:
         assert [spec.name for spec in house.commands.specs(ADA)[-3:]] == ["help", "status", "zebra"]
         assert [spec.admin_only for spec in house.commands.specs(ADA)[-2:]] == [False, True]
         assert "begins a new session" in (await house.give("/new")).text

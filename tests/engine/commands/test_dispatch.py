@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from denizen.domain.attention import Manners, Scope
+from denizen.domain.attention import AccountPolicy, AccountScope
 from denizen.domain.custom_command import CustomCommand
-from denizen.engine.commands.command import Customs
+from denizen.engine.commands.command import CustomCommandSet
 from denizen.engine.commands.dispatch import COMMANDS, PERMISSIONS
 from denizen.engine.commands.text import parse_text
 from denizen.ports.channel import CommandSpec
@@ -158,9 +158,9 @@ async def test_what_cannot_be_understood_is_answered_with_the_way_to_write_it(te
 
 @pytest.mark.proves("V24")
 async def test_administrative_commands_are_for_admins_and_owners() -> None:
-    manners = Manners(owners=OWNED, admins=frozenset({"5"}), admin_roles=frozenset({"71"}))
+    account_policy = AccountPolicy(owners=OWNED, admins=frozenset({"5"}), admin_roles=frozenset({"71"}))
     people = [Person("5", "Eve"), Person("6", "Mod", frozenset({"71"})), ZOE]
-    async with open_command_house(manners=manners) as house:
+    async with open_command_house(account_policy=account_policy) as house:
         for text in ("/allow list", "/allow add @Ben", "/model set house user: @Ana"):
             refused = await house.give(text, ANA)
             assert refused.is_failure
@@ -197,8 +197,10 @@ async def test_a_role_on_the_list_is_as_good_as_a_name() -> None:
 
 
 async def test_commands_hold_to_the_channels_of_the_account() -> None:
-    manners = Manners(scope=Scope(channels=frozenset({ROOM.id})), mentions=False, direct_messages=False)
-    async with open_command_house(manners=manners) as house:
+    account_policy = AccountPolicy(
+        scope=AccountScope(channels=frozenset({ROOM.id})), mentions=False, direct_messages=False
+    )
+    async with open_command_house(account_policy=account_policy) as house:
         assert not (await house.give("/ask hello", room=ROOM)).is_failure
         assert "I do not talk here" in (await house.give("/ask hello", room=OTHER_ROOM)).text
         assert "I do not talk here" in (await house.give("/ask hello", room=DIRECT)).text
@@ -206,7 +208,7 @@ async def test_commands_hold_to_the_channels_of_the_account() -> None:
 
 
 async def test_help_lists_what_this_person_may_give_here() -> None:
-    customs = Customs(
+    customs = CustomCommandSet(
         (
             CustomCommand("deploy", "Deploys.", prompt="x"),
             CustomCommand("sum", "Sums up.", prompt="x", admin_only=False),
@@ -238,9 +240,9 @@ async def test_ask_opens_a_turn_and_says_nothing_itself() -> None:
 
 
 async def test_a_reply_is_never_longer_than_a_message() -> None:
-    many = Customs(tuple(CustomCommand(f"c{at}", "x" * 90, prompt="x", admin_only=False) for at in range(100)))
+    many = CustomCommandSet(tuple(CustomCommand(f"c{at}", "x" * 90, prompt="x", admin_only=False) for at in range(100)))
     async with open_command_house(customs=many) as house:
-        assert len((await house.give("/help")).text) == house.manners.message_limit
+        assert len((await house.give("/help")).text) == house.account_policy.message_limit
 
 
 async def test_nothing_is_suggested_for_what_one_may_not_give() -> None:

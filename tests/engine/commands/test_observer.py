@@ -2,9 +2,9 @@
 
 import pytest
 
-from denizen.domain.attention import Manners
+from denizen.domain.attention import AccountPolicy
 from denizen.domain.errors import InvalidInput, NeedsAttention
-from denizen.engine.commands.admin import obey
+from denizen.engine.commands.admin import run_observer_command
 from denizen.engine.gate.policy import GatePolicy, ObserverPolicy
 from tests.engine.commands.command_fixture import ANA, BEN, ZOE, open_command_house
 
@@ -35,8 +35,8 @@ async def test_an_owner_switches_the_observer_off_and_on_and_clears_it() -> None
 @pytest.mark.proves("V22")
 @pytest.mark.parametrize("way", ["enable", "disable", "reset", "status"])
 async def test_nobody_else_may_not_even_an_admin(way: str) -> None:
-    manners = Manners(owners=frozenset({ZOE.id}), admins=frozenset({BEN.id}))
-    async with open_command_house(policy=POLICY, manners=manners) as house:
+    account_policy = AccountPolicy(owners=frozenset({ZOE.id}), admins=frozenset({BEN.id}))
+    async with open_command_house(policy=POLICY, account_policy=account_policy) as house:
         for who in (ANA, BEN):
             refused = await house.give(f"/observer {way}", who)
             assert refused.is_failure
@@ -53,6 +53,6 @@ async def test_without_a_configured_observer_the_way_to_one_is_told() -> None:
         assert "gate.observer.model" in told
         assert (await house.give("/observer flip", ZOE)).is_failure
         with pytest.raises(InvalidInput, match="has no 'flip'"):
-            await obey("flip", house.services.observer, ObserverPolicy())
+            await run_observer_command("flip", house.services.observer, ObserverPolicy())
         with pytest.raises(NeedsAttention):
-            await obey("status", None, ObserverPolicy())
+            await run_observer_command("status", None, ObserverPolicy())

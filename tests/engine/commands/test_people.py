@@ -2,7 +2,7 @@
 
 import pytest
 
-from denizen.domain.attention import Manners, Scope
+from denizen.domain.attention import AccountPolicy, AccountScope
 from denizen.domain.ids import AgentName
 from denizen.ports.reception import AllowedKind
 from tests.engine.commands.command_fixture import ADA, ANA, BEN, ZOE, CommandHouse, open_command_house
@@ -49,8 +49,8 @@ async def test_users_and_roles_are_put_on_the_list_shown_and_taken_off() -> None
     ],
 )
 async def test_what_cannot_be_allowed_is_refused_with_the_way_to_do_it(text: str, words: str) -> None:
-    manners = Manners(owners=frozenset({ZOE.id}), scope=Scope(users=frozenset({"77"})))
-    async with open_command_house(manners=manners) as house:
+    account_policy = AccountPolicy(owners=frozenset({ZOE.id}), scope=AccountScope(users=frozenset({"77"})))
+    async with open_command_house(account_policy=account_policy) as house:
         refused = await house.give(text, ZOE)
         assert refused.is_failure
         assert words in refused.text
@@ -58,8 +58,10 @@ async def test_what_cannot_be_allowed_is_refused_with_the_way_to_do_it(text: str
 
 
 async def test_the_list_shows_what_the_configuration_allows() -> None:
-    manners = Manners(owners=frozenset({ZOE.id}), scope=Scope(users=frozenset({"77"}), roles=frozenset({"78"})))
-    async with open_command_house(manners=manners) as house:
+    account_policy = AccountPolicy(
+        owners=frozenset({ZOE.id}), scope=AccountScope(users=frozenset({"77"}), roles=frozenset({"78"}))
+    )
+    async with open_command_house(account_policy=account_policy) as house:
         assert "- by the configuration: `77`, `78`" in (await house.give("/allow list", ZOE)).text
         assert "others may not" not in (await house.give("/allow add @Ana", ZOE)).text
         assert "everybody" not in (await house.give("/allow remove @Ana", ZOE)).text

@@ -3,7 +3,7 @@
 import pytest
 
 from denizen.domain.agent import Agent, Limits
-from denizen.domain.attention import Manners
+from denizen.domain.attention import AccountPolicy
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName, ConversationId
 from denizen.engine.choices import agent_of, reset_at
@@ -27,7 +27,7 @@ from tests.engine.house import Tools
 pytestmark = pytest.mark.anyio
 
 HERE = ROOM.place.conversation_id
-SWITCHING = Manners(owners=frozenset({ZOE.id}), switchable=frozenset({BOB}))
+SWITCHING = AccountPolicy(owners=frozenset({ZOE.id}), switchable=frozenset({BOB}))
 
 
 async def answering(house: CommandHouse, conversation: ConversationId = HERE) -> AgentName:
@@ -49,7 +49,7 @@ async def test_new_begins_a_session_and_the_old_one_stays_readable() -> None:
 
 
 async def test_new_is_for_the_session_of_whoever_answers_wherever_it_is() -> None:
-    async with open_command_house(manners=SWITCHING) as house:
+    async with open_command_house(account_policy=SWITCHING) as house:
         house.session_places[BOB] = Place("chat", "user:1")
         await house.talk("for ada")
         await house.talk("for bob", agent=BOB)
@@ -102,7 +102,7 @@ async def test_an_admin_lets_any_agent_answer_and_calls_the_accounts_own_back() 
 
 
 async def test_others_choose_among_what_is_offered_to_everybody() -> None:
-    async with open_command_house(manners=SWITCHING) as house:
+    async with open_command_house(account_policy=SWITCHING) as house:
         refused = await house.give("/agent cleo")
         assert refused.is_failure
         assert "Only admins may choose any agent" in refused.text
@@ -122,7 +122,7 @@ async def test_an_agent_that_is_gone_gives_the_conversation_back() -> None:
 
 
 async def test_agents_are_listed_and_suggested_as_far_as_one_may_choose_them() -> None:
-    async with open_command_house(manners=SWITCHING) as house:
+    async with open_command_house(account_policy=SWITCHING) as house:
         listed = (await house.give("/agent")).text
         assert "ada answers here" in listed
         assert "- `bob`: Knows the docs." in listed

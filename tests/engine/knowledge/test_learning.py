@@ -13,7 +13,7 @@ import pytest
 
 from denizen.adapters.files import LearnedFolder
 from denizen.domain.archiving import ArchivePolicy, OptOuts
-from denizen.domain.attention import Manners, Scope
+from denizen.domain.attention import AccountPolicy, AccountScope
 from denizen.domain.audit import AuditKind
 from denizen.domain.conversation import Place
 from denizen.domain.errors import Conflict, InvalidInput, NotFound, Unavailable
@@ -27,7 +27,7 @@ from denizen.engine.knowledge.indexing import Indexing
 from denizen.engine.knowledge.learning import Learning, Shelf
 from denizen.engine.listener.proposals import TOLD
 from denizen.engine.meaning import Meaning
-from denizen.ports.channel import Reacted
+from denizen.ports.channel import ReactionChange
 from tests.engine.knowledge.house import House
 from tests.engine.platform_fixture import ADA, Town, World, open_town
 
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.anyio
 
 OPERATOR = Principal(PrincipalKind.LOCAL, "operator", "operator")
 BOOKS, NO, OK = "📚", "❌", "✅"
-MANNERS = Manners(preview=False, owners=frozenset({"olga"}))
+MANNERS = AccountPolicy(preview=False, owners=frozenset({"olga"}))
 POLICY = LearningPolicy(enabled=True, roles=frozenset({"crew"}))
 NAME = "docs/learned/2026-11-01-how-much-is-a-berth.md"
 
@@ -110,7 +110,7 @@ async def open_desk(
     world: World | None = None,
     *,
     learning: LearningPolicy = POLICY,
-    manners: Manners = MANNERS,
+    account_policy: AccountPolicy = MANNERS,
     archive: ArchivePolicy | None = None,
 ) -> AsyncGenerator[Desk]:
     if world is None:
@@ -121,8 +121,8 @@ async def open_desk(
     house = House(root, store=world.store)
     await house.durable.start()
     made = build_learning(house)
-    async with open_town(world, manners=manners, learning=learning, archive=archive) as town:
-        town.household.proposing.tell_of_withdrawn(made.withdraw)
+    async with open_town(world, account_policy=account_policy, learning=learning, archive=archive) as town:
+        town.shared_services.proposing.tell_of_withdrawn(made.withdraw)
         town.privacy.tell_of_forgotten(lambda _platform: made.withdraw())
         yield Desk(town, house, made)
     await house.durable.aclose()
@@ -174,8 +174,8 @@ async def test_nothing_is_proposed_unless_it_is_switched_on(tmp_path: Path) -> N
 
 
 async def test_an_account_does_not_learn_where_it_does_not_speak(tmp_path: Path) -> None:
-    elsewhere = replace(MANNERS, scope=Scope(channels=frozenset({"999"})))
-    async with open_desk(tmp_path, manners=elsewhere) as desk:
+    elsewhere = replace(MANNERS, scope=AccountScope(channels=frozenset({"999"})))
+    async with open_desk(tmp_path, account_policy=elsewhere) as desk:
         await desk.react("olga", await desk.talk())
         assert await desk.open() == []
 
@@ -197,7 +197,7 @@ async def test_while_nobody_knows_who_may_read_it_nothing_is_learned(tmp_path: P
         post = await desk.talk()
         desk.town.ada.fail("is_open", Unavailable("the server is away"))
         with pytest.raises(Unavailable):
-            await desk.town.resident.on_reaction(Reacted(BOOKS, post.id, desk.world.general, "olga"))
+            await desk.town.resident.on_reaction(ReactionChange(BOOKS, post.id, desk.world.general, "olga"))
         assert await desk.open() == []
 
 

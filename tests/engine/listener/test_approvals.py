@@ -11,14 +11,14 @@ import pytest
 
 from denizen.domain.agent import Agent
 from denizen.domain.approval import Approval, ApprovalRule, ApprovalStatus, Choice, Deciders
-from denizen.domain.attention import Manners
+from denizen.domain.attention import AccountPolicy
 from denizen.domain.errors import DenizenError, NotAllowed
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.domain.verdict import Decision
 from denizen.engine.gate.card import action_of
 from denizen.engine.gate.policy import GatePolicy, ObserverPolicy, Rule
 from denizen.engine.listener import turn_display as showing
-from denizen.ports.channel import Press
+from denizen.ports.channel import ButtonPress
 from denizen.ports.model import ModelRequest
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_channel import MemoryChannel
@@ -50,9 +50,9 @@ async def pending(town: Town) -> Approval:
             await anyio.sleep(0.001)
 
 
-def press(town: Town, approval: Approval, choice: Choice, *, by: str = "ana", why: str = "") -> Press:
+def press(town: Town, approval: Approval, choice: Choice, *, by: str = "ana", why: str = "") -> ButtonPress:
     room = town.world.general
-    return Press(
+    return ButtonPress(
         "9", "1", "", room, by, by.title(), frozenset(), START, action=action_of(approval, choice), why=why
     )  # fmt: skip
 
@@ -133,8 +133,8 @@ async def test_what_is_escalated_is_shown_to_the_owners_too() -> None:
     owners = ApprovalRule(Deciders.ROLE, "owner")
     rule = Rule("write", Decision.ASK, approval=owners)
     policy = GatePolicy(rules=(rule,), observer=ObserverPolicy(alert_channel=desk.id))
-    manners = Manners(preview=False, owners=frozenset({"bob"}))
-    async with open_town(world, ScriptedModel(otherwise=answer), gate=policy, manners=manners) as town:
+    account_policy = AccountPolicy(preview=False, owners=frozenset({"bob"}))
+    async with open_town(world, ScriptedModel(otherwise=answer), gate=policy, account_policy=account_policy) as town:
         escalate(town)
         town.world.platform.say(town.world.general, "ana", "@ada use a tool")
         approval = await pending(town)
@@ -158,7 +158,7 @@ async def test_while_people_are_waited_for_nothing_looks_like_typing_and_the_pre
 ) -> None:
     monkeypatch.setattr(showing, "PREVIEW_AFTER_S", 0.0)
     monkeypatch.setattr(showing, "PREVIEW_EVERY_S", 0.0)
-    async with open_town(model=ScriptedModel(otherwise=answer), gate=ASKS, manners=Manners()) as town:
+    async with open_town(model=ScriptedModel(otherwise=answer), gate=ASKS, account_policy=AccountPolicy()) as town:
         town.world.platform.say(town.world.general, "ana", "@ada use a tool")
         approval = await pending(town)
         await town.until(lambda: any("waits for approval of `write`" in text for text in posts(town.world)))

@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from denizen.domain.agent import Agent, ContextStrategy
-from denizen.domain.attention import Manners, Refusal
+from denizen.domain.attention import AccountPolicy, RefusalReason
 from denizen.domain.ids import AgentName
 from denizen.domain.message import text_of
 from denizen.domain.speakers import SILENCE
@@ -23,7 +23,7 @@ from tests.engine.platform_fixture import ADA, Town, World, open_town
 pytestmark = pytest.mark.anyio
 
 BEN, CID = AgentName("ben"), AgentName("cid")
-QUIET = Manners(preview=False)
+QUIET = AccountPolicy(preview=False)
 
 
 def cast(*names: AgentName) -> Mapping[AgentName, Agent]:
@@ -49,7 +49,7 @@ def in_room(world: World) -> list[tuple[str, str]]:
 
 async def test_all_who_are_mentioned_speak_in_that_order_and_the_later_have_read_the_earlier() -> None:
     world, model = World(), voices()
-    async with open_town(world, model, agents=cast(ADA, BEN, CID), manners=QUIET) as town:
+    async with open_town(world, model, agents=cast(ADA, BEN, CID), account_policy=QUIET) as town:
         world.platform.say(world.general, "ana", "@cid @ada @ben who are you?")
         await town.settled()
     assert in_room(world) == [("cid", "I am cid."), ("ada", "I am ada."), ("ben", "I am ben.")]
@@ -63,7 +63,7 @@ async def test_a_later_one_waits_while_an_earlier_one_thinks_and_other_rooms_do_
     world, gate = World(), Gate()
     other = world.platform.add_room("other")
     model = voices(ben=Say("Slowly.", before=gate))
-    async with open_town(world, model, agents=cast(ADA, BEN), manners=QUIET) as town:
+    async with open_town(world, model, agents=cast(ADA, BEN), account_policy=QUIET) as town:
         world.platform.say(world.general, "ana", "@ben @ada go")
         await gate.reached.wait()
         world.platform.say(other, "bob", "@ada here?")
@@ -77,7 +77,7 @@ async def test_a_later_one_waits_while_an_earlier_one_thinks_and_other_rooms_do_
 async def test_a_question_that_is_deleted_while_an_agent_waits_is_not_answered_by_it() -> None:
     world, gate = World(), Gate()
     model = voices(ben=Say("Slowly.", before=gate))
-    async with open_town(world, model, agents=cast(ADA, BEN), manners=QUIET) as town:
+    async with open_town(world, model, agents=cast(ADA, BEN), account_policy=QUIET) as town:
         asked = world.platform.say(world.general, "ana", "@ben @ada go")
         await gate.reached.wait()
         world.platform.delete(asked.id)
@@ -88,15 +88,15 @@ async def test_a_question_that_is_deleted_while_an_agent_waits_is_not_answered_b
 
 async def test_who_waited_when_the_process_died_speaks_after_the_restart_once() -> None:
     world, gate = World(), Gate()
-    async with open_town(world, voices(ben=Say("Slowly.", before=gate)), agents=cast(ADA, BEN), manners=QUIET):
+    async with open_town(world, voices(ben=Say("Slowly.", before=gate)), agents=cast(ADA, BEN), account_policy=QUIET):
         world.platform.say(world.general, "ana", "@ben @ada go")
         await gate.reached.wait()
-    async with open_town(world, voices(), agents=cast(ADA, BEN), manners=QUIET) as town:
+    async with open_town(world, voices(), agents=cast(ADA, BEN), account_policy=QUIET) as town:
         await town.settled()
     assert in_room(world) == [("ben", "I am ben."), ("ada", "I am ada.")]
 
 
-def always(world: World, **eagerness: int) -> dict[AgentName, Manners]:
+def always(world: World, **eagerness: int) -> dict[AgentName, AccountPolicy]:
     base = replace(QUIET, always_channels=frozenset({world.general.id}))
     return {AgentName(name): replace(base, eagerness=value) for name, value in eagerness.items()}
 
@@ -114,7 +114,7 @@ async def hear(town: Town, *texts: str, author: str = "ana") -> list[str]:
 
 async def test_of_those_who_may_join_in_one_speaks_by_name_then_by_acquaintance_then_by_eagerness() -> None:
     world = World()
-    async with open_town(world, voices(), agents=cast(ADA, BEN), manners=always(world, ada=20, ben=70)) as town:
+    async with open_town(world, voices(), agents=cast(ADA, BEN), account_policy=always(world, ada=20, ben=70)) as town:
         assert await hear(town, "hello all", "what does ada think?", "and why?") == ["ben", "ada", "ada"]
         assert await hear(town, "hello", author="bob") == ["ben"]
         assert await hear(town, "@ada you", "and now?") == ["ada", "ada"]
@@ -122,10 +122,10 @@ async def test_of_those_who_may_join_in_one_speaks_by_name_then_by_acquaintance_
 
 async def test_where_nobody_is_eager_nobody_speaks_unasked_but_one_alone_does() -> None:
     world = World()
-    async with open_town(world, voices(), agents=cast(ADA, BEN), manners=always(world, ada=0, ben=0)) as town:
+    async with open_town(world, voices(), agents=cast(ADA, BEN), account_policy=always(world, ada=0, ben=0)) as town:
         assert await hear(town, "hello all", "ben?") == ["", "ben"]
     world = World()
-    async with open_town(world, voices(), agents=cast(ADA), manners=always(world, ada=0)) as town:
+    async with open_town(world, voices(), agents=cast(ADA), account_policy=always(world, ada=0)) as town:
         assert await hear(town, "hello all") == ["ada"]
 
 
@@ -137,7 +137,7 @@ async def exchanges(town: Town) -> int:
 @pytest.mark.parametrize(("answer", "heard"), [(SILENCE, False), (f"I prefer {SILENCE} here.", True)])
 async def test_one_that_may_join_in_stays_silent_by_the_agreed_word_alone(answer: str, *, heard: bool) -> None:
     world, model = World(), voices(ada=Say(answer))
-    async with open_town(world, model, agents=cast(ADA, BEN), manners=always(world, ada=90, ben=1)) as town:
+    async with open_town(world, model, agents=cast(ADA, BEN), account_policy=always(world, ada=90, ben=1)) as town:
         world.platform.say(world.general, "ana", "nice weather")
         await town.settled()
         while await exchanges(town) != (1 if heard else 0):  # given back when the turn is not shown any more
@@ -148,7 +148,7 @@ async def test_one_that_may_join_in_stays_silent_by_the_agreed_word_alone(answer
 
 async def test_who_was_asked_is_not_offered_silence_and_the_word_is_then_an_answer() -> None:
     world, model = World(), voices(ada=Say(SILENCE))
-    async with open_town(world, model, agents=cast(ADA, BEN), manners=QUIET) as town:
+    async with open_town(world, model, agents=cast(ADA, BEN), account_policy=QUIET) as town:
         assert await hear(town, "@ada well?") == ["ada"]
     assert SILENCE not in "\n".join(text_of(m.parts) for m in model.requests[0].messages)
 
@@ -157,21 +157,21 @@ async def test_agents_stop_answering_each_other_when_the_hours_money_is_spent() 
     world = World()
     cost = Usage(input_tokens=1, output_tokens=1, cost_usd=Decimal("0.06"), requests=1)
     model = voices(ada=Say("@ben more", usage=cost), ben=Say("@ada more", usage=cost))
-    manners = replace(QUIET, max_exchanges=50, max_exchange_usd=Decimal("0.10"))
-    async with open_town(world, model, agents=cast(ADA, BEN), manners=manners) as town:
+    account_policy = replace(QUIET, max_exchanges=50, max_exchange_usd=Decimal("0.10"))
+    async with open_town(world, model, agents=cast(ADA, BEN), account_policy=account_policy) as town:
         assert await hear(town, "@ada begin") == ["ada,ben,ada"]  # the first answers a person, two answer each other
         assert await hear(town, "@ada again") == ["ada"]
         world.clock.at += timedelta(hours=2)
         assert await hear(town, "@ada and now?") == ["ada,ben,ada"]
         async with town.store.work(write=False) as work:
             claims = await work.reception.find_claims(BEN, "discord", list(world.platform.posts))
-    assert Refusal.MONEY in {claim.refusal for claim in claims.values()}
+    assert RefusalReason.MONEY in {claim.refusal for claim in claims.values()}
 
 
 async def test_an_agent_with_a_session_of_its_own_is_told_what_the_others_answered_before_it() -> None:
     world, model = World(), voices()
     agents = {name: replace(agent, context=ContextStrategy.SESSION) for name, agent in cast(ADA, BEN).items()}
-    async with open_town(world, model, agents=agents, manners=QUIET) as town:
+    async with open_town(world, model, agents=agents, account_policy=QUIET) as town:
         world.platform.say(world.general, "ana", "@ben @ada who are you?")
         await town.settled()
     read = {who(request): "\n".join(text_of(m.parts) for m in request.messages) for request in model.requests}

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from denizen.domain.agent import Agent
-from denizen.domain.attention import Manners
+from denizen.domain.attention import AccountPolicy
 from denizen.domain.errors import DenizenError
 from denizen.domain.ids import AgentName
 from denizen.domain.room import RoomKind
@@ -35,7 +35,7 @@ class Scene:
     world: World = field(default_factory=lambda: World(store=MortalStore()))
     done: set[str] = field(default_factory=set[str])
     bomb: Bomb = field(default_factory=Bomb)
-    manners: Manners = field(default_factory=lambda: Manners(preview=False))
+    account_policy: AccountPolicy = field(default_factory=lambda: AccountPolicy(preview=False))
 
     async def live(self, act: Callable[[Town], Awaitable[None]], *, at: int = 0) -> bool:
         """One life of the process; False when it died at doing number `at`."""
@@ -58,7 +58,7 @@ class Scene:
                 group.start_soon(watch)
                 try:
                     async with open_town(
-                        self.world, model, accounts={ADA: channel}, tools=Tools(run=self._write), manners=self.manners,
+                        self.world, model, accounts={ADA: channel}, tools=Tools(run=self._write), account_policy=self.account_policy,
                         agents={ADA: Agent(ADA, recent_messages=0)},
                     ) as town:  # fmt: skip
                         await act(town)
@@ -174,7 +174,7 @@ async def test_dying_at_any_step_with_a_live_preview_leaves_the_answer_and_nothi
     async def act(town: Town) -> None:
         town.world.platform.say(town.world.general, "ana", "@ada use a tool")
 
-    await _walk(lambda: Scene(manners=Manners()), act, ["Short."])
+    await _walk(lambda: Scene(account_policy=AccountPolicy()), act, ["Short."])
 
 
 @pytest.mark.proves("P1")

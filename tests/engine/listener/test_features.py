@@ -7,13 +7,13 @@ import base64
 import pytest
 
 from denizen.domain.agent import Agent, SessionScope, Timestamps
-from denizen.domain.attention import Manners
+from denizen.domain.attention import AccountPolicy
 from denizen.domain.json import Json
 from denizen.domain.message import ImagePart, TextPart
 from denizen.domain.room import RoomKind
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.engine.listener import turn_display as showing
-from denizen.ports.channel import CommandCall, Press
+from denizen.ports.channel import ButtonPress, CommandCall
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_platform import START
@@ -40,7 +40,7 @@ async def test_a_long_turn_shows_what_it_does_in_one_message_that_becomes_the_an
     monkeypatch.setattr(showing, "PREVIEW_EVERY_S", 0.0)
     gate = Gate()
     model = ScriptedModel(Say(calls=[call("look", q="tides")]), Say("High at noon.", halfway=gate))
-    async with open_town(model=model, manners=Manners()) as town:
+    async with open_town(model=model, account_policy=AccountPolicy()) as town:
         town.world.platform.say(town.world.general, "ana", "@ada when is high tide?")
         await gate.reached.wait()
         await town.until(lambda: bool(town.ada.sent) and "High" in town.ada.sent[0].content.text)
@@ -54,7 +54,7 @@ async def test_a_long_turn_shows_what_it_does_in_one_message_that_becomes_the_an
 async def test_the_preview_of_a_stopped_turn_is_taken_away(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(showing, "PREVIEW_AFTER_S", 0.0)
     gate = Gate()
-    async with open_town(model=ScriptedModel(Say("never", before=gate)), manners=Manners()) as town:
+    async with open_town(model=ScriptedModel(Say("never", before=gate)), account_policy=AccountPolicy()) as town:
         asked = town.world.platform.say(town.world.general, "ana", "@ada hello?")
         await gate.reached.wait()
         await town.until(lambda: bool(town.ada.sent))
@@ -236,7 +236,7 @@ async def test_one_users_model_is_nobody_elses() -> None:
 async def test_a_pressed_button_says_its_value_for_who_pressed_it() -> None:
     model = ScriptedModel(otherwise=Say("Done."))
     async with open_town(model=model) as town:
-        press = Press("9", "1", "Yes, do it", town.world.general, "bob", "Bob", frozenset(), START)
+        press = ButtonPress("9", "1", "Yes, do it", town.world.general, "bob", "Bob", frozenset(), START)
         await town.resident.on_press(press)
         await town.resident.on_press(press)
         assert await town.said() == ["Done."]
@@ -247,7 +247,9 @@ async def test_a_pressed_button_says_its_value_for_who_pressed_it() -> None:
 async def test_a_choice_says_under_which_message_it_was_made() -> None:
     model = ScriptedModel(otherwise=Say("Red it is."))
     async with open_town(model=model) as town:
-        press = Press("9", "1", "Red", town.world.general, "bob", "Bob", frozenset(), START, about="Which colour?")
+        press = ButtonPress(
+            "9", "1", "Red", town.world.general, "bob", "Bob", frozenset(), START, about="Which colour?"
+        )
         await town.resident.on_press(press)
         assert await town.said() == ["Red it is."]
     assert texts(model.requests[0])[-1] == 'Bob: [chose, under your message "Which colour?":] Red'

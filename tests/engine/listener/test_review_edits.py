@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from denizen.domain.attention import Manners
+from denizen.domain.attention import AccountPolicy
 from denizen.domain.clock import SystemClock
 from denizen.domain.conversation import Place
 from denizen.domain.delivery import Content
@@ -92,7 +92,7 @@ async def test_an_edit_that_is_answered_with_a_preview_leaves_one_message(monkey
     monkeypatch.setattr(showing, "PREVIEW_AFTER_S", 0.0)
     gate = Gate()
     model = ScriptedModel(Say("A fox."), Say("A hare.", before=gate))
-    async with open_town(model=model, manners=Manners()) as town:
+    async with open_town(model=model, account_policy=AccountPolicy()) as town:
         asked = town.world.platform.say(town.world.general, "ana", "@ada draw a fox")
         before = await town.said()
         town.world.platform.edit(asked.id, "@ada draw a hare")

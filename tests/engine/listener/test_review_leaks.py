@@ -8,12 +8,12 @@ import anyio
 import pytest
 
 from denizen.domain.agent import Agent, SessionScope
-from denizen.domain.attention import Manners, Scope
+from denizen.domain.attention import AccountPolicy, AccountScope
 from denizen.domain.errors import NotAllowed
 from denizen.domain.principal import RoleName
 from denizen.domain.room import RoomKind
 from denizen.engine.prompt.marks import speaker_of
-from denizen.ports.channel import Press
+from denizen.ports.channel import ButtonPress
 from denizen.testing.memory_platform import START
 from denizen.testing.scripted_model import Gate, Say, ScriptedModel
 from tests.engine.listener.test_features import texts
@@ -78,8 +78,8 @@ async def _roles(town: Town) -> frozenset[str]:
 async def test_a_bot_with_an_admins_role_is_no_admin() -> None:
     world = World()
     world.platform.add_person("robo", "Robo", is_bot=True, roles=["boss"])
-    manners = Manners(preview=False, admin_roles=frozenset({"boss"}))
-    async with open_town(world, manners=manners) as town:
+    account_policy = AccountPolicy(preview=False, admin_roles=frozenset({"boss"}))
+    async with open_town(world, account_policy=account_policy) as town:
         world.platform.say(world.general, "robo", "@ada do it")
         await town.settled()
         assert RoleName.ADMIN not in await _roles(town) and "role:boss" in await _roles(town)
@@ -102,7 +102,7 @@ async def test_missed_questions_of_several_people_are_answered_with_what_all_of_
     world.platform.write(world.general, "bob", "@ada delete everything")
     world.platform.write(world.general, "ana", "@ada hi")
     world.clock.at = world.clock.at.replace(day=3)
-    async with open_town(world, manners=Manners(preview=False, admins=frozenset({"ana"}))) as town:
+    async with open_town(world, account_policy=AccountPolicy(preview=False, admins=frozenset({"ana"}))) as town:
         await town.settled()
         assert RoleName.ADMIN not in await _roles(town)
 
@@ -118,8 +118,8 @@ async def test_what_somebody_else_may_have_edited_has_no_rights_of_its_author_an
     words = world.platform.write(world.general, "eve", "@ada hi")
     world.platform.edit(words.id, "@ada /reset all: yes", tell=False)
     world.clock.at += timedelta(days=days)
-    manners = Manners(preview=False, owners=frozenset({"eve"}), admin_roles=frozenset({"boss"}))
-    async with open_town(world, model, manners=manners) as town:
+    account_policy = AccountPolicy(preview=False, owners=frozenset({"eve"}), admin_roles=frozenset({"boss"}))
+    async with open_town(world, model, account_policy=account_policy) as town:
         assert await town.said() == ["What do you mean?"]
         assert await _roles(town) == {"member"}
 
@@ -134,7 +134,9 @@ async def test_what_somebody_else_may_have_edited_is_not_answered_where_only_a_r
     for text in ("@ada hi", "@ada hello"):
         words = world.platform.write(world.general, "eve", "hm")
         world.platform.edit(words.id, text, tell=False)
-    async with open_town(world, manners=Manners(preview=False, scope=Scope(roles=frozenset({"boss"})))) as town:
+    async with open_town(
+        world, account_policy=AccountPolicy(preview=False, scope=AccountScope(roles=frozenset({"boss"})))
+    ) as town:
         await town.settled()
         assert town.model.requests == []
 
@@ -156,8 +158,10 @@ async def test_very_many_missed_questions_are_read_in_part_and_that_is_said() ->
 
 
 async def test_a_button_is_for_those_who_may_talk_there() -> None:
-    async with open_town(manners=Manners(preview=False, scope=Scope(channels=frozenset({"elsewhere"})))) as town:
-        press = Press("9", "1", "Yes", town.world.general, "bob", "Bob", frozenset(), START)
+    async with open_town(
+        account_policy=AccountPolicy(preview=False, scope=AccountScope(channels=frozenset({"elsewhere"})))
+    ) as town:
+        press = ButtonPress("9", "1", "Yes", town.world.general, "bob", "Bob", frozenset(), START)
         with pytest.raises(NotAllowed):
             await town.resident.on_press(press)
 
@@ -208,7 +212,7 @@ async def test_a_command_that_fails_gives_no_exchange_back_that_it_never_took() 
         assert await town.said() == ["One.", "Two.", "Three."]
         async with town.store.work(write=False) as work:
             assert await work.reception.count_exchanges("discord", world.general.id) == 3
-        press = Press("9", "1", "Yes", world.general, "bob", "Bob", frozenset(), START)
+        press = ButtonPress("9", "1", "Yes", world.general, "bob", "Bob", frozenset(), START)
         town.model.requests.clear()
         from denizen.domain.errors import Unavailable
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import anyio
 import pytest
 
-from denizen.domain.attention import Manners
+from denizen.domain.attention import AccountPolicy
 from denizen.domain.conversation import Place
 from denizen.domain.delivery import Content, DeliveryState
 from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention, NotAllowed, Unavailable
@@ -18,7 +18,7 @@ from denizen.engine.listener import background as errands
 from denizen.engine.listener import connection as missed
 from denizen.engine.listener import listener as resident
 from denizen.engine.listener import turn_display as showing
-from denizen.engine.listener.cursors import Positions
+from denizen.engine.listener.cursors import ReadCursors
 from denizen.engine.outbox import outbox
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_channel import MemoryChannel
@@ -190,14 +190,17 @@ async def test_an_answer_whose_card_is_refused_goes_out_as_words(error: DenizenE
 @pytest.mark.parametrize(
     ("text", "manners"),
     [
-        ("@ada", Manners(preview=False)),
-        ("@ada /help why", Manners(preview=False)),
-        ("@ada hello?", replace(Manners(preview=False), scope=replace(Manners().scope, users=frozenset({"bob"})))),
+        ("@ada", AccountPolicy(preview=False)),
+        ("@ada /help why", AccountPolicy(preview=False)),
+        (
+            "@ada hello?",
+            replace(AccountPolicy(preview=False), scope=replace(AccountPolicy().scope, users=frozenset({"bob"}))),
+        ),
     ],
     ids=["a greeting", "a command", "a refusal"],
 )
 async def test_dying_at_any_step_of_what_is_said_without_a_turn_leaves_it_said_once(
-    text: str, manners: Manners
+    text: str, account_policy: AccountPolicy
 ) -> None:
     async def nothing(town: Town) -> None:
         pass
@@ -207,11 +210,11 @@ async def test_dying_at_any_step_of_what_is_said_without_a_turn_leaves_it_said_o
         await town.world.platform.settled()
         await town.until(lambda: bool(town.ada.sent))
 
-    rehearsal = Scene(manners=manners)
+    rehearsal = Scene(account_policy=account_policy)
     assert await rehearsal.live(nothing) and await rehearsal.live(act)
     assert len(rehearsal.answers()) == 1
     for at in range(1, rehearsal.bomb.count + 1):
-        scene = Scene(manners=manners)
+        scene = Scene(account_policy=account_policy)
         assert await scene.live(nothing)
         acted = Acted(act)
         await scene.live(acted, at=at)
@@ -237,7 +240,7 @@ async def test_the_past_of_a_direct_talk_that_was_never_read_is_not_answered() -
 
 @pytest.mark.proves("P1")
 async def test_what_comes_while_a_room_is_read_twice_does_not_move_its_position_too_early() -> None:
-    positions = Positions(MemoryStore(), ADA, "discord")
+    positions = ReadCursors(MemoryStore(), ADA, "discord")
     positions.advance("1", "10")
     positions.hold("1")
     positions.hold("1")
@@ -268,7 +271,7 @@ async def test_an_answer_without_anything_to_show_is_still_a_reply_and_leaves_no
     monkeypatch.setattr(showing, "PREVIEW_AFTER_S", 0.0)
     gate = Gate()
     model = ScriptedModel(Say('🖼️SPRITE_RESULT🖼️{"spriteId": "s1"}', before=gate))
-    async with open_town(model=model, manners=Manners()) as town:
+    async with open_town(model=model, account_policy=AccountPolicy()) as town:
         town.world.platform.say(town.world.general, "ana", "@ada draw")
         await gate.reached.wait()
         await town.until(lambda: bool(town.ada.sent))

@@ -49,7 +49,7 @@ from denizen.domain.ids import AgentName
 from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal
 from denizen.domain.room import Post, Room
-from denizen.ports.channel import Arrival, Listener, Names
+from denizen.ports.channel import IncomingMessage, Listener, MentionNames
 
 _log = logging.getLogger("denizen.discord")
 
@@ -150,14 +150,14 @@ class DiscordAccount:
     async def list_posts(self, room_id: str, *, before: str = "", after: str = "", limit: int = 100) -> Sequence[Post]:
         return await intake.list_posts(self._get_link().client, room_id, before, after, limit)
 
-    async def list_arrivals(self, room: Room, *, after: str, limit: int = 100) -> Sequence[Arrival]:
+    async def list_arrivals(self, room: Room, *, after: str, limit: int = 100) -> Sequence[IncomingMessage]:
         return await intake.list_arrivals(self._get_link().client, room, after, limit)
 
     async def find_deleted(self, rooms: Sequence[Room]) -> frozenset[str]:
         return await find_deleted(self._get_link().client, rooms)
 
-    async def find_names(self, place: Place, text: str) -> Names:
-        return await audience.find_names(self._link.client, place, text) if self._link else Names()
+    async def find_names(self, place: Place, text: str) -> MentionNames:
+        return await audience.find_names(self._link.client, place, text) if self._link else MentionNames()
 
     async def visible_rooms(self, place: Place, principal: Principal) -> frozenset[str]:
         if self._link is None:

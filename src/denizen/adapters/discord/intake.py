@@ -28,7 +28,7 @@ from denizen.adapters.discord.wording import (
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.message import Author
 from denizen.domain.room import Post, Room, RoomKind
-from denizen.ports.channel import Arrival, Reacted
+from denizen.ports.channel import IncomingMessage, ReactionChange
 
 _DOING = "read the channel's messages"
 _FORUMS = frozenset({discord.ChannelType.forum, discord.ChannelType.media})
@@ -101,10 +101,10 @@ def to_post(message: discord.Message) -> Post:
     )
 
 
-def to_arrival(message: discord.Message, me: discord.ClientUser, *, is_edit: bool = False) -> Arrival:
+def to_arrival(message: discord.Message, me: discord.ClientUser, *, is_edit: bool = False) -> IncomingMessage:
     """As the account sees it. For what `wording.is_spoken` only: Discord's own notes are nobody's question."""
     question = question_of(message, me)
-    return Arrival(
+    return IncomingMessage(
         post=to_post(message),
         room=to_room(message.channel),
         question=question,
@@ -121,10 +121,10 @@ def to_arrival(message: discord.Message, me: discord.ClientUser, *, is_edit: boo
     )
 
 
-def to_reacted(event: discord.RawReactionActionEvent, room: Room, *, is_on: bool) -> Reacted:
+def to_reacted(event: discord.RawReactionActionEvent, room: Room, *, is_on: bool) -> ReactionChange:
     """Who puts one comes along with the event in guilds; who takes one off does not."""
     member = event.member
-    return Reacted(
+    return ReactionChange(
         emoji=str(event.emoji),
         message_id=str(event.message_id),
         room=room,
@@ -150,7 +150,7 @@ async def list_posts(
     return await _read(await _history(client, room_id, before, after), limit, to_post, newest_first=not after)
 
 
-async def list_arrivals(client: discord.Client, room: Room, after: str, limit: int = 100) -> Sequence[Arrival]:
+async def list_arrivals(client: discord.Client, room: Room, after: str, limit: int = 100) -> Sequence[IncomingMessage]:
     """As `ports.channel.Channel.list_arrivals`: everything said by people and bots, in order."""
     me = client.user
     if me is None:

@@ -30,7 +30,7 @@ from denizen.domain.delivery import Content
 from denizen.domain.errors import NotFound
 from denizen.domain.room import Room
 from denizen.domain.split import split
-from denizen.ports.channel import CommandCall, CommandReply, Listener, Press
+from denizen.ports.channel import ButtonPress, CommandCall, CommandReply, Listener
 
 _log = logging.getLogger("denizen.discord")
 
@@ -162,7 +162,7 @@ class Interactions:
         room = find_room(interaction)
         if interaction.message is None or room is None or not await _acknowledge(interaction):
             return
-        press = Press(
+        press = ButtonPress(
             id=str(interaction.id),
             message_id=str(interaction.message.id),
             value=value,
@@ -179,7 +179,7 @@ class Interactions:
         webhook = InteractionWebhook(self._client, ticket)
         self._queues.put(room.id, lambda: self._press(press, webhook))
 
-    async def _press(self, press: Press, webhook: InteractionWebhook) -> None:
+    async def _press(self, press: ButtonPress, webhook: InteractionWebhook) -> None:
         """Who may not, or asks too often, is told so, and nobody else."""
         heard = await hear("on_press", lambda: self._listener.on_press(press))
         said = heard.message if isinstance(heard, Unheard) else heard

@@ -16,7 +16,7 @@ from denizen.adapters.discord.faults import VENDOR_ERRORS
 from denizen.adapters.discord.members import is_live, knows_all_members, slowly
 from denizen.adapters.discord.visibility import GuildRoom, room_behind
 from denizen.domain.conversation import Place
-from denizen.ports.channel import Names
+from denizen.ports.channel import MentionNames
 
 _MAX_CALLS = 50
 _MAX_NAME_CHARS = 64
@@ -25,7 +25,7 @@ _QUERY_TIMEOUT_S = 3.0
 _QUERY_LIMIT = 20
 
 
-async def find_names(client: discord.Client, place: Place, text: str) -> Names:
+async def find_names(client: discord.Client, place: Place, text: str) -> MentionNames:
     """Those whom an @Name in the text may mean: members by display, global and user name, and mentionable roles.
 
     A name of several is left out, unless only one of them is shown under it. Without the members intent at most three
@@ -34,14 +34,14 @@ async def find_names(client: discord.Client, place: Place, text: str) -> Names:
     calls = list(_calls_in(text))
     room = room_behind(client.get_channel(int(place.channel))) if calls and place.channel.isdecimal() else None
     if room is None or not is_live(client, room.guild):
-        return Names()
+        return MentionNames()
     wanted = {call[:end] for call in calls for end in range(1, len(call) + 1)}
     book = _Book(wanted)
     async for member in _candidates(client, room, calls):
         if book.wants(member) and member != room.guild.me and room.permissions_for(member).view_channel:
             book.add(member)
     roles = [role for role in room.guild.roles if role.mentionable and not role.is_default()]
-    return Names(users=book.names(), roles=_role_names(roles, wanted))
+    return MentionNames(users=book.names(), roles=_role_names(roles, wanted))
 
 
 async def _candidates(client: discord.Client, room: GuildRoom, calls: Iterable[str]) -> AsyncIterator[discord.Member]:

@@ -39,7 +39,7 @@ from denizen.domain.ids import AgentName
 from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal
 from denizen.domain.room import Post, Room, RoomKind
-from denizen.ports.channel import Arrival, Listener, Names
+from denizen.ports.channel import IncomingMessage, Listener, MentionNames
 from denizen.ports.hosting import HostedRepository
 
 LOOK_BACK = timedelta(days=7)
@@ -225,7 +225,7 @@ class GitHubAccount:
             found = await reading.list_before(self._api, thread, before, limit)
         return [each.post for each in found]
 
-    async def list_arrivals(self, room: Room, *, after: str, limit: int = 100) -> Sequence[Arrival]:
+    async def list_arrivals(self, room: Room, *, after: str, limit: int = 100) -> Sequence[IncomingMessage]:
         """A repository has no messages of its own."""
         if room.kind is RoomKind.FORUM or self._ear is None:
             return ()
@@ -242,9 +242,9 @@ class GitHubAccount:
         """Nothing is sure: a thread that is gone may have been moved, and a repository be private now."""
         return frozenset()
 
-    async def find_names(self, place: Place, text: str) -> Names:
+    async def find_names(self, place: Place, text: str) -> MentionNames:
         """Nobody is called by an agent's words: who takes part in a thread hears of them anyway."""
-        return Names()
+        return MentionNames()
 
     async def visible_rooms(self, place: Place, principal: Principal) -> frozenset[str]:
         """The thread, and what it belongs to: who may read it may read that. Of other threads nothing is sure here."""

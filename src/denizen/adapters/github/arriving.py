@@ -1,4 +1,4 @@
-"""From what was written on GitHub to an `Arrival` as one account sees it (inventory S32, S33-context)."""
+"""From what was written on GitHub to an `IncomingMessage` as one account sees it (inventory S32, S33-context)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from denizen.adapters.github.mentions import list_mentions, strip_mentions
 from denizen.adapters.github.reading import list_newest
 from denizen.domain.errors import DenizenError
 from denizen.domain.message import FilePart, Part, TextPart
-from denizen.ports.channel import Arrival
+from denizen.ports.channel import IncomingMessage
 
 EARLIER_COMMENTS = 10
 """Read as context (inventory S33-context)."""
@@ -36,7 +36,7 @@ class Ear:
     identity: Identity
     new_issues: bool
 
-    def arrival(self, topic: Topic, heard: Heard, *, is_edit: bool = False, is_fresh: bool = False) -> Arrival:
+    def arrival(self, topic: Topic, heard: Heard, *, is_edit: bool = False, is_fresh: bool = False) -> IncomingMessage:
         """`is_fresh` is told by GitHub as it was made. What was edited since may hold the words of somebody else: those
         who may write to a repository may edit what others wrote there.
         """
@@ -46,7 +46,7 @@ class Ear:
         is_new_issue = self.new_issues and heard.is_opening and topic.subject.kind == "issue"
         is_meant = own in called or is_new_issue
         question = strip_mentions(words, own) or NO_WORDS
-        return Arrival(
+        return IncomingMessage(
             heard.post, heard.thread.room(topic.subject.title, latest_post=heard.post.id), question,
             partial(_load_parts, heard, question), frozenset(filter(None, (heard.association,))),
             mentions_me=is_meant, mentions_others=any(name != own for name in called),
@@ -55,7 +55,7 @@ class Ear:
             subject=topic.subject, load_earlier=partial(self._load_earlier, topic, heard),
         )  # fmt: skip
 
-    async def _load_earlier(self, topic: Topic, heard: Heard) -> Sequence[Arrival]:
+    async def _load_earlier(self, topic: Topic, heard: Heard) -> Sequence[IncomingMessage]:
         """The opening, and the newest comments before it. Without them the question is answered all the same."""
         found: Sequence[Heard] = ()
         if not heard.is_opening:

@@ -14,7 +14,7 @@ from denizen.app.settings.explain import discord_variable
 from denizen.app.settings.fields import is_url
 from denizen.app.settings.problem import KeyPath, Problem
 from denizen.app.settings.schema_discord import ConductSection, DiscordSection
-from denizen.domain.attention import Manners, Reactions, Scope
+from denizen.domain.attention import AccountPolicy, AccountScope, Reactions
 from denizen.domain.ids import AgentName
 
 ACCOUNTS: KeyPath = ("channels", "discord", "accounts")
@@ -26,7 +26,7 @@ class DiscordLogin:
 
     agent: AgentName
     token: str = field(repr=False)
-    manners: Manners
+    account_policy: AccountPolicy
     commands_guild: str = ""
 
 
@@ -52,13 +52,13 @@ def build_endpoints(section: DiscordSection, secrets: FileSecrets) -> DiscordEnd
     )
 
 
-def build_manners(section: ConductSection) -> Manners:
+def build_manners(section: ConductSection) -> AccountPolicy:
     """The conduct as the engine works with it."""
-    return Manners(
+    return AccountPolicy(
         owners=frozenset(section.owners),
         admins=frozenset(section.admins),
         admin_roles=frozenset(section.admin_roles),
-        scope=Scope(
+        scope=AccountScope(
             guilds=frozenset(section.guilds),
             channels=frozenset(section.channels),
             users=frozenset(section.users),

@@ -11,7 +11,7 @@ from denizen.app.secrets import SECRETS_FILE, FileSecrets, SecretRef
 from denizen.app.settings.document import Document
 from denizen.app.settings.problem import KeyPath, Problem
 from denizen.app.settings.schema_github import GitHubAccountSection, GitHubConductSection, GitHubSection
-from denizen.domain.attention import Manners, Reactions, Scope, ThreadHabit
+from denizen.domain.attention import AccountPolicy, AccountScope, Reactions, ThreadMode
 from denizen.domain.ids import AgentName
 
 ACCOUNTS: KeyPath = ("channels", "github", "accounts")
@@ -23,7 +23,7 @@ class GitHubLogin:
     """One agent's account. An App whose key could not be read is there without one, and says so when it is used."""
 
     account: AccountSettings
-    manners: Manners
+    account_policy: AccountPolicy
 
     @property
     def agent(self) -> AgentName:
@@ -105,16 +105,16 @@ def _read_key(account: GitHubAccountSection, secrets: FileSecrets) -> str:
         return ""
 
 
-def _manners(section: GitHubConductSection) -> Manners:
+def _manners(section: GitHubConductSection) -> AccountPolicy:
     """The conduct as the engine works with it. Who is not answered is not told so in public, and nothing is decided
     there: there are no buttons, and strangers read it.
     """
-    return Manners(
+    return AccountPolicy(
         owners=frozenset(section.owners),
         admins=frozenset(section.admins),
         admin_roles=frozenset(map(str, section.admin_associations)),
-        scope=Scope(roles=frozenset(map(str, section.answers))),
-        threads=ThreadHabit.NONE,
+        scope=AccountScope(roles=frozenset(map(str, section.answers))),
+        threads=ThreadMode.NONE,
         replies=False,
         max_exchanges=section.max_exchanges,
         missed_limit_s=section.missed_limit_minutes * 60,

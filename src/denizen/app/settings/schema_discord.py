@@ -27,12 +27,12 @@ from denizen.app.settings.fields import (
     refuse,
 )
 from denizen.domain.archiving import ArchivePolicy
-from denizen.domain.attention import Manners, Reactions, ThreadHabit
+from denizen.domain.attention import AccountPolicy, Reactions, ThreadMode
 
 MESSAGE_CHARS = 2000
 """Of one Discord message at most."""
 
-_MANNERS = Manners()
+_MANNERS = AccountPolicy()
 _REACTIONS = Reactions()
 _POLICY = ArchivePolicy()
 _ID = re.compile(r"[0-9]{1,20}")
@@ -112,7 +112,7 @@ class ConductSection(Section):
         default=(), description="Regular expressions; a message in which one is found is answered. Case does not count."
     )
     always_channels: Ids = Field(default=(), description="Ids of channels in which it answers every message of people.")
-    threads: ThreadHabit = Field(
+    threads: ThreadMode = Field(
         default=_MANNERS.threads,
         description="`follow` a thread in which it was mentioned, without further mentions; `open` a thread for every "
         "mention in a channel, and follow it; or `none`.",

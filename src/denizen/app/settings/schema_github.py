@@ -23,7 +23,7 @@ from denizen.app.settings.fields import (
     keep_template,
     refuse,
 )
-from denizen.domain.attention import Manners
+from denizen.domain.attention import AccountPolicy
 
 COMMENT_CHARS = 65_400
 """Of one comment at most, with room for the mark that finds it again."""
@@ -31,7 +31,7 @@ ROOM_FOR_CODE = 400
 """Names that would call somebody are set as code, which makes a piece longer."""
 MESSAGE_CHARS = 2000
 
-_MANNERS = Manners()
+_MANNERS = AccountPolicy()
 _ID = re.compile(r"[0-9]{1,20}")
 _REPOSITORY = re.compile(r"[\w.*-]+/[\w.*-]+")
 _WEEK_MINUTES = 7 * 24 * 60

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from denizen.domain.errors import InvalidInput, NeedsAttention, NotFound
 from denizen.engine.audit import Ledger
-from denizen.engine.commands.command import Command, Given, find_role, find_user
-from denizen.engine.commands.text import counted, listed, matching, say
+from denizen.engine.commands.command import CommandContext, CommandDefinition, find_role, find_user
+from denizen.engine.commands.text import count_noun, join_names, private_reply, rank_suggestions
 from denizen.engine.gate.observer import Observer
 from denizen.engine.gate.policy import ObserverPolicy
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
@@ -24,7 +24,7 @@ _REMOVE_OPTIONS = (
 )
 
 
-async def _allow(given: Given) -> CommandReply:
+async def _allow(given: CommandContext) -> CommandReply:
     match given.command.group:
         case "add":
             return await _allow_add(given)
@@ -34,7 +34,7 @@ async def _allow(given: Given) -> CommandReply:
             return await _allow_list(given)
 
 
-async def _allow_add(given: Given) -> CommandReply:
+async def _allow_add(given: CommandContext) -> CommandReply:
     kind, key, name = await _read_subject(given)
     at, platform = given.at, given.command.room.platform
     async with given.on.services.store.work() as work:
@@ -43,10 +43,10 @@ async def _allow_add(given: Given) -> CommandReply:
             at.account, platform, kind, key, by=at.principal.key, now=given.on.services.clock.now()
         )
     note = " The list was empty until now: others may not talk to me any more, admins aside." if was_open else ""
-    return say(f"The {kind} {name} may talk to me.{note}")
+    return private_reply(f"The {kind} {name} may talk to me.{note}")
 
 
-async def _allow_remove(given: Given) -> CommandReply:
+async def _allow_remove(given: CommandContext) -> CommandReply:
     kind, key, name = await _read_subject(given)
     at, platform = given.at, given.command.room.platform
     async with given.on.services.store.work() as work:
@@ -54,11 +54,11 @@ async def _allow_remove(given: Given) -> CommandReply:
             raise _not_on_list(given, kind, key, name)
         is_open = not await _has_list(work, given)
     note = " The list is empty now, so everybody may talk to me." if is_open else ""
-    return say(f"The {kind} {name} is off the list.{note}")
+    return private_reply(f"The {kind} {name} is off the list.{note}")
 
 
-def _not_on_list(given: Given, kind: AllowedKind, key: str, name: str) -> NotFound:
-    scope = given.at.manners.scope
+def _not_on_list(given: CommandContext, kind: AllowedKind, key: str, name: str) -> NotFound:
+    scope = given.at.account_policy.scope
     if key in (scope.users if kind is AllowedKind.USER else scope.roles):
         return NotFound(
             f"The {kind} {name} is allowed by the configuration.",
@@ -69,8 +69,8 @@ def _not_on_list(given: Given, kind: AllowedKind, key: str, name: str) -> NotFou
     return NotFound(f"The {kind} {name} is not on the list.", code="allow_unknown", fix="See /allow list.")
 
 
-async def _allow_list(given: Given) -> CommandReply:
-    scope = given.at.manners.scope
+async def _allow_list(given: CommandContext) -> CommandReply:
+    scope = given.at.account_policy.scope
     async with given.on.services.store.work(write=False) as work:
         users, roles = (
             await _load_allowed(work, given, AllowedKind.USER),
@@ -78,19 +78,19 @@ async def _allow_list(given: Given) -> CommandReply:
         )
         is_open = not await _has_list(work, given)
     if is_open:
-        return say("There is no list: everybody may talk to me here. /allow add begins one.")
+        return private_reply("There is no list: everybody may talk to me here. /allow add begins one.")
     lines = [
         "These may talk to me, and admins:",
-        f"- users: {listed(sorted(users))}",
-        f"- roles: {listed(sorted(roles))}",
+        f"- users: {join_names(sorted(users))}",
+        f"- roles: {join_names(sorted(roles))}",
     ]
     if scope.users or scope.roles:
-        lines.append(f"- by the configuration: {listed(sorted(scope.users | scope.roles))}")
-    return say(*lines)
+        lines.append(f"- by the configuration: {join_names(sorted(scope.users | scope.roles))}")
+    return private_reply(*lines)
 
 
-async def _has_list(work: Work, given: Given) -> bool:
-    scope = given.at.manners.scope
+async def _has_list(work: Work, given: CommandContext) -> bool:
+    scope = given.at.account_policy.scope
     return bool(
         scope.users
         or scope.roles
@@ -99,11 +99,11 @@ async def _has_list(work: Work, given: Given) -> bool:
     )
 
 
-async def _load_allowed(work: Work, given: Given, kind: AllowedKind) -> frozenset[str]:
+async def _load_allowed(work: Work, given: CommandContext, kind: AllowedKind) -> frozenset[str]:
     return await work.reception.list_allowed(given.at.account, given.command.room.platform, kind)
 
 
-async def _read_subject(given: Given) -> tuple[AllowedKind, str, str]:
+async def _read_subject(given: CommandContext) -> tuple[AllowedKind, str, str]:
     """Kind, id, and what was written."""
     user, role = given.option("user"), given.option("role")
     if bool(user) == bool(role):
@@ -115,20 +115,20 @@ async def _read_subject(given: Given) -> tuple[AllowedKind, str, str]:
     return AllowedKind.ROLE, await find_role(given, role), role
 
 
-async def _suggest_users(given: Given, typed: str) -> Sequence[str]:
+async def _suggest_users(given: CommandContext, typed: str) -> Sequence[str]:
     return await _suggest_allowed(given, AllowedKind.USER, typed)
 
 
-async def _suggest_roles(given: Given, typed: str) -> Sequence[str]:
+async def _suggest_roles(given: CommandContext, typed: str) -> Sequence[str]:
     return await _suggest_allowed(given, AllowedKind.ROLE, typed)
 
 
-async def _suggest_allowed(given: Given, kind: AllowedKind, typed: str) -> Sequence[str]:
+async def _suggest_allowed(given: CommandContext, kind: AllowedKind, typed: str) -> Sequence[str]:
     async with given.on.services.store.work(write=False) as work:
-        return matching(typed, sorted(await _load_allowed(work, given, kind)))
+        return rank_suggestions(typed, sorted(await _load_allowed(work, given, kind)))
 
 
-ALLOW = Command(
+ALLOW = CommandDefinition(
     CommandSpec(
         "allow",
         "Say who may talk to the agent.",
@@ -144,13 +144,13 @@ ALLOW = Command(
 )
 
 
-WAYS = ("enable", "disable", "reset", "status")
+OBSERVER_ACTIONS = ("enable", "disable", "reset", "status")
 
 _NO_OBSERVER = "No observer is configured, so people are asked about calls of tier 2 and 3."
 
 
-async def obey(way: str, observer: Observer | None, policy: ObserverPolicy) -> str:
-    """Does it, and says what holds now. Raises InvalidInput for what is none of the `WAYS`."""
+async def run_observer_command(way: str, observer: Observer | None, policy: ObserverPolicy) -> str:
+    """Does it, and says what holds now. Raises InvalidInput for what is none of the `OBSERVER_ACTIONS`."""
     if observer is None:
         raise NeedsAttention("There is no observer in this process.", code="observer_missing")
     match way:
@@ -164,7 +164,7 @@ async def obey(way: str, observer: Observer | None, policy: ObserverPolicy) -> s
         case "status":
             pass
         case _:
-            ways = ", ".join(f"/observer {each}" for each in WAYS)
+            ways = ", ".join(f"/observer {each}" for each in OBSERVER_ACTIONS)
             raise InvalidInput(f"/observer has no '{way}'.", code="command_usage", fix=f"Write one of: {ways}.")
     return await _describe_observer(observer, policy)
 
@@ -178,22 +178,22 @@ async def _describe_observer(observer: Observer, policy: ObserverPolicy) -> str:
         )
     if not policy.model:
         return f"{_NO_OBSERVER}\nfix: The operator writes gate.observer.model in denizen.yaml."
-    kept = counted(observer.kept, "verdict")
+    kept = count_noun(observer.kept, "verdict")
     return (
         f"The observer is on: `{policy.model}` looks at calls of tier 2 and 3. {kept} of it are kept here, each for "
         f"{policy.cache_ttl_s:g} s."
     )
 
 
-async def _observer(given: Given) -> CommandReply:
+async def _observer(given: CommandContext) -> CommandReply:
     services, way = given.on.services, given.command.group
-    said = await obey(way, services.observer, given.generation.policy.observer)
+    said = await run_observer_command(way, services.observer, given.generation.policy.observer)
     if way != "status":
         await Ledger(services.store, services.clock).switch(given.at.principal, "observer", way)
     return CommandReply(said)
 
 
-OBSERVER = Command(
+OBSERVER = CommandDefinition(
     CommandSpec(
         "observer",
         "Switch or clear the model that looks at risky calls (owners only).",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from denizen.domain.agent import Agent
-from denizen.domain.attention import Manners
+from denizen.domain.attention import AccountPolicy
 from denizen.domain.conversation import Place
 from denizen.domain.custom_command import CustomCommand
 from denizen.domain.errors import InvalidInput, NotFound
@@ -20,12 +20,12 @@ from denizen.domain.ids import AgentName, ConversationId
 from denizen.domain.principal import Principal, RoleName
 from denizen.engine.runtime import Generation, Runtime
 from denizen.engine.services import Services
-from denizen.ports.channel import CommandCall, CommandReply, CommandSpec, Names
+from denizen.ports.channel import CommandCall, CommandReply, CommandSpec, MentionNames
 from denizen.ports.toolset import Toolset
 
 
 @dataclass(frozen=True, slots=True)
-class CommandScene:
+class CallerContext:
     """`account` is the agent whose login was spoken to; another may answer in its place (`/agent`).
 
     `principal` has its roles as `roles_of` gives them, and an id that ends in the author's id on the platform.
@@ -33,10 +33,10 @@ class CommandScene:
     """
 
     account: AgentName
-    manners: Manners
+    account_policy: AccountPolicy
     principal: Principal
     session_of: Callable[[Agent], Place]
-    find_names: Callable[[Place, str], Awaitable[Names]]
+    find_names: Callable[[Place, str], Awaitable[MentionNames]]
 
     @property
     def is_admin(self) -> bool:
@@ -47,7 +47,7 @@ class CommandScene:
         return RoleName.OWNER in self.principal.roles
 
 
-class OpenTurn(Protocol):
+class TurnOpener(Protocol):
     """Opens a turn for a command, whose answer is delivered with its ticket. Without `agent`, whoever answers there.
 
     Raises what keeps the turn from being opened (Exhausted, NotFound).
@@ -56,14 +56,14 @@ class OpenTurn(Protocol):
     async def __call__(self, call: CommandCall, text: str, *, agent: str = "", new_session: bool = False) -> object: ...
 
 
-class Hold(Protocol):
+class SessionLock(Protocol):
     """Until the block ends no turn of that agent's session there runs; it begins when those before it have ended."""
 
     def __call__(self, agent: AgentName, conversation_id: ConversationId, /) -> AbstractAsyncContextManager[object]: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class UserDataSummary:
     """What is kept about somebody: posts in the archive, and messages of theirs in sessions."""
 
     posts: int
@@ -72,16 +72,16 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Forgotten:
+class DeletedUserData:
     posts: int
 
 
-class Privacy(Protocol):
+class UserDataAccess(Protocol):
     """Everything that keeps a platform user's words, and its end. Settings are not part of it."""
 
-    async def describe(self, platform: str, user_id: str) -> Kept: ...
+    async def describe(self, platform: str, user_id: str) -> UserDataSummary: ...
 
-    async def forget(self, platform: str, user_id: str) -> Forgotten: ...
+    async def forget(self, platform: str, user_id: str) -> DeletedUserData: ...
 
     async def opt_out(self, platform: str, user_id: str) -> None:
         """Forgets them too."""
@@ -91,7 +91,7 @@ class Privacy(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Customs:
+class CustomCommandSet:
     """The configured commands, and the toolset that has the programs of those with `shell`. It is none of the
     generation's toolsets, so that no model can ask for them.
     """
@@ -100,32 +100,32 @@ class Customs:
     toolset: Toolset | None = None
 
 
-def no_customs() -> Customs:
-    return Customs()
+def no_custom_commands() -> CustomCommandSet:
+    return CustomCommandSet()
 
 
 @dataclass(frozen=True, slots=True)
-class CommandServices:
+class CommandDeps:
     """What commands act on; the same for every account. `customs` gives those of the current configuration."""
 
     runtime: Runtime
     services: Services
-    open_turn: OpenTurn
-    hold: Hold
-    privacy: Privacy
-    customs: Callable[[], Customs] = no_customs
+    open_turn: TurnOpener
+    hold: SessionLock
+    privacy: UserDataAccess
+    customs: Callable[[], CustomCommandSet] = no_custom_commands
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class CommandContext:
     """A command as its handler gets it: its giver may give it, and its options are those of its spec.
 
     `agent` is who answers in this conversation now. `offered` are the commands that this person may give here.
     """
 
     command: CommandCall
-    at: CommandScene
-    on: CommandServices
+    at: CallerContext
+    on: CommandDeps
     agent: Agent
     offered: Sequence[CommandSpec] = field(default_factory=tuple)
 
@@ -152,25 +152,25 @@ class Given:
         return replace(self.at.principal, id=f"{prefix}{user_id}").key
 
 
-Handler = Callable[[Given], Awaitable[CommandReply]]
-Suggest = Callable[[Given, str], Awaitable[Sequence[str]]]
+CommandHandler = Callable[[CommandContext], Awaitable[CommandReply]]
+OptionSuggester = Callable[[CommandContext, str], Awaitable[Sequence[str]]]
 """Completions of what was typed for an option."""
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class CommandDefinition:
     """One command: how it is offered, what it does, what it suggests by option while its user types."""
 
     spec: CommandSpec
-    run: Handler
-    suggests: Mapping[str, Suggest] = field(default_factory=dict[str, Suggest])
+    run: CommandHandler
+    suggests: Mapping[str, OptionSuggester] = field(default_factory=dict[str, OptionSuggester])
 
 
 _USER_ID = re.compile(r"(?:<@!?)?([0-9]+)>?")
 _ROLE_ID = re.compile(r"(?:<@&)?([0-9]+)>?")
 
 
-async def find_user(given: Given, text: str) -> str:
+async def find_user(given: CommandContext, text: str) -> str:
     """The id of a user. Raises NotFound for a name that nobody here has, InvalidInput for a role."""
     if match := _USER_ID.fullmatch(text):
         return match.group(1)
@@ -182,7 +182,7 @@ async def find_user(given: Given, text: str) -> str:
     raise _unknown_name("user", text)
 
 
-async def find_role(given: Given, text: str) -> str:
+async def find_role(given: CommandContext, text: str) -> str:
     """The id of a role. Raises NotFound for a name that no role here has."""
     if match := _ROLE_ID.fullmatch(text):
         return match.group(1)

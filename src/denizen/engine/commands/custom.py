@@ -11,8 +11,8 @@ from denizen.domain.json import JsonObject
 from denizen.domain.tool import Origin, ToolCall
 from denizen.domain.verdict import Decision
 from denizen.engine.arguments import ArgumentsError, check_arguments
-from denizen.engine.commands.command import Command, Given
-from denizen.engine.commands.text import code_block, cut
+from denizen.engine.commands.command import CommandContext, CommandDefinition
+from denizen.engine.commands.text import code_block, truncate
 from denizen.engine.gate.door import BoundTool, Outcome
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
 from denizen.ports.toolset import CallScope
@@ -29,20 +29,20 @@ _INPUT = "input"
 _log = logging.getLogger("denizen.command")
 
 
-def build_custom(custom: CustomCommand) -> Command:
+def build_custom(custom: CustomCommand) -> CommandDefinition:
     """The configured command as one of the others. It has an input only when a template uses it."""
     options = (CommandOption(_INPUT, "What to give to it.", required=True),) if custom.takes_input else ()
 
-    async def run(given: Given) -> CommandReply:
+    async def run(given: CommandContext) -> CommandReply:
         return await _run(custom, given)
 
     spec = CommandSpec(
         custom.name, custom.description, options, admin_only=custom.admin_only, public=bool(custom.prompt)
     )
-    return Command(spec, run)
+    return CommandDefinition(spec, run)
 
 
-async def _run(custom: CustomCommand, given: Given) -> CommandReply:
+async def _run(custom: CustomCommand, given: CommandContext) -> CommandReply:
     output = ""
     if custom.shell:
         outcome = await _run_program(custom, given)
@@ -50,15 +50,15 @@ async def _run(custom: CustomCommand, given: Given) -> CommandReply:
         if outcome.verdict.decision is not Decision.APPROVE:
             return CommandReply(_denied(custom, result.text), is_failure=True)
         if not custom.prompt or EXIT_CODE not in result.data:
-            block = code_block(result.text or "(no output)", limit=given.at.manners.message_limit)
+            block = code_block(result.text or "(no output)", limit=given.at.account_policy.message_limit)
             return CommandReply(block, is_failure=result.is_error)
-        output = quote_untrusted(cut(result.text, MAX_PROMPT_OUTPUT_CHARS), source=f"the command /{custom.name}")
+        output = quote_untrusted(truncate(result.text, MAX_PROMPT_OUTPUT_CHARS), source=f"the command /{custom.name}")
     prompt = fill_prompt(custom.prompt, text=given.option(_INPUT), output=output)
     await given.on.open_turn(given.command, prompt, agent=custom.agent, new_session=custom.new_session)
     return CommandReply(private=False, is_pending=True)
 
 
-async def _run_program(custom: CustomCommand, given: Given) -> Outcome:
+async def _run_program(custom: CustomCommand, given: CommandContext) -> Outcome:
     """Through the gate, on behalf of who gave the command."""
     command, services = given.command, given.on.services
     bound = await _bind(custom, given)
@@ -85,7 +85,7 @@ async def _run_program(custom: CustomCommand, given: Given) -> Outcome:
     return outcome
 
 
-async def _bind(custom: CustomCommand, given: Given) -> BoundTool:
+async def _bind(custom: CustomCommand, given: CommandContext) -> BoundTool:
     toolset = given.on.customs().toolset
     specs = await toolset.list_tools() if toolset else ()
     spec = next((spec for spec in specs if spec.name == custom.tool), None)
@@ -94,7 +94,7 @@ async def _bind(custom: CustomCommand, given: Given) -> BoundTool:
     return BoundTool(spec, toolset)
 
 
-async def _scope(given: Given, key: str) -> CallScope:
+async def _scope(given: CommandContext, key: str) -> CallScope:
     now = given.on.services.clock.now()
     async with given.on.services.store.work() as work:
         home = await work.conversations.put(given.session_place, now=now)

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from types import MappingProxyType
 
-from denizen.domain.attention import Attention, Sighting, decide_attention
+from denizen.domain.attention import Attention, MessageFacts, decide_attention
 from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFound
 from denizen.domain.ids import AgentName
 from denizen.engine.choices import agent_of
 from denizen.engine.commands.admin import ALLOW, OBSERVER
-from denizen.engine.commands.command import Command, CommandScene, CommandServices, Given
+from denizen.engine.commands.command import CallerContext, CommandContext, CommandDefinition, CommandDeps
 from denizen.engine.commands.custom import build_custom
 from denizen.engine.commands.insight import USAGE, WHY
 from denizen.engine.commands.models import AGENT, MODE_COMMAND, MODEL_COMMAND
@@ -21,19 +21,19 @@ from denizen.engine.commands.session import ASK, COMPACT, CONTEXT, NEW, RESET
 from denizen.engine.commands.text import (
     MAX_SUGGESTIONS,
     ParsedCommand,
-    cut,
-    matching,
-    nearest,
+    closest_match,
+    format_usage,
     parse_text,
-    say,
-    usage_of,
+    private_reply,
+    rank_suggestions,
+    truncate,
 )
 from denizen.ports.channel import CommandCall, CommandOption, CommandReply, CommandSpec
 from denizen.ports.reception import AllowedKind
 from denizen.ports.store import Work
 
 
-class Level(IntEnum):
+class PermissionLevel(IntEnum):
     """ANYBODY also when the agent does not talk with them: what is kept about a person is theirs to see and to end.
     TALKER is whoever the agent talks with there. An owner is an admin too.
     """
@@ -44,49 +44,49 @@ class Level(IntEnum):
     OWNER = 3
 
 
-PERMISSIONS: Mapping[str, Level] = MappingProxyType(
+PERMISSIONS: Mapping[str, PermissionLevel] = MappingProxyType(
     {
-        "ask": Level.TALKER,
-        "new": Level.TALKER,
-        "reset": Level.TALKER,
-        "agent": Level.TALKER,  # to which agents: `agent.py`
-        "model": Level.TALKER,
-        "model:user": Level.ADMIN,
-        "mode": Level.TALKER,
-        "context": Level.TALKER,
-        "compact": Level.TALKER,
-        "why": Level.TALKER,
-        "allow": Level.ADMIN,
-        "observer": Level.OWNER,
-        "usage": Level.ANYBODY,  # one's own; what else: `usage.py`
-        "memory": Level.ANYBODY,
-        "reminders": Level.ANYBODY,
-        "help": Level.ANYBODY,
+        "ask": PermissionLevel.TALKER,
+        "new": PermissionLevel.TALKER,
+        "reset": PermissionLevel.TALKER,
+        "agent": PermissionLevel.TALKER,  # to which agents: `agent.py`
+        "model": PermissionLevel.TALKER,
+        "model:user": PermissionLevel.ADMIN,
+        "mode": PermissionLevel.TALKER,
+        "context": PermissionLevel.TALKER,
+        "compact": PermissionLevel.TALKER,
+        "why": PermissionLevel.TALKER,
+        "allow": PermissionLevel.ADMIN,
+        "observer": PermissionLevel.OWNER,
+        "usage": PermissionLevel.ANYBODY,  # one's own; what else: `usage.py`
+        "memory": PermissionLevel.ANYBODY,
+        "reminders": PermissionLevel.ANYBODY,
+        "help": PermissionLevel.ANYBODY,
     }
 )
 """By command, and by `command:option` where an option needs more than its command. Configured ones say it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class CallerPermissions:
     """What somebody is, at an account in a room."""
 
     attention: Attention
     is_admin: bool
     is_owner: bool
 
-    def may(self, level: Level) -> bool:
-        if level is Level.ANYBODY:
+    def may(self, level: PermissionLevel) -> bool:
+        if level is PermissionLevel.ANYBODY:
             return True
-        if not self.attention.answers or level is Level.TALKER:
+        if not self.attention.answers or level is PermissionLevel.TALKER:
             return self.attention.answers
-        return self.is_owner if level is Level.OWNER else self.is_admin
+        return self.is_owner if level is PermissionLevel.OWNER else self.is_admin
 
 
-async def load_standing(work: Work, call: CommandCall, at: CommandScene) -> Standing:
+async def load_caller_permissions(work: Work, call: CommandCall, at: CallerContext) -> CallerPermissions:
     """By the same rule as for messages (inventory V24, T34): a command is as good as a mention."""
     platform = call.room.platform
-    sighting = Sighting(
+    sighting = MessageFacts(
         call.room,
         call.author_id,
         call.roles,
@@ -100,10 +100,12 @@ async def load_standing(work: Work, call: CommandCall, at: CommandScene) -> Stan
         allowed_users=await work.reception.list_allowed(at.account, platform, AllowedKind.USER),
         allowed_roles=await work.reception.list_allowed(at.account, platform, AllowedKind.ROLE),
     )
-    return Standing(decide_attention(sighting, replace(at.manners, mentions=True)), at.is_admin, at.is_owner)
+    return CallerPermissions(
+        decide_attention(sighting, replace(at.account_policy, mentions=True)), at.is_admin, at.is_owner
+    )
 
 
-def check_standing(standing: Standing, level: Level, what: str) -> None:
+def check_permission(standing: CallerPermissions, level: PermissionLevel, what: str) -> None:
     """Raises NotAllowed with the reason. `what` is the command, as people write it."""
     if standing.may(level):
         return
@@ -116,7 +118,7 @@ def check_standing(standing: Standing, level: Level, what: str) -> None:
             why="I talk with certain people only, and you are not on the list.",
             fix="An admin can put you on it with /allow add.",
         )
-    if level is Level.OWNER:
+    if level is PermissionLevel.OWNER:
         raise NotAllowed(
             f"{what} is for owners only.",
             code="command_owner_only",
@@ -131,7 +133,7 @@ def check_standing(standing: Standing, level: Level, what: str) -> None:
     )
 
 
-def level_of(call: CommandCall) -> tuple[Level, str]:
+def required_level(call: CommandCall) -> tuple[PermissionLevel, str]:
     """Of a built-in command with the options that were given, and how people write what needs it."""
     level, what = PERMISSIONS[call.name], f"/{call.name}"
     for option in (name for name, value in call.options.items() if value.strip()):
@@ -141,18 +143,18 @@ def level_of(call: CommandCall) -> tuple[Level, str]:
     return level, what
 
 
-async def _help(given: Given) -> CommandReply:
+async def _help(given: CommandContext) -> CommandReply:
     name = given.option("command").lstrip("/").lower()
     if name:
-        return say(*_describe_command(_find_offered(given, name)))
+        return private_reply(*_describe_command(_find_offered(given, name)))
     lines = [f"- `/{spec.name}` {spec.description}" for spec in given.offered]
-    return say("What you can do here:", *lines, "`/help <command>` tells more about one.")
+    return private_reply("What you can do here:", *lines, "`/help <command>` tells more about one.")
 
 
-def _find_offered(given: Given, name: str) -> CommandSpec:
+def _find_offered(given: CommandContext, name: str) -> CommandSpec:
     specs = {spec.name: spec for spec in given.offered}
     if name not in specs:
-        near = nearest(name, specs)
+        near = closest_match(name, specs)
         fix = f"Did you mean /{near}?" if near else "/help lists all of them."
         raise NotFound(f"There is no command '{name}' for you here.", code="command_unknown", fix=fix)
     return specs[name]
@@ -161,10 +163,10 @@ def _find_offered(given: Given, name: str) -> CommandSpec:
 def _describe_command(spec: CommandSpec) -> Iterator[str]:
     yield f"`/{spec.name}` {spec.description}"
     for group in spec.groups:
-        yield f"- `{usage_of(spec, group)}` {group.description}"
+        yield f"- `{format_usage(spec, group)}` {group.description}"
         yield from _option_lines(group, indent="  ")
     if not spec.groups:
-        yield f"- `{usage_of(spec)}`"
+        yield f"- `{format_usage(spec)}`"
         yield from _option_lines(spec, indent="  ")
 
 
@@ -174,11 +176,11 @@ def _option_lines(spec: CommandSpec, *, indent: str) -> Iterator[str]:
         yield f"{indent}- `{option.name}` {option.description}{choices}"
 
 
-async def _suggest_command(given: Given, typed: str) -> Sequence[str]:
-    return matching(typed, [spec.name for spec in given.offered])
+async def _suggest_command(given: CommandContext, typed: str) -> Sequence[str]:
+    return rank_suggestions(typed, [spec.name for spec in given.offered])
 
 
-HELP = Command(
+HELP = CommandDefinition(
     CommandSpec(
         "help",
         "See what you can do here.",
@@ -189,7 +191,7 @@ HELP = Command(
 )
 
 
-COMMANDS: Mapping[str, Command] = MappingProxyType({
+COMMANDS: Mapping[str, CommandDefinition] = MappingProxyType({
     command.spec.name: command
     for command in (
         ASK, NEW, RESET, AGENT, MODEL_COMMAND, MODE_COMMAND, CONTEXT, COMPACT, WHY, USAGE, MEMORY, REMINDERS, ALLOW,
@@ -198,10 +200,10 @@ COMMANDS: Mapping[str, Command] = MappingProxyType({
 })  # fmt: skip
 
 
-class Commands:
+class CommandDispatcher:
     """The commands of every account of this process."""
 
-    def __init__(self, services: CommandServices) -> None:
+    def __init__(self, services: CommandDeps) -> None:
         self._on = services
 
     def specs(self, account: AgentName) -> Sequence[CommandSpec]:
@@ -216,15 +218,15 @@ class Commands:
         """
         return parse_text(text, [command.spec for command in self._all().values()])
 
-    async def run(self, call: CommandCall, at: CommandScene) -> CommandReply:
+    async def run(self, call: CommandCall, at: CallerContext) -> CommandReply:
         """Gives the command. What cannot be done is answered in words; only faults are raised."""
         try:
             reply = await self._run(call, at)
         except DenizenError as error:
             reply = CommandReply(error.explain(), is_failure=True)
-        return replace(reply, text=cut(reply.text, at.manners.message_limit))
+        return replace(reply, text=truncate(reply.text, at.account_policy.message_limit))
 
-    async def suggest(self, call: CommandCall, option: str, typed: str, at: CommandScene) -> Sequence[str]:
+    async def suggest(self, call: CommandCall, option: str, typed: str, at: CallerContext) -> Sequence[str]:
         """At most 25 completions, of what this person may give."""
         command = self._all().get(call.name)
         suggest = command.suggests.get(option) if command else None
@@ -236,39 +238,39 @@ class Commands:
             return []
         return list(await suggest(given, typed))[:MAX_SUGGESTIONS]
 
-    async def _run(self, call: CommandCall, at: CommandScene) -> CommandReply:
+    async def _run(self, call: CommandCall, at: CallerContext) -> CommandReply:
         command = self._all().get(call.name)
         if command is None:
             raise self._unknown(call.name)
         standing, given = await self._look(call, at)
-        check_standing(standing, *self._level(command, call))
+        check_permission(standing, *self._level(command, call))
         options = read_options(call, command.spec)
         return await command.run(replace(given, command=replace(call, options=options)))
 
-    def _all(self) -> dict[str, Command]:
+    def _all(self) -> dict[str, CommandDefinition]:
         """A configured command cannot take the place of a built-in one."""
         own = {custom.name: build_custom(custom) for custom in self._on.customs().commands}
         return {**COMMANDS, **{name: own[name] for name in sorted(own) if name not in COMMANDS}}
 
-    async def _look(self, call: CommandCall, at: CommandScene) -> tuple[Standing, Given]:
+    async def _look(self, call: CommandCall, at: CallerContext) -> tuple[CallerPermissions, CommandContext]:
         current = self._on.runtime.current
         async with self._on.services.store.work(write=False) as work:
-            standing = await load_standing(work, call, at)
+            standing = await load_caller_permissions(work, call, at)
             here = call.room.place.conversation_id
             name = await agent_of(work, at.account, here, known=current.agents)
         offered = [command.spec for command in self._all().values() if standing.may(self._level_of_spec(command.spec))]
-        return standing, Given(call, at, self._on, current.agent(name), offered)
+        return standing, CommandContext(call, at, self._on, current.agent(name), offered)
 
-    def _level(self, command: Command, call: CommandCall) -> tuple[Level, str]:
+    def _level(self, command: CommandDefinition, call: CommandCall) -> tuple[PermissionLevel, str]:
         if command.spec.name in PERMISSIONS:
-            return level_of(call)
+            return required_level(call)
         return self._level_of_spec(command.spec), f"/{call.name}"
 
-    def _level_of_spec(self, spec: CommandSpec) -> Level:
-        return PERMISSIONS.get(spec.name, Level.ADMIN if spec.admin_only else Level.TALKER)
+    def _level_of_spec(self, spec: CommandSpec) -> PermissionLevel:
+        return PERMISSIONS.get(spec.name, PermissionLevel.ADMIN if spec.admin_only else PermissionLevel.TALKER)
 
     def _unknown(self, name: str) -> NotFound:
-        near = nearest(name, self._all())
+        near = closest_match(name, self._all())
         hint = f"Did you mean /{near}? " if near else ""
         return NotFound(f"I know no command /{name}.", code="command_unknown", fix=f"{hint}/help lists what I know.")
 
@@ -280,7 +282,7 @@ def read_options(call: CommandCall, spec: CommandSpec) -> dict[str, str]:
     group = next((group for group in spec.groups if group.name == call.group), None)
     if spec.groups and group is None:
         raise _unknown_group(call.group, spec)
-    written = usage_of(spec, group)
+    written = format_usage(spec, group)
     options = {option.name: option for option in (group or spec).options}
     for name in call.options:
         if name not in options:
@@ -304,8 +306,8 @@ def _read_choice(option: CommandOption, value: str) -> str:
 
 
 def _unknown_group(word: str, spec: CommandSpec) -> InvalidInput:
-    near = nearest(word, [group.name for group in spec.groups])
-    ways = [usage_of(spec, group) for group in spec.groups if not near or group.name == near]
+    near = closest_match(word, [group.name for group in spec.groups])
+    ways = [format_usage(spec, group) for group in spec.groups if not near or group.name == near]
     said = f"/{spec.name} has no '{word}'." if word else f"/{spec.name} needs one more word."
     return InvalidInput(said, code="command_usage", fix=f"Write {_join_ways(ways)}.")
 

@@ -17,8 +17,8 @@ from denizen.domain.trace import PromptUse
 from denizen.domain.turn import CallRecord, Turn
 from denizen.domain.verdict import Decision
 from denizen.engine.budgets import place_scopes
-from denizen.engine.commands.command import Command, Given
-from denizen.engine.commands.text import code_block, counted, cut, say, share, table
+from denizen.engine.commands.command import CommandContext, CommandDefinition
+from denizen.engine.commands.text import code_block, count_noun, format_percent, format_rows, private_reply, truncate
 from denizen.engine.queries import Queries
 from denizen.engine.trace import Trace
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
@@ -31,17 +31,21 @@ _ARGS_CHARS = 120
 _DECISIONS = {Decision.APPROVE: "approved", Decision.DENY: "denied", Decision.ASK: "asked a human"}
 
 
-async def _why(given: Given) -> CommandReply:
+async def _why(given: CommandContext) -> CommandReply:
     named = given.command.target or given.option("message").rstrip("/").rpartition("/")[2]
     async with given.on.services.store.work(write=False) as work:
         turn = await _find_named(work, given, named) if named else await _find_last(work, given)
     detail = await Queries(given.on.runtime, given.on.services).get_turn(turn.id)
     is_mine = turn.principal.key == given.at.principal.key
     in_full = given.at.is_admin or is_mine
-    return say(cut("\n".join(_trace_lines(detail, in_full=in_full, is_mine=is_mine)), given.at.manners.message_limit))
+    return private_reply(
+        truncate(
+            "\n".join(_trace_lines(detail, in_full=in_full, is_mine=is_mine)), given.at.account_policy.message_limit
+        )
+    )
 
 
-async def _find_named(work: Work, given: Given, message: str) -> Turn:
+async def _find_named(work: Work, given: CommandContext, message: str) -> Turn:
     """By the reply, or by the message that it answers. Raises NotFound, also for what was said elsewhere."""
     platform = given.command.room.platform
     delivery = await work.outbox.find_by_platform_id(platform, message)
@@ -59,7 +63,7 @@ async def _find_named(work: Work, given: Given, message: str) -> Turn:
     return turn
 
 
-async def _find_last(work: Work, given: Given) -> Turn:
+async def _find_last(work: Work, given: CommandContext) -> Turn:
     mine = {given.agent.name, given.at.account}
     turns = await work.turns.list_turns(conversation_id=given.here, limit=_RECENT_TURNS)
     found = next((turn for turn in turns if turn.agent in mine and turn.status.is_final), None)
@@ -75,7 +79,7 @@ def _trace_lines(detail: Trace, *, in_full: bool, is_mine: bool) -> Iterator[str
     if turn.failure_code:
         yield f"It failed: {turn.failure_code}."
     purposes = ", ".join(step.purpose for step in detail.taken)
-    yield f"{counted(len(detail.taken), 'step')}{f' ({purposes})' if purposes else ''}. {_token_line(turn)}"
+    yield f"{count_noun(len(detail.taken), 'step')}{f' ({purposes})' if purposes else ''}. {_token_line(turn)}"
     if turn.route:
         yield f"Its {told_of_route(turn.route, with_reason=in_full)}."
     yield from _prompt_lines(detail.prompts[-1:])
@@ -94,7 +98,7 @@ def _prompt_lines(prompts: Sequence[PromptUse]) -> Iterator[str]:
     """Of the last one: that of the answer. Sizes only, since others may ask too."""
     for prompt in prompts:
         system = ", ".join(f"{segment.name} {segment.tokens:,}" for segment in prompt.segments)
-        tools = f"; {counted(len(prompt.tools), 'tool')} {prompt.tool_tokens:,}" if prompt.tools else ""
+        tools = f"; {count_noun(len(prompt.tools), 'tool')} {prompt.tool_tokens:,}" if prompt.tools else ""
         said = ", ".join(f"{each.kind} {each.tokens:,} ({each.count})" for each in prompt.messages)
         yield f"Prompt, in estimated tokens: {system or 'no system prompt'}{tools}; messages: {said}."
 
@@ -105,7 +109,7 @@ def _memory_lines(detail: Trace, *, is_mine: bool) -> Iterator[str]:
     if not ids:
         return
     texts = {memory.id: memory.text for memory in detail.memories if is_mine or memory.is_core}
-    told = "; ".join(f"`{key}`{f' {cut(texts[key], _ARGS_CHARS)}' if key in texts else ''}" for key in ids)
+    told = "; ".join(f"`{key}`{f' {truncate(texts[key], _ARGS_CHARS)}' if key in texts else ''}" for key in ids)
     yield f"Memories that came up: {told}."
 
 
@@ -122,14 +126,14 @@ def _token_line(turn: Turn) -> str:
     usage = turn.usage
     read, written = usage.cache_read_tokens, usage.cache_write_tokens
     shares = [(read, "cached"), (written, "written to the cache")]
-    told = ", ".join(f"{share(tokens, usage.input_tokens)} {how}" for tokens, how in shares if tokens)
+    told = ", ".join(f"{format_percent(tokens, usage.input_tokens)} {how}" for tokens, how in shares if tokens)
     cached = f" ({told})" if told else ""
     cost = "cost unknown" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
     return f"Tokens: {usage.input_tokens:,} in{cached}, {usage.output_tokens:,} out; {cost}."
 
 
 def _call_line(record: CallRecord, *, in_full: bool) -> str:
-    args = cut(json.dumps(record.args, ensure_ascii=False), _ARGS_CHARS).replace("`", "'") if in_full else ""
+    args = truncate(json.dumps(record.args, ensure_ascii=False), _ARGS_CHARS).replace("`", "'") if in_full else ""
     verdict = record.verdict
     ended = "failed" if record.is_error else "done"
     how = "from the cache" if record.cached else f"{record.duration_ms} ms"
@@ -137,7 +141,7 @@ def _call_line(record: CallRecord, *, in_full: bool) -> str:
     return f"`{record.tool}`{f' `{args}`' if args else ''} {said}; {ended}, {how}"
 
 
-WHY = Command(
+WHY = CommandDefinition(
     CommandSpec(
         "why",
         "See how a reply came about: model, tools, tokens, cost.",
@@ -155,7 +159,7 @@ _SCOPE_NAMES = {
 }
 
 
-async def _usage(given: Given) -> CommandReply:
+async def _usage(given: CommandContext) -> CommandReply:
     mine = Scope(ScopeKind.USER, given.at.principal.key)
     others = _admin_scopes(given) if given.at.is_admin else []
     now, policy = given.on.services.clock.now(), given.generation.budgets
@@ -164,13 +168,13 @@ async def _usage(given: Given) -> CommandReply:
     lines = list(_own_lines(standings[mine], policy.limits_of(mine)))
     if others:
         rows = [_scope_row(scope, standings[scope], policy.limits_of(scope)) for scope in others]
-        body = [["USD", "today", "limit", "share", "month", "limit", "share"], *rows]
-        room = given.at.manners.message_limit - sum(map(len, lines)) - 10
-        lines.append(code_block(table(body), limit=room))
-    return say(*lines, "-# Days and months are those of UTC.")
+        body = [["USD", "today", "limit", "format_percent", "month", "limit", "format_percent"], *rows]
+        room = given.at.account_policy.message_limit - sum(map(len, lines)) - 10
+        lines.append(code_block(format_rows(body), limit=room))
+    return private_reply(*lines, "-# Days and months are those of UTC.")
 
 
-def _admin_scopes(given: Given) -> list[Scope]:
+def _admin_scopes(given: CommandContext) -> list[Scope]:
     """What an admin sees here, besides themselves."""
     room = given.command.room
     *narrow, widest = place_scopes(room.place, room.guild)
@@ -184,7 +188,7 @@ def _own_lines(at: Standing, limits: Limits) -> Iterator[str]:
     )
     for when, usd, requests, limit in spans:
         of = f", {_budget_share(usd, limit)} of your budget" if limit is not None else ""
-        yield f"{when}: ${usd:.4f}, {counted(requests, 'request')}{of}."
+        yield f"{when}: ${usd:.4f}, {count_noun(requests, 'request')}{of}."
 
 
 def _scope_row(scope: Scope, at: Standing, limits: Limits) -> list[str]:
@@ -198,4 +202,4 @@ def _budget_share(usd: Decimal, limit: Decimal | None) -> str:
     return f"{round(100 * usd / limit)} %" if limit else "-"
 
 
-USAGE = Command(CommandSpec("usage", "See what you have spent today and this month."), _usage)
+USAGE = CommandDefinition(CommandSpec("usage", "See what you have spent today and this month."), _usage)

@@ -11,8 +11,8 @@ from denizen.domain.reminder import MAX_PENDING, Reminder
 from denizen.domain.room import RoomKind
 from denizen.engine.archive.mirror import Mirror
 from denizen.engine.archive.privacy import Privacy
-from denizen.engine.commands.command import Command, Forgotten, Given, Kept
-from denizen.engine.commands.text import counted, cut, listed, matching, say
+from denizen.engine.commands.command import CommandContext, CommandDefinition, DeletedUserData, UserDataSummary
+from denizen.engine.commands.text import count_noun, join_names, private_reply, rank_suggestions, truncate
 from denizen.engine.prompt.marks import zone_of
 from denizen.engine.reminders import not_pending
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
@@ -22,7 +22,7 @@ MAX_MEMORIES = 5000
 _MEMORY_HINT = "/memory forget memory: ID deletes one of them."
 
 
-async def _memory(given: Given) -> CommandReply:
+async def _memory(given: CommandContext) -> CommandReply:
     match given.command.group:
         case "forget":
             return await _forget_all(given)
@@ -30,32 +30,32 @@ async def _memory(given: Given) -> CommandReply:
             return await _opt_out(given)
         case "opt-in":
             await given.on.privacy.opt_in(given.command.room.platform, given.command.author_id)
-            return say("What you write is archived again from now on.")
+            return private_reply("What you write is archived again from now on.")
         case "list":
             return await _list_memories(given)
         case _:
             return await _show_kept(given)
 
 
-async def _show_kept(given: Given) -> CommandReply:
+async def _show_kept(given: CommandContext) -> CommandReply:
     kept = await given.on.privacy.describe(given.command.room.platform, given.command.author_id)
     async with given.on.services.store.work(write=False) as work:
         settings = await work.user_settings.get(given.at.principal.key)
         memories = await work.memories.list_memories(owner=given.at.principal.key, limit=MAX_MEMORIES)
         reminders = await work.reminders.list_of(given.at.principal.key)
-    chosen = listed(f"{name}: {value}" for name, value in settings.items())
-    return say(
+    chosen = join_names(f"{name}: {value}" for name, value in settings.items())
+    return private_reply(
         "Kept about you:",
-        f"- archive: {counted(kept.posts, 'post')}{'; you are not archived any more' if kept.is_opted_out else ''}",
-        f"- sessions with agents: {counted(kept.messages, 'message')}",
-        f"- memories of agents: {counted(len(memories), 'memory', 'memories')}; /memory list shows them",
+        f"- archive: {count_noun(kept.posts, 'post')}{'; you are not archived any more' if kept.is_opted_out else ''}",
+        f"- sessions with agents: {count_noun(kept.messages, 'message')}",
+        f"- memories of agents: {count_noun(len(memories), 'memory', 'memories')}; /memory list shows them",
         f"- reminders: {len(reminders)} pending; /reminders list shows them",
         f"- settings: {chosen}",
         "/memory forget deletes all of it; /memory opt-out also keeps you out of the archive.",
     )
 
 
-async def _list_memories(given: Given) -> CommandReply:
+async def _list_memories(given: CommandContext) -> CommandReply:
     if not given.command.ticket and given.command.room.kind is not RoomKind.DIRECT:
         raise NotAllowed(
             "Others would read this here.",
@@ -65,17 +65,17 @@ async def _list_memories(given: Given) -> CommandReply:
     async with given.on.services.store.work(write=False) as work:
         memories = await work.memories.list_memories(owner=given.at.principal.key, limit=MAX_MEMORIES)
     if not memories:
-        return say("Nothing is remembered about you.")
-    lines = [f"- `{each.id}` {each.agent}, {each.updated_at:%Y-%m-%d}: {cut(each.text, 200)}" for each in memories]
-    limit, shown = given.at.manners.message_limit - len(_MEMORY_HINT) - 40, list[str]()
+        return private_reply("Nothing is remembered about you.")
+    lines = [f"- `{each.id}` {each.agent}, {each.updated_at:%Y-%m-%d}: {truncate(each.text, 200)}" for each in memories]
+    limit, shown = given.at.account_policy.message_limit - len(_MEMORY_HINT) - 40, list[str]()
     while lines and len(lines[0]) + 1 <= limit:
         limit -= len(lines[0]) + 1
         shown.append(lines.pop(0))
     more = [f"… and {len(lines)} older ones"] if lines else []
-    return say(*shown, *more, _MEMORY_HINT)
+    return private_reply(*shown, *more, _MEMORY_HINT)
 
 
-async def _forget_memory(given: Given, memory_id: str) -> CommandReply:
+async def _forget_memory(given: CommandContext, memory_id: str) -> CommandReply:
     key = given.at.principal.key
     async with given.on.services.store.work() as work:
         memory = await work.memories.find(memory_id)
@@ -84,18 +84,18 @@ async def _forget_memory(given: Given, memory_id: str) -> CommandReply:
                 "You have no such memory.", code="memory_not_found", fix="/memory list shows those you have."
             )
         await work.memories.remove([memory.id])
-    return say("Forgotten.")
+    return private_reply("Forgotten.")
 
 
-async def _opt_out(given: Given) -> CommandReply:
+async def _opt_out(given: CommandContext) -> CommandReply:
     await given.on.privacy.opt_out(given.command.room.platform, given.command.author_id)
-    return say(
+    return private_reply(
         "Nothing that you write is archived any more; what was archived, and what agents remember of you, is deleted.",
         "What you ask me is still kept in its session. /memory opt-in lets new posts be archived again.",
     )
 
 
-async def _forget_all(given: Given) -> CommandReply:
+async def _forget_all(given: CommandContext) -> CommandReply:
     if memory_id := given.option("memory").strip():
         return await _forget_memory(given, memory_id)
     if given.option("confirm") != "yes":
@@ -115,15 +115,15 @@ async def _forget_all(given: Given) -> CommandReply:
         for name in settings:
             await work.user_settings.put(key, name, None, now=now)
     forgotten = await given.on.privacy.forget(given.command.room.platform, given.command.author_id)
-    return say(
-        f"Forgotten: {counted(forgotten.posts, 'post')} with their earlier texts, your words in sessions, "
-        f"{counted(len(settings), 'setting')}.",
-        f"Agents remembered {counted(len(memories), 'thing')} about you; no more. Reminders: none are left.",
+    return private_reply(
+        f"Forgotten: {count_noun(forgotten.posts, 'post')} with their earlier texts, your words in sessions, "
+        f"{count_noun(len(settings), 'setting')}.",
+        f"Agents remembered {count_noun(len(memories), 'thing')} about you; no more. Reminders: none are left.",
         "New posts are archived as before; /memory opt-out stops that.",
     )
 
 
-MEMORY = Command(
+MEMORY = CommandDefinition(
     CommandSpec(
         "memory",
         "See or delete what is kept about you.",
@@ -150,11 +150,11 @@ _SHOWN_CHARS = 60
 _REMINDER_HINT = "/reminders cancel reminder: ID cancels one."
 
 
-async def _reminders(given: Given) -> CommandReply:
+async def _reminders(given: CommandContext) -> CommandReply:
     return await (_cancel_reminder(given) if given.command.group == "cancel" else _list_reminders(given))
 
 
-async def _list_reminders(given: Given) -> CommandReply:
+async def _list_reminders(given: CommandContext) -> CommandReply:
     if not given.command.ticket and given.command.room.kind is not RoomKind.DIRECT:
         raise NotAllowed(
             "Others would read this here.",
@@ -163,38 +163,38 @@ async def _list_reminders(given: Given) -> CommandReply:
         )
     pending = await _load_reminders(given)
     if not pending:
-        return say("You have no reminders.")
-    return say(*(_reminder_line(given, each) for each in pending), _REMINDER_HINT)
+        return private_reply("You have no reminders.")
+    return private_reply(*(_reminder_line(given, each) for each in pending), _REMINDER_HINT)
 
 
-async def _cancel_reminder(given: Given) -> CommandReply:
+async def _cancel_reminder(given: CommandContext) -> CommandReply:
     key = given.option("reminder").partition(" ")[0]
     async with given.on.services.store.work() as work:
         if not await work.reminders.remove(key, asker=given.at.principal.key):
             raise not_pending(key)
-    return say("Cancelled.")
+    return private_reply("Cancelled.")
 
 
-async def _suggest_reminder(given: Given, typed: str) -> Sequence[str]:
-    return matching(typed, [f"{each.id} {_one_line(each)}" for each in await _load_reminders(given)])
+async def _suggest_reminder(given: CommandContext, typed: str) -> Sequence[str]:
+    return rank_suggestions(typed, [f"{each.id} {_one_line(each)}" for each in await _load_reminders(given)])
 
 
-async def _load_reminders(given: Given) -> Sequence[Reminder]:
+async def _load_reminders(given: CommandContext) -> Sequence[Reminder]:
     async with given.on.services.store.work(write=False) as work:
         return await work.reminders.list_of(given.at.principal.key, limit=MAX_PENDING)
 
 
-def _reminder_line(given: Given, reminder: Reminder) -> str:
+def _reminder_line(given: CommandContext, reminder: Reminder) -> str:
     zone = ZoneInfo(zone_of(given.agent))
     return f"- `{reminder.id}` {reminder.due_at.astimezone(zone):%Y-%m-%d %H:%M} {zone}: {_one_line(reminder)}"
 
 
 def _one_line(reminder: Reminder) -> str:
     """On one line."""
-    return cut(" ".join(reminder.text.split()), _SHOWN_CHARS)
+    return truncate(" ".join(reminder.text.split()), _SHOWN_CHARS)
 
 
-REMINDERS = Command(
+REMINDERS = CommandDefinition(
     CommandSpec(
         "reminders",
         "See or cancel your reminders.",
@@ -211,22 +211,22 @@ REMINDERS = Command(
 
 
 @dataclass(frozen=True, slots=True)
-class KeptWords:
+class StoredUserData:
     """Of one user of a platform, by the platform's id."""
 
     store: Store
     mirror: Mirror
     privacy: Privacy
 
-    async def describe(self, platform: str, user_id: str) -> Kept:
+    async def describe(self, platform: str, user_id: str) -> UserDataSummary:
         chosen = await self.mirror.load_opt_outs(platform)
         async with self.store.work(write=False) as work:
             kept = await work.archive.count_author(platform, user_id)
         is_out = user_id in chosen.users or user_id in self.mirror.policy.opt_outs.users
-        return Kept(kept.posts, kept.messages, is_out)
+        return UserDataSummary(kept.posts, kept.messages, is_out)
 
-    async def forget(self, platform: str, user_id: str) -> Forgotten:
-        return Forgotten(await self.privacy.forget_user(platform, user_id))
+    async def forget(self, platform: str, user_id: str) -> DeletedUserData:
+        return DeletedUserData(await self.privacy.forget_user(platform, user_id))
 
     async def opt_out(self, platform: str, user_id: str) -> None:
         await self.privacy.opt_out_user(platform, user_id)

@@ -11,8 +11,8 @@ from denizen.domain.ids import TurnId, fresh
 from denizen.domain.prompt import estimate_tokens
 from denizen.engine.budgets import Payer, place_scopes
 from denizen.engine.choices import model_of, put_reset
-from denizen.engine.commands.command import Command, Given
-from denizen.engine.commands.text import code_block, counted, cut, say, share, table
+from denizen.engine.commands.command import CommandContext, CommandDefinition
+from denizen.engine.commands.text import code_block, count_noun, format_percent, format_rows, private_reply, truncate
 from denizen.engine.compaction import compact_session
 from denizen.engine.queries import ContextShare, Queries
 from denizen.engine.runtime import Generation
@@ -20,12 +20,12 @@ from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
 from denizen.ports.store import Work
 
 
-async def _ask(given: Given) -> CommandReply:
+async def _ask(given: CommandContext) -> CommandReply:
     await given.on.open_turn(given.command, given.option("text"))
     return CommandReply(private=False, is_pending=True)
 
 
-ASK = Command(
+ASK = CommandDefinition(
     CommandSpec(
         "ask",
         "Ask the agent something.",
@@ -36,16 +36,16 @@ ASK = Command(
 )
 
 
-async def _new(given: Given) -> CommandReply:
+async def _new(given: CommandContext) -> CommandReply:
     async with given.on.services.store.work() as work:
         await _renew_session(work, given, given.agent)
-    return say(
+    return private_reply(
         f"{given.agent.name} begins a new session here.",
         "What was said before stays readable, but is not read by the agent any more.",
     )
 
 
-async def _reset(given: Given) -> CommandReply:
+async def _reset(given: CommandContext) -> CommandReply:
     agents: Sequence[Agent] = [given.agent]
     if given.option("all") == "yes":
         agents = list(given.generation.agents.values())
@@ -54,11 +54,11 @@ async def _reset(given: Given) -> CommandReply:
         for agent in agents:
             await _renew_session(work, given, agent)
             await put_reset(work, agent.name, given.here, now=now)
-    who = agents[0].name if len(agents) == 1 else f"All {counted(len(agents), 'agent')}"
-    return say(f"{who} will not look at anything again that was said here until now. This cannot be undone.")
+    who = agents[0].name if len(agents) == 1 else f"All {count_noun(len(agents), 'agent')}"
+    return private_reply(f"{who} will not look at anything again that was said here until now. This cannot be undone.")
 
 
-async def _renew_session(work: Work, given: Given, agent: Agent) -> None:
+async def _renew_session(work: Work, given: CommandContext, agent: Agent) -> None:
     """A session that was never begun needs no end."""
     now = given.on.services.clock.now()
     home = await work.conversations.put(given.at.session_of(agent), now=now)
@@ -66,8 +66,8 @@ async def _renew_session(work: Work, given: Given, agent: Agent) -> None:
         await work.sessions.renew(home.id, agent.name, now=now)
 
 
-NEW = Command(CommandSpec("new", "Begin a new session: the agent starts afresh."), _new)
-RESET = Command(
+NEW = CommandDefinition(CommandSpec("new", "Begin a new session: the agent starts afresh."), _new)
+RESET = CommandDefinition(
     CommandSpec(
         "reset",
         "Make the agent forget for good what was said here.",
@@ -77,7 +77,7 @@ RESET = Command(
 )
 
 
-async def _compact(given: Given) -> CommandReply:
+async def _compact(given: CommandContext) -> CommandReply:
     if given.agent.context is ContextStrategy.TRANSCRIPT:
         raise InvalidInput(
             f"{given.agent.name} reads the talk itself, which cannot be summed up.",
@@ -89,15 +89,17 @@ async def _compact(given: Given) -> CommandReply:
         payer = _compact_payer(given, generation)
         done = await compact_session(given.on.services, payer, given.agent, home)
     before, after = f"{done.tokens_before:,} tokens", f"{done.tokens_after:,} tokens"
-    told = f"{counted(done.messages_before, 'message')} before ({before}), 1 after ({after})"
+    told = f"{count_noun(done.messages_before, 'message')} before ({before}), 1 after ({after})"
     lines = [f"Compacted: {told}. The messages stay readable."]
     if done.left_out:
-        lines.append(f"The oldest {counted(done.left_out, 'message')} were too much for the model and are not in it.")
-    room = given.at.manners.message_limit - sum(map(len, lines)) - 10
-    return say(*lines, cut("> " + done.summary.text.replace("\n", "\n> "), room))
+        lines.append(
+            f"The oldest {count_noun(done.left_out, 'message')} were too much for the model and are not in it."
+        )
+    room = given.at.account_policy.message_limit - sum(map(len, lines)) - 10
+    return private_reply(*lines, truncate("> " + done.summary.text.replace("\n", "\n> "), room))
 
 
-def _compact_payer(given: Given, generation: Generation) -> Payer:
+def _compact_payer(given: CommandContext, generation: Generation) -> Payer:
     """Who gives the command pays, with the room in which it is given."""
     agent, asker, room = given.agent.name, given.at.principal, given.command.room
     mine = (SERVER, Scope(ScopeKind.AGENT, agent), Scope(ScopeKind.USER, asker.key))
@@ -106,13 +108,13 @@ def _compact_payer(given: Given, generation: Generation) -> Payer:
     return Payer(TurnId(fresh("compact")), agent, asker, source, scopes, generation.budgets, generation.models)
 
 
-COMPACT = Command(CommandSpec("compact", "Sum this session up, and go on from the summary."), _compact)
+COMPACT = CommandDefinition(CommandSpec("compact", "Sum this session up, and go on from the summary."), _compact)
 
 
 _ContextRow = tuple[str, int]
 
 
-async def _context(given: Given) -> CommandReply:
+async def _context(given: CommandContext) -> CommandReply:
     services, agent = given.on.services, given.agent
     async with services.store.work(write=False) as work:
         chosen = await model_of(work, given.at.principal.key, given.generation.models)
@@ -122,15 +124,15 @@ async def _context(given: Given) -> CommandReply:
     rows = list(_context_rows(agent, shares))
     used = sum(tokens for _, tokens in rows)
     body = [
-        ["part", "tokens", "share"],
-        *([name, f"{tokens:,}", share(tokens, window)] for name, tokens in rows),
-        ["in use", f"{used:,}", share(used, window)],
-        ["free", f"{max(window - used, 0):,}", share(max(window - used, 0), window)],
+        ["part", "tokens", "format_percent"],
+        *([name, f"{tokens:,}", format_percent(tokens, window)] for name, tokens in rows),
+        ["in use", f"{used:,}", format_percent(used, window)],
+        ["free", f"{max(window - used, 0):,}", format_percent(max(window - used, 0), window)],
     ]
     head = f"{agent.name} on {model.name}, which reads {window:,} tokens. Estimated for the next question:"
     notes = list(_context_notes(agent, dict(rows).get("messages", 0), used, window))
-    room = given.at.manners.message_limit - len(head) - sum(map(len, notes)) - 10
-    return say(head, code_block(table(body), limit=room), *notes)
+    room = given.at.account_policy.message_limit - len(head) - sum(map(len, notes)) - 10
+    return private_reply(head, code_block(format_rows(body), limit=room), *notes)
 
 
 def _context_rows(agent: Agent, shares: Iterable[ContextShare]) -> Iterator[_ContextRow]:
@@ -150,4 +152,4 @@ def _context_notes(agent: Agent, messages: int, used: int, window: int) -> Itera
         yield "It is getting full: /compact sums the messages up, /new begins afresh."
 
 
-CONTEXT = Command(CommandSpec("context", "See what fills the agent's context here."), _context)
+CONTEXT = CommandDefinition(CommandSpec("context", "See what fills the agent's context here."), _context)

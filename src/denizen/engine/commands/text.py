@@ -70,12 +70,12 @@ _BROKEN_FENCE = "``\u200b`"
 """Looks like a fence and closes none."""
 
 
-def say(*lines: str) -> CommandReply:
+def private_reply(*lines: str) -> CommandReply:
     """A private reply."""
     return CommandReply("\n".join(lines))
 
 
-def cut(text: str, limit: int) -> str:
+def truncate(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[: max(limit - 1, 0)]}…"
 
 
@@ -89,7 +89,7 @@ def code_block(text: str, *, limit: int) -> str:
     return f"{_FENCE}\n{body}\n{_FENCE}"
 
 
-def table(rows: Sequence[Sequence[str]]) -> str:
+def format_rows(rows: Sequence[Sequence[str]]) -> str:
     """Columns of text, the first to the left, the others to the right."""
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
     lines = [
@@ -99,32 +99,32 @@ def table(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def counted(number: int, noun: str, plural: str = "") -> str:
+def count_noun(number: int, noun: str, plural: str = "") -> str:
     """`1 post`, `2 posts`."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
-def share(part: int, whole: int) -> str:
+def format_percent(part: int, whole: int) -> str:
     return f"{round(100 * part / whole)} %" if whole else "-"
 
 
-def listed(names: Iterable[str], *, none: str = "none") -> str:
+def join_names(names: Iterable[str], *, none: str = "none") -> str:
     return ", ".join(f"`{name}`" for name in names) or none
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
+def closest_match(word: str, known: Iterable[str]) -> str:
     """The known word that was probably meant; empty when none is near."""
     return next(iter(difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)), "")
 
 
-def matching(typed: str, names: Iterable[str]) -> list[str]:
+def rank_suggestions(typed: str, names: Iterable[str]) -> list[str]:
     """Those that begin with what was typed, then those that hold it; as many as platforms show."""
     wanted = typed.strip().casefold()
     found = [name for name in names if wanted in name.casefold()]
     return sorted(found, key=lambda name: not name.casefold().startswith(wanted))[:MAX_SUGGESTIONS]
 
 
-def usage_of(spec: CommandSpec, group: CommandSpec | None = None) -> str:
+def format_usage(spec: CommandSpec, group: CommandSpec | None = None) -> str:
     """`/allow add [user] [role]`: how a command is written as text."""
     options = (group or spec).options
     name = f"/{spec.name} {group.name}" if group else f"/{spec.name}"

@@ -16,8 +16,8 @@ from denizen.domain.attention import Attention, decide_attention
 from denizen.domain.delivery import DeliveryState
 from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.speakers import Candidate, decide_speakers, find_last_answer, find_name
-from denizen.engine.listener.turn_start import Desk, Receiver
-from denizen.ports.channel import Arrival
+from denizen.engine.listener.turn_start import AccountContext, TurnStarter
+from denizen.ports.channel import IncomingMessage
 from denizen.ports.store import Work
 
 PATIENCE_S = 300.0
@@ -34,7 +34,7 @@ _OWED = frozenset({DeliveryState.PENDING, DeliveryState.SENDING})
 
 
 @dataclass(frozen=True, slots=True)
-class Floor:
+class SpeakingOrder:
     """Whose turn it is: `speakers` in their order. `is_open`: nobody was addressed and several could join in."""
 
     speakers: tuple[AgentName, ...]
@@ -45,53 +45,55 @@ class Floor:
 
 
 @dataclass(slots=True)
-class Arbiter:
+class SpeakerArbiter:
     """`receivers` are those of the accounts that listen."""
 
-    receivers: list[Receiver] = field(default_factory=list[Receiver])
+    receivers: list[TurnStarter] = field(default_factory=list[TurnStarter])
 
-    def join(self, receiver: Receiver) -> None:
+    def join(self, receiver: TurnStarter) -> None:
         self.receivers.append(receiver)
 
-    def leave(self, receiver: Receiver) -> None:
+    def leave(self, receiver: TurnStarter) -> None:
         if receiver in self.receivers:
             self.receivers.remove(receiver)
 
-    async def silences(self, receiver: Receiver, arrival: Arrival) -> bool:
+    async def silences(self, receiver: TurnStarter, arrival: IncomingMessage) -> bool:
         """Whether others speak and this one does not."""
         return receiver.desk.account not in (await self.decide(receiver, arrival)).speakers
 
-    async def decide(self, mine: Receiver, arrival: Arrival) -> Floor:
+    async def decide(self, mine: TurnStarter, arrival: IncomingMessage) -> SpeakingOrder:
         """For a message that deserves an answer by this account, as far as it is concerned."""
         account, room = mine.desk.account, arrival.room
         others = [each for each in self.receivers if each is not mine and each.is_beside(mine, room.id)]
         if not others:
-            return Floor((account,))
+            return SpeakingOrder((account,))
         candidates = [found for each in (mine, *others) if (found := await self._candidate(each, arrival))]
         if all(each.agent != account for each in candidates):
-            return Floor((account,))
+            return SpeakingOrder((account,))
         unasked = [each for each in candidates if not each.is_addressed]
         if len(unasked) == len(candidates) > 1:
             candidates = await self._with_history(mine.desk, arrival, candidates)
-            return Floor(decide_speakers(candidates), is_open=True)
-        return Floor(decide_speakers(candidates))
+            return SpeakingOrder(decide_speakers(candidates), is_open=True)
+        return SpeakingOrder(decide_speakers(candidates))
 
-    async def _candidate(self, receiver: Receiver, arrival: Arrival) -> Candidate | None:
+    async def _candidate(self, receiver: TurnStarter, arrival: IncomingMessage) -> Candidate | None:
         desk, post = receiver.desk, arrival.post
-        user_id, manners = desk.channel.user_id, desk.manners
+        user_id, account_policy = desk.channel.user_id, desk.account_policy
         if post.author.id == user_id:
             return None
         sighting = receiver.sighting_of(arrival)
-        attention: Attention = decide_attention(sighting, manners)
+        attention: Attention = decide_attention(sighting, account_policy)
         if attention.trigger is not None:
-            attention = decide_attention(await receiver.informed(sighting), manners)
+            attention = decide_attention(await receiver.informed(sighting), account_policy)
         if attention.trigger is None or not attention.answers:
             return None
         place = arrival.mentioned.index(user_id) if user_id in arrival.mentioned else None
         named = find_name(post.text, desk.account)
-        return Candidate(desk.account, attention.trigger, place, named, eagerness=manners.eagerness)
+        return Candidate(desk.account, attention.trigger, place, named, eagerness=account_policy.eagerness)
 
-    async def _with_history(self, desk: Desk, arrival: Arrival, candidates: Sequence[Candidate]) -> list[Candidate]:
+    async def _with_history(
+        self, desk: AccountContext, arrival: IncomingMessage, candidates: Sequence[Candidate]
+    ) -> list[Candidate]:
         post, users = arrival.post, {each.desk.account: each.desk.channel.user_id for each in self.receivers}
         async with desk.store.work(write=False) as work:
             posts = await work.archive.list_posts(post.platform, post.room, before=post.id, limit=POSTS_BACK)
@@ -103,14 +105,14 @@ class Arbiter:
             for each in candidates
         ]  # fmt: skip
 
-    async def wait_for(self, desk: Desk, earlier: Sequence[AgentName], arrival: Arrival) -> None:
+    async def wait_for(self, desk: AccountContext, earlier: Sequence[AgentName], arrival: IncomingMessage) -> None:
         """Until those who speak before have spoken, or will not."""
         for agent in earlier:
             with anyio.move_on_after(PATIENCE_S):
                 await _until_spoken(desk, agent, arrival.post.id)
 
 
-async def _until_spoken(desk: Desk, agent: AgentName, post_id: str) -> None:
+async def _until_spoken(desk: AccountContext, agent: AgentName, post_id: str) -> None:
     began_s = desk.clock.monotonic_s()
     sent_s: float | None = None
     while True:
@@ -135,7 +137,7 @@ async def _is_sent(work: Work, turn_id: TurnId) -> bool:
     return turn.status.is_final and not any(d.state in _OWED for d in await work.outbox.list_of_turn(turn_id))
 
 
-async def _is_mirrored(work: Work, desk: Desk, turn_id: TurnId) -> bool:
+async def _is_mirrored(work: Work, desk: AccountContext, turn_id: TurnId) -> bool:
     if not desk.runtime.current.archive.enabled:
         return True
     sent = [d for d in await work.outbox.list_of_turn(turn_id) if d.state is DeliveryState.SENT and d.content.text]

@@ -21,7 +21,7 @@ _log = logging.getLogger("denizen.resident")
 Work = Callable[[], Awaitable[object]]
 
 
-async def run_errand(doing: str, work: Work) -> bool:
+async def run_once(doing: str, work: Work) -> bool:
     """Whether it ended well. `doing` names it in the log."""
     try:
         await work()
@@ -34,9 +34,9 @@ async def run_errand(doing: str, work: Work) -> bool:
     return True
 
 
-async def keep_up(doing: str, work: Work) -> None:
+async def run_forever(doing: str, work: Work) -> None:
     """What has to go on as long as the account is there."""
     while True:
-        if await run_errand(doing, work):
+        if await run_once(doing, work):
             return
         await anyio.sleep(PAUSE_S)

@@ -16,20 +16,22 @@ from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFou
 from denizen.domain.room import Room, RoomKind, is_newer
 from denizen.engine.archive.mirror import Mirror
 from denizen.engine.archive.pace import Pace
-from denizen.engine.listener.background import run_errand
-from denizen.engine.listener.cursors import Positions, before
-from denizen.engine.listener.proposals import Proposing
-from denizen.engine.listener.turn_start import Begun, Desk, Receiver, age_s
+from denizen.engine.listener.background import run_once
+from denizen.engine.listener.cursors import ReadCursors, before
+from denizen.engine.listener.proposals import ProposalReactions
+from denizen.engine.listener.turn_start import AccountContext, StartedTurn, TurnStarter, age_s
 from denizen.ports.archive import CountBy
-from denizen.ports.channel import Arrival
+from denizen.ports.channel import IncomingMessage
 
 _log = logging.getLogger("denizen.resident")
 
 
-class Rooms:
+class RoomTracker:
     """One for each account."""
 
-    def __init__(self, desk: Desk, positions: Positions, mirror: Mirror, proposing: Proposing) -> None:
+    def __init__(
+        self, desk: AccountContext, positions: ReadCursors, mirror: Mirror, proposing: ProposalReactions
+    ) -> None:
         self._desk = desk
         self._positions = positions
         self._mirror = mirror
@@ -98,19 +100,19 @@ SIDE_BY_SIDE = 4
 RETRY_S = 2.0
 MAX_RETRY_S = 60.0
 
-Hear = Callable[[Arrival], Awaitable[None]]
-Began = Callable[[Begun], None]
+Hear = Callable[[IncomingMessage], Awaitable[None]]
+Began = Callable[[StartedTurn], None]
 
 _log = logging.getLogger("denizen.resident")
 
 
-class Missed:
+class CatchUpReader:
     """Catching up, for one account. `hear` mirrors and considers one message, `mirror` only mirrors it; `began` is told
     of the turn that answers several, before which `look_back` fetches what was said earlier.
     """
 
     def __init__(
-        self, receiver: Receiver, positions: Positions, *, hear: Hear, mirror: Hear, began: Began, look_back: Hear
+        self, receiver: TurnStarter, positions: ReadCursors, *, hear: Hear, mirror: Hear, began: Began, look_back: Hear
     ) -> None:
         self._desk = receiver.desk
         self._receiver = receiver
@@ -135,7 +137,7 @@ class Missed:
         limiter = anyio.CapacityLimiter(SIDE_BY_SIDE)
         async with anyio.create_task_group() as group:
             for room in behind:
-                group.start_soon(run_errand, "catching up", partial(self._room, room, limiter))
+                group.start_soon(run_once, "catching up", partial(self._room, room, limiter))
 
     def _is_behind(self, room: Room, known: str) -> bool:
         """`known` is where to begin with a room that has no position; empty for now."""
@@ -166,7 +168,7 @@ class Missed:
 
     async def _read(self, room: Room) -> None:
         """Page by page; the position stays before the oldest question that waits for the common answer."""
-        old: list[Arrival] = []
+        old: list[IncomingMessage] = []
         at = self._positions.find(room.id) or ""
         while True:
             arrivals = await self._desk.channel.list_arrivals(room, after=at, limit=PAGE)
@@ -186,7 +188,7 @@ class Missed:
             await self._answer_together(old)
         self._positions.advance(room.id, at)
 
-    async def _answer_together(self, old: Sequence[Arrival]) -> None:
+    async def _answer_together(self, old: Sequence[IncomingMessage]) -> None:
         try:
             await self._look_back(old[-1])
             begun = await self._receiver.begin_missed(old)
@@ -196,11 +198,11 @@ class Missed:
         if begun is not None:
             self._began(begun)
 
-    async def _is_late_question(self, arrival: Arrival) -> bool:
+    async def _is_late_question(self, arrival: IncomingMessage) -> bool:
         """Whether it is for the agent, and from so long ago that it gets no reply of its own: no refusal either."""
-        is_late = age_s(arrival, self._desk.clock.now()) > self._desk.manners.missed_limit_s
+        is_late = age_s(arrival, self._desk.clock.now()) > self._desk.account_policy.missed_limit_s
         return is_late and not arrival.is_mine and (await self._receiver.look(arrival)).trigger is not None
 
-    async def _is_open_question(self, arrival: Arrival) -> bool:
+    async def _is_open_question(self, arrival: IncomingMessage) -> bool:
         """Whether it deserves an answer and has none."""
         return (await self._receiver.look(arrival)).answers and not await self._receiver.is_claimed(arrival.post.id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from denizen.ports.store import Store
 
 
-class Exchanges:
+class BotReplyCounter:
     """Counted in the store. What is known to be zero is not written again with every message of a human."""
 
     def __init__(self, store: Store) -> None:

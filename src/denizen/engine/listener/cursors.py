@@ -22,7 +22,7 @@ WRITE_EVERY_S = 2.0
 _log = logging.getLogger("denizen.resident")
 
 
-class Positions:
+class ReadCursors:
     def __init__(self, store: Store, account: AgentName, platform: str) -> None:
         self._store = store
         self._account = account

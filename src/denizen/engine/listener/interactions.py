@@ -10,19 +10,19 @@ import anyio
 
 from denizen.domain.agent import Agent
 from denizen.domain.approval import Outcome
-from denizen.domain.attention import Sighting, decide_attention
+from denizen.domain.attention import MessageFacts, decide_attention
 from denizen.domain.conversation import Place
 from denizen.domain.errors import NotAllowed, NotFound
 from denizen.domain.ids import AgentName, fresh
 from denizen.domain.message import Author, TextPart
 from denizen.domain.room import Room, RoomKind
 from denizen.domain.turn import Inbound, Owed, Turn
-from denizen.engine.commands.command import CommandScene
-from denizen.engine.commands.dispatch import Commands
+from denizen.engine.commands.command import CallerContext
+from denizen.engine.commands.dispatch import CommandDispatcher
 from denizen.engine.gate.card import read_action
-from denizen.engine.listener.cursors import Positions
-from denizen.engine.listener.turn_start import Begun, Receiver
-from denizen.ports.channel import Arrival, CommandCall, CommandReply, Press
+from denizen.engine.listener.cursors import ReadCursors
+from denizen.engine.listener.turn_start import StartedTurn, TurnStarter
+from denizen.ports.channel import ButtonPress, CommandCall, CommandReply, IncomingMessage
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +37,10 @@ class _Asked:
     ticket: str = ""
 
 
-class Asking:
+class InteractionHandler:
     """For one account. `began` is told of each turn."""
 
-    def __init__(self, receiver: Receiver, began: Callable[[Begun], None]) -> None:
+    def __init__(self, receiver: TurnStarter, began: Callable[[StartedTurn], None]) -> None:
         self._receiver = receiver
         self._desk = receiver.desk
         self._began = began
@@ -54,7 +54,7 @@ class Asking:
         )  # fmt: skip
         return await self._hand_in(asked, text, agent=agent, new_session=new_session)
 
-    async def press(self, press: Press) -> None:
+    async def press(self, press: ButtonPress) -> None:
         """A button says its value for the one who pressed it, where that one could have said it. The model is told that
         it was a button: whoever pressed it read its label, not necessarily what it says.
         """
@@ -65,7 +65,7 @@ class Asking:
         said = f'chose, under your message "{press.about}"' if press.about else "pressed a button, which says"
         await self._hand_in(asked, f"[{said}:] {press.value}")
 
-    async def decide(self, press: Press) -> str:
+    async def decide(self, press: ButtonPress) -> str:
         """A button of a card: the word of the one who pressed it about the call. Says what became of it where the card
         does not. Raises NotAllowed for somebody who may not decide it.
         """
@@ -77,7 +77,7 @@ class Asking:
         ruling = await self._desk.turns.approvals.decide(key, voter, choice, note=press.why)
         return "" if ruling.outcome is Outcome.DECIDED else ruling.text
 
-    def scene(self, call: CommandCall) -> CommandScene:
+    def scene(self, call: CommandCall) -> CallerContext:
         """What a command works with."""
         desk, place = self._desk, call.room.place
         author = Author(call.author_id, call.author_name)
@@ -85,19 +85,19 @@ class Asking:
         def session_of(agent: Agent) -> Place:
             return self._receiver.session_place(agent.name, call.room, place, call.author_id) or place
 
-        return CommandScene(
-            desk.account, desk.manners, self._receiver.principal(author, call.roles), session_of,
+        return CallerContext(
+            desk.account, desk.account_policy, self._receiver.principal(author, call.roles), session_of,
             desk.channel.find_names,
         )  # fmt: skip
 
     async def _may_ask(self, asked: _Asked) -> bool:
         """By the rules for messages: it is as good as a mention."""
-        sighting = Sighting(
+        sighting = MessageFacts(
             asked.room, asked.author.id, asked.roles, is_bot=False, text="", mentions_me=True,
             mentioned_roles=frozenset(), replies_to_me=False, is_followed=False, exchanges=0,
         )  # fmt: skip
-        manners = replace(self._desk.manners, mentions=True)
-        return decide_attention(await self._receiver.informed(sighting), manners).answers
+        account_policy = replace(self._desk.account_policy, mentions=True)
+        return decide_attention(await self._receiver.informed(sighting), account_policy).answers
 
     async def _hand_in(self, asked: _Asked, text: str, *, agent: str = "", new_session: bool = False) -> Turn:
         desk, place, author = self._desk, asked.room.place, asked.author
@@ -115,7 +115,7 @@ class Asking:
             reach=self._receiver.reach(author),
         )  # fmt: skip
         turn = await desk.turns.submit(inbound)
-        self._began(Begun(turn, place, asked.reply_to))
+        self._began(StartedTurn(turn, place, asked.reply_to))
         return turn
 
 
@@ -129,12 +129,12 @@ class TypedCommands:
 
     def __init__(
         self,
-        receiver: Receiver,
-        positions: Positions,
-        commands: Commands,
-        asking: Asking,
+        receiver: TurnStarter,
+        positions: ReadCursors,
+        commands: CommandDispatcher,
+        asking: InteractionHandler,
         *,
-        start: Callable[[Arrival, CommandCall], None],
+        start: Callable[[IncomingMessage, CommandCall], None],
     ) -> None:
         self._receiver = receiver
         self._positions = positions
@@ -146,7 +146,7 @@ class TypedCommands:
     def is_obeying(self, post_id: str) -> bool:
         return post_id in self._obeying
 
-    def take(self, arrival: Arrival) -> bool:
+    def take(self, arrival: IncomingMessage) -> bool:
         """False for a message that is no command. What an agent says is a question, whoever made it say that, and so is
         what somebody else may have edited.
         """
@@ -163,7 +163,7 @@ class TypedCommands:
         self._start(arrival, call)
         return True
 
-    async def obey(self, arrival: Arrival, call: CommandCall) -> None:
+    async def obey(self, arrival: IncomingMessage, call: CommandCall) -> None:
         """The room's position waits for it, so that a crash does not lose it; one that was cut off is read again by the
         next process. `/reset` is answered with a sign (inventory C19).
         """
@@ -178,13 +178,13 @@ class TypedCommands:
             if not is_cut:
                 self._positions.release(arrival.room.id)
 
-    async def _answer(self, arrival: Arrival, call: CommandCall, reply: CommandReply) -> None:
+    async def _answer(self, arrival: IncomingMessage, call: CommandCall, reply: CommandReply) -> None:
         if reply.is_pending:
             return
         if call.name == "reset" and not reply.is_failure:
             await self._receiver.say(arrival, "", sign=DONE_SIGN)
             return
-        failed = self._receiver.desk.manners.reactions.failed
+        failed = self._receiver.desk.account_policy.reactions.failed
         await self._receiver.say(arrival, reply.text, sign=failed if reply.is_failure and call.name == "reset" else "")
 
     async def _run(self, call: CommandCall) -> CommandReply:

@@ -31,21 +31,21 @@ from denizen.domain.turn import Turn, TurnStatus
 from denizen.engine.archive.backfill import Backfiller
 from denizen.engine.archive.mirror import Mirror
 from denizen.engine.channels import Channels
-from denizen.engine.commands.command import CommandServices, Customs, Privacy
-from denizen.engine.commands.dispatch import Commands
+from denizen.engine.commands.command import CommandDeps, CustomCommandSet, UserDataAccess
+from denizen.engine.commands.dispatch import CommandDispatcher
 from denizen.engine.inbox import Inbox
-from denizen.engine.listener.arbiter import Arbiter
-from denizen.engine.listener.background import keep_up, run_errand
-from denizen.engine.listener.connection import Missed, Rooms
-from denizen.engine.listener.cursors import Positions
-from denizen.engine.listener.interactions import Asking, TypedCommands
-from denizen.engine.listener.proposals import Proposing
-from denizen.engine.listener.turn_display import Showing, Shown
-from denizen.engine.listener.turn_start import Begun, Desk, Receiver
+from denizen.engine.listener.arbiter import SpeakerArbiter
+from denizen.engine.listener.background import run_forever, run_once
+from denizen.engine.listener.connection import CatchUpReader, RoomTracker
+from denizen.engine.listener.cursors import ReadCursors
+from denizen.engine.listener.interactions import InteractionHandler, TypedCommands
+from denizen.engine.listener.proposals import ProposalReactions
+from denizen.engine.listener.turn_display import DisplayedTurn, TurnDisplay
+from denizen.engine.listener.turn_start import AccountContext, StartedTurn, TurnStarter
 from denizen.engine.opening import load_turn, owed_of
 from denizen.engine.services import Services
 from denizen.engine.turn import RESUME_LIMIT
-from denizen.ports.channel import Arrival, CommandCall, CommandReply, CommandSpec, Press, Reacted
+from denizen.ports.channel import ButtonPress, CommandCall, CommandReply, CommandSpec, IncomingMessage, ReactionChange
 
 STORE_PAUSE_S = 1.0
 
@@ -53,39 +53,39 @@ _log = logging.getLogger("denizen.resident")
 
 
 @dataclass(frozen=True, slots=True)
-class Household:
+class SharedServices:
     """What all accounts of a process share, besides the engine itself."""
 
     services: Services
     channels: Channels
     mirror: Mirror
     backfiller: Backfiller
-    privacy: Privacy
-    proposing: Proposing
-    arbiter: Arbiter = field(default_factory=Arbiter)
+    privacy: UserDataAccess
+    proposing: ProposalReactions
+    arbiter: SpeakerArbiter = field(default_factory=SpeakerArbiter)
 
 
-class Resident:
+class AccountListener:
     """One account. `run` has to be running while it listens."""
 
-    def __init__(self, desk: Desk, household: Household) -> None:
+    def __init__(self, desk: AccountContext, household: SharedServices) -> None:
         self._desk = desk
         self._household = household
         platform = desk.channel.platform
-        self._receiver = Receiver(
+        self._receiver = TurnStarter(
             desk, lambda: household.channels.list_platform(platform), gives_way=household.arbiter.silences,
             hears=lambda room: self._positions.find(room) is not None,
         )  # fmt: skip
-        self._positions = Positions(desk.store, desk.account, desk.channel.platform)
-        self._rooms = Rooms(desk, self._positions, household.mirror, household.proposing)
-        self._missed = Missed(
+        self._positions = ReadCursors(desk.store, desk.account, desk.channel.platform)
+        self._rooms = RoomTracker(desk, self._positions, household.mirror, household.proposing)
+        self._missed = CatchUpReader(
             self._receiver, self._positions, hear=self._hear, mirror=self._mirror, began=self._show,
             look_back=self._look_back,
         )  # fmt: skip
-        self._asking = Asking(self._receiver, self._show)
-        self._showing = Showing(desk.channel, desk.turns, desk.outbox, desk.clock)
-        self._commands = Commands(
-            CommandServices(
+        self._asking = InteractionHandler(self._receiver, self._show)
+        self._showing = TurnDisplay(desk.channel, desk.turns, desk.outbox, desk.clock)
+        self._commands = CommandDispatcher(
+            CommandDeps(
                 desk.runtime, household.services, self._asking.open_turn, desk.turns.hold, household.privacy,
                 self._customs,
             )
@@ -98,7 +98,7 @@ class Resident:
         self._is_settled = False
         self._inbox = Inbox()
         self._late: set[str] = set()
-        self._waiting: dict[str, Arrival] = {}
+        self._waiting: dict[str, IncomingMessage] = {}
         """Questions that other agents answer first."""
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
@@ -108,7 +108,7 @@ class Resident:
         try:
             async with anyio.create_task_group() as group:
                 self._group = group
-                group.start_soon(keep_up, "writing positions", self._positions.keep_writing)
+                group.start_soon(run_forever, "writing positions", self._positions.keep_writing)
                 household.arbiter.join(self._receiver)
                 task_status.started()
                 await anyio.sleep_forever()
@@ -125,7 +125,7 @@ class Resident:
 
     def _start(self, doing: str, work: Callable[..., Awaitable[object]], *args: object) -> None:
         """Beside everything else; a fault in it ends nothing but itself."""
-        self._tasks.start_soon(run_errand, doing, partial(work, *args))
+        self._tasks.start_soon(run_once, doing, partial(work, *args))
 
     @property
     def is_behind(self) -> bool:
@@ -176,7 +176,7 @@ class Resident:
             turns = await work.turns.list_turns(status=TurnStatus.OPEN, limit=RESUME_LIMIT)
             places = {turn.id: (await work.conversations.get(turn.conversation_id)).place for turn in turns}
         self._is_settled = True
-        self._tasks.start_soon(keep_up, "sending", partial(desk.outbox.run, desk.channel))
+        self._tasks.start_soon(run_forever, "sending", partial(desk.outbox.run, desk.channel))
         self._start("backfill", self._backfill, rooms)
         for turn in turns:
             self._show_again(turn, places[turn.id])
@@ -194,7 +194,7 @@ class Resident:
 
     # --- messages ----------------------------------------------------------------------------------------------------
 
-    async def on_message(self, arrival: Arrival) -> None:
+    async def on_message(self, arrival: IncomingMessage) -> None:
         room, post = arrival.room, arrival.post
         self._rooms.meet(room, post.id)
         try:
@@ -221,23 +221,23 @@ class Resident:
         self._late.discard(room.id)
         await self._missed.catch_up([room])
 
-    async def _mirror(self, arrival: Arrival) -> None:
+    async def _mirror(self, arrival: IncomingMessage) -> None:
         await self._household.mirror.keep([arrival.post], {arrival.post.author.id: arrival.roles})
 
-    async def _look_back(self, arrival: Arrival) -> None:
+    async def _look_back(self, arrival: IncomingMessage) -> None:
         """Mirrors what was said before a question that is answered now, where the platform has to be asked for that."""
         earlier = await arrival.load_earlier()
         roles = {each.post.author.id: each.roles for each in earlier}
         await self._household.mirror.keep([each.post for each in earlier], roles)
 
-    async def _hear(self, arrival: Arrival) -> None:
+    async def _hear(self, arrival: IncomingMessage) -> None:
         """One after another in each room, also while its past is caught up: the same message may come both ways."""
         async with self._inbox.turn(arrival.room.id):
             await self._mirror(arrival)
             if not arrival.is_mine:
                 await self._consider(arrival)
 
-    async def _consider(self, arrival: Arrival) -> None:
+    async def _consider(self, arrival: IncomingMessage) -> None:
         post, desk = arrival.post, self._desk
         if not post.author.is_bot and not arrival.is_edit:
             await desk.exchanges.reset(desk.channel.platform, arrival.room.id)
@@ -260,7 +260,7 @@ class Resident:
         elif not self._typed.take(arrival):
             await self._answer_in_turn(arrival)
 
-    async def _answer_in_turn(self, arrival: Arrival) -> None:
+    async def _answer_in_turn(self, arrival: IncomingMessage) -> None:
         """After those who were addressed before, to have read what they said."""
         post_id, room_id = arrival.post.id, arrival.room.id
         floor = await self._household.arbiter.decide(self._receiver, arrival)
@@ -272,7 +272,7 @@ class Resident:
         self._positions.hold(room_id)
         self._start("waiting for other agents", self._answer_after, earlier, arrival)
 
-    async def _answer_after(self, earlier: Sequence[AgentName], arrival: Arrival) -> None:
+    async def _answer_after(self, earlier: Sequence[AgentName], arrival: IncomingMessage) -> None:
         """The room's position waits, so that a crash does not lose the message."""
         post_id, room = arrival.post.id, arrival.room
         is_over = True
@@ -293,9 +293,9 @@ class Resident:
             if is_over:
                 self._positions.release(room.id)
 
-    async def _answer(self, arrival: Arrival, *, may_be_silent: bool = False) -> None:
+    async def _answer(self, arrival: IncomingMessage, *, may_be_silent: bool = False) -> None:
         if not arrival.question.strip() and not arrival.post.reply_to:  # nothing but a mention
-            await self._receiver.say(arrival, self._desk.manners.greeting)
+            await self._receiver.say(arrival, self._desk.account_policy.greeting)
             return
         try:
             await self._look_back(arrival)
@@ -313,16 +313,16 @@ class Resident:
         if begun is not None:
             self._show(begun)
 
-    async def _ask_anew(self, arrival: Arrival) -> None:
+    async def _ask_anew(self, arrival: IncomingMessage) -> None:
         """The question was edited soon after it was asked: its turn is stopped, and the new text answered instead."""
         begun = await self._receiver.begin_anew(arrival)
         if begun is not None:
             self._show(begun)
 
-    def _is_soon(self, edit: Arrival) -> bool:
+    def _is_soon(self, edit: IncomingMessage) -> bool:
         desk, post = self._desk, edit.post
         edited_at = post.edited_at or desk.clock.now()
-        return (edited_at - post.created_at).total_seconds() <= desk.manners.edit_window_s
+        return (edited_at - post.created_at).total_seconds() <= desk.account_policy.edit_window_s
 
     async def on_delete(self, room: Room, post_ids: Sequence[str]) -> None:
         """The questions' turns end; one that answers several ends when all of them are gone."""
@@ -342,15 +342,15 @@ class Resident:
                 await desk.outbox.withdraw(desk.channel, opened.turn.id)
         await self._household.proposing.forget_posts(desk, post_ids)
 
-    async def on_reaction(self, reaction: Reacted) -> None:
+    async def on_reaction(self, reaction: ReactionChange) -> None:
         await self._household.proposing.hear(self._receiver, reaction)
 
     # --- turns -------------------------------------------------------------------------------------------------------
 
-    def _show(self, begun: Begun) -> None:
+    def _show(self, begun: StartedTurn) -> None:
         # Of a turn that may end without a word nothing is shown before it.
-        asked = "" if may_be_silent(begun.turn) else begun.asked
-        shown = Shown(begun.turn.id, begun.place, asked, self._desk.manners)
+        asked = "" if allows_silence(begun.turn) else begun.asked
+        shown = DisplayedTurn(begun.turn.id, begun.place, asked, self._desk.account_policy)
         if not begun.turn.status.is_final:
             self._start("showing a turn", self._watch, shown, begun.counted_in)
 
@@ -359,9 +359,9 @@ class Resident:
         owed = turn.options.get("owed")
         if isinstance(owed, dict) and owed.get("account") == self._desk.account:
             counted_in = "" if owed.get("ticket") else place.thread or place.channel
-            self._show(Begun(turn, place, str(owed.get("reply_to", "")), counted_in))
+            self._show(StartedTurn(turn, place, str(owed.get("reply_to", "")), counted_in))
 
-    async def _watch(self, shown: Shown, counted_in: str) -> None:
+    async def _watch(self, shown: DisplayedTurn, counted_in: str) -> None:
         status = await self._showing.show(shown)
         is_void = status in (TurnStatus.FAILED, TurnStatus.CANCELLED) or (
             status is TurnStatus.DONE and await self._was_silent(shown.turn_id)
@@ -371,11 +371,11 @@ class Resident:
 
     async def _was_silent(self, turn_id: TurnId) -> bool:
         turn = await self._desk.turns.get(turn_id)
-        return may_be_silent(turn) and is_silence(turn.reply)
+        return allows_silence(turn) and is_silence(turn.reply)
 
-    def _customs(self) -> Customs:
+    def _customs(self) -> CustomCommandSet:
         current = self._desk.runtime.current
-        return Customs(current.commands, current.programs)
+        return CustomCommandSet(current.commands, current.programs)
 
     # --- commands and buttons ----------------------------------------------------------------------------------------
 
@@ -385,7 +385,7 @@ class Resident:
     async def on_suggest(self, call: CommandCall, option: str, typed: str) -> Sequence[str]:
         return await self._commands.suggest(call, option, typed, self._asking.scene(call))
 
-    async def on_press(self, press: Press) -> str:
+    async def on_press(self, press: ButtonPress) -> str:
         """A button decides about a call that waits, or says its value for the one who pressed it."""
         if press.action:
             return await self._asking.decide(press)
@@ -393,6 +393,6 @@ class Resident:
         return ""
 
 
-def may_be_silent(turn: Turn) -> bool:
+def allows_silence(turn: Turn) -> bool:
     owed = owed_of(turn)
     return owed is not None and owed.may_be_silent

@@ -33,9 +33,9 @@ from denizen.domain.proposal import (
 from denizen.domain.room import Post, Room
 from denizen.engine.archive.mirror import Mirror
 from denizen.engine.listener.cursors import before
-from denizen.engine.listener.turn_start import Desk, Receiver
+from denizen.engine.listener.turn_start import AccountContext, TurnStarter
 from denizen.engine.outbox.said import Said, plan_said
-from denizen.ports.channel import Channel, Reacted
+from denizen.ports.channel import Channel, ReactionChange
 
 TOLD = f"Proposed as an answer; an owner looks at it. Put {REFUSED} on your message to take it back."
 
@@ -43,7 +43,7 @@ _GAPS = 1000
 _log = logging.getLogger("denizen.resident")
 
 
-class Proposing:
+class ProposalReactions:
     """One for a process."""
 
     def __init__(self, mirror: Mirror) -> None:
@@ -54,7 +54,7 @@ class Proposing:
         """Calls it when something was taken back that may be in the documents already."""
         self._told.append(tell)
 
-    async def hear(self, receiver: Receiver, reaction: Reacted) -> None:
+    async def hear(self, receiver: TurnStarter, reaction: ReactionChange) -> None:
         policy = receiver.desk.runtime.current.learning
         if reaction.is_bot:
             return
@@ -67,7 +67,7 @@ class Proposing:
             elif policy.enabled and _is_trusted(receiver, reaction, policy):
                 await self._propose(receiver.desk, reaction)
 
-    async def forget_posts(self, desk: Desk, post_ids: Sequence[str]) -> None:
+    async def forget_posts(self, desk: AccountContext, post_ids: Sequence[str]) -> None:
         """Messages that are gone teach nothing any more."""
         async with desk.store.work(write=False) as work:
             known = await work.proposals.find_of(desk.channel.platform, post_ids)
@@ -77,16 +77,16 @@ class Proposing:
             await work.proposals.remove([each.id for each in known])
         await self._tell()
 
-    async def forget_room(self, desk: Desk, room_id: str) -> None:
+    async def forget_room(self, desk: AccountContext, room_id: str) -> None:
         """Likewise when a channel is deleted with its threads, or a thread."""
         async with desk.store.work() as work:
             gone = await work.proposals.forget_room(desk.channel.platform, room_id)
         if gone:
             await self._tell()
 
-    async def _propose(self, desk: Desk, reaction: Reacted) -> None:
+    async def _propose(self, desk: AccountContext, reaction: ReactionChange) -> None:
         channel, room = desk.channel, reaction.room
-        if not in_scope(room, desk.manners.scope) or not await channel.is_open(room):
+        if not in_scope(room, desk.account_policy.scope) or not await channel.is_open(room):
             _log.info("not everybody may read what was proposed", extra={"room": room.id})
             return
         post = await _find_post(channel, room, reaction.message_id)
@@ -102,7 +102,7 @@ class Proposing:
         )  # fmt: skip
         proposal = with_id(await self._with_question(desk, room, post, proposal))
         said = Said(room.place, post.id, TOLD, PROPOSED, key=fresh("proposed"))
-        deliveries = plan_said(said, channel, desk.manners, now=now)
+        deliveries = plan_said(said, channel, desk.account_policy, now=now)
         async with desk.store.work() as work:
             # One for each message, whatever it says by now: an author's refusal is for good.
             if await work.proposals.find_of(post.platform, [post.id]) or not await work.proposals.add(proposal):
@@ -110,7 +110,7 @@ class Proposing:
             await work.outbox.add(deliveries)
         desk.outbox.wake(channel.platform, channel.agent)
 
-    async def _with_question(self, desk: Desk, room: Room, post: Post, proposal: Proposal) -> Proposal:
+    async def _with_question(self, desk: AccountContext, room: Room, post: Post, proposal: Proposal) -> Proposal:
         """What it replies to, else the nearest gap of the place; neither of those who opted out."""
         channel = desk.channel
         async with desk.store.work(write=False) as work:
@@ -134,7 +134,7 @@ class Proposing:
         roles = await channel.find_roles(room.id, [post.author.id])
         return bool(await self._mirror.showable([post], roles))
 
-    async def _take_back(self, desk: Desk, reaction: Reacted) -> None:
+    async def _take_back(self, desk: AccountContext, reaction: ReactionChange) -> None:
         """Who proposed it does not any more; what was decided stays."""
         platform = desk.channel.platform
         async with desk.store.work() as work:
@@ -146,7 +146,7 @@ class Proposing:
             await work.proposals.remove([each.id for each in theirs])
         await _unsign(desk.channel, theirs[0])
 
-    async def _refuse(self, desk: Desk, reaction: Reacted) -> None:
+    async def _refuse(self, desk: AccountContext, reaction: ReactionChange) -> None:
         """Its author does not want it, now or ever: the same message is not proposed again."""
         platform = desk.channel.platform
         async with desk.store.work(write=False) as work:
@@ -166,7 +166,7 @@ class Proposing:
             await tell()
 
 
-def _is_trusted(receiver: Receiver, reaction: Reacted, policy: LearningPolicy) -> bool:
+def _is_trusted(receiver: TurnStarter, reaction: ReactionChange, policy: LearningPolicy) -> bool:
     names = receiver.principal(Author(reaction.user_id, reaction.user_name), reaction.roles).roles
     return bool(names & {RoleName.OWNER, RoleName.ADMIN} or reaction.roles & policy.roles)
 

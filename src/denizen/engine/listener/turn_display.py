@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import anyio
 
-from denizen.domain.attention import Manners
+from denizen.domain.attention import AccountPolicy
 from denizen.domain.clock import Clock
 from denizen.domain.conversation import Place
 from denizen.domain.errors import DenizenError
@@ -42,7 +42,7 @@ _log = logging.getLogger("denizen.resident")
 
 
 @dataclass(slots=True)
-class _Picture:
+class _PreviewState:
     """What the preview says now."""
 
     text: str = ""
@@ -96,16 +96,16 @@ class _Picture:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class DisplayedTurn:
     """One turn to show. `asked` is the message that it answers, empty when there is none (a command)."""
 
     turn_id: TurnId
     place: Place
     asked: str
-    manners: Manners
+    account_policy: AccountPolicy
 
 
-class Showing:
+class TurnDisplay:
     """For one account."""
 
     def __init__(self, channel: Channel, turns: Turns, outbox: Outbox, clock: Clock) -> None:
@@ -114,9 +114,9 @@ class Showing:
         self._outbox = outbox
         self._clock = clock
 
-    async def show(self, shown: Shown) -> TurnStatus | None:
+    async def show(self, shown: DisplayedTurn) -> TurnStatus | None:
         """Until the turn has ended; its status, or None when its end will not be seen here."""
-        seen = shown.manners.reactions.seen if shown.asked else ""
+        seen = shown.account_policy.reactions.seen if shown.asked else ""
         if seen:
             await self._react(shown, seen, on=True)
         try:
@@ -127,15 +127,15 @@ class Showing:
         await self._clear(shown)
         if seen:
             await self._react(shown, seen, on=False)
-        if status is TurnStatus.DONE and shown.manners.reactions.done and shown.asked:
-            await self._react(shown, shown.manners.reactions.done, on=True)
+        if status is TurnStatus.DONE and shown.account_policy.reactions.done and shown.asked:
+            await self._react(shown, shown.account_policy.reactions.done, on=True)
         return status
 
-    async def _follow(self, shown: Shown) -> TurnStatus:
+    async def _follow(self, shown: DisplayedTurn) -> TurnStatus:
         """Raises what ends the watching; not from within the group, which would wrap it."""
-        picture, preview = _Picture(), None
+        picture, preview = _PreviewState(), None
         ended: DenizenError | None = None
-        if shown.manners.preview and shown.asked:
+        if shown.account_policy.preview and shown.asked:
             preview = self._outbox.open_preview(self._channel, shown.turn_id, shown.place, reply_to=shown.asked)
         async with anyio.create_task_group() as group:
             group.start_soon(self._type, shown.place, picture)
@@ -154,7 +154,7 @@ class Showing:
             raise ended
         return picture.status
 
-    async def _type(self, place: Place, picture: _Picture) -> None:
+    async def _type(self, place: Place, picture: _PreviewState) -> None:
         """Shows typing, but not while people are waited for, which may take days."""
         while True:
             if not picture.waiting:
@@ -163,7 +163,7 @@ class Showing:
                         await picture.next_change()
             await picture.next_change()
 
-    async def _draw(self, preview: Preview, picture: _Picture) -> None:
+    async def _draw(self, preview: Preview, picture: _PreviewState) -> None:
         await anyio.sleep(PREVIEW_AFTER_S)
         while True:
             words = picture.words()
@@ -172,15 +172,15 @@ class Showing:
                 await preview.show(words, now=self._clock.now())
             await anyio.sleep(PREVIEW_EVERY_S)
 
-    async def _clear(self, shown: Shown) -> None:
-        if not (shown.manners.preview and shown.asked):
+    async def _clear(self, shown: DisplayedTurn) -> None:
+        if not (shown.account_policy.preview and shown.asked):
             return
         try:
             await self._outbox.clear_preview(self._channel, shown.turn_id)
         except DenizenError as error:  # the next start sweeps it up
             _log.info("preview left behind", extra={"turn": shown.turn_id, "code": error.code})
 
-    async def _react(self, shown: Shown, emoji: str, *, on: bool) -> None:
+    async def _react(self, shown: DisplayedTurn, emoji: str, *, on: bool) -> None:
         try:
             await self._channel.react(shown.place, shown.asked, emoji, on=on)
         except DenizenError as error:

@@ -12,7 +12,15 @@ from anyio.lowlevel import checkpoint
 
 from denizen.domain.agent import SessionScope
 from denizen.domain.approval import Reach
-from denizen.domain.attention import Attention, Manners, Refusal, Sighting, ThreadHabit, decide_attention, roles_of
+from denizen.domain.attention import (
+    AccountPolicy,
+    Attention,
+    MessageFacts,
+    RefusalReason,
+    ThreadMode,
+    assign_roles,
+    decide_attention,
+)
 from denizen.domain.clock import Clock
 from denizen.domain.conversation import Place
 from denizen.domain.errors import DenizenError, Exhausted
@@ -22,23 +30,23 @@ from denizen.domain.principal import Principal, PrincipalKind, RoleName
 from denizen.domain.room import Room, RoomKind
 from denizen.domain.turn import Inbound, Owed, Turn
 from denizen.engine.choices import agent_of, model_of
-from denizen.engine.listener.context import Exchanges
+from denizen.engine.listener.context import BotReplyCounter
 from denizen.engine.outbox.outbox import Outbox
 from denizen.engine.outbox.said import Said
 from denizen.engine.prompt.marks import speaker_of
 from denizen.engine.runtime import Runtime
 from denizen.engine.turn import Turns
-from denizen.ports.channel import Arrival, Channel
+from denizen.ports.channel import Channel, IncomingMessage
 from denizen.ports.reception import AllowedKind
 from denizen.ports.store import Store
 
 NOT_ALLOWED = "I may not talk with you here. Whoever runs me can add you with `/allow add`."
 MAX_CHARS = 2000
 """Of one missed message."""
-_SILENT = frozenset({Refusal.EXCHANGES, Refusal.MONEY, Refusal.TOO_OLD})
+_SILENT = frozenset({RefusalReason.EXCHANGES, RefusalReason.MONEY, RefusalReason.TOO_OLD})
 
 
-def refusal_text(refusal: Refusal, why: str = "") -> str:
+def refusal_text(refusal: RefusalReason, why: str = "") -> str:
     """Empty for refusals that are not spoken of: a talk among agents ends in silence."""
     if refusal in _SILENT:
         return ""
@@ -75,7 +83,7 @@ _log = logging.getLogger("denizen.resident")
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class StartedTurn:
     """A turn that a message began, with what its showing needs. `asked` is the message that it answers, `counted_in`
     the room in which it was counted as an exchange, empty when it was not.
     """
@@ -87,7 +95,7 @@ class Begun:
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class AccountContext:
     """What receiving works with; one for an account."""
 
     channel: Channel
@@ -96,31 +104,31 @@ class Desk:
     clock: Clock
     turns: Turns
     outbox: Outbox
-    exchanges: Exchanges
+    exchanges: BotReplyCounter
 
     @property
     def account(self) -> AgentName:
         return self.channel.agent
 
     @property
-    def manners(self) -> Manners:
-        return self.runtime.current.manners_of(self.channel.platform, self.channel.agent)
+    def account_policy(self) -> AccountPolicy:
+        return self.runtime.current.account_policy_for(self.channel.platform, self.channel.agent)
 
 
-async def _never(receiver: Receiver, arrival: Arrival) -> bool:
+async def _never(receiver: TurnStarter, arrival: IncomingMessage) -> bool:
     del receiver, arrival
     await checkpoint()
     return False
 
 
 @dataclass(slots=True)
-class Receiver:
+class TurnStarter:
     """Decides and hands in. `neighbours` gives the accounts of this process."""
 
-    desk: Desk
+    desk: AccountContext
     neighbours: Callable[[], Sequence[Channel]]
     followed: set[str] = field(default_factory=set[str])
-    gives_way: Callable[[Receiver, Arrival], Awaitable[bool]] = _never
+    gives_way: Callable[[TurnStarter, IncomingMessage], Awaitable[bool]] = _never
     """Whether another agent of this Denizen speaks instead."""
     hears: Callable[[str], bool] = lambda _: True
     """Whether the account listens in that room."""
@@ -131,32 +139,32 @@ class Receiver:
         async with desk.store.work(write=False) as work:
             self.followed |= await work.reception.list_followed(desk.account, desk.channel.platform)
 
-    async def look(self, arrival: Arrival) -> Attention:
+    async def look(self, arrival: IncomingMessage) -> Attention:
         """What to do about the message. Reads the store only for messages that are for the agent."""
-        sighting, manners = self._sighting(arrival), self.desk.manners
-        attention = decide_attention(sighting, manners)
+        sighting, account_policy = self._sighting(arrival), self.desk.account_policy
+        attention = decide_attention(sighting, account_policy)
         if attention.trigger is None:
             return attention
-        attention = decide_attention(await self.informed(sighting), manners)
+        attention = decide_attention(await self.informed(sighting), account_policy)
         if attention.answers and await self.gives_way(self, arrival):
             return Attention()
         return attention
 
-    def _sighting(self, arrival: Arrival) -> Sighting:
+    def _sighting(self, arrival: IncomingMessage) -> MessageFacts:
         roles = frozenset[str]() if arrival.is_unsure else arrival.roles
-        return Sighting(
+        return MessageFacts(
             room=arrival.room, author_id=arrival.post.author.id, author_roles=roles,
             is_bot=arrival.post.author.is_bot, text=arrival.question, mentions_me=arrival.mentions_me,
             mentioned_roles=arrival.mentioned_roles, replies_to_me=arrival.replies_to_me,
             is_followed=arrival.room.id in self.followed, exchanges=0, mentions_others=arrival.mentions_others,
-            is_resident=any(c.user_id == arrival.post.author.id for c in self.neighbours()),
+            is_own_account=any(c.user_id == arrival.post.author.id for c in self.neighbours()),
         )  # fmt: skip
 
-    def is_beside(self, other: Receiver, room: str) -> bool:
+    def is_beside(self, other: TurnStarter, room: str) -> bool:
         """Whether both listen in that room."""
         return self.desk.channel.platform == other.desk.channel.platform and self.hears(room)
 
-    def sighting_of(self, arrival: Arrival) -> Sighting:
+    def sighting_of(self, arrival: IncomingMessage) -> MessageFacts:
         """The message of another account as this one sees it."""
         me = self.desk.channel.user_id
         return replace(
@@ -164,7 +172,7 @@ class Receiver:
             mentions_others=any(user != me for user in arrival.mentioned),
         )  # fmt: skip
 
-    async def informed(self, sighting: Sighting) -> Sighting:
+    async def informed(self, sighting: MessageFacts) -> MessageFacts:
         desk, platform = self.desk, self.desk.channel.platform
         async with desk.store.work(write=False) as work:
             reception = work.reception
@@ -181,13 +189,13 @@ class Receiver:
             claims = await work.reception.find_claims(desk.account, desk.channel.platform, [post_id])
         return post_id in claims
 
-    async def refuse(self, arrival: Arrival, refusal: Refusal, why: str = "") -> None:
+    async def refuse(self, arrival: IncomingMessage, refusal: RefusalReason, why: str = "") -> None:
         """Remembers that the message was refused and says so, once."""
-        text = refusal_text(refusal, why) if self.desk.manners.tells_refusals else ""
+        text = refusal_text(refusal, why) if self.desk.account_policy.tells_refusals else ""
         said = Said(arrival.room.place, arrival.post.id, text, refusal=refusal, is_first=True)
         await self.desk.outbox.say(self.desk.channel, said)
 
-    async def say(self, arrival: Arrival, text: str, *, sign: str = "") -> None:
+    async def say(self, arrival: IncomingMessage, text: str, *, sign: str = "") -> None:
         """Answers without a turn: a greeting, what a command gave; `sign` is an emoji. Claims the message, so that it
         happens once.
         """
@@ -195,7 +203,7 @@ class Receiver:
 
     # --- turns -------------------------------------------------------------------------------------------------------
 
-    async def begin(self, arrival: Arrival, *, may_be_silent: bool = False) -> Begun | None:
+    async def begin(self, arrival: IncomingMessage, *, may_be_silent: bool = False) -> StartedTurn | None:
         """The turn for one message that deserves an answer; None when it was refused or is answered already. A message
         of another agent need not be answered, nor one that several could answer unasked.
         """
@@ -206,7 +214,7 @@ class Receiver:
             inbound = replace(inbound, owed=replace(inbound.owed, may_be_silent=True))
         return await self.hand_in(inbound, arrival)
 
-    async def begin_anew(self, arrival: Arrival) -> Begun | None:
+    async def begin_anew(self, arrival: IncomingMessage) -> StartedTurn | None:
         """The turn for the new text of a message that was asked already, instead of its earlier one; None when nothing
         changed or it may not be asked again.
         """
@@ -241,7 +249,7 @@ class Receiver:
             turn = await work.turns.get(turn_id)
             return text_of((await work.messages.get(turn.trigger_id)).parts)
 
-    async def begin_missed(self, arrivals: Sequence[Arrival]) -> Begun | None:
+    async def begin_missed(self, arrivals: Sequence[IncomingMessage]) -> StartedTurn | None:
         """One turn for several messages that came long ago; it replies to the newest, and may do what all of their
         authors may: on the platform nothing, unless they are of one author.
         """
@@ -258,17 +266,17 @@ class Receiver:
         owed = replace(inbound.owed, of_several=several) if inbound.owed else None
         return await self.hand_in(replace(inbound, shared=False, principal=principal, owed=owed), newest)
 
-    async def hand_in(self, inbound: Inbound, arrival: Arrival) -> Begun | None:
+    async def hand_in(self, inbound: Inbound, arrival: IncomingMessage) -> StartedTurn | None:
         """Submits; a refusal by a limit is remembered and said."""
         desk, room = self.desk, arrival.room
         in_guild = room.kind is not RoomKind.DIRECT
         if arrival.post.author.is_bot and not await self._may_spend(room):
-            await self.refuse(arrival, Refusal.MONEY)
+            await self.refuse(arrival, RefusalReason.MONEY)
             return None
         if in_guild:
-            limit = desk.manners.max_exchanges if arrival.post.author.is_bot else None
+            limit = desk.account_policy.max_exchanges if arrival.post.author.is_bot else None
             if not await desk.exchanges.take(desk.channel.platform, room.id, limit=limit):
-                await self.refuse(arrival, Refusal.EXCHANGES)
+                await self.refuse(arrival, RefusalReason.EXCHANGES)
                 return None
         try:
             turn = await desk.turns.submit(inbound)
@@ -277,14 +285,16 @@ class Receiver:
                 await desk.exchanges.give_back(desk.channel.platform, room.id)
             if not isinstance(error, Exhausted):
                 raise
-            refusal = Refusal.RATE if error.code == "rate_limited" else Refusal.BUSY
+            refusal = RefusalReason.RATE if error.code == "rate_limited" else RefusalReason.BUSY
             await self.refuse(arrival, refusal, error.message)
             return None
-        return Begun(turn, inbound.place, inbound.owed.reply_to if inbound.owed else "", room.id if in_guild else "")
+        return StartedTurn(
+            turn, inbound.place, inbound.owed.reply_to if inbound.owed else "", room.id if in_guild else ""
+        )
 
     async def _may_spend(self, room: Room) -> bool:
         """Whether the agents of the room have spent less on answering each other than they may within an hour."""
-        desk, limit = self.desk, self.desk.manners.max_exchange_usd
+        desk, limit = self.desk, self.desk.account_policy.max_exchange_usd
         if limit is None:
             return True
         since = desk.clock.now() - EXCHANGE_TIME
@@ -295,14 +305,14 @@ class Receiver:
                     spent += turn.usage.cost_usd or 0
         return spent < limit
 
-    async def _place(self, arrival: Arrival) -> Place:
+    async def _place(self, arrival: IncomingMessage) -> Place:
         """Where the answer goes: the room, or a thread opened for it; threads are followed from now on."""
         desk, room = self.desk, arrival.room
-        habit = desk.manners.threads
-        if habit is ThreadHabit.OPEN and room.kind is RoomKind.CHANNEL and not arrival.post.author.is_bot:
+        habit = desk.account_policy.threads
+        if habit is ThreadMode.OPEN and room.kind is RoomKind.CHANNEL and not arrival.post.author.is_bot:
             title = " ".join(arrival.question.split())[:THREAD_TITLE_CHARS] or arrival.post.author.name
             room = await desk.channel.open_thread(room.place, arrival.post.id, title)
-        if habit is not ThreadHabit.NONE and room.is_thread and room.id not in self.followed:
+        if habit is not ThreadMode.NONE and room.is_thread and room.id not in self.followed:
             async with desk.store.work() as work:
                 await work.archive.put_room(room)
                 await work.reception.follow(desk.account, desk.channel.platform, room.id, now=desk.clock.now())
@@ -310,7 +320,7 @@ class Receiver:
         return room.place
 
     async def _inbound(
-        self, arrival: Arrival, place: Place, parts: Sequence[Part], *, key: str, answers: tuple[str, ...]
+        self, arrival: IncomingMessage, place: Place, parts: Sequence[Part], *, key: str, answers: tuple[str, ...]
     ) -> Inbound:
         desk, post = self.desk, arrival.post
         principal = self._asker(arrival)
@@ -326,11 +336,11 @@ class Receiver:
 
     def reach(self, author: Author) -> Reach:
         """How the author can be asked back here."""
-        if not self.desk.manners.asks_here:
+        if not self.desk.account_policy.asks_here:
             return Reach.ELSEWHERE
         return Reach.NOBODY if author.is_bot else Reach.CARD
 
-    def _asker(self, arrival: Arrival) -> Principal:
+    def _asker(self, arrival: IncomingMessage) -> Principal:
         principal = self.principal(arrival.post.author, arrival.roles)
         return replace(principal, roles=principal.roles & {RoleName.MEMBER}) if arrival.is_unsure else principal
 
@@ -339,7 +349,7 @@ class Receiver:
         it says what others made it say.
         """
         desk = self.desk
-        names = roles_of(author.id, roles, desk.manners)
+        names = assign_roles(author.id, roles, desk.account_policy)
         if author.is_bot:
             names -= {RoleName.OWNER.value, RoleName.ADMIN.value}
         return Principal(PrincipalKind.PLATFORM_USER, f"{desk.channel.platform}:{author.id}", author.name, names)
@@ -370,7 +380,7 @@ class Receiver:
                 return None
 
 
-def age_s(arrival: Arrival, now: datetime) -> float:
+def age_s(arrival: IncomingMessage, now: datetime) -> float:
     return (now - arrival.post.created_at).total_seconds()
 
 

@@ -32,7 +32,7 @@ from denizen.engine.outbox.said import Said, plan_said
 from denizen.engine.outbox.sent import find_sent
 from denizen.engine.outbox.words import NOT_SHOWN
 from denizen.engine.runtime import Runtime
-from denizen.ports.channel import Channel, Names
+from denizen.ports.channel import Channel, MentionNames
 from denizen.ports.reception import Claim
 from denizen.ports.store import Store
 
@@ -92,19 +92,19 @@ class Outbox:
         if owed.supersedes:
             async with self._store.work(write=False) as work:
                 earlier = await work.outbox.list_of_turn(owed.supersedes)
-        manners = self._runtime.current.manners_of(place.platform, owed.account)
-        ending = Ending(turn, place, owed, manners, names, shown, earlier)
+        account_policy = self._runtime.current.account_policy_for(place.platform, owed.account)
+        ending = Ending(turn, place, owed, account_policy, names, shown, earlier)
         return plan_deliveries(ending, now=self._clock.now())
 
-    async def _find_names(self, place: Place, account: AgentName, text: str) -> Names:
+    async def _find_names(self, place: Place, account: AgentName, text: str) -> MentionNames:
         channel = self._channels.find(place.platform, account)
         if channel is None or "@" not in text:
-            return Names()
+            return MentionNames()
         try:
             with anyio.fail_after(NAMES_TIMEOUT_S):
                 return await channel.find_names(place, text)
         except (DenizenError, TimeoutError):
-            return Names()
+            return MentionNames()
 
     def wake(self, platform: str, account: AgentName) -> None:
         """There is something to send."""
@@ -118,8 +118,8 @@ class Outbox:
         """
         now = self._clock.now()
         claim = Claim(channel.agent, channel.platform, said.about, refusal=said.refusal)
-        manners = self._runtime.current.manners_of(channel.platform, channel.agent)
-        deliveries = plan_said(said, channel, manners, now=now)
+        account_policy = self._runtime.current.account_policy_for(channel.platform, channel.agent)
+        deliveries = plan_said(said, channel, account_policy, now=now)
         async with self._store.work() as work:
             is_first = bool(await work.reception.claim([claim], now=now))
             if said.is_first and not is_first:

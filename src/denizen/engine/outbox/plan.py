@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from denizen.domain.attention import Manners
+from denizen.domain.attention import AccountPolicy
 from denizen.domain.conversation import Place
 from denizen.domain.data_uri import extract_data_uris, strip_markers
 from denizen.domain.delivery import Content, Delivery, DeliveryKind, DeliveryState, delivery_id
@@ -21,7 +21,7 @@ from denizen.domain.reasoning import reasoning_text
 from denizen.domain.split import split
 from denizen.domain.turn import Owed, Turn, TurnStatus
 from denizen.engine.outbox.words import NOTHING, failure_text
-from denizen.ports.channel import Names
+from denizen.ports.channel import MentionNames
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,37 +31,41 @@ class Ending:
     turn: Turn
     place: Place
     owed: Owed
-    manners: Manners
-    names: Names
+    account_policy: AccountPolicy
+    names: MentionNames
     shown: Sequence[Mapping[str, Any]] = ()
     earlier: Sequence[Delivery] = ()
 
 
 def plan_deliveries(ending: Ending, *, now: datetime) -> list[Delivery]:
     """Nothing for a turn that was stopped; otherwise the answer's pieces, or a notice and a reaction."""
-    turn, manners = ending.turn, ending.manners
+    turn, account_policy = ending.turn, ending.account_policy
     match turn.status:
         case TurnStatus.DONE:
-            contents = plan_contents(turn.reply, ending.names, manners, ending.shown) or [Content(NOTHING)]
+            contents = plan_contents(turn.reply, ending.names, account_policy, ending.shown) or [Content(NOTHING)]
             planned = _in_order(ending, DeliveryKind.ANSWER, contents, now)
         case TurnStatus.FAILED:
-            text = failure_text(turn, manners)
-            notice = [Content(text)] if manners.failure_text or ending.owed.ticket else []
+            text = failure_text(turn, account_policy)
+            notice = [Content(text)] if account_policy.failure_text or ending.owed.ticket else []
             planned = _in_order(ending, DeliveryKind.NOTICE, notice, now)
-            if manners.reactions.failed and ending.owed.reply_to:
-                mark = Content(manners.reactions.failed)
+            if account_policy.reactions.failed and ending.owed.reply_to:
+                mark = Content(account_policy.reactions.failed)
                 planned += _in_order(ending, DeliveryKind.REACTION, [mark], now)
         case _:
             return []
     return _over_earlier(planned, ending.earlier)
 
 
-def plan_contents(text: str, names: Names, manners: Manners, shown: Iterable[Mapping[str, Any]] = ()) -> list[Content]:
+def plan_contents(
+    text: str, names: MentionNames, account_policy: AccountPolicy, shown: Iterable[Mapping[str, Any]] = ()
+) -> list[Content]:
     """A text as messages that fit the platform."""
     unmarked = strip_markers(text)
     found = extract_data_uris(unmarked.text)
     pinged = link_pings(found.text, names.users, roles=names.roles)
-    pieces = split(pinged.text, limit=manners.message_limit, collapse_blank_lines=not manners.keep_blank_lines)
+    pieces = split(
+        pinged.text, limit=account_policy.message_limit, collapse_blank_lines=not account_policy.keep_blank_lines
+    )
     users, roles = pinged.user_ids, pinged.role_ids
     contents = [
         Content(
@@ -73,7 +77,7 @@ def plan_contents(text: str, names: Names, manners: Manners, shown: Iterable[Map
     ]
     given = list(shown)
     front = [
-        Content(reasoning_text(str(row["reasoning"]), limit_chars=manners.message_limit))
+        Content(reasoning_text(str(row["reasoning"]), limit_chars=account_policy.message_limit))
         for row in given
         if row.get("reasoning")
     ]

@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from denizen.domain.attention import Manners
+from denizen.domain.attention import AccountPolicy
 from denizen.domain.conversation import Place
 from denizen.domain.delivery import Content, Delivery, DeliveryKind, delivery_id
 from denizen.domain.ids import turn_id
 from denizen.engine.outbox.plan import plan_contents
-from denizen.ports.channel import Channel, Names
+from denizen.ports.channel import Channel, MentionNames
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +32,13 @@ class Said:
     key: str = ""
 
 
-def plan_said(said: Said, channel: Channel, manners: Manners, *, now: datetime) -> list[Delivery]:
+def plan_said(said: Said, channel: Channel, account_policy: AccountPolicy, *, now: datetime) -> list[Delivery]:
     """The text in pieces, of which the first is a reply, and the sign."""
     turn = turn_id(channel.agent, channel.platform, f"said:{said.key or said.about}")
-    owed = [(DeliveryKind.NOTICE, at, piece) for at, piece in enumerate(plan_contents(said.text, Names(), manners))]
+    owed = [
+        (DeliveryKind.NOTICE, at, piece)
+        for at, piece in enumerate(plan_contents(said.text, MentionNames(), account_policy))
+    ]
     owed += [(DeliveryKind.REACTION, 0, Content(said.sign))] if said.sign else []
     return [
         Delivery(

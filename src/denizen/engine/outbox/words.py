@@ -5,7 +5,7 @@ Nothing of the inside is told; the reference finds the turn in the trace (`deniz
 
 from __future__ import annotations
 
-from denizen.domain.attention import Manners
+from denizen.domain.attention import AccountPolicy
 from denizen.domain.turn import Turn
 
 _SAFE = frozenset({"InvalidInput", "NotFound", "Exhausted", "NotAllowed"})
@@ -32,10 +32,10 @@ _OWN = {
 }
 
 
-def failure_text(turn: Turn, manners: Manners) -> str:
+def failure_text(turn: Turn, account_policy: AccountPolicy) -> str:
     """The configured text (inventory L-config-error-message) or the sentence of the family, with the reference."""
-    if manners.error_message:
-        words = manners.error_message
+    if account_policy.error_message:
+        words = account_policy.error_message
     elif turn.failure_code in _OWN:
         words = _OWN[turn.failure_code]
     elif turn.failure_family in _SAFE:
