@@ -162,13 +162,13 @@ def test_an_account_says_how_eager_it_is_what_talk_among_agents_may_cost_and_whe
     ).discord_accounts
     assert (
         usual.account_policy.eagerness,
-        usual.account_policy.max_exchange_usd,
-        usual.account_policy.keep_blank_lines,
+        usual.account_policy.limits.max_exchange_usd,
+        usual.account_policy.style.keep_blank_lines,
     ) == (
         50,
         None,
         False,
     )
-    assert (set_.account_policy.eagerness, set_.account_policy.max_exchange_usd) == (0, Decimal("0.25"))
-    assert set_.account_policy.keep_blank_lines
+    assert (set_.account_policy.eagerness, set_.account_policy.limits.max_exchange_usd) == (0, Decimal("0.25"))
+    assert set_.account_policy.style.keep_blank_lines
     assert "eagerness" in home.refuse(text % ", eagerness: 101", T="a.b.c").explain()

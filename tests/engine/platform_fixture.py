@@ -11,7 +11,7 @@ import anyio
 
 from denizen.domain.agent import Agent
 from denizen.domain.archiving import ArchivePolicy
-from denizen.domain.attention import AccountPolicy
+from denizen.domain.attention import AccountPolicy, ReplyStyle
 from denizen.domain.clock import SystemClock
 from denizen.domain.delivery import DeliveryState
 from denizen.domain.ids import AgentName
@@ -25,10 +25,9 @@ from denizen.engine.channels import Channels
 from denizen.engine.commands.personal_data import StoredUserData
 from denizen.engine.gate.door import Gate
 from denizen.engine.gate.policy import GatePolicy
-from denizen.engine.listener.context import BotReplyCounter
+from denizen.engine.listener.context import AccountContext, BotReplyCounter
 from denizen.engine.listener.listener import AccountListener, SharedServices
 from denizen.engine.listener.proposals import ProposalReactions
-from denizen.engine.listener.turn_start import AccountContext
 from denizen.engine.live import Live
 from denizen.engine.memory import MemoryKeeper
 from denizen.engine.outbox.outbox import Outbox
@@ -114,7 +113,7 @@ class Town:
                         d for account in self.accounts.values()
                         for d in await work.outbox.list_due(account.agent, account.platform)
                     ]  # fmt: skip
-                is_behind = any(resident.is_behind for resident in self.residents.values())
+                is_behind = any(listener.is_behind for listener in self.residents.values())
                 if not is_open and not due and not is_behind and not any(a.is_busy for a in self.accounts.values()):
                     return
                 await anyio.sleep(0.001)
@@ -168,7 +167,7 @@ async def open_town(
     rules = (
         account_policy
         if isinstance(account_policy, Mapping)
-        else dict.fromkeys(agents, account_policy or AccountPolicy(preview=False))
+        else dict.fromkeys(agents, account_policy or AccountPolicy(style=ReplyStyle(preview=False)))
     )
     clock, runtime, channels = world.clock, Runtime(), Channels()
     durable = MemoryDurable(world.log)
@@ -185,23 +184,38 @@ async def open_town(
             (tools,),
             gate or GatePolicy(),
             per_hour,
-            account_policy={("discord", agent): rule for agent, rule in rules.items()},
+            account_policies={("discord", agent): rule for agent, rule in rules.items()},
             learning=learning or LearningPolicy(),
         )
     )
     policy = archive or ArchivePolicy()
     mirror = Mirror(world.store, lambda: policy, clock)
     privacy = Privacy(mirror, clock)
-    household = SharedServices(
-        services, channels, mirror, Backfiller(world.store, mirror, clock),
-        StoredUserData(world.store, mirror, privacy), ProposalReactions(mirror),
-    )  # fmt: skip
-    exchanges = BotReplyCounter(world.store)
+    shared_services = SharedServices(
+        services=services,
+        channels=channels,
+        mirror=mirror,
+        backfiller=Backfiller(world.store, mirror, clock),
+        user_data=StoredUserData(world.store, mirror, privacy),
+        proposals=ProposalReactions(mirror),
+    )
+    bot_replies = BotReplyCounter(world.store)
     accounts = accounts or {name: MemoryChannel(world.platform, name) for name in agents}
     world.platform.accounts[:] = list(accounts.values())
     prepare(accounts)
     residents = {
-        name: AccountListener(AccountContext(channel, runtime, world.store, clock, turns, outbox, exchanges), household)
+        name: AccountListener(
+            AccountContext(
+                channel=channel,
+                runtime=runtime,
+                store=world.store,
+                clock=clock,
+                turns=turns,
+                outbox=outbox,
+                bot_replies=bot_replies,
+            ),
+            shared_services,
+        )
         for name, channel in accounts.items()
     }
     await durable.start()
@@ -226,7 +240,7 @@ async def open_town(
                 channels,
                 accounts,
                 residents,
-                household,
+                shared_services,
                 privacy,
             )
             group.cancel_scope.cancel()

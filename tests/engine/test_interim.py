@@ -81,6 +81,6 @@ def test_the_preview_shows_what_a_call_is_at_and_takes_it_away_with_the_call():
     picture.take(ToolStarted(quick, "look", {}))
     picture.take(Notice("`draw` is still at work.", slow))
     picture.take(ToolFinished(quick, "look", "x", is_error=False, duration_ms=1))
-    assert "still at work" in picture.words()
+    assert "still at work" in picture.text_to_show()
     picture.take(ToolFinished(slow, "draw", "broken", is_error=True, duration_ms=1))
-    assert "still at work" not in picture.words()
+    assert "still at work" not in picture.text_to_show()

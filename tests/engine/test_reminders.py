@@ -15,7 +15,7 @@ import pytest
 from denizen.adapters.store import open_store
 from denizen.domain.agent import Agent, Timestamps
 from denizen.domain.archiving import ArchivePolicy
-from denizen.domain.attention import AccountPolicy
+from denizen.domain.attention import AccountPolicy, ReplyStyle
 from denizen.domain.conversation import Place
 from denizen.domain.errors import NotAllowed, NotFound, Unavailable
 from denizen.domain.ids import CallId, SessionId, TurnId
@@ -98,7 +98,7 @@ async def open_desk(
     world, runtime, channels = world or World(), Runtime(), Channels()
     agent, store = agent or Agent(ADA), store or world.store
     rules = {("discord", ADA): account_policy or AccountPolicy()}
-    await runtime.swap(Generation(1, {ADA: agent}, ADA, ScriptedModels(ScriptedModel()), (), account_policy=rules))
+    await runtime.swap(Generation(1, {ADA: agent}, ADA, ScriptedModels(ScriptedModel()), (), account_policies=rules))
     outbox = Outbox(runtime, store, world.clock, channels)
     account = MemoryChannel(world.platform, ADA)
     reminders = Reminders(runtime, store, world.clock, channels, outbox)
@@ -314,7 +314,7 @@ async def test_who_is_forgotten_is_not_reminded(tmp_path: Path) -> None:
 
 
 async def test_a_long_text_fits_the_platforms_message(tmp_path: Path) -> None:
-    async with open_desk(tmp_path, account_policy=AccountPolicy(message_limit=100)) as desk:
+    async with open_desk(tmp_path, account_policy=AccountPolicy(style=ReplyStyle(message_limit=100))) as desk:
         await desk.remind("in 1 hour", "x" * 500)
         [sent] = await desk.say(after=timedelta(hours=1))
         assert len(sent.content.text) == 100

@@ -11,7 +11,7 @@ import pytest
 
 from denizen.domain.agent import Agent, ContextStrategy, Layout
 from denizen.domain.archiving import ArchivePolicy, OptOuts
-from denizen.domain.attention import AccountPolicy, ThreadMode
+from denizen.domain.attention import AccountPolicy, ReplyStyle, ThreadMode, TriggerPolicy
 from denizen.domain.ids import AgentName
 from denizen.domain.message import Role, TextPart, text_of
 from denizen.domain.prompt import PromptMessage
@@ -276,7 +276,7 @@ async def test_a_thread_reads_its_channel_as_it_was_before_it_began() -> None:
 
 @pytest.mark.proves("C9")
 async def test_a_thread_that_the_agent_opens_for_a_question_has_the_question_once() -> None:
-    account_policy = AccountPolicy(preview=False, threads=ThreadMode.OPEN)
+    account_policy = AccountPolicy(style=ReplyStyle(preview=False), triggers=TriggerPolicy(threads=ThreadMode.OPEN))
     async with open_town(None, model(), agents={ADA: participant()}, account_policy=account_policy) as town:
         town.world.platform.say(town.world.general, "bob", "it rains")
         first = await ask(town, "@ada why?")

@@ -243,8 +243,8 @@ class Mirroring:
     async def on_ready(self, rooms: Sequence[Room]) -> None:
         await self.mirror.rooms(rooms)
 
-    async def on_message(self, arrival: IncomingMessage) -> None:
-        await self.mirror.keep([arrival.post], {arrival.post.author.id: arrival.roles})
+    async def on_message(self, message: IncomingMessage) -> None:
+        await self.mirror.keep([message.post], {message.post.author.id: message.roles})
 
     async def on_delete(self, room: Room, post_ids: Sequence[str]) -> None:
         await self.mirror.delete(room.platform, post_ids)

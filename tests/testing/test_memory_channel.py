@@ -47,11 +47,11 @@ class Ears:
     async def on_ready(self, rooms: Sequence[Room]) -> None:
         self.told.append(f"ready {' '.join(room.name for room in rooms)}")
 
-    async def on_message(self, arrival: IncomingMessage) -> None:
-        self.arrivals.append(arrival)
-        self.told.append(f"{'edit' if arrival.is_edit else 'message'} {arrival.question}")
-        if self.answers is not None and arrival.mentions_me:
-            await self.answers.post(arrival.room.place, Content("hi"), nonce="n", reply_to=arrival.post.id)
+    async def on_message(self, message: IncomingMessage) -> None:
+        self.arrivals.append(message)
+        self.told.append(f"{'edit' if message.is_edit else 'message'} {message.question}")
+        if self.answers is not None and message.mentions_me:
+            await self.answers.post(message.room.place, Content("hi"), nonce="n", reply_to=message.post.id)
 
     async def on_delete(self, room: Room, post_ids: Sequence[str]) -> None:
         self.told.append(f"delete {' '.join(post_ids)}")

@@ -21,9 +21,8 @@ from denizen.domain.errors import DenizenError, NeedsAttention, Unavailable
 from denizen.domain.ids import AgentName
 from denizen.engine.commands.dispatch import COMMANDS
 from denizen.engine.listener.background import run_forever, run_once
-from denizen.engine.listener.context import BotReplyCounter
+from denizen.engine.listener.context import AccountContext, BotReplyCounter
 from denizen.engine.listener.listener import AccountListener
-from denizen.engine.listener.turn_start import AccountContext
 
 if TYPE_CHECKING:
     from denizen.adapters.discord.account import DiscordAccount
@@ -61,7 +60,7 @@ class Accounts:
 
     async def run(self) -> None:
         """Keeps the configured accounts connected until it is cancelled."""
-        exchanges = BotReplyCounter(self.denizen.services.store)
+        bot_replies = BotReplyCounter(self.denizen.services.store)
         async with anyio.create_task_group() as group:
             keeps_archive = False
             while True:
@@ -74,7 +73,7 @@ class Accounts:
                     group.start_soon(run_once, "warming the model", self._warm)
                 for key, login in self._wanted().items():
                     if key not in self._running:
-                        self._start(group, key, login, exchanges)
+                        self._start(group, key, login, bot_replies)
                 await self._changed.wait()
 
     async def _warm(self) -> None:
@@ -114,16 +113,21 @@ class Accounts:
                 del self._running[key]
                 self.states.pop(key, None)
 
-    def _start(self, group: TaskGroup, key: Key, login: Login, exchanges: BotReplyCounter) -> None:
+    def _start(self, group: TaskGroup, key: Key, login: Login, bot_replies: BotReplyCounter) -> None:
         denizen = self.denizen
         account = self._open_github(login) if isinstance(login, GitHubLogin) else self._open_discord(login)
-        desk = AccountContext(
-            account, denizen.runtime, denizen.services.store, denizen.services.clock, denizen.turns,
-            denizen.community.outbox, exchanges,
-        )  # fmt: skip
+        context = AccountContext(
+            channel=account,
+            runtime=denizen.runtime,
+            store=denizen.services.store,
+            clock=denizen.services.clock,
+            turns=denizen.turns,
+            outbox=denizen.community.outbox,
+            bot_replies=bot_replies,
+        )
         running = _Running(login, anyio.CancelScope(), account)
         self._running[key] = running
-        group.start_soon(self._keep, key, running, desk)
+        group.start_soon(self._keep, key, running, context)
 
     def _open_discord(self, login: DiscordLogin) -> DiscordAccount:
         from denizen.adapters.discord.account import DiscordAccount
@@ -142,15 +146,15 @@ class Accounts:
 
         return GitHubAccount(login.account, self.denizen.services.clock)
 
-    async def _keep(self, key: Key, running: _Running, desk: AccountContext) -> None:
+    async def _keep(self, key: Key, running: _Running, context: AccountContext) -> None:
         """Comes back after what passes; gives up on what needs the operator."""
         (platform, agent), pause_s = key, RETRY_S
         with running.scope:
             while True:
                 self.states[key] = "connected or connecting"
-                began_s = desk.clock.monotonic_s()
-                error = await self._live(running, desk)
-                if desk.clock.monotonic_s() - began_s > MAX_RETRY_S:
+                began_s = context.clock.monotonic_s()
+                error = await self._live(running, context)
+                if context.clock.monotonic_s() - began_s > MAX_RETRY_S:
                     pause_s = RETRY_S
                 self.states[key] = error.explain()
                 if isinstance(error, NeedsAttention):
@@ -166,14 +170,14 @@ class Accounts:
                 await anyio.sleep(pause_s)
                 pause_s = min(2 * pause_s, MAX_RETRY_S)
 
-    async def _live(self, running: _Running, desk: AccountContext) -> DenizenError:
+    async def _live(self, running: _Running, context: AccountContext) -> DenizenError:
         """One connection from login to its end; why it ended. A fault ends this account's connection only."""
-        resident = AccountListener(desk, self.denizen.community.shared_services)
+        listener = AccountListener(context, self.denizen.community.shared_services)
         try:
             async with anyio.create_task_group() as group:
-                await group.start(resident.run)
+                await group.start(listener.run)
                 try:
-                    await running.account.run(resident)
+                    await running.account.run(listener)
                 except DenizenError as error:
                     group.cancel_scope.cancel()
                     return error
@@ -183,7 +187,7 @@ class Accounts:
 
 
 def _differs(new: Login, old: Login) -> bool:
-    """Manners change without a new login."""
+    """Whether the account has to log in anew. A change of its policy alone needs no new login."""
     if isinstance(new, GitHubLogin) or isinstance(old, GitHubLogin):
         return not (isinstance(new, GitHubLogin) and isinstance(old, GitHubLogin) and new.account == old.account)
     return (new.token, new.commands_guild) != (old.token, old.commands_guild)

@@ -1,4 +1,4 @@
-"""What residents of platforms share in one process: the archive, the outbox, the accounts that are connected."""
+"""What the accounts of one process share: the archive, the outbox, the accounts that are connected."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Community:
     lookup: Lookup
     privacy: Privacy
     shared_services: SharedServices
-    proposing: ProposalReactions
+    proposals: ProposalReactions
     reminders: Reminders
 
 
@@ -52,11 +52,18 @@ def build_community(runtime: Runtime, services: Services, channels: Channels) ->
     backfiller, privacy = Backfiller(store, mirror, clock), Privacy(mirror, clock)
     meaning = build_meaning(runtime, store, clock)
     search = ArchiveSearch(store, mirror, meaning, lambda: runtime.current.recall.similarity)
-    outbox, proposing = Outbox(runtime, store, clock, channels), ProposalReactions(mirror)
+    outbox, proposals = Outbox(runtime, store, clock, channels), ProposalReactions(mirror)
     return Community(
         channels, outbox, mirror, backfiller, Retention(store, policy, clock),
         PostMeaning(store, meaning, policy, clock), Lookup(store, channels, mirror, search), privacy,
-        SharedServices(services, channels, mirror, backfiller, StoredUserData(store, mirror, privacy), proposing),
-        proposing,
+        SharedServices(
+            services=services,
+            channels=channels,
+            mirror=mirror,
+            backfiller=backfiller,
+            user_data=StoredUserData(store, mirror, privacy),
+            proposals=proposals,
+        ),
+        proposals,
         Reminders(runtime, store, clock, channels, outbox),
     )  # fmt: skip

@@ -106,7 +106,7 @@ async def build_generation(settings: Settings, number: int, on: Foundations) -> 
         toolsets=toolsets,
         policy=settings.gate.policy(number),
         requests_per_hour=settings.gate.rate_limits.per_user_per_hour,
-        account_policy=_manners(settings),
+        account_policies=_account_policies(settings),
         archive=settings.archive,
         commands=settings.commands,
         programs=_programs(settings, on),
@@ -123,7 +123,7 @@ async def build_generation(settings: Settings, number: int, on: Foundations) -> 
     return replace(generation, toolsets=(*toolsets, *on.mcp.open(servers)))  # the last, since it is to be closed
 
 
-def _manners(settings: Settings) -> Mapping[tuple[str, AgentName], AccountPolicy]:
+def _account_policies(settings: Settings) -> Mapping[tuple[str, AgentName], AccountPolicy]:
     logins = (("discord", settings.discord_accounts), ("github", settings.github_accounts))
     return {(platform, login.agent): login.account_policy for platform, accounts in logins for login in accounts}
 

@@ -48,7 +48,7 @@ def forget(home: Path, user: str) -> None:
     """Delete what USER (a Discord user id) wrote, with earlier versions and the copies in sessions."""
 
     async def act(denizen: Denizen) -> None:
-        privacy = denizen.community.shared_services.privacy
+        privacy = denizen.community.shared_services.user_data
         say(f"Forgotten: {(await privacy.forget(PLATFORM, _id(user))).posts} posts.")
 
     anyio.run(_with, home, act)

@@ -81,7 +81,8 @@ def _read(settings: Settings, said: dict[str, Any]) -> Simulation:
     accounts: list[DiscordLogin] = []
     for agent in settings.agents:
         account_policy = build_manners(discord.accounts.get(agent, discord))
-        account_policy = replace(account_policy, owners=account_policy.owners | {said["owner_id"]})
+        staff = replace(account_policy.staff, owners=account_policy.staff.owners | {said["owner_id"]})
+        account_policy = replace(account_policy, staff=staff)
         accounts.append(DiscordLogin(agent, said["tokens"][agent], account_policy))
     return Simulation(tuple(accounts), DiscordEndpoints(said["api_url"], said["gateway_url"]), said["page"])
 

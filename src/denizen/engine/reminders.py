@@ -149,7 +149,7 @@ class Reminders:
         return True
 
     async def _owe(self, channel: Channel, reminder: Reminder, now: datetime) -> None:
-        limit = self._runtime.current.account_policy_for(channel.platform, channel.agent).message_limit
+        limit = self._runtime.current.account_policy_for(channel.platform, channel.agent).style.message_limit
         async with self._store.work() as work:
             if not await work.reminders.remove(reminder.id):  # another process was faster, or it was cancelled
                 return

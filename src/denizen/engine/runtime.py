@@ -47,7 +47,7 @@ class Generation:
     toolsets: tuple[Toolset, ...]
     policy: GatePolicy = field(default_factory=GatePolicy)
     requests_per_hour: int = 0
-    account_policy: Mapping[tuple[str, AgentName], AccountPolicy] = field(
+    account_policies: Mapping[tuple[str, AgentName], AccountPolicy] = field(
         default_factory=dict[tuple[str, AgentName], AccountPolicy]
     )
     """By platform and agent."""
@@ -73,7 +73,7 @@ class Generation:
 
     def account_policy_for(self, platform: str, account: AgentName) -> AccountPolicy:
         """How the account of that agent behaves on the platform."""
-        return self.account_policy.get((platform, account), _USUAL)
+        return self.account_policies.get((platform, account), _USUAL)
 
     def agent(self, name: str) -> Agent:
         """The agent of that name; the default agent for an empty name. Raises NotFound, naming the nearest."""

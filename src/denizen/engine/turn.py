@@ -92,7 +92,7 @@ class Turns:
 
     def _ground(self) -> Ground:
         current = self._runtime.current
-        return Ground(current.policy, tuple(current.account_policy))
+        return Ground(current.policy, tuple(current.account_policies))
 
     # --- 1 admit, 2 open ---------------------------------------------------------------------------------------------
 

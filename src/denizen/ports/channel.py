@@ -178,7 +178,7 @@ class Listener(Protocol):
         """The account is connected afresh (not resumed): what happened since is unknown. `rooms` it can read now."""
         ...
 
-    async def on_message(self, arrival: IncomingMessage) -> None:
+    async def on_message(self, message: IncomingMessage) -> None:
         """A new message, or one with a new text (`is_edit`). The same may come twice."""
         ...
 

@@ -79,9 +79,9 @@ class Heard:
         self.ready.append(rooms)
         await self._note("ready", rooms)
 
-    async def on_message(self, arrival: IncomingMessage) -> None:
-        self.arrivals.append(arrival)
-        await self._note(f"{'edit' if arrival.is_edit else 'message'} {arrival.post.text}", arrival)
+    async def on_message(self, message: IncomingMessage) -> None:
+        self.arrivals.append(message)
+        await self._note(f"{'edit' if message.is_edit else 'message'} {message.post.text}", message)
 
     async def on_delete(self, room: Room, post_ids: Sequence[str]) -> None:
         await self._note(f"delete {room.id} {' '.join(post_ids)}", room)

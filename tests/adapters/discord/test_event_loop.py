@@ -29,9 +29,8 @@ from denizen.domain.ids import AgentName
 from denizen.domain.message import Author, TextPart
 from denizen.domain.turn import Inbound, TurnStatus
 from denizen.engine.archive.backfill import Backfiller
-from denizen.engine.listener.context import BotReplyCounter
+from denizen.engine.listener.context import AccountContext, BotReplyCounter
 from denizen.engine.listener.listener import AccountListener
-from denizen.engine.listener.turn_start import AccountContext
 from denizen.testing.discord import Application, Channel, DiscordServer, Guild, User, file, open_discord
 from denizen.testing.discord.rest.limits import Limit
 from denizen.testing.discord.state.changes import Change, MessageSent
@@ -226,15 +225,20 @@ class Household:
         )  # fmt: skip
         services, community = denizen.services, denizen.community
         account = DiscordAccount(settings, services.clock)
-        desk = AccountContext(
-            account, denizen.runtime, services.store, services.clock, denizen.turns, community.outbox,
-            BotReplyCounter(services.store),
-        )  # fmt: skip
+        context = AccountContext(
+            channel=account,
+            runtime=denizen.runtime,
+            store=services.store,
+            clock=services.clock,
+            turns=denizen.turns,
+            outbox=community.outbox,
+            bot_replies=BotReplyCounter(services.store),
+        )
         hasty = Backfiller(services.store, community.mirror, services.clock, sleep=_no_pause)
-        resident = AccountListener(desk, replace(community.shared_services, backfiller=hasty))
+        listener = AccountListener(context, replace(community.shared_services, backfiller=hasty))
         async with anyio.create_task_group() as group:
-            await group.start(resident.run)
-            group.start_soon(account.run, resident)
+            await group.start(listener.run)
+            group.start_soon(account.run, listener)
             yield
             group.cancel_scope.cancel()
 

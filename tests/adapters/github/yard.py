@@ -124,8 +124,8 @@ class Heard:
         self.rooms = list(rooms)
         self.ready.set()
 
-    async def on_message(self, arrival: IncomingMessage) -> None:
-        self.arrivals.append(arrival)
+    async def on_message(self, message: IncomingMessage) -> None:
+        self.arrivals.append(message)
 
     async def on_delete(self, room: Room, post_ids: Sequence[str]) -> None:
         self.deleted += post_ids

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from denizen.domain.agent import Agent
-from denizen.domain.attention import AccountPolicy, assign_roles
+from denizen.domain.attention import AccountPolicy, AccountStaff, assign_roles
 from denizen.domain.clock import SystemClock
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName, MessageId, fresh, turn_id
@@ -121,15 +121,19 @@ class CommandHouse:
         target: str = "",
     ) -> CommandReply:
         call = command_call(name, group, options or {}, who=who, room=room, target=target)
-        return await self.commands.run(call, self.scene(who, room))
+        return await self.commands.run(call, self.caller(who, room))
 
     async def suggest(self, name: str, group: str, option: str, typed: str, who: Person = ANA) -> Sequence[str]:
         call = command_call(name, group, {}, who=who, room=ROOM)
-        return await self.commands.suggest(call, option, typed, self.scene(who, ROOM))
+        return await self.commands.suggest(call, option, typed, self.caller(who, ROOM))
 
-    def scene(self, who: Person, room: Room) -> CallerContext:
+    def caller(self, who: Person, room: Room) -> CallerContext:
         return CallerContext(
-            ADA, self.account_policy, self.principal(who), lambda a: self.place(a.name, room), find_names
+            account=ADA,
+            account_policy=self.account_policy,
+            principal=self.principal(who),
+            find_session_place=lambda agent: self.place(agent.name, room),
+            find_names=find_names,
         )
 
     def place(self, agent: AgentName, room: Room = ROOM) -> Place:
@@ -140,7 +144,7 @@ class CommandHouse:
             PrincipalKind.PLATFORM_USER,
             f"chat:{who.id}",
             who.name,
-            assign_roles(who.id, who.roles, self.account_policy),
+            assign_roles(who.id, who.roles, self.account_policy.staff),
         )
 
     async def talk(self, *texts: str, agent: AgentName = ADA, room: Room = ROOM) -> None:
@@ -238,14 +242,14 @@ async def open_command_house(
     )
     commands = CommandDispatcher(
         CommandDeps(
-            runtime,
-            services,
-            open_turn,
-            lambda agent, conversation: inbox.turn(f"{agent}-{conversation}"),
-            diary,
-            lambda: customs or CustomCommandSet(),
+            runtime=runtime,
+            services=services,
+            open_turn=open_turn,
+            lock_session=lambda agent, conversation_id: inbox.turn(f"{agent}-{conversation_id}"),
+            user_data=diary,
+            load_custom=lambda: customs or CustomCommandSet(),
         )
     )
-    account_policy = account_policy or AccountPolicy(owners=frozenset({ZOE.id}))
+    account_policy = account_policy or AccountPolicy(staff=AccountStaff(owners=frozenset({ZOE.id})))
     yield CommandHouse(commands, runtime, services, store, inbox, account_policy, diary, opened)
     await runtime.aclose()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from denizen.domain.attention import AccountPolicy, AccountScope
+from denizen.domain.attention import AccountPolicy, AccountScope, AccountStaff, TriggerPolicy
 from denizen.domain.custom_command import CustomCommand
 from denizen.engine.commands.command import CustomCommandSet
 from denizen.engine.commands.dispatch import COMMANDS, PERMISSIONS
@@ -158,7 +158,9 @@ async def test_what_cannot_be_understood_is_answered_with_the_way_to_write_it(te
 
 @pytest.mark.proves("V24")
 async def test_administrative_commands_are_for_admins_and_owners() -> None:
-    account_policy = AccountPolicy(owners=OWNED, admins=frozenset({"5"}), admin_roles=frozenset({"71"}))
+    account_policy = AccountPolicy(
+        staff=AccountStaff(owners=OWNED, admins=frozenset({"5"}), admin_roles=frozenset({"71"}))
+    )
     people = [Person("5", "Eve"), Person("6", "Mod", frozenset({"71"})), ZOE]
     async with open_command_house(account_policy=account_policy) as house:
         for text in ("/allow list", "/allow add @Ben", "/model set house user: @Ana"):
@@ -198,7 +200,7 @@ async def test_a_role_on_the_list_is_as_good_as_a_name() -> None:
 
 async def test_commands_hold_to_the_channels_of_the_account() -> None:
     account_policy = AccountPolicy(
-        scope=AccountScope(channels=frozenset({ROOM.id})), mentions=False, direct_messages=False
+        scope=AccountScope(channels=frozenset({ROOM.id})), triggers=TriggerPolicy(mentions=False, direct_messages=False)
     )
     async with open_command_house(account_policy=account_policy) as house:
         assert not (await house.give("/ask hello", room=ROOM)).is_failure
@@ -242,7 +244,7 @@ async def test_ask_opens_a_turn_and_says_nothing_itself() -> None:
 async def test_a_reply_is_never_longer_than_a_message() -> None:
     many = CustomCommandSet(tuple(CustomCommand(f"c{at}", "x" * 90, prompt="x", admin_only=False) for at in range(100)))
     async with open_command_house(customs=many) as house:
-        assert len((await house.give("/help")).text) == house.account_policy.message_limit
+        assert len((await house.give("/help")).text) == house.account_policy.style.message_limit
 
 
 async def test_nothing_is_suggested_for_what_one_may_not_give() -> None:

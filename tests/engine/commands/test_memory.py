@@ -61,7 +61,7 @@ async def test_a_long_list_fits_one_message_and_says_that_there_is_more() -> Non
         for number in range(40):
             await remember(house, f"mem_{number}", "x" * 150)
         told = (await house.give("/memory list", room=DIRECT)).text
-    assert len(told) <= house.account_policy.message_limit
+    assert len(told) <= house.account_policy.style.message_limit
     assert "older ones" in told
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from denizen.domain.attention import AccountPolicy
+from denizen.domain.attention import AccountPolicy, AccountStaff
 from denizen.domain.errors import InvalidInput, NeedsAttention
 from denizen.engine.commands.admin import run_observer_command
 from denizen.engine.gate.policy import GatePolicy, ObserverPolicy
@@ -35,7 +35,7 @@ async def test_an_owner_switches_the_observer_off_and_on_and_clears_it() -> None
 @pytest.mark.proves("V22")
 @pytest.mark.parametrize("way", ["enable", "disable", "reset", "status"])
 async def test_nobody_else_may_not_even_an_admin(way: str) -> None:
-    account_policy = AccountPolicy(owners=frozenset({ZOE.id}), admins=frozenset({BEN.id}))
+    account_policy = AccountPolicy(staff=AccountStaff(owners=frozenset({ZOE.id}), admins=frozenset({BEN.id})))
     async with open_command_house(policy=POLICY, account_policy=account_policy) as house:
         for who in (ANA, BEN):
             refused = await house.give(f"/observer {way}", who)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from denizen.domain.attention import AccountPolicy, AccountScope
+from denizen.domain.attention import AccountPolicy, AccountScope, AccountStaff
 from denizen.domain.ids import AgentName
 from denizen.ports.reception import AllowedKind
 from tests.engine.commands.command_fixture import ADA, ANA, BEN, ZOE, CommandHouse, open_command_house
@@ -49,7 +49,9 @@ async def test_users_and_roles_are_put_on_the_list_shown_and_taken_off() -> None
     ],
 )
 async def test_what_cannot_be_allowed_is_refused_with_the_way_to_do_it(text: str, words: str) -> None:
-    account_policy = AccountPolicy(owners=frozenset({ZOE.id}), scope=AccountScope(users=frozenset({"77"})))
+    account_policy = AccountPolicy(
+        staff=AccountStaff(owners=frozenset({ZOE.id})), scope=AccountScope(users=frozenset({"77"}))
+    )
     async with open_command_house(account_policy=account_policy) as house:
         refused = await house.give(text, ZOE)
         assert refused.is_failure
@@ -59,7 +61,8 @@ async def test_what_cannot_be_allowed_is_refused_with_the_way_to_do_it(text: str
 
 async def test_the_list_shows_what_the_configuration_allows() -> None:
     account_policy = AccountPolicy(
-        owners=frozenset({ZOE.id}), scope=AccountScope(users=frozenset({"77"}), roles=frozenset({"78"}))
+        staff=AccountStaff(owners=frozenset({ZOE.id})),
+        scope=AccountScope(users=frozenset({"77"}), roles=frozenset({"78"})),
     )
     async with open_command_house(account_policy=account_policy) as house:
         assert "- by the configuration: `77`, `78`" in (await house.give("/allow list", ZOE)).text

@@ -50,7 +50,7 @@ async def test_a_full_list_fits_one_message() -> None:
         for number in range(20):
             await plan(house, f"rem_{number:010}", "x" * 500)
         told = (await house.give("/reminders list", room=DIRECT)).text
-    assert len(told) <= house.account_policy.message_limit
+    assert len(told) <= house.account_policy.style.message_limit
     assert told.count("rem_") == 20
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from denizen.domain.agent import Agent, Limits
-from denizen.domain.attention import AccountPolicy
+from denizen.domain.attention import AccountPolicy, AccountStaff
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName, ConversationId
 from denizen.engine.choices import agent_of, reset_at
@@ -27,7 +27,7 @@ from tests.engine.house import Tools
 pytestmark = pytest.mark.anyio
 
 HERE = ROOM.place.conversation_id
-SWITCHING = AccountPolicy(owners=frozenset({ZOE.id}), switchable=frozenset({BOB}))
+SWITCHING = AccountPolicy(staff=AccountStaff(owners=frozenset({ZOE.id})), switchable=frozenset({BOB}))
 
 
 async def answering(house: CommandHouse, conversation: ConversationId = HERE) -> AgentName:

@@ -13,7 +13,7 @@ import pytest
 
 from denizen.adapters.files import LearnedFolder
 from denizen.domain.archiving import ArchivePolicy, OptOuts
-from denizen.domain.attention import AccountPolicy, AccountScope
+from denizen.domain.attention import AccountPolicy, AccountScope, AccountStaff, ReplyStyle
 from denizen.domain.audit import AuditKind
 from denizen.domain.conversation import Place
 from denizen.domain.errors import Conflict, InvalidInput, NotFound, Unavailable
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.anyio
 
 OPERATOR = Principal(PrincipalKind.LOCAL, "operator", "operator")
 BOOKS, NO, OK = "📚", "❌", "✅"
-MANNERS = AccountPolicy(preview=False, owners=frozenset({"olga"}))
+MANNERS = AccountPolicy(style=ReplyStyle(preview=False), staff=AccountStaff(owners=frozenset({"olga"})))
 POLICY = LearningPolicy(enabled=True, roles=frozenset({"crew"}))
 NAME = "docs/learned/2026-11-01-how-much-is-a-berth.md"
 
@@ -122,7 +122,7 @@ async def open_desk(
     await house.durable.start()
     made = build_learning(house)
     async with open_town(world, account_policy=account_policy, learning=learning, archive=archive) as town:
-        town.shared_services.proposing.tell_of_withdrawn(made.withdraw)
+        town.shared_services.proposals.tell_of_withdrawn(made.withdraw)
         town.privacy.tell_of_forgotten(lambda _platform: made.withdraw())
         yield Desk(town, house, made)
     await house.durable.aclose()

@@ -11,13 +11,13 @@ import pytest
 
 from denizen.domain.agent import Agent
 from denizen.domain.approval import Approval, ApprovalRule, ApprovalStatus, Choice, Deciders
-from denizen.domain.attention import AccountPolicy
+from denizen.domain.attention import AccountPolicy, AccountStaff, ReplyStyle
 from denizen.domain.errors import DenizenError, NotAllowed
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.domain.verdict import Decision
 from denizen.engine.gate.card import action_of
 from denizen.engine.gate.policy import GatePolicy, ObserverPolicy, Rule
-from denizen.engine.listener import turn_display as showing
+from denizen.engine.listener import turn_display
 from denizen.ports.channel import ButtonPress
 from denizen.ports.model import ModelRequest
 from denizen.ports.toolset import CallScope
@@ -133,7 +133,7 @@ async def test_what_is_escalated_is_shown_to_the_owners_too() -> None:
     owners = ApprovalRule(Deciders.ROLE, "owner")
     rule = Rule("write", Decision.ASK, approval=owners)
     policy = GatePolicy(rules=(rule,), observer=ObserverPolicy(alert_channel=desk.id))
-    account_policy = AccountPolicy(preview=False, owners=frozenset({"bob"}))
+    account_policy = AccountPolicy(style=ReplyStyle(preview=False), staff=AccountStaff(owners=frozenset({"bob"})))
     async with open_town(world, ScriptedModel(otherwise=answer), gate=policy, account_policy=account_policy) as town:
         escalate(town)
         town.world.platform.say(town.world.general, "ana", "@ada use a tool")
@@ -156,8 +156,8 @@ def escalate(town: Town) -> None:
 async def test_while_people_are_waited_for_nothing_looks_like_typing_and_the_preview_says_why(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(showing, "PREVIEW_AFTER_S", 0.0)
-    monkeypatch.setattr(showing, "PREVIEW_EVERY_S", 0.0)
+    monkeypatch.setattr(turn_display, "PREVIEW_AFTER_S", 0.0)
+    monkeypatch.setattr(turn_display, "PREVIEW_EVERY_S", 0.0)
     async with open_town(model=ScriptedModel(otherwise=answer), gate=ASKS, account_policy=AccountPolicy()) as town:
         town.world.platform.say(town.world.general, "ana", "@ada use a tool")
         approval = await pending(town)

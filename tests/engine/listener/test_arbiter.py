@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from denizen.domain.agent import Agent, ContextStrategy
-from denizen.domain.attention import AccountPolicy, RefusalReason
+from denizen.domain.attention import AccountPolicy, ConversationLimits, RefusalReason, ReplyStyle, TriggerPolicy
 from denizen.domain.ids import AgentName
 from denizen.domain.message import text_of
 from denizen.domain.speakers import SILENCE
@@ -23,7 +23,7 @@ from tests.engine.platform_fixture import ADA, Town, World, open_town
 pytestmark = pytest.mark.anyio
 
 BEN, CID = AgentName("ben"), AgentName("cid")
-QUIET = AccountPolicy(preview=False)
+QUIET = AccountPolicy(style=ReplyStyle(preview=False))
 
 
 def cast(*names: AgentName) -> Mapping[AgentName, Agent]:
@@ -97,7 +97,7 @@ async def test_who_waited_when_the_process_died_speaks_after_the_restart_once() 
 
 
 def always(world: World, **eagerness: int) -> dict[AgentName, AccountPolicy]:
-    base = replace(QUIET, always_channels=frozenset({world.general.id}))
+    base = replace(QUIET, triggers=TriggerPolicy(always_channels=frozenset({world.general.id})))
     return {AgentName(name): replace(base, eagerness=value) for name, value in eagerness.items()}
 
 
@@ -157,7 +157,7 @@ async def test_agents_stop_answering_each_other_when_the_hours_money_is_spent() 
     world = World()
     cost = Usage(input_tokens=1, output_tokens=1, cost_usd=Decimal("0.06"), requests=1)
     model = voices(ada=Say("@ben more", usage=cost), ben=Say("@ada more", usage=cost))
-    account_policy = replace(QUIET, max_exchanges=50, max_exchange_usd=Decimal("0.10"))
+    account_policy = replace(QUIET, limits=ConversationLimits(max_exchanges=50, max_exchange_usd=Decimal("0.10")))
     async with open_town(world, model, agents=cast(ADA, BEN), account_policy=account_policy) as town:
         assert await hear(town, "@ada begin") == ["ada,ben,ada"]  # the first answers a person, two answer each other
         assert await hear(town, "@ada again") == ["ada"]

@@ -9,12 +9,12 @@ import anyio
 import pytest
 
 from denizen.domain.agent import Agent
-from denizen.domain.attention import AccountPolicy
+from denizen.domain.attention import AccountPolicy, ReplyStyle
 from denizen.domain.errors import DenizenError
 from denizen.domain.ids import AgentName
 from denizen.domain.room import RoomKind
 from denizen.domain.tool import ToolCall, ToolResult
-from denizen.engine.listener import turn_display as showing
+from denizen.engine.listener import turn_display
 from denizen.ports.model import ModelRequest
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_channel import MemoryChannel
@@ -35,7 +35,7 @@ class Scene:
     world: World = field(default_factory=lambda: World(store=MortalStore()))
     done: set[str] = field(default_factory=set[str])
     bomb: Bomb = field(default_factory=Bomb)
-    account_policy: AccountPolicy = field(default_factory=lambda: AccountPolicy(preview=False))
+    account_policy: AccountPolicy = field(default_factory=lambda: AccountPolicy(style=ReplyStyle(preview=False)))
 
     async def live(self, act: Callable[[Town], Awaitable[None]], *, at: int = 0) -> bool:
         """One life of the process; False when it died at doing number `at`."""
@@ -58,9 +58,13 @@ class Scene:
                 group.start_soon(watch)
                 try:
                     async with open_town(
-                        self.world, model, accounts={ADA: channel}, tools=Tools(run=self._write), account_policy=self.account_policy,
+                        self.world,
+                        model,
+                        accounts={ADA: channel},
+                        tools=Tools(run=self._write),
+                        account_policy=self.account_policy,
                         agents={ADA: Agent(ADA, recent_messages=0)},
-                    ) as town:  # fmt: skip
+                    ) as town:
                         await act(town)
                         await town.settled()
                         survived = True
@@ -168,8 +172,8 @@ async def _missed_scene(scene: Scene) -> Scene:
 async def test_dying_at_any_step_with_a_live_preview_leaves_the_answer_and_nothing_else(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(showing, "PREVIEW_AFTER_S", 0.0)
-    monkeypatch.setattr(showing, "PREVIEW_EVERY_S", 0.0)
+    monkeypatch.setattr(turn_display, "PREVIEW_AFTER_S", 0.0)
+    monkeypatch.setattr(turn_display, "PREVIEW_EVERY_S", 0.0)
 
     async def act(town: Town) -> None:
         town.world.platform.say(town.world.general, "ana", "@ada use a tool")

@@ -12,7 +12,7 @@ from denizen.domain.json import Json
 from denizen.domain.message import ImagePart, TextPart
 from denizen.domain.room import RoomKind
 from denizen.domain.tool import ToolCall, ToolResult
-from denizen.engine.listener import turn_display as showing
+from denizen.engine.listener import turn_display
 from denizen.ports.channel import ButtonPress, CommandCall
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.ports.toolset import CallScope
@@ -36,8 +36,8 @@ def texts(request: ModelRequest) -> list[str]:
 async def test_a_long_turn_shows_what_it_does_in_one_message_that_becomes_the_answer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(showing, "PREVIEW_AFTER_S", 0.0)
-    monkeypatch.setattr(showing, "PREVIEW_EVERY_S", 0.0)
+    monkeypatch.setattr(turn_display, "PREVIEW_AFTER_S", 0.0)
+    monkeypatch.setattr(turn_display, "PREVIEW_EVERY_S", 0.0)
     gate = Gate()
     model = ScriptedModel(Say(calls=[call("look", q="tides")]), Say("High at noon.", halfway=gate))
     async with open_town(model=model, account_policy=AccountPolicy()) as town:
@@ -52,7 +52,7 @@ async def test_a_long_turn_shows_what_it_does_in_one_message_that_becomes_the_an
 
 
 async def test_the_preview_of_a_stopped_turn_is_taken_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(showing, "PREVIEW_AFTER_S", 0.0)
+    monkeypatch.setattr(turn_display, "PREVIEW_AFTER_S", 0.0)
     gate = Gate()
     async with open_town(model=ScriptedModel(Say("never", before=gate)), account_policy=AccountPolicy()) as town:
         asked = town.world.platform.say(town.world.general, "ana", "@ada hello?")

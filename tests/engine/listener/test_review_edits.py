@@ -8,7 +8,7 @@ from denizen.domain.attention import AccountPolicy
 from denizen.domain.clock import SystemClock
 from denizen.domain.conversation import Place
 from denizen.domain.delivery import Content
-from denizen.engine.listener import turn_display as showing
+from denizen.engine.listener import turn_display
 from denizen.engine.opening import end_unwanted
 from denizen.engine.outbox.sent import says
 from denizen.testing.memory_channel import MemoryChannel
@@ -89,7 +89,7 @@ async def test_an_edit_that_is_refused_leaves_the_question_its_answer() -> None:
 
 
 async def test_an_edit_that_is_answered_with_a_preview_leaves_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(showing, "PREVIEW_AFTER_S", 0.0)
+    monkeypatch.setattr(turn_display, "PREVIEW_AFTER_S", 0.0)
     gate = Gate()
     model = ScriptedModel(Say("A fox."), Say("A hare.", before=gate))
     async with open_town(model=model, account_policy=AccountPolicy()) as town:

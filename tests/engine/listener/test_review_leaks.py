@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from denizen.domain.agent import Agent, SessionScope
-from denizen.domain.attention import AccountPolicy, AccountScope
+from denizen.domain.attention import AccountPolicy, AccountScope, AccountStaff, ReplyStyle
 from denizen.domain.errors import NotAllowed
 from denizen.domain.principal import RoleName
 from denizen.domain.room import RoomKind
@@ -78,7 +78,7 @@ async def _roles(town: Town) -> frozenset[str]:
 async def test_a_bot_with_an_admins_role_is_no_admin() -> None:
     world = World()
     world.platform.add_person("robo", "Robo", is_bot=True, roles=["boss"])
-    account_policy = AccountPolicy(preview=False, admin_roles=frozenset({"boss"}))
+    account_policy = AccountPolicy(style=ReplyStyle(preview=False), staff=AccountStaff(admin_roles=frozenset({"boss"})))
     async with open_town(world, account_policy=account_policy) as town:
         world.platform.say(world.general, "robo", "@ada do it")
         await town.settled()
@@ -102,7 +102,10 @@ async def test_missed_questions_of_several_people_are_answered_with_what_all_of_
     world.platform.write(world.general, "bob", "@ada delete everything")
     world.platform.write(world.general, "ana", "@ada hi")
     world.clock.at = world.clock.at.replace(day=3)
-    async with open_town(world, account_policy=AccountPolicy(preview=False, admins=frozenset({"ana"}))) as town:
+    async with open_town(
+        world,
+        account_policy=AccountPolicy(style=ReplyStyle(preview=False), staff=AccountStaff(admins=frozenset({"ana"}))),
+    ) as town:
         await town.settled()
         assert RoleName.ADMIN not in await _roles(town)
 
@@ -118,7 +121,9 @@ async def test_what_somebody_else_may_have_edited_has_no_rights_of_its_author_an
     words = world.platform.write(world.general, "eve", "@ada hi")
     world.platform.edit(words.id, "@ada /reset all: yes", tell=False)
     world.clock.at += timedelta(days=days)
-    account_policy = AccountPolicy(preview=False, owners=frozenset({"eve"}), admin_roles=frozenset({"boss"}))
+    account_policy = AccountPolicy(
+        style=ReplyStyle(preview=False), staff=AccountStaff(owners=frozenset({"eve"}), admin_roles=frozenset({"boss"}))
+    )
     async with open_town(world, model, account_policy=account_policy) as town:
         assert await town.said() == ["What do you mean?"]
         assert await _roles(town) == {"member"}
@@ -135,7 +140,8 @@ async def test_what_somebody_else_may_have_edited_is_not_answered_where_only_a_r
         words = world.platform.write(world.general, "eve", "hm")
         world.platform.edit(words.id, text, tell=False)
     async with open_town(
-        world, account_policy=AccountPolicy(preview=False, scope=AccountScope(roles=frozenset({"boss"})))
+        world,
+        account_policy=AccountPolicy(style=ReplyStyle(preview=False), scope=AccountScope(roles=frozenset({"boss"}))),
     ) as town:
         await town.settled()
         assert town.model.requests == []
@@ -159,7 +165,9 @@ async def test_very_many_missed_questions_are_read_in_part_and_that_is_said() ->
 
 async def test_a_button_is_for_those_who_may_talk_there() -> None:
     async with open_town(
-        account_policy=AccountPolicy(preview=False, scope=AccountScope(channels=frozenset({"elsewhere"})))
+        account_policy=AccountPolicy(
+            style=ReplyStyle(preview=False), scope=AccountScope(channels=frozenset({"elsewhere"}))
+        )
     ) as town:
         press = ButtonPress("9", "1", "Yes", town.world.general, "bob", "Bob", frozenset(), START)
         with pytest.raises(NotAllowed):

@@ -7,17 +7,14 @@ from dataclasses import replace
 import anyio
 import pytest
 
-from denizen.domain.attention import AccountPolicy
+from denizen.domain.attention import AccountPolicy, ReplyStyle
 from denizen.domain.conversation import Place
 from denizen.domain.delivery import Content, DeliveryState
 from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention, NotAllowed, Unavailable
 from denizen.domain.ids import TurnId
 from denizen.domain.room import RoomKind
 from denizen.domain.tool import ToolCall, ToolResult
-from denizen.engine.listener import background as errands
-from denizen.engine.listener import connection as missed
-from denizen.engine.listener import listener as resident
-from denizen.engine.listener import turn_display as showing
+from denizen.engine.listener import background, connection, turn_display
 from denizen.engine.listener.cursors import ReadCursors
 from denizen.engine.outbox import outbox
 from denizen.ports.toolset import CallScope
@@ -36,9 +33,9 @@ FULL = NeedsAttention("the disk is full")
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resident, "STORE_PAUSE_S", 0.01)
-    monkeypatch.setattr(missed, "RETRY_S", 0.01)
-    monkeypatch.setattr(errands, "PAUSE_S", 0.01, raising=False)
+    monkeypatch.setattr(connection, "STORE_PAUSE_S", 0.01)
+    monkeypatch.setattr(connection, "RETRY_S", 0.01)
+    monkeypatch.setattr(background, "PAUSE_S", 0.01)
     monkeypatch.setattr(outbox, "BACKOFF_S", 0.01)
 
 
@@ -188,13 +185,16 @@ async def test_an_answer_whose_card_is_refused_goes_out_as_words(error: DenizenE
 
 @pytest.mark.proves("P1")
 @pytest.mark.parametrize(
-    ("text", "manners"),
+    ("text", "account_policy"),
     [
-        ("@ada", AccountPolicy(preview=False)),
-        ("@ada /help why", AccountPolicy(preview=False)),
+        ("@ada", AccountPolicy(style=ReplyStyle(preview=False))),
+        ("@ada /help why", AccountPolicy(style=ReplyStyle(preview=False))),
         (
             "@ada hello?",
-            replace(AccountPolicy(preview=False), scope=replace(AccountPolicy().scope, users=frozenset({"bob"}))),
+            replace(
+                AccountPolicy(style=ReplyStyle(preview=False)),
+                scope=replace(AccountPolicy().scope, users=frozenset({"bob"})),
+            ),
         ),
     ],
     ids=["a greeting", "a command", "a refusal"],
@@ -245,7 +245,7 @@ async def test_what_comes_while_a_room_is_read_twice_does_not_move_its_position_
     positions.hold("1")
     positions.hold("1")
     positions.release("1")
-    positions.note("1", "20")
+    positions.mark_decided("1", "20")
     assert positions.find("1") == "10" and positions.is_behind
     positions.release("1")
     assert positions.find("1") == "20" and not positions.is_behind
@@ -268,7 +268,7 @@ async def test_a_message_heard_both_live_and_while_catching_up_takes_one_of_the_
 async def test_an_answer_without_anything_to_show_is_still_a_reply_and_leaves_no_preview(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(showing, "PREVIEW_AFTER_S", 0.0)
+    monkeypatch.setattr(turn_display, "PREVIEW_AFTER_S", 0.0)
     gate = Gate()
     model = ScriptedModel(Say('🖼️SPRITE_RESULT🖼️{"spriteId": "s1"}', before=gate))
     async with open_town(model=model, account_policy=AccountPolicy()) as town:

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from denizen.domain.agent import Agent
-from denizen.domain.attention import AccountPolicy, Reactions, ThreadMode
+from denizen.domain.attention import AccountPolicy, Reactions, ReplyStyle, ThreadMode, TriggerPolicy
 from denizen.domain.errors import Unavailable
 from denizen.domain.ids import AgentName
 from denizen.domain.message import text_of
@@ -62,7 +62,7 @@ async def test_the_model_is_told_who_speaks_and_sees_no_mention() -> None:
         town.world.platform.say(town.world.general, "ana", "@ada what is @ada ?")
         await town.settled()
         town.world.platform.say(town.world.general, "bob", "@ada")
-        assert await town.said() == ["Hi.", AccountPolicy().greeting]
+        assert await town.said() == ["Hi.", AccountPolicy().style.greeting]
     assert undated(text_of(model.requests[0].messages[-1].parts)) == "Ana: what is ?"
 
 
@@ -72,7 +72,7 @@ async def test_direct_messages_are_answered_unless_switched_off() -> None:
         room = town.world.direct("ana")
         town.world.platform.say(room, "ana", "hello?")
         assert await town.said() == ["Hello."]
-    async with open_town(account_policy=AccountPolicy(direct_messages=False)) as town:
+    async with open_town(account_policy=AccountPolicy(triggers=TriggerPolicy(direct_messages=False))) as town:
         town.world.platform.say(town.world.direct("ana"), "ana", "hello?")
         assert await town.said() == []
 
@@ -94,7 +94,9 @@ async def test_a_thread_is_followed_after_a_mention_also_after_a_restart() -> No
 
 
 async def test_a_thread_is_opened_for_a_mention_where_that_is_configured() -> None:
-    async with open_town(account_policy=AccountPolicy(threads=ThreadMode.OPEN, preview=False)) as town:
+    async with open_town(
+        account_policy=AccountPolicy(triggers=TriggerPolicy(threads=ThreadMode.OPEN), style=ReplyStyle(preview=False))
+    ) as town:
         asked = town.world.platform.say(town.world.general, "ana", "@ada how do I start?")
         sent = await town.sent()
         assert sent[0].place.thread == asked.id and sent[0].reply_to == ""
@@ -107,9 +109,11 @@ async def test_roles_keywords_replies_and_always_on_channels_are_triggers_when_c
     world.platform.add_role("7", "helpers")
     busy = world.platform.add_room("busy")
     account_policy = AccountPolicy(
-        mention_roles=frozenset({"7"}), keywords=(re.compile("denizen"),), always_channels=frozenset({busy.id}),
-        preview=False,
-    )  # fmt: skip
+        triggers=TriggerPolicy(
+            mention_roles=frozenset({"7"}), keywords=(re.compile("denizen"),), always_channels=frozenset({busy.id})
+        ),
+        style=ReplyStyle(preview=False),
+    )
     async with open_town(world, account_policy=account_policy) as town:
         for room, text in ((world.general, "@helpers please"), (world.general, "denizen?"), (busy, "anything")):
             world.platform.say(room, "ana", text)
@@ -186,7 +190,7 @@ async def test_typing_is_shown_while_the_turn_runs_and_ends_with_it() -> None:
 
 @pytest.mark.proves("S35-signals")
 async def test_configured_reactions_show_that_a_message_was_seen_and_done() -> None:
-    account_policy = AccountPolicy(reactions=Reactions(seen="👀", done="👍"), preview=False)
+    account_policy = AccountPolicy(style=ReplyStyle(reactions=Reactions(seen="👀", done="👍"), preview=False))
     gate = Gate()
     async with open_town(model=ScriptedModel(Say("ok", before=gate)), account_policy=account_policy) as town:
         asked = town.world.platform.say(town.world.general, "ana", "@ada one")
@@ -206,12 +210,14 @@ async def test_a_failure_is_told_without_internals_and_with_a_reference() -> Non
         assert "10.0.0.7" not in said[0] and "Reference: turn_" in said[0]
         assert town.world.platform.reactions[asked.id] == [("bot-ada", Reactions().failed)]
     async with open_town(
-        model=ScriptedModel(otherwise=fault), account_policy=AccountPolicy(error_message="Ask Olga.", preview=False)
+        model=ScriptedModel(otherwise=fault),
+        account_policy=AccountPolicy(style=ReplyStyle(error_message="Ask Olga.", preview=False)),
     ) as town:
         town.world.platform.say(town.world.general, "ana", "@ada hello")
         assert (await town.said())[0].startswith("Ask Olga.")
     async with open_town(
-        model=ScriptedModel(otherwise=fault), account_policy=AccountPolicy(failure_text=False, preview=False)
+        model=ScriptedModel(otherwise=fault),
+        account_policy=AccountPolicy(style=ReplyStyle(failure_text=False, preview=False)),
     ) as town:
         asked = town.world.platform.say(town.world.general, "ana", "@ada hello")
         assert await town.said() == []

@@ -14,7 +14,15 @@ from denizen.app.settings.explain import discord_variable
 from denizen.app.settings.fields import is_url
 from denizen.app.settings.problem import KeyPath, Problem
 from denizen.app.settings.schema_discord import ConductSection, DiscordSection
-from denizen.domain.attention import AccountPolicy, AccountScope, Reactions
+from denizen.domain.attention import (
+    AccountPolicy,
+    AccountScope,
+    AccountStaff,
+    ConversationLimits,
+    Reactions,
+    ReplyStyle,
+    TriggerPolicy,
+)
 from denizen.domain.ids import AgentName
 
 ACCOUNTS: KeyPath = ("channels", "discord", "accounts")
@@ -55,34 +63,42 @@ def build_endpoints(section: DiscordSection, secrets: FileSecrets) -> DiscordEnd
 def build_manners(section: ConductSection) -> AccountPolicy:
     """The conduct as the engine works with it."""
     return AccountPolicy(
-        owners=frozenset(section.owners),
-        admins=frozenset(section.admins),
-        admin_roles=frozenset(section.admin_roles),
+        staff=AccountStaff(
+            owners=frozenset(section.owners),
+            admins=frozenset(section.admins),
+            admin_roles=frozenset(section.admin_roles),
+        ),
         scope=AccountScope(
             guilds=frozenset(section.guilds),
             channels=frozenset(section.channels),
             users=frozenset(section.users),
             roles=frozenset(section.roles),
         ),
-        direct_messages=section.direct_messages,
-        mentions=section.mentions,
-        replies=section.replies,
-        mention_roles=frozenset(section.mention_roles),
-        keywords=tuple(re.compile(keyword, re.IGNORECASE) for keyword in section.keywords),
-        always_channels=frozenset(section.always_channels),
-        threads=section.threads,
-        max_exchanges=section.max_exchanges,
-        max_exchange_usd=section.max_exchange_usd,
+        triggers=TriggerPolicy(
+            direct_messages=section.direct_messages,
+            mentions=section.mentions,
+            replies=section.replies,
+            mention_roles=frozenset(section.mention_roles),
+            keywords=tuple(re.compile(keyword, re.IGNORECASE) for keyword in section.keywords),
+            always_channels=frozenset(section.always_channels),
+            threads=section.threads,
+        ),
+        limits=ConversationLimits(
+            max_exchanges=section.max_exchanges,
+            max_exchange_usd=section.max_exchange_usd,
+            missed_limit_s=section.missed_limit_minutes * 60,
+            edit_window_s=section.edit_window_s,
+        ),
         eagerness=section.eagerness,
-        missed_limit_s=section.missed_limit_minutes * 60,
-        edit_window_s=section.edit_window_s,
-        message_limit=section.message_limit,
-        keep_blank_lines=section.keep_blank_lines,
-        preview=section.preview,
-        reactions=Reactions(section.reactions.seen, section.reactions.done, section.reactions.failed),
-        error_message=section.error_message,
-        failure_text=section.failure_text,
-        greeting=section.greeting,
+        style=ReplyStyle(
+            message_limit=section.message_limit,
+            keep_blank_lines=section.keep_blank_lines,
+            preview=section.preview,
+            reactions=Reactions(section.reactions.seen, section.reactions.done, section.reactions.failed),
+            error_message=section.error_message,
+            failure_text=section.failure_text,
+            greeting=section.greeting,
+        ),
         switchable=frozenset(AgentName(name) for name in section.switchable),
     )
 

@@ -11,7 +11,16 @@ from denizen.app.secrets import SECRETS_FILE, FileSecrets, SecretRef
 from denizen.app.settings.document import Document
 from denizen.app.settings.problem import KeyPath, Problem
 from denizen.app.settings.schema_github import GitHubAccountSection, GitHubConductSection, GitHubSection
-from denizen.domain.attention import AccountPolicy, AccountScope, Reactions, ThreadMode
+from denizen.domain.attention import (
+    AccountPolicy,
+    AccountScope,
+    AccountStaff,
+    ConversationLimits,
+    Reactions,
+    ReplyStyle,
+    ThreadMode,
+    TriggerPolicy,
+)
 from denizen.domain.ids import AgentName
 
 ACCOUNTS: KeyPath = ("channels", "github", "accounts")
@@ -110,23 +119,26 @@ def _manners(section: GitHubConductSection) -> AccountPolicy:
     there: there are no buttons, and strangers read it.
     """
     return AccountPolicy(
-        owners=frozenset(section.owners),
-        admins=frozenset(section.admins),
-        admin_roles=frozenset(map(str, section.admin_associations)),
+        staff=AccountStaff(
+            owners=frozenset(section.owners),
+            admins=frozenset(section.admins),
+            admin_roles=frozenset(map(str, section.admin_associations)),
+        ),
         scope=AccountScope(roles=frozenset(map(str, section.answers))),
-        threads=ThreadMode.NONE,
-        replies=False,
-        max_exchanges=section.max_exchanges,
-        missed_limit_s=section.missed_limit_minutes * 60,
-        edit_window_s=0.0,
-        message_limit=section.message_limit,
-        keep_blank_lines=True,
-        preview=False,
-        reactions=Reactions(section.reactions.seen, section.reactions.done, section.reactions.failed),
-        error_message=section.error_message,
-        failure_text=section.failure_text,
-        tells_refusals=False,
-        asks_here=False,
+        triggers=TriggerPolicy(threads=ThreadMode.NONE, replies=False),
+        limits=ConversationLimits(
+            max_exchanges=section.max_exchanges, missed_limit_s=section.missed_limit_minutes * 60, edit_window_s=0.0
+        ),
+        style=ReplyStyle(
+            message_limit=section.message_limit,
+            keep_blank_lines=True,
+            preview=False,
+            reactions=Reactions(section.reactions.seen, section.reactions.done, section.reactions.failed),
+            error_message=section.error_message,
+            failure_text=section.failure_text,
+            tells_refusals=False,
+            asks_here=False,
+        ),
     )
 
 

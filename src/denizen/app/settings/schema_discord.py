@@ -104,27 +104,29 @@ class ConductSection(Section):
         default=(), description="Ids of the users that it answers, beside those that `/allow` lists; empty: everybody."
     )
     roles: Ids = Field(default=(), description="Ids of roles whose members it answers, beside `users`.")
-    direct_messages: bool = Field(default=_MANNERS.direct_messages, description="Whether it answers direct messages.")
-    mentions: bool = Field(default=_MANNERS.mentions, description="Whether it answers when it is mentioned.")
-    replies: bool = Field(default=_MANNERS.replies, description="Whether it answers replies to its messages.")
+    direct_messages: bool = Field(
+        default=_MANNERS.triggers.direct_messages, description="Whether it answers direct messages."
+    )
+    mentions: bool = Field(default=_MANNERS.triggers.mentions, description="Whether it answers when it is mentioned.")
+    replies: bool = Field(default=_MANNERS.triggers.replies, description="Whether it answers replies to its messages.")
     mention_roles: Ids = Field(default=(), description="Ids of roles whose mention counts as a mention of the agent.")
     keywords: tuple[Keyword, ...] = Field(
         default=(), description="Regular expressions; a message in which one is found is answered. Case does not count."
     )
     always_channels: Ids = Field(default=(), description="Ids of channels in which it answers every message of people.")
     threads: ThreadMode = Field(
-        default=_MANNERS.threads,
+        default=_MANNERS.triggers.threads,
         description="`follow` a thread in which it was mentioned, without further mentions; `open` a thread for every "
         "mention in a channel, and follow it; or `none`.",
     )
     max_exchanges: Whole = Field(
-        default=_MANNERS.max_exchanges,
+        default=_MANNERS.limits.max_exchanges,
         ge=0,
         le=100,
         description="Messages of agents in a row in a channel, until a person writes; 0: agents do not answer agents.",
     )
     max_exchange_usd: Decimal | None = Field(
-        default=_MANNERS.max_exchange_usd,
+        default=_MANNERS.limits.max_exchange_usd,
         ge=0,
         le=10_000,
         description="US dollars that the agents of a channel may spend together within an hour on answering each "
@@ -138,39 +140,39 @@ class ConductSection(Section):
         "does: who is named in the text, else who last answered this person, else the most eager. 0: not by eagerness.",
     )
     missed_limit_minutes: Number = Field(
-        default=_MANNERS.missed_limit_s / 60,
+        default=_MANNERS.limits.missed_limit_s / 60,
         ge=0,
         le=_WEEK_MINUTES,
         description="Messages that came while Denizen was away and are older get one reply together.",
     )
     edit_window_s: Number = Field(
-        default=_MANNERS.edit_window_s,
+        default=_MANNERS.limits.edit_window_s,
         ge=0,
         le=3600,
         description="A question that is edited within so many seconds is answered anew; 0: never.",
     )
     message_limit: Whole = Field(
-        default=_MANNERS.message_limit,
+        default=_MANNERS.style.message_limit,
         ge=50,
         le=MESSAGE_CHARS,
         description="Characters at which answers are split.",
     )
     keep_blank_lines: bool = Field(
-        default=_MANNERS.keep_blank_lines, description="Whether runs of blank lines stay; else they become one."
+        default=_MANNERS.style.keep_blank_lines, description="Whether runs of blank lines stay; else they become one."
     )
     preview: bool = Field(
-        default=_MANNERS.preview, description="Whether a status message shows what it is doing, until the answer."
+        default=_MANNERS.style.preview, description="Whether a status message shows what it is doing, until the answer."
     )
     reactions: ReactionsSection = Field(default_factory=ReactionsSection)
     error_message: Annotated[Text, at_most(MESSAGE_CHARS)] = Field(
-        default=_MANNERS.error_message,
+        default=_MANNERS.style.error_message,
         description="Told after a failure in place of the reason; a reference is added to it. Empty: the reason.",
     )
     failure_text: bool = Field(
-        default=_MANNERS.failure_text, description="Whether a failure is told in words, beside the reaction."
+        default=_MANNERS.style.failure_text, description="Whether a failure is told in words, beside the reaction."
     )
     greeting: Annotated[SomeText, at_most(MESSAGE_CHARS)] = Field(
-        default=_MANNERS.greeting, description="Answers a mention that says nothing."
+        default=_MANNERS.style.greeting, description="Answers a mention that says nothing."
     )
     switchable: tuple[Text, ...] = Field(
         default=(), description="Agents to which everybody may switch a talk with `/agent`."

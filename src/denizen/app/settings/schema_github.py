@@ -142,11 +142,11 @@ class GitHubConductSection(Section):
     )
     reactions: GitHubReactionsSection = Field(default_factory=GitHubReactionsSection)
     error_message: Annotated[Text, at_most(MESSAGE_CHARS)] = Field(
-        default=_MANNERS.error_message,
+        default=_MANNERS.style.error_message,
         description="Told after a failure in place of the reason; a reference is added to it. Empty: the reason.",
     )
     failure_text: bool = Field(
-        default=_MANNERS.failure_text, description="Whether a failure is told in words, beside the reaction."
+        default=_MANNERS.style.failure_text, description="Whether a failure is told in words, beside the reaction."
     )
 
 

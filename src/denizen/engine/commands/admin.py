@@ -1,4 +1,8 @@
-"""`/allow`: the list of those who may talk to this account (inventory V24). Without a list, everybody may."""
+"""The commands of admins and owners: `/allow` and `/observer`.
+
+`/allow` keeps the list of those who may talk to this account. Without a list, everybody may. `/observer` switches and
+clears the model that looks at risky calls. While it is off, people are asked instead, so that no call runs unseen.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ from collections.abc import Sequence
 
 from denizen.domain.errors import InvalidInput, NeedsAttention, NotFound
 from denizen.engine.audit import Ledger
-from denizen.engine.commands.command import CommandContext, CommandDefinition, find_role, find_user
+from denizen.engine.commands.command import CommandContext, CommandDefinition
 from denizen.engine.commands.text import count_noun, join_names, private_reply, rank_suggestions
 from denizen.engine.gate.observer import Observer
 from denizen.engine.gate.policy import ObserverPolicy
@@ -24,41 +28,39 @@ _REMOVE_OPTIONS = (
 )
 
 
-async def _allow(given: CommandContext) -> CommandReply:
-    match given.command.group:
+async def _allow(context: CommandContext) -> CommandReply:
+    match context.call.group:
         case "add":
-            return await _allow_add(given)
+            return await _allow_add(context)
         case "remove":
-            return await _allow_remove(given)
+            return await _allow_remove(context)
         case _:
-            return await _allow_list(given)
+            return await _allow_list(context)
 
 
-async def _allow_add(given: CommandContext) -> CommandReply:
-    kind, key, name = await _read_subject(given)
-    at, platform = given.at, given.command.room.platform
-    async with given.on.services.store.work() as work:
-        was_open = not await _has_list(work, given)
-        await work.reception.allow(
-            at.account, platform, kind, key, by=at.principal.key, now=given.on.services.clock.now()
-        )
+async def _allow_add(context: CommandContext) -> CommandReply:
+    kind, key, name = await _read_subject(context)
+    caller, platform = context.caller, context.call.room.platform
+    async with context.store.work() as work:
+        was_open = not await _has_list(work, context)
+        await work.reception.allow(caller.account, platform, kind, key, by=caller.principal.key, now=context.now())
     note = " The list was empty until now: others may not talk to me any more, admins aside." if was_open else ""
     return private_reply(f"The {kind} {name} may talk to me.{note}")
 
 
-async def _allow_remove(given: CommandContext) -> CommandReply:
-    kind, key, name = await _read_subject(given)
-    at, platform = given.at, given.command.room.platform
-    async with given.on.services.store.work() as work:
-        if not await work.reception.disallow(at.account, platform, kind, key):
-            raise _not_on_list(given, kind, key, name)
-        is_open = not await _has_list(work, given)
+async def _allow_remove(context: CommandContext) -> CommandReply:
+    kind, key, name = await _read_subject(context)
+    caller, platform = context.caller, context.call.room.platform
+    async with context.store.work() as work:
+        if not await work.reception.disallow(caller.account, platform, kind, key):
+            raise _not_on_list(context, kind, key, name)
+        is_open = not await _has_list(work, context)
     note = " The list is empty now, so everybody may talk to me." if is_open else ""
     return private_reply(f"The {kind} {name} is off the list.{note}")
 
 
-def _not_on_list(given: CommandContext, kind: AllowedKind, key: str, name: str) -> NotFound:
-    scope = given.at.account_policy.scope
+def _not_on_list(context: CommandContext, kind: AllowedKind, key: str, name: str) -> NotFound:
+    scope = context.caller.account_policy.scope
     if key in (scope.users if kind is AllowedKind.USER else scope.roles):
         return NotFound(
             f"The {kind} {name} is allowed by the configuration.",
@@ -69,14 +71,14 @@ def _not_on_list(given: CommandContext, kind: AllowedKind, key: str, name: str) 
     return NotFound(f"The {kind} {name} is not on the list.", code="allow_unknown", fix="See /allow list.")
 
 
-async def _allow_list(given: CommandContext) -> CommandReply:
-    scope = given.at.account_policy.scope
-    async with given.on.services.store.work(write=False) as work:
+async def _allow_list(context: CommandContext) -> CommandReply:
+    scope = context.caller.account_policy.scope
+    async with context.store.work(write=False) as work:
         users, roles = (
-            await _load_allowed(work, given, AllowedKind.USER),
-            await _load_allowed(work, given, AllowedKind.ROLE),
+            await _load_allowed(work, context, AllowedKind.USER),
+            await _load_allowed(work, context, AllowedKind.ROLE),
         )
-        is_open = not await _has_list(work, given)
+        is_open = not await _has_list(work, context)
     if is_open:
         return private_reply("There is no list: everybody may talk to me here. /allow add begins one.")
     lines = [
@@ -89,43 +91,43 @@ async def _allow_list(given: CommandContext) -> CommandReply:
     return private_reply(*lines)
 
 
-async def _has_list(work: Work, given: CommandContext) -> bool:
-    scope = given.at.account_policy.scope
+async def _has_list(work: Work, context: CommandContext) -> bool:
+    scope = context.caller.account_policy.scope
     return bool(
         scope.users
         or scope.roles
-        or await _load_allowed(work, given, AllowedKind.USER)
-        or await _load_allowed(work, given, AllowedKind.ROLE)
+        or await _load_allowed(work, context, AllowedKind.USER)
+        or await _load_allowed(work, context, AllowedKind.ROLE)
     )
 
 
-async def _load_allowed(work: Work, given: CommandContext, kind: AllowedKind) -> frozenset[str]:
-    return await work.reception.list_allowed(given.at.account, given.command.room.platform, kind)
+async def _load_allowed(work: Work, context: CommandContext, kind: AllowedKind) -> frozenset[str]:
+    return await work.reception.list_allowed(context.caller.account, context.call.room.platform, kind)
 
 
-async def _read_subject(given: CommandContext) -> tuple[AllowedKind, str, str]:
-    """Kind, id, and what was written."""
-    user, role = given.option("user"), given.option("role")
+async def _read_subject(context: CommandContext) -> tuple[AllowedKind, str, str]:
+    """Returns the kind, the id, and what the caller wrote."""
+    user, role = context.option("user"), context.option("role")
     if bool(user) == bool(role):
         raise InvalidInput(
-            "Name one user or one role.", code="allow_whom", fix=f"Write /allow {given.command.group} user: @Name."
+            "Name one user or one role.", code="allow_whom", fix=f"Write /allow {context.call.group} user: @Name."
         )
     if user:
-        return AllowedKind.USER, await find_user(given, user), user
-    return AllowedKind.ROLE, await find_role(given, role), role
+        return AllowedKind.USER, await context.find_user(user), user
+    return AllowedKind.ROLE, await context.find_role(role), role
 
 
-async def _suggest_users(given: CommandContext, typed: str) -> Sequence[str]:
-    return await _suggest_allowed(given, AllowedKind.USER, typed)
+async def _suggest_users(context: CommandContext, typed: str) -> Sequence[str]:
+    return await _suggest_allowed(context, AllowedKind.USER, typed)
 
 
-async def _suggest_roles(given: CommandContext, typed: str) -> Sequence[str]:
-    return await _suggest_allowed(given, AllowedKind.ROLE, typed)
+async def _suggest_roles(context: CommandContext, typed: str) -> Sequence[str]:
+    return await _suggest_allowed(context, AllowedKind.ROLE, typed)
 
 
-async def _suggest_allowed(given: CommandContext, kind: AllowedKind, typed: str) -> Sequence[str]:
-    async with given.on.services.store.work(write=False) as work:
-        return rank_suggestions(typed, sorted(await _load_allowed(work, given, kind)))
+async def _suggest_allowed(context: CommandContext, kind: AllowedKind, typed: str) -> Sequence[str]:
+    async with context.store.work(write=False) as work:
+        return rank_suggestions(typed, sorted(await _load_allowed(work, context, kind)))
 
 
 ALLOW = CommandDefinition(
@@ -149,11 +151,14 @@ OBSERVER_ACTIONS = ("enable", "disable", "reset", "status")
 _NO_OBSERVER = "No observer is configured, so people are asked about calls of tier 2 and 3."
 
 
-async def run_observer_command(way: str, observer: Observer | None, policy: ObserverPolicy) -> str:
-    """Does it, and says what holds now. Raises InvalidInput for what is none of the `OBSERVER_ACTIONS`."""
+async def run_observer_command(action: str, observer: Observer | None, policy: ObserverPolicy) -> str:
+    """Does one of the `OBSERVER_ACTIONS`, and returns the state afterwards in words. Raises InvalidInput for another.
+
+    The terminal has commands of its own and calls this too, after it checked that an owner speaks.
+    """
     if observer is None:
         raise NeedsAttention("There is no observer in this process.", code="observer_missing")
-    match way:
+    match action:
         case "enable":
             await observer.turn(on=True)
         case "disable":
@@ -165,7 +170,7 @@ async def run_observer_command(way: str, observer: Observer | None, policy: Obse
             pass
         case _:
             ways = ", ".join(f"/observer {each}" for each in OBSERVER_ACTIONS)
-            raise InvalidInput(f"/observer has no '{way}'.", code="command_usage", fix=f"Write one of: {ways}.")
+            raise InvalidInput(f"/observer has no '{action}'.", code="command_usage", fix=f"Write one of: {ways}.")
     return await _describe_observer(observer, policy)
 
 
@@ -185,11 +190,11 @@ async def _describe_observer(observer: Observer, policy: ObserverPolicy) -> str:
     )
 
 
-async def _observer(given: CommandContext) -> CommandReply:
-    services, way = given.on.services, given.command.group
-    said = await run_observer_command(way, services.observer, given.generation.policy.observer)
-    if way != "status":
-        await Ledger(services.store, services.clock).switch(given.at.principal, "observer", way)
+async def _observer(context: CommandContext) -> CommandReply:
+    services, action = context.services, context.call.group
+    said = await run_observer_command(action, services.observer, context.generation.policy.observer)
+    if action != "status":
+        await Ledger(services.store, services.clock).switch(context.caller.principal, "observer", action)
     return CommandReply(said)
 
 

@@ -1,6 +1,6 @@
-"""What commands work with: the scene (who, where, at which account), the services, and both together for a handler.
+"""What a command is, and what its handler works with: the call, its caller, and the engine's services.
 
-Made by whoever listens to an account; the protocols here say what the commands need from the rest of the program.
+Whoever listens to an account makes these. The protocols say what commands need from the rest of the program.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Protocol
 
 from denizen.domain.agent import Agent
@@ -21,21 +22,26 @@ from denizen.domain.principal import Principal, RoleName
 from denizen.engine.runtime import Generation, Runtime
 from denizen.engine.services import Services
 from denizen.ports.channel import CommandCall, CommandReply, CommandSpec, MentionNames
+from denizen.ports.store import Store
 from denizen.ports.toolset import Toolset
 
+_USER_ID = re.compile(r"(?:<@!?)?([0-9]+)>?")
+_ROLE_ID = re.compile(r"(?:<@&)?([0-9]+)>?")
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CallerContext:
-    """`account` is the agent whose login was spoken to; another may answer in its place (`/agent`).
+    """Who gives a command, and at which account.
 
-    `principal` has its roles as `roles_of` gives them, and an id that ends in the author's id on the platform.
-    `session_of` says where an agent's session is for this room and principal; `find_names` is the channel's.
+    `account` is the agent whose login received the command; another agent may answer in its place (`/agent`). The id
+    of `principal` ends in the caller's id on the platform. `find_session_place` returns where an agent's session is for
+    this room and principal. `find_names` is the channel's.
     """
 
     account: AgentName
     account_policy: AccountPolicy
     principal: Principal
-    session_of: Callable[[Agent], Place]
+    find_session_place: Callable[[Agent], Place]
     find_names: Callable[[Place, str], Awaitable[MentionNames]]
 
     @property
@@ -48,23 +54,26 @@ class CallerContext:
 
 
 class TurnOpener(Protocol):
-    """Opens a turn for a command, whose answer is delivered with its ticket. Without `agent`, whoever answers there.
+    """Opens a turn for a command; its answer is delivered with the command's ticket.
 
-    Raises what keeps the turn from being opened (Exhausted, NotFound).
+    Without `agent`, the agent of the conversation answers. Raises what keeps the turn from being opened (Exhausted,
+    NotFound).
     """
 
     async def __call__(self, call: CommandCall, text: str, *, agent: str = "", new_session: bool = False) -> object: ...
 
 
 class SessionLock(Protocol):
-    """Until the block ends no turn of that agent's session there runs; it begins when those before it have ended."""
+    """Locks the session of an agent. It waits for the turns that began before; no turn runs there until the block
+    ends.
+    """
 
     def __call__(self, agent: AgentName, conversation_id: ConversationId, /) -> AbstractAsyncContextManager[object]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class UserDataSummary:
-    """What is kept about somebody: posts in the archive, and messages of theirs in sessions."""
+    """How much is stored about a user: posts in the archive, and their messages in sessions."""
 
     posts: int
     messages: int
@@ -73,18 +82,20 @@ class UserDataSummary:
 
 @dataclass(frozen=True, slots=True)
 class DeletedUserData:
+    """How many posts were deleted."""
+
     posts: int
 
 
 class UserDataAccess(Protocol):
-    """Everything that keeps a platform user's words, and its end. Settings are not part of it."""
+    """Everything that stores the words of a platform's user, and their deletion. Settings are not part of it."""
 
     async def describe(self, platform: str, user_id: str) -> UserDataSummary: ...
 
     async def forget(self, platform: str, user_id: str) -> DeletedUserData: ...
 
     async def opt_out(self, platform: str, user_id: str) -> None:
-        """Forgets them too."""
+        """Deletes the user's words, and stores no more."""
         ...
 
     async def opt_in(self, platform: str, user_id: str) -> None: ...
@@ -92,104 +103,114 @@ class UserDataAccess(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CustomCommandSet:
-    """The configured commands, and the toolset that has the programs of those with `shell`. It is none of the
-    generation's toolsets, so that no model can ask for them.
+    """The configured commands, and the toolset with the programs of those that have one.
+
+    That toolset is none of the generation's toolsets, so that no model can call it.
     """
 
     commands: tuple[CustomCommand, ...] = ()
     toolset: Toolset | None = None
 
 
-def no_custom_commands() -> CustomCommandSet:
-    return CustomCommandSet()
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CommandDeps:
-    """What commands act on; the same for every account. `customs` gives those of the current configuration."""
+    """What commands act on; the same for every account. `load_custom` returns those of the current configuration."""
 
     runtime: Runtime
     services: Services
     open_turn: TurnOpener
-    hold: SessionLock
-    privacy: UserDataAccess
-    customs: Callable[[], CustomCommandSet] = no_custom_commands
+    lock_session: SessionLock
+    user_data: UserDataAccess
+    load_custom: Callable[[], CustomCommandSet] = CustomCommandSet
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CommandContext:
-    """A command as its handler gets it: its giver may give it, and its options are those of its spec.
+    """A command as its handler gets it: the caller may give it, and its options are those of its spec.
 
-    `agent` is who answers in this conversation now. `offered` are the commands that this person may give here.
+    `agent` answers in this conversation now. `offered` are the commands that the caller may give here.
     """
 
-    command: CommandCall
-    at: CallerContext
-    on: CommandDeps
+    call: CommandCall
+    caller: CallerContext
+    deps: CommandDeps
     agent: Agent
     offered: Sequence[CommandSpec] = field(default_factory=tuple)
 
     def option(self, name: str) -> str:
-        """Empty when it was not given."""
-        return self.command.options.get(name, "")
+        """Returns the value of an option; empty when it was not given."""
+        return self.call.options.get(name, "")
+
+    @property
+    def services(self) -> Services:
+        return self.deps.services
+
+    @property
+    def store(self) -> Store:
+        return self.deps.services.store
 
     @property
     def generation(self) -> Generation:
-        return self.on.runtime.current
+        return self.deps.runtime.current
 
     @property
-    def here(self) -> ConversationId:
+    def conversation_id(self) -> ConversationId:
         """The conversation of the room."""
-        return self.command.room.place.conversation_id
+        return self.call.room.place.conversation_id
 
     @property
     def session_place(self) -> Place:
-        return self.at.session_of(self.agent)
+        return self.caller.find_session_place(self.agent)
 
-    def key_of(self, user_id: str) -> str:
-        """The settings key of another user of the platform."""
-        prefix = self.at.principal.id.removesuffix(self.command.author_id)
-        return replace(self.at.principal, id=f"{prefix}{user_id}").key
+    @property
+    def message_limit(self) -> int:
+        """How many characters a reply may have."""
+        return self.caller.account_policy.style.message_limit
+
+    def now(self) -> datetime:
+        return self.deps.services.clock.now()
+
+    def user_key(self, user_id: str) -> str:
+        """Returns the settings key of another user of the platform."""
+        prefix = self.caller.principal.id.removesuffix(self.call.author_id)
+        return replace(self.caller.principal, id=f"{prefix}{user_id}").key
+
+    async def find_user(self, text: str) -> str:
+        """Returns the id of a user, written as an id, a mention or `@Name`.
+
+        Raises NotFound for a name that nobody here has, InvalidInput for a role.
+        """
+        if match := _USER_ID.fullmatch(text):
+            return match.group(1)
+        names = await self.caller.find_names(self.call.room.place, _with_at(text))
+        if found := _find_by_name(names.users, text):
+            return found
+        if text.startswith("<@&") or _find_by_name(names.roles, text):
+            raise InvalidInput(f"{text} is a role.", code="command_role", fix=f"Write role: {text}.")
+        raise _unknown_name("user", text)
+
+    async def find_role(self, text: str) -> str:
+        """Returns the id of a role. Raises NotFound for a name that no role here has."""
+        if match := _ROLE_ID.fullmatch(text):
+            return match.group(1)
+        names = await self.caller.find_names(self.call.room.place, _with_at(text))
+        if found := _find_by_name(names.roles, text):
+            return found
+        raise _unknown_name("role", text)
 
 
 CommandHandler = Callable[[CommandContext], Awaitable[CommandReply]]
 OptionSuggester = Callable[[CommandContext, str], Awaitable[Sequence[str]]]
-"""Completions of what was typed for an option."""
+"""Returns completions of what was typed for an option."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommandDefinition:
-    """One command: how it is offered, what it does, what it suggests by option while its user types."""
+    """One command: how it is offered, what it does, and what it suggests for its options while the user types."""
 
     spec: CommandSpec
     run: CommandHandler
     suggests: Mapping[str, OptionSuggester] = field(default_factory=dict[str, OptionSuggester])
-
-
-_USER_ID = re.compile(r"(?:<@!?)?([0-9]+)>?")
-_ROLE_ID = re.compile(r"(?:<@&)?([0-9]+)>?")
-
-
-async def find_user(given: CommandContext, text: str) -> str:
-    """The id of a user. Raises NotFound for a name that nobody here has, InvalidInput for a role."""
-    if match := _USER_ID.fullmatch(text):
-        return match.group(1)
-    names = await given.at.find_names(given.command.room.place, _with_at(text))
-    if found := _find_by_name(names.users, text):
-        return found
-    if text.startswith("<@&") or _find_by_name(names.roles, text):
-        raise InvalidInput(f"{text} is a role.", code="command_role", fix=f"Write role: {text}.")
-    raise _unknown_name("user", text)
-
-
-async def find_role(given: CommandContext, text: str) -> str:
-    """The id of a role. Raises NotFound for a name that no role here has."""
-    if match := _ROLE_ID.fullmatch(text):
-        return match.group(1)
-    names = await given.at.find_names(given.command.room.place, _with_at(text))
-    if found := _find_by_name(names.roles, text):
-        return found
-    raise _unknown_name("role", text)
 
 
 def _with_at(text: str) -> str:
@@ -197,7 +218,7 @@ def _with_at(text: str) -> str:
 
 
 def _find_by_name(names: Mapping[str, str], text: str) -> str:
-    """The one of that name, in any case; written exactly it goes first."""
+    """Returns the id of that name in any case; the exact spelling comes first."""
     wanted = text.removeprefix("@").strip()
     folded = {name.casefold(): found for name, found in names.items()}
     return names.get(wanted) or folded.get(wanted.casefold(), "")

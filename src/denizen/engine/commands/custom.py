@@ -1,4 +1,4 @@
-"""Configured commands: a program through the gate, a prompt, or a prompt about what the program printed (T35, T37)."""
+"""Configured commands: a program through the gate, a prompt, or a prompt about the output of the program."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from denizen.ports.toolset import CallScope
 from denizen.skill.untrusted import quote_untrusted
 
 MAX_PROMPT_OUTPUT_CHARS = 8000
-"""Of what the program printed, in a prompt: a small model must be able to read it."""
+"""How much of a program's output goes into a prompt: a small model must be able to read it."""
 
 EXIT_CODE = "exit_code"
-"""In the data of a result: the program ended by itself. Without it, it was denied, stopped, or never began."""
+"""The key in a result's data of a program that ended by itself. Without it, it was denied, stopped, or never began."""
 
 _INPUT = "input"
 
@@ -30,11 +30,11 @@ _log = logging.getLogger("denizen.command")
 
 
 def build_custom(custom: CustomCommand) -> CommandDefinition:
-    """The configured command as one of the others. It has an input only when a template uses it."""
+    """Builds the definition of a configured command. It has an input only when a template uses it."""
     options = (CommandOption(_INPUT, "What to give to it.", required=True),) if custom.takes_input else ()
 
-    async def run(given: CommandContext) -> CommandReply:
-        return await _run(custom, given)
+    async def run(context: CommandContext) -> CommandReply:
+        return await _run(custom, context)
 
     spec = CommandSpec(
         custom.name, custom.description, options, admin_only=custom.admin_only, public=bool(custom.prompt)
@@ -42,35 +42,35 @@ def build_custom(custom: CustomCommand) -> CommandDefinition:
     return CommandDefinition(spec, run)
 
 
-async def _run(custom: CustomCommand, given: CommandContext) -> CommandReply:
+async def _run(custom: CustomCommand, context: CommandContext) -> CommandReply:
     output = ""
     if custom.shell:
-        outcome = await _run_program(custom, given)
+        outcome = await _run_program(custom, context)
         result = outcome.result
         if outcome.verdict.decision is not Decision.APPROVE:
             return CommandReply(_denied(custom, result.text), is_failure=True)
         if not custom.prompt or EXIT_CODE not in result.data:
-            block = code_block(result.text or "(no output)", limit=given.at.account_policy.message_limit)
+            block = code_block(result.text or "(no output)", limit=context.message_limit)
             return CommandReply(block, is_failure=result.is_error)
         output = quote_untrusted(truncate(result.text, MAX_PROMPT_OUTPUT_CHARS), source=f"the command /{custom.name}")
-    prompt = fill_prompt(custom.prompt, text=given.option(_INPUT), output=output)
-    await given.on.open_turn(given.command, prompt, agent=custom.agent, new_session=custom.new_session)
+    prompt = fill_prompt(custom.prompt, text=context.option(_INPUT), output=output)
+    await context.deps.open_turn(context.call, prompt, agent=custom.agent, new_session=custom.new_session)
     return CommandReply(private=False, is_pending=True)
 
 
-async def _run_program(custom: CustomCommand, given: CommandContext) -> Outcome:
-    """Through the gate, on behalf of who gave the command."""
-    command, services = given.command, given.on.services
-    bound = await _bind(custom, given)
-    args: JsonObject = {_INPUT: given.option(_INPUT)} if custom.shell_takes_input else {}
+async def _run_program(custom: CustomCommand, context: CommandContext) -> Outcome:
+    """Runs the program through the gate, on behalf of the caller."""
+    command, services = context.call, context.services
+    bound = await _bind(custom, context)
+    args: JsonObject = {_INPUT: context.option(_INPUT)} if custom.shell_takes_input else {}
     try:
         checked = check_arguments(bound.spec, args)
     except ArgumentsError as problem:
         raise InvalidInput(str(problem), code="command_input") from problem
     key = derive("call", "command", command.room.platform, command.id)
-    scope = await _scope(given, key)
+    scope = await _scope(context, key)
     call = ToolCall(CallId(key), custom.tool, checked, Origin.COMMAND)
-    async with given.on.runtime.lease() as generation:
+    async with context.deps.runtime.lease() as generation:
         outcome = await services.gate.run(bound, call, scope, generation.policy)
     verdict = outcome.verdict
     _log.info(
@@ -85,8 +85,8 @@ async def _run_program(custom: CustomCommand, given: CommandContext) -> Outcome:
     return outcome
 
 
-async def _bind(custom: CustomCommand, given: CommandContext) -> BoundTool:
-    toolset = given.on.customs().toolset
+async def _bind(custom: CustomCommand, context: CommandContext) -> BoundTool:
+    toolset = context.deps.load_custom().toolset
     specs = await toolset.list_tools() if toolset else ()
     spec = next((spec for spec in specs if spec.name == custom.tool), None)
     if toolset is None or spec is None:
@@ -94,21 +94,21 @@ async def _bind(custom: CustomCommand, given: CommandContext) -> BoundTool:
     return BoundTool(spec, toolset)
 
 
-async def _scope(given: CommandContext, key: str) -> CallScope:
-    now = given.on.services.clock.now()
-    async with given.on.services.store.work() as work:
-        home = await work.conversations.put(given.session_place, now=now)
-        session = await work.sessions.current(home.id, given.agent.name, now=now)
+async def _scope(context: CommandContext, key: str) -> CallScope:
+    now = context.now()
+    async with context.store.work() as work:
+        home = await work.conversations.put(context.session_place, now=now)
+        session = await work.sessions.current(home.id, context.agent.name, now=now)
     return CallScope(
-        given.agent.name,
-        given.at.principal,
-        given.command.room.place,
-        given.here,
+        context.agent.name,
+        context.caller.principal,
+        context.call.room.place,
+        context.conversation_id,
         session.id,
-        TurnId(derive("turn", "command", given.command.room.platform, given.command.id)),
+        TurnId(derive("turn", "command", context.call.room.platform, context.call.id)),
         idempotency_key=key,
-        guild=given.command.room.guild,
-        question=f"/{given.command.name} {given.option(_INPUT)}".strip(),
+        guild=context.call.room.guild,
+        question=f"/{context.call.name} {context.option(_INPUT)}".strip(),
     )
 
 

@@ -1,13 +1,17 @@
-"""Who may give which command. The one place that says it; `commands.py` checks it before anything runs."""
+"""The entry point of commands: which there are, who may give them, running them and completing their options.
+
+Whoever listens to an account calls `CommandDispatcher` for slash commands and for messages that begin with `/`. A new
+built-in command is added to `COMMANDS` and to `PERMISSIONS`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from types import MappingProxyType
 
-from denizen.domain.attention import Attention, MessageFacts, decide_attention
+from denizen.domain.attention import AllowedPeople, Attention, AuthorFacts, MessageFacts, decide_attention
 from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFound
 from denizen.domain.ids import AgentName
 from denizen.engine.choices import agent_of
@@ -32,10 +36,14 @@ from denizen.ports.channel import CommandCall, CommandOption, CommandReply, Comm
 from denizen.ports.reception import AllowedKind
 from denizen.ports.store import Work
 
+# --- who may give which command ---------------------------------------------------------------------------------------
+
 
 class PermissionLevel(IntEnum):
-    """ANYBODY also when the agent does not talk with them: what is kept about a person is theirs to see and to end.
-    TALKER is whoever the agent talks with there. An owner is an admin too.
+    """What somebody has to be. An owner is an admin too.
+
+    ANYBODY includes people with whom the agent does not talk: what is stored about a person is theirs to see and to
+    delete. TALKER is whoever the agent talks with in that room.
     """
 
     ANYBODY = 0
@@ -49,7 +57,7 @@ PERMISSIONS: Mapping[str, PermissionLevel] = MappingProxyType(
         "ask": PermissionLevel.TALKER,
         "new": PermissionLevel.TALKER,
         "reset": PermissionLevel.TALKER,
-        "agent": PermissionLevel.TALKER,  # to which agents: `agent.py`
+        "agent": PermissionLevel.TALKER,  # `models.py` says to which agents
         "model": PermissionLevel.TALKER,
         "model:user": PermissionLevel.ADMIN,
         "mode": PermissionLevel.TALKER,
@@ -58,24 +66,24 @@ PERMISSIONS: Mapping[str, PermissionLevel] = MappingProxyType(
         "why": PermissionLevel.TALKER,
         "allow": PermissionLevel.ADMIN,
         "observer": PermissionLevel.OWNER,
-        "usage": PermissionLevel.ANYBODY,  # one's own; what else: `usage.py`
+        "usage": PermissionLevel.ANYBODY,  # their own spending; `insight.py` shows the rest to admins
         "memory": PermissionLevel.ANYBODY,
         "reminders": PermissionLevel.ANYBODY,
         "help": PermissionLevel.ANYBODY,
     }
 )
-"""By command, and by `command:option` where an option needs more than its command. Configured ones say it."""
+"""The level of each built-in command, by its name; by `command:option` where an option needs more than its command."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallerPermissions:
-    """What somebody is, at an account in a room."""
+    """What somebody may do, at an account in a room."""
 
     attention: Attention
     is_admin: bool
     is_owner: bool
 
-    def may(self, level: PermissionLevel) -> bool:
+    def allows(self, level: PermissionLevel) -> bool:
         if level is PermissionLevel.ANYBODY:
             return True
         if not self.attention.answers or level is PermissionLevel.TALKER:
@@ -83,35 +91,30 @@ class CallerPermissions:
         return self.is_owner if level is PermissionLevel.OWNER else self.is_admin
 
 
-async def load_caller_permissions(work: Work, call: CommandCall, at: CallerContext) -> CallerPermissions:
-    """By the same rule as for messages (inventory V24, T34): a command is as good as a mention."""
+async def load_caller_permissions(work: Work, call: CommandCall, caller: CallerContext) -> CallerPermissions:
+    """Applies the rules for messages: a command counts as a mention."""
     platform = call.room.platform
-    sighting = MessageFacts(
-        call.room,
-        call.author_id,
-        call.roles,
-        is_bot=False,
-        text="",
+    facts = MessageFacts(
+        room=call.room,
+        author=AuthorFacts(id=call.author_id, roles=call.roles),
         mentions_me=True,
-        mentioned_roles=frozenset(),
-        replies_to_me=False,
-        is_followed=False,
-        exchanges=0,
-        allowed_users=await work.reception.list_allowed(at.account, platform, AllowedKind.USER),
-        allowed_roles=await work.reception.list_allowed(at.account, platform, AllowedKind.ROLE),
+        allowed=AllowedPeople(
+            await work.reception.list_allowed(caller.account, platform, AllowedKind.USER),
+            await work.reception.list_allowed(caller.account, platform, AllowedKind.ROLE),
+        ),
     )
-    return CallerPermissions(
-        decide_attention(sighting, replace(at.account_policy, mentions=True)), at.is_admin, at.is_owner
-    )
+    policy = caller.account_policy
+    policy = replace(policy, triggers=replace(policy.triggers, mentions=True))
+    return CallerPermissions(decide_attention(facts, policy), caller.is_admin, caller.is_owner)
 
 
-def check_permission(standing: CallerPermissions, level: PermissionLevel, what: str) -> None:
+def check_permission(permissions: CallerPermissions, level: PermissionLevel, what: str) -> None:
     """Raises NotAllowed with the reason. `what` is the command, as people write it."""
-    if standing.may(level):
+    if permissions.allows(level):
         return
-    if standing.attention.trigger is None:
+    if permissions.attention.trigger is None:
         raise NotAllowed("I do not talk here.", code="command_place", fix="Ask me in another channel.")
-    if standing.attention.refusal is not None:
+    if permissions.attention.refusal is not None:
         raise NotAllowed(
             "I may not talk with you.",
             code="command_not_listed",
@@ -134,7 +137,7 @@ def check_permission(standing: CallerPermissions, level: PermissionLevel, what: 
 
 
 def required_level(call: CommandCall) -> tuple[PermissionLevel, str]:
-    """Of a built-in command with the options that were given, and how people write what needs it."""
+    """Returns the level that a call of a built-in command needs, and how people write the part that needs it."""
     level, what = PERMISSIONS[call.name], f"/{call.name}"
     for option in (name for name, value in call.options.items() if value.strip()):
         own = PERMISSIONS.get(f"{call.name}:{option}", level)
@@ -143,16 +146,20 @@ def required_level(call: CommandCall) -> tuple[PermissionLevel, str]:
     return level, what
 
 
-async def _help(given: CommandContext) -> CommandReply:
-    name = given.option("command").lstrip("/").lower()
+# --- `/help` and the list of commands ---------------------------------------------------------------------------------
+
+
+async def _help(context: CommandContext) -> CommandReply:
+    """Lists what the caller may do here, a line for each command; or describes one command in full."""
+    name = context.option("command").lstrip("/").lower()
     if name:
-        return private_reply(*_describe_command(_find_offered(given, name)))
-    lines = [f"- `/{spec.name}` {spec.description}" for spec in given.offered]
+        return private_reply(*_describe_command(_find_offered(context, name)))
+    lines = [f"- `/{spec.name}` {spec.description}" for spec in context.offered]
     return private_reply("What you can do here:", *lines, "`/help <command>` tells more about one.")
 
 
-def _find_offered(given: CommandContext, name: str) -> CommandSpec:
-    specs = {spec.name: spec for spec in given.offered}
+def _find_offered(context: CommandContext, name: str) -> CommandSpec:
+    specs = {spec.name: spec for spec in context.offered}
     if name not in specs:
         near = closest_match(name, specs)
         fix = f"Did you mean /{near}?" if near else "/help lists all of them."
@@ -164,20 +171,20 @@ def _describe_command(spec: CommandSpec) -> Iterator[str]:
     yield f"`/{spec.name}` {spec.description}"
     for group in spec.groups:
         yield f"- `{format_usage(spec, group)}` {group.description}"
-        yield from _option_lines(group, indent="  ")
+        yield from _option_lines(group)
     if not spec.groups:
         yield f"- `{format_usage(spec)}`"
-        yield from _option_lines(spec, indent="  ")
+        yield from _option_lines(spec)
 
 
-def _option_lines(spec: CommandSpec, *, indent: str) -> Iterator[str]:
+def _option_lines(spec: CommandSpec) -> Iterator[str]:
     for option in spec.options:
         choices = f" One of: {', '.join(option.choices)}." if option.choices else ""
-        yield f"{indent}- `{option.name}` {option.description}{choices}"
+        yield f"  - `{option.name}` {option.description}{choices}"
 
 
-async def _suggest_command(given: CommandContext, typed: str) -> Sequence[str]:
-    return rank_suggestions(typed, [spec.name for spec in given.offered])
+async def _suggest_command(context: CommandContext, typed: str) -> Sequence[str]:
+    return rank_suggestions(typed, [spec.name for spec in context.offered])
 
 
 HELP = CommandDefinition(
@@ -190,94 +197,116 @@ HELP = CommandDefinition(
     {"command": _suggest_command},
 )
 
+_IN_ORDER = (
+    ASK,
+    NEW,
+    RESET,
+    AGENT,
+    MODEL_COMMAND,
+    MODE_COMMAND,
+    CONTEXT,
+    COMPACT,
+    WHY,
+    USAGE,
+    MEMORY,
+    REMINDERS,
+    ALLOW,
+    OBSERVER,
+    HELP,
+)
+COMMANDS: Mapping[str, CommandDefinition] = MappingProxyType({command.spec.name: command for command in _IN_ORDER})
+"""The built-in commands by name, in the order in which they are offered."""
 
-COMMANDS: Mapping[str, CommandDefinition] = MappingProxyType({
-    command.spec.name: command
-    for command in (
-        ASK, NEW, RESET, AGENT, MODEL_COMMAND, MODE_COMMAND, CONTEXT, COMPACT, WHY, USAGE, MEMORY, REMINDERS, ALLOW,
-        OBSERVER, HELP,
-    )
-})  # fmt: skip
+
+# --- running them -----------------------------------------------------------------------------------------------------
 
 
 class CommandDispatcher:
-    """The commands of every account of this process."""
+    """Runs the commands of one account: the built-in and the configured ones."""
 
-    def __init__(self, services: CommandDeps) -> None:
-        self._on = services
+    def __init__(self, deps: CommandDeps) -> None:
+        self._deps = deps
 
     def specs(self, account: AgentName) -> Sequence[CommandSpec]:
-        """What the platform should offer now for an account: the built-in ones, then the configured ones by name."""
+        """Returns what the platform should offer: the built-in commands, then the configured ones by name."""
         specs = [command.spec for command in self._all().values()]
         ask = f"Ask {account} something."
         return [replace(spec, description=ask) if spec.name == "ask" else spec for spec in specs]
 
     def parse_text(self, text: str) -> ParsedCommand | None:
-        """Name, subcommand and options of a message that begins with `/`, None for what is no command. An unknown
-        command is one too: `run` answers it with a hint.
+        """Returns the command of a message that begins with `/`; None for a message that is no command.
+
+        An unknown command is a command too: `run` answers it with a hint.
         """
         return parse_text(text, [command.spec for command in self._all().values()])
 
-    async def run(self, call: CommandCall, at: CallerContext) -> CommandReply:
-        """Gives the command. What cannot be done is answered in words; only faults are raised."""
+    async def run(self, call: CommandCall, caller: CallerContext) -> CommandReply:
+        """Runs the command. Errors become a reply in words; only faults are raised."""
         try:
-            reply = await self._run(call, at)
+            reply = await self._run(call, caller)
         except DenizenError as error:
             reply = CommandReply(error.explain(), is_failure=True)
-        return replace(reply, text=truncate(reply.text, at.account_policy.message_limit))
+        return replace(reply, text=truncate(reply.text, caller.account_policy.style.message_limit))
 
-    async def suggest(self, call: CommandCall, option: str, typed: str, at: CallerContext) -> Sequence[str]:
-        """At most 25 completions, of what this person may give."""
+    async def suggest(self, call: CommandCall, option: str, typed: str, caller: CallerContext) -> Sequence[str]:
+        """Returns at most 25 completions, and none of a command that the caller may not give."""
         command = self._all().get(call.name)
         suggest = command.suggests.get(option) if command else None
         if command is None or suggest is None:
             return []
-        standing, given = await self._look(call, at)
-        level, _ = self._level(command, call)
-        if not standing.may(level):
+        permissions, context = await self._build_context(call, caller)
+        level, _ = self._required_level(command, call)
+        if not permissions.allows(level):
             return []
-        return list(await suggest(given, typed))[:MAX_SUGGESTIONS]
+        return list(await suggest(context, typed))[:MAX_SUGGESTIONS]
 
-    async def _run(self, call: CommandCall, at: CallerContext) -> CommandReply:
+    async def _run(self, call: CommandCall, caller: CallerContext) -> CommandReply:
         command = self._all().get(call.name)
         if command is None:
-            raise self._unknown(call.name)
-        standing, given = await self._look(call, at)
-        check_permission(standing, *self._level(command, call))
+            near = closest_match(call.name, self._all())
+            hint = f"Did you mean /{near}? " if near else ""
+            fix = f"{hint}/help lists what I know."
+            raise NotFound(f"I know no command /{call.name}.", code="command_unknown", fix=fix)
+        permissions, context = await self._build_context(call, caller)
+        check_permission(permissions, *self._required_level(command, call))
         options = read_options(call, command.spec)
-        return await command.run(replace(given, command=replace(call, options=options)))
+        return await command.run(replace(context, call=replace(call, options=options)))
 
     def _all(self) -> dict[str, CommandDefinition]:
-        """A configured command cannot take the place of a built-in one."""
-        own = {custom.name: build_custom(custom) for custom in self._on.customs().commands}
+        # A configured command never replaces a built-in one: people must be able to rely on `/memory` and `/help`.
+        own = {custom.name: build_custom(custom) for custom in self._deps.load_custom().commands}
         return {**COMMANDS, **{name: own[name] for name in sorted(own) if name not in COMMANDS}}
 
-    async def _look(self, call: CommandCall, at: CallerContext) -> tuple[CallerPermissions, CommandContext]:
-        current = self._on.runtime.current
-        async with self._on.services.store.work(write=False) as work:
-            standing = await load_caller_permissions(work, call, at)
-            here = call.room.place.conversation_id
-            name = await agent_of(work, at.account, here, known=current.agents)
-        offered = [command.spec for command in self._all().values() if standing.may(self._level_of_spec(command.spec))]
-        return standing, CommandContext(call, at, self._on, current.agent(name), offered)
+    async def _build_context(
+        self, call: CommandCall, caller: CallerContext
+    ) -> tuple[CallerPermissions, CommandContext]:
+        current = self._deps.runtime.current
+        async with self._deps.services.store.work(write=False) as work:
+            permissions = await load_caller_permissions(work, call, caller)
+            conversation_id = call.room.place.conversation_id
+            name = await agent_of(work, caller.account, conversation_id, known=current.agents)
+        specs = [command.spec for command in self._all().values()]
+        return permissions, CommandContext(
+            call=call,
+            caller=caller,
+            deps=self._deps,
+            agent=current.agent(name),
+            offered=[spec for spec in specs if permissions.allows(self._level_for(spec))],
+        )
 
-    def _level(self, command: CommandDefinition, call: CommandCall) -> tuple[PermissionLevel, str]:
+    def _required_level(self, command: CommandDefinition, call: CommandCall) -> tuple[PermissionLevel, str]:
         if command.spec.name in PERMISSIONS:
             return required_level(call)
-        return self._level_of_spec(command.spec), f"/{call.name}"
+        return self._level_for(command.spec), f"/{call.name}"
 
-    def _level_of_spec(self, spec: CommandSpec) -> PermissionLevel:
+    def _level_for(self, spec: CommandSpec) -> PermissionLevel:
         return PERMISSIONS.get(spec.name, PermissionLevel.ADMIN if spec.admin_only else PermissionLevel.TALKER)
-
-    def _unknown(self, name: str) -> NotFound:
-        near = closest_match(name, self._all())
-        hint = f"Did you mean /{near}? " if near else ""
-        return NotFound(f"I know no command /{name}.", code="command_unknown", fix=f"{hint}/help lists what I know.")
 
 
 def read_options(call: CommandCall, spec: CommandSpec) -> dict[str, str]:
-    """What was given for the options, stripped, choices as they are offered; blank ones left out. Raises InvalidInput
-    with the way it is written.
+    """Returns the values of the options: stripped, choices as they are offered, blank ones left out.
+
+    Raises InvalidInput that shows how the command is written.
     """
     group = next((group for group in spec.groups if group.name == call.group), None)
     if spec.groups and group is None:
@@ -287,12 +316,12 @@ def read_options(call: CommandCall, spec: CommandSpec) -> dict[str, str]:
     for name in call.options:
         if name not in options:
             raise InvalidInput(f"There is no option `{name}`.", code="command_usage", fix=f"Write `{written}`.")
-    given = {name: _read_choice(options[name], value.strip()) for name, value in call.options.items() if value.strip()}
+    values = {name: _read_choice(options[name], value.strip()) for name, value in call.options.items() if value.strip()}
     for option in options.values():
-        if option.required and option.name not in given:
+        if option.required and option.name not in values:
             about, fix = option.description, f"Write `{written}`."
             raise InvalidInput(f"`{option.name}` is missing.", code="command_usage", why=about, fix=fix)
-    return given
+    return values
 
 
 def _read_choice(option: CommandOption, value: str) -> str:
@@ -309,8 +338,5 @@ def _unknown_group(word: str, spec: CommandSpec) -> InvalidInput:
     near = closest_match(word, [group.name for group in spec.groups])
     ways = [format_usage(spec, group) for group in spec.groups if not near or group.name == near]
     said = f"/{spec.name} has no '{word}'." if word else f"/{spec.name} needs one more word."
-    return InvalidInput(said, code="command_usage", fix=f"Write {_join_ways(ways)}.")
-
-
-def _join_ways(ways: Iterable[str]) -> str:
-    return " or ".join(f"`{way}`" for way in ways)
+    written = " or ".join(f"`{way}`" for way in ways)
+    return InvalidInput(said, code="command_usage", fix=f"Write {written}.")

@@ -1,6 +1,8 @@
-"""`/why`: how a reply came about: model, prompt, steps, tools with their verdicts, tokens, cost and time (promise 4).
+"""What a reply was made of and what it cost: `/why` and `/usage`.
 
-Only replies of this very room are told about. What tools were called with is for the asker of that turn and admins.
+`/why` tells about one reply of this room: model, prompt, steps, tools with their verdicts, tokens, cost and time. The
+arguments of tools are shown to the asker of that turn and to admins only. `/usage` tells what was spent today and this
+month. Everybody sees their own spending; admins see the rest as well.
 """
 
 from __future__ import annotations
@@ -25,36 +27,37 @@ from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
 from denizen.ports.store import Work
 
 _RECENT_TURNS = 20
-"""How far back the last reply is looked for."""
+"""How many turns back the last reply is looked for."""
 
 _ARGS_CHARS = 120
 _DECISIONS = {Decision.APPROVE: "approved", Decision.DENY: "denied", Decision.ASK: "asked a human"}
 
 
-async def _why(given: CommandContext) -> CommandReply:
-    named = given.command.target or given.option("message").rstrip("/").rpartition("/")[2]
-    async with given.on.services.store.work(write=False) as work:
-        turn = await _find_named(work, given, named) if named else await _find_last(work, given)
-    detail = await Queries(given.on.runtime, given.on.services).get_turn(turn.id)
-    is_mine = turn.principal.key == given.at.principal.key
-    in_full = given.at.is_admin or is_mine
+async def _why(context: CommandContext) -> CommandReply:
+    named = context.call.target or context.option("message").rstrip("/").rpartition("/")[2]
+    async with context.store.work(write=False) as work:
+        turn = await _find_named(work, context, named) if named else await _find_last(work, context)
+    detail = await Queries(context.deps.runtime, context.services).get_turn(turn.id)
+    is_mine = turn.principal.key == context.caller.principal.key
+    in_full = context.caller.is_admin or is_mine
     return private_reply(
         truncate(
-            "\n".join(_trace_lines(detail, in_full=in_full, is_mine=is_mine)), given.at.account_policy.message_limit
+            "\n".join(_trace_lines(detail, in_full=in_full, is_mine=is_mine)),
+            context.message_limit,
         )
     )
 
 
-async def _find_named(work: Work, given: CommandContext, message: str) -> Turn:
-    """By the reply, or by the message that it answers. Raises NotFound, also for what was said elsewhere."""
-    platform = given.command.room.platform
+async def _find_named(work: Work, context: CommandContext, message: str) -> Turn:
+    """Finds the turn of a reply, or of the message that it answers. Raises NotFound, also for messages elsewhere."""
+    platform = context.call.room.platform
     delivery = await work.outbox.find_by_platform_id(platform, message)
     key: TurnId | None = delivery.turn_id if delivery else None
     if key is None:
-        claims = await work.reception.find_claims(given.at.account, platform, [message])
+        claims = await work.reception.find_claims(context.caller.account, platform, [message])
         key = claims[message].turn_id if message in claims else None
     turn = await work.turns.find(key) if key else None
-    if turn is None or turn.conversation_id != given.here:
+    if turn is None or turn.conversation_id != context.conversation_id:
         raise NotFound(
             "That message is no reply of mine in this channel.",
             code="why_message",
@@ -63,9 +66,9 @@ async def _find_named(work: Work, given: CommandContext, message: str) -> Turn:
     return turn
 
 
-async def _find_last(work: Work, given: CommandContext) -> Turn:
-    mine = {given.agent.name, given.at.account}
-    turns = await work.turns.list_turns(conversation_id=given.here, limit=_RECENT_TURNS)
+async def _find_last(work: Work, context: CommandContext) -> Turn:
+    mine = {context.agent.name, context.caller.account}
+    turns = await work.turns.list_turns(conversation_id=context.conversation_id, limit=_RECENT_TURNS)
     found = next((turn for turn in turns if turn.agent in mine and turn.status.is_final), None)
     if found is None:
         raise NotFound("I have not replied here lately.", code="why_nothing", fix="Name the reply by its id or link.")
@@ -95,7 +98,7 @@ def _trace_lines(detail: Trace, *, in_full: bool, is_mine: bool) -> Iterator[str
 
 
 def _prompt_lines(prompts: Sequence[PromptUse]) -> Iterator[str]:
-    """Of the last one: that of the answer. Sizes only, since others may ask too."""
+    """Describes the last prompt, which is that of the answer. Sizes only: others may ask about this reply too."""
     for prompt in prompts:
         system = ", ".join(f"{segment.name} {segment.tokens:,}" for segment in prompt.segments)
         tools = f"; {count_noun(len(prompt.tools), 'tool')} {prompt.tool_tokens:,}" if prompt.tools else ""
@@ -104,7 +107,7 @@ def _prompt_lines(prompts: Sequence[PromptUse]) -> Iterator[str]:
 
 
 def _memory_lines(detail: Trace, *, is_mine: bool) -> Iterator[str]:
-    """What they say is for the one whom they are about."""
+    """Lists the memories by id. Their text is shown only to the user whom they are about."""
     ids = dict.fromkeys(key for prompt in detail.prompts for key in prompt.memories)
     if not ids:
         return
@@ -159,41 +162,41 @@ _SCOPE_NAMES = {
 }
 
 
-async def _usage(given: CommandContext) -> CommandReply:
-    mine = Scope(ScopeKind.USER, given.at.principal.key)
-    others = _admin_scopes(given) if given.at.is_admin else []
-    now, policy = given.on.services.clock.now(), given.generation.budgets
-    async with given.on.services.store.work(write=False) as work:
+async def _usage(context: CommandContext) -> CommandReply:
+    mine = Scope(ScopeKind.USER, context.caller.principal.key)
+    others = _admin_scopes(context) if context.caller.is_admin else []
+    now, policy = context.now(), context.generation.budgets
+    async with context.store.work(write=False) as work:
         standings = await work.spending.read([mine, *others], now=now)
     lines = list(_own_lines(standings[mine], policy.limits_of(mine)))
     if others:
         rows = [_scope_row(scope, standings[scope], policy.limits_of(scope)) for scope in others]
-        body = [["USD", "today", "limit", "format_percent", "month", "limit", "format_percent"], *rows]
-        room = given.at.account_policy.message_limit - sum(map(len, lines)) - 10
+        body = [["USD", "today", "limit", "share", "month", "limit", "share"], *rows]
+        room = context.message_limit - sum(map(len, lines)) - 10
         lines.append(code_block(format_rows(body), limit=room))
     return private_reply(*lines, "-# Days and months are those of UTC.")
 
 
-def _admin_scopes(given: CommandContext) -> list[Scope]:
-    """What an admin sees here, besides themselves."""
-    room = given.command.room
+def _admin_scopes(context: CommandContext) -> list[Scope]:
+    """Returns the scopes that an admin sees here, besides their own."""
+    room = context.call.room
     *narrow, widest = place_scopes(room.place, room.guild)
-    return [SERVER, widest, *narrow, Scope(ScopeKind.AGENT, given.agent.name)]
+    return [SERVER, widest, *narrow, Scope(ScopeKind.AGENT, context.agent.name)]
 
 
-def _own_lines(at: Standing, limits: Limits) -> Iterator[str]:
+def _own_lines(spent: Standing, limits: Limits) -> Iterator[str]:
     spans = (
-        ("You today", at.day_usd, at.day_requests, limits.per_day_usd),
-        ("This month", at.month_usd, at.month_requests, limits.per_month_usd),
+        ("You today", spent.day_usd, spent.day_requests, limits.per_day_usd),
+        ("This month", spent.month_usd, spent.month_requests, limits.per_month_usd),
     )
     for when, usd, requests, limit in spans:
         of = f", {_budget_share(usd, limit)} of your budget" if limit is not None else ""
         yield f"{when}: ${usd:.4f}, {count_noun(requests, 'request')}{of}."
 
 
-def _scope_row(scope: Scope, at: Standing, limits: Limits) -> list[str]:
+def _scope_row(scope: Scope, spent: Standing, limits: Limits) -> list[str]:
     cells = [f"agent {scope.key}" if scope.kind is ScopeKind.AGENT else _SCOPE_NAMES[scope.kind]]
-    for usd, limit in ((at.day_usd, limits.per_day_usd), (at.month_usd, limits.per_month_usd)):
+    for usd, limit in ((spent.day_usd, limits.per_day_usd), (spent.month_usd, limits.per_month_usd)):
         cells += [f"{usd:.4f}", "-" if limit is None else f"{limit:.2f}", _budget_share(usd, limit)]
     return cells
 

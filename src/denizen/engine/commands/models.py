@@ -1,7 +1,12 @@
-"""`/agent`: which agents there are, and who answers in this conversation.
+"""Choosing who answers: `/agent`, `/model` and `/mode`.
 
-Admins may choose any agent; others those that the account's configuration offers to everybody (`switchable`). The
-account's own agent may be called back by whoever could have chosen the one that answers now.
+`/agent` chooses the agent of this conversation. Admins may choose any agent; others those that the account's
+configuration offers to everybody (`switchable`). Whoever could have chosen the agent that answers now may also call the
+account's own agent back.
+
+`/model` and `/mode` choose the model that answers the caller; nobody else's turns are affected. A model is named by an
+alias or as `provider/model`. Its key and address come from the configuration: no option takes a key, since others could
+read it. Aliases are for everybody; any other model, and choosing for somebody else, is for admins.
 """
 
 from __future__ import annotations
@@ -11,56 +16,56 @@ from collections.abc import Sequence
 from denizen.domain.errors import InvalidInput, NotAllowed
 from denizen.domain.ids import AgentName
 from denizen.engine.choices import MODE, MODEL, Mode, list_aliases, put_agent
-from denizen.engine.commands.command import CommandContext, CommandDefinition, find_user
+from denizen.engine.commands.command import CommandContext, CommandDefinition
 from denizen.engine.commands.text import join_names, private_reply, rank_suggestions
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
 
 DEFAULT = "default"
 
 
-async def _agent(given: CommandContext) -> CommandReply:
-    name = given.option("name")
+async def _agent(context: CommandContext) -> CommandReply:
+    name = context.option("name")
     if not name:
-        return _list_agents(given)
-    target = given.at.account if name.casefold() == DEFAULT else given.generation.agent(name).name
-    if target == given.agent.name:
+        return _list_agents(context)
+    target = context.caller.account if name.casefold() == DEFAULT else context.generation.agent(name).name
+    if target == context.agent.name:
         return private_reply(f"{target} answers here already.")
-    if target not in _agent_choices(given):
-        offered = [each for each in _agent_choices(given) if each != given.agent.name]
+    if target not in _agent_choices(context):
+        offered = [each for each in _agent_choices(context) if each != context.agent.name]
         raise NotAllowed(
             f"You may not let {target} answer here.",
             code="agent_not_switchable",
             why="Only admins may choose any agent; this one is not offered to everybody.",
             fix=f"Choose one of: {join_names(offered)}." if offered else "Ask an admin.",
         )
-    async with given.on.services.store.work() as work:
-        await put_agent(work, given.at.account, given.here, target, now=given.on.services.clock.now())
-    back = "" if target == given.at.account else " Give /agent default to go back."
+    async with context.store.work() as work:
+        await put_agent(work, context.caller.account, context.conversation_id, target, now=context.now())
+    back = "" if target == context.caller.account else " Give /agent default to go back."
     return private_reply(f"From now on {target} answers here, with a history of its own.{back}")
 
 
-def _list_agents(given: CommandContext) -> CommandReply:
-    may = set(_agent_choices(given))
-    lines = [f"{given.agent.name} answers here. Agents:"]
-    for agent in given.generation.agents.values():
+def _list_agents(context: CommandContext) -> CommandReply:
+    may = set(_agent_choices(context))
+    lines = [f"{context.agent.name} answers here. Agents:"]
+    for agent in context.generation.agents.values():
         about = f": {agent.description}" if agent.description else ""
         note = "" if agent.name in may else " (admins only)"
         lines.append(f"- `{agent.name}`{about}{note}")
     return private_reply(*lines)
 
 
-def _agent_choices(given: CommandContext) -> list[AgentName]:
-    """Whom this person may let answer here."""
-    agents, own = given.generation.agents, given.at.account
-    if given.at.is_admin:
+def _agent_choices(context: CommandContext) -> list[AgentName]:
+    """Returns the agents that the caller may let answer here."""
+    agents, own = context.generation.agents, context.caller.account
+    if context.caller.is_admin:
         return list(agents)
-    open_to_all = given.at.account_policy.switchable
-    back = {own} if given.agent.name in open_to_all | {own} else set[AgentName]()
+    open_to_all = context.caller.account_policy.switchable
+    back = {own} if context.agent.name in open_to_all | {own} else set[AgentName]()
     return [name for name in agents if name in open_to_all | back]
 
 
-async def _suggest_agent(given: CommandContext, typed: str) -> Sequence[str]:
-    return rank_suggestions(typed, [*_agent_choices(given), DEFAULT])
+async def _suggest_agent(context: CommandContext, typed: str) -> Sequence[str]:
+    return rank_suggestions(typed, [*_agent_choices(context), DEFAULT])
 
 
 AGENT = CommandDefinition(
@@ -77,20 +82,20 @@ AGENT = CommandDefinition(
 _USER_OPTION = CommandOption("user", "For somebody else (admins only): @Name or an id.")
 
 
-async def _model(given: CommandContext) -> CommandReply:
-    match given.command.group:
+async def _model(context: CommandContext) -> CommandReply:
+    match context.call.group:
         case "set":
-            return await _set_model(given)
+            return await _set_model(context)
         case "remove":
-            return await _remove_model(given)
+            return await _remove_model(context)
         case _:
-            return await _list_models(given)
+            return await _list_models(context)
 
 
-async def _set_model(given: CommandContext) -> CommandReply:
-    name, models = given.option("model"), given.generation.models
+async def _set_model(context: CommandContext) -> CommandReply:
+    name, models = context.option("model"), context.generation.models
     aliases = list_aliases(models)
-    if name not in aliases and not given.at.is_admin:
+    if name not in aliases and not context.caller.is_admin:
         raise NotAllowed(
             f"You may not choose the model '{name}'.",
             code="model_not_offered",
@@ -98,20 +103,20 @@ async def _set_model(given: CommandContext) -> CommandReply:
             fix=f"Choose one of: {join_names(aliases)}.",
         )
     model = models.get(name)
-    key, whose = await _find_settings_key(given)
-    async with given.on.services.store.work() as work:
-        await work.user_settings.put(key, MODEL, name, now=given.on.services.clock.now())
+    key, whose = await _find_settings_key(context)
+    async with context.store.work() as work:
+        await work.user_settings.put(key, MODEL, name, now=context.now())
     about = "" if model.name == name else f" ({model.name})"
     return private_reply(
         f"`{name}`{about} answers {whose} from now on. Nobody else is affected; /model remove takes it back."
     )
 
 
-async def _remove_model(given: CommandContext) -> CommandReply:
-    key, whose = await _find_settings_key(given)
-    async with given.on.services.store.work() as work:
+async def _remove_model(context: CommandContext) -> CommandReply:
+    key, whose = await _find_settings_key(context)
+    async with context.store.work() as work:
         had = (await work.user_settings.get(key)).get(MODEL)
-        await work.user_settings.put(key, MODEL, None, now=given.on.services.clock.now())
+        await work.user_settings.put(key, MODEL, None, now=context.now())
     if not had:
         return private_reply(f"No model was chosen for {whose}; nothing changed.")
     return private_reply(
@@ -119,61 +124,61 @@ async def _remove_model(given: CommandContext) -> CommandReply:
     )
 
 
-async def _list_models(given: CommandContext) -> CommandReply:
-    models = given.generation.models.list_models()
-    lines = [await _own_choice(given), "Models:"]
+async def _list_models(context: CommandContext) -> CommandReply:
+    models = context.generation.models.list_models()
+    lines = [await _own_choice(context), "Models:"]
     targets = {alias: model.name for model in models for alias in model.aliases}
     lines += [f"- `{alias}`: {targets[alias]}" for alias in sorted(targets)]
-    if given.at.is_admin:
+    if context.caller.is_admin:
         lines += [f"- `{model.name}` (admins)" for model in models if not model.aliases]
     return private_reply(*lines)
 
 
-async def _own_choice(given: CommandContext) -> str:
-    settings = await _load_choices(given)
+async def _own_choice(context: CommandContext) -> str:
+    settings = await _load_choices(context)
     if model := settings.get(MODEL):
         return f"You chose the model `{model}`."
     if mode := settings.get(MODE):
         return f"You chose the mode `{mode}`."
-    return f"You chose none, so {given.agent.name} uses its own: `{given.agent.model_word}`."
+    return f"You chose none, so {context.agent.name} uses its own: `{context.agent.model_word}`."
 
 
-async def _load_choices(given: CommandContext) -> dict[str, object]:
-    async with given.on.services.store.work(write=False) as work:
-        return dict(await work.user_settings.get(given.at.principal.key))
+async def _load_choices(context: CommandContext) -> dict[str, object]:
+    async with context.store.work(write=False) as work:
+        return dict(await work.user_settings.get(context.caller.principal.key))
 
 
-async def _find_settings_key(given: CommandContext) -> tuple[str, str]:
-    """Whose settings, by key and in words."""
-    user = given.option("user")
+async def _find_settings_key(context: CommandContext) -> tuple[str, str]:
+    """Returns whose settings are meant, by key and in words."""
+    user = context.option("user")
     if not user:
-        return given.at.principal.key, "you"
-    return given.key_of(await find_user(given, user)), user
+        return context.caller.principal.key, "you"
+    return context.user_key(await context.find_user(user)), user
 
 
-async def _suggest_model(given: CommandContext, typed: str) -> Sequence[str]:
-    models = given.generation.models
+async def _suggest_model(context: CommandContext, typed: str) -> Sequence[str]:
+    models = context.generation.models
     names = list_aliases(models)
-    if given.at.is_admin:
+    if context.caller.is_admin:
         names += [info.name for info in models.list_models()]
     return rank_suggestions(typed, names)
 
 
-async def _mode(given: CommandContext) -> CommandReply:
-    match given.command.group:
+async def _mode(context: CommandContext) -> CommandReply:
+    match context.call.group:
         case "set":
-            return await _set_mode(given)
+            return await _set_mode(context)
         case "clear":
-            return await _clear_mode(given)
+            return await _clear_mode(context)
         case "status":
-            return private_reply(await _own_choice(given))
+            return private_reply(await _own_choice(context))
         case _:
-            return _list_modes(given)
+            return _list_modes(context)
 
 
-async def _set_mode(given: CommandContext) -> CommandReply:
-    mode, models = given.option("mode"), given.generation.models
-    usable = _usable_modes(given)
+async def _set_mode(context: CommandContext) -> CommandReply:
+    mode, models = context.option("mode"), context.generation.models
+    usable = _usable_modes(context)
     if mode not in usable:
         raise InvalidInput(
             f"The mode '{mode}' has no model here.",
@@ -181,9 +186,9 @@ async def _set_mode(given: CommandContext) -> CommandReply:
             why="A mode uses the model alias of the same name.",
             fix=f"Choose one of: {join_names(usable)}." if usable else "The operator adds it under models.aliases.",
         )
-    async with given.on.services.store.work() as work:
-        key = given.at.principal.key
-        await work.user_settings.put(key, MODE, mode, now=given.on.services.clock.now())
+    async with context.store.work() as work:
+        key = context.caller.principal.key
+        await work.user_settings.put(key, MODE, mode, now=context.now())
         model = (await work.user_settings.get(key)).get(MODEL)
     if model:
         return private_reply(
@@ -192,20 +197,20 @@ async def _set_mode(given: CommandContext) -> CommandReply:
     return private_reply(f"Mode `{mode}`: {models.get(mode).name} answers you from now on. Nobody else is affected.")
 
 
-async def _clear_mode(given: CommandContext) -> CommandReply:
-    async with given.on.services.store.work() as work:
-        await work.user_settings.put(given.at.principal.key, MODE, None, now=given.on.services.clock.now())
-    return private_reply("You have no mode any more.", await _own_choice(given))
+async def _clear_mode(context: CommandContext) -> CommandReply:
+    async with context.store.work() as work:
+        await work.user_settings.put(context.caller.principal.key, MODE, None, now=context.now())
+    return private_reply("You have no mode any more.", await _own_choice(context))
 
 
-def _list_modes(given: CommandContext) -> CommandReply:
-    usable, models = _usable_modes(given), given.generation.models
+def _list_modes(context: CommandContext) -> CommandReply:
+    usable, models = _usable_modes(context), context.generation.models
     lines = [f"- `{mode}`: {models.get(mode).name if mode in usable else 'not configured here'}" for mode in Mode]
     return private_reply("Modes:", *lines)
 
 
-def _usable_modes(given: CommandContext) -> list[str]:
-    aliases = list_aliases(given.generation.models)
+def _usable_modes(context: CommandContext) -> list[str]:
+    aliases = list_aliases(context.generation.models)
     return [mode.value for mode in Mode if mode in aliases]
 
 

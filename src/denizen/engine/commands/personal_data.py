@@ -1,4 +1,7 @@
-"""`/memory`: what is kept about oneself, and its end. Always about who gives the command."""
+"""What is stored about the caller, and its deletion: `/memory` and `/reminders`. Nobody sees these of somebody else.
+
+`StoredUserData` finds and deletes the user's words wherever they are stored.
+"""
 
 from __future__ import annotations
 
@@ -22,27 +25,27 @@ MAX_MEMORIES = 5000
 _MEMORY_HINT = "/memory forget memory: ID deletes one of them."
 
 
-async def _memory(given: CommandContext) -> CommandReply:
-    match given.command.group:
+async def _memory(context: CommandContext) -> CommandReply:
+    match context.call.group:
         case "forget":
-            return await _forget_all(given)
+            return await _forget_all(context)
         case "opt-out":
-            return await _opt_out(given)
+            return await _opt_out(context)
         case "opt-in":
-            await given.on.privacy.opt_in(given.command.room.platform, given.command.author_id)
+            await context.deps.user_data.opt_in(context.call.room.platform, context.call.author_id)
             return private_reply("What you write is archived again from now on.")
         case "list":
-            return await _list_memories(given)
+            return await _list_memories(context)
         case _:
-            return await _show_kept(given)
+            return await _show_kept(context)
 
 
-async def _show_kept(given: CommandContext) -> CommandReply:
-    kept = await given.on.privacy.describe(given.command.room.platform, given.command.author_id)
-    async with given.on.services.store.work(write=False) as work:
-        settings = await work.user_settings.get(given.at.principal.key)
-        memories = await work.memories.list_memories(owner=given.at.principal.key, limit=MAX_MEMORIES)
-        reminders = await work.reminders.list_of(given.at.principal.key)
+async def _show_kept(context: CommandContext) -> CommandReply:
+    kept = await context.deps.user_data.describe(context.call.room.platform, context.call.author_id)
+    async with context.store.work(write=False) as work:
+        settings = await work.user_settings.get(context.caller.principal.key)
+        memories = await work.memories.list_memories(owner=context.caller.principal.key, limit=MAX_MEMORIES)
+        reminders = await work.reminders.list_of(context.caller.principal.key)
     chosen = join_names(f"{name}: {value}" for name, value in settings.items())
     return private_reply(
         "Kept about you:",
@@ -55,19 +58,19 @@ async def _show_kept(given: CommandContext) -> CommandReply:
     )
 
 
-async def _list_memories(given: CommandContext) -> CommandReply:
-    if not given.command.ticket and given.command.room.kind is not RoomKind.DIRECT:
+async def _list_memories(context: CommandContext) -> CommandReply:
+    if not context.call.ticket and context.call.room.kind is not RoomKind.DIRECT:
         raise NotAllowed(
             "Others would read this here.",
             code="memory_public",
             fix="Choose /memory list from the menu of commands, or write it to me in a direct message.",
         )
-    async with given.on.services.store.work(write=False) as work:
-        memories = await work.memories.list_memories(owner=given.at.principal.key, limit=MAX_MEMORIES)
+    async with context.store.work(write=False) as work:
+        memories = await work.memories.list_memories(owner=context.caller.principal.key, limit=MAX_MEMORIES)
     if not memories:
         return private_reply("Nothing is remembered about you.")
     lines = [f"- `{each.id}` {each.agent}, {each.updated_at:%Y-%m-%d}: {truncate(each.text, 200)}" for each in memories]
-    limit, shown = given.at.account_policy.message_limit - len(_MEMORY_HINT) - 40, list[str]()
+    limit, shown = context.message_limit - len(_MEMORY_HINT) - 40, list[str]()
     while lines and len(lines[0]) + 1 <= limit:
         limit -= len(lines[0]) + 1
         shown.append(lines.pop(0))
@@ -75,9 +78,9 @@ async def _list_memories(given: CommandContext) -> CommandReply:
     return private_reply(*shown, *more, _MEMORY_HINT)
 
 
-async def _forget_memory(given: CommandContext, memory_id: str) -> CommandReply:
-    key = given.at.principal.key
-    async with given.on.services.store.work() as work:
+async def _forget_memory(context: CommandContext, memory_id: str) -> CommandReply:
+    key = context.caller.principal.key
+    async with context.store.work() as work:
         memory = await work.memories.find(memory_id)
         if memory is None or key not in (memory.owner, memory.told_by):
             raise NotFound(
@@ -87,18 +90,18 @@ async def _forget_memory(given: CommandContext, memory_id: str) -> CommandReply:
     return private_reply("Forgotten.")
 
 
-async def _opt_out(given: CommandContext) -> CommandReply:
-    await given.on.privacy.opt_out(given.command.room.platform, given.command.author_id)
+async def _opt_out(context: CommandContext) -> CommandReply:
+    await context.deps.user_data.opt_out(context.call.room.platform, context.call.author_id)
     return private_reply(
         "Nothing that you write is archived any more; what was archived, and what agents remember of you, is deleted.",
         "What you ask me is still kept in its session. /memory opt-in lets new posts be archived again.",
     )
 
 
-async def _forget_all(given: CommandContext) -> CommandReply:
-    if memory_id := given.option("memory").strip():
-        return await _forget_memory(given, memory_id)
-    if given.option("confirm") != "yes":
+async def _forget_all(context: CommandContext) -> CommandReply:
+    if memory_id := context.option("memory").strip():
+        return await _forget_memory(context, memory_id)
+    if context.option("confirm") != "yes":
         raise InvalidInput(
             "Nothing was deleted.",
             code="memory_confirm",
@@ -106,15 +109,15 @@ async def _forget_all(given: CommandContext) -> CommandReply:
             "your reminders and your settings, for good.",
             fix="Write /memory forget confirm: yes. With memory: and an id only that memory is deleted.",
         )
-    key, now = given.at.principal.key, given.on.services.clock.now()
-    async with given.on.services.store.work() as work:
+    key, now = context.caller.principal.key, context.now()
+    async with context.store.work() as work:
         memories = await work.memories.list_memories(owner=key, limit=MAX_MEMORIES)
         await work.memories.forget_teller(key)
         await work.reminders.forget_asker(key)
         settings = await work.user_settings.get(key)
         for name in settings:
             await work.user_settings.put(key, name, None, now=now)
-    forgotten = await given.on.privacy.forget(given.command.room.platform, given.command.author_id)
+    forgotten = await context.deps.user_data.forget(context.call.room.platform, context.call.author_id)
     return private_reply(
         f"Forgotten: {count_noun(forgotten.posts, 'post')} with their earlier texts, your words in sessions, "
         f"{count_noun(len(settings), 'setting')}.",
@@ -150,42 +153,42 @@ _SHOWN_CHARS = 60
 _REMINDER_HINT = "/reminders cancel reminder: ID cancels one."
 
 
-async def _reminders(given: CommandContext) -> CommandReply:
-    return await (_cancel_reminder(given) if given.command.group == "cancel" else _list_reminders(given))
+async def _reminders(context: CommandContext) -> CommandReply:
+    return await (_cancel_reminder(context) if context.call.group == "cancel" else _list_reminders(context))
 
 
-async def _list_reminders(given: CommandContext) -> CommandReply:
-    if not given.command.ticket and given.command.room.kind is not RoomKind.DIRECT:
+async def _list_reminders(context: CommandContext) -> CommandReply:
+    if not context.call.ticket and context.call.room.kind is not RoomKind.DIRECT:
         raise NotAllowed(
             "Others would read this here.",
             code="reminders_public",
             fix="Choose /reminders list from the menu of commands, or write it to me in a direct message.",
         )
-    pending = await _load_reminders(given)
+    pending = await _load_reminders(context)
     if not pending:
         return private_reply("You have no reminders.")
-    return private_reply(*(_reminder_line(given, each) for each in pending), _REMINDER_HINT)
+    return private_reply(*(_reminder_line(context, each) for each in pending), _REMINDER_HINT)
 
 
-async def _cancel_reminder(given: CommandContext) -> CommandReply:
-    key = given.option("reminder").partition(" ")[0]
-    async with given.on.services.store.work() as work:
-        if not await work.reminders.remove(key, asker=given.at.principal.key):
+async def _cancel_reminder(context: CommandContext) -> CommandReply:
+    key = context.option("reminder").partition(" ")[0]
+    async with context.store.work() as work:
+        if not await work.reminders.remove(key, asker=context.caller.principal.key):
             raise not_pending(key)
     return private_reply("Cancelled.")
 
 
-async def _suggest_reminder(given: CommandContext, typed: str) -> Sequence[str]:
-    return rank_suggestions(typed, [f"{each.id} {_one_line(each)}" for each in await _load_reminders(given)])
+async def _suggest_reminder(context: CommandContext, typed: str) -> Sequence[str]:
+    return rank_suggestions(typed, [f"{each.id} {_one_line(each)}" for each in await _load_reminders(context)])
 
 
-async def _load_reminders(given: CommandContext) -> Sequence[Reminder]:
-    async with given.on.services.store.work(write=False) as work:
-        return await work.reminders.list_of(given.at.principal.key, limit=MAX_PENDING)
+async def _load_reminders(context: CommandContext) -> Sequence[Reminder]:
+    async with context.store.work(write=False) as work:
+        return await work.reminders.list_of(context.caller.principal.key, limit=MAX_PENDING)
 
 
-def _reminder_line(given: CommandContext, reminder: Reminder) -> str:
-    zone = ZoneInfo(zone_of(given.agent))
+def _reminder_line(context: CommandContext, reminder: Reminder) -> str:
+    zone = ZoneInfo(zone_of(context.agent))
     return f"- `{reminder.id}` {reminder.due_at.astimezone(zone):%Y-%m-%d %H:%M} {zone}: {_one_line(reminder)}"
 
 
@@ -212,7 +215,7 @@ REMINDERS = CommandDefinition(
 
 @dataclass(frozen=True, slots=True)
 class StoredUserData:
-    """Of one user of a platform, by the platform's id."""
+    """The words of a platform's users in the archive and in sessions."""
 
     store: Store
     mirror: Mirror

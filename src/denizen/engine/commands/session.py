@@ -1,4 +1,9 @@
-"""`/ask`: a question to the agent, as a mention would be."""
+"""Talking with the agent, and its session: `/ask`, `/new`, `/reset`, `/compact` and `/context`.
+
+`/ask` asks the agent like a mention does. `/new` starts a fresh session; `/reset` also keeps everything that was said
+here so far from the agent for good. `/compact` replaces the session by one summary. `/context` shows how the tokens of
+the next prompt divide, against what the model can read.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +25,8 @@ from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
 from denizen.ports.store import Work
 
 
-async def _ask(given: CommandContext) -> CommandReply:
-    await given.on.open_turn(given.command, given.option("text"))
+async def _ask(context: CommandContext) -> CommandReply:
+    await context.deps.open_turn(context.call, context.option("text"))
     return CommandReply(private=False, is_pending=True)
 
 
@@ -36,32 +41,32 @@ ASK = CommandDefinition(
 )
 
 
-async def _new(given: CommandContext) -> CommandReply:
-    async with given.on.services.store.work() as work:
-        await _renew_session(work, given, given.agent)
+async def _new(context: CommandContext) -> CommandReply:
+    async with context.store.work() as work:
+        await _renew_session(work, context, context.agent)
     return private_reply(
-        f"{given.agent.name} begins a new session here.",
+        f"{context.agent.name} begins a new session here.",
         "What was said before stays readable, but is not read by the agent any more.",
     )
 
 
-async def _reset(given: CommandContext) -> CommandReply:
-    agents: Sequence[Agent] = [given.agent]
-    if given.option("all") == "yes":
-        agents = list(given.generation.agents.values())
-    now = given.on.services.clock.now()
-    async with given.on.services.store.work() as work:
+async def _reset(context: CommandContext) -> CommandReply:
+    agents: Sequence[Agent] = [context.agent]
+    if context.option("all") == "yes":
+        agents = list(context.generation.agents.values())
+    now = context.now()
+    async with context.store.work() as work:
         for agent in agents:
-            await _renew_session(work, given, agent)
-            await put_reset(work, agent.name, given.here, now=now)
+            await _renew_session(work, context, agent)
+            await put_reset(work, agent.name, context.conversation_id, now=now)
     who = agents[0].name if len(agents) == 1 else f"All {count_noun(len(agents), 'agent')}"
     return private_reply(f"{who} will not look at anything again that was said here until now. This cannot be undone.")
 
 
-async def _renew_session(work: Work, given: CommandContext, agent: Agent) -> None:
-    """A session that was never begun needs no end."""
-    now = given.on.services.clock.now()
-    home = await work.conversations.put(given.at.session_of(agent), now=now)
+async def _renew_session(work: Work, context: CommandContext, agent: Agent) -> None:
+    """Starts a new session, where the agent has one at all."""
+    now = context.now()
+    home = await work.conversations.put(context.caller.find_session_place(agent), now=now)
     if await work.sessions.list_sessions(home.id, agent.name):
         await work.sessions.renew(home.id, agent.name, now=now)
 
@@ -77,17 +82,17 @@ RESET = CommandDefinition(
 )
 
 
-async def _compact(given: CommandContext) -> CommandReply:
-    if given.agent.context is ContextStrategy.TRANSCRIPT:
+async def _compact(context: CommandContext) -> CommandReply:
+    if context.agent.context is ContextStrategy.TRANSCRIPT:
         raise InvalidInput(
-            f"{given.agent.name} reads the talk itself, which cannot be summed up.",
+            f"{context.agent.name} reads the talk itself, which cannot be summed up.",
             code="compaction_transcript",
             fix="Give /new to begin afresh.",
         )
-    home = given.session_place.conversation_id
-    async with given.on.runtime.lease() as generation, given.on.hold(given.agent.name, home):
-        payer = _compact_payer(given, generation)
-        done = await compact_session(given.on.services, payer, given.agent, home)
+    home = context.session_place.conversation_id
+    async with context.deps.runtime.lease() as generation, context.deps.lock_session(context.agent.name, home):
+        payer = _compact_payer(context, generation)
+        done = await compact_session(context.services, payer, context.agent, home)
     before, after = f"{done.tokens_before:,} tokens", f"{done.tokens_after:,} tokens"
     told = f"{count_noun(done.messages_before, 'message')} before ({before}), 1 after ({after})"
     lines = [f"Compacted: {told}. The messages stay readable."]
@@ -95,13 +100,13 @@ async def _compact(given: CommandContext) -> CommandReply:
         lines.append(
             f"The oldest {count_noun(done.left_out, 'message')} were too much for the model and are not in it."
         )
-    room = given.at.account_policy.message_limit - sum(map(len, lines)) - 10
+    room = context.message_limit - sum(map(len, lines)) - 10
     return private_reply(*lines, truncate("> " + done.summary.text.replace("\n", "\n> "), room))
 
 
-def _compact_payer(given: CommandContext, generation: Generation) -> Payer:
-    """Who gives the command pays, with the room in which it is given."""
-    agent, asker, room = given.agent.name, given.at.principal, given.command.room
+def _compact_payer(context: CommandContext, generation: Generation) -> Payer:
+    """The caller pays, together with the room in which the command is given."""
+    agent, asker, room = context.agent.name, context.caller.principal, context.call.room
     mine = (SERVER, Scope(ScopeKind.AGENT, agent), Scope(ScopeKind.USER, asker.key))
     scopes = (*mine, *place_scopes(room.place, room.guild))
     source = room.place.platform
@@ -114,29 +119,29 @@ COMPACT = CommandDefinition(CommandSpec("compact", "Sum this session up, and go 
 _ContextRow = tuple[str, int]
 
 
-async def _context(given: CommandContext) -> CommandReply:
-    services, agent = given.on.services, given.agent
+async def _context(context: CommandContext) -> CommandReply:
+    services, agent = context.services, context.agent
     async with services.store.work(write=False) as work:
-        chosen = await model_of(work, given.at.principal.key, given.generation.models)
-    model = given.generation.models.get(chosen or agent.model)
+        chosen = await model_of(work, context.caller.principal.key, context.generation.models)
+    model = context.generation.models.get(chosen or agent.model)
     window = model.capabilities.context_tokens
-    shares = await Queries(given.on.runtime, services).list_context(given.session_place, agent.name)
+    shares = await Queries(context.deps.runtime, services).list_context(context.session_place, agent.name)
     rows = list(_context_rows(agent, shares))
     used = sum(tokens for _, tokens in rows)
     body = [
-        ["part", "tokens", "format_percent"],
+        ["part", "tokens", "share"],
         *([name, f"{tokens:,}", format_percent(tokens, window)] for name, tokens in rows),
         ["in use", f"{used:,}", format_percent(used, window)],
         ["free", f"{max(window - used, 0):,}", format_percent(max(window - used, 0), window)],
     ]
     head = f"{agent.name} on {model.name}, which reads {window:,} tokens. Estimated for the next question:"
     notes = list(_context_notes(agent, dict(rows).get("messages", 0), used, window))
-    room = given.at.account_policy.message_limit - len(head) - sum(map(len, notes)) - 10
+    room = context.message_limit - len(head) - sum(map(len, notes)) - 10
     return private_reply(head, code_block(format_rows(body), limit=room), *notes)
 
 
 def _context_rows(agent: Agent, shares: Iterable[ContextShare]) -> Iterator[_ContextRow]:
-    """The persona file by file."""
+    """Lists the parts of the prompt, the persona file by file."""
     for each in shares:
         if each.name == "persona" and agent.persona:
             yield from ((f"file {name}", estimate_tokens(text.strip())) for name, text in agent.persona if text.strip())

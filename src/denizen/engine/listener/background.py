@@ -1,28 +1,31 @@
-"""What runs beside the events of an account: catching up, showing turns, sending. A boundary.
+"""Work that runs beside the events of an account: catching up, showing turns, sending. A boundary for faults.
 
-A fault in one of these is written to the log and ends that errand only: neither the account, nor the accounts beside
-it, nor the process (inventory CW10). Used by `resident` and `missed`.
+A fault in one piece of work is written to the log and ends that piece only: neither the account, nor the other
+accounts, nor the process.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
 
 import anyio
+from anyio.abc import TaskGroup
 
 from denizen.domain.errors import DenizenError
 
 PAUSE_S = 5.0
-"""Before something that has to go on is begun again."""
+"""The pause before `run_forever` starts its work again."""
 
-_log = logging.getLogger("denizen.resident")
+_log = logging.getLogger("denizen.listener")
 
-Work = Callable[[], Awaitable[object]]
+BackgroundWork = Callable[[], Awaitable[object]]
 
 
-async def run_once(doing: str, work: Work) -> bool:
-    """Whether it ended well. `doing` names it in the log."""
+async def run_once(doing: str, work: BackgroundWork) -> bool:
+    """Runs the work and logs what it raises. Returns whether it ended well. `doing` names it in the log."""
     try:
         await work()
     except DenizenError as error:
@@ -34,9 +37,38 @@ async def run_once(doing: str, work: Work) -> bool:
     return True
 
 
-async def run_forever(doing: str, work: Work) -> None:
-    """What has to go on as long as the account is there."""
+async def run_forever(doing: str, work: BackgroundWork) -> None:
+    """Runs the work, and runs it again after a pause whenever it fails. Returns when it ends well."""
     while True:
         if await run_once(doing, work):
             return
         await anyio.sleep(PAUSE_S)
+
+
+class BackgroundTasks:
+    """The tasks of one account. They can be started only while `open` is entered, and are cancelled with it."""
+
+    def __init__(self) -> None:
+        self._group: TaskGroup | None = None
+
+    @asynccontextmanager
+    async def open(self) -> AsyncGenerator[None]:
+        try:
+            async with anyio.create_task_group() as self._group:
+                yield
+        finally:
+            self._group = None
+
+    def start(self, doing: str, work: Callable[..., Awaitable[object]], *args: object) -> None:
+        """Starts `run_once`."""
+        self._tasks.start_soon(run_once, doing, partial(work, *args))
+
+    def start_forever(self, doing: str, work: Callable[..., Awaitable[object]], *args: object) -> None:
+        """Starts `run_forever`."""
+        self._tasks.start_soon(run_forever, doing, partial(work, *args))
+
+    @property
+    def _tasks(self) -> TaskGroup:
+        if self._group is None:
+            raise RuntimeError("an account takes events only while its listener runs")
+        return self._group

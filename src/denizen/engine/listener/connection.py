@@ -1,155 +1,162 @@
-"""The rooms of an account as they come and go: what is kept of them, and from where on they are read.
+"""Connecting an account and catching up on what was missed; and its rooms, as they come and go.
 
-A room that is deleted takes along what was said in it (promise 3); one that the account only left does not. What is
-said there is the business of `resident`, which calls this.
+Messages older than the account's limit get one reply together. A room that was never read before is read from now on:
+nobody wants answers to last year's questions. But a new room of a guild that was read before was made, or shown to the
+account, while it was away; it is read from the newest message that the account knew (ids of posts grow across rooms).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import anyio
 
-from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFound, Unavailable
+from denizen.domain.errors import (
+    Conflict,
+    DenizenError,
+    InvalidInput,
+    NeedsAttention,
+    NotAllowed,
+    NotFound,
+    Unavailable,
+)
 from denizen.domain.room import Room, RoomKind, is_newer
+from denizen.domain.turn import TurnStatus
+from denizen.engine.archive.backfill import Backfiller
 from denizen.engine.archive.mirror import Mirror
 from denizen.engine.archive.pace import Pace
-from denizen.engine.listener.background import run_once
+from denizen.engine.channels import Channels
+from denizen.engine.listener.background import BackgroundTasks, run_once
+from denizen.engine.listener.context import AccountContext
 from denizen.engine.listener.cursors import ReadCursors, before
+from denizen.engine.listener.messages import MessageHandler
 from denizen.engine.listener.proposals import ProposalReactions
-from denizen.engine.listener.turn_start import AccountContext, StartedTurn, TurnStarter, age_s
+from denizen.engine.listener.reading import MessageReader
+from denizen.engine.listener.turn_display import TurnDisplay
+from denizen.engine.turn import RESUME_LIMIT
 from denizen.ports.archive import CountBy
 from denizen.ports.channel import IncomingMessage
 
-_log = logging.getLogger("denizen.resident")
+PAGE = 100
+SIDE_BY_SIDE = 4
+RETRY_S = 2.0
+MAX_RETRY_S = 60.0
+STORE_PAUSE_S = 1.0
+
+_log = logging.getLogger("denizen.listener")
 
 
 class RoomTracker:
-    """One for each account."""
+    """The rooms of one account: what is kept of them, and from where on they are read."""
 
     def __init__(
-        self, desk: AccountContext, positions: ReadCursors, mirror: Mirror, proposing: ProposalReactions
+        self, context: AccountContext, cursors: ReadCursors, mirror: Mirror, proposals: ProposalReactions
     ) -> None:
-        self._desk = desk
-        self._positions = positions
+        self._context = context
+        self._cursors = cursors
         self._mirror = mirror
-        self._proposing = proposing
-        self._new_talks: set[str] = set()
+        self._proposals = proposals
+        self._new_direct: set[str] = set()
 
-    async def come(self, room: Room) -> None:
-        """It is new, or has another name."""
+    async def add(self, room: Room) -> None:
+        """Keeps a room that is new, or has another name."""
         await self._mirror.rooms([room])
-        if self._positions.find(room.id) is None:
-            self._positions.advance(room.id, room.latest_post or "0")
-            await self._positions.write()
+        if self._cursors.find(room.id) is None:
+            self._cursors.advance(room.id, room.latest_post or "0")
+            await self._cursors.write()
 
-    async def go(self, room_id: str, *, is_deleted: bool) -> None:
-        self._positions.forget(room_id)
+    async def remove(self, room_id: str, *, is_deleted: bool) -> None:
+        """A room that is deleted takes along what was said in it; one that the account only left does not."""
+        self._cursors.forget(room_id)
         if is_deleted:
-            gone = await self._mirror.delete_room(self._desk.channel.platform, room_id)
-            await self._proposing.forget_room(self._desk, room_id)
+            gone = await self._mirror.delete_room(self._context.platform, room_id)
+            await self._proposals.forget_room(self._context, room_id)
             _log.info("a room was deleted", extra={"room": room_id, "posts": gone})
         else:
-            await self._mirror.close_room(self._desk.channel.platform, room_id)
+            await self._mirror.close_room(self._context.platform, room_id)
 
-    async def close_deleted(self, there: Sequence[Room]) -> None:
-        """Those in which something was said and that were deleted while the account was away. What is `there` is not
-        asked for; whatever cannot be known stays.
+    async def remove_deleted(self, there: Sequence[Room]) -> None:
+        """Removes the rooms that were deleted while the account was away.
+
+        The platform is not asked about rooms that are `there`. A room about which it cannot tell stays.
         """
-        pace = Pace(self._desk.clock)
+        pace = Pace(self._context.clock)
         while True:
             try:
                 for room_id in await self._find_deleted({room.id for room in there}):
-                    await self.go(room_id, is_deleted=True)
+                    await self.remove(room_id, is_deleted=True)
             except Unavailable as error:
                 await pace.fail(error)
             else:
                 return
 
     async def _find_deleted(self, there: Collection[str]) -> Collection[str]:
-        channel = self._desk.channel
-        async with self._desk.store.work(write=False) as work:
-            known = {room.id: room for room in await work.archive.list_rooms(channel.platform)}
+        context, platform = self._context, self._context.platform
+        async with context.store.work(write=False) as work:
+            known = {room.id: room for room in await work.archive.list_rooms(platform)}
             absent = [key for key, room in known.items() if key not in there and room.guild]
-            counts = await work.archive.count(CountBy.ROOM, platform=channel.platform, rooms=absent, limit=len(absent))
+            counts = await work.archive.count(CountBy.ROOM, platform=platform, rooms=absent, limit=len(absent))
+        # Only rooms with posts are asked about, and their channels: there is nothing to remove from the others.
         spoken = [known[each.key] for each in counts]
         above = {room.parent: known[room.parent] for room in spoken if room.parent in known}
         asked = {room.id: room for room in (*above.values(), *spoken) if room.id not in there}
-        return await channel.find_deleted(list(asked.values())) if asked else ()
+        return await context.channel.find_deleted(list(asked.values())) if asked else ()
 
-    def meet(self, room: Room, post_id: str) -> None:
-        """Something is said there; in a room that nobody told of it is read from that on."""
-        if self._positions.find(room.id) is None:
-            self._positions.advance(room.id, before(post_id))
+    async def note_message(self, room: Room, post_id: str) -> None:
+        """Reads a room that nobody told of from its first message on.
+
+        Nobody lists direct messages, so such a room is written down before its first message is handled.
+        """
+        if self._cursors.find(room.id) is None:
+            self._cursors.advance(room.id, before(post_id))
             if room.kind is RoomKind.DIRECT:
-                self._new_talks.add(room.id)
-
-    async def remember(self, room: Room) -> None:
-        """Nobody lists direct talks, so one is written down before its first message is looked at."""
-        if room.id in self._new_talks:
-            async with self._desk.store.work() as work:
+                self._new_direct.add(room.id)
+        if room.id in self._new_direct:
+            async with self._context.store.work() as work:
                 await work.archive.put_room(room)
-            await self._positions.write()
-            self._new_talks.discard(room.id)
-
-
-PAGE = 100
-SIDE_BY_SIDE = 4
-RETRY_S = 2.0
-MAX_RETRY_S = 60.0
-
-Hear = Callable[[IncomingMessage], Awaitable[None]]
-Began = Callable[[StartedTurn], None]
-
-_log = logging.getLogger("denizen.resident")
+            await self._cursors.write()
+            self._new_direct.discard(room.id)
 
 
 class CatchUpReader:
-    """Catching up, for one account. `hear` mirrors and considers one message, `mirror` only mirrors it; `began` is told
-    of the turn that answers several, before which `look_back` fetches what was said earlier.
-    """
+    """Reads what was said in the rooms of one account while it was away, in order, and has it handled."""
 
-    def __init__(
-        self, receiver: TurnStarter, positions: ReadCursors, *, hear: Hear, mirror: Hear, began: Began, look_back: Hear
-    ) -> None:
-        self._desk = receiver.desk
-        self._receiver = receiver
-        self._positions = positions
-        self._hear = hear
-        self._mirror = mirror
-        self._began = began
-        self._look_back = look_back
+    def __init__(self, context: AccountContext, cursors: ReadCursors, messages: MessageHandler) -> None:
+        self._context = context
+        self._cursors = cursors
+        self._messages = messages
 
     def plan(self, rooms: Sequence[Room]) -> list[Room]:
-        """The rooms in which something was posted since their position; these wait from now on until they are read."""
-        positions = self._positions
-        known = {room.guild for room in rooms if room.guild and positions.find(room.id) is not None}
-        newest = positions.newest
+        """Returns the rooms in which something was posted since their cursor. Their cursors are held from now on."""
+        cursors = self._cursors
+        known = {room.guild for room in rooms if room.guild and cursors.find(room.id) is not None}
+        newest = cursors.newest
         behind = [room for room in rooms if self._is_behind(room, newest if room.guild in known else "")]
         for room in behind:
-            self._positions.hold(room.id)
+            cursors.hold(room.id)
         return behind
 
     async def catch_up(self, behind: Sequence[Room]) -> None:
-        """Reads the planned rooms, a few side by side."""
+        """Reads rooms whose cursors are held, a few side by side."""
         limiter = anyio.CapacityLimiter(SIDE_BY_SIDE)
         async with anyio.create_task_group() as group:
             for room in behind:
-                group.start_soon(run_once, "catching up", partial(self._room, room, limiter))
+                group.start_soon(run_once, "catching up", partial(self._catch_up_room, room, limiter))
 
     def _is_behind(self, room: Room, known: str) -> bool:
-        """`known` is where to begin with a room that has no position; empty for now."""
-        position = self._positions.find(room.id)
-        if position is None:
-            position = known or room.latest_post or "0"
-            self._positions.advance(room.id, position)
-        if room.kind is RoomKind.DIRECT:  # nobody tells what is new there
+        """`known` is where to begin with a room that has no cursor; empty for now."""
+        cursor = self._cursors.find(room.id)
+        if cursor is None:
+            cursor = known or room.latest_post or "0"
+            self._cursors.advance(room.id, cursor)
+        if room.kind is RoomKind.DIRECT:  # platforms do not tell the newest message of these
             return True
-        return is_newer(room.latest_post, position)
+        return is_newer(room.latest_post, cursor)
 
-    async def _room(self, room: Room, limiter: anyio.CapacityLimiter) -> None:
+    async def _catch_up_room(self, room: Room, limiter: anyio.CapacityLimiter) -> None:
         pause_s = RETRY_S
         while True:
             try:
@@ -163,46 +170,111 @@ class CatchUpReader:
                 await anyio.sleep(max(wait_s or 0.0, pause_s))
                 pause_s = min(2 * pause_s, MAX_RETRY_S)
                 continue
-            self._positions.release(room.id)
+            self._cursors.release(room.id)
             return
 
     async def _read(self, room: Room) -> None:
-        """Page by page; the position stays before the oldest question that waits for the common answer."""
-        old: list[IncomingMessage] = []
-        at = self._positions.find(room.id) or ""
+        """Reads page by page. The cursor stays before the oldest message that waits for the common answer."""
+        late: list[IncomingMessage] = []
+        at = self._cursors.find(room.id) or ""
         while True:
-            arrivals = await self._desk.channel.list_arrivals(room, after=at, limit=PAGE)
-            for arrival in arrivals:
-                at = arrival.post.id
-                if await self._is_late_question(arrival):
-                    await self._mirror(arrival)
-                    if await self._is_open_question(arrival):
-                        old.append(arrival)
-                else:
-                    await self._hear(arrival)
-                if not old:
-                    self._positions.advance(room.id, at)
-            if len(arrivals) < PAGE:
+            messages = await self._context.channel.list_arrivals(room, after=at, limit=PAGE)
+            for message in messages:
+                at = message.post.id
+                await self._messages.collect_late(message, late)
+                if not late:
+                    self._cursors.advance(room.id, at)
+            if len(messages) < PAGE:
                 break
-        if old:
-            await self._answer_together(old)
-        self._positions.advance(room.id, at)
+        if late:
+            await self._messages.answer_late(late)
+        self._cursors.advance(room.id, at)
 
-    async def _answer_together(self, old: Sequence[IncomingMessage]) -> None:
-        try:
-            await self._look_back(old[-1])
-            begun = await self._receiver.begin_missed(old)
-        except (NotAllowed, NotFound, InvalidInput) as error:  # what a person can do something about
-            await self._receiver.say(old[-1], error.explain())
-            return
-        if begun is not None:
-            self._began(begun)
 
-    async def _is_late_question(self, arrival: IncomingMessage) -> bool:
-        """Whether it is for the agent, and from so long ago that it gets no reply of its own: no refusal either."""
-        is_late = age_s(arrival, self._desk.clock.now()) > self._desk.account_policy.missed_limit_s
-        return is_late and not arrival.is_mine and (await self._receiver.look(arrival)).trigger is not None
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionServices:
+    """The parts of one account's listener, and of the process, that its connection needs."""
 
-    async def _is_open_question(self, arrival: IncomingMessage) -> bool:
-        """Whether it deserves an answer and has none."""
-        return (await self._receiver.look(arrival)).answers and not await self._receiver.is_claimed(arrival.post.id)
+    reader: MessageReader
+    messages: MessageHandler
+    display: TurnDisplay
+    rooms: RoomTracker
+    cursors: ReadCursors
+    background: BackgroundTasks
+    channels: Channels
+    mirror: Mirror
+    backfiller: Backfiller
+
+
+class AccountConnection:
+    """Connects one account: goes on where an earlier process stopped, and reads what was missed."""
+
+    def __init__(self, context: AccountContext, services: ConnectionServices) -> None:
+        self._context = context
+        self._on = services
+        self._catch_up = CatchUpReader(context, services.cursors, services.messages)
+        self._is_resumed = False
+        self._late_rooms: set[str] = set()
+
+    async def connect(self, rooms: Sequence[Room]) -> None:
+        """Takes stock of the rooms. New messages wait until this is done.
+
+        Nobody calls it again when it fails, so it waits for a store that is away or cannot write, and for an earlier
+        login of the account that has not quite ended.
+        """
+        while True:
+            try:
+                await self._take_stock(rooms)
+            except (Unavailable, NeedsAttention, Conflict) as error:
+                agent = self._context.account
+                _log.warning("account waits for the store", extra={"agent": agent, "why": error.message})
+                await anyio.sleep(STORE_PAUSE_S)
+            else:
+                return
+
+    async def _take_stock(self, rooms: Sequence[Room]) -> None:
+        context, on = self._context, self._on
+        await on.mirror.rooms(rooms)
+        if not self._is_resumed:
+            await self._resume(rooms)
+        async with context.store.work(write=False) as work:
+            known = await work.archive.list_rooms(context.platform)
+        direct = [room for room in known if room.kind is RoomKind.DIRECT and room.id in on.cursors.rooms]
+        behind = self._catch_up.plan([*rooms, *direct])
+        await on.cursors.write()  # a room is read from the moment in which it was first seen
+        on.background.start("catching up", self._catch_up.catch_up, behind)
+        on.background.start("looking for deleted rooms", on.rooms.remove_deleted, rooms)
+        _log.info("account ready", extra={"agent": context.account, "rooms": len(rooms)})
+
+    async def _resume(self, rooms: Sequence[Room]) -> None:
+        """Goes on where an earlier process stopped; once, with the first connection."""
+        context, on = self._context, self._on
+        await on.cursors.load()
+        await on.reader.load()
+        on.channels.add(context.channel)
+        await context.outbox.sweep_previews(context.channel)
+        async with context.store.work(write=False) as work:
+            turns = await work.turns.list_turns(status=TurnStatus.OPEN, limit=RESUME_LIMIT)
+            places = {turn.id: (await work.conversations.get(turn.conversation_id)).place for turn in turns}
+        self._is_resumed = True
+        on.background.start_forever("sending", context.outbox.run, context.channel)
+        on.background.start("backfill", self._backfill, rooms)
+        for turn in turns:
+            on.display.show_again(turn, places[turn.id])
+
+    async def _backfill(self, rooms: Sequence[Room]) -> None:
+        channel = self._context.channel
+        run = self._on.backfiller.run  # which writes its progress to the log
+        await run(channel, rooms, lambda _progress: None, roles_of=channel.find_roles)
+
+    def read_again(self, room: Room) -> None:
+        """Reads a room again in which a message could not be handled, before its cursor moves past the message."""
+        if room.id not in self._late_rooms:
+            self._late_rooms.add(room.id)
+            self._on.cursors.hold(room.id)
+            self._on.background.start("reading a message again", self._read_again, room)
+
+    async def _read_again(self, room: Room) -> None:
+        await anyio.sleep(STORE_PAUSE_S)
+        self._late_rooms.discard(room.id)
+        await self._catch_up.catch_up([room])

@@ -46,10 +46,10 @@ def plan_deliveries(ending: Ending, *, now: datetime) -> list[Delivery]:
             planned = _in_order(ending, DeliveryKind.ANSWER, contents, now)
         case TurnStatus.FAILED:
             text = failure_text(turn, account_policy)
-            notice = [Content(text)] if account_policy.failure_text or ending.owed.ticket else []
+            notice = [Content(text)] if account_policy.style.failure_text or ending.owed.ticket else []
             planned = _in_order(ending, DeliveryKind.NOTICE, notice, now)
-            if account_policy.reactions.failed and ending.owed.reply_to:
-                mark = Content(account_policy.reactions.failed)
+            if account_policy.style.reactions.failed and ending.owed.reply_to:
+                mark = Content(account_policy.style.reactions.failed)
                 planned += _in_order(ending, DeliveryKind.REACTION, [mark], now)
         case _:
             return []
@@ -64,7 +64,9 @@ def plan_contents(
     found = extract_data_uris(unmarked.text)
     pinged = link_pings(found.text, names.users, roles=names.roles)
     pieces = split(
-        pinged.text, limit=account_policy.message_limit, collapse_blank_lines=not account_policy.keep_blank_lines
+        pinged.text,
+        limit=account_policy.style.message_limit,
+        collapse_blank_lines=not account_policy.style.keep_blank_lines,
     )
     users, roles = pinged.user_ids, pinged.role_ids
     contents = [
@@ -77,7 +79,7 @@ def plan_contents(
     ]
     given = list(shown)
     front = [
-        Content(reasoning_text(str(row["reasoning"]), limit_chars=account_policy.message_limit))
+        Content(reasoning_text(str(row["reasoning"]), limit_chars=account_policy.style.message_limit))
         for row in given
         if row.get("reasoning")
     ]

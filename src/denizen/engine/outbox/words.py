@@ -34,8 +34,8 @@ _OWN = {
 
 def failure_text(turn: Turn, account_policy: AccountPolicy) -> str:
     """The configured text (inventory L-config-error-message) or the sentence of the family, with the reference."""
-    if account_policy.error_message:
-        words = account_policy.error_message
+    if account_policy.style.error_message:
+        words = account_policy.style.error_message
     elif turn.failure_code in _OWN:
         words = _OWN[turn.failure_code]
     elif turn.failure_family in _SAFE:
