@@ -13,7 +13,7 @@ from denizen.domain.ids import AgentName
 from denizen.domain.message import text_of
 from denizen.domain.prompt import PromptMessage, Segment, Stability, estimate_tokens, order_segments
 from denizen.domain.routing import Route
-from denizen.domain.speakers import SILENCE
+from denizen.domain.speaker_choice import SILENCE
 from denizen.domain.turn import Turn
 from denizen.engine.foreign import load_foreign
 from denizen.engine.history import Past, Range, Room, load_history

@@ -14,7 +14,7 @@ from denizen.domain.agent import Agent, ContextStrategy
 from denizen.domain.attention import AccountPolicy, ConversationLimits, RefusalReason, ReplyStyle, TriggerPolicy
 from denizen.domain.ids import AgentName
 from denizen.domain.message import text_of
-from denizen.domain.speakers import SILENCE
+from denizen.domain.speaker_choice import SILENCE
 from denizen.domain.usage import Usage
 from denizen.ports.model import ModelRequest
 from denizen.testing.scripted_model import Gate, Say, ScriptedModel

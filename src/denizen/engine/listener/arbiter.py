@@ -14,7 +14,7 @@ import anyio
 
 from denizen.domain.delivery import DeliveryState
 from denizen.domain.ids import AgentName, TurnId
-from denizen.domain.speakers import Candidate, decide_speakers, find_last_answer, find_name
+from denizen.domain.speaker_choice import Candidate, decide_speakers, find_last_answer, find_name
 from denizen.engine.listener.context import AccountContext
 from denizen.engine.listener.reading import MessageReader
 from denizen.ports.channel import IncomingMessage

@@ -25,7 +25,7 @@ from denizen.domain.events import (
     TurnFinished,
 )
 from denizen.domain.ids import CallId, TurnId
-from denizen.domain.speakers import is_silence
+from denizen.domain.speaker_choice import is_silence
 from denizen.domain.turn import Turn, TurnStatus
 from denizen.engine.listener.background import BackgroundTasks
 from denizen.engine.listener.context import AccountContext

@@ -21,7 +21,7 @@ from denizen.domain.conversation import Place
 from denizen.domain.delivery import Content, Delivery, DeliveryKind, DeliveryState
 from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFound, Unavailable
 from denizen.domain.ids import AgentName, TurnId, fresh
-from denizen.domain.speakers import is_silence
+from denizen.domain.speaker_choice import is_silence
 from denizen.domain.turn import TurnStatus
 from denizen.engine.audit import of_delivery
 from denizen.engine.channels import Channels

@@ -12,7 +12,7 @@ from denizen.domain.attention import Trigger
 from denizen.domain.ids import AgentName
 from denizen.domain.message import Author
 from denizen.domain.room import Post
-from denizen.domain.speakers import SILENCE, Candidate, decide_speakers, find_last_answer, find_name, is_silence
+from denizen.domain.speaker_choice import SILENCE, Candidate, decide_speakers, find_last_answer, find_name, is_silence
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 ADDRESSED = [Trigger.MENTION, Trigger.REPLY, Trigger.ROLE_MENTION, Trigger.DIRECT]
