@@ -50,7 +50,7 @@ class Ears:
     async def on_message(self, message: IncomingMessage) -> None:
         self.arrivals.append(message)
         self.told.append(f"{'edit' if message.is_edit else 'message'} {message.question}")
-        if self.answers is not None and message.mentions_me:
+        if self.answers is not None and message.mentions.me:
             await self.answers.post(message.room.place, Content("hi"), nonce="n", reply_to=message.post.id)
 
     async def on_delete(self, room: Room, post_ids: Sequence[str]) -> None:
@@ -130,8 +130,8 @@ async def test_a_connected_account_hears_everything_in_order_and_itself_too() ->
         "message hi",
     ]
     first, answer = ears.arrivals[0], ears.arrivals[-1]
-    assert first.mentions_me and not first.replies_to_me and not first.is_mine
-    assert (first.mentioned_roles, first.roles) == ({"r1"}, {"r1"})
+    assert first.mentions.me and not first.mentions.replies_to_me and not first.is_mine
+    assert (first.mentions.roles, first.roles) == ({"r1"}, {"r1"})
     assert await first.load_parts() == (TextPart("and @crew hello"), TextPart("more"))
     assert answer.is_mine
     scene.platform.say(scene.general, "ana", "too late")
@@ -144,7 +144,7 @@ async def test_a_reply_to_the_account_is_seen_as_one_and_missed_messages_can_be_
     mine = await scene.ada.post(scene.place, Content("hi"), nonce="a")
     reply = scene.platform.say(scene.general, "ana", "thanks", reply_to=mine)
     arrivals = await scene.ada.list_arrivals(scene.general, after=mine)
-    assert [(arrival.post.id, arrival.replies_to_me) for arrival in arrivals] == [(reply.id, True)]
+    assert [(arrival.post.id, arrival.mentions.replies_to_me) for arrival in arrivals] == [(reply.id, True)]
 
 
 async def test_pages_are_as_the_contract_says() -> None:

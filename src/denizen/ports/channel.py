@@ -39,18 +39,31 @@ async def _nothing_earlier() -> Sequence[IncomingMessage]:
     return ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageMentions:
+    """Whom a message addresses, as one account sees it.
+
+    `me` is an explicit @ of the account in the text, `others` an explicit @ of somebody else. `users` are the ids of
+    all users who are mentioned, in the order of the text; `roles` are role ids. `replies_to_me` is a platform reply to
+    one of the account's messages; `replies_to` is the author of the message that it replies to, where that is known.
+    """
+
+    me: bool = False
+    others: bool = False
+    users: tuple[str, ...] = ()
+    roles: frozenset[str] = field(default_factory=frozenset[str])
+    replies_to_me: bool = False
+    replies_to: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IncomingMessage:
     """A message as one account sees it.
 
-    `mentions_me` means an explicit @ in the text; `replies_to_me` a platform reply to one of the account's messages.
-    `mentioned` are the ids of all users who were so called, in the order of the text; `replies_to` is the author of the
-    message that it replies to, where that is known.
-    `question` is the text without the account's own mentions, empty when there is nothing else. `mentions_others` means
-    an explicit @ of somebody else. `is_mine` is a message of this account itself, `is_edit`
-    one that was there before with another text. `is_unsure` is one that somebody else may have edited before it was
-    read: its author's rights do not count, and it is no command. `roles` are the author's role ids on the platform.
-    `subject` is what the room is about, where it has a title.
+    `question` is the text without the account's own mentions, empty when there is nothing else. `roles` are the
+    author's role ids on the platform. `is_mine` is a message of this account itself, `is_edit` one that was there before
+    with another text. `is_unsure` is one that somebody else may have edited before it was read: its author's rights do
+    not count, and it is no command. `subject` is what the room is about, where it has a title.
     """
 
     post: Post
@@ -58,12 +71,7 @@ class IncomingMessage:
     question: str
     load_parts: LoadParts
     roles: frozenset[str] = field(default_factory=frozenset[str])
-    mentions_me: bool = False
-    mentions_others: bool = False
-    mentioned_roles: frozenset[str] = field(default_factory=frozenset[str])
-    replies_to_me: bool = False
-    mentioned: tuple[str, ...] = ()
-    replies_to: str = ""
+    mentions: MessageMentions = field(default_factory=MessageMentions)
     is_mine: bool = False
     is_edit: bool = False
     is_unsure: bool = False

@@ -32,7 +32,7 @@ from denizen.domain.json import JsonObject
 from denizen.domain.message import Part, TextPart
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.room import Post, Room, RoomKind
-from denizen.ports.channel import IncomingMessage, Listener, MentionNames, ReactionChange
+from denizen.ports.channel import IncomingMessage, Listener, MentionNames, MessageMentions, ReactionChange
 from denizen.testing.memory_platform import MemoryPlatform, Person, Written, page_of
 
 MAX_CHARS = 2000
@@ -327,19 +327,21 @@ class MemoryChannel:
         answered = platform.posts.get(post.reply_to)
         question = " ".join(post.text.replace(f"@{self._name}", " ").split())
         return IncomingMessage(
-            post,
-            replace(platform.rooms[post.room], latest_post=post.id),
-            question,
-            partial(_load, question, written.parts),
+            post=post,
+            room=replace(platform.rooms[post.room], latest_post=post.id),
+            question=question,
+            load_parts=partial(_load, question, written.parts),
             roles=author.roles,
-            mentions_me=self._user_id in written.mentions,
-            mentions_others=bool(written.mentions - {self._user_id}),
-            mentioned_roles=written.mentioned_roles,
-            replies_to_me=answered is not None and answered.post.author.id == self._user_id,
-            mentioned=tuple(
-                sorted(written.mentions, key=lambda user: post.text.find(f"@{platform.people[user].name}"))
+            mentions=MessageMentions(
+                me=self._user_id in written.mentions,
+                others=bool(written.mentions - {self._user_id}),
+                users=tuple(
+                    sorted(written.mentions, key=lambda user: post.text.find(f"@{platform.people[user].name}"))
+                ),
+                roles=written.mentioned_roles,
+                replies_to_me=answered is not None and answered.post.author.id == self._user_id,
+                replies_to=answered.post.author.id if answered is not None else "",
             ),
-            replies_to=answered.post.author.id if answered is not None else "",
             is_mine=post.author.id == self._user_id,
             is_edit=is_edit,
             is_unsure=platform.others_edit and post.edited_at is not None,

@@ -31,7 +31,7 @@ async def test_a_connected_account_knows_itself_and_hears_what_is_said(harbour: 
         harbour.say(f"{harbour.ada.mention} hello")
         await heard.until(lambda: heard.arrivals)
     assert (account.platform, account.agent, account.user_id) == ("discord", "ada", str(harbour.ada.user.id))
-    assert heard.arrivals[0].mentions_me
+    assert heard.arrivals[0].mentions.me
     assert heard.log[0] == "ready"
 
 

@@ -84,27 +84,27 @@ async def test_a_forwarded_message_answers_nothing():
         first = at.world.say(at.ben, at.general, "one")
         arrival = to_arrival(await at.say(at.ana, forward=first), at.me)
         assert arrival.post.reply_to == ""
-        assert not arrival.replies_to_me
+        assert not arrival.mentions.replies_to_me
 
 
 async def test_only_an_at_in_the_text_is_a_mention():
     async with moored() as at:
         mine = at.world.say(at.ada.user, at.general, "Hello")
         reply = to_arrival(await at.say(at.ana, "why?", reply_to=mine), at.me)
-        assert (reply.mentions_me, reply.replies_to_me) == (False, True)
+        assert (reply.mentions.me, reply.mentions.replies_to_me) == (False, True)
         for text in (f"<@{at.ada.id}>", f"<@!{at.ada.id}> hi"):
-            assert to_arrival(await at.say(at.ana, text), at.me).mentions_me
+            assert to_arrival(await at.say(at.ana, text), at.me).mentions.me
         in_code = to_arrival(await at.say(at.ana, f"`<@{at.ada.id}>`"), at.me)
         other = to_arrival(await at.say(at.ana, at.ben.mention), at.me)
-        assert not in_code.mentions_me
-        assert not other.mentions_me
+        assert not in_code.mentions.me
+        assert not other.mentions.me
 
 
 async def test_the_role_that_discord_made_for_the_account_is_its_mention():
     async with moored() as at:
         role = next(each for each in at.guild.roles.values() if each.bot_id == at.ada.id)
         arrival = to_arrival(await at.say(at.ana, role.mention), at.me)
-        assert arrival.mentions_me
+        assert arrival.mentions.me
         assert arrival.question == ""
 
 
@@ -114,7 +114,7 @@ async def test_roles_are_ids_without_the_one_of_everybody():
         at.guild.set_roles(at.ben, [pilots])
         arrival = to_arrival(await at.say(at.ben, f"{pilots.mention} @everyone"), at.me)
         assert arrival.roles == {str(pilots.id)}
-        assert arrival.mentioned_roles == {str(pilots.id)}
+        assert arrival.mentions.roles == {str(pilots.id)}
         assert roles_of(at.me) == frozenset()
 
 
@@ -176,7 +176,7 @@ async def test_what_was_missed_arrives_in_order_from_people_and_bots():
         room = to_room(at.client.get_channel(at.general.id))
         arrivals = await list_arrivals(at.client, room, str(start.id))
         assert [each.post.text for each in arrivals] == ["@Ada", "mine", "last"]
-        assert [each.mentions_me for each in arrivals] == [True, False, False]
+        assert [each.mentions.me for each in arrivals] == [True, False, False]
         assert [each.is_mine for each in arrivals] == [False, True, False]
         everything = await list_arrivals(at.client, room, "", 2)
         assert [each.post.text for each in everything] == ["start", "@Ada"]

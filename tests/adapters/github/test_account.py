@@ -34,7 +34,7 @@ async def test_a_comment_arrives_with_who_is_called_and_what_it_is_about(yard: Y
         yard.world.comment(yard.ben, issue, "@Denizen why, @ana?")
         assert await account.take(*yard.payload())
     (arrival,) = heard.arrivals
-    assert (arrival.mentions_me, arrival.mentions_others, arrival.is_mine) == (True, True, False)
+    assert (arrival.mentions.me, arrival.mentions.others, arrival.is_mine) == (True, True, False)
     assert arrival.question == "why, ana?"
     assert text_of(await arrival.load_parts()) == "why, ana?"
     assert arrival.roles == {"none"}
@@ -84,7 +84,7 @@ async def test_a_new_issue_is_meant_where_that_is_wanted_and_a_new_pull_request_
         await account.take(*yard.payload())
         yard.world.open_pull(yard.ben, yard.boats, "Patch", "Here.")
         await account.take(*yard.payload())
-    assert [each.mentions_me for each in heard.arrivals] == [wanted, False]
+    assert [each.mentions.me for each in heard.arrivals] == [wanted, False]
     assert heard.questions[0] == "Sinks\n\nHelp!"
 
 
@@ -232,7 +232,7 @@ async def test_a_users_token_works_too_and_its_name_is_the_login(yard: Yard) -> 
         yard.world.comment(yard.ben, issue, "@helper why?")
         await account.take(*yard.payload())
         await account.post(yard.place(1), Content("A hole."), nonce="n")
-    assert heard.arrivals[0].mentions_me
+    assert heard.arrivals[0].mentions.me
     assert issue.comments[-1].user is helper
 
 

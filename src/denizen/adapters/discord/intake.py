@@ -28,7 +28,7 @@ from denizen.adapters.discord.wording import (
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.message import Author
 from denizen.domain.room import Post, Room, RoomKind
-from denizen.ports.channel import IncomingMessage, ReactionChange
+from denizen.ports.channel import IncomingMessage, MessageMentions, ReactionChange
 
 _DOING = "read the channel's messages"
 _FORUMS = frozenset({discord.ChannelType.forum, discord.ChannelType.media})
@@ -110,12 +110,14 @@ def to_arrival(message: discord.Message, me: discord.ClientUser, *, is_edit: boo
         question=question,
         load_parts=partial(load_parts, message, me, question),
         roles=roles_of(message.author),
-        mentions_me=_mentions(message, me),
-        mentions_others=any(user.id != me.id and user.id in message.raw_mentions for user in message.mentions),
-        mentioned_roles=frozenset(str(role.id) for role in message.role_mentions if not role.is_default()),
-        replies_to_me=_replies_to(message, me),
-        mentioned=_mentioned(message),
-        replies_to=_answered(message),
+        mentions=MessageMentions(
+            me=_mentions(message, me),
+            others=any(user.id != me.id and user.id in message.raw_mentions for user in message.mentions),
+            users=_mentioned(message),
+            roles=frozenset(str(role.id) for role in message.role_mentions if not role.is_default()),
+            replies_to_me=_replies_to(message, me),
+            replies_to=_answered(message),
+        ),
         is_mine=message.author.id == me.id,
         is_edit=is_edit,
     )

@@ -17,7 +17,7 @@ from denizen.adapters.github.mentions import list_mentions, strip_mentions
 from denizen.adapters.github.reading import list_newest
 from denizen.domain.errors import DenizenError
 from denizen.domain.message import FilePart, Part, TextPart
-from denizen.ports.channel import IncomingMessage
+from denizen.ports.channel import IncomingMessage, MessageMentions
 
 EARLIER_COMMENTS = 10
 """Read as context (inventory S33-context)."""
@@ -47,13 +47,22 @@ class Ear:
         is_meant = own in called or is_new_issue
         question = strip_mentions(words, own) or NO_WORDS
         return IncomingMessage(
-            heard.post, heard.thread.room(topic.subject.title, latest_post=heard.post.id), question,
-            partial(_load_parts, heard, question), frozenset(filter(None, (heard.association,))),
-            mentions_me=is_meant, mentions_others=any(name != own for name in called),
-            mentioned=(self.identity.user_id,) if is_meant else (),
-            is_mine=heard.post.author.id == self.identity.user_id, is_edit=is_edit, is_unsure=is_unsure,
-            subject=topic.subject, load_earlier=partial(self._load_earlier, topic, heard),
-        )  # fmt: skip
+            post=heard.post,
+            room=heard.thread.room(topic.subject.title, latest_post=heard.post.id),
+            question=question,
+            load_parts=partial(_load_parts, heard, question),
+            roles=frozenset(filter(None, (heard.association,))),
+            mentions=MessageMentions(
+                me=is_meant,
+                others=any(name != own for name in called),
+                users=(self.identity.user_id,) if is_meant else (),
+            ),
+            is_mine=heard.post.author.id == self.identity.user_id,
+            is_edit=is_edit,
+            is_unsure=is_unsure,
+            subject=topic.subject,
+            load_earlier=partial(self._load_earlier, topic, heard),
+        )
 
     async def _load_earlier(self, topic: Topic, heard: Heard) -> Sequence[IncomingMessage]:
         """The opening, and the newest comments before it. Without them the question is answered all the same."""

@@ -74,7 +74,7 @@ class SpeakerArbiter:
 
     async def _find_candidate(self, reader: MessageReader, message: IncomingMessage) -> Candidate | None:
         context, post = reader.context, message.post
-        user_id = context.channel.user_id
+        user_id, mentioned = context.channel.user_id, message.mentions.users
         if post.author.id == user_id:
             return None
         attention = await reader.decide_as_other(message)
@@ -83,7 +83,7 @@ class SpeakerArbiter:
         return Candidate(
             agent=context.account,
             trigger=attention.trigger,
-            place=message.mentioned.index(user_id) if user_id in message.mentioned else None,
+            place=mentioned.index(user_id) if user_id in mentioned else None,
             named=find_name(post.text, context.account),
             eagerness=context.account_policy.eagerness,
         )

@@ -50,9 +50,9 @@ class MessageReader:
         return await self._decide(
             replace(
                 self._read(message),
-                mentions_me=me in message.mentioned,
-                mentions_others=any(user != me for user in message.mentioned),
-                replies_to_me=message.replies_to == me != "",
+                mentions_me=me in message.mentions.users,
+                mentions_others=any(user != me for user in message.mentions.users),
+                replies_to_me=message.mentions.replies_to == me != "",
             )
         )
 
@@ -81,10 +81,10 @@ class MessageReader:
                 is_own_account=any(account.user_id == author.id for account in self._list_accounts()),
             ),
             text=message.question,
-            mentions_me=message.mentions_me,
-            mentions_others=message.mentions_others,
-            mentioned_roles=message.mentioned_roles,
-            replies_to_me=message.replies_to_me,
+            mentions_me=message.mentions.me,
+            mentions_others=message.mentions.others,
+            mentioned_roles=message.mentions.roles,
+            replies_to_me=message.mentions.replies_to_me,
             is_followed=message.room.id in self.followed,
         )
 
