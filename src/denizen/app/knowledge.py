@@ -124,7 +124,7 @@ def build_knowledge(home: Path, store: Store, durable: Durable, clock: Clock, be
     async def withdraw_learned(_platform: str = "") -> None:
         await _take_out(learning.withdraw, beside.sandbox)
 
-    community.proposals.tell_of_withdrawn(withdraw_learned)
+    community.proposals.on_withdrawn(withdraw_learned)
     community.privacy.tell_of_forgotten(withdraw_learned)
     return Knowledge(
         catalog, sync, snapshots, library, indexing, search, gaps, learning, TalkCare(talk.is_urgent, let_go), remote

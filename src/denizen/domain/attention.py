@@ -40,7 +40,7 @@ class RefusalReason(StrEnum):
 
 
 class ThreadMode(StrEnum):
-    """What the agent does with threads: NONE ignores them, FOLLOW goes on in a thread in which it was mentioned, OPEN
+    """How the agent treats threads: NONE ignores them, FOLLOW goes on in a thread in which it was mentioned, OPEN
     opens a thread for every mention in a channel.
     """
 
@@ -179,7 +179,7 @@ class MessageFacts:
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """What to do about a message: nothing without a trigger, an answer without a refusal."""
+    """The decision about a message: without a trigger nothing is done, without a refusal it is answered."""
 
     trigger: Trigger | None = None
     refusal: RefusalReason | None = None

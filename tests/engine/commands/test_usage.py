@@ -71,10 +71,11 @@ async def test_summing_up_is_paid_for_by_who_asks_for_it_and_refused_when_nothin
     async with open_command_house(scripted=ScriptedModels({"balanced": model})) as house:
         await house.runtime.swap(
             replace(
-                house.runtime.current, number=2,
+                house.runtime.current,
+                number=2,
                 budgets=BudgetPolicy({ScopeKind.USER: Limits(per_day_usd=Decimal("0.3"))}),
             )
-        )  # fmt: skip
+        )
         await house.talk("My dog is Rex.", "Noted.", "He is four.", "A good age.")
         assert not (await house.give("/compact")).is_failure
         async with house.store.work(write=False) as work:

@@ -36,23 +36,46 @@ async def replied(house: CommandHouse, name: str = "q1", message: str = "501") -
     """A turn of Ana's with two steps and two calls, whose reply is on the platform."""
     turn = await house.put_turn(name, ANA, model="acme/large", usage=USAGE)
     looked = CallRecord(
-        turn.id, 1, 0, CallId("c1"), "look", {"q": "salary of Ben"}, Origin.MODEL, Tier.HARMLESS,
-        Verdict(Decision.APPROVE, Tier.HARMLESS, "harmless", "tier-0"), "found", is_error=False, duration_ms=20,
-        cached=False, created_at=NOW,
-    )  # fmt: skip
+        turn.id,
+        1,
+        0,
+        CallId("c1"),
+        "look",
+        {"q": "salary of Ben"},
+        Origin.MODEL,
+        Tier.HARMLESS,
+        Verdict(Decision.APPROVE, Tier.HARMLESS, "harmless", "tier-0"),
+        "found",
+        is_error=False,
+        duration_ms=20,
+        cached=False,
+        created_at=NOW,
+    )
     denied = replace(
-        looked, position=1, tool="rm", args={}, is_error=True, cached=True,
+        looked,
+        position=1,
+        tool="rm",
+        args={},
+        is_error=True,
+        cached=True,
         verdict=Verdict(Decision.DENY, Tier.DANGEROUS, "a rule of this server forbids this call", "rule"),
-    )  # fmt: skip
+    )
     async with house.store.work() as work:
         for number, purpose in enumerate(("act", "answer"), 1):
             await work.turns.add_step(Step(turn.id, number, "acme/large", purpose, "stop", USAGE, 900, NOW))
         await work.turns.add_call(looked)
         await work.turns.add_call(denied)
         delivery = Delivery(
-            delivery_id(turn.id, DeliveryKind.ANSWER, 0), turn.id, 0, DeliveryKind.ANSWER, ADA, ROOM.place,
-            Content("the answer"), NOW, state=DeliveryState.PENDING,
-        )  # fmt: skip
+            delivery_id(turn.id, DeliveryKind.ANSWER, 0),
+            turn.id,
+            0,
+            DeliveryKind.ANSWER,
+            ADA,
+            ROOM.place,
+            Content("the answer"),
+            NOW,
+            state=DeliveryState.PENDING,
+        )
         await work.outbox.add([delivery])
         await work.outbox.update(replace(delivery, state=DeliveryState.SENT, platform_id=message))
     return turn

@@ -122,7 +122,7 @@ async def open_desk(
     await house.durable.start()
     made = build_learning(house)
     async with open_town(world, account_policy=account_policy, learning=learning, archive=archive) as town:
-        town.shared_services.proposals.tell_of_withdrawn(made.withdraw)
+        town.shared_services.proposals.on_withdrawn(made.withdraw)
         town.privacy.tell_of_forgotten(lambda _platform: made.withdraw())
         yield Desk(town, house, made)
     await house.durable.aclose()

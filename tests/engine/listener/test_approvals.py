@@ -54,7 +54,7 @@ def press(town: Town, approval: Approval, choice: Choice, *, by: str = "ana", wh
     room = town.world.general
     return ButtonPress(
         "9", "1", "", room, by, by.title(), frozenset(), START, action=action_of(approval, choice), why=why
-    )  # fmt: skip
+    )
 
 
 def posts(world: World) -> list[str]:
@@ -114,8 +114,9 @@ async def test_too_late_is_told() -> None:
         town.world.clock.at = approval.expires_at
         said = await town.resident.on_press(press(town, approval, Choice.ONCE))
         assert said in (
-            "This came too late: nobody approved it in time.", "This was decided already: nobody approved it in time.",
-        )  # fmt: skip
+            "This came too late: nobody approved it in time.",
+            "This was decided already: nobody approved it in time.",
+        )
         assert (await town.said())[-1] == "Refused."
         assert not town.tools.calls
 
@@ -203,9 +204,13 @@ class Scene:
 
     def _open(self, model: MortalModel, channel: MemoryChannel) -> AbstractAsyncContextManager[Town]:
         return open_town(
-            self.world, model, accounts={ADA: channel}, tools=Tools(run=self._write), gate=ASKS,
+            self.world,
+            model,
+            accounts={ADA: channel},
+            tools=Tools(run=self._write),
+            gate=ASKS,
             agents={ADA: Agent(ADA, recent_messages=0)},
-        )  # fmt: skip
+        )
 
     async def _die(self, life: anyio.CancelScope) -> None:
         await self.bomb.blown.wait()

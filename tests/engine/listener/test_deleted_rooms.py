@@ -1,4 +1,4 @@
-"""Rooms that were deleted while the account was away are closed when it is back, and no others (promise 3)."""
+"""Rooms that were deleted while the account was away are closed when it is back, and no others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""However the process dies, each message that deserved a reply has exactly one after a restart (promise 1)."""
+"""However the process dies, each message that deserved a reply has exactly one after a restart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people see of a resident besides its words: previews, files, sessions, edits, buttons, commands as text."""
+"""What people see of an agent besides its words: previews, files, sessions, edits, buttons, commands as text."""
 
 from __future__ import annotations
 
@@ -142,8 +142,10 @@ async def test_a_time_mark_stands_after_a_gap_and_keeps_its_bytes() -> None:
             await town.settled()
     said = [text for text in texts(model.requests[-1]) if "minute" in text]
     assert said == [
-        "[2026-11-01 07:00 America/New_York]\nAna: minute 0", "Ana: minute 5", "[2026-11-01 07:25]\nAna: minute 25",
-    ]  # fmt: skip
+        "[2026-11-01 07:00 America/New_York]\nAna: minute 0",
+        "Ana: minute 5",
+        "[2026-11-01 07:25]\nAna: minute 25",
+    ]
     assert texts(model.requests[0])[-1] == said[0]
 
 

@@ -1,4 +1,4 @@
-"""A question that is asked anew or taken back has one reply, or none, whenever that happens (promise 1)."""
+"""A question that is asked anew or taken back has one reply, or none, whenever that happens."""
 
 from __future__ import annotations
 

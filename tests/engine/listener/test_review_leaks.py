@@ -1,4 +1,4 @@
-"""Private talk stays private, and nobody gets more rights than are theirs (promise 3, V24)."""
+"""Private talk stays private, and nobody gets more rights than are theirs."""
 
 from __future__ import annotations
 

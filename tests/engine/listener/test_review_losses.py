@@ -1,4 +1,4 @@
-"""Whatever fails meanwhile, no message is lost and nobody else is drawn into it (promise 1, CW10)."""
+"""Whatever fails meanwhile, no message is lost and nobody else is drawn into it."""
 
 from __future__ import annotations
 

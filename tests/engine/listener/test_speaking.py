@@ -1,4 +1,4 @@
-"""When and how a resident agent speaks (inventory C14 to C18, S34, S35, L1, L2, T34)."""
+"""When and how an agent speaks."""
 
 from __future__ import annotations
 

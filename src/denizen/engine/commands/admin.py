@@ -74,10 +74,8 @@ def _not_on_list(context: CommandContext, kind: AllowedKind, key: str, name: str
 async def _allow_list(context: CommandContext) -> CommandReply:
     scope = context.caller.account_policy.scope
     async with context.store.work(write=False) as work:
-        users, roles = (
-            await _load_allowed(work, context, AllowedKind.USER),
-            await _load_allowed(work, context, AllowedKind.ROLE),
-        )
+        users = await _load_allowed(work, context, AllowedKind.USER)
+        roles = await _load_allowed(work, context, AllowedKind.ROLE)
         is_open = not await _has_list(work, context)
     if is_open:
         return private_reply("There is no list: everybody may talk to me here. /allow add begins one.")

@@ -1,4 +1,4 @@
-"""What a command is, and what its handler works with: the call, its caller, and the engine's services.
+"""The definition of a command, and the context of its handler: the call, its caller, and the engine's services.
 
 Whoever listens to an account makes these. The protocols say what commands need from the rest of the program.
 """
@@ -114,7 +114,7 @@ class CustomCommandSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandDeps:
-    """What commands act on; the same for every account. `load_custom` returns those of the current configuration."""
+    """The parts of the engine that commands act on. `load_custom` returns the commands of the current configuration."""
 
     runtime: Runtime
     services: Services

@@ -76,12 +76,19 @@ async def _run_program(custom: CustomCommand, context: CommandContext) -> Outcom
     _log.info(
         "command",
         extra={
-            "command": custom.name, "tool": custom.tool, "agent": scope.agent, "principal": scope.principal.key,
-            "conversation": scope.conversation_id, "call": key, "decision": str(verdict.decision),
-            "tier": int(verdict.tier), "decided_by": verdict.decided_by, "is_error": outcome.result.is_error,
+            "command": custom.name,
+            "tool": custom.tool,
+            "agent": scope.agent,
+            "principal": scope.principal.key,
+            "conversation": scope.conversation_id,
+            "call": key,
+            "decision": str(verdict.decision),
+            "tier": int(verdict.tier),
+            "decided_by": verdict.decided_by,
+            "is_error": outcome.result.is_error,
             "duration_ms": outcome.duration_ms,
         },
-    )  # fmt: skip
+    )
     return outcome
 
 

@@ -40,7 +40,7 @@ from denizen.ports.store import Work
 
 
 class PermissionLevel(IntEnum):
-    """What somebody has to be. An owner is an admin too.
+    """The standing that a command needs. An owner is an admin too.
 
     ANYBODY includes people with whom the agent does not talk: what is stored about a person is theirs to see and to
     delete. TALKER is whoever the agent talks with in that room.
@@ -77,7 +77,7 @@ PERMISSIONS: Mapping[str, PermissionLevel] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class CallerPermissions:
-    """What somebody may do, at an account in a room."""
+    """The permissions of somebody, at an account in a room."""
 
     attention: Attention
     is_admin: bool

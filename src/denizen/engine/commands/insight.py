@@ -1,4 +1,4 @@
-"""What a reply was made of and what it cost: `/why` and `/usage`.
+"""How a reply came about and what it cost: `/why` and `/usage`.
 
 `/why` tells about one reply of this room: model, prompt, steps, tools with their verdicts, tokens, cost and time. The
 arguments of tools are shown to the asker of that turn and to admins only. `/usage` tells what was spent today and this

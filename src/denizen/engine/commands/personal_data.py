@@ -1,4 +1,5 @@
-"""What is stored about the caller, and its deletion: `/memory` and `/reminders`. Nobody sees these of somebody else.
+"""The data that is stored about the caller, and its deletion: `/memory` and `/reminders`. They never show the data of
+somebody else.
 
 `StoredUserData` finds and deletes the user's words wherever they are stored.
 """

@@ -1,7 +1,7 @@
 """The review of proposed answers: what accepting one would write, the decision, and the file that comes of it.
 
 The store says what was accepted; the folder and the source follow it, however often a process ends in between. What is
-proposed is the business of `resident/proposing`. Called by the command line, the web, and when somebody is forgotten.
+proposed is the business of `listener/proposals`. Called by the command line, the web, and when somebody is forgotten.
 """
 
 from __future__ import annotations

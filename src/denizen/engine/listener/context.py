@@ -1,4 +1,4 @@
-"""What the parts of an account's listener share: the account's context, and the count of bot replies."""
+"""The context that the parts of an account's listener share, and the count of bot replies."""
 
 from __future__ import annotations
 

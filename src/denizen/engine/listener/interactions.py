@@ -41,7 +41,7 @@ _log = logging.getLogger("denizen.listener")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Question:
-    """What a command or a button asks the agent. `key` is unique on the platform."""
+    """A question that a command or a button asks the agent. `key` is unique on the platform."""
 
     room: Room
     author: Author

@@ -33,7 +33,7 @@ _log = logging.getLogger("denizen.listener")
 
 @dataclass(frozen=True, slots=True)
 class MessageDecision:
-    """What to do about a message. `order` says who answers it, where this agent does."""
+    """The decision about a message. `order` says who answers it, where this agent does."""
 
     attention: Attention
     order: SpeakingOrder = field(default_factory=lambda: SpeakingOrder(()))

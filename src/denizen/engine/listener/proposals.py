@@ -50,7 +50,7 @@ class ProposalReactions:
         self._mirror = mirror
         self._on_withdrawn: list[Callable[[], Awaitable[object]]] = []
 
-    def tell_of_withdrawn(self, tell: Callable[[], Awaitable[object]]) -> None:
+    def on_withdrawn(self, tell: Callable[[], Awaitable[object]]) -> None:
         """Calls `tell` whenever a proposal is taken back that may be in the documents already."""
         self._on_withdrawn.append(tell)
 

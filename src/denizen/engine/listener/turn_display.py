@@ -44,7 +44,7 @@ _log = logging.getLogger("denizen.listener")
 
 @dataclass(slots=True)
 class _PreviewState:
-    """What the preview of a turn shows, built up from the turn's events."""
+    """The content of a turn's preview, built up from the events of the turn."""
 
     text: str = ""
     tools: list[str] = field(default_factory=list[str])
