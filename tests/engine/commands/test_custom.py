@@ -76,7 +76,7 @@ async def test_configured_commands_are_offered_after_the_others_and_replace_none
     async with open_command_house(customs=CustomCommandSet(own)) as house:
         assert [spec.name for spec in house.commands.specs(ADA)[-3:]] == ["help", "status", "zebra"]
         assert [spec.admin_only for spec in house.commands.specs(ADA)[-2:]] == [False, True]
-        assert "begins a new session" in (await house.give("/new")).text
+        assert "starts a new session" in (await house.give("/new")).text
 
 
 @pytest.mark.proves("T37")

@@ -139,8 +139,8 @@ async def test_text_and_slash_do_the_same() -> None:
 @pytest.mark.parametrize(
     ("text", "hints"),
     [
-        ("/modle set x", ["I know no command /modle", "Did you mean /mode", "/help"]),
-        ("/xyzzy", ["I know no command /xyzzy", "/help lists"]),
+        ("/modle set x", ["There is no command /modle", "Did you mean /mode", "/help"]),
+        ("/xyzzy", ["There is no command /xyzzy", "/help lists"]),
         ("/allow", ["/allow needs one more word", "`/allow add [user] [role]` or `/allow remove [user] [role]`"]),
         ("/allow ad @Ana", ["/allow has no 'ad'", "Write `/allow add [user] [role]`."]),
         ("/ask", ["`text` is missing", "Write `/ask <text>`"]),

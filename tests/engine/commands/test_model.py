@@ -25,7 +25,7 @@ async def test_a_model_is_set_listed_and_removed() -> None:
         listed = (await house.give("/model list")).text
         assert "You chose the model `house`" in listed
         assert "- `cheap`: acme/small" in listed
-        assert "`house` is not used for you any more" in (await house.give("/model remove")).text
+        assert "`house` no longer answers you" in (await house.give("/model remove")).text
         assert await chosen(house, ANA) == ""
         assert "nothing changed" in (await house.give("/model remove")).text
 
@@ -61,7 +61,7 @@ async def test_an_admin_chooses_for_somebody_else() -> None:
             assert await chosen(house, ZOE) == ""
             assert not (await house.give(f"/model remove user: {name}", ZOE)).is_failure
             assert await chosen(house, BEN) == ""
-        assert "I know no user '@Nobody'" in (await house.give("/model set house user: @Nobody", ZOE)).text
+        assert "There is no user '@Nobody'" in (await house.give("/model set house user: @Nobody", ZOE)).text
         assert (await house.give("/model set house user: @Ben Berg", ANA)).is_failure
         assert await chosen(house, BEN) == ""
 
@@ -75,7 +75,7 @@ async def test_a_mode_is_set_shown_cleared_and_listed() -> None:
         listed = (await house.give("/mode list")).text
         assert "- `fast`: acme/small" in listed
         assert "- `quality`: not configured here" in listed
-        assert "You have no mode any more" in (await house.give("/mode clear")).text
+        assert "Your mode is cleared" in (await house.give("/mode clear")).text
         assert await house.settings(ANA) == {}
 
 

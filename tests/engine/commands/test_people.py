@@ -40,8 +40,8 @@ async def test_users_and_roles_are_put_on_the_list_shown_and_taken_off() -> None
     [
         ("/allow add", "Name one user or one role"),
         ("/allow add user: @Ana role: Mods", "Name one user or one role"),
-        ("/allow add @Nobody", "I know no user '@Nobody' here"),
-        ("/allow add role: Nobodies", "I know no role 'Nobodies' here"),
+        ("/allow add @Nobody", "There is no user '@Nobody' here"),
+        ("/allow add role: Nobodies", "There is no role 'Nobodies' here"),
         ("/allow add @Mods", "Write role: @Mods."),
         ("/allow add <@&71>", "Write role: <@&71>."),
         ("/allow remove @Ana", "is not on the list"),

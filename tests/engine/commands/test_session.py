@@ -40,7 +40,7 @@ async def test_new_begins_a_session_and_the_old_one_stays_readable() -> None:
         await house.talk("hello", "hi")
         await house.talk("elsewhere", room=OTHER_ROOM)
         reply = await house.give("/new")
-        assert "ada begins a new session here" in reply.text
+        assert "ada starts a new session here" in reply.text
         assert await house.session() == []
         assert len(await house.session(room=OTHER_ROOM)) == 1
         async with house.store.work(write=False) as work:
@@ -66,7 +66,7 @@ async def test_reset_makes_the_agent_forget_for_good_also_after_a_restart() -> N
         await house.talk("hello", "hi")
         await house.talk("to bob", agent=BOB)
         reply = await house.give("/reset")
-        assert "ada will not look at anything again" in reply.text
+        assert "ada will never look again" in reply.text
         assert not reply.is_failure
     async with open_command_house(store=store) as house:
         assert await house.session() == []

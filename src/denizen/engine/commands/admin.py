@@ -78,7 +78,7 @@ async def _allow_list(context: CommandContext) -> CommandReply:
         roles = await _load_allowed(work, context, AllowedKind.ROLE)
         is_open = not await _has_list(work, context)
     if is_open:
-        return private_reply("There is no list: everybody may talk to me here. /allow add begins one.")
+        return private_reply("There is no list: everybody may talk to me here. /allow add starts one.")
     lines = [
         "These may talk to me, and admins:",
         f"- users: {join_names(sorted(users))}",
@@ -131,7 +131,7 @@ async def _suggest_allowed(context: CommandContext, kind: AllowedKind, typed: st
 ALLOW = CommandDefinition(
     CommandSpec(
         "allow",
-        "Say who may talk to the agent.",
+        "Set who may talk to the agent.",
         groups=(
             CommandSpec("add", "Put a user or a role on the list.", _ADD_OPTIONS),
             CommandSpec("remove", "Take a user or a role off the list.", _REMOVE_OPTIONS),
@@ -183,8 +183,8 @@ async def _describe_observer(observer: Observer, policy: ObserverPolicy) -> str:
         return f"{_NO_OBSERVER}\nfix: The operator writes gate.observer.model in denizen.yaml."
     kept = count_noun(observer.kept, "verdict")
     return (
-        f"The observer is on: `{policy.model}` looks at calls of tier 2 and 3. {kept} of it are kept here, each for "
-        f"{policy.cache_ttl_s:g} s."
+        f"The observer is on: `{policy.model}` looks at calls of tier 2 and 3. "
+        f"{kept} of this observer are kept, each for {policy.cache_ttl_s:g} s."
     )
 
 
@@ -202,7 +202,7 @@ OBSERVER = CommandDefinition(
         "Switch or clear the model that looks at risky calls (owners only).",
         groups=(
             CommandSpec("enable", "Let it look at calls of tier 2 and 3."),
-            CommandSpec("disable", "Have people asked in its place."),
+            CommandSpec("disable", "Ask people instead."),
             CommandSpec("reset", "Forget its verdicts."),
             CommandSpec("status", "See whether it looks, and with which model."),
         ),

@@ -225,4 +225,4 @@ def _find_by_name(names: Mapping[str, str], text: str) -> str:
 
 
 def _unknown_name(noun: str, text: str) -> NotFound:
-    return NotFound(f"I know no {noun} '{text}' here.", code=f"command_{noun}", fix="Write @Name, or the id.")
+    return NotFound(f"There is no {noun} '{text}' here.", code=f"command_{noun}", fix="Write @Name, or the id.")

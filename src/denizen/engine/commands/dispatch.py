@@ -155,7 +155,7 @@ async def _help(context: CommandContext) -> CommandReply:
     if name:
         return private_reply(*_describe_command(_find_offered(context, name)))
     lines = [f"- `/{spec.name}` {spec.description}" for spec in context.offered]
-    return private_reply("What you can do here:", *lines, "`/help <command>` tells more about one.")
+    return private_reply("What you can do here:", *lines, "`/help <command>` tells more about a command.")
 
 
 def _find_offered(context: CommandContext, name: str) -> CommandSpec:
@@ -191,7 +191,7 @@ HELP = CommandDefinition(
     CommandSpec(
         "help",
         "See what you can do here.",
-        (CommandOption("command", "Tell more about this one.", suggests=True),),
+        (CommandOption("command", "The command to describe in full.", suggests=True),),
     ),
     _help,
     {"command": _suggest_command},
@@ -266,7 +266,7 @@ class CommandDispatcher:
             near = closest_match(call.name, self._all())
             hint = f"Did you mean /{near}? " if near else ""
             fix = f"{hint}/help lists what I know."
-            raise NotFound(f"I know no command /{call.name}.", code="command_unknown", fix=fix)
+            raise NotFound(f"There is no command /{call.name}.", code="command_unknown", fix=fix)
         permissions, context = await self._build_context(call, caller)
         check_permission(permissions, *self._required_level(command, call))
         options = read_options(call, command.spec)

@@ -61,7 +61,7 @@ async def _find_named(work: Work, context: CommandContext, message: str) -> Turn
         raise NotFound(
             "That message is no reply of mine in this channel.",
             code="why_message",
-            fix="Name one of my replies by its id or link, or give /why alone for the last one.",
+            fix="Name one of my replies by its id or link, or use /why alone for the last one.",
         )
     return turn
 
@@ -93,7 +93,7 @@ def _trace_lines(detail: Trace, *, in_full: bool, is_mine: bool) -> Iterator[str
     for record in detail.calls:
         yield f"- {_call_line(record, in_full=in_full)}"
     if detail.calls and not in_full:
-        yield "What the tools were called with is told to who asked, and to admins."
+        yield "Only the asker and admins see the arguments of the tools."
     yield f"-# Reference: {turn.id}"
 
 
@@ -122,7 +122,7 @@ def _document_lines(detail: Trace) -> Iterator[str]:
     if proved:
         yield f"Documents cited: {', '.join(proved)}."
     if doubted:
-        yield f"Taken out, since they are not proved: {', '.join(doubted)}."
+        yield f"Removed, because they are not proven: {', '.join(doubted)}."
 
 
 def _token_line(turn: Turn) -> str:

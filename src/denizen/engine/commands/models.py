@@ -40,7 +40,7 @@ async def _agent(context: CommandContext) -> CommandReply:
         )
     async with context.store.work() as work:
         await put_agent(work, context.caller.account, context.conversation_id, target, now=context.now())
-    back = "" if target == context.caller.account else " Give /agent default to go back."
+    back = "" if target == context.caller.account else " Use /agent default to go back."
     return private_reply(f"From now on {target} answers here, with a history of its own.{back}")
 
 
@@ -120,7 +120,7 @@ async def _remove_model(context: CommandContext) -> CommandReply:
     if not had:
         return private_reply(f"No model was chosen for {whose}; nothing changed.")
     return private_reply(
-        f"`{had}` is not used for {whose} any more. What holds now: the mode if one is set, else the agent's model."
+        f"`{had}` no longer answers {whose}. The mode decides now if one is set, else the agent's own model."
     )
 
 
@@ -192,7 +192,7 @@ async def _set_mode(context: CommandContext) -> CommandReply:
         model = (await work.user_settings.get(key)).get(MODEL)
     if model:
         return private_reply(
-            f"Mode `{mode}` is kept, but your model `{model}` goes before it. Give /model remove to use the mode."
+            f"Mode `{mode}` is kept, but your model `{model}` goes before it. Use /model remove to use the mode."
         )
     return private_reply(f"Mode `{mode}`: {models.get(mode).name} answers you from now on. Nobody else is affected.")
 
@@ -200,7 +200,7 @@ async def _set_mode(context: CommandContext) -> CommandReply:
 async def _clear_mode(context: CommandContext) -> CommandReply:
     async with context.store.work() as work:
         await work.user_settings.put(context.caller.principal.key, MODE, None, now=context.now())
-    return private_reply("You have no mode any more.", await _own_choice(context))
+    return private_reply("Your mode is cleared.", await _own_choice(context))
 
 
 def _list_modes(context: CommandContext) -> CommandReply:
@@ -244,7 +244,7 @@ MODE_COMMAND = CommandDefinition(
                 "Choose a mode.",
                 (CommandOption("mode", "What matters most to you.", required=True, choices=tuple(map(str, Mode))),),
             ),
-            CommandSpec("clear", "Have no mode any more."),
+            CommandSpec("clear", "Clear your mode."),
             CommandSpec("status", "See what you chose."),
             CommandSpec("list", "See which model each mode uses."),
         ),

@@ -49,7 +49,7 @@ async def _show_kept(context: CommandContext) -> CommandReply:
         reminders = await work.reminders.list_of(context.caller.principal.key)
     chosen = join_names(f"{name}: {value}" for name, value in settings.items())
     return private_reply(
-        "Kept about you:",
+        "Stored about you:",
         f"- archive: {count_noun(kept.posts, 'post')}{'; you are not archived any more' if kept.is_opted_out else ''}",
         f"- sessions with agents: {count_noun(kept.messages, 'message')}",
         f"- memories of agents: {count_noun(len(memories), 'memory', 'memories')}; /memory list shows them",
@@ -130,13 +130,13 @@ async def _forget_all(context: CommandContext) -> CommandReply:
 MEMORY = CommandDefinition(
     CommandSpec(
         "memory",
-        "See or delete what is kept about you.",
+        "See or delete what is stored about you.",
         groups=(
-            CommandSpec("show", "See what is kept about you."),
+            CommandSpec("show", "See what is stored about you."),
             CommandSpec("list", "See what agents remember about you."),
             CommandSpec(
                 "forget",
-                "Delete what is kept about you, for good.",
+                "Delete what is stored about you, for good.",
                 (
                     CommandOption("confirm", "Write yes if you mean everything.", choices=("yes",)),
                     CommandOption("memory", "The id of one memory, to delete only that."),

@@ -45,7 +45,7 @@ async def _new(context: CommandContext) -> CommandReply:
     async with context.store.work() as work:
         await _renew_session(work, context, context.agent)
     return private_reply(
-        f"{context.agent.name} begins a new session here.",
+        f"{context.agent.name} starts a new session here.",
         "What was said before stays readable, but is not read by the agent any more.",
     )
 
@@ -60,7 +60,7 @@ async def _reset(context: CommandContext) -> CommandReply:
             await _renew_session(work, context, agent)
             await put_reset(work, agent.name, context.conversation_id, now=now)
     who = agents[0].name if len(agents) == 1 else f"All {count_noun(len(agents), 'agent')}"
-    return private_reply(f"{who} will not look at anything again that was said here until now. This cannot be undone.")
+    return private_reply(f"{who} will never look again at what was said here until now. This cannot be undone.")
 
 
 async def _renew_session(work: Work, context: CommandContext, agent: Agent) -> None:
@@ -71,7 +71,7 @@ async def _renew_session(work: Work, context: CommandContext, agent: Agent) -> N
         await work.sessions.renew(home.id, agent.name, now=now)
 
 
-NEW = CommandDefinition(CommandSpec("new", "Begin a new session: the agent starts afresh."), _new)
+NEW = CommandDefinition(CommandSpec("new", "Start a new session: the agent begins afresh."), _new)
 RESET = CommandDefinition(
     CommandSpec(
         "reset",
@@ -85,9 +85,9 @@ RESET = CommandDefinition(
 async def _compact(context: CommandContext) -> CommandReply:
     if context.agent.context is ContextStrategy.TRANSCRIPT:
         raise InvalidInput(
-            f"{context.agent.name} reads the talk itself, which cannot be summed up.",
+            f"{context.agent.name} reads the conversation itself, which cannot be summarized.",
             code="compaction_transcript",
-            fix="Give /new to begin afresh.",
+            fix="Use /new to start afresh.",
         )
     home = context.session_place.conversation_id
     async with context.deps.runtime.lease() as generation, context.deps.lock_session(context.agent.name, home):
@@ -113,7 +113,7 @@ def _compact_payer(context: CommandContext, generation: Generation) -> Payer:
     return Payer(TurnId(fresh("compact")), agent, asker, source, scopes, generation.budgets, generation.models)
 
 
-COMPACT = CommandDefinition(CommandSpec("compact", "Sum this session up, and go on from the summary."), _compact)
+COMPACT = CommandDefinition(CommandSpec("compact", "Summarize this session, and go on from the summary."), _compact)
 
 
 _ContextRow = tuple[str, int]
@@ -152,9 +152,9 @@ def _context_rows(agent: Agent, shares: Iterable[ContextShare]) -> Iterator[_Con
 def _context_notes(agent: Agent, messages: int, used: int, window: int) -> Iterator[str]:
     if messages > agent.limits.max_history_tokens:
         most = agent.limits.max_history_tokens
-        yield f"Of the messages only the newest {most:,} tokens are sent. /compact sums them up."
+        yield f"Of the messages only the newest {most:,} tokens are sent. /compact summarizes them."
     elif used > window * 3 // 4 and agent.context is ContextStrategy.SESSION:
-        yield "It is getting full: /compact sums the messages up, /new begins afresh."
+        yield "It is getting full: /compact summarizes the messages, /new starts afresh."
 
 
 CONTEXT = CommandDefinition(CommandSpec("context", "See what fills the agent's context here."), _context)
