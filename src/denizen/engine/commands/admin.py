@@ -42,6 +42,7 @@ async def _allow_add(context: CommandContext) -> CommandReply:
     kind, key, name = await _read_subject(context)
     caller, platform = context.caller, context.call.room.platform
     async with context.store.work() as work:
+        # The first entry shuts everybody else out, which the admin should know.
         was_open = not await _has_list(work, context)
         await work.reception.allow(caller.account, platform, kind, key, by=caller.principal.key, now=context.now())
     note = " The list was empty until now: others may not talk to me any more, admins aside." if was_open else ""
@@ -191,6 +192,7 @@ async def _describe_observer(observer: Observer, policy: ObserverPolicy) -> str:
 async def _observer(context: CommandContext) -> CommandReply:
     services, action = context.services, context.call.group
     said = await run_observer_command(action, services.observer, context.generation.policy.observer)
+    # Switching off a safeguard is written to the audit log.
     if action != "status":
         await Ledger(services.store, services.clock).switch(context.caller.principal, "observer", action)
     return CommandReply(said)

@@ -49,9 +49,11 @@ async def _run(custom: CustomCommand, context: CommandContext) -> CommandReply:
         result = outcome.result
         if outcome.verdict.decision is not Decision.APPROVE:
             return CommandReply(_denied(custom, result.text), is_failure=True)
+        # Without an exit code the program did not end by itself: there is no output to ask the agent about.
         if not custom.prompt or EXIT_CODE not in result.data:
             block = code_block(result.text or "(no output)", limit=context.message_limit)
             return CommandReply(block, is_failure=result.is_error)
+        # A program may print words of strangers. Quoted, the model does not take them for instructions.
         output = quote_untrusted(truncate(result.text, MAX_PROMPT_OUTPUT_CHARS), source=f"the command /{custom.name}")
     prompt = fill_prompt(custom.prompt, text=context.option(_INPUT), output=output)
     await context.deps.open_turn(context.call, prompt, agent=custom.agent, new_session=custom.new_session)
@@ -67,6 +69,7 @@ async def _run_program(custom: CustomCommand, context: CommandContext) -> Outcom
         checked = check_arguments(bound.spec, args)
     except ArgumentsError as problem:
         raise InvalidInput(str(problem), code="command_input") from problem
+    # The same command gives the same key, so a command that is delivered twice runs its program once.
     key = derive("call", "command", command.room.platform, command.id)
     scope = await _scope(context, key)
     call = ToolCall(CallId(key), custom.tool, checked, Origin.COMMAND)
@@ -107,12 +110,13 @@ async def _scope(context: CommandContext, key: str) -> CallScope:
         home = await work.conversations.put(context.session_place, now=now)
         session = await work.sessions.current(home.id, context.agent.name, now=now)
     return CallScope(
-        context.agent.name,
-        context.caller.principal,
-        context.call.room.place,
-        context.conversation_id,
-        session.id,
-        TurnId(derive("turn", "command", context.call.room.platform, context.call.id)),
+        agent=context.agent.name,
+        principal=context.caller.principal,
+        place=context.call.room.place,
+        conversation_id=context.conversation_id,
+        session_id=session.id,
+        # No turn runs: the id stands for the command.
+        turn_id=TurnId(derive("turn", "command", context.call.room.platform, context.call.id)),
         idempotency_key=key,
         guild=context.call.room.guild,
         question=f"/{context.call.name} {context.option(_INPUT)}".strip(),

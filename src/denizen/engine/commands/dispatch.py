@@ -246,6 +246,7 @@ class CommandDispatcher:
             reply = await self._run(call, caller)
         except DenizenError as error:
             reply = CommandReply(error.explain(), is_failure=True)
+        # A reply that the platform refuses for its length would be no reply at all.
         return replace(reply, text=truncate(reply.text, caller.account_policy.style.message_limit))
 
     async def suggest(self, call: CommandCall, option: str, typed: str, caller: CallerContext) -> Sequence[str]:
@@ -256,6 +257,7 @@ class CommandDispatcher:
             return []
         permissions, context = await self._build_context(call, caller)
         level, _ = self._required_level(command, call)
+        # Suggestions name models, memories and people, so they are for those who may give the command.
         if not permissions.allows(level):
             return []
         return list(await suggest(context, typed))[:MAX_SUGGESTIONS]

@@ -34,6 +34,7 @@ _DECISIONS = {Decision.APPROVE: "approved", Decision.DENY: "denied", Decision.AS
 
 
 async def _why(context: CommandContext) -> CommandReply:
+    # A link to a message ends in its id.
     named = context.call.target or context.option("message").rstrip("/").rpartition("/")[2]
     async with context.store.work(write=False) as work:
         turn = await _find_named(work, context, named) if named else await _find_last(work, context)
@@ -57,6 +58,7 @@ async def _find_named(work: Work, context: CommandContext, message: str) -> Turn
         claims = await work.reception.find_claims(context.caller.account, platform, [message])
         key = claims[message].turn_id if message in claims else None
     turn = await work.turns.find(key) if key else None
+    # A reply in another room may be one that the caller may not read.
     if turn is None or turn.conversation_id != context.conversation_id:
         raise NotFound(
             "That message is no reply of mine in this channel.",
@@ -67,6 +69,7 @@ async def _find_named(work: Work, context: CommandContext, message: str) -> Turn
 
 
 async def _find_last(work: Work, context: CommandContext) -> Turn:
+    # Until now another agent may have answered here in the account's name.
     mine = {context.agent.name, context.caller.account}
     turns = await work.turns.list_turns(conversation_id=context.conversation_id, limit=_RECENT_TURNS)
     found = next((turn for turn in turns if turn.agent in mine and turn.status.is_final), None)
@@ -136,6 +139,7 @@ def _token_line(turn: Turn) -> str:
 
 
 def _call_line(record: CallRecord, *, in_full: bool) -> str:
+    # A backtick would end the code span in which the arguments are shown.
     args = truncate(json.dumps(record.args, ensure_ascii=False), _ARGS_CHARS).replace("`", "'") if in_full else ""
     verdict = record.verdict
     ended = "failed" if record.is_error else "done"

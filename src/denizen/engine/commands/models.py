@@ -60,6 +60,7 @@ def _agent_choices(context: CommandContext) -> list[AgentName]:
     if context.caller.is_admin:
         return list(agents)
     open_to_all = context.caller.account_policy.switchable
+    # Whoever may leave the account's own agent for an open one may also come back to it.
     back = {own} if context.agent.name in open_to_all | {own} else set[AgentName]()
     return [name for name in agents if name in open_to_all | back]
 
@@ -190,6 +191,7 @@ async def _set_mode(context: CommandContext) -> CommandReply:
         key = context.caller.principal.key
         await work.user_settings.put(key, MODE, mode, now=context.now())
         model = (await work.user_settings.get(key)).get(MODEL)
+    # A model that was chosen by name says more than a mode does.
     if model:
         return private_reply(
             f"Mode `{mode}` is kept, but your model `{model}` goes before it. Use /model remove to use the mode."

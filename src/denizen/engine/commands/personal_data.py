@@ -60,6 +60,7 @@ async def _show_kept(context: CommandContext) -> CommandReply:
 
 
 async def _list_memories(context: CommandContext) -> CommandReply:
+    # Only the reply to a command from the menu is private; one that was typed is answered in the room.
     if not context.call.ticket and context.call.room.kind is not RoomKind.DIRECT:
         raise NotAllowed(
             "Others would read this here.",
@@ -71,6 +72,7 @@ async def _list_memories(context: CommandContext) -> CommandReply:
     if not memories:
         return private_reply("Nothing is remembered about you.")
     lines = [f"- `{each.id}` {each.agent}, {each.updated_at:%Y-%m-%d}: {truncate(each.text, 200)}" for each in memories]
+    # 40 characters are for the line that counts the older memories.
     limit, shown = context.message_limit - len(_MEMORY_HINT) - 40, list[str]()
     while lines and len(lines[0]) + 1 <= limit:
         limit -= len(lines[0]) + 1
@@ -83,6 +85,7 @@ async def _forget_memory(context: CommandContext, memory_id: str) -> CommandRepl
     key = context.caller.principal.key
     async with context.store.work() as work:
         memory = await work.memories.find(memory_id)
+        # Somebody else's memory and one that does not exist give the same answer: an id must not be probed.
         if memory is None or key not in (memory.owner, memory.told_by):
             raise NotFound(
                 "You have no such memory.", code="memory_not_found", fix="/memory list shows those you have."
@@ -172,6 +175,7 @@ async def _list_reminders(context: CommandContext) -> CommandReply:
 
 
 async def _cancel_reminder(context: CommandContext) -> CommandReply:
+    # A suggestion is the id and the beginning of the text.
     key = context.option("reminder").partition(" ")[0]
     async with context.store.work() as work:
         if not await work.reminders.remove(key, asker=context.caller.principal.key):

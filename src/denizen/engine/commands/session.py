@@ -83,6 +83,7 @@ RESET = CommandDefinition(
 
 
 async def _compact(context: CommandContext) -> CommandReply:
+    # A transcript is read from the archive for each prompt, so there is no session to replace.
     if context.agent.context is ContextStrategy.TRANSCRIPT:
         raise InvalidInput(
             f"{context.agent.name} reads the conversation itself, which cannot be summarized.",
@@ -90,6 +91,7 @@ async def _compact(context: CommandContext) -> CommandReply:
             fix="Use /new to start afresh.",
         )
     home = context.session_place.conversation_id
+    # A turn that ran meanwhile would add messages that the summary does not know and that it would hide.
     async with context.deps.runtime.lease() as generation, context.deps.lock_session(context.agent.name, home):
         payer = _compact_payer(context, generation)
         done = await compact_session(context.services, payer, context.agent, home)
@@ -100,7 +102,7 @@ async def _compact(context: CommandContext) -> CommandReply:
         lines.append(
             f"The oldest {count_noun(done.left_out, 'message')} were too much for the model and are not in it."
         )
-    room = context.message_limit - sum(map(len, lines)) - 10
+    room = context.message_limit - sum(map(len, lines)) - 10  # for the line breaks
     return private_reply(*lines, truncate("> " + done.summary.text.replace("\n", "\n> "), room))
 
 
@@ -110,7 +112,15 @@ def _compact_payer(context: CommandContext, generation: Generation) -> Payer:
     mine = (SERVER, Scope(ScopeKind.AGENT, agent), Scope(ScopeKind.USER, asker.key))
     scopes = (*mine, *place_scopes(room.place, room.guild))
     source = room.place.platform
-    return Payer(TurnId(fresh("compact")), agent, asker, source, scopes, generation.budgets, generation.models)
+    return Payer(
+        turn_id=TurnId(fresh("compact")),
+        agent=agent,
+        asker=asker,
+        source=source,
+        scopes=scopes,
+        policy=generation.budgets,
+        models=generation.models,
+    )
 
 
 COMPACT = CommandDefinition(CommandSpec("compact", "Summarize this session, and go on from the summary."), _compact)
