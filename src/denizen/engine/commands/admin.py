@@ -29,7 +29,7 @@ _REMOVE_OPTIONS = (
 
 
 async def _allow(context: CommandContext) -> CommandReply:
-    match context.call.group:
+    match context.command.group:
         case "add":
             return await _allow_add(context)
         case "remove":
@@ -40,7 +40,7 @@ async def _allow(context: CommandContext) -> CommandReply:
 
 async def _allow_add(context: CommandContext) -> CommandReply:
     kind, key, name = await _read_subject(context)
-    caller, platform = context.caller, context.call.room.platform
+    caller, platform = context.caller, context.command.room.platform
     async with context.store.work() as work:
         # The first entry shuts everybody else out, which the admin should know.
         was_open = not await _has_list(work, context)
@@ -51,7 +51,7 @@ async def _allow_add(context: CommandContext) -> CommandReply:
 
 async def _allow_remove(context: CommandContext) -> CommandReply:
     kind, key, name = await _read_subject(context)
-    caller, platform = context.caller, context.call.room.platform
+    caller, platform = context.caller, context.command.room.platform
     async with context.store.work() as work:
         if not await work.reception.disallow(caller.account, platform, kind, key):
             raise _not_on_list(context, kind, key, name)
@@ -101,7 +101,7 @@ async def _has_list(work: Work, context: CommandContext) -> bool:
 
 
 async def _load_allowed(work: Work, context: CommandContext, kind: AllowedKind) -> frozenset[str]:
-    return await work.reception.list_allowed(context.caller.account, context.call.room.platform, kind)
+    return await work.reception.list_allowed(context.caller.account, context.command.room.platform, kind)
 
 
 async def _read_subject(context: CommandContext) -> tuple[AllowedKind, str, str]:
@@ -109,7 +109,7 @@ async def _read_subject(context: CommandContext) -> tuple[AllowedKind, str, str]
     user, role = context.option("user"), context.option("role")
     if bool(user) == bool(role):
         raise InvalidInput(
-            "Name one user or one role.", code="allow_whom", fix=f"Write /allow {context.call.group} user: @Name."
+            "Name one user or one role.", code="allow_whom", fix=f"Write /allow {context.command.group} user: @Name."
         )
     if user:
         return AllowedKind.USER, await context.find_user(user), user
@@ -190,7 +190,7 @@ async def _describe_observer(observer: Observer, policy: ObserverPolicy) -> str:
 
 
 async def _observer(context: CommandContext) -> CommandReply:
-    services, action = context.services, context.call.group
+    services, action = context.services, context.command.group
     said = await run_observer_command(action, services.observer, context.generation.policy.observer)
     # Switching off a safeguard is written to the audit log.
     if action != "status":

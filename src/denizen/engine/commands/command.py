@@ -131,7 +131,7 @@ class CommandContext:
     `agent` answers in this conversation now. `offered` are the commands that the caller may give here.
     """
 
-    call: CommandCall
+    command: CommandCall
     caller: CallerContext
     deps: CommandDeps
     agent: Agent
@@ -139,7 +139,7 @@ class CommandContext:
 
     def option(self, name: str) -> str:
         """Returns the value of an option; empty when it was not given."""
-        return self.call.options.get(name, "")
+        return self.command.options.get(name, "")
 
     @property
     def services(self) -> Services:
@@ -156,7 +156,7 @@ class CommandContext:
     @property
     def conversation_id(self) -> ConversationId:
         """The conversation of the room."""
-        return self.call.room.place.conversation_id
+        return self.command.room.place.conversation_id
 
     @property
     def session_place(self) -> Place:
@@ -172,7 +172,7 @@ class CommandContext:
 
     def user_key(self, user_id: str) -> str:
         """Returns the settings key of another user of the platform."""
-        prefix = self.caller.principal.id.removesuffix(self.call.author_id)
+        prefix = self.caller.principal.id.removesuffix(self.command.author_id)
         return replace(self.caller.principal, id=f"{prefix}{user_id}").key
 
     async def find_user(self, text: str) -> str:
@@ -182,7 +182,7 @@ class CommandContext:
         """
         if match := _USER_ID.fullmatch(text):
             return match.group(1)
-        names = await self.caller.find_names(self.call.room.place, _with_at(text))
+        names = await self.caller.find_names(self.command.room.place, _with_at(text))
         if found := _find_by_name(names.users, text):
             return found
         if text.startswith("<@&") or _find_by_name(names.roles, text):
@@ -193,7 +193,7 @@ class CommandContext:
         """Returns the id of a role. Raises NotFound for a name that no role here has."""
         if match := _ROLE_ID.fullmatch(text):
             return match.group(1)
-        names = await self.caller.find_names(self.call.room.place, _with_at(text))
+        names = await self.caller.find_names(self.command.room.place, _with_at(text))
         if found := _find_by_name(names.roles, text):
             return found
         raise _unknown_name("role", text)

@@ -56,13 +56,13 @@ async def _run(custom: CustomCommand, context: CommandContext) -> CommandReply:
         # A program may print words of strangers. Quoted, the model does not take them for instructions.
         output = quote_untrusted(truncate(result.text, MAX_PROMPT_OUTPUT_CHARS), source=f"the command /{custom.name}")
     prompt = fill_prompt(custom.prompt, text=context.option(_INPUT), output=output)
-    await context.deps.open_turn(context.call, prompt, agent=custom.agent, new_session=custom.new_session)
+    await context.deps.open_turn(context.command, prompt, agent=custom.agent, new_session=custom.new_session)
     return CommandReply(private=False, is_pending=True)
 
 
 async def _run_program(custom: CustomCommand, context: CommandContext) -> Outcome:
     """Runs the program through the gate, on behalf of the caller."""
-    command, services = context.call, context.services
+    command, services = context.command, context.services
     bound = await _bind(custom, context)
     args: JsonObject = {_INPUT: context.option(_INPUT)} if custom.shell_takes_input else {}
     try:
@@ -112,14 +112,14 @@ async def _scope(context: CommandContext, key: str) -> CallScope:
     return CallScope(
         agent=context.agent.name,
         principal=context.caller.principal,
-        place=context.call.room.place,
+        place=context.command.room.place,
         conversation_id=context.conversation_id,
         session_id=session.id,
         # No turn runs: the id stands for the command.
-        turn_id=TurnId(derive("turn", "command", context.call.room.platform, context.call.id)),
+        turn_id=TurnId(derive("turn", "command", context.command.room.platform, context.command.id)),
         idempotency_key=key,
-        guild=context.call.room.guild,
-        question=f"/{context.call.name} {context.option(_INPUT)}".strip(),
+        guild=context.command.room.guild,
+        question=f"/{context.command.name} {context.option(_INPUT)}".strip(),
     )
 
 

@@ -272,7 +272,7 @@ class CommandDispatcher:
         permissions, context = await self._build_context(call, caller)
         check_permission(permissions, *self._required_level(command, call))
         options = read_options(call, command.spec)
-        return await command.run(replace(context, call=replace(call, options=options)))
+        return await command.run(replace(context, command=replace(call, options=options)))
 
     def _all(self) -> dict[str, CommandDefinition]:
         # A configured command never replaces a built-in one: people must be able to rely on `/memory` and `/help`.
@@ -289,7 +289,7 @@ class CommandDispatcher:
             name = await agent_of(work, caller.account, conversation_id, known=current.agents)
         specs = [command.spec for command in self._all().values()]
         return permissions, CommandContext(
-            call=call,
+            command=call,
             caller=caller,
             deps=self._deps,
             agent=current.agent(name),

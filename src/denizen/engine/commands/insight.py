@@ -35,7 +35,7 @@ _DECISIONS = {Decision.APPROVE: "approved", Decision.DENY: "denied", Decision.AS
 
 async def _why(context: CommandContext) -> CommandReply:
     # A link to a message ends in its id.
-    named = context.call.target or context.option("message").rstrip("/").rpartition("/")[2]
+    named = context.command.target or context.option("message").rstrip("/").rpartition("/")[2]
     async with context.store.work(write=False) as work:
         turn = await _find_named(work, context, named) if named else await _find_last(work, context)
     detail = await Queries(context.deps.runtime, context.services).get_turn(turn.id)
@@ -51,7 +51,7 @@ async def _why(context: CommandContext) -> CommandReply:
 
 async def _find_named(work: Work, context: CommandContext, message: str) -> Turn:
     """Finds the turn of a reply, or of the message that it answers. Raises NotFound, also for messages elsewhere."""
-    platform = context.call.room.platform
+    platform = context.command.room.platform
     delivery = await work.outbox.find_by_platform_id(platform, message)
     key: TurnId | None = delivery.turn_id if delivery else None
     if key is None:
@@ -183,7 +183,7 @@ async def _usage(context: CommandContext) -> CommandReply:
 
 def _admin_scopes(context: CommandContext) -> list[Scope]:
     """Returns the scopes that an admin sees here, besides their own."""
-    room = context.call.room
+    room = context.command.room
     *narrow, widest = place_scopes(room.place, room.guild)
     return [SERVER, widest, *narrow, Scope(ScopeKind.AGENT, context.agent.name)]
 

@@ -84,7 +84,7 @@ _USER_OPTION = CommandOption("user", "For somebody else (admins only): @Name or 
 
 
 async def _model(context: CommandContext) -> CommandReply:
-    match context.call.group:
+    match context.command.group:
         case "set":
             return await _set_model(context)
         case "remove":
@@ -166,7 +166,7 @@ async def _suggest_model(context: CommandContext, typed: str) -> Sequence[str]:
 
 
 async def _mode(context: CommandContext) -> CommandReply:
-    match context.call.group:
+    match context.command.group:
         case "set":
             return await _set_mode(context)
         case "clear":

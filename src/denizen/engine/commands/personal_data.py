@@ -27,13 +27,13 @@ _MEMORY_HINT = "/memory forget memory: ID deletes one of them."
 
 
 async def _memory(context: CommandContext) -> CommandReply:
-    match context.call.group:
+    match context.command.group:
         case "forget":
             return await _forget_all(context)
         case "opt-out":
             return await _opt_out(context)
         case "opt-in":
-            await context.deps.user_data.opt_in(context.call.room.platform, context.call.author_id)
+            await context.deps.user_data.opt_in(context.command.room.platform, context.command.author_id)
             return private_reply("What you write is archived again from now on.")
         case "list":
             return await _list_memories(context)
@@ -42,7 +42,7 @@ async def _memory(context: CommandContext) -> CommandReply:
 
 
 async def _show_kept(context: CommandContext) -> CommandReply:
-    kept = await context.deps.user_data.describe(context.call.room.platform, context.call.author_id)
+    kept = await context.deps.user_data.describe(context.command.room.platform, context.command.author_id)
     async with context.store.work(write=False) as work:
         settings = await work.user_settings.get(context.caller.principal.key)
         memories = await work.memories.list_memories(owner=context.caller.principal.key, limit=MAX_MEMORIES)
@@ -61,7 +61,7 @@ async def _show_kept(context: CommandContext) -> CommandReply:
 
 async def _list_memories(context: CommandContext) -> CommandReply:
     # Only the reply to a command from the menu is private; one that was typed is answered in the room.
-    if not context.call.ticket and context.call.room.kind is not RoomKind.DIRECT:
+    if not context.command.ticket and context.command.room.kind is not RoomKind.DIRECT:
         raise NotAllowed(
             "Others would read this here.",
             code="memory_public",
@@ -95,7 +95,7 @@ async def _forget_memory(context: CommandContext, memory_id: str) -> CommandRepl
 
 
 async def _opt_out(context: CommandContext) -> CommandReply:
-    await context.deps.user_data.opt_out(context.call.room.platform, context.call.author_id)
+    await context.deps.user_data.opt_out(context.command.room.platform, context.command.author_id)
     return private_reply(
         "Nothing that you write is archived any more; what was archived, and what agents remember of you, is deleted.",
         "What you ask me is still kept in its session. /memory opt-in lets new posts be archived again.",
@@ -121,7 +121,7 @@ async def _forget_all(context: CommandContext) -> CommandReply:
         settings = await work.user_settings.get(key)
         for name in settings:
             await work.user_settings.put(key, name, None, now=now)
-    forgotten = await context.deps.user_data.forget(context.call.room.platform, context.call.author_id)
+    forgotten = await context.deps.user_data.forget(context.command.room.platform, context.command.author_id)
     return private_reply(
         f"Forgotten: {count_noun(forgotten.posts, 'post')} with their earlier texts, your words in sessions, "
         f"{count_noun(len(settings), 'setting')}.",
@@ -158,11 +158,11 @@ _REMINDER_HINT = "/reminders cancel reminder: ID cancels one."
 
 
 async def _reminders(context: CommandContext) -> CommandReply:
-    return await (_cancel_reminder(context) if context.call.group == "cancel" else _list_reminders(context))
+    return await (_cancel_reminder(context) if context.command.group == "cancel" else _list_reminders(context))
 
 
 async def _list_reminders(context: CommandContext) -> CommandReply:
-    if not context.call.ticket and context.call.room.kind is not RoomKind.DIRECT:
+    if not context.command.ticket and context.command.room.kind is not RoomKind.DIRECT:
         raise NotAllowed(
             "Others would read this here.",
             code="reminders_public",

@@ -26,7 +26,7 @@ from denizen.ports.store import Work
 
 
 async def _ask(context: CommandContext) -> CommandReply:
-    await context.deps.open_turn(context.call, context.option("text"))
+    await context.deps.open_turn(context.command, context.option("text"))
     return CommandReply(private=False, is_pending=True)
 
 
@@ -108,7 +108,7 @@ async def _compact(context: CommandContext) -> CommandReply:
 
 def _compact_payer(context: CommandContext, generation: Generation) -> Payer:
     """The caller pays, together with the room in which the command is given."""
-    agent, asker, room = context.agent.name, context.caller.principal, context.call.room
+    agent, asker, room = context.agent.name, context.caller.principal, context.command.room
     mine = (SERVER, Scope(ScopeKind.AGENT, agent), Scope(ScopeKind.USER, asker.key))
     scopes = (*mine, *place_scopes(room.place, room.guild))
     source = room.place.platform
