@@ -14,7 +14,7 @@ from denizen.domain.clock import Clock
 from denizen.domain.ids import AgentName
 from denizen.ports.sandbox import Sandbox, ShellResult, ShellView
 from denizen.ports.toolset import CallScope
-from denizen.skills.shelf import Shelf
+from denizen.skills.shelf import Shelf as DocumentShelf
 
 OWN, SHARED = "own", "shared"
 """How the folders are called in the shell, as the skill `knowledge` calls them."""
@@ -50,7 +50,7 @@ class OwnFiles:
         """None for what is none of these, or not there. Blocks."""
         top, _, name = path.partition("/")
         folder = {OWN: self.folders.own_knowledge(agent), SHARED: self.folders.knowledge}.get(top)
-        return Shelf(folder).find_text(name) if folder is not None and name else None
+        return DocumentShelf(folder).find_text(name) if folder is not None and name else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ RuntimeError."""
 _THERE: Print = (0, 0, 0, 0)
 """In place of a folder's own print, which changes with what does not count."""
 _OURS = frozenset({CONFIG_FILE, SECRETS_FILE, AGENTS_FOLDER, SKILLS_FOLDER})
-_log = logging.getLogger("denizen.watch")
+_watch_log = logging.getLogger("denizen.watch")
 
 
 async def native_notices(paths: Sequence[Path], stop: Event) -> AsyncGenerator[object]:
@@ -109,7 +109,7 @@ async def _listen(notices: AsyncGenerator[object], send: MemoryObjectSendStream[
         reason = type(error).__name__
     if stop.is_set():
         return
-    _log.warning("file notices do not work here; looking at the files instead", extra={"reason": reason})
+    _watch_log.warning("file notices do not work here; looking at the files instead", extra={"reason": reason})
 
 
 async def _pass_on(stream: AsyncIterator[object], send: MemoryObjectSendStream[None]) -> None:

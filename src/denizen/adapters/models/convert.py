@@ -34,11 +34,13 @@ if TYPE_CHECKING:
     from pydantic_ai.messages import (
         InstructionPart,
         ModelMessage,
-        ModelRequest,
         ModelResponse,
         ModelResponsePart,
         ToolReturnPart,
         UserContent,
+    )
+    from pydantic_ai.messages import (
+        ModelRequest as VendorRequest,
     )
     from pydantic_ai.tools import ToolDefinition
 
@@ -119,7 +121,8 @@ def messages_of(
 
 
 def _wire_messages(messages: Sequence[PromptMessage], dialect: Dialect, marks: Marks) -> Iterator[ModelMessage]:
-    from pydantic_ai.messages import CachePoint, ModelRequest, SystemPromptPart
+    from pydantic_ai.messages import CachePoint, SystemPromptPart
+    from pydantic_ai.messages import ModelRequest as VendorRequest
 
     results: list[ToolReturnPart] = []
     before: CachePoint | None = None  # at the end of results, where only the message behind them can have it
@@ -131,14 +134,14 @@ def _wire_messages(messages: Sequence[PromptMessage], dialect: Dialect, marks: M
             before = mark
             continue
         if results:
-            yield ModelRequest(parts=results)
+            yield VendorRequest(parts=results)
             results = []
         if message.role is Role.ASSISTANT:
             response = _response_of(message, dialect)
             if response.parts:
                 yield response
         elif message.role is Role.SYSTEM and dialect.inline_system:
-            yield ModelRequest(parts=[SystemPromptPart(_text_of(message.parts))])
+            yield VendorRequest(parts=[SystemPromptPart(_text_of(message.parts))])
         elif message.role is Role.SYSTEM:
             yield _user_request([f"<{_NOTE}>\n{_text_of(message.parts)}\n</{_NOTE}>"])
         else:
@@ -146,14 +149,15 @@ def _wire_messages(messages: Sequence[PromptMessage], dialect: Dialect, marks: M
             yield _user_request([each for each in (before, *content, mark) if each is not None])
             before = None
     if results:
-        yield ModelRequest(parts=results)
+        yield VendorRequest(parts=results)
 
 
-def _user_request(content: Sequence[UserContent]) -> ModelRequest:
-    from pydantic_ai.messages import ModelRequest, UserPromptPart
+def _user_request(content: Sequence[UserContent]) -> VendorRequest:
+    from pydantic_ai.messages import ModelRequest as VendorRequest
+    from pydantic_ai.messages import UserPromptPart
 
     only = content[0] if len(content) == 1 else None
-    return ModelRequest(parts=[UserPromptPart(only if isinstance(only, str) else content)])
+    return VendorRequest(parts=[UserPromptPart(only if isinstance(only, str) else content)])
 
 
 def _user_content(parts: Sequence[Part], dialect: Dialect) -> Iterator[UserContent]:

@@ -103,6 +103,11 @@ def _no_flag_float(value: object) -> object:
     return value
 
 
+def read_digits(value: object) -> object:
+    """Reads a platform's id, which YAML takes for a number when it has no quotes."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
 def _read_secret(value: object) -> SecretRef | None:
     template = value.template if isinstance(value, Interpolated) else value
     if template is None or template == "":

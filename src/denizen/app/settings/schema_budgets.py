@@ -7,18 +7,14 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from denizen.app.settings.fields import Number, Section, SomeText
+from denizen.app.settings.fields import Number, Section, SomeText, read_digits
 from denizen.domain.budget import BudgetPolicy, Limits, Scope, ScopeKind, WhenExhausted
 
 _MILLION = 1_000_000
 _POLICY = BudgetPolicy()
 
 
-def _digits(value: object) -> object:
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
-Key = Annotated[SomeText, BeforeValidator(_digits)]
+Key = Annotated[SomeText, BeforeValidator(read_digits)]
 """A platform's id, in the file with quotes or without, or a key as `denizen usage` shows it."""
 
 

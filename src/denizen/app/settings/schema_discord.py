@@ -24,6 +24,7 @@ from denizen.app.settings.fields import (
     Whole,
     at_most,
     keep_template,
+    read_digits,
     refuse,
 )
 from denizen.domain.archiving import ArchivePolicy
@@ -39,10 +40,6 @@ _ID = re.compile(r"[0-9]{1,20}")
 _OWN_EMOJI = re.compile(r"<a?:\w{2,32}:[0-9]{1,20}>", re.ASCII)
 _EMOJI_CHARS = 32
 _WEEK_MINUTES = 7 * 24 * 60
-
-
-def _digits(value: object) -> object:
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def _discord_id(value: str) -> str:
@@ -71,9 +68,9 @@ def _keyword(value: str) -> str:
     return value
 
 
-DiscordId = Annotated[str, BeforeValidator(_digits), AfterValidator(_discord_id), WrapValidator(keep_template)]
+DiscordId = Annotated[str, BeforeValidator(read_digits), AfterValidator(_discord_id), WrapValidator(keep_template)]
 """Of a user, role, channel or guild; in the file with quotes or without."""
-OneGuild = Annotated[str, BeforeValidator(_digits), AfterValidator(_guild), WrapValidator(keep_template)]
+OneGuild = Annotated[str, BeforeValidator(read_digits), AfterValidator(_guild), WrapValidator(keep_template)]
 """A guild's id, or empty."""
 Emoji = Annotated[str, AfterValidator(_emoji), WrapValidator(keep_template)]
 Keyword = Annotated[Pattern, AfterValidator(_keyword)]

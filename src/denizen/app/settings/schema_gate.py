@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from denizen.app.settings.fields import Number, Pattern, Section, SomeText, Text, Whole, refuse
+from denizen.app.settings.fields import Number, Pattern, Section, SomeText, Text, Whole, read_digits, refuse
 from denizen.domain.approval import ApprovalRule, Deciders
 from denizen.domain.principal import RoleName
 from denizen.domain.tool import Origin, Taint, Tier
@@ -19,15 +19,11 @@ _APPROVAL = ApprovalRule()
 _OBSERVER = ObserverPolicy()
 
 
-def _digits(value: object) -> object:
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
 def _on_off(value: object) -> object:
     return {True: "on", False: "off"}.get(value, value) if isinstance(value, bool) else value
 
 
-Id = Annotated[SomeText, BeforeValidator(_digits)]
+Id = Annotated[SomeText, BeforeValidator(read_digits)]
 """A platform's id, in the file with quotes or without."""
 Watch = Annotated[Literal["on", "off"], BeforeValidator(_on_off)]
 

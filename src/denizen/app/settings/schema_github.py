@@ -21,6 +21,7 @@ from denizen.app.settings.fields import (
     Whole,
     at_most,
     keep_template,
+    read_digits,
     refuse,
 )
 from denizen.domain.attention import Manners
@@ -53,10 +54,6 @@ REACTIONS = ("+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes
 """GitHub has no others."""
 
 
-def _digits(value: object) -> object:
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
 def _github_id(value: str) -> str:
     if not _ID.fullmatch(value):
         raise refuse(
@@ -77,7 +74,7 @@ def _reaction(value: str) -> str:
     return value
 
 
-GitHubId = Annotated[str, BeforeValidator(_digits), AfterValidator(_github_id), WrapValidator(keep_template)]
+GitHubId = Annotated[str, BeforeValidator(read_digits), AfterValidator(_github_id), WrapValidator(keep_template)]
 """Of a user; in the file with quotes or without. Names can be changed and taken by others."""
 Repository = Annotated[str, AfterValidator(_repository), WrapValidator(keep_template)]
 Reaction = Annotated[str, AfterValidator(_reaction), WrapValidator(keep_template)]
@@ -152,7 +149,7 @@ class GitHubConductSection(Section):
 
 class _Login(Section):
     token: Secret = Field(default=None, description="A user's token. `NAME: ${TOKEN}` is the short form.")
-    app_id: Annotated[Text, BeforeValidator(_digits)] = Field(
+    app_id: Annotated[Text, BeforeValidator(read_digits)] = Field(
         default="", description="Id of a GitHub App, in place of a token."
     )
     private_key: Secret = Field(
