@@ -25,7 +25,7 @@ from typing import Any
 import anyio
 
 from benchmarks.figures import Figure, show
-from denizen.app.build import Denizen, Opening, open_denizen
+from denizen.app.build import Denizen, OpenOptions, open_denizen
 from denizen.domain.clock import SystemClock
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName
@@ -176,7 +176,7 @@ async def record(talk: Callable[[Run], Any], pause_s: float, *, model: str = "")
         (folder / "denizen.yaml").write_text(CONFIG.format(url=server.url), encoding="utf-8")
         (folder / "secrets.env").write_text("CACHE_API_KEY=none-needed\n", encoding="utf-8")
         (folder / "secrets.env").chmod(0o600)
-        denizen = await stack.enter_async_context(open_denizen(folder, Opening(durable=False)))
+        denizen = await stack.enter_async_context(open_denizen(folder, OpenOptions(durable=False)))
         durable = MemoryDurable(MemoryLog())
         turns = Turns(denizen.runtime, replace(denizen.services, clock=clock, durable=durable))
         denizen.services = replace(denizen.services, clock=clock, durable=durable)

@@ -40,7 +40,7 @@ BOUNDARIES: Mapping[str, str] = MappingProxyType({
     "src/denizen/engine/resident/resident.py::Resident._answer": "message: a fault is a reply with a reference",
     "src/denizen/engine/resident/errands.py::run_errand": "job: a fault in it ends neither account nor neighbours",
     "src/denizen/engine/outbox/outbox.py::Outbox._send": "delivery: a fault fails this piece only",
-    "src/denizen/app/skills/shelf.py::load_skill": "skill: a fault in its code leaves out this skill only",
+    "src/denizen/app/skill_loading/registry.py::load_skill": "skill: a fault in its code leaves out this skill only",
     "src/denizen/app/accounts.py::Accounts._live": "account: a fault ends its connection only",
     "src/denizen/adapters/mcp/server.py::McpServer._live": "server: a fault ends its connection only",
     "src/denizen/adapters/mcp_server/server.py::bound_faults": "request: an error with a reference, and nothing inside",

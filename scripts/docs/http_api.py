@@ -17,8 +17,8 @@ from typing import Any, cast, get_args
 from denizen import __version__
 from denizen.adapters.mcp_server import McpEndpoint
 from denizen.adapters.sandbox.pool import SandboxPool
-from denizen.app.community import build_community
-from denizen.app.knowledge import Beside, build_knowledge
+from denizen.app.knowledge import KnowledgeDeps, build_knowledge
+from denizen.app.platform_services import build_platform_services
 from denizen.domain.clock import SystemClock
 from denizen.domain.snapshot import NOWHERE, Remote
 from denizen.engine.assistant import Assistant
@@ -99,7 +99,7 @@ def _open_dependencies() -> WebDependencies:
     store = MemoryStore()
     services = Services(store, MemoryDurable(), Live(), Gate(clock), clock)
     turns, calls = Turns(runtime, services), DirectCalls(runtime, services)
-    beside = Beside(runtime, build_community(runtime, services, Channels()), SandboxPool(clock))
+    beside = KnowledgeDeps(runtime, build_platform_services(runtime, services, Channels()), SandboxPool(clock))
     knowledge = build_knowledge(Path(), services.store, services.durable, clock, beside)
     return WebDependencies(
         turns,

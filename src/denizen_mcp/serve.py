@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 import anyio
 
 from denizen.adapters.fetch import WebFetcher
-from denizen.app.environment import read_environment
+from denizen.app.home.environment import read_environment
 from denizen.domain.clock import SystemClock
 from denizen.domain.conversation import Place
 from denizen.domain.errors import DenizenError, InvalidInput

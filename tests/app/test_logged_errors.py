@@ -11,7 +11,7 @@ import pytest
 
 from denizen.adapters.models.catalog import ModelsSpec, build_models
 from denizen.app.logging import configure_logging
-from denizen.app.skills.folder import load_folder
+from denizen.app.skill_loading.folder import load_folder
 from denizen.domain.errors import DenizenError, NeedsAttention, NotFound
 from denizen.engine.resident.errands import run_errand
 from denizen.web.auth import check_exposure

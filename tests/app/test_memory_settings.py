@@ -9,7 +9,7 @@ import pytest
 
 from denizen.adapters.embed import LocalEmbedder, ServedEmbedder
 from denizen.app.embeddings import EmbedderPool, build_recall, describe_embeddings
-from denizen.app.user_memory import MAX_CHARS, UserMemoryFiles
+from denizen.app.user_memory_files import MAX_CHARS, UserMemoryFiles
 from denizen.domain.errors import InvalidInput
 from denizen.domain.ids import AgentName
 from denizen.domain.memory import RecallPolicy

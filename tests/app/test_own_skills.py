@@ -10,7 +10,7 @@ import py_compile
 
 import pytest
 
-from denizen.app.build import Denizen, Opening, open_denizen
+from denizen.app.build import Denizen, OpenOptions, open_denizen
 from denizen.app.reload import Reloader
 from denizen.domain.errors import InvalidInput
 from denizen.domain.ids import CallId
@@ -40,7 +40,7 @@ def state(denizen: Denizen, name: str) -> tuple[str, str]:
 
 def opened(home: Home, text: str):
     home.write(text)
-    return open_denizen(home.path, Opening(durable=False))
+    return open_denizen(home.path, OpenOptions(durable=False))
 
 
 @pytest.mark.proves("VW6")
@@ -274,7 +274,7 @@ async def test_what_can_harm_is_off_until_it_is_switched_on(home: Home) -> None:
 
 
 async def test_changes_of_skill_files_are_watched(home: Home) -> None:
-    from denizen.app.watch import _files, _is_ours
+    from denizen.app.reload import _files, _is_ours
 
     folder = write_skill(home, "echo")
     assert folder / "skill.py" in set(_files([home.path]))

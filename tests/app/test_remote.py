@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from denizen.app.reload import Reloader
-from denizen.app.remote import RemoteSwitch
+from denizen.app.reload import Reloader, RemoteSwitch
 from denizen.domain.errors import Conflict
 from denizen.domain.snapshot import Remote
 from denizen.engine.knowledge.sources import Change

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from denizen.app.settings import render_settings
-from denizen.app.settings.schema_discord import ConductSection
+from denizen.app.settings.discord import DiscordPolicySection
 from denizen.domain.attention import Manners, Reactions, Scope, ThreadHabit
 from tests.app.home_folder import Home
 
@@ -174,8 +174,10 @@ channels:
 
 def test_an_account_may_have_every_key_of_the_conduct(home: Home):
     common = home.load("channels: {discord: {accounts: {denizen: '${T}'}}}", T="t").channels.discord
-    values = {name: getattr(common, name) for name in ConductSection.model_fields}
-    assert set(values) == set(ConductSection.model_fields) >= {"owners", "reactions", "greeting", "commands_guild"}
+    values = {name: getattr(common, name) for name in DiscordPolicySection.model_fields}
+    assert (
+        set(values) == set(DiscordPolicySection.model_fields) >= {"owners", "reactions", "greeting", "commands_guild"}
+    )
     for key in ("api_url", "gateway_url", "enabled", "accounts"):
         error = home.refuse(f"channels: {{discord: {{accounts: {{denizen: {{token: '${{T}}', {key}: ''}}}}}}}}", T="t")
         assert f"accounts.denizen.{key}: this key is not known" in error.message

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from denizen.app.home.files import edit_lock
 from denizen.app.settings import load_settings, parse_path, remove_value, set_value
-from denizen.app.settings.document import Document, parse_document
-from denizen.app.settings.files import edit_lock
-from denizen.app.settings.splice import splice_out, splice_value, with_value, without_value
+from denizen.app.settings.document import ConfigDocument, parse_document
+from denizen.app.settings.edit import splice_out, splice_value, with_value, without_value
 from denizen.domain.errors import Conflict, InvalidInput, NotFound
 from denizen.domain.json import Json
 from tests.app.home_folder import Home
@@ -57,9 +57,9 @@ gate:
 FILE = Path("denizen.yaml")
 
 
-def parsed(text: str) -> Document:
+def parsed(text: str) -> ConfigDocument:
     document = parse_document(text, FILE)
-    assert isinstance(document, Document), document
+    assert isinstance(document, ConfigDocument), document
     return document
 
 

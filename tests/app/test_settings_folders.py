@@ -11,8 +11,8 @@ from threading import Event
 import anyio
 import pytest
 
+from denizen.app.reload import watch
 from denizen.app.settings import render_settings
-from denizen.app.watch import watch
 from denizen.domain.agent import Agent, ContextStrategy, Layout
 from denizen.domain.ids import AgentName
 from denizen.domain.prompt import Stability

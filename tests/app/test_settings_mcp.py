@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from denizen.adapters.mcp import Offer, Program, ServerSpec, Site
-from denizen.app.mcp_specs import read_servers
 from denizen.app.settings import render_settings
+from denizen.app.toolsets import read_servers
 from denizen.domain.tool import Tier
 from tests.app.home_folder import Home
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from denizen.app.model_specs import Chosen, EmbeddedPool, build_catalog
+from denizen.app.models import ChosenModel, EmbeddedRuntimePool, build_catalog
 from denizen.app.settings import render_settings
 from denizen.domain.agent import Agent, Limits, Planning, Sampling, Storing, Summarizing
 from denizen.domain.ids import AgentName
@@ -106,7 +106,7 @@ def test_the_size_of_a_models_context_and_the_number_of_rounds_are_settings(home
         " overrides: {near/wide: {context_tokens: 65536}}}\n"
     )
     settings = home.load(models + "agents: {ada: {limits: {max_steps: 4}}}")
-    catalog = build_catalog(settings, Chosen(None, ""), EmbeddedPool(home.path, {}, print))
+    catalog = build_catalog(settings, ChosenModel(None, ""), EmbeddedRuntimePool(home.path, {}, print))
     assert catalog.get("balanced").capabilities.context_tokens == 32_768
     assert catalog.get("near/wide").capabilities.context_tokens == 65_536
     assert settings.agents[ADA].limits.max_steps == 4

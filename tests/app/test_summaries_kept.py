@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from denizen.app.build import Denizen, Opening, open_denizen
-from denizen.app.choice import ModelChoice
+from denizen.app.build import Denizen, OpenOptions, open_denizen
+from denizen.app.model_choice import ModelChoice
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName
 from denizen.domain.message import Author, TextPart
@@ -49,14 +49,14 @@ async def test_a_summary_is_made_beside_the_talk_and_is_read_after_a_restart(hom
     async with model_server() as server:
         home.write(CONFIG.format(url=server.openai_url))
         server.script(*[Answer(text="They spoke.")] * 40)
-        async with open_denizen(home.path, Opening(ModelChoice())) as denizen:
+        async with open_denizen(home.path, OpenOptions(ModelChoice())) as denizen:
             for number in range(1, 10):
                 await ask(denizen, number)
             for run_id in await denizen.services.durable.pending():
                 await denizen.services.durable.wait(run_id)
             made = await summaries_of(denizen)
             assert made
-        async with open_denizen(home.path, Opening(ModelChoice())) as denizen:
+        async with open_denizen(home.path, OpenOptions(ModelChoice())) as denizen:
             assert await summaries_of(denizen) == made
             await ask(denizen, 10)
         assert "q1 word" in str(asked(server, "two")[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from denizen.adapters.fetch import WebFetcher
-from denizen.app.build import Opening, open_denizen
+from denizen.app.build import OpenOptions, open_denizen
 from denizen.app.generation import _services
 from denizen.app.settings import render_settings
 from denizen.domain.errors import InvalidInput, NotAllowed
@@ -21,7 +21,7 @@ BRAVE = LAB + "tools: {web_search: {provider: brave, api_key: '${BRAVE_API_KEY}'
 
 async def tools_of(home: Home, config: str) -> set[str]:
     home.write(config)
-    async with open_denizen(home.path, Opening(durable=False)) as denizen:
+    async with open_denizen(home.path, OpenOptions(durable=False)) as denizen:
         return {tool.spec.name for tool in await denizen.queries.list_tools()}
 
 
@@ -76,7 +76,7 @@ async def test_the_key_of_the_search_is_shown_nowhere_and_masked_in_logs(home: H
 async def test_the_key_goes_to_the_search_service_alone(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BRAVE_API_KEY", KEY)
     home.write(BRAVE)
-    async with open_denizen(home.path, Opening(durable=False)) as denizen:
+    async with open_denizen(home.path, OpenOptions(durable=False)) as denizen:
         options = denizen.settings.tools["web_search"].options
         meant = load_builtin("web_search").read_settings(options)
         fetcher = _services(denizen.settings, denizen.foundations, options, meant).fetcher

@@ -14,7 +14,7 @@ from threading import Event
 import anyio
 import pytest
 
-from denizen.app.watch import Notices, native_notices, watch
+from denizen.app.reload import Notices, native_notices, watch
 
 pytestmark = pytest.mark.anyio
 PATIENCE_S = 20

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from denizen.adapters.sandbox.pool import SandboxPool
+from denizen.app.knowledge import KnowledgeShells
 from denizen.app.settings import load_settings
-from denizen.app.shell import KnowledgeShells
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import Unavailable
 from denizen.domain.tool import Taint, Tier

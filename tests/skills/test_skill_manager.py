@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from denizen.app.skills.example import markdown_example, python_example
-from denizen.app.skills.workshop import SkillWorkshop
+from denizen.app.skill_loading.editor import SkillFolderEditor, markdown_example, python_example
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Tier, ToolResult
 from denizen.ports.toolset import CallScope
@@ -26,7 +25,7 @@ OWNER = replace(scope(), principal=Principal(PrincipalKind.PLATFORM_USER, "1", "
 
 
 def manager(home: Path) -> SkillToolset:
-    services = replace(Surroundings(home).services(), workshop=SkillWorkshop(home, {}))
+    services = replace(Surroundings(home).services(), workshop=SkillFolderEditor(home, {}))
     return SkillToolset(load_builtin("skill_manager"), services)
 
 
@@ -97,7 +96,7 @@ async def test_a_model_writes_a_skill_corrects_it_by_the_check_and_it_waits_disa
         asked.append(text)
         return answers[len(asked) - 1]
 
-    services = replace(Surroundings(tmp_path).services(), workshop=SkillWorkshop(tmp_path, {}), ask_model=ask)
+    services = replace(Surroundings(tmp_path).services(), workshop=SkillFolderEditor(tmp_path, {}), ask_model=ask)
     tools = SkillToolset(load_builtin("skill_agent"), services)
     args = {"name": "dice", "description": "Rolls as many dice as wanted."}
     assert (await run(tools, "write_skill", dict(args))).is_error
@@ -105,7 +104,7 @@ async def test_a_model_writes_a_skill_corrects_it_by_the_check_and_it_waits_disa
     done = await run(tools, "write_skill", dict(args), OWNER)
     assert "passes the check. It is disabled" in done.text
     assert "there is no module `no_such_module_here`" in asked[2]
-    assert [s.state for s in await SkillWorkshop(tmp_path, {}).list_skills()] == ["disabled"]
+    assert [s.state for s in await SkillFolderEditor(tmp_path, {}).list_skills()] == ["disabled"]
 
 
 def test_files_are_found_in_an_answer_with_words_around_them() -> None:
@@ -120,7 +119,7 @@ async def test_the_check_of_texts_says_file_line_and_remedy(tmp_path: Path) -> N
         'skill = Skill("dice", description="x")\n\n@skill.tool\ndef roll(context, sides):\n    pass\n'
     )
     files = {**python_example("dice"), "skill.py": code, "words.py": ""}
-    problems = await SkillWorkshop(tmp_path, {}).create("dice", files)
+    problems = await SkillFolderEditor(tmp_path, {}).create("dice", files)
     assert problems == [
         "skill.py:2: write `from .words import ...` for a file of the skill's own",
         "skill.py:3: import from denizen.skill only, not from denizen.engine",
@@ -128,4 +127,4 @@ async def test_the_check_of_texts_says_file_line_and_remedy(tmp_path: Path) -> N
         "skill.py:8: `roll` has no docstring: say in a sentence what it does",
         "skill.py:8: say the type of `sides` in `roll`",
     ]
-    assert await SkillWorkshop(tmp_path, {}).create("how-to", markdown_example("how-to")) == []
+    assert await SkillFolderEditor(tmp_path, {}).create("how-to", markdown_example("how-to")) == []

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from denizen.adapters.commands import Programs
-from denizen.app.upkeep import HomeUpkeep, Restart
+from denizen.app.build import HomeInstanceControl, RestartSignal
 from denizen.domain.budget import SERVER
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Tier, ToolResult
@@ -99,7 +99,7 @@ async def test_money_and_cache_are_told_to_those_who_may_know(tmp_path: Path) ->
     around, store = Surroundings(tmp_path), MemoryStore()
     async with store.work() as work:
         await work.spending.add([SERVER], Usage(10, 5, cost_usd=Decimal("0.25"), requests=1), at=around.clock.now())
-    tools = system(tmp_path, upkeep=HomeUpkeep(store, around.clock, Restart()))
+    tools = system(tmp_path, upkeep=HomeInstanceControl(store, around.clock, RestartSignal()))
     assert (await run(tools, "credits", {}, OWNER)).text.startswith("Today: $0.2500 in 1 requests.")
     assert (await run(tools, "cache_statistics", {}, OWNER)).text.startswith("Last 7 days: 0 tokens in")
     for tool in ("credits", "cache_statistics"):
@@ -108,8 +108,8 @@ async def test_money_and_cache_are_told_to_those_who_may_know(tmp_path: Path) ->
 
 @pytest.mark.proves("V-skill-system", "TW8")
 async def test_a_restart_is_for_owners_and_where_a_server_runs(tmp_path: Path) -> None:
-    around, restart = Surroundings(tmp_path), Restart()
-    tools = system(tmp_path, upkeep=HomeUpkeep(MemoryStore(), around.clock, restart))
+    around, restart = Surroundings(tmp_path), RestartSignal()
+    tools = system(tmp_path, upkeep=HomeInstanceControl(MemoryStore(), around.clock, restart))
     assert "nothing to restart" in (await run(tools, "restart_denizen", {}, OWNER)).text
     restart.is_possible = True
     assert "only an owner" in (await run(tools, "restart_denizen", {})).text

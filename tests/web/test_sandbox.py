@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from denizen.adapters.sandbox.pool import SandboxPool
+from denizen.app.knowledge import KnowledgeShells
 from denizen.app.settings import load_settings
-from denizen.app.shell import KnowledgeShells
 from denizen.domain.agent import Agent
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import Unavailable

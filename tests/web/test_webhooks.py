@@ -14,7 +14,7 @@ from denizen.adapters.github import account as account_module
 from denizen.adapters.github.account import GitHubAccount
 from denizen.adapters.github.settings import AccountSettings
 from denizen.adapters.github.signature import sign
-from denizen.app.hosting import AccountsHosting
+from denizen.app.accounts import AccountsHosting
 from denizen.domain.clock import SystemClock
 from denizen.domain.ids import AgentName
 from denizen.testing.github import GitHubServer, Issue, User, open_github

@@ -7,23 +7,26 @@ An account that cannot work (a refused token, a missing intent) is left off with
 from __future__ import annotations
 
 import gc
+import json
 import logging
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 from anyio.abc import TaskGroup
 
 from denizen.app.settings.discord import DiscordLogin
 from denizen.app.settings.github import GitHubLogin
-from denizen.domain.errors import DenizenError, NeedsAttention, Unavailable
+from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention, NotAllowed, NotFound, Unavailable
 from denizen.domain.ids import AgentName
 from denizen.engine.commands.table import COMMANDS
 from denizen.engine.resident.errands import keep_up, run_errand
 from denizen.engine.resident.exchanges import Exchanges
 from denizen.engine.resident.receiver import Desk
 from denizen.engine.resident.resident import Resident
+from denizen.ports.hosting import HostedRepository, Receipt, webhook_unknown
 
 if TYPE_CHECKING:
     from denizen.adapters.discord.account import DiscordAccount
@@ -38,25 +41,25 @@ SIMULATED_PAUSE_S = 0.2
 _log = logging.getLogger("denizen.accounts")
 
 
-Login = DiscordLogin | GitHubLogin
-Key = tuple[str, AgentName]
+AccountLogin = DiscordLogin | GitHubLogin
+AccountKey = tuple[str, AgentName]
 """Platform and agent."""
 
 
 @dataclass(slots=True)
 class _Running:
-    login: Login
+    login: AccountLogin
     scope: anyio.CancelScope
     account: DiscordAccount | GitHubAccount
 
 
 @dataclass(slots=True)
-class Accounts:
+class AccountSupervisor:
     """`states` says of each account whether it runs, or why not: for `denizen doctor` and the page."""
 
     denizen: Denizen
-    states: dict[Key, str] = field(default_factory=dict[Key, str])
-    _running: dict[Key, _Running] = field(default_factory=dict[Key, _Running])
+    states: dict[AccountKey, str] = field(default_factory=dict[AccountKey, str])
+    _running: dict[AccountKey, _Running] = field(default_factory=dict[AccountKey, _Running])
     _changed: anyio.Event = field(default_factory=anyio.Event)
 
     async def run(self) -> None:
@@ -100,9 +103,11 @@ class Accounts:
 
         return [each.account for each in self._running.values() if isinstance(each.account, GitHubAccount)]
 
-    def _wanted(self) -> dict[Key, Login]:
+    def _wanted(self) -> dict[AccountKey, AccountLogin]:
         settings = self.denizen.settings
-        on_discord: dict[Key, Login] = {("discord", login.agent): login for login in settings.discord_accounts}
+        on_discord: dict[AccountKey, AccountLogin] = {
+            ("discord", login.agent): login for login in settings.discord_accounts
+        }
         return on_discord | {("github", login.agent): login for login in settings.github_accounts}
 
     def _stop_unwanted(self) -> None:
@@ -114,7 +119,7 @@ class Accounts:
                 del self._running[key]
                 self.states.pop(key, None)
 
-    def _start(self, group: TaskGroup, key: Key, login: Login, exchanges: Exchanges) -> None:
+    def _start(self, group: TaskGroup, key: AccountKey, login: AccountLogin, exchanges: Exchanges) -> None:
         denizen = self.denizen
         account = self._open_github(login) if isinstance(login, GitHubLogin) else self._open_discord(login)
         desk = Desk(
@@ -142,7 +147,7 @@ class Accounts:
 
         return GitHubAccount(login.account, self.denizen.services.clock)
 
-    async def _keep(self, key: Key, running: _Running, desk: Desk) -> None:
+    async def _keep(self, key: AccountKey, running: _Running, desk: Desk) -> None:
         """Comes back after what passes; gives up on what needs the operator."""
         (platform, agent), pause_s = key, RETRY_S
         with running.scope:
@@ -182,8 +187,86 @@ class Accounts:
         return Unavailable("The account ended because of a fault.", code="account_fault", fix="See the log.")
 
 
-def _differs(new: Login, old: Login) -> bool:
+def _differs(new: AccountLogin, old: AccountLogin) -> bool:
     """Manners change without a new login."""
     if isinstance(new, GitHubLogin) or isinstance(old, GitHubLogin):
         return not (isinstance(new, GitHubLogin) and isinstance(old, GitHubLogin) and new.account == old.account)
     return (new.token, new.commands_guild) != (old.token, old.commands_guild)
+
+
+if TYPE_CHECKING:
+    from denizen.adapters.github.account import GitHubAccount
+
+GITHUB = "github"
+
+
+class AccountsHosting:
+    """`denizen.ports.hosting.Hosting`. `accounts` gives those of GitHub that run, connected or not."""
+
+    def __init__(self, accounts: Callable[[], Sequence[GitHubAccount]]) -> None:
+        self._accounts = accounts
+
+    async def take_webhook(self, platform: str, headers: Mapping[str, str], body: bytes) -> Receipt:
+        """Each account whose secret signed it is told. An App hears of its own webhooks only."""
+        if platform != GITHUB:
+            raise webhook_unknown(platform)
+        signed = [each for each in self._signed_by(headers, body) if _is_target(each, headers)]
+        event = headers.get("x-github-event", "")
+        if event == "ping":
+            return Receipt.PONG
+        payload = _read(headers, body)
+        taken = [await account.take(event, payload) for account in signed]
+        return Receipt.TAKEN if any(taken) else Receipt.IGNORED
+
+    async def list_repositories(self, platform: str) -> Sequence[HostedRepository]:
+        accounts = [each for each in self._accounts() if each.is_connected] if platform == GITHUB else []
+        found = {each.name: each for account in accounts for each in await account.list_repositories()}
+        return [found[name] for name in sorted(found, key=str.lower)]
+
+    def _signed_by(self, headers: Mapping[str, str], body: bytes) -> list[GitHubAccount]:
+        """Raises NotFound when nobody could have signed anything, NotAllowed when nobody did."""
+        from denizen.adapters.github.signature import HEADER, is_signed
+
+        accounts = [each for each in self._accounts() if each.settings.webhook_secret]
+        if not accounts:
+            raise NotFound(
+                "Webhooks of GitHub are switched off.",
+                code="webhook_off",
+                why="no account has a webhook secret, and without one anybody could send them",
+                fix="Set channels.github.accounts.NAME.webhook_secret, and the same secret on GitHub.",
+            )
+        signature = headers.get(HEADER, "")
+        if not signature:
+            raise NotAllowed(
+                "This webhook is not signed.", code="signature_missing",
+                fix="Enter the secret of channels.github.accounts.NAME.webhook_secret in the webhook's settings.",
+            )  # fmt: skip
+        signed = [each for each in accounts if is_signed(each.settings.webhook_secret, body, signature)]
+        if not signed:
+            raise NotAllowed(
+                "The signature of this webhook does not match.", code="signature_wrong",
+                fix="Enter the same secret on GitHub and in channels.github.accounts.NAME.webhook_secret.",
+            )  # fmt: skip
+        return signed
+
+
+def _is_target(account: GitHubAccount, headers: Mapping[str, str]) -> bool:
+    if headers.get("x-github-hook-installation-target-type") != "integration":
+        return True
+    return not account.settings.is_app or (
+        headers.get("x-github-hook-installation-target-id", account.settings.app_id) == account.settings.app_id
+    )
+
+
+def _read(headers: Mapping[str, str], body: bytes) -> Mapping[str, Any]:
+    media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+    try:
+        payload = json.loads(body) if media_type == "application/json" else None
+    except (ValueError, RecursionError):
+        payload = None
+    if not isinstance(payload, dict):
+        raise InvalidInput(
+            "This webhook is no JSON object.", code="json_invalid",
+            fix="Choose the content type application/json in the webhook's settings on GitHub.",
+        )  # fmt: skip
+    return cast("Mapping[str, Any]", payload)

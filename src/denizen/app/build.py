@@ -10,25 +10,27 @@ import gc
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from pathlib import Path
+
+import anyio
 
 from denizen.adapters.durable.durable import DbosDurable
 from denizen.adapters.durable.settings import DurableSettings
 from denizen.adapters.mcp import McpPool, McpToolset
-from denizen.adapters.models.embedded.progress import Report, report_nothing
+from denizen.adapters.models.embedded.progress import ReportLoadProgress, ignore_progress
 from denizen.adapters.store import open_store
-from denizen.app.choice import ModelChoice
-from denizen.app.community import Community, build_community
 from denizen.app.embeddings import EmbedderPool, build_memories
-from denizen.app.environment import read_environment
-from denizen.app.generation import Foundations, build_generation
-from denizen.app.knowledge import Beside, Knowledge, build_knowledge, open_library
-from denizen.app.model_specs import EmbeddedPool
+from denizen.app.generation import GenerationDeps, build_generation
+from denizen.app.home.environment import read_environment
+from denizen.app.knowledge import KnowledgeDeps, KnowledgeSystem, build_knowledge, build_sandbox, open_library
+from denizen.app.model_choice import ModelChoice
+from denizen.app.models import EmbeddedRuntimePool
+from denizen.app.platform_services import PlatformServices, build_platform_services
 from denizen.app.settings import Settings, Simulation, load_settings
-from denizen.app.shell import build_sandbox
-from denizen.app.skills.shelf import Shelf
-from denizen.app.upkeep import HomeUpkeep, Restart
-from denizen.domain.clock import SystemClock
+from denizen.app.skill_loading.registry import SkillRegistry
+from denizen.domain.budget import SERVER
+from denizen.domain.clock import Clock, SystemClock
 from denizen.domain.errors import NeedsAttention, NotAllowed
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
 from denizen.engine.acting import Acting
@@ -49,6 +51,8 @@ from denizen.engine.services import Services
 from denizen.engine.statistics import UsageStatistics
 from denizen.engine.toolbox import NestedCalls
 from denizen.engine.turn import Turns
+from denizen.ports.store import Store
+from denizen.skill.services import CacheUse, Spent
 from denizen.skills import BUILTIN
 
 LOCAL = Principal(PrincipalKind.LOCAL, "operator", "operator", frozenset({RoleName.OWNER}))
@@ -56,7 +60,7 @@ LOCAL = Principal(PrincipalKind.LOCAL, "operator", "operator", frozenset({RoleNa
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class OpenOptions:
     """How to open. `durable` is off for commands that only look; `rescue` is on for the long-running server, which
     takes up what other processes left behind; `report` hears of weights being fetched and loaded; `simulation` takes
     the place of the configured Discord accounts.
@@ -65,7 +69,7 @@ class Opening:
     choice: ModelChoice = field(default_factory=ModelChoice)
     durable: bool = True
     rescue: bool = False
-    report: Report = report_nothing
+    report: ReportLoadProgress = ignore_progress
     simulation: Simulation | None = None
 
 
@@ -80,10 +84,10 @@ class Denizen:
     turns: Turns
     queries: Queries
     statistics: UsageStatistics
-    foundations: Foundations
-    community: Community
-    restart: Restart
-    knowledge: Knowledge
+    foundations: GenerationDeps
+    community: PlatformServices
+    restart: RestartSignal
+    knowledge: KnowledgeSystem
     assistant: Assistant
     simulation: Simulation | None = None
     operator: Principal = LOCAL
@@ -112,11 +116,11 @@ class Denizen:
 
 
 @asynccontextmanager
-async def open_denizen(home: Path, opening: Opening | None = None) -> AsyncGenerator[Denizen]:
+async def open_denizen(home: Path, opening: OpenOptions | None = None) -> AsyncGenerator[Denizen]:
     """Opens the home folder. Raises InvalidInput for a configuration that cannot be used, Unavailable or
     NeedsAttention when the store or the durable log cannot be opened; nothing stays open then.
     """
-    opening = opening or Opening()
+    opening = opening or OpenOptions()
     environment = read_environment()
     make_home(home)
     settings = replace(load_settings(home, environment, known_tools=BUILTIN), simulation=opening.simulation)
@@ -124,7 +128,7 @@ async def open_denizen(home: Path, opening: Opening | None = None) -> AsyncGener
     async with AsyncExitStack() as stack:
         store = await open_store(settings.store_url, clock=clock)
         stack.push_async_callback(store.aclose)
-        pool = EmbeddedPool(home, environment, opening.report)
+        pool = EmbeddedRuntimePool(home, environment, opening.report)
         stack.push_async_callback(pool.aclose)
         mcp = await stack.enter_async_context(McpPool(clock))
         sandbox = await stack.enter_async_context(build_sandbox(settings.sandbox, clock))
@@ -141,13 +145,13 @@ async def open_denizen(home: Path, opening: Opening | None = None) -> AsyncGener
             store, durable, Live(), gate, clock, memories=memories, observer=observer, prover=prover,
             assistant=assistant,
         )  # fmt: skip
-        community = build_community(runtime, services, channels)
-        restart = Restart()
-        knowledge = build_knowledge(home, store, durable, clock, Beside(runtime, community, sandbox))
-        foundations = Foundations(
+        community = build_platform_services(runtime, services, channels)
+        restart = RestartSignal()
+        knowledge = build_knowledge(home, store, durable, clock, KnowledgeDeps(runtime, community, sandbox))
+        foundations = GenerationDeps(
             home, clock, pool, Recall(store), NestedCalls(runtime, gate), community.lookup.open,
             Acting(channels).open, community.reminders.open, opening.choice,
-            mcp, embedders, memories, Shelf(home), HomeUpkeep(store, clock, restart),
+            mcp, embedders, memories, SkillRegistry(home), HomeInstanceControl(store, clock, restart),
             Aside(runtime, consult), knowledge.library, knowledge.search, sandbox,
         )  # fmt: skip
         async with store.work() as work:
@@ -189,3 +193,51 @@ def _durable_place(settings: Settings) -> Path | str:
     if settings.store_url.startswith("sqlite"):
         return settings.home / "durable.db"
     return settings.store_url
+
+
+CACHE_DAYS = 7
+
+
+class RestartSignal:
+    """Asked for by a tool, heard by the server. `is_possible` once a server runs."""
+
+    def __init__(self) -> None:
+        self.is_possible = False
+        self.wanted = anyio.Event()
+
+
+class HomeInstanceControl:
+    """Implements `denizen.skill.Upkeep`."""
+
+    def __init__(self, store: Store, clock: Clock, restart: RestartSignal) -> None:
+        self._store = store
+        self._clock = clock
+        self._restart = restart
+
+    async def spent(self) -> Spent:
+        async with self._store.work(write=False) as work:
+            at = (await work.spending.read([SERVER], now=self._clock.now()))[SERVER]
+        return Spent(at.day_usd, at.month_usd, at.day_requests, at.month_requests)
+
+    async def cache_use(self) -> CacheUse:
+        since = self._clock.now() - timedelta(days=CACHE_DAYS)
+        async with self._store.work(write=False) as work:
+            used = await work.ledger.list_usage(since=since)
+        rows = [row for row in used if row.agent]  # vectors are nobody's, and have no cache
+        return CacheUse(
+            CACHE_DAYS,
+            sum(row.usage.input_tokens for row in rows),
+            sum(row.usage.cache_read_tokens for row in rows),
+            sum(row.usage.cache_write_tokens for row in rows),
+        )
+
+    def restart(self) -> None:
+        """Raises NotAllowed where nothing runs for long."""
+        if not self._restart.is_possible:
+            raise NotAllowed(
+                "There is nothing to restart here.",
+                code="restart_nothing",
+                why="Only `denizen run` runs for long; a command in a terminal ends with its answer.",
+                fix="Ask where Denizen runs as a server.",
+            )
+        self._restart.wanted.set()

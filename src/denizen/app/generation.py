@@ -13,19 +13,17 @@ from urllib.parse import urlsplit
 from denizen.adapters.commands import CommandToolset, Programs
 from denizen.adapters.fetch import WebFetcher
 from denizen.adapters.mcp import McpPool, Offer
-from denizen.app.choice import ModelChoice
 from denizen.app.embeddings import EmbedderPool, build_recall
-from denizen.app.environment import read_environment
-from denizen.app.knowledge import read_video_access, read_webhooks
-from denizen.app.mcp_specs import read_servers
-from denizen.app.model_specs import EmbeddedPool, apply_choice, build_catalog, read_choice
-from denizen.app.own_tools import load_own_tools
+from denizen.app.home.environment import read_environment
+from denizen.app.knowledge import KnowledgeShells, OwnFiles, read_video_access, read_webhooks
+from denizen.app.model_choice import ModelChoice
+from denizen.app.models import EmbeddedRuntimePool, apply_choice, build_catalog, resolve_choice
 from denizen.app.settings import Settings
-from denizen.app.settings.schema import ToolSection
-from denizen.app.shell import KnowledgeShells, OwnFiles
-from denizen.app.skills.shelf import Shelf
-from denizen.app.skills.workshop import SkillWorkshop
-from denizen.app.unmatched import FIX, find_unmatched
+from denizen.app.settings.tools import ToolSection
+from denizen.app.skill_loading.editor import SkillFolderEditor
+from denizen.app.skill_loading.registry import SkillRegistry
+from denizen.app.tool_checks import FIX, find_unmatched
+from denizen.app.toolsets import load_own_tools, read_servers
 from denizen.domain.agent import Agent, AnswersFrom
 from denizen.domain.attention import Manners
 from denizen.domain.clock import Clock
@@ -56,19 +54,19 @@ _NAMING = {"knowledge": "knowledge", "shell": "bash"}
 """What a pattern holds that names tools of a skill."""
 
 REMARKS_LOG = "denizen.app.gate"
-SHELL_LOG = "denizen.app.shell"
+SHELL_LOG = "denizen.app.knowledge"
 """Of what `denizen doctor` tells too."""
 
 _log = logging.getLogger("denizen.app")
 
 
 @dataclass(frozen=True, slots=True)
-class Foundations:
+class GenerationDeps:
     """What every generation is built on; the same for the whole life of the process."""
 
     home: Path
     clock: Clock
-    embedded: EmbeddedPool
+    embedded: EmbeddedRuntimePool
     recall: Recall
     call_tool: CallThroughGate
     open_archive: OpenArchive
@@ -78,7 +76,7 @@ class Foundations:
     mcp: McpPool
     embedders: EmbedderPool
     memories: MemoryKeeper
-    shelf: Shelf
+    shelf: SkillRegistry
     upkeep: Upkeep
     ask_model: AskForScope
     library: Library
@@ -86,9 +84,9 @@ class Foundations:
     sandbox: Sandbox
 
 
-async def build_generation(settings: Settings, number: int, on: Foundations) -> Generation:
+async def build_generation(settings: Settings, number: int, on: GenerationDeps) -> Generation:
     """Raises InvalidInput for what the configuration cannot mean; nothing is left open then."""
-    chosen = read_choice(on.choice)
+    chosen = resolve_choice(on.choice)
     agents = apply_choice(settings.agents.values(), chosen)
     toolsets = await _toolsets(settings, on)
     toolsets += await load_own_tools(settings, on.shelf, partial(_services, settings, on), toolsets)
@@ -128,7 +126,7 @@ def _manners(settings: Settings) -> Mapping[tuple[str, AgentName], Manners]:
     return {(platform, login.agent): login.manners for platform, accounts in logins for login in accounts}
 
 
-async def _toolsets(settings: Settings, on: Foundations) -> tuple[Toolset, ...]:
+async def _toolsets(settings: Settings, on: GenerationDeps) -> tuple[Toolset, ...]:
     toolsets: list[Toolset] = []
     for name in BUILTIN:
         section = settings.tools.get(name, ToolSection())
@@ -139,7 +137,9 @@ async def _toolsets(settings: Settings, on: Foundations) -> tuple[Toolset, ...]:
     return tuple(toolsets)
 
 
-def _services(settings: Settings, on: Foundations, options: Mapping[str, Json], meant: object = None) -> SkillServices:
+def _services(
+    settings: Settings, on: GenerationDeps, options: Mapping[str, Json], meant: object = None
+) -> SkillServices:
     """Of a skill with these settings of its own; `meant` is what they come to with the skill's own defaults. Servers
     in there get headers (a key) from this skill, but only those that the operator wrote may be private.
     """
@@ -164,7 +164,7 @@ def _services(settings: Settings, on: Foundations, options: Mapping[str, Json], 
         run_program=Programs(home=on.home, environ=read_environment()),
         ask_model=on.ask_model,
         open_shell=KnowledgeShells(on.sandbox, settings.folders, on.library.current_folder).open,
-        workshop=SkillWorkshop(on.home, settings.skills),
+        workshop=SkillFolderEditor(on.home, settings.skills),
         upkeep=on.upkeep,
     )
 
@@ -213,7 +213,7 @@ def _is_named(skill: str, settings: Settings) -> bool:
     return any(tool.name in listed for tool in load_builtin(skill).tools)
 
 
-def _programs(settings: Settings, on: Foundations) -> Toolset | None:
+def _programs(settings: Settings, on: GenerationDeps) -> Toolset | None:
     """What configured commands run, in the home folder and with an environment that holds no secret."""
     if not any(command.shell for command in settings.commands):
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,15 +17,18 @@ from denizen.adapters.files import FolderReader, LearnedFolder
 from denizen.adapters.git import GitReader, GitRemote
 from denizen.adapters.git.program import Git
 from denizen.adapters.library import Converted, Converters, FileLibrary
+from denizen.adapters.sandbox.pool import SandboxPool
+from denizen.adapters.sandbox.process import SandboxLimits
 from denizen.adapters.sitemap import SitemapReader
 from denizen.adapters.youtube import YoutubeReader
-from denizen.app.community import Community
 from denizen.app.embeddings import build_meaning
-from denizen.app.environment import read_environment
+from denizen.app.home.environment import read_environment
+from denizen.app.platform_services import PlatformServices
 from denizen.app.settings import Settings
-from denizen.app.settings.folders import LEARNED_FOLDER, LIBRARY_FOLDER
+from denizen.app.settings.knowledge import LEARNED_FOLDER, LIBRARY_FOLDER, HomeFolders, SandboxSection
 from denizen.domain.clock import Clock
 from denizen.domain.errors import NeedsAttention, Unavailable
+from denizen.domain.ids import AgentName
 from denizen.domain.source import SourceKind
 from denizen.domain.video import VideoAccess
 from denizen.engine.archive.reader import ArchiveReader
@@ -41,16 +44,18 @@ from denizen.engine.knowledge.sources import Catalog
 from denizen.engine.knowledge.sync import Sync, Work
 from denizen.engine.runtime import Runtime
 from denizen.ports.durable import Durable
-from denizen.ports.sandbox import Sandbox
+from denizen.ports.sandbox import Sandbox, ShellResult, ShellView
 from denizen.ports.source import SourceReader
 from denizen.ports.store import Store
+from denizen.ports.toolset import CallScope
+from denizen.skills.shelf import Shelf as DocumentShelf
 
 MIN_SECRET_CHARS = 16
 """Of the secret of a webhook."""
 
 
 @dataclass(frozen=True, slots=True)
-class Knowledge:
+class KnowledgeSystem:
     """`library` is where agents look things up, `talk` is about channels of the archive; the rest is for people who run
     Denizen.
     """
@@ -73,15 +78,15 @@ def open_library(home: Path, clock: Clock) -> FileLibrary:
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class KnowledgeDeps:
     """What reading has to do with: the configuration of the moment, the archive, and where documents are looked at."""
 
     runtime: Runtime
-    community: Community
+    community: PlatformServices
     sandbox: Sandbox
 
 
-def build_knowledge(home: Path, store: Store, durable: Durable, clock: Clock, beside: Beside) -> Knowledge:
+def build_knowledge(home: Path, store: Store, durable: Durable, clock: Clock, beside: KnowledgeDeps) -> KnowledgeSystem:
     """Before the durable log is opened: its workflow is registered here."""
     runtime, community = beside.runtime, beside.community
     library = open_library(home, clock)
@@ -126,7 +131,7 @@ def build_knowledge(home: Path, store: Store, durable: Durable, clock: Clock, be
 
     community.proposing.tell_of_withdrawn(withdraw_learned)
     community.privacy.tell_of_forgotten(withdraw_learned)
-    return Knowledge(
+    return KnowledgeSystem(
         catalog, sync, snapshots, library, indexing, search, gaps, learning, TalkCare(talk.is_urgent, let_go), remote
     )
 
@@ -190,3 +195,71 @@ def _pdf_text(data: bytes) -> Converted:
             fix="Look at the memory and the limits of processes and open files on this machine, then sync again.",
         )
     return Converted(f"{read.text}\n\n[{read.lacks}]\n" if read.text and read.lacks else read.text, read.lacks)
+
+
+OWN, SHARED = "own", "shared"
+"""How the folders are called in the shell, as the skill `knowledge` calls them."""
+
+
+def build_sandbox(section: SandboxSection, clock: Clock) -> SandboxPool:
+    """For the life of the process; nothing is started yet."""
+    limits = SandboxLimits(
+        workers=section.workers, timeout_s=section.timeout_s, batch_timeout_s=section.batch_timeout_s,
+        memory_mb=section.memory_mb,
+    )  # fmt: skip
+    return SandboxPool(clock, limits)
+
+
+def find_shell_view(folders: HomeFolders, agent: AgentName, snapshot: Path | None) -> ShellView | None:
+    """What this agent may look into now: its own folder, the shared one, and those of the snapshot of the sources,
+    which keep their names. None when there is nothing.
+    """
+    named = [(OWN, folders.own_knowledge(agent)), (SHARED, folders.knowledge)]
+    if snapshot is not None:
+        named += [(folder.name, folder) for folder in sorted(snapshot.iterdir()) if folder.name not in {OWN, SHARED}]
+    found = tuple((name, folder) for name, folder in named if folder.is_dir() and not name.startswith("."))
+    return ShellView(found) if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class OwnFiles:
+    """Knowledge that comes from no source, by the names that tools give it."""
+
+    folders: HomeFolders
+
+    def read(self, agent: AgentName, path: str) -> str | None:
+        """None for what is none of these, or not there. Blocks."""
+        top, _, name = path.partition("/")
+        folder = {OWN: self.folders.own_knowledge(agent), SHARED: self.folders.knowledge}.get(top)
+        return DocumentShelf(folder).find_text(name) if folder is not None and name else None
+
+
+@dataclass(frozen=True, slots=True)
+class KnowledgeShells:
+    """`open` is given to skills."""
+
+    sandbox: Sandbox
+    folders: HomeFolders
+    snapshot: Callable[[], Path | None]
+
+    def open(self, scope: CallScope) -> KnowledgeShell | None:
+        view = find_shell_view(self.folders, scope.agent, self.snapshot())
+        return KnowledgeShell(self.sandbox, view, scope) if view else None
+
+
+@dataclass(frozen=True, slots=True)
+class KnowledgeShell:
+    """Of one agent in one conversation, whose session it keeps (inventory S21, SW10). Everybody who calls a tool over
+    HTTP has a conversation of their own for that.
+    """
+
+    sandbox: Sandbox
+    view: ShellView
+    scope: CallScope
+
+    async def __call__(self, commands: Sequence[str]) -> tuple[ShellResult, ...]:
+        """Raises Unavailable where the system offers no isolation."""
+        owner = f"{self.scope.agent}/{self.scope.conversation_id}"
+        reply = await self.sandbox.run(commands, self.view, owner=owner, session_id=self.scope.shell_session)
+        self.scope.trail.shell = reply
+        return reply.results

@@ -6,16 +6,26 @@ Called by the watcher, and by whoever changed the file and wants to know what be
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from threading import Event
 
 import anyio
+from anyio import to_thread
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from denizen.app.build import Denizen
-from denizen.app.environment import read_environment
 from denizen.app.generation import build_generation
-from denizen.app.settings import Settings, load_settings
+from denizen.app.home.environment import read_environment
+from denizen.app.home.secrets import SECRETS_FILE
+from denizen.app.settings import Settings, load_settings, set_values
+from denizen.app.settings.problem import KeyPath
 from denizen.domain.errors import DenizenError
+from denizen.domain.json import Json
+from denizen.domain.snapshot import Remote
 from denizen.skills import BUILTIN
 
 _AT_START = (
@@ -34,7 +44,7 @@ _log = logging.getLogger("denizen.app")
 
 
 @dataclass(frozen=True, slots=True)
-class Reloaded:
+class ReloadResult:
     """What a reload did. `needs_restart` names sections that changed and hold from the next start only."""
 
     generation: int
@@ -52,7 +62,7 @@ class Reloader:
         self._is_half_done = False
         """Whether the last one failed after it had looked at the owner's skills."""
 
-    async def reload(self) -> Reloaded:
+    async def reload(self) -> ReloadResult:
         """Reads, builds and swaps. Raises what is wrong with the configuration; the old generation goes on then."""
         async with self._lock:
             denizen = self._denizen
@@ -61,7 +71,7 @@ class Reloader:
             current = denizen.runtime.current.number
             is_shelf_same = not await denizen.foundations.shelf.has_changed(settings.skills)
             if is_shelf_same and not self._is_half_done and _is_same(settings, denizen.settings):
-                return Reloaded(current, changed=False)
+                return ReloadResult(current, changed=False)
             self._is_half_done = True
             generation = await build_generation(settings, current + 1, denizen.foundations)
             async with denizen.services.store.work() as work:
@@ -73,7 +83,7 @@ class Reloader:
             self._is_half_done = False
             if self._followers is not None:
                 await self._followers()
-            return Reloaded(generation.number, changed=True, needs_restart=restart)
+            return ReloadResult(generation.number, changed=True, needs_restart=restart)
 
     async def reload_and_tell(self) -> None:
         """For the watcher: the outcome goes to the log, and nothing is raised."""
@@ -102,3 +112,204 @@ def _section(settings: Settings, name: str) -> object:
 def _is_same(new: Settings, old: Settings) -> bool:
     """The same text with the same secrets means the same; a rotated key counts as a change."""
     return new.digest == old.digest and new.secrets == old.secrets
+
+
+KEY = ("knowledge", "remote")
+
+
+class RemoteSwitch:
+    """`reload` puts what stands in the file into effect."""
+
+    def __init__(self, denizen: Denizen, reload: Callable[[], Awaitable[object]]) -> None:
+        self._denizen = denizen
+        self._reload = reload
+
+    async def change(self, remote: Remote) -> None:
+        """An empty location means that nothing is pushed. Raises Conflict for a repository of somebody else, and what
+        reading one raises; nothing is changed then.
+        """
+        knowledge = self._denizen.knowledge
+        if remote.location:
+            await knowledge.remote.claim(remote)
+        wanted: dict[KeyPath, Json] = {
+            (*KEY, "repository"): remote.location,
+            (*KEY, "branch"): remote.branch,
+            (*KEY, "allow_existing"): remote.allow_existing,
+        }
+        known = self._denizen.settings.config.knowledge.remote
+        changed = {path: value for path, value in wanted.items() if getattr(known, str(path[-1])) != value}
+        if not changed:
+            return
+        write = partial(set_values, self._denizen.home, read_environment(), changed, known_tools=BUILTIN)
+        await to_thread.run_sync(write)
+        await self._reload()
+        await knowledge.snapshots.clear()
+        await self._denizen.foundations.sandbox.forget()
+
+
+CONFIG_FILE = "denizen.yaml"
+AGENTS_FOLDER = "agents"
+SKILLS_FOLDER = "skills"
+MAX_ROUNDS = 20
+"""A file that is written without a pause is reported after that many pauses of `debounce_s`."""
+
+FilePrint = tuple[int, int, int, int]
+"""What tells two states of a file apart: times of content and of inode, size, inode."""
+Folders = Callable[[], Sequence[Path]]
+"""Asked each time one looks."""
+Notices = Callable[[Sequence[Path], Event], AsyncGenerator[object]]
+"""Yields when something below the given paths may have changed, until the event is set. May fail with OSError or
+RuntimeError."""
+
+_THERE: FilePrint = (0, 0, 0, 0)
+"""In place of a folder's own print, which changes with what does not count."""
+_OURS = frozenset({CONFIG_FILE, SECRETS_FILE, AGENTS_FOLDER, SKILLS_FOLDER})
+_watch_log = logging.getLogger("denizen.watch")
+
+
+async def native_notices(paths: Sequence[Path], stop: Event) -> AsyncGenerator[object]:
+    """The operating system's notices. Starts anew when folders come or go, since a notice is bound to a folder."""
+    from watchfiles import Change, awatch  # pyright: ignore[reportUnknownVariableType] - trio's types are not installed
+
+    def concerns(_: Change, name: str) -> bool:
+        return _is_ours(paths, Path(name))
+
+    while (folders := _folders(paths)) and not stop.is_set():
+        yield None
+        changes = awatch(*folders, watch_filter=concerns, debounce=500, step=50, recursive=False, stop_event=stop)
+        async with aclosing(changes):
+            async for each in changes:
+                yield each
+                touched = {Path(name) for _, name in each}
+                if touched & folders or _folders(paths) != folders:
+                    break
+
+
+async def watch(
+    paths: Iterable[Path | Folders],
+    on_change: Callable[[], Awaitable[None]],
+    *,
+    debounce_s: float = 0.5,
+    poll_s: float = 2.0,
+    notices: Notices = native_notices,
+    catch_up: bool = False,
+) -> None:
+    """Calls `on_change` once after each burst of changes, when the files have been still for `debounce_s`. Runs until
+    it is cancelled; what `on_change` raises ends it. With `catch_up` it is also called once after the first look: what
+    changed between somebody's reading and that look would go unnoticed otherwise.
+
+    `paths` are files, which need not exist yet, or home folders: of those the configuration, the secrets and the
+    persona files count. `Folders` among them are those whose Markdown files count too, and whether they are there; they
+    may lie elsewhere, and change with the configuration.
+    """
+    given = list(paths)
+    watched = tuple(each for each in given if isinstance(each, Path))
+    asked = [each for each in given if not isinstance(each, Path)]
+
+    def folders() -> Sequence[Path]:
+        return [folder for each in asked for folder in each()]
+
+    send, receive = anyio.create_memory_object_stream[None](1)
+    stop = Event()
+    async with send, receive, anyio.create_task_group() as group:
+        seen = await _take_prints(watched, folders)
+        group.start_soon(_listen, notices(watched, stop), send, stop)
+        try:
+            if catch_up:
+                await on_change()
+            while True:
+                await _wait_for_notice(receive, poll_s)
+                current = await _settle(partial(_take_prints, watched, folders), seen, debounce_s)
+                if current != seen:
+                    seen = current
+                    await on_change()
+        finally:
+            stop.set()  # the native watcher waits in a thread, which a cancellation does not reach
+
+
+async def _listen(notices: AsyncGenerator[object], send: MemoryObjectSendStream[None], stop: Event) -> None:
+    try:
+        async with aclosing(notices) as stream:
+            await _pass_on(stream, send)
+        reason = "no folder to watch"
+    except (OSError, RuntimeError) as error:
+        reason = type(error).__name__
+    if stop.is_set():
+        return
+    _watch_log.warning("file notices do not work here; looking at the files instead", extra={"reason": reason})
+
+
+async def _pass_on(stream: AsyncIterator[object], send: MemoryObjectSendStream[None]) -> None:
+    async for _ in stream:
+        try:
+            send.send_nowait(None)
+        except anyio.WouldBlock:
+            continue  # one is waiting already
+
+
+async def _wait_for_notice(receive: MemoryObjectReceiveStream[None], poll_s: float) -> None:
+    with anyio.move_on_after(poll_s):
+        await receive.receive()
+
+
+async def _settle(
+    look: Callable[[], Awaitable[Mapping[Path, FilePrint]]], seen: Mapping[Path, FilePrint], debounce_s: float
+) -> Mapping[Path, FilePrint]:
+    """The state of the files once it stays the same. Editors write in several steps."""
+    current = await look()
+    for _ in range(MAX_ROUNDS):
+        if current == seen:
+            break
+        await anyio.sleep(debounce_s)
+        again = await look()
+        if again == current:
+            break
+        current = again
+    return current
+
+
+async def _take_prints(paths: Sequence[Path], folders: Folders) -> Mapping[Path, FilePrint]:
+    return await anyio.to_thread.run_sync(_prints, paths, folders())
+
+
+def _prints(paths: Sequence[Path], folders: Sequence[Path]) -> Mapping[Path, FilePrint]:
+    prints: dict[Path, FilePrint] = {folder: _THERE for folder in folders if folder.is_dir()}
+    for file in (*_files(paths), *(file for folder in list(prints) for file in folder.glob("*.md"))):
+        try:
+            stat = file.stat()
+        except OSError:
+            continue  # not there, or gone meanwhile
+        prints[file] = (stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino)
+    return prints
+
+
+def _files(paths: Sequence[Path]) -> Iterable[Path]:
+    for path in paths:
+        if not path.is_dir():
+            yield path
+            continue
+        yield from (path / CONFIG_FILE, path / SECRETS_FILE)
+        yield from (path / AGENTS_FOLDER).rglob("*.md")
+        yield from (each for each in (path / SKILLS_FOLDER).rglob("*") if "__pycache__" not in each.parts)
+
+
+def _folders(paths: Sequence[Path]) -> set[Path]:
+    """The folders to take notices from, as far as they are there."""
+    wanted: set[Path] = set()
+    for path in paths:
+        wanted.add(path if path.is_dir() else path.parent)
+        agents = path / AGENTS_FOLDER
+        skills = path / SKILLS_FOLDER
+        wanted |= {agents, *agents.rglob("*"), skills, *skills.rglob("*")}
+    return {each for each in wanted if each.is_dir()}
+
+
+def _is_ours(paths: Sequence[Path], changed: Path) -> bool:
+    """Whether a notice concerns a watched file, or a folder that may hold one. The rest of a home folder is busy."""
+    for path in paths:
+        for place in (path, path.resolve()):  # some systems tell the real path of a link
+            if changed == place:
+                return True
+            if changed.is_relative_to(place) and changed.relative_to(place).parts[0] in _OURS:
+                return True
+    return False

@@ -15,12 +15,9 @@ import anyio
 
 from denizen import __version__
 from denizen.adapters.mcp_server import McpEndpoint
-from denizen.app.accounts import Accounts
+from denizen.app.accounts import AccountsHosting, AccountSupervisor
 from denizen.app.build import Denizen
-from denizen.app.hosting import AccountsHosting
-from denizen.app.reload import Reloader
-from denizen.app.remote import RemoteSwitch
-from denizen.app.watch import watch
+from denizen.app.reload import Reloader, RemoteSwitch, watch
 from denizen.domain.errors import NeedsAttention
 from denizen.engine.direct import DirectCalls
 from denizen.engine.knowledge.regular import RegularSync
@@ -52,9 +49,9 @@ async def serve(denizen: Denizen, *, host: str, port: int, on_ready: Callable[[s
     url = f"http://{_shown(host)}:{listener.getsockname()[1]}"
     calls = DirectCalls(denizen.runtime, denizen.services)
     mcp = McpEndpoint(OutsideDesk(denizen.runtime, denizen.turns, calls), __version__)
-    accounts = Accounts(denizen)
+    accounts = AccountSupervisor(denizen)
     reloader = Reloader(denizen, accounts.follow)
-    outer = Outer(calls, mcp, RemoteSwitch(denizen, reloader.reload), AccountsHosting(accounts.find_github))
+    outer = ExternalServices(calls, mcp, RemoteSwitch(denizen, reloader.reload), AccountsHosting(accounts.find_github))
     server = _server(denizen, host, outer, lambda: on_ready(url))
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with anyio.create_task_group() as group:
@@ -124,7 +121,7 @@ def api_keys(denizen: Denizen) -> Sequence[ApiKey]:
 
 
 @dataclass(frozen=True, slots=True)
-class Outer:
+class ExternalServices:
     """What programs use besides turns: single calls of tools, the MCP server, where snapshots go, and webhooks."""
 
     calls: DirectCalls
@@ -133,7 +130,7 @@ class Outer:
     hosting: Hosting
 
 
-def _server(denizen: Denizen, host: str, outer: Outer, on_ready: Callable[[], None]) -> uvicorn.Server:
+def _server(denizen: Denizen, host: str, outer: ExternalServices, on_ready: Callable[[], None]) -> uvicorn.Server:
     import uvicorn
 
     class Announcing(uvicorn.Server):

@@ -144,9 +144,9 @@ async def _show(denizen: Denizen, name: str, *, as_json: bool) -> None:
 
 def _run(home: Path, act: Callable[[Denizen], Awaitable[None]]) -> None:
     async def run() -> None:
-        from denizen.app.build import Opening, open_denizen
+        from denizen.app.build import OpenOptions, open_denizen
 
-        async with open_denizen(home, Opening(durable=False)) as denizen:
+        async with open_denizen(home, OpenOptions(durable=False)) as denizen:
             await act(denizen)
 
     anyio.run(run)

@@ -12,7 +12,7 @@ from pathlib import Path
 import anyio
 import click
 
-from denizen.app.choice import ModelChoice
+from denizen.app.model_choice import ModelChoice
 from denizen.cli.asking import Asking, asking, can_ask
 from denizen.cli.exit_codes import DONE, INTERRUPTED, exit_code
 from denizen.cli.interrupt import stoppable
@@ -95,10 +95,10 @@ def read_question(words: tuple[str, ...]) -> str:
 
 
 async def _ask(home: Path, question: Question, printer: Printer) -> int:
-    from denizen.app.build import LOCAL, Opening, open_denizen
+    from denizen.app.build import LOCAL, OpenOptions, open_denizen
     from denizen.cli.progress import show_progress
 
-    async with open_denizen(home, Opening(question.choice, report=show_progress)) as denizen:
+    async with open_denizen(home, OpenOptions(question.choice, report=show_progress)) as denizen:
         denizen.require_terminal()
         inbound = question.inbound(LOCAL)
         turns = denizen.turns

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import anyio
 import click
 
-from denizen.app.choice import ModelChoice
+from denizen.app.model_choice import ModelChoice
 from denizen.cli.asking import asking, can_ask
 from denizen.cli.exit_codes import DONE
 from denizen.cli.interrupt import stoppable
@@ -63,11 +63,11 @@ def command(home: Path, agent: str, session: str, choice: ModelChoice) -> int:
 async def _chat(home: Path, agent: str, session: str, choice: ModelChoice) -> int:
     from rich.console import Console
 
-    from denizen.app.build import Opening, open_denizen
+    from denizen.app.build import OpenOptions, open_denizen
     from denizen.cli.progress import show_progress
 
     console = Console(highlight=False)
-    async with open_denizen(home, Opening(choice, report=show_progress)) as denizen:
+    async with open_denizen(home, OpenOptions(choice, report=show_progress)) as denizen:
         denizen.require_terminal()
         chat = Chat(denizen, console, agent=denizen.queries.get_agent(agent).name, session=session)
         console.print(f"[bold]{chat.agent}[/] on {chat.describe_model()}. /help lists the commands.")

@@ -54,14 +54,14 @@ class Check:
 
 
 async def _examine(home: Path, offline: bool) -> int:  # noqa: FBT001 - anyio.run passes positions only
-    from denizen.app.build import Opening, open_denizen
+    from denizen.app.build import OpenOptions, open_denizen
     from denizen.app.generation import REMARKS_LOG, SHELL_LOG
     from denizen.cli.progress import show_progress
 
     leave_to_command("denizen.mcp", "denizen.skills", SHELL_LOG, REMARKS_LOG)
     first = await _report(Check("python and disk", lambda: _machine(home)))
     try:
-        async with open_denizen(home, Opening(report=show_progress)) as denizen:
+        async with open_denizen(home, OpenOptions(report=show_progress)) as denizen:
             click.echo("ok    configuration, store, durable log")
             for warning in denizen.settings.warnings:
                 say(f"warn  {warning}\n{_indent(f'fix: {warning.fix}')}")
@@ -110,7 +110,7 @@ def _servers(denizen: Denizen) -> list[Check]:
 
 
 async def _server(denizen: Denizen, toolset: McpToolset) -> str:
-    from denizen.app.mcp_specs import examine_server
+    from denizen.app.toolsets import examine_server
 
     report = await examine_server(toolset, denizen.mask)
     left_out = f", {len(report.left_out)} left out" if report.left_out else ""
@@ -164,7 +164,7 @@ async def _machine(home: Path) -> str:
 
 
 async def _tools(denizen: Denizen) -> str:
-    from denizen.app.unmatched import FIX, find_unmatched
+    from denizen.app.tool_checks import FIX, find_unmatched
     from denizen.engine.gate.explain import has_rules
 
     tools = await denizen.queries.list_tools()
@@ -219,7 +219,7 @@ async def _shell(denizen: Denizen) -> str:
 
 
 async def _model(denizen: Denizen, name: str) -> str:
-    from denizen.app.verify import verify_model
+    from denizen.app.models import verify_model
 
     answered = await verify_model(denizen.runtime.current.models, name)
     return f"{answered.model} answers ({answered.duration_s:.1f} s)"

@@ -146,9 +146,9 @@ def export(home: Path, agent: str, user: str | None) -> None:
 
 
 async def _with(home: Path, act: Act) -> None:
-    from denizen.app.build import Opening, open_denizen
+    from denizen.app.build import OpenOptions, open_denizen
 
-    async with open_denizen(home, Opening(durable=False)) as denizen:
+    async with open_denizen(home, OpenOptions(durable=False)) as denizen:
         await act(denizen)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from denizen.adapters.models.embedded.progress import Progress
+from denizen.adapters.models.embedded.progress import LoadProgress
 
 
-def show_progress(progress: Progress) -> None:
+def show_progress(progress: LoadProgress) -> None:
     """On a terminal the line is rewritten; elsewhere each new activity is one line."""
     if progress.total_bytes:
         share = 100 * progress.done_bytes // progress.total_bytes

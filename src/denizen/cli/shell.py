@@ -76,10 +76,9 @@ async def _main(home: Path, wish: _Wish) -> int:
 @asynccontextmanager
 async def _open(home: Path, wish: _Wish) -> AsyncGenerator[tuple[SandboxPool, ShellView]]:
     """Without store and models: a shell needs none."""
-    from denizen.app.environment import read_environment
-    from denizen.app.knowledge import open_library
+    from denizen.app.home.environment import read_environment
+    from denizen.app.knowledge import build_sandbox, find_shell_view, open_library
     from denizen.app.settings import load_settings
-    from denizen.app.shell import build_sandbox, view_of
     from denizen.domain.clock import SystemClock
     from denizen.domain.ids import AgentName
     from denizen.ports.sandbox import ShellView
@@ -94,7 +93,7 @@ async def _open(home: Path, wish: _Wish) -> AsyncGenerator[tuple[SandboxPool, Sh
         agent = AgentName(wish.agent or settings.default_agent)
         if agent not in settings.agents:
             raise NotFound(f"There is no agent {agent}.", code="agent_unknown", fix="`denizen agents` lists them.")
-        found = view_of(settings.folders, agent, open_library(home, SystemClock()).current_folder())
+        found = find_shell_view(settings.folders, agent, open_library(home, SystemClock()).current_folder())
         if found is None:
             raise NotFound(
                 f"There is no folder {settings.folders.knowledge} yet.",

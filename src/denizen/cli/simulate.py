@@ -99,7 +99,7 @@ class _Plan:
 
 
 def _configured(home: Path) -> Sequence[str]:
-    from denizen.app.environment import read_environment
+    from denizen.app.home.environment import read_environment
     from denizen.app.settings import load_settings
 
     return list(load_settings(home, read_environment()).agents)
@@ -166,8 +166,8 @@ def _say_json(opened: Opened) -> None:
 
 
 def _say_text(opened: Opened) -> None:
-    from denizen.app.environment import DISCORD_API_VARIABLE, DISCORD_GATEWAY_VARIABLE
-    from denizen.app.settings.explain import discord_variable
+    from denizen.app.home.environment import DISCORD_API_VARIABLE, DISCORD_GATEWAY_VARIABLE
+    from denizen.app.settings.discord import discord_variable
 
     variables = {
         DISCORD_API_VARIABLE: opened.api_url,

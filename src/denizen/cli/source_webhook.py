@@ -14,7 +14,7 @@ import click
 from denizen.cli.screen import say
 
 if TYPE_CHECKING:
-    from denizen.app.secrets import SecretRef
+    from denizen.app.home.secrets import SecretRef
 
 
 @click.command()
@@ -40,14 +40,14 @@ def webhook(home: Path, source_id: str, *, remove: bool) -> None:
 
 async def _check(home: Path, source_id: str) -> None:
     """Raises NotFound."""
-    from denizen.app.build import Opening, open_denizen
+    from denizen.app.build import OpenOptions, open_denizen
 
-    async with open_denizen(home, Opening(durable=False)) as denizen:
+    async with open_denizen(home, OpenOptions(durable=False)) as denizen:
         await denizen.knowledge.catalog.get(source_id)
 
 
 def _put(home: Path, source_id: str, secret: str) -> None:
-    from denizen.app.environment import read_environment
+    from denizen.app.home.environment import read_environment
     from denizen.app.settings import load_settings, set_secret
     from denizen.skills import BUILTIN
 
@@ -58,7 +58,7 @@ def _put(home: Path, source_id: str, secret: str) -> None:
 
 
 def _remove(home: Path, source_id: str) -> None:
-    from denizen.app.environment import read_environment
+    from denizen.app.home.environment import read_environment
     from denizen.app.settings import remove_value
     from denizen.skills import BUILTIN
 

@@ -178,20 +178,20 @@ def status(home: Path, *, verify: bool, as_json: bool) -> None:
 
 def _run(home: Path, act: Callable[[Denizen], Awaitable[None]]) -> None:
     async def run() -> None:
-        from denizen.app.build import Opening, open_denizen
+        from denizen.app.build import OpenOptions, open_denizen
 
-        async with open_denizen(home, Opening(durable=False)) as denizen:
+        async with open_denizen(home, OpenOptions(durable=False)) as denizen:
             await act(denizen)
 
     anyio.run(run)
 
 
 async def _sync(home: Path, source_ids: tuple[str, ...], *, reset: bool, push: bool) -> int:
-    from denizen.app.build import Opening, open_denizen
+    from denizen.app.build import OpenOptions, open_denizen
     from denizen.cli.docs import index_documents
     from denizen.cli.sync_progress import show_progress
 
-    async with open_denizen(home, Opening()) as denizen:
+    async with open_denizen(home, OpenOptions()) as denizen:
         sync = denizen.knowledge.sync
         run = await sync.start(source_ids, reset=reset, push=push)
         async with show_progress(lambda: sync.progress(run.id)):

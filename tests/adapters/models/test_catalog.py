@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from denizen.adapters.models.catalog import Catalog, ModelsSpec, build_models
-from denizen.adapters.models.settings import AliasSpec, ModelSpec, ProviderSpec
+from denizen.adapters.models.catalog import ModelCatalog, ModelsSpec, build_models
+from denizen.adapters.models.providers import AliasSpec, ModelSpec, ProviderSpec
 from denizen.domain.errors import InvalidInput, NeedsAttention, NotFound, Unavailable
 from denizen.ports.model import Models
 from denizen.testing.model_server import Answer, Hang, ModelServer
@@ -41,7 +41,7 @@ SPEC = ModelsSpec(
 ALONE: dict[str, Any] = {"aliases": [], "default": ""}
 
 
-def built(**changes: Any) -> Catalog:
+def built(**changes: Any) -> ModelCatalog:
     return build_models(replace(SPEC, **changes))
 
 
@@ -158,7 +158,7 @@ def test_building_models_loads_no_vendor() -> None:
     program = """
 import sys
 from denizen.adapters.models.catalog import ModelsSpec, build_models
-from denizen.adapters.models.settings import KINDS, ProviderSpec
+from denizen.adapters.models.providers import KINDS, ProviderSpec
 
 kinds = [kind for kind in KINDS if kind != "embedded"]
 providers = [ProviderSpec(name=kind, kind=kind, base_url="http://127.0.0.1:1/v1") for kind in kinds]

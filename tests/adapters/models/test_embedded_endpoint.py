@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import anyio
 import pytest
 
-from denizen.adapters.models.catalog import Catalog, ModelsSpec, build_models
-from denizen.adapters.models.settings import ProviderSpec
+from denizen.adapters.models.catalog import ModelCatalog, ModelsSpec, build_models
+from denizen.adapters.models.providers import ProviderSpec
 from denizen.domain.errors import InvalidInput, NeedsAttention, Unavailable
 from denizen.ports.model import ModelNotice
 from denizen.testing.model_server import Answer, Fail, ModelServer
@@ -42,7 +42,7 @@ class Starter:
         return found
 
 
-def models_over(starter: Starter, total_timeout_s: float | None = None) -> Catalog:
+def models_over(starter: Starter, total_timeout_s: float | None = None) -> ModelCatalog:
     provider = ProviderSpec(name="built-in", kind="embedded", total_timeout_s=total_timeout_s)
     return build_models(ModelsSpec(providers=[provider]), endpoints={"built-in": starter}, pace=Pauses().pace)
 

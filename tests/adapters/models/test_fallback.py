@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from denizen.adapters.models.fallback import FallbackModel
-from denizen.adapters.models.settings import AliasSpec
+from denizen.adapters.models.model import FallbackModel
+from denizen.adapters.models.providers import AliasSpec
 from denizen.domain.errors import DenizenError, Exhausted, InvalidInput, NeedsAttention, Unavailable
 from denizen.domain.message import Role
 from denizen.ports.model import Capabilities, Model, ModelNotice, TextDelta

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from denizen.adapters.models.capabilities import detect_capabilities
-from denizen.adapters.models.settings import Kind
+from denizen.adapters.models.providers import ProviderKind
 from denizen.domain.agent import Sampling
 from denizen.domain.message import ImagePart
 from denizen.testing.model_server import Answer, ModelServer
@@ -44,7 +44,7 @@ async def test_a_picture_without_text_and_one_that_is_none_break_nothing(server:
      ("openrouter", "openai/gpt-5-image", True), ("google", "gemini-2.5-flash", False),
      ("openai-compatible", "gemini-2.5-flash-image", False)],
 )  # fmt: skip
-def test_models_that_draw_are_known_by_name(kind: Kind, model: str, *, draws: bool) -> None:
+def test_models_that_draw_are_known_by_name(kind: ProviderKind, model: str, *, draws: bool) -> None:
     found = detect_capabilities(kind, model)
     assert found.image_output is draws
     if draws:

@@ -9,9 +9,8 @@ from typing import Any
 import anyio
 import pytest
 
-from denizen.adapters.models.failures import Failure
-from denizen.adapters.models.model import OUTPUT_BEGAN
-from denizen.adapters.models.pace import Pace
+from denizen.adapters.models.failures import ModelFailure
+from denizen.adapters.models.model import OUTPUT_BEGAN, RetryPolicy
 from denizen.domain.errors import DenizenError, Exhausted, InvalidInput, NeedsAttention, Unavailable
 from denizen.ports.model import ModelEvent, ModelNotice, TextDelta
 from denizen.testing.model_server import Answer, Call, Cut, Fail, Hang, ModelServer, Raw, StreamFault, Wait
@@ -324,11 +323,11 @@ async def test_a_call_that_breaks_off_half_way_is_not_made(server: ModelServer, 
 
 
 def test_pauses_grow_vary_and_end() -> None:
-    failed = Failure(Unavailable("x"), retryable=True)
-    unlucky, lucky = Pace(chance=lambda: 1.0), Pace(chance=lambda: 0.0)
+    failed = ModelFailure(Unavailable("x"), retryable=True)
+    unlucky, lucky = RetryPolicy(chance=lambda: 1.0), RetryPolicy(chance=lambda: 0.0)
     assert [unlucky.plan_pause_s(failed, attempt, 100) for attempt in (1, 2, 3)] == [0.5, 1.0, None]
     assert [lucky.plan_pause_s(failed, attempt, 100) for attempt in (1, 2)] == [0.25, 0.5]
     assert unlucky.plan_pause_s(failed, 1, 0.1) is None
-    assert unlucky.plan_pause_s(Failure(Unavailable("x")), 1, 100) is None
-    assert unlucky.plan_pause_s(Failure(Unavailable("x"), retryable=True, retry_after_s=61), 1, 100) is None
-    assert unlucky.plan_pause_s(Failure(Unavailable("x"), retryable=True, retry_after_s=0.1), 1, 100) == 0.5
+    assert unlucky.plan_pause_s(ModelFailure(Unavailable("x")), 1, 100) is None
+    assert unlucky.plan_pause_s(ModelFailure(Unavailable("x"), retryable=True, retry_after_s=61), 1, 100) is None
+    assert unlucky.plan_pause_s(ModelFailure(Unavailable("x"), retryable=True, retry_after_s=0.1), 1, 100) == 0.5

@@ -3,17 +3,24 @@
 """
 
 from denizen.adapters.embed.local import LocalEmbedder
-from denizen.adapters.embed.served import EmbedServer, ServedEmbedder
-from denizen.adapters.embed.weights import MINILM, EmbedEntry, EmbedFile, EmbedPlaces, find_weights, load_weights
+from denizen.adapters.embed.served import EmbeddingEndpoint, ServedEmbedder
+from denizen.adapters.embed.weights import (
+    MINILM,
+    EmbeddingFile,
+    EmbeddingPlaces,
+    EmbeddingWeights,
+    has_embedding_weights,
+    load_embedding_weights,
+)
 
 __all__ = [
     "MINILM",
-    "EmbedEntry",
-    "EmbedFile",
-    "EmbedPlaces",
-    "EmbedServer",
+    "EmbeddingEndpoint",
+    "EmbeddingFile",
+    "EmbeddingPlaces",
+    "EmbeddingWeights",
     "LocalEmbedder",
     "ServedEmbedder",
-    "find_weights",
-    "load_weights",
+    "has_embedding_weights",
+    "load_embedding_weights",
 ]

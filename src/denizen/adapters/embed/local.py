@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from denizen.adapters.embed.weights import EmbedEntry, EmbedPlaces, load_weights
+from denizen.adapters.embed.weights import EmbeddingPlaces, EmbeddingWeights, load_embedding_weights
 from denizen.domain.errors import NeedsAttention, Unavailable
 from denizen.domain.usage import Usage
 from denizen.ports.embed import Embedded, EmbedKind
@@ -31,7 +31,7 @@ THREADS = 1
 class LocalEmbedder:
     """`denizen.ports.embed.Embedder`. Two may not be asked at once: the second waits."""
 
-    def __init__(self, entry: EmbedEntry, places: EmbedPlaces) -> None:
+    def __init__(self, entry: EmbeddingWeights, places: EmbeddingPlaces) -> None:
         self._entry = entry
         self._places = places
         self._model: TextEmbedding | None = None
@@ -79,7 +79,7 @@ class LocalEmbedder:
                 why=str(error),
                 fix="Install denizen[embed], or set embeddings.provider: none.",
             ) from error
-        folder = load_weights(self._entry, self._places)
+        folder = load_embedding_weights(self._entry, self._places)
         name = f"denizen/{self._entry.name}"
         with suppress(ValueError):  # it says so when the name is registered already
             TextEmbedding.add_custom_model(

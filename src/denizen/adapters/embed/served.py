@@ -35,7 +35,7 @@ def unknown_price(tokens: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class EmbedServer:
+class EmbeddingEndpoint:
     """`provider` is its name in the configuration; `url` ends before `/embeddings`; `api_key` is asked when needed."""
 
     provider: str
@@ -50,7 +50,7 @@ class EmbedServer:
 class ServedEmbedder:
     """`denizen.ports.embed.Embedder`."""
 
-    def __init__(self, server: EmbedServer) -> None:
+    def __init__(self, server: EmbeddingEndpoint) -> None:
         self._server = server
         self._client: httpx2.AsyncClient | None = None
 

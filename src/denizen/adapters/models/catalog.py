@@ -11,11 +11,9 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from denizen.adapters.models.capabilities import detect_capabilities, override_capabilities
-from denizen.adapters.models.connection import Connection
-from denizen.adapters.models.fallback import FallbackModel
-from denizen.adapters.models.model import ProviderModel
-from denizen.adapters.models.pace import Pace
-from denizen.adapters.models.settings import AliasSpec, EndpointSource, ModelSpec, ProviderSpec
+from denizen.adapters.models.connection import ProviderConnection
+from denizen.adapters.models.model import FallbackModel, ProviderModel, RetryPolicy
+from denizen.adapters.models.providers import AliasSpec, EndpointSource, ModelSpec, ProviderSpec
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.ports.model import Capabilities, Model, ModelInfo
 
@@ -38,22 +36,22 @@ class ModelsSpec:
 
 
 def build_models(
-    spec: ModelsSpec, *, endpoints: Mapping[str, EndpointSource] | None = None, pace: Pace | None = None
-) -> Catalog:
+    spec: ModelsSpec, *, endpoints: Mapping[str, EndpointSource] | None = None, pace: RetryPolicy | None = None
+) -> ModelCatalog:
     """The models. `endpoints` has the source of each `embedded` provider by the provider's name.
 
     Raises InvalidInput for names that are doubled, unknown or circular, and for overrides that do not fit.
     """
     sources = endpoints or {}
-    connections: dict[str, Connection] = {}
+    connections: dict[str, ProviderConnection] = {}
     for provider in spec.providers:
         _check_provider(provider, connections, sources)
-        connections[provider.name] = Connection(provider, sources.get(provider.name))
+        connections[provider.name] = ProviderConnection(provider, sources.get(provider.name))
     overrides = {model.name: model.overrides for model in spec.models}
     aliases = {alias.name: alias for alias in spec.aliases}
     if len(aliases) != len(spec.aliases) or len(overrides) != len(spec.models):
         raise InvalidInput("A model or an alias is configured twice.", code="model_name_twice")
-    catalog = Catalog(_Names(connections, overrides, aliases), pace or Pace(), spec.default)
+    catalog = ModelCatalog(_Names(connections, overrides, aliases), pace or RetryPolicy(), spec.default)
     catalog.check()
     return catalog
 
@@ -62,15 +60,15 @@ def build_models(
 class _Names:
     """What the configuration says, by name."""
 
-    connections: Mapping[str, Connection]
+    connections: Mapping[str, ProviderConnection]
     overrides: Mapping[str, Mapping[str, object]]
     aliases: Mapping[str, AliasSpec]
 
 
-class Catalog:
+class ModelCatalog:
     """See the port. `warm` may run in the background after start-up."""
 
-    def __init__(self, names: _Names, pace: Pace, default: str) -> None:
+    def __init__(self, names: _Names, pace: RetryPolicy, default: str) -> None:
         self._names = names
         self._pace = pace
         self._default = default
@@ -127,7 +125,7 @@ class Catalog:
             for full in chain:
                 self._capabilities(full)
 
-    def _model(self, full: str, pace: Pace) -> Model:
+    def _model(self, full: str, pace: RetryPolicy) -> Model:
         connection = self._names.connections[full.partition("/")[0]]
         return ProviderModel(full, self._capabilities(full), connection, pace)
 
@@ -177,7 +175,7 @@ def _short_and_long(names: _Names) -> list[str]:
 
 
 def _check_provider(
-    provider: ProviderSpec, others: Mapping[str, Connection], sources: Mapping[str, EndpointSource]
+    provider: ProviderSpec, others: Mapping[str, ProviderConnection], sources: Mapping[str, EndpointSource]
 ) -> None:
     if not provider.name or "/" in provider.name:
         raise InvalidInput(

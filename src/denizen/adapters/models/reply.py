@@ -1,24 +1,160 @@
-"""What a provider answered, in our form (inventory V14): deltas while it streams, the whole reply at the end.
+"""What a provider wants back unchanged, folded into the one opaque string that our messages have for it.
 
-The way there is `convert`. Called by `model`.
+A `ThinkingPart` has a `signature`. Providers need more than one string: the id of the item, encrypted content, and
+for some a mark on a tool call. All of it travels as compact JSON in the signature, with the model that it belongs to
+(`home`), because another model refuses it. Written by `reply`, read by `convert`.
 """
 
 from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, cast
 
-from denizen.adapters.models.opaque import State, pack_state
-from denizen.adapters.models.tagged import split_tagged
 from denizen.domain.ids import CallId, fresh
 from denizen.domain.json import JsonObject
 from denizen.domain.message import ImagePart, Part, TextPart, ThinkingPart, ToolCallPart
 from denizen.domain.usage import Usage
 from denizen.ports.model import RAW_ARGS, FinishReason, ModelReply, TextDelta, ThinkingDelta
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderState:
+    """`call` is set when the state belongs to the tool call with that id instead of to the thinking itself."""
+
+    home: str
+    vendor: str | None = None
+    id: str | None = None
+    signature: str | None = None
+    details: dict[str, Any] | None = None
+    call: str = ""
+
+
+def pack_state(state: ProviderState) -> str:
+    """The state as one string; empty when there is nothing to give back. Details that are no JSON are left out."""
+    if not (state.id or state.signature or state.details):
+        return ""
+    fields = {
+        "home": state.home,
+        "vendor": state.vendor,
+        "id": state.id,
+        "signature": state.signature,
+        "details": _json_only(state.details),
+        "call": state.call,
+    }
+    return json.dumps({name: value for name, value in fields.items() if value}, separators=(",", ":"), sort_keys=True)
+
+
+def unpack_state(text: str) -> ProviderState | None:
+    """The inverse of `pack_state`; None for anything else."""
+    if not text.startswith("{"):
+        return None
+    try:
+        found: object = json.loads(text)
+    except ValueError:
+        return None
+    if not isinstance(found, dict):
+        return None
+    fields = cast("Mapping[str, Any]", found)
+    home = fields.get("home")
+    if not isinstance(home, str):
+        return None
+    return ProviderState(
+        home=home,
+        vendor=_text(fields.get("vendor")),
+        id=_text(fields.get("id")),
+        signature=_text(fields.get("signature")),
+        details=cast("dict[str, Any]", fields["details"]) if isinstance(fields.get("details"), dict) else None,
+        call=_text(fields.get("call")) or "",
+    )
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _json_only(details: dict[str, Any] | None) -> dict[str, Any] | None:
+    try:
+        json.dumps(details, allow_nan=False)
+    except (TypeError, ValueError):
+        return None
+    return details
+
+
+_OPEN = ("<think>", "<thinking>")
+_CLOSE = {"<think>": "</think>", "<thinking>": "</thinking>"}
+
+
+class TagSplitter:
+    """Feed it the text as it comes. Only a tag before any other text counts: later ones are talk about tags."""
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._close = ""
+        self._in_text = False
+        self._answered = False
+
+    def feed(self, text: str) -> Iterator[TextDelta | ThinkingDelta]:
+        """What is certain by now; the rest is held until more comes."""
+        if self._in_text:
+            yield from self._say(text)
+            return
+        self._held += text
+        if not self._close:
+            yield from self._begin()
+        if self._close:
+            yield from self._think()
+
+    def finish(self) -> Iterator[TextDelta | ThinkingDelta]:
+        """What was still held when the stream ended."""
+        held, self._held = self._held, ""
+        if held:
+            yield ThinkingDelta(held) if self._close else TextDelta(held)
+
+    def _begin(self) -> Iterator[TextDelta]:
+        """Takes the opening tag off, or finds that there is none."""
+        start = self._held.lstrip()
+        for tag in _OPEN:
+            if start.startswith(tag):
+                self._close, self._held = _CLOSE[tag], start.removeprefix(tag)
+                return
+        if not any(tag.startswith(start) for tag in _OPEN):
+            self._in_text = self._answered = True
+            held, self._held = self._held, ""
+            yield TextDelta(held)
+
+    def _think(self) -> Iterator[TextDelta | ThinkingDelta]:
+        thought, closed, rest = self._held.partition(self._close)
+        if closed:
+            self._in_text, self._held = True, ""
+            if thought:
+                yield ThinkingDelta(thought)
+            yield from self._say(rest)
+            return
+        # The end may be the beginning of the closing tag.
+        keep = next((n for n in range(len(self._close) - 1, 0, -1) if self._held.endswith(self._close[:n])), 0)
+        certain, self._held = self._held[: len(self._held) - keep], self._held[len(self._held) - keep :]
+        if certain:
+            yield ThinkingDelta(certain)
+
+    def _say(self, text: str) -> Iterator[TextDelta]:
+        """The answer; white space between the thinking and it belongs to neither."""
+        answer = text if self._answered else text.lstrip()
+        if answer:
+            self._answered = True
+            yield TextDelta(answer)
+
+
+def split_tagged(text: str) -> tuple[str, str]:
+    """The thinking at the beginning of a whole text, and the answer."""
+    splitter = TagSplitter()
+    found = [*splitter.feed(text), *splitter.finish()]
+    thought = "".join(piece.text for piece in found if isinstance(piece, ThinkingDelta))
+    return thought, "".join(piece.text for piece in found if isinstance(piece, TextDelta))
+
 
 if TYPE_CHECKING:
     from pydantic_ai import messages as wire
@@ -34,7 +170,7 @@ _TAGGED = "content"
 """pydantic-ai's id of thinking that a model wrote between tags in its text. No provider wants that back."""
 
 
-class Deltas:
+class DeltaReader:
     """What of the events of one stream is to be shown at once. Tool calls are not: they count when they are whole.
     Several texts stand on lines of their own, as they do in the reply (`text_of`).
     """
@@ -64,7 +200,7 @@ class Deltas:
 
 
 @dataclass(frozen=True, slots=True)
-class Speaker:
+class ReplyAuthor:
     """Who replied. `model` is our full name of it, which thinking is marked with; `free` models cost nothing.
 
     `tags`: its text may begin with thinking between tags.
@@ -76,12 +212,12 @@ class Speaker:
     tags: bool
 
 
-def reply_of(response: wire.ModelResponse, speaker: Speaker) -> ModelReply:
+def parse_reply(response: wire.ModelResponse, speaker: ReplyAuthor) -> ModelReply:
     """The whole reply."""
     parts = tuple(_parts(response.parts, speaker))
     return ModelReply(
         parts=parts,
-        usage=usage_of(response, free=speaker.free),
+        usage=parse_usage(response, free=speaker.free),
         finish_reason=_finish(response.finish_reason, parts),
         model=speaker.model,
         provider=speaker.provider,
@@ -105,7 +241,7 @@ def parse_args(written: str | dict[str, Any] | None) -> JsonObject:
     return {RAW_ARGS: _utf8(written)}
 
 
-def usage_of(response: wire.ModelResponse, *, free: bool) -> Usage:
+def parse_usage(response: wire.ModelResponse, *, free: bool) -> Usage:
     """Tokens and money. What the provider says it charged goes before the price list; None when nobody knows."""
     used = response.usage
     return Usage(
@@ -132,7 +268,7 @@ def _cost(response: wire.ModelResponse) -> Decimal | None:
         return None
 
 
-def _parts(parts: Iterable[wire.ModelResponsePart], speaker: Speaker) -> Iterator[Part]:
+def _parts(parts: Iterable[wire.ModelResponsePart], speaker: ReplyAuthor) -> Iterator[Part]:
     from pydantic_ai import messages as wire
 
     home, tags = speaker.model, speaker.tags
@@ -147,13 +283,13 @@ def _parts(parts: Iterable[wire.ModelResponsePart], speaker: Speaker) -> Iterato
                 if answer:
                     yield TextPart(_utf8(answer))
             case wire.ThinkingPart(content=text):
-                state = State(home, part.provider_name, part.id, part.signature, part.provider_details)
+                state = ProviderState(home, part.provider_name, part.id, part.signature, part.provider_details)
                 signature = "" if part.id == _TAGGED else pack_state(state)
                 if text or signature:
                     yield ThinkingPart(_utf8(text), signature)
             case wire.ToolCallPart():
                 call = _call(part, seen)
-                details = State(home, part.provider_name, part.id, None, part.provider_details, call.id)
+                details = ProviderState(home, part.provider_name, part.id, None, part.provider_details, call.id)
                 if kept := pack_state(details):
                     yield ThinkingPart("", kept)
                 yield call

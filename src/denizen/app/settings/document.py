@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -17,10 +17,10 @@ from typing import Protocol, cast
 
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq, TaggedScalar
+from ruamel.yaml.constructor import DuplicateKeyError
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from denizen.app.settings.problem import KeyPath, Problem
-from denizen.app.settings.syntax import explain_syntax
+from denizen.app.settings.problem import ConfigProblem, KeyPath
 from denizen.domain.json import Json
 
 MAX_NODES = 20_000
@@ -34,7 +34,7 @@ _UNSHIELD = {shielded: char for char, shielded in _SHIELD.items()}
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class ConfigDocument:
     """`tree` holds plain values, `root` is ruamel's structure with comments, `marks` gives line and column from 1.
 
     `indent` is how far mappings and the dashes of lists are indented.
@@ -52,9 +52,9 @@ class Document:
             path = path[:-1]
         return self.marks.get(path, (1, 1))
 
-    def problem(self, path: KeyPath, message: str, fix: str, *, variable: str = "") -> Problem:
+    def problem(self, path: KeyPath, message: str, fix: str, *, variable: str = "") -> ConfigProblem:
         line, column = self.locate(path)
-        return Problem(self.file, line, column, path, message, fix, variable)
+        return ConfigProblem(self.file, line, column, path, message, fix, variable)
 
     def has(self, path: KeyPath) -> bool:
         """Whether the file has a value there."""
@@ -96,28 +96,30 @@ class _Codec(Protocol):
     def dump(self, data: object, stream: io.StringIO) -> None: ...
 
 
-def parse_document(text: str, file: Path) -> Document | Problem:
+def parse_document(text: str, file: Path) -> ConfigDocument | ConfigProblem:
     """Reads the text of a configuration file. The first fault of the syntax comes back as a problem."""
     strange = next((index for index, char in enumerate(text) if ord(char) in _UNSHIELD), None)
     if strange is not None:
         line = text.count("\n", 0, strange) + 1
-        return Problem(file, line, 1, (), "a private Unicode character.", "Take it out.")
+        return ConfigProblem(file, line, 1, (), "a private Unicode character.", "Take it out.")
     try:
         root = cast("_Codec", _yaml()).load(_shield(text))
     except MarkedYAMLError as error:
         return explain_syntax(error, text, file)
     except (YAMLError, RecursionError, ValueError):
-        return Problem(file, 0, 0, (), "this is not YAML.", "Check for control characters and for deep nesting.")
+        return ConfigProblem(file, 0, 0, (), "this is not YAML.", "Check for control characters and for deep nesting.")
     if root is None:
         root = CommentedMap()
     if not isinstance(root, CommentedMap):
         message = "the file must hold keys with values."
-        return Problem(file, 1, 1, (), message, "Write `key: value` lines, such as `server:` with `port: 8642` below.")
+        return ConfigProblem(
+            file, 1, 1, (), message, "Write `key: value` lines, such as `server:` with `port: 8642` below."
+        )
     reader = _Reader(file)
     tree = reader.mapping(root, (), (1, 1))
     if reader.problems:
         return reader.problems[0]
-    return Document(file, root, tree, reader.marks, _indentation(text))
+    return ConfigDocument(file, root, tree, reader.marks, _indentation(text))
 
 
 def find_value(tree: Json, path: KeyPath) -> Json:
@@ -134,7 +136,7 @@ def find_value(tree: Json, path: KeyPath) -> Json:
 
 
 def write_document(root: object, indent: tuple[int, int]) -> str:
-    """The text of a round-trip structure, comments and quotes kept. `indent` as in `Document`."""
+    """The text of a round-trip structure, comments and quotes kept. `indent` as in `ConfigDocument`."""
     mapping, offset = indent
     yaml = _yaml()
     yaml.indent(mapping=mapping, sequence=offset + 2, offset=offset)
@@ -173,7 +175,7 @@ class _Reader:
 
     file: Path
     marks: dict[KeyPath, tuple[int, int]] = field(default_factory=dict[KeyPath, tuple[int, int]])
-    problems: list[Problem] = field(default_factory=list[Problem])
+    problems: list[ConfigProblem] = field(default_factory=list[ConfigProblem])
     nodes: int = 0
 
     def mapping(self, node: CommentedMap, path: KeyPath, here: tuple[int, int]) -> dict[str, Json]:
@@ -231,8 +233,108 @@ class _Reader:
         return None
 
     def _refuse(self, path: KeyPath, mark: tuple[int, int], message: str, fix: str) -> None:
-        self.problems.append(Problem(self.file, *mark, path, message, fix))
+        self.problems.append(ConfigProblem(self.file, *mark, path, message, fix))
 
 
 def _tag(node: object) -> bool:
     return isinstance(node, CommentedMap | CommentedSeq) and cast("_Node", node).tag.value is not None
+
+
+_INDENT = "Indent with spaces, two for each level, and start keys of one group in the same column."
+_COLON = "Write `key: value`, with a colon and a space."
+_QUOTE = "Put the whole value in quotes."
+
+# (words in the parser's message, message, fix); the first match counts. {opened} is the line where a thing began.
+_CAUSES: Sequence[tuple[str, str, str]] = (
+    ("unexpected end of stream", "a quote that opens in line {opened} is not closed.", "Close it with the same quote."),
+    ("unknown escape character", "a backslash in double quotes starts an escape.", "Use single quotes instead."),
+    ("while scanning an alias", "a value that starts with `*` needs quotes.", _QUOTE),
+    ("undefined alias", "a value that starts with `*` needs quotes.", _QUOTE),
+    ("while scanning an anchor", "a value that starts with `&` needs quotes.", _QUOTE),
+    ("while scanning a tag", "a value that starts with `!` needs quotes.", _QUOTE),
+    ("cannot start any token", "a value starts with a character that means something else in YAML.", _QUOTE),
+    ("could not find expected ':'", "line {opened} has no colon after its key.", _COLON),
+    ("flow sequence", "a `[` that opens in line {opened} is not closed, or a comma is missing.", "Close it with `]`."),
+    ("flow mapping", "a `{{` that opens in line {opened} is not closed, or a comma is missing.", "Close it with `}`."),
+    ("expected <block end>", "this line does not line up with the lines around it.", _INDENT),
+    ("a single document", "a second document starts here.", "Keep one document: take out the `---` line."),
+)
+
+
+class _Mark(Protocol):
+    line: int
+    column: int
+
+
+class _Fault(Protocol):
+    """A parser error, as ruamel does not type it. Lines and columns count from 0."""
+
+    context: str | None
+    context_mark: _Mark | None
+    problem: str | None
+    problem_mark: _Mark | None
+
+
+def explain_syntax(error: MarkedYAMLError, text: str, file: Path) -> ConfigProblem:
+    """The problem behind a parser error, with line and column."""
+    lines = text.split("\n")
+    fault = cast("_Fault", error)
+    mark = _mark(fault.problem_mark) or _mark(fault.context_mark) or (1, 1)
+    opened = _mark(fault.context_mark) or mark
+    words = f"{fault.context or ''} {fault.problem or ''}"
+    if isinstance(error, DuplicateKeyError):
+        return _duplicate(words, mark, file)
+    tab = _tab_line(lines, mark[0])
+    if tab:
+        column = lines[tab - 1].index("\t") + 1
+        return ConfigProblem(
+            file, tab, column, (), "a tab character; YAML wants spaces.", "Replace each tab by two spaces."
+        )
+    if "mapping values are not allowed" in words:
+        return _misplaced_colon(lines, mark, file)
+    for pattern, message, fix in _CAUSES:
+        if pattern in words:
+            at = opened if "{opened}" in message else mark
+            return ConfigProblem(file, *at, (), message.format(opened=opened[0]), fix)
+    return ConfigProblem(file, *mark, (), "this is not YAML.", f"{_COLON} {_INDENT}")
+
+
+def _duplicate(words: str, mark: tuple[int, int], file: Path) -> ConfigProblem:
+    found = re.search(r'duplicate key "([^"]*)" with value', words)
+    key = f" `{found[1]}`" if found else ""
+    return ConfigProblem(file, *mark, (), f"the key{key} is there twice.", "Keep one of the two.")
+
+
+def _misplaced_colon(lines: Sequence[str], mark: tuple[int, int], file: Path) -> ConfigProblem:
+    """A colon where none may be. Often the line above is to blame."""
+    number = mark[0]
+    line = lines[number - 1]
+    above = next((n for n in range(number - 1, 0, -1) if _content(lines[n - 1])), 0)
+    if above and ":" not in _content(lines[above - 1]):
+        return ConfigProblem(file, above, 1, (), "this line has no colon after its key.", _COLON)
+    glued = next((n for n in (above, number) if n and re.match(r"\s*[\w.-]+:[^\s/]", lines[n - 1])), 0)
+    if glued:
+        return ConfigProblem(file, glued, 1, (), "there must be a space after the colon.", _COLON)
+    if above and _depth(line) > _depth(lines[above - 1]):
+        return ConfigProblem(file, *mark, (), f"this line is indented below line {above}, which has a value.", _INDENT)
+    return ConfigProblem(file, *mark, (), "a second colon in one line.", "Put a value that contains `: ` in quotes.")
+
+
+def _tab_line(lines: Sequence[str], number: int) -> int:
+    """The line, this or the one before, that is indented with a tab; 0 for none."""
+    for candidate in (number, number - 1):
+        if 1 <= candidate <= len(lines) and re.match(r"[^\S\n]*\t|[^#\"']*:[ ]*\t", lines[candidate - 1]):
+            return candidate
+    return 0
+
+
+def _content(line: str) -> str:
+    return line.partition("#")[0].strip()
+
+
+def _depth(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
+
+
+def _mark(mark: _Mark | None) -> tuple[int, int] | None:
+    return None if mark is None else (mark.line + 1, mark.column + 1)

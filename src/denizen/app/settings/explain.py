@@ -15,11 +15,12 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from denizen.app.settings.document import Document, find_value
-from denizen.app.settings.fields import LITERAL_SECRET, REFUSED, Section, shown
-from denizen.app.settings.problem import KeyPath, Problem, nearest, suggestion
+from denizen.adapters.models.providers import PROVIDERS
+from denizen.app.settings.discord import discord_variable
+from denizen.app.settings.document import ConfigDocument, find_value
+from denizen.app.settings.fields import LITERAL_SECRET, REFUSED, Section, as_variable, show_value
+from denizen.app.settings.problem import ConfigProblem, KeyPath, find_closest, suggest
 from denizen.app.settings.schema import Config
-from denizen.app.settings.schema_models import KEY_VARIABLES
 from denizen.domain.json import Json
 
 _WANTED: Mapping[str, tuple[str, str]] = {
@@ -36,7 +37,7 @@ _WANTED: Mapping[str, tuple[str, str]] = {
 _BOUNDS = frozenset({"greater_than", "greater_than_equal", "less_than", "less_than_equal"})
 
 
-def explain_errors(error: ValidationError, document: Document, tree: Json) -> Iterator[Problem]:
+def explain_errors(error: ValidationError, document: ConfigDocument, tree: Json) -> Iterator[ConfigProblem]:
     """One problem for each error. `tree` is what was validated."""
     details = error.errors(include_url=False, include_input=False)
     meant = {_meant(_path(detail)) for detail in details if detail["type"] == "extra_forbidden"}
@@ -54,7 +55,7 @@ def _path(detail: ErrorDetails) -> KeyPath:
 
 def _meant(path: KeyPath) -> KeyPath:
     """What an unknown key was probably meant to be."""
-    return (*path[:-1], nearest(str(path[-1]), _known_keys(path[:-1])))
+    return (*path[:-1], find_closest(str(path[-1]), _known_keys(path[:-1])))
 
 
 def _explain(detail: ErrorDetails, path: KeyPath, value: Json) -> tuple[str, str, KeyPath]:
@@ -66,7 +67,7 @@ def _explain(detail: ErrorDetails, path: KeyPath, value: Json) -> tuple[str, str
     if kind == LITERAL_SECRET:
         return *literal_secret(path), path
     if kind == "extra_forbidden":
-        return "this key is not known.", suggestion(str(path[-1]), _known_keys(path[:-1]), noun="keys"), path
+        return "this key is not known.", suggest(str(path[-1]), _known_keys(path[:-1]), noun="keys"), path
     if kind == "missing":
         return "this key is missing.", f"Add it: {path[-1]}: ...", path
     annotation, metadata = _field_at(path)
@@ -94,21 +95,12 @@ def _variable_name(path: KeyPath, noun: str) -> str:
     if named[:3] == ["channels", "discord", "accounts"] and len(named) > 3:
         return discord_variable(named[3])
     if named[:3] == ["channels", "github", "accounts"] and len(named) > 3:
-        return _as_variable(f"github_{named[4] if len(named) > 4 else 'token'}_{named[3]}")
+        return as_variable(f"github_{named[4] if len(named) > 4 else 'token'}_{named[3]}")
     owner = named[2] if named[:2] == ["models", "providers"] else named[-2] if len(named) > 1 else ""
-    if owner in KEY_VARIABLES and named[-1] == "api_key":
-        return KEY_VARIABLES[owner]
+    if named[-1] == "api_key" and owner in PROVIDERS and PROVIDERS[owner].needs_key:
+        return PROVIDERS[owner].key_variable
     last = noun if noun == "password" else named[-1]
-    return _as_variable(f"{owner}_{last}").lstrip("_0123456789") or "DENIZEN_SECRET"
-
-
-def discord_variable(agent: str) -> str:
-    """The usual variable for the token of an agent's account."""
-    return _as_variable(f"discord_token_{agent}")
-
-
-def _as_variable(text: str) -> str:
-    return "".join(char if char.isascii() and char.isalnum() else "_" for char in text).upper()
+    return as_variable(f"{owner}_{last}").lstrip("_0123456789") or "DENIZEN_SECRET"
 
 
 def _bounds(metadata: Sequence[object]) -> str:
@@ -122,10 +114,10 @@ def _bounds(metadata: Sequence[object]) -> str:
 
 def _choice(annotation: object, value: Json) -> tuple[str, str]:
     allowed = [str(each) for each in _choices(annotation)]
-    near = nearest(str(value), allowed) if isinstance(value, str) else ""
+    near = find_closest(str(value), allowed) if isinstance(value, str) else ""
     listed = f"Write one of: {', '.join(allowed)}."
     if near:
-        return f"'{shown(value)}' is not possible here.", f"Did you mean '{near}'? {listed}"
+        return f"'{show_value(value)}' is not possible here.", f"Did you mean '{near}'? {listed}"
     return "this value is not possible here.", listed
 
 

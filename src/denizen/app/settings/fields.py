@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, cast
+from dataclasses import fields
+from typing import Annotated, Any, TypeVar, cast
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -23,9 +24,9 @@ from pydantic import (
 from pydantic import ValidatorFunctionWrapHandler as Handler
 from pydantic_core import PydanticCustomError
 
-from denizen.app.secrets import SecretRef
-from denizen.app.settings.interpolation import Interpolated, whole_reference
-from denizen.app.settings.problem import nearest
+from denizen.app.home.secrets import SecretRef
+from denizen.app.settings.interpolation import InterpolatedText, whole_reference
+from denizen.app.settings.problem import find_closest
 
 REFUSED = "refused"
 LITERAL_SECRET = "literal_secret"  # noqa: S105 - the name of an error, not a secret
@@ -34,6 +35,8 @@ STORE_SCHEMES = ("sqlite", "postgresql")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 _AGENT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})*")
+
+RecordT = TypeVar("RecordT")
 
 
 class Section(BaseModel):
@@ -59,6 +62,14 @@ class Section(BaseModel):
         return frozenset()
 
 
+def copy_fields(section: Section, record: type[RecordT], **given: object) -> RecordT:
+    """Builds a dataclass from the keys of a section that have the names of its fields; `given` takes precedence."""
+    known = type(section).model_fields
+    names = [each.name for each in fields(record) if each.name in known]  # pyright: ignore[reportArgumentType] - a dataclass
+    values: dict[str, Any] = {name: getattr(section, name) for name in names} | given
+    return record(**values)
+
+
 def refuse(message: str, fix: str, *, key: str = "") -> PydanticCustomError:
     """The error of a validator. `key` is a key below the validated value, when that one is to blame.
 
@@ -81,12 +92,12 @@ def at_most(limit_chars: int) -> AfterValidator:
 def keep_template(value: object, handler: Handler) -> object:
     """Around the checks of a text: one that came out of a template stays what it is."""
     checked: object = handler(value)
-    return value if isinstance(value, Interpolated) else checked
+    return value if isinstance(value, InterpolatedText) else checked
 
 
-def shown(value: object) -> str:
+def show_value(value: object) -> str:
     """A value for an error: what stands in the file, never what came out of the environment."""
-    text = value.template if isinstance(value, Interpolated) else str(value)
+    text = value.template if isinstance(value, InterpolatedText) else str(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
@@ -109,7 +120,7 @@ def read_digits(value: object) -> object:
 
 
 def _read_secret(value: object) -> SecretRef | None:
-    template = value.template if isinstance(value, Interpolated) else value
+    template = value.template if isinstance(value, InterpolatedText) else value
     if template is None or template == "":
         return None
     reference = whole_reference(template) if isinstance(template, str) else None
@@ -144,10 +155,10 @@ def _zone(value: object, handler: Handler) -> object:
         ZoneInfo(str(checked))
     except (KeyError, ValueError, OSError):
         # What came out of the environment is not compared: the answer would tell what it nearly is.
-        near = "" if isinstance(value, Interpolated) else nearest(str(checked), available_timezones())
+        near = "" if isinstance(value, InterpolatedText) else find_closest(str(checked), available_timezones())
         hint = f"Did you mean '{near}'? " if near else ""
         raise refuse("this is not a time zone.", f"{hint}Write a name such as UTC or Europe/Berlin.") from None
-    return value if isinstance(value, Interpolated) else checked
+    return value if isinstance(value, InterpolatedText) else checked
 
 
 def _not_empty(value: str) -> str:
@@ -222,3 +233,7 @@ Whole = Annotated[int, BeforeValidator(_no_flag_int)]
 Number = Annotated[float, BeforeValidator(_no_flag_float)]
 Secret = Annotated[SecretRef | None, PlainValidator(_read_secret)]
 """A `${NAME}`, or empty for none."""
+
+
+def as_variable(text: str) -> str:
+    return "".join(char if char.isascii() and char.isalnum() else "_" for char in text).upper()

@@ -10,38 +10,49 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import TypeVar
 
 from pydantic import ValidationError
 
-from denizen.app.secrets import SECRETS_FILE, FileSecrets, load_secrets
-from denizen.app.settings.accepted import Settings
-from denizen.app.settings.agents import BUILT_IN_PERSONA, Personas, build_agent
+from denizen.app.home.secrets import SECRETS_FILE, FileSecrets, load_secrets
+from denizen.app.settings.agents import BUILT_IN_PERSONA, AgentSection, PersonaReader, apply_preset, build_agent
+from denizen.app.settings.checks import (
+    BUILTIN,
+    DEFAULT_AGENT,
+    DEFAULT_MODEL,
+    STANDARD_ALIASES,
+    ReferenceOutline,
+    draw_outline,
+    find_broken_references,
+    find_idle_tools,
+    find_plain_secrets,
+)
 from denizen.app.settings.discord import (
+    DiscordPolicySection,
     find_account_problems,
     find_left_out,
     is_account_token,
 )
-from denizen.app.settings.document import Document, parse_document
+from denizen.app.settings.document import ConfigDocument, parse_document
+from denizen.app.settings.effective import Settings
 from denizen.app.settings.explain import explain_errors
-from denizen.app.settings.folders import ContextFiles, Folders
+from denizen.app.settings.fields import Section
 from denizen.app.settings.github import (
     ACCOUNTS,
+    GitHubPolicySection,
     find_github_left_out,
     find_github_problems,
     is_github_login,
 )
-from denizen.app.settings.implied import add_implied
-from denizen.app.settings.interpolation import Expansion, expand_tree
-from denizen.app.settings.plaintext import find_plain_secrets
-from denizen.app.settings.problem import KeyPath, Problem, refusal
-from denizen.app.settings.references import Outline, draw_outline, find_broken_references, find_idle_tools
-from denizen.app.settings.schema import (
-    Config,
-)
+from denizen.app.settings.interpolation import ExpandedTree, expand_tree
+from denizen.app.settings.knowledge import ContextFileReader, HomeFolders
+from denizen.app.settings.models import AliasSection, ModelsSection, ProviderSection
+from denizen.app.settings.problem import ConfigProblem, KeyPath, config_error
+from denizen.app.settings.schema import ChannelsSection, Config
 from denizen.domain.agent import Agent
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json
@@ -53,11 +64,11 @@ _PLAIN_VARIABLES = frozenset({"HOME", "USER", "LOGNAME", "PWD", "SHELL", "LANG",
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ConfigResult:
     """What a reading gave: settings, or the problems that stand against them."""
 
     settings: Settings | None
-    problems: tuple[Problem, ...]
+    problems: tuple[ConfigProblem, ...]
 
 
 def load_settings(
@@ -70,13 +81,13 @@ def load_settings(
     """
     finding = examine(home, read_config(home), load_secrets(home, environment), known_tools)
     if finding.settings is None:
-        raise refusal(finding.problems)
+        raise config_error(finding.problems)
     return finding.settings
 
 
-def check(
+def find_config_problems(
     home: Path, environment: Mapping[str, str], *, known_tools: Collection[str] | None = None
-) -> tuple[Problem, ...]:
+) -> tuple[ConfigProblem, ...]:
     """The problems of a home folder's configuration, empty when it can be used. Raises InvalidInput only when a file
     cannot be read at all.
     """
@@ -91,19 +102,21 @@ def read_config(home: Path) -> str:
     except FileNotFoundError:
         near = home / "denizen.yml"
         if near.exists():
-            problem = Problem(near, 0, 0, (), "this name is not read.", f"Rename it to {CONFIG_FILE}.")
-            raise refusal([problem]) from None
+            problem = ConfigProblem(near, 0, 0, (), "this name is not read.", f"Rename it to {CONFIG_FILE}.")
+            raise config_error([problem]) from None
         return ""
     except (OSError, UnicodeDecodeError):
-        problem = Problem(file, 0, 0, (), "cannot be read.", "Make it a UTF-8 text file that Denizen's user may read.")
-        raise refusal([problem]) from None
+        problem = ConfigProblem(
+            file, 0, 0, (), "cannot be read.", "Make it a UTF-8 text file that Denizen's user may read."
+        )
+        raise config_error([problem]) from None
 
 
-def examine(home: Path, text: str, secrets: FileSecrets, known_tools: Collection[str] | None) -> Finding:
+def examine(home: Path, text: str, secrets: FileSecrets, known_tools: Collection[str] | None) -> ConfigResult:
     """Reads a configuration text as if it were the file of this home folder."""
     document = parse_document(text, home / CONFIG_FILE)
-    if isinstance(document, Problem):
-        return Finding(None, (document,))
+    if isinstance(document, ConfigProblem):
+        return ConfigResult(None, (document,))
     expansion = expand_tree(document.tree, secrets.variables)
     outline = draw_outline(expansion.tree)
     needed, warnings = _sort_missing(document, expansion, outline)
@@ -117,17 +130,17 @@ def examine(home: Path, text: str, secrets: FileSecrets, known_tools: Collection
     tree, left_out = _without_unusable_providers(document, expansion, outline)
     config = _validate(document, tree, problems)
     if config is None:
-        return Finding(None, tuple(problems))
+        return ConfigResult(None, tuple(problems))
     config = add_implied(config, outline)
-    personas, contexts = Personas(home, document), ContextFiles(Folders(home, config.folders), document)
+    personas, contexts = PersonaReader(home, document), ContextFileReader(HomeFolders(home, config.folders), document)
     contexts.check()
     agents = {
         AgentName(name): build_agent(
             name,
             section,
-            personas.read(name, section),
-            contexts.read(name, skip_global=section.skip_global_context),
-            personas.read_core_memory(name),
+            persona=personas.read(name, section),
+            context_files=contexts.read(name, skip_global=section.skip_global_context),
+            core_memory=personas.read_core_memory(name),
         )
         for name, section in config.agents.items()
     }
@@ -138,7 +151,7 @@ def examine(home: Path, text: str, secrets: FileSecrets, known_tools: Collection
         *find_github_problems(document, config.channels.github),
     ]
     if problems:
-        return Finding(None, tuple(problems))
+        return ConfigResult(None, tuple(problems))
     settings = Settings(
         home=home,
         config=config,
@@ -156,10 +169,10 @@ def examine(home: Path, text: str, secrets: FileSecrets, known_tools: Collection
         ),
         written=document.tree,
     )
-    return Finding(settings, ())
+    return ConfigResult(settings, ())
 
 
-def digest_input(written: Mapping[str, Json], agents: Mapping[AgentName, Agent], folders: Folders) -> str:
+def digest_input(written: Mapping[str, Json], agents: Mapping[AgentName, Agent], folders: HomeFolders) -> str:
     """What the digest is taken of: the tree as written, without comments and layout, the persona and context files, and
     whether there is knowledge to look into.
     """
@@ -169,7 +182,7 @@ def digest_input(written: Mapping[str, Json], agents: Mapping[AgentName, Agent],
     return json.dumps(found, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
-def _validate(document: Document, tree: dict[str, Json], problems: list[Problem]) -> Config | None:
+def _validate(document: ConfigDocument, tree: dict[str, Json], problems: list[ConfigProblem]) -> Config | None:
     """The validated file; None and problems otherwise. An error where a problem is known already, such as a variable
     that is missing, says nothing new.
     """
@@ -182,10 +195,12 @@ def _validate(document: Document, tree: dict[str, Json], problems: list[Problem]
     return None
 
 
-def _sort_missing(document: Document, expansion: Expansion, outline: Outline) -> tuple[list[Problem], list[Problem]]:
+def _sort_missing(
+    document: ConfigDocument, expansion: ExpandedTree, outline: ReferenceOutline
+) -> tuple[list[ConfigProblem], list[ConfigProblem]]:
     """Problems for unset variables that are needed, warnings for those that are not."""
-    needed: list[Problem] = []
-    unneeded: list[Problem] = []
+    needed: list[ConfigProblem] = []
+    unneeded: list[ConfigProblem] = []
     for path, name in expansion.missing:
         idle = _is_idle(path, expansion.tree, outline)
         message = f"the variable {name} is not set" + (_without_it(path) if idle else ".")
@@ -195,7 +210,7 @@ def _sort_missing(document: Document, expansion: Expansion, outline: Outline) ->
     return needed, unneeded
 
 
-def _is_idle(path: KeyPath, tree: Mapping[str, Json], outline: Outline) -> bool:
+def _is_idle(path: KeyPath, tree: Mapping[str, Json], outline: ReferenceOutline) -> bool:
     """Whether one can do without the value there: a provider that nobody names, a skill that is off, a bot's token."""
     if path[:2] == ("models", "providers"):
         return str(path[2]) not in outline.used_providers
@@ -226,8 +241,8 @@ def _without_it(path: KeyPath) -> str:
 
 
 def _without_unusable_providers(
-    document: Document, expansion: Expansion, outline: Outline
-) -> tuple[dict[str, Json], list[Problem]]:
+    document: ConfigDocument, expansion: ExpandedTree, outline: ReferenceOutline
+) -> tuple[dict[str, Json], list[ConfigProblem]]:
     """Takes out the providers that nobody names and that miss a variable for something else than their key. (A key is
     only asked for when it is used.)
     """
@@ -249,8 +264,78 @@ def _without_unusable_providers(
     return {**expansion.tree, "models": {**models, "providers": kept}}, warnings
 
 
-def _exposed(secrets: FileSecrets) -> tuple[Problem, ...]:
+def _exposed(secrets: FileSecrets) -> tuple[ConfigProblem, ...]:
     if not secrets.readable_by_others:
         return ()
     file = secrets.home / SECRETS_FILE
-    return (Problem(file, 0, 0, (), "other users of this machine can read it.", f"chmod 600 {file}"),)
+    return (ConfigProblem(file, 0, 0, (), "other users of this machine can read it.", f"chmod 600 {file}"),)
+
+
+_Account = TypeVar("_Account", bound=Section)
+
+
+def add_implied(config: Config, outline: ReferenceOutline) -> Config:
+    """The configuration with everything filled in that the file leaves open, so that no reader has to know the rules.
+
+    Without a provider there is the embedded one, and all three aliases are its model. With providers, `fast` and
+    `quality` follow `balanced` or each other; `balanced` itself is never guessed.
+    """
+    written = config.agents or {DEFAULT_AGENT: AgentSection()}
+    agents = {name: apply_preset(section) for name, section in written.items()}
+    default = config.default_agent or (DEFAULT_AGENT if DEFAULT_AGENT in agents else next(iter(agents)))
+    return config.model_copy(
+        update={
+            "models": _models(config.models, outline),
+            "agents": agents,
+            "default_agent": default,
+            "channels": _channels(config.channels),
+        }
+    )
+
+
+def _models(models: ModelsSection, outline: ReferenceOutline) -> ModelsSection:
+    providers, aliases = dict(models.providers), dict(models.aliases)
+    if BUILTIN not in providers and (not outline.providers or BUILTIN in outline.used_providers):
+        providers[BUILTIN] = ProviderSection(kind="embedded")
+    for name, stand_ins in STANDARD_ALIASES.items():
+        if name in models.aliases:
+            continue
+        if not outline.providers:
+            aliases[name] = AliasSection(model=f"{BUILTIN}/{DEFAULT_MODEL}")
+        elif found := next((each for each in stand_ins if each in models.aliases), None):
+            aliases[name] = models.aliases[found]
+    return models.model_copy(update={"providers": providers, "aliases": aliases})
+
+
+def _channels(channels: ChannelsSection) -> ChannelsSection:
+    """Every account with the whole of its conduct."""
+    discord, github = channels.discord, channels.github
+    on_discord = {name: _filled(each, discord, DiscordPolicySection) for name, each in discord.accounts.items()}
+    on_github = {name: _filled(each, github, GitHubPolicySection) for name, each in github.accounts.items()}
+    return channels.model_copy(
+        update={
+            "discord": discord.model_copy(update={"accounts": on_discord}),
+            "github": github.model_copy(update={"accounts": on_github}),
+        }
+    )
+
+
+def _filled(account: _Account, common: Section, conduct: type[Section]) -> _Account:
+    """Still telling by its set fields what is its own."""
+    own = {name: getattr(account, name) for name in type(account).model_fields if name not in conduct.model_fields}
+    values = {**own, **_merge(account, common, conduct.model_fields)}
+    return type(account).model_construct(account.model_fields_set, **values)
+
+
+def _merge(own: Section, common: Section, names: Iterable[str]) -> dict[str, object]:
+    """What stands in a section of one's own counts before what is common to all, also within a group of keys."""
+    values: dict[str, object] = {}
+    for name in names:
+        mine, theirs = getattr(own, name), getattr(common, name)
+        if name not in own.model_fields_set:
+            values[name] = theirs
+        elif isinstance(mine, Section):
+            values[name] = mine.model_copy(update=_merge(mine, theirs, type(mine).model_fields))
+        else:
+            values[name] = mine
+    return values

@@ -12,20 +12,17 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from denizen.adapters.models.settings import Kind
-from denizen.app.secrets import NAME_PATTERN, SECRETS_FILE, load_secrets, put_secret
+from denizen.adapters.models.providers import PROVIDERS, ProviderKind
+from denizen.app.home.files import SECRET_MODE, edit_lock, write_whole
+from denizen.app.home.secrets import NAME_PATTERN, SECRETS_FILE, load_secrets, put_secret
 from denizen.app.settings.agents import AGENTS_FOLDER
-from denizen.app.settings.discord import ACCOUNTS
+from denizen.app.settings.checks import BUILTIN, DEFAULT_AGENT, DEFAULT_MODEL, draw_outline
+from denizen.app.settings.discord import ACCOUNTS, discord_variable
 from denizen.app.settings.document import find_value
-from denizen.app.settings.edit import parse_config
-from denizen.app.settings.explain import discord_variable
-from denizen.app.settings.files import SECRET_MODE, edit_lock, write_whole
+from denizen.app.settings.edit import parse_config, splice_value
 from denizen.app.settings.interpolation import whole_reference
 from denizen.app.settings.load import CONFIG_FILE, examine, read_config
-from denizen.app.settings.problem import dotted, refusal
-from denizen.app.settings.references import BUILTIN, DEFAULT_AGENT, DEFAULT_MODEL, draw_outline
-from denizen.app.settings.schema_models import KEY_VARIABLES
-from denizen.app.settings.splice import splice_value
+from denizen.app.settings.problem import config_error, format_path
 from denizen.domain.errors import Conflict, InvalidInput
 from denizen.domain.json import Json
 
@@ -101,7 +98,7 @@ class SetupAnswers:
     that was typed, which goes into `secrets.env`. Both empty: no account.
     """
 
-    kind: Kind = "embedded"
+    kind: ProviderKind = "embedded"
     name: str = ""
     model: str = ""
     base_url: str = ""
@@ -118,7 +115,7 @@ class SetupAnswers:
     @property
     def variable(self) -> str:
         """The variable of the key; empty when there is no key."""
-        usual = KEY_VARIABLES.get(self.kind, "")
+        usual = PROVIDERS[self.kind].key_variable
         if self.api_key_env:
             return self.api_key_env
         if self.api_key:
@@ -168,7 +165,7 @@ def write_setup(
         finding = examine(home, text, secrets, known_tools)
         wrong = [problem for problem in finding.problems if not problem.variable]
         if wrong:
-            raise refusal(wrong)
+            raise config_error(wrong)
         if force and old.strip():
             plan.append(_Planned(home / f"{CONFIG_FILE}.bak", old, edited=True))
         plan.append(_Planned(home / CONFIG_FILE, text, edited=text != old))
@@ -199,8 +196,8 @@ def _add_provider(text: str, home: Path, answers: SetupAnswers) -> str:
         raise Conflict(
             f"There is a provider '{answers.provider}' already, with other settings.",
             code="provider_exists",
-            fix=f"Change {dotted(path)} in {home / CONFIG_FILE}, or begin anew with `denizen setup --force`, which "
-            f"keeps the old file as {CONFIG_FILE}.bak.",
+            fix=f"Change {format_path(path)} in {home / CONFIG_FILE}, or start anew with `denizen setup --force`, "
+            f"which keeps the old file as {CONFIG_FILE}.bak.",
         )
     if not answers.alias:
         return text
@@ -236,7 +233,7 @@ def _add_account(text: str, home: Path, answers: SetupAnswers) -> tuple[str, str
         raise Conflict(
             f"The agent '{agent}' has a Discord account already, with another token.",
             code="account_exists",
-            fix=f"Change {dotted(path)} in {home / CONFIG_FILE}.",
+            fix=f"Change {format_path(path)} in {home / CONFIG_FILE}.",
         )
     return text, variable
 

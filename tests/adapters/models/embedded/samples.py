@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from denizen.adapters.models.embedded.catalogue import HubFile, WeightsEntry, WeightsPart
-from denizen.adapters.models.embedded.progress import Progress
+from denizen.adapters.models.embedded.progress import LoadProgress
 
 
-class Reports(list[Progress]):
+class Reports(list[LoadProgress]):
     """Remembers what was reported."""
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: LoadProgress) -> None:
         self.append(progress)
 
 

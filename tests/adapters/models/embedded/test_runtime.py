@@ -15,8 +15,8 @@ import psutil
 import pytest
 
 from denizen.adapters.models.embedded.catalogue import SMOLLM2_135M
-from denizen.adapters.models.embedded.restart import RestartPolicy
-from denizen.adapters.models.embedded.runtime import EmbeddedRuntime, EmbeddedSettings, Endpoint
+from denizen.adapters.models.embedded.child_process import RestartPolicy
+from denizen.adapters.models.embedded.runtime import EmbeddedEndpoint, EmbeddedRuntime, EmbeddedSettings
 from denizen.adapters.models.embedded.weights import WeightsPlaces
 from denizen.domain.errors import NeedsAttention, Unavailable
 from tests.adapters.models.embedded.samples import Reports
@@ -61,7 +61,7 @@ async def _running(settings: EmbeddedSettings) -> AsyncGenerator[EmbeddedRuntime
         await runtime.aclose()
 
 
-async def _complete(endpoint: Endpoint) -> str:
+async def _complete(endpoint: EmbeddedEndpoint) -> str:
     headers = {"Authorization": f"Bearer {endpoint.api_key}"}
     ask = {"model": endpoint.model, "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 4}
     async with httpx2.AsyncClient(base_url=endpoint.base_url, headers=headers, timeout=60) as client:
@@ -88,7 +88,7 @@ def _children() -> set[int]:
 
 
 async def test_many_who_ask_at_once_share_one_child(small_home: Path) -> None:
-    endpoints: list[Endpoint] = []
+    endpoints: list[EmbeddedEndpoint] = []
 
     async with _running(_settings(small_home)) as runtime:
 

