@@ -41,7 +41,7 @@ BOUNDARIES: Mapping[str, str] = MappingProxyType({
     "src/denizen/engine/resident/errands.py::run_errand": "job: a fault in it ends neither account nor neighbours",
     "src/denizen/engine/outbox/outbox.py::Outbox._send": "delivery: a fault fails this piece only",
     "src/denizen/app/skill_loading/registry.py::load_skill": "skill: a fault in its code leaves out this skill only",
-    "src/denizen/app/accounts.py::Accounts._live": "account: a fault ends its connection only",
+    "src/denizen/app/accounts.py::AccountSupervisor._run_once": "account: a fault ends its connection only",
     "src/denizen/adapters/mcp/server.py::McpServer._live": "server: a fault ends its connection only",
     "src/denizen/adapters/mcp_server/server.py::bound_faults": "request: an error with a reference, and nothing inside",
     "src/denizen/web/errors.py::Boundary.__call__": "request: an unknown fault is an answer with a reference",

@@ -78,7 +78,7 @@ async def test_a_server_that_is_taken_out_ends_when_the_last_turn_is_done_with_i
 async def test_a_change_that_is_refused_starts_nothing(home: Home):
     home.write(LAB)
     async with open_denizen(home.path, OpenOptions(durable=False)) as denizen:
-        denizen.foundations.mcp.start()
+        denizen.generation_deps.mcp.start()
         configure(home, rest="agents: {ada: {tools: [fly]}}")
         with pytest.raises(InvalidInput, match="fly"):
             await Reloader(denizen).reload()

@@ -34,7 +34,7 @@ async def run(generation: Generation, tool: str, **args: str) -> ToolResult:
 
 
 def state(denizen: Denizen, name: str) -> tuple[str, str]:
-    entry = next(each for each in denizen.foundations.shelf.entries if each.name == name)
+    entry = next(each for each in denizen.generation_deps.own_skills.entries if each.name == name)
     return str(entry.state), entry.why
 
 
@@ -104,7 +104,7 @@ async def test_a_skill_that_is_gone_is_spoken_of_no_more_once_it_is_disabled(
     with caplog.at_level(logging.WARNING):
         async with opened(home, LAB + "skills: {echo: {enabled: false}}\n") as denizen:
             assert state(denizen, "echo") == ("disabled", "")
-            (entry,) = denizen.foundations.shelf.entries
+            (entry,) = denizen.generation_deps.own_skills.entries
             assert "Its files are gone" in entry.fix
     assert not [each for each in caplog.records if each.message == "skill left out"]
 
@@ -232,7 +232,7 @@ async def test_a_markdown_skill_costs_a_line_and_is_read_when_needed(home: Home)
 async def test_a_manifest_that_is_wrong_names_the_key_and_the_remedy(home: Home) -> None:
     write_skill(home, "echo", manifest="tyer: 0")
     async with opened(home, enabled(home, "echo")) as denizen:
-        (entry,) = denizen.foundations.shelf.entries
+        (entry,) = denizen.generation_deps.own_skills.entries
         assert (entry.why, entry.fix) == ("skill.yaml: there is no key `tyer`", "did you mean `tier`?")
 
 

@@ -34,7 +34,7 @@ async def test_a_change_is_written_with_all_comments_and_clears_snapshot_status_
     notes.mkdir()
     (notes / "a.md").write_text("A")
     async with opened(home, TEXT) as denizen:
-        knowledge, sandbox = denizen.knowledge, denizen.foundations.sandbox
+        knowledge, sandbox = denizen.knowledge, denizen.generation_deps.skills.sandbox
         await knowledge.catalog.add(str(notes), Change())
         await knowledge.snapshots.publish()
         await knowledge.snapshots.withdraw("discord")

@@ -65,7 +65,7 @@ def test_switch_and_shares_of_summaries_are_read_and_written_again(home: Home) -
     ("keys", "says", "fix"),
     [
         ("preset: tiny", "preset", "small"),
-        ("summaries: {keep: 0.8}", "nothing to sum up", "Make keep smaller than start_at"),
+        ("summaries: {keep: 0.8}", "nothing would be left to summarize", "Make keep smaller than start_at"),
         ("summaries: {start_at: 0}", "start_at", ""),
         ("storing: {max_messages: -1}", "max_messages", ""),
         ("storing: {max_message: 1}", "max_message", "max_messages"),

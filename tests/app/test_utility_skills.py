@@ -6,8 +6,8 @@ import pytest
 
 from denizen.adapters.fetch import WebFetcher
 from denizen.app.build import OpenOptions, open_denizen
-from denizen.app.generation import _services
 from denizen.app.settings import render_settings
+from denizen.app.toolsets import build_skill_services
 from denizen.domain.errors import InvalidInput, NotAllowed
 from denizen.skills import load_builtin
 from tests.app.home_folder import Home
@@ -79,7 +79,7 @@ async def test_the_key_goes_to_the_search_service_alone(home: Home, monkeypatch:
     async with open_denizen(home.path, OpenOptions(durable=False)) as denizen:
         options = denizen.settings.tools["web_search"].options
         meant = load_builtin("web_search").read_settings(options)
-        fetcher = _services(denizen.settings, denizen.foundations, options, meant).fetcher
+        fetcher = build_skill_services(denizen.settings, denizen.generation_deps.skills, options, meant).fetcher
     assert isinstance(fetcher, WebFetcher)
     assert fetcher._trusted._pairs == {("api.search.brave.com", 443)}
     assert not fetcher._allowed._pairs

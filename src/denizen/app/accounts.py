@@ -1,7 +1,8 @@
 """The agents' platform accounts, each connected and kept connected, under one supervisor.
 
-An account that cannot work (a refused token, a missing intent) is left off with the fix in the log; the others go on
-(inventory CW10). Accounts follow the configuration while Denizen runs: new ones start, removed ones stop.
+An account that cannot work (a refused token, a missing intent) is left off with the fix in the log; the others go on.
+Accounts follow the configuration while Denizen runs: new ones start, removed ones stop. `AccountsHosting` delivers
+webhooks to the accounts that run.
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ if TYPE_CHECKING:
 RETRY_S = 5.0
 MAX_RETRY_S = 300.0
 SIMULATED_PAUSE_S = 0.2
-"""Between logins to the simulator, which does not count them as Discord does."""
+"""The pause between logins to the simulator, which does not limit them as Discord does."""
 
 _log = logging.getLogger("denizen.accounts")
 
 
 AccountLogin = DiscordLogin | GitHubLogin
 AccountKey = tuple[str, AgentName]
-"""Platform and agent."""
+"""The platform and the agent."""
 
 
 @dataclass(slots=True)
@@ -55,7 +56,7 @@ class _Running:
 
 @dataclass(slots=True)
 class AccountSupervisor:
-    """`states` says of each account whether it runs, or why not: for `denizen doctor` and the page."""
+    """Keeps all configured accounts connected. `states` says of each one whether it runs, or why not."""
 
     denizen: Denizen
     states: dict[AccountKey, str] = field(default_factory=dict[AccountKey, str])
@@ -69,26 +70,26 @@ class AccountSupervisor:
             keeps_archive = False
             while True:
                 self._changed = anyio.Event()
-                self._stop_unwanted()
-                if self._wanted() and not keeps_archive:
+                self._stop_removed()
+                if self._list_logins() and not keeps_archive:
                     keeps_archive = True
-                    retention = self.denizen.community.retention
+                    retention = self.denizen.platforms.retention
                     group.start_soon(keep_up, "retention", partial(retention.run, ["discord", "github"]))
                     group.start_soon(run_errand, "warming the model", self._warm)
-                for key, login in self._wanted().items():
+                for key, login in self._list_logins().items():
                     if key not in self._running:
                         self._start(group, key, login, exchanges)
                 await self._changed.wait()
 
     async def _warm(self) -> None:
-        """People in a server wait for the first answer together: what it needs is loaded beforehand. The collector then
-        leaves that alone, since looking through it all would hold everything up.
+        """Loads what the first answer needs, since a whole server would wait for it. Then freezes it for the garbage
+        collector: a pass over all of it would hold up every account.
         """
         await self.denizen.runtime.current.models.warm()
         gc.freeze()
 
     async def follow(self) -> None:
-        """The configuration has changed."""
+        """Applies a changed configuration: starts and stops accounts, and registers commands anew."""
         self._changed.set()
         for running in list(self._running.values()):
             if running.account.is_connected:
@@ -98,22 +99,22 @@ class AccountSupervisor:
                     _log.warning("commands not registered", extra={"agent": running.login.agent, "code": error.code})
 
     def find_github(self) -> list[GitHubAccount]:
-        """Those that run, connected or not."""
+        """Returns the GitHub accounts that run, connected or not."""
         from denizen.adapters.github.account import GitHubAccount
 
         return [each.account for each in self._running.values() if isinstance(each.account, GitHubAccount)]
 
-    def _wanted(self) -> dict[AccountKey, AccountLogin]:
+    def _list_logins(self) -> dict[AccountKey, AccountLogin]:
         settings = self.denizen.settings
         on_discord: dict[AccountKey, AccountLogin] = {
             ("discord", login.agent): login for login in settings.discord_accounts
         }
         return on_discord | {("github", login.agent): login for login in settings.github_accounts}
 
-    def _stop_unwanted(self) -> None:
-        wanted = self._wanted()
+    def _stop_removed(self) -> None:
+        logins = self._list_logins()
         for key, running in list(self._running.items()):
-            login = wanted.get(key)
+            login = logins.get(key)
             if login is None or _differs(login, running.login):
                 running.scope.cancel()
                 del self._running[key]
@@ -123,9 +124,14 @@ class AccountSupervisor:
         denizen = self.denizen
         account = self._open_github(login) if isinstance(login, GitHubLogin) else self._open_discord(login)
         desk = Desk(
-            account, denizen.runtime, denizen.services.store, denizen.services.clock, denizen.turns,
-            denizen.community.outbox, exchanges,
-        )  # fmt: skip
+            account,
+            denizen.runtime,
+            denizen.services.store,
+            denizen.services.clock,
+            denizen.turns,
+            denizen.platforms.outbox,
+            exchanges,
+        )
         running = _Running(login, anyio.CancelScope(), account)
         self._running[key] = running
         group.start_soon(self._keep, key, running, desk)
@@ -136,10 +142,13 @@ class AccountSupervisor:
 
         denizen = self.denizen
         settings = AccountSettings(
-            login.agent, login.token, denizen.settings.discord_endpoints, commands_guild=login.commands_guild,
+            login.agent,
+            login.token,
+            denizen.settings.discord_endpoints,
+            commands_guild=login.commands_guild,
             owned_commands=frozenset(COMMANDS),
             identify_pause_s=SIMULATED_PAUSE_S if denizen.simulation else IDENTIFY_PAUSE_S,
-        )  # fmt: skip
+        )
         return DiscordAccount(settings, denizen.services.clock)
 
     def _open_github(self, login: GitHubLogin) -> GitHubAccount:
@@ -148,32 +157,28 @@ class AccountSupervisor:
         return GitHubAccount(login.account, self.denizen.services.clock)
 
     async def _keep(self, key: AccountKey, running: _Running, desk: Desk) -> None:
-        """Comes back after what passes; gives up on what needs the operator."""
+        """Connects again after passing failures, with growing pauses; gives up on what needs the operator."""
         (platform, agent), pause_s = key, RETRY_S
         with running.scope:
             while True:
                 self.states[key] = "connected or connecting"
                 began_s = desk.clock.monotonic_s()
-                error = await self._live(running, desk)
+                error = await self._run_once(running, desk)
                 if desk.clock.monotonic_s() - began_s > MAX_RETRY_S:
                     pause_s = RETRY_S
                 self.states[key] = error.explain()
                 if isinstance(error, NeedsAttention):
-                    _log.error(
-                        "account left off: %s", error.message,
-                        extra={
-                            "agent": agent, "platform": platform, "code": error.code, "why": error.why,
-                            "fix": error.fix,
-                        },
-                    )  # fmt: skip
+                    about = {"agent": agent, "platform": platform, "code": error.code}
+                    about |= {"why": error.why, "fix": error.fix}
+                    _log.error("account left off: %s", error.message, extra=about)
                     await anyio.sleep_forever()
-                _log.warning("account comes back", extra={"agent": agent, "code": error.code, "wait_s": pause_s})
+                _log.warning("account reconnects", extra={"agent": agent, "code": error.code, "wait_s": pause_s})
                 await anyio.sleep(pause_s)
                 pause_s = min(2 * pause_s, MAX_RETRY_S)
 
-    async def _live(self, running: _Running, desk: Desk) -> DenizenError:
-        """One connection from login to its end; why it ended. A fault ends this account's connection only."""
-        resident = Resident(desk, self.denizen.community.household)
+    async def _run_once(self, running: _Running, desk: Desk) -> DenizenError:
+        """Runs one connection from login to its end, and returns why it ended. A fault ends this connection only."""
+        resident = Resident(desk, self.denizen.platforms.household)
         try:
             async with anyio.create_task_group() as group:
                 await group.start(resident.run)
@@ -188,7 +193,7 @@ class AccountSupervisor:
 
 
 def _differs(new: AccountLogin, old: AccountLogin) -> bool:
-    """Manners change without a new login."""
+    """Returns whether a new login is needed. Changes of the policy apply without one."""
     if isinstance(new, GitHubLogin) or isinstance(old, GitHubLogin):
         return not (isinstance(new, GitHubLogin) and isinstance(old, GitHubLogin) and new.account == old.account)
     return (new.token, new.commands_guild) != (old.token, old.commands_guild)
@@ -201,13 +206,15 @@ GITHUB = "github"
 
 
 class AccountsHosting:
-    """`denizen.ports.hosting.Hosting`. `accounts` gives those of GitHub that run, connected or not."""
+    """Delivers webhooks and lists repositories (`denizen.ports.hosting.Hosting`). `accounts` returns the GitHub
+    accounts that run.
+    """
 
     def __init__(self, accounts: Callable[[], Sequence[GitHubAccount]]) -> None:
         self._accounts = accounts
 
     async def take_webhook(self, platform: str, headers: Mapping[str, str], body: bytes) -> Receipt:
-        """Each account whose secret signed it is told. An App hears of its own webhooks only."""
+        """Passes the webhook to each account whose secret signed it. An App gets its own webhooks only."""
         if platform != GITHUB:
             raise webhook_unknown(platform)
         signed = [each for each in self._signed_by(headers, body) if _is_target(each, headers)]
@@ -224,7 +231,9 @@ class AccountsHosting:
         return [found[name] for name in sorted(found, key=str.lower)]
 
     def _signed_by(self, headers: Mapping[str, str], body: bytes) -> list[GitHubAccount]:
-        """Raises NotFound when nobody could have signed anything, NotAllowed when nobody did."""
+        """Returns the accounts whose secret signed the body. Raises NotFound when none has a secret, NotAllowed when
+        none matches.
+        """
         from denizen.adapters.github.signature import HEADER, is_signed
 
         accounts = [each for each in self._accounts() if each.settings.webhook_secret]
@@ -238,15 +247,17 @@ class AccountsHosting:
         signature = headers.get(HEADER, "")
         if not signature:
             raise NotAllowed(
-                "This webhook is not signed.", code="signature_missing",
+                "This webhook is not signed.",
+                code="signature_missing",
                 fix="Enter the secret of channels.github.accounts.NAME.webhook_secret in the webhook's settings.",
-            )  # fmt: skip
+            )
         signed = [each for each in accounts if is_signed(each.settings.webhook_secret, body, signature)]
         if not signed:
             raise NotAllowed(
-                "The signature of this webhook does not match.", code="signature_wrong",
+                "The signature of this webhook does not match.",
+                code="signature_wrong",
                 fix="Enter the same secret on GitHub and in channels.github.accounts.NAME.webhook_secret.",
-            )  # fmt: skip
+            )
         return signed
 
 
@@ -266,7 +277,8 @@ def _read(headers: Mapping[str, str], body: bytes) -> Mapping[str, Any]:
         payload = None
     if not isinstance(payload, dict):
         raise InvalidInput(
-            "This webhook is no JSON object.", code="json_invalid",
+            "This webhook is not a JSON object.",
+            code="json_invalid",
             fix="Choose the content type application/json in the webhook's settings on GitHub.",
-        )  # fmt: skip
+        )
     return cast("Mapping[str, Any]", payload)

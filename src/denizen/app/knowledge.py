@@ -1,4 +1,4 @@
-"""What reads the sources of knowledge, put together: readers, the library in the home folder, syncs and snapshots."""
+"""Knowledge put together: readers of sources, the library of snapshots, syncs, search, and the shell over documents."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ from denizen.adapters.sandbox.pool import SandboxPool
 from denizen.adapters.sandbox.process import SandboxLimits
 from denizen.adapters.sitemap import SitemapReader
 from denizen.adapters.youtube import YoutubeReader
-from denizen.app.embeddings import build_meaning
+from denizen.app.embeddings import build_embedder
 from denizen.app.home.environment import read_environment
 from denizen.app.platform_services import PlatformServices
 from denizen.app.settings import Settings
+from denizen.app.settings.fields import copy_fields
 from denizen.app.settings.knowledge import LEARNED_FOLDER, LIBRARY_FOLDER, HomeFolders, SandboxSection
 from denizen.domain.clock import Clock
 from denizen.domain.errors import NeedsAttention, Unavailable
@@ -34,7 +35,8 @@ from denizen.domain.video import VideoAccess
 from denizen.engine.archive.reader import ArchiveReader
 from denizen.engine.knowledge.gaps import GapReport
 from denizen.engine.knowledge.indexing import Indexing
-from denizen.engine.knowledge.learning import Learning, Shelf
+from denizen.engine.knowledge.learning import Learning
+from denizen.engine.knowledge.learning import Shelf as LearningShelf
 from denizen.engine.knowledge.pushing import Pushing
 from denizen.engine.knowledge.reading import Reading
 from denizen.engine.knowledge.regular import TalkCare
@@ -51,13 +53,15 @@ from denizen.ports.toolset import CallScope
 from denizen.skills.shelf import Shelf as DocumentShelf
 
 MIN_SECRET_CHARS = 16
-"""Of the secret of a webhook."""
+"""The least length of a webhook's secret. A shorter one could be guessed."""
+OWN, SHARED = "own", "shared"
+"""The names of the knowledge folders in the shell, as the skill `knowledge` has them too."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KnowledgeSystem:
-    """`library` is where agents look things up, `talk` is about channels of the archive; the rest is for people who run
-    Denizen.
+    """Everything about documents. Agents look things up in `library` through `search`; `refresh` looks after channels
+    of the archive that are sources; the rest is for people who run Denizen.
     """
 
     catalog: Catalog
@@ -68,76 +72,89 @@ class KnowledgeSystem:
     search: DocumentSearch
     gaps: GapReport
     learning: Learning
-    talk: TalkCare
+    refresh: TalkCare
     remote: GitRemote
 
 
-def open_library(home: Path, clock: Clock) -> FileLibrary:
-    """By itself, for commands that only look."""
-    return FileLibrary(home / LIBRARY_FOLDER, Converters(html=_html_text, pdf=_pdf_text), clock)
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KnowledgeDeps:
-    """What reading has to do with: the configuration of the moment, the archive, and where documents are looked at."""
+    """What knowledge is built on. `runtime` has the configuration of the moment; in `sandbox` agents see documents."""
 
+    home: Path
+    store: Store
+    durable: Durable
+    clock: Clock
     runtime: Runtime
-    community: PlatformServices
+    platforms: PlatformServices
     sandbox: Sandbox
 
 
-def build_knowledge(home: Path, store: Store, durable: Durable, clock: Clock, beside: KnowledgeDeps) -> KnowledgeSystem:
-    """Before the durable log is opened: its workflow is registered here."""
-    runtime, community = beside.runtime, beside.community
-    library = open_library(home, clock)
-    git, folder = Git(read_environment()), home / LIBRARY_FOLDER / "clones"
-    talk = ArchiveReader(store, community.channels, community.mirror, clock)
-    videos = YoutubeReader(
-        lambda: runtime.current.videos, _open_video_fetcher, home / LIBRARY_FOLDER / "transcripts", clock
-    )
+def open_library(home: Path, clock: Clock) -> FileLibrary:
+    """Opens the library alone, for commands that only look."""
+    return FileLibrary(home / LIBRARY_FOLDER, Converters(html=_html_text, pdf=_pdf_text), clock)
+
+
+def build_knowledge(deps: KnowledgeDeps) -> KnowledgeSystem:
+    """Builds it before the durable log is opened: the workflow of syncs is registered here."""
+    store, clock, runtime, platforms = deps.store, deps.clock, deps.runtime, deps.platforms
+    folder = deps.home / LIBRARY_FOLDER
+    library = open_library(deps.home, clock)
+    git = Git(read_environment())
+    archive = ArchiveReader(store, platforms.channels, platforms.mirror, clock)
     readers: dict[SourceKind, SourceReader] = {
-        SourceKind.GIT: GitReader(git, folder),
+        SourceKind.GIT: GitReader(git, folder / "clones"),
         SourceKind.SITEMAP: SitemapReader(WebFetcher(), clock),
-        SourceKind.FOLDER: FolderReader(home, home / LIBRARY_FOLDER),
-        SourceKind.YOUTUBE: videos,
-        SourceKind.ARCHIVE: talk,
+        SourceKind.FOLDER: FolderReader(deps.home, folder),
+        SourceKind.YOUTUBE: YoutubeReader(
+            lambda: runtime.current.videos, _open_video_fetcher, folder / "transcripts", clock
+        ),
+        SourceKind.ARCHIVE: archive,
     }
     snapshots = Snapshots(store, library, clock)
-    remote = GitRemote(git, home / LIBRARY_FOLDER)
+    remote = GitRemote(git, folder)
     pushing = Pushing(library, remote, lambda: runtime.current.snapshot_remote, sleep=anyio.sleep)
     reading = Reading(store, clock, library, readers)
-    work = Work(reading, snapshots, pushing)
-    sync = Sync(store, durable, clock, work, sleep=anyio.sleep)
+    sync = Sync(store, deps.durable, clock, Work(reading, snapshots, pushing), sleep=anyio.sleep)
     sync.register()
-    meaning = build_meaning(runtime, store, clock)
-    indexing = Indexing(store, library, meaning)
+    embedder = build_embedder(runtime, store, clock)
+    indexing = Indexing(store, library, embedder)
     sync.tell_of_published(indexing.hurry)
-    search = DocumentSearch(store, library, meaning, lambda: runtime.current.recall.similarity)
+    catalog = Catalog(store, clock, snapshots, readers)
+    files = LearnedFolder((deps.home / LEARNED_FOLDER).absolute())
+    learning = Learning(store, clock, LearningShelf(files, catalog, reading, snapshots, indexing, sync))
 
-    async def let_go() -> None:
-        await _take_out(snapshots.settle, beside.sandbox)
+    async def settle() -> None:
+        await _remove(snapshots.settle, deps.sandbox)
 
     async def withdraw(platform: str) -> None:
-        if await _take_out(partial(snapshots.withdraw, platform), beside.sandbox):
+        if await _remove(partial(snapshots.withdraw, platform), deps.sandbox):
             await indexing.catch_up()
 
-    community.privacy.tell_of_forgotten(withdraw)
-    catalog, gaps = Catalog(store, clock, snapshots, readers), GapReport(store, clock)
-    files = LearnedFolder((home / LEARNED_FOLDER).absolute())
-    learning = Learning(store, clock, Shelf(files, catalog, reading, snapshots, indexing, sync))
-
     async def withdraw_learned(_platform: str = "") -> None:
-        await _take_out(learning.withdraw, beside.sandbox)
+        await _remove(learning.withdraw, deps.sandbox)
 
-    community.proposing.tell_of_withdrawn(withdraw_learned)
-    community.privacy.tell_of_forgotten(withdraw_learned)
+    # What people have deleted leaves the documents as well, in this order: the snapshot first, then learned answers.
+    platforms.privacy.tell_of_forgotten(withdraw)
+    platforms.privacy.tell_of_forgotten(withdraw_learned)
+    platforms.proposing.tell_of_withdrawn(withdraw_learned)
     return KnowledgeSystem(
-        catalog, sync, snapshots, library, indexing, search, gaps, learning, TalkCare(talk.is_urgent, let_go), remote
+        catalog=catalog,
+        sync=sync,
+        snapshots=snapshots,
+        library=library,
+        indexing=indexing,
+        search=DocumentSearch(store, library, embedder, lambda: runtime.current.recall.similarity),
+        gaps=GapReport(store, clock),
+        learning=learning,
+        refresh=TalkCare(archive.is_urgent, settle),
+        remote=remote,
     )
 
 
-async def _take_out(change: Callable[[], Awaitable[bool]], sandbox: Sandbox) -> bool:
-    """Whether it changed what agents see. It may have when it fails, too: what was taken back is hidden."""
+async def _remove(change: Callable[[], Awaitable[bool]], sandbox: Sandbox) -> bool:
+    """Returns whether the change took away something that agents see. A change that fails halfway counts as one: what
+    it withdrew is hidden already, so the shell must not show its old copy.
+    """
     is_changed = True
     try:
         is_changed = await change()
@@ -148,12 +165,13 @@ async def _take_out(change: Callable[[], Awaitable[bool]], sandbox: Sandbox) -> 
 
 
 def read_video_access(settings: Settings) -> VideoAccess | None:
+    """Returns how YouTube is read; None without a key."""
     section = settings.config.knowledge.youtube
     return section.access(settings.secrets.resolve(section.api_key))
 
 
 def read_webhooks(settings: Settings) -> Mapping[str, str]:
-    """Secrets by source. Raises NeedsAttention for one that could be guessed."""
+    """Returns the secrets of webhooks by source. Raises NeedsAttention for one that could be guessed."""
     hooks = settings.config.knowledge.webhooks
     found = {source: settings.secrets.resolve(secret) for source, secret in hooks.items() if secret is not None}
     for source, secret in found.items():
@@ -168,7 +186,7 @@ def read_webhooks(settings: Settings) -> Mapping[str, str]:
 
 
 def _open_video_fetcher(access: VideoAccess) -> WebFetcher:
-    """The key goes to the server of the configuration alone, which may be one of this machine."""
+    """Opens a fetcher that sends the key to the configured server alone, which may be on this machine."""
     server = urlsplit(access.api_url)
     host = f"{server.hostname}:{server.port or (443 if server.scheme == 'https' else 80)}"
     return WebFetcher(allow_private=[host], trusted=[host])
@@ -183,8 +201,10 @@ def _html_text(data: bytes) -> Converted:
 
 
 def _pdf_text(data: bytes) -> Converted:
-    """In a process of its own; called in a worker thread. What is missing is said at the end of what is there. A PDF
-    that takes too long is none to try again: it would keep its source from being read for ever.
+    """Reads a PDF in a process of its own; called in a worker thread. The text ends with a note of what is missing.
+
+    Raises Unavailable only for faults of this machine. A PDF that takes too long is not tried again: it would keep its
+    source from ever being read.
     """
     read = from_thread.run(read_pdf, data)
     if read.is_passing:
@@ -197,22 +217,14 @@ def _pdf_text(data: bytes) -> Converted:
     return Converted(f"{read.text}\n\n[{read.lacks}]\n" if read.text and read.lacks else read.text, read.lacks)
 
 
-OWN, SHARED = "own", "shared"
-"""How the folders are called in the shell, as the skill `knowledge` calls them."""
-
-
 def build_sandbox(section: SandboxSection, clock: Clock) -> SandboxPool:
-    """For the life of the process; nothing is started yet."""
-    limits = SandboxLimits(
-        workers=section.workers, timeout_s=section.timeout_s, batch_timeout_s=section.batch_timeout_s,
-        memory_mb=section.memory_mb,
-    )  # fmt: skip
-    return SandboxPool(clock, limits)
+    """Builds the pool for the life of the process; nothing is started yet."""
+    return SandboxPool(clock, copy_fields(section, SandboxLimits))
 
 
 def find_shell_view(folders: HomeFolders, agent: AgentName, snapshot: Path | None) -> ShellView | None:
-    """What this agent may look into now: its own folder, the shared one, and those of the snapshot of the sources,
-    which keep their names. None when there is nothing.
+    """Returns the folders that this agent may look into now: its own, the shared one, and those of the snapshot, which
+    keep their names. None when there is nothing.
     """
     named = [(OWN, folders.own_knowledge(agent)), (SHARED, folders.knowledge)]
     if snapshot is not None:
@@ -223,12 +235,12 @@ def find_shell_view(folders: HomeFolders, agent: AgentName, snapshot: Path | Non
 
 @dataclass(frozen=True, slots=True)
 class OwnFiles:
-    """Knowledge that comes from no source, by the names that tools give it."""
+    """The knowledge files that come from no source, by the names that tools give them."""
 
     folders: HomeFolders
 
     def read(self, agent: AgentName, path: str) -> str | None:
-        """None for what is none of these, or not there. Blocks."""
+        """Returns the text of a file; None when it is not one of these, or not there. Blocks."""
         top, _, name = path.partition("/")
         folder = {OWN: self.folders.own_knowledge(agent), SHARED: self.folders.knowledge}.get(top)
         return DocumentShelf(folder).find_text(name) if folder is not None and name else None
@@ -236,7 +248,7 @@ class OwnFiles:
 
 @dataclass(frozen=True, slots=True)
 class KnowledgeShells:
-    """`open` is given to skills."""
+    """Opens shells over documents for skills."""
 
     sandbox: Sandbox
     folders: HomeFolders
@@ -249,8 +261,8 @@ class KnowledgeShells:
 
 @dataclass(frozen=True, slots=True)
 class KnowledgeShell:
-    """Of one agent in one conversation, whose session it keeps (inventory S21, SW10). Everybody who calls a tool over
-    HTTP has a conversation of their own for that.
+    """The read-only shell of one agent in one conversation, whose session it keeps. Everybody who calls a tool over
+    HTTP has a conversation of their own.
     """
 
     sandbox: Sandbox
@@ -258,7 +270,7 @@ class KnowledgeShell:
     scope: CallScope
 
     async def __call__(self, commands: Sequence[str]) -> tuple[ShellResult, ...]:
-        """Raises Unavailable where the system offers no isolation."""
+        """Runs the commands. Raises Unavailable where the system offers no isolation."""
         owner = f"{self.scope.agent}/{self.scope.conversation_id}"
         reply = await self.sandbox.run(commands, self.view, owner=owner, session_id=self.scope.shell_session)
         self.scope.trail.shell = reply

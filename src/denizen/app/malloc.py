@@ -1,4 +1,4 @@
-"""How the long-running process holds its memory. Called by `denizen run` before it starts any thread."""
+"""Tuning of the C allocator for the long-running process. `denizen run` calls it before it starts any thread."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ _M_ARENA_MAX = -8
 
 
 def share_heap() -> None:
-    """One heap for all threads, where the C library lets one choose (glibc).
+    """Makes all threads share one heap, where the C library lets a program choose (glibc).
 
-    It gives each thread a heap of its own, against contention. Python's lock leaves little of that, and its fifteen
-    threads (database lanes, durable log, imports) would keep 3 MB more.
+    By default each thread gets a heap of its own, against contention. Python's lock leaves little contention, and the
+    fifteen threads (database connections, durable log, imports) would keep 3 MB more.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:

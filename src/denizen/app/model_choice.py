@@ -1,4 +1,4 @@
-"""A model named for one run instead of the configured one. Light, so that the command line can import it at once."""
+"""A model that is named for one run instead of the configured one. Imports little, since every command loads it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ KINDS: tuple[str, ...] = tuple(PROVIDERS)
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """All empty: the configured model. `model` alone is an alias or a configured model's name."""
+    """The model of a command line. All empty means the configured one; `model` alone is an alias or a model's name."""
 
     provider: str = ""
     model: str = ""
@@ -21,7 +21,7 @@ class ModelChoice:
 
     @property
     def is_provider(self) -> bool:
-        """Whether a provider was described, and not only one of the configured models named."""
+        """Whether a provider is described, and not only a configured model named."""
         return bool(self.provider or self.base_url)
 
     @property

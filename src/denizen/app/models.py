@@ -1,4 +1,4 @@
-"""From the configuration's words to the model adapter's: providers, aliases, overrides, the embedded runtime."""
+"""Language models as the configuration has them: the catalog of a generation, the embedded runtimes, a check."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from denizen.domain.prompt import PromptMessage
 from denizen.ports.model import ModelReply, ModelRequest, Models
 
 CHOSEN = "chosen"
-"""The provider that a command line describes."""
+"""The name of the provider that a command line describes."""
 
 
 class EmbeddedRuntimePool:
-    """The embedded runtimes of this process. A reload that does not touch them must not restart them."""
+    """The embedded runtimes of this process. A reload that does not touch one does not restart it."""
 
     def __init__(self, home: Path, environment: Mapping[str, str], report: ReportLoadProgress) -> None:
         self._home = home
@@ -39,7 +39,7 @@ class EmbeddedRuntimePool:
         self._runtimes: dict[tuple[object, ...], EmbeddedRuntime] = {}
 
     def get(self, section: ProviderSection) -> EmbeddedRuntime:
-        """The runtime with these settings, made when there is none. Raises NotFound for unknown weights."""
+        """Returns the runtime with these settings, made at the first call. Raises NotFound for unknown weights."""
         key = (section.model, section.weights, section.threads, section.context_tokens)
         if key not in self._runtimes:
             self._runtimes[key] = EmbeddedRuntime(
@@ -60,26 +60,26 @@ class EmbeddedRuntimePool:
 
 
 def weights_entry(section: ProviderSection) -> WeightsEntry:
-    """Raises NotFound."""
+    """Returns the catalogue entry of the section's weights. Raises NotFound."""
     return get_entry(section.model) if section.model else DEFAULT
 
 
 def weights_places(home: Path, section: ProviderSection | None = None) -> WeightsPlaces:
-    """A relative path of the user's own file is relative to the home folder."""
+    """Returns where weights are looked for. A relative path of the user's own file starts at the home folder."""
     own = (home / Path(section.weights).expanduser()) if section and section.weights else None
     return WeightsPlaces(home=home, own_file=own)
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenModel:
-    """What a command line changes: one more provider, and every agent's model."""
+    """The model that a command line asks for: one more provider, and the model of every agent."""
 
     provider: ProviderSection | None
     model: str
 
 
 def resolve_choice(choice: ModelChoice) -> ChosenModel:
-    """The named environment variable holds the key; without one, the provider's usual variable if it has one.
+    """Returns what a choice means. The key is read from the named variable, or else from the provider's usual one.
 
     Raises InvalidInput.
     """
@@ -105,11 +105,14 @@ def resolve_choice(choice: ModelChoice) -> ChosenModel:
 
 
 def apply_choice(agents: Iterable[Agent], chosen: ChosenModel) -> list[Agent]:
+    """Returns the agents with the chosen model, if there is one."""
     return [replace(agent, model=chosen.model, is_routed=False) if chosen.model else agent for agent in agents]
 
 
 def build_catalog(settings: Settings, chosen: ChosenModel, pool: EmbeddedRuntimePool) -> ModelCatalog:
-    """Raises InvalidInput for names or overrides that do not fit, NotFound for unknown embedded weights."""
+    """Builds the models of a generation. Raises InvalidInput for names or overrides that do not fit, NotFound for
+    unknown embedded weights.
+    """
     sections = dict(settings.models.providers)
     if chosen.provider is not None:
         sections[CHOSEN] = chosen.provider
@@ -129,7 +132,7 @@ def build_catalog(settings: Settings, chosen: ChosenModel, pool: EmbeddedRuntime
 
 
 def provider_spec(name: str, section: ProviderSection, secrets: FileSecrets) -> ProviderSpec:
-    """The provider as the model adapter knows it."""
+    """Returns the provider as the model adapter knows it."""
     reference = section.api_key
     embedded = section.kind == "embedded"
     return ProviderSpec(
@@ -144,7 +147,7 @@ def provider_spec(name: str, section: ProviderSection, secrets: FileSecrets) -> 
 
 
 def _embedded_overrides(sections: Mapping[str, ProviderSection]) -> dict[str, dict[str, object]]:
-    """What the catalogue of weights knows better than a model's name tells."""
+    """Returns the capabilities that the catalogue of weights knows better than a model's name tells."""
     found: dict[str, dict[str, object]] = {}
     for name, section in sections.items():
         if section.kind == "embedded" and not section.weights:
@@ -160,14 +163,16 @@ def _embedded_overrides(sections: Mapping[str, ProviderSection]) -> dict[str, di
 
 @dataclass(frozen=True, slots=True)
 class ModelCheck:
-    """Which model answered, and how long it took."""
+    """The result of a check: which model answered, and how long it took."""
 
     model: str
     duration_s: float
 
 
 async def verify_model(models: Models, name: str) -> ModelCheck:
-    """Asks for one word. Raises NotFound for an unknown name and whatever the model raises."""
+    """Checks with a real completion that a model answers. Raises NotFound for an unknown name, and what the model
+    raises.
+    """
     question = PromptMessage(Role.USER, (TextPart("Say OK."),))
     request = ModelRequest(segments=(), messages=(question,), max_output_tokens=16)
     started = time.monotonic()

@@ -1,10 +1,10 @@
-"""What residents of platforms share in one process: the archive, the outbox, the accounts that are connected."""
+"""The services that all platform accounts of a process share: archive, outbox, the accounts that are connected."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from denizen.app.embeddings import build_meaning
+from denizen.app.embeddings import build_embedder
 from denizen.domain.archiving import ArchivePolicy
 from denizen.engine.archive.backfill import Backfiller
 from denizen.engine.archive.lookup import Lookup
@@ -23,10 +23,10 @@ from denizen.engine.runtime import Runtime
 from denizen.engine.services import Services
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlatformServices:
-    """Made before the first generation of the configuration is built; what the archive keeps is asked of the current
-    generation each time.
+    """The services of all accounts. They are built before the first generation of the configuration, so what the
+    archive keeps is asked of the current generation each time.
     """
 
     channels: Channels
@@ -34,7 +34,7 @@ class PlatformServices:
     mirror: Mirror
     backfiller: Backfiller
     retention: Retention
-    meaning: PostMeaning
+    post_embedder: PostMeaning
     lookup: Lookup
     privacy: Privacy
     household: Household
@@ -43,6 +43,7 @@ class PlatformServices:
 
 
 def build_platform_services(runtime: Runtime, services: Services, channels: Channels) -> PlatformServices:
+    """Builds the services of a process."""
     store, clock = services.store, services.clock
 
     def policy() -> ArchivePolicy:
@@ -50,13 +51,19 @@ def build_platform_services(runtime: Runtime, services: Services, channels: Chan
 
     mirror = Mirror(store, policy, clock)
     backfiller, privacy = Backfiller(store, mirror, clock), Privacy(mirror, clock)
-    meaning = build_meaning(runtime, store, clock)
-    search = ArchiveSearch(store, mirror, meaning, lambda: runtime.current.recall.similarity)
+    embedder = build_embedder(runtime, store, clock)
+    search = ArchiveSearch(store, mirror, embedder, lambda: runtime.current.recall.similarity)
     outbox, proposing = Outbox(runtime, store, clock, channels), Proposing(mirror)
     return PlatformServices(
-        channels, outbox, mirror, backfiller, Retention(store, policy, clock),
-        PostMeaning(store, meaning, policy, clock), Lookup(store, channels, mirror, search), privacy,
-        Household(services, channels, mirror, backfiller, KeptWords(store, mirror, privacy), proposing),
-        proposing,
-        Reminders(runtime, store, clock, channels, outbox),
-    )  # fmt: skip
+        channels=channels,
+        outbox=outbox,
+        mirror=mirror,
+        backfiller=backfiller,
+        retention=Retention(store, policy, clock),
+        post_embedder=PostMeaning(store, embedder, policy, clock),
+        lookup=Lookup(store, channels, mirror, search),
+        privacy=privacy,
+        household=Household(services, channels, mirror, backfiller, KeptWords(store, mirror, privacy), proposing),
+        proposing=proposing,
+        reminders=Reminders(runtime, store, clock, channels, outbox),
+    )

@@ -1,6 +1,7 @@
-"""Changes of the configuration while Denizen runs: a whole validated generation, or the old one stays (T2 to T4).
+"""Changes of the configuration while Denizen runs: noticing them, applying them, and making one.
 
-Called by the watcher, and by whoever changed the file and wants to know what became of it.
+`watch` notices changed files, `Reloader` builds a whole validated generation or keeps the old one, and `RemoteSwitch`
+writes a change of the web page into `denizen.yaml`.
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ _AT_START = (
     "logging",
     "sandbox",
 )
-"""Sections that hold from the next start only."""
+"""Sections that take effect at the next start only."""
 
 _log = logging.getLogger("denizen.app")
 
 
 @dataclass(frozen=True, slots=True)
 class ReloadResult:
-    """What a reload did. `needs_restart` names sections that changed and hold from the next start only."""
+    """The result of a reload. `needs_restart` names changed sections that take effect at the next start only."""
 
     generation: int
     changed: bool
@@ -53,27 +54,29 @@ class ReloadResult:
 
 
 class Reloader:
-    """One reload at a time. `followers` is called after each one that changed something."""
+    """Reloads the configuration, once at a time. `followers` is called after each reload that changed something."""
 
     def __init__(self, denizen: Denizen, followers: Callable[[], Awaitable[None]] | None = None) -> None:
         self._denizen = denizen
         self._followers = followers
         self._lock = anyio.Lock()
         self._is_half_done = False
-        """Whether the last one failed after it had looked at the owner's skills."""
+        """Whether the last reload failed after it had looked at the owner's skills."""
 
     async def reload(self) -> ReloadResult:
-        """Reads, builds and swaps. Raises what is wrong with the configuration; the old generation goes on then."""
+        """Reads the configuration, builds a generation and swaps it in. Raises what is wrong with the configuration;
+        the old generation stays then.
+        """
         async with self._lock:
             denizen = self._denizen
             settings = load_settings(denizen.home, read_environment(), known_tools=BUILTIN)
             settings = replace(settings, simulation=denizen.simulation)
             current = denizen.runtime.current.number
-            is_shelf_same = not await denizen.foundations.shelf.has_changed(settings.skills)
-            if is_shelf_same and not self._is_half_done and _is_same(settings, denizen.settings):
+            are_skills_same = not await denizen.generation_deps.own_skills.has_changed(settings.skills)
+            if are_skills_same and not self._is_half_done and _is_same(settings, denizen.settings):
                 return ReloadResult(current, changed=False)
             self._is_half_done = True
-            generation = await build_generation(settings, current + 1, denizen.foundations)
+            generation = await build_generation(settings, current + 1, denizen.generation_deps)
             async with denizen.services.store.work() as work:
                 now = denizen.services.clock.now()
                 await work.generations.add(digest=settings.digest, source="reload", now=now)
@@ -86,7 +89,7 @@ class Reloader:
             return ReloadResult(generation.number, changed=True, needs_restart=restart)
 
     async def reload_and_tell(self) -> None:
-        """For the watcher: the outcome goes to the log, and nothing is raised."""
+        """Reloads for the watcher: the outcome goes to the log, and nothing is raised."""
         try:
             done = await self.reload()
         except DenizenError as error:
@@ -99,7 +102,9 @@ class Reloader:
         if done.changed:
             _log.info("configuration reloaded", extra={"generation": done.generation})
         if done.needs_restart:
-            _log.warning("changed settings hold after a restart", extra={"sections": ", ".join(done.needs_restart)})
+            _log.warning(
+                "changed settings take effect after a restart", extra={"sections": ", ".join(done.needs_restart)}
+            )
 
 
 def _section(settings: Settings, name: str) -> object:
@@ -110,31 +115,32 @@ def _section(settings: Settings, name: str) -> object:
 
 
 def _is_same(new: Settings, old: Settings) -> bool:
-    """The same text with the same secrets means the same; a rotated key counts as a change."""
+    """Returns whether text and secrets are the same; a rotated key counts as a change."""
     return new.digest == old.digest and new.secrets == old.secrets
 
 
-KEY = ("knowledge", "remote")
+REMOTE_KEY = ("knowledge", "remote")
 
 
 class RemoteSwitch:
-    """`reload` puts what stands in the file into effect."""
+    """Changes the git repository that snapshots are pushed to. `reload` applies the changed file."""
 
     def __init__(self, denizen: Denizen, reload: Callable[[], Awaitable[object]]) -> None:
         self._denizen = denizen
         self._reload = reload
 
     async def change(self, remote: Remote) -> None:
-        """An empty location means that nothing is pushed. Raises Conflict for a repository of somebody else, and what
-        reading one raises; nothing is changed then.
+        """Checks the repository, writes it into `denizen.yaml`, and starts snapshots anew; an empty location means that
+        nothing is pushed. Raises Conflict for a repository of somebody else, and what reading one raises; nothing is
+        changed then.
         """
         knowledge = self._denizen.knowledge
         if remote.location:
             await knowledge.remote.claim(remote)
         wanted: dict[KeyPath, Json] = {
-            (*KEY, "repository"): remote.location,
-            (*KEY, "branch"): remote.branch,
-            (*KEY, "allow_existing"): remote.allow_existing,
+            (*REMOTE_KEY, "repository"): remote.location,
+            (*REMOTE_KEY, "branch"): remote.branch,
+            (*REMOTE_KEY, "allow_existing"): remote.allow_existing,
         }
         known = self._denizen.settings.config.knowledge.remote
         changed = {path: value for path, value in wanted.items() if getattr(known, str(path[-1])) != value}
@@ -144,31 +150,33 @@ class RemoteSwitch:
         await to_thread.run_sync(write)
         await self._reload()
         await knowledge.snapshots.clear()
-        await self._denizen.foundations.sandbox.forget()
+        await self._denizen.generation_deps.skills.sandbox.forget()
 
 
 CONFIG_FILE = "denizen.yaml"
 AGENTS_FOLDER = "agents"
 SKILLS_FOLDER = "skills"
 MAX_ROUNDS = 20
-"""A file that is written without a pause is reported after that many pauses of `debounce_s`."""
+"""A file that is written without a pause is reported after this many times `debounce_s`."""
 
 FilePrint = tuple[int, int, int, int]
-"""What tells two states of a file apart: times of content and of inode, size, inode."""
+"""The state of a file: times of content and of inode, size, inode."""
 Folders = Callable[[], Sequence[Path]]
-"""Asked each time one looks."""
+"""Returns the folders to look at; called at each look, since they change with the configuration."""
 Notices = Callable[[Sequence[Path], Event], AsyncGenerator[object]]
 """Yields when something below the given paths may have changed, until the event is set. May fail with OSError or
 RuntimeError."""
 
-_THERE: FilePrint = (0, 0, 0, 0)
-"""In place of a folder's own print, which changes with what does not count."""
+_EXISTS: FilePrint = (0, 0, 0, 0)
+"""The print of a folder. Its own times change with files that do not count."""
 _OURS = frozenset({CONFIG_FILE, SECRETS_FILE, AGENTS_FOLDER, SKILLS_FOLDER})
 _watch_log = logging.getLogger("denizen.watch")
 
 
 async def native_notices(paths: Sequence[Path], stop: Event) -> AsyncGenerator[object]:
-    """The operating system's notices. Starts anew when folders come or go, since a notice is bound to a folder."""
+    """Yields the notices of the operating system. Subscribes anew when folders come or go, since a notice is bound to a
+    folder.
+    """
     from watchfiles import Change, awatch  # pyright: ignore[reportUnknownVariableType] - trio's types are not installed
 
     def concerns(_: Change, name: str) -> bool:
@@ -195,12 +203,15 @@ async def watch(
     catch_up: bool = False,
 ) -> None:
     """Calls `on_change` once after each burst of changes, when the files have been still for `debounce_s`. Runs until
-    it is cancelled; what `on_change` raises ends it. With `catch_up` it is also called once after the first look: what
-    changed between somebody's reading and that look would go unnoticed otherwise.
+    it is cancelled; what `on_change` raises ends it.
 
-    `paths` are files, which need not exist yet, or home folders: of those the configuration, the secrets and the
-    persona files count. `Folders` among them are those whose Markdown files count too, and whether they are there; they
-    may lie elsewhere, and change with the configuration.
+    What counts is a comparison of the files themselves, made every `poll_s`; notices of the operating system only make
+    it happen at once. So a file system that sends none, or a watcher that fails, costs two seconds and nothing else.
+    With `catch_up` it calls `on_change` after the first look too: a change between the caller's reading and that look
+    would go unnoticed otherwise.
+
+    `paths` are files, which need not exist yet, or home folders: their configuration, secrets, personas and skills
+    count. `Folders` among them are folders elsewhere: their Markdown files count, and whether they exist.
     """
     given = list(paths)
     watched = tuple(each for each in given if isinstance(each, Path))
@@ -255,7 +266,7 @@ async def _wait_for_notice(receive: MemoryObjectReceiveStream[None], poll_s: flo
 async def _settle(
     look: Callable[[], Awaitable[Mapping[Path, FilePrint]]], seen: Mapping[Path, FilePrint], debounce_s: float
 ) -> Mapping[Path, FilePrint]:
-    """The state of the files once it stays the same. Editors write in several steps."""
+    """Returns the state of the files once it stays the same. Editors write in several steps."""
     current = await look()
     for _ in range(MAX_ROUNDS):
         if current == seen:
@@ -273,7 +284,7 @@ async def _take_prints(paths: Sequence[Path], folders: Folders) -> Mapping[Path,
 
 
 def _prints(paths: Sequence[Path], folders: Sequence[Path]) -> Mapping[Path, FilePrint]:
-    prints: dict[Path, FilePrint] = {folder: _THERE for folder in folders if folder.is_dir()}
+    prints: dict[Path, FilePrint] = {folder: _EXISTS for folder in folders if folder.is_dir()}
     for file in (*_files(paths), *(file for folder in list(prints) for file in folder.glob("*.md"))):
         try:
             stat = file.stat()
@@ -294,7 +305,7 @@ def _files(paths: Sequence[Path]) -> Iterable[Path]:
 
 
 def _folders(paths: Sequence[Path]) -> set[Path]:
-    """The folders to take notices from, as far as they are there."""
+    """Returns the folders to take notices from, as far as they exist."""
     wanted: set[Path] = set()
     for path in paths:
         wanted.add(path if path.is_dir() else path.parent)
@@ -305,7 +316,9 @@ def _folders(paths: Sequence[Path]) -> set[Path]:
 
 
 def _is_ours(paths: Sequence[Path], changed: Path) -> bool:
-    """Whether a notice concerns a watched file, or a folder that may hold one. The rest of a home folder is busy."""
+    """Returns whether a notice concerns a watched file, or a folder that may hold one. The rest of a home folder
+    (store, logs) changes all the time.
+    """
     for path in paths:
         for place in (path, path.resolve()):  # some systems tell the real path of a link
             if changed == place:

@@ -1,4 +1,4 @@
-"""Everything at once: agents, web page, API, and the watcher of the configuration, under one supervisor."""
+"""Runs everything at once: agents, web page, API, and the watcher of the configuration, under one supervisor."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 
 GRACE_S = 2.0
-"""How long a server that is told to stop lets turns run: long enough for most answers that are being written."""
+"""How long turns may run on when the server is told to stop: enough for most answers that are being written."""
 _IDLE_CONNECTION_S = 75
-"""Longer than clients and proxies keep an idle connection (most: 5 to 60 s), so that no request meets its end."""
+"""Longer than clients and proxies keep an idle connection (5 to 60 s), so that no request meets a closing one."""
 
 
 async def serve(denizen: Denizen, *, host: str, port: int, on_ready: Callable[[str], None]) -> None:
@@ -46,22 +46,24 @@ async def serve(denizen: Denizen, *, host: str, port: int, on_ready: Callable[[s
     """
     check_exposure(host, api_keys(denizen))
     listener = _listen(host, port)
-    url = f"http://{_shown(host)}:{listener.getsockname()[1]}"
+    url = f"http://{_show_host(host)}:{listener.getsockname()[1]}"
     calls = DirectCalls(denizen.runtime, denizen.services)
     mcp = McpEndpoint(OutsideDesk(denizen.runtime, denizen.turns, calls), __version__)
     accounts = AccountSupervisor(denizen)
     reloader = Reloader(denizen, accounts.follow)
-    outer = ExternalServices(calls, mcp, RemoteSwitch(denizen, reloader.reload), AccountsHosting(accounts.find_github))
-    server = _server(denizen, host, outer, lambda: on_ready(url))
+    external = ExternalServices(
+        calls, mcp, RemoteSwitch(denizen, reloader.reload), AccountsHosting(accounts.find_github)
+    )
+    server = _server(denizen, host, external, lambda: on_ready(url))
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with anyio.create_task_group() as group:
             group.start_soon(_stop_on_signal, denizen, server, signals)
             watched = [denizen.home, denizen.settings.folders.current_snapshot, denizen.shared_folders]
             group.start_soon(partial(watch, watched, reloader.reload_and_tell, catch_up=True))
             group.start_soon(accounts.run)
-            group.start_soon(keep_up, "reminding", denizen.community.reminders.run)
-            group.start_soon(keep_up, "embedding memories", denizen.foundations.memories.keep_embedded)
-            group.start_soon(keep_up, "embedding posts", denizen.community.meaning.keep_up)
+            group.start_soon(keep_up, "reminding", denizen.platforms.reminders.run)
+            group.start_soon(keep_up, "embedding memories", denizen.generation_deps.skills.memories.keep_embedded)
+            group.start_soon(keep_up, "embedding posts", denizen.platforms.post_embedder.keep_up)
             group.start_soon(keep_up, "indexing documents", denizen.knowledge.indexing.keep_indexed)
             group.start_soon(keep_up, "embedding documents", denizen.knowledge.indexing.keep_embedded)
             group.start_soon(keep_up, "summing up usage", denizen.statistics.run)
@@ -74,8 +76,8 @@ async def serve(denizen: Denizen, *, host: str, port: int, on_ready: Callable[[s
 
 
 async def _stop_on_signal(denizen: Denizen, server: uvicorn.Server, signals: AsyncIterator[signal.Signals]) -> None:
-    """The first signal gives turns `GRACE_S`; those that need longer are left to the next process, and whoever waits
-    for them is told. The second ends everything at once.
+    """Stops the server on a signal. The first one gives turns `GRACE_S`; those that need longer are left to the next
+    process, and whoever waits for them is told. The second one ends everything at once.
     """
     async with anyio.create_task_group() as group:
         async for _ in signals:
@@ -87,7 +89,7 @@ async def _stop_on_signal(denizen: Denizen, server: uvicorn.Server, signals: Asy
 
 
 async def _stop_to_restart(denizen: Denizen, server: uvicorn.Server) -> None:
-    """As the first signal does; whoever called `serve` begins the process anew."""
+    """Stops the server for a restart, as the first signal does. The caller of `serve` then replaces the process."""
     denizen.restart.is_possible = True
     await denizen.restart.wanted.wait()
     server.should_exit = True
@@ -105,14 +107,14 @@ def _regular_sync(denizen: Denizen) -> RegularSync:
     def every() -> timedelta | None:
         return denizen.settings.config.knowledge.sync_every
 
-    regular = RegularSync(parts.sync, parts.catalog, clock, every, parts.talk)
-    denizen.community.mirror.tell_of_withheld(regular.tell)
-    denizen.community.channels.tell_of_added(regular.tell)
+    regular = RegularSync(parts.sync, parts.catalog, clock, every, parts.refresh)
+    denizen.platforms.mirror.tell_of_withheld(regular.tell)
+    denizen.platforms.channels.tell_of_added(regular.tell)
     return regular
 
 
 def api_keys(denizen: Denizen) -> Sequence[ApiKey]:
-    """The keys as configured now."""
+    """Returns the API keys of the current configuration."""
     settings = denizen.settings
     return [
         ApiKey.of(section.name, settings.secrets.resolve(section.key), section.roles)
@@ -122,7 +124,7 @@ def api_keys(denizen: Denizen) -> Sequence[ApiKey]:
 
 @dataclass(frozen=True, slots=True)
 class ExternalServices:
-    """What programs use besides turns: single calls of tools, the MCP server, where snapshots go, and webhooks."""
+    """What programs use besides turns: single tool calls, the MCP server, the remote of snapshots, and webhooks."""
 
     calls: DirectCalls
     mcp: McpEndpoint
@@ -130,11 +132,11 @@ class ExternalServices:
     hosting: Hosting
 
 
-def _server(denizen: Denizen, host: str, outer: ExternalServices, on_ready: Callable[[], None]) -> uvicorn.Server:
+def _server(denizen: Denizen, host: str, external: ExternalServices, on_ready: Callable[[], None]) -> uvicorn.Server:
     import uvicorn
 
     class Announcing(uvicorn.Server):
-        """Says when it answers, and leaves signals to the supervisor."""
+        """A server that announces when it answers, and leaves signals to the supervisor."""
 
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
@@ -159,7 +161,7 @@ def _server(denizen: Denizen, host: str, outer: ExternalServices, on_ready: Call
             version=__version__,
             exposure=exposure,
             channels=Channels(web=denizen.settings.channels.web.enabled, api=denizen.settings.channels.api.enabled),
-            hosting=outer.hosting,
+            hosting=external.hosting,
             simulator=denizen.simulation.page if denizen.simulation else "",
             gaps=GapParts(denizen.knowledge.gaps, denizen.knowledge.learning),
             knowledge=KnowledgeParts(
@@ -167,12 +169,12 @@ def _server(denizen: Denizen, host: str, outer: ExternalServices, on_ready: Call
                 denizen.knowledge.sync,
                 denizen.knowledge.snapshots,
                 lambda: denizen.runtime.current.snapshot_remote,
-                outer.remote.change,
+                external.remote.change,
                 lambda: denizen.runtime.current.webhooks,
                 lambda: denizen.knowledge.indexing.progress,
             ),
-            calls=outer.calls,
-            mcp=outer.mcp if denizen.settings.channels.mcp.enabled else None,
+            calls=external.calls,
+            mcp=external.mcp if denizen.settings.channels.mcp.enabled else None,
             assistant=denizen.assistant,
         )
     )
@@ -206,7 +208,7 @@ def _listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _shown(host: str) -> str:
+def _show_host(host: str) -> str:
     if host in ("0.0.0.0", "::"):  # noqa: S104 - shown, not bound
         return "localhost"
     return f"[{host}]" if ":" in host else host

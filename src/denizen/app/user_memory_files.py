@@ -1,7 +1,7 @@
-"""What people have written about a user: `agents/<agent>/users/<key>/MEMORY.md` in the home folder.
+"""The memory files about users that the owner writes: `agents/<agent>/users/<key>/MEMORY.md` in the home folder.
 
-The owner writes it, Denizen only reads it, anew for each turn of that user. It is told wherever the user talks with the
-agent, so what others must not hear does not belong there. `<key>` is the user's key, as `denizen memory list` and
+Denizen only reads them, anew for each turn of that user. The text is used wherever the user talks with the agent, also
+in public channels, so nothing private belongs there. `<key>` is the user's key, as `denizen memory list` and
 `denizen usage` show it, such as `platform_user:discord:1234`.
 """
 
@@ -20,28 +20,28 @@ from denizen.domain.ids import AgentName
 USERS_FOLDER = "users"
 MEMORY_FILE = "MEMORY.md"
 MAX_CHARS = 4000
-"""It is sent with every step of the user's turns."""
+"""The limit of a file. It is sent with every step of the user's turns."""
 
 _log = logging.getLogger("denizen.memory")
 
 
 @dataclass(slots=True)
 class UserMemoryFiles:
-    """Of one home folder."""
+    """The files of one home folder."""
 
     home: Path
-    _told: set[Path] = field(default_factory=set[Path])
+    _warned: set[Path] = field(default_factory=set[Path])
 
-    def file_of(self, agent: AgentName, principal: str) -> Path:
-        """Whatever the key is made of, no two have the same file, and none is outside of the agent's folder."""
+    def get_file(self, agent: AgentName, principal: str) -> Path:
+        """Returns the file of a user. No two keys share one, and none is outside of the agent's folder."""
         name = quote(principal, safe=":@+ ")
         return self.home / AGENTS_FOLDER / agent / USERS_FOLDER / name / MEMORY_FILE
 
     async def load(self, agent: AgentName, principal: str) -> str:
-        """Empty when there is none. One that is too long is cut, and one that cannot be read left out; the log says
-        so once.
+        """Returns the text; empty when there is none. A file that is too long is cut, and one that cannot be read is
+        left out; the log says so once.
         """
-        return await anyio.to_thread.run_sync(self._read, self.file_of(agent, principal))
+        return await anyio.to_thread.run_sync(self._read, self.get_file(agent, principal))
 
     def _read(self, file: Path) -> str:
         try:
@@ -49,14 +49,14 @@ class UserMemoryFiles:
         except (FileNotFoundError, NotADirectoryError):
             return ""
         except (OSError, UnicodeDecodeError) as error:
-            self._tell(file, f"it cannot be read ({type(error).__name__})")
+            self._warn(file, f"it cannot be read ({type(error).__name__})")
             return ""
         if len(text) <= MAX_CHARS:
             return text
-        self._tell(file, f"only its first {MAX_CHARS} characters are told")
+        self._warn(file, f"only its first {MAX_CHARS} characters are used")
         return f"{text[:MAX_CHARS]}…"
 
-    def _tell(self, file: Path, why: str) -> None:
-        if file not in self._told:
-            self._told.add(file)
+    def _warn(self, file: Path, why: str) -> None:
+        if file not in self._warned:
+            self._warned.add(file)
             _log.warning("a user's memory file: %s", why, extra={"file": str(file)})

@@ -55,10 +55,11 @@ class Check:
 
 async def _examine(home: Path, offline: bool) -> int:  # noqa: FBT001 - anyio.run passes positions only
     from denizen.app.build import OpenOptions, open_denizen
-    from denizen.app.generation import REMARKS_LOG, SHELL_LOG
+    from denizen.app.tool_checks import GATE_LOG
+    from denizen.app.toolsets import SHELL_LOG
     from denizen.cli.progress import show_progress
 
-    leave_to_command("denizen.mcp", "denizen.skills", SHELL_LOG, REMARKS_LOG)
+    leave_to_command("denizen.mcp", "denizen.skills", SHELL_LOG, GATE_LOG)
     first = await _report(Check("python and disk", lambda: _machine(home)))
     try:
         async with open_denizen(home, OpenOptions(report=show_progress)) as denizen:
@@ -176,7 +177,7 @@ async def _tools(denizen: Denizen) -> str:
             "lower their tier, there or below mcp.servers.NAME.tiers; or take them from the agents."
         )
         say(f"warn  tools of tier 3 without a rule: {', '.join(bare)}\n{_indent(f'fix: {fix}')}")
-    if not denizen.foundations.shelf.misses_some(denizen.settings.skills):
+    if not denizen.generation_deps.own_skills.misses_some(denizen.settings.skills):
         for each in find_unmatched(denizen.settings, [tool.spec.name for tool in tools]):
             say(f"warn  {each.key}: no tool matches '{each.pattern}'\n{_indent(f'fix: {FIX}')}")
     return f"{len(tools)} known"
@@ -194,7 +195,7 @@ async def _memory(denizen: Denizen, *, offline: bool) -> str:
 
 async def _skills(denizen: Denizen) -> str:
     """The owner's. One that is off although it was enabled is a failure."""
-    entries = denizen.foundations.shelf.entries
+    entries = denizen.generation_deps.own_skills.entries
     wanted = denizen.settings.skills
     broken = [each for each in entries if each.why and each.name in wanted and wanted[each.name].enabled]
     if broken:
@@ -212,7 +213,7 @@ async def _shell(denizen: Denizen) -> str:
     if not denizen.settings.sandbox.enabled:
         return "switched off"
     try:
-        return await denizen.foundations.sandbox.check()
+        return await denizen.generation_deps.skills.sandbox.check()
     except Unavailable as error:
         say(f"warn  read-only shell\n{_indent(error.explain())}")
         return "its tools are off"

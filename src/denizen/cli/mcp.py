@@ -55,7 +55,7 @@ async def _list(home: Path) -> int:
     async with open_denizen(home, OpenOptions(durable=False)) as denizen:
         for name in _switched_off(denizen):
             say(f"off   {name}")
-        denizen.foundations.mcp.start()
+        denizen.generation_deps.mcp.start()
         for toolset in denizen.mcp_toolsets:
             name = toolset.server.spec.name
             try:

@@ -94,7 +94,7 @@ def add(home: Path, text: str, agent: str, user: str) -> None:
 
         now, whom = denizen.services.clock.now(), denizen.runtime.current.agent(agent)
         memory = Memory(fresh("mem")[:ID_CHARS], whom.name, user, text, ToldAt(), denizen.operator.key, now, now)
-        say(f"Remembered as {(await denizen.foundations.memories.add(memory)).id}.")
+        say(f"Remembered as {(await denizen.generation_deps.skills.memories.add(memory)).id}.")
 
     anyio.run(_with, home, act)
 

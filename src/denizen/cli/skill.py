@@ -140,7 +140,7 @@ async def _list(home: Path) -> None:
 
     leave_to_command("denizen.skills")
     async with open_denizen(home, OpenOptions(durable=False)) as denizen:
-        entries = denizen.foundations.shelf.entries
+        entries = denizen.generation_deps.own_skills.entries
     if not entries:
         say(f"There are no skills in {home / SKILLS_FOLDER}. Begin one: denizen skill new NAME")
     for entry in entries:

@@ -224,7 +224,7 @@ class Household:
             AgentName("ada"), self.town.ada.token, DiscordEndpoints(discord.api_url, discord.gateway_url),
             ready_wait_s=0.05, identify_pause_s=0.0,
         )  # fmt: skip
-        services, community = denizen.services, denizen.community
+        services, community = denizen.services, denizen.platforms
         account = DiscordAccount(settings, services.clock)
         desk = Desk(
             account, denizen.runtime, services.store, services.clock, denizen.turns, community.outbox,

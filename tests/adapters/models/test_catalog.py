@@ -158,9 +158,9 @@ def test_building_models_loads_no_vendor() -> None:
     program = """
 import sys
 from denizen.adapters.models.catalog import ModelsSpec, build_models
-from denizen.adapters.models.providers import KINDS, ProviderSpec
+from denizen.adapters.models.providers import PROVIDERS, ProviderSpec
 
-kinds = [kind for kind in KINDS if kind != "embedded"]
+kinds = [kind for kind in PROVIDERS if kind != "embedded"]
 providers = [ProviderSpec(name=kind, kind=kind, base_url="http://127.0.0.1:1/v1") for kind in kinds]
 models = build_models(ModelsSpec(providers=providers, default="openai/gpt-5"))
 for kind in kinds:
