@@ -99,8 +99,17 @@ def _open_dependencies() -> WebDependencies:
     store = MemoryStore()
     services = Services(store, MemoryDurable(), Live(), Gate(clock), clock)
     turns, calls = Turns(runtime, services), DirectCalls(runtime, services)
-    beside = KnowledgeDeps(runtime, build_platform_services(runtime, services, Channels()), SandboxPool(clock))
-    knowledge = build_knowledge(Path(), services.store, services.durable, clock, beside)
+    knowledge = build_knowledge(
+        KnowledgeDeps(
+            home=Path(),
+            store=services.store,
+            durable=services.durable,
+            clock=clock,
+            runtime=runtime,
+            platforms=build_platform_services(runtime, services, Channels()),
+            sandbox=SandboxPool(clock),
+        )
+    )
     return WebDependencies(
         turns,
         Queries(runtime, services),

@@ -173,7 +173,7 @@ class TranscriptSection(Section):
     )
     turns: bool = Field(
         default=False,
-        description="Whether what the agent said itself is sent as assistant turns and the rest as user turns. Unset: "
+        description="Whether what the agent said itself is sent as assistant turns and the rest as user turns. If not: "
         "one transcript, which the agent continues after its name.",
     )
 

@@ -136,14 +136,19 @@ class RuleSection(DecidersSection):
 class RateLimitSection(Section):
     """At most `calls` in `per_s` seconds."""
 
-    calls: Whole = Field(ge=1, le=100_000)
-    per_s: Number = Field(gt=0, le=30 * _DAY_S)
+    calls: Whole = Field(ge=1, le=100_000, description="Calls of the tools that match the pattern `NAME`.")
+    per_s: Number = Field(gt=0, le=30 * _DAY_S, description="Seconds in which they count.")
 
 
 class RateLimitsSection(Section):
-    """`per_user_per_hour` counts requests of one user (inventory L2); 0 means no limit."""
+    """How often people may ask, and how often tools may be called."""
 
-    per_user_per_hour: Whole = Field(default=20, ge=0, le=100_000)
+    per_user_per_hour: Whole = Field(
+        default=20,
+        ge=0,
+        le=100_000,
+        description="Messages of one person on platforms and the web; 0: no limit.",
+    )
     tool: dict[str, RateLimitSection] = Field(default_factory=dict[str, RateLimitSection])
 
 
@@ -277,7 +282,7 @@ class AgentBudgetSection(BudgetSection):
 class BudgetsSection(Section):
     """Limits of money. What a request may cost at most is reserved before it is sent."""
 
-    currency: Literal["usd"] = "usd"
+    currency: Literal["usd"] = Field(default="usd", description="The currency of the budgets.")
     server: BudgetSection = Field(default_factory=BudgetSection, description="For everything together.")
     guild: BudgetSection = Field(default_factory=BudgetSection, description="For each Discord server.")
     channel: BudgetSection = Field(

@@ -1,5 +1,7 @@
-"""What `models` in `denizen.yaml` may hold: where models come from, under which names agents use them, and what is
-known better about one of them.
+"""The section `models`: where models come from, the names that agents use for them, and corrections of what is
+detected.
+
+The kinds of providers are those of `denizen.adapters.models.providers`.
 """
 
 from __future__ import annotations
@@ -15,20 +17,26 @@ _MILLION = 1_000_000
 
 
 class ProviderSection(Section):
-    """A source of models. The last four keys are for the embedded kind; `threads` 0 takes all processors.
+    """A source of models. The last four keys are for the kind `embedded`, the four before them for the others."""
 
-    `timeout_s` is how long the provider may be silent; unset takes what suits the kind.
-    """
-
-    kind: ProviderKind
-    api_key: Secret = None
-    base_url: HttpUrl = ""
-    timeout_s: Number | None = Field(default=None, ge=1, le=3600)
-    headers: dict[str, Text] = Field(default_factory=dict[str, str])
-    model: Text = ""
-    weights: Text = ""
-    threads: Whole = Field(default=0, ge=0, le=1024)
-    context_tokens: Whole | None = Field(default=None, ge=512, le=_MILLION)
+    kind: ProviderKind = Field(description="The protocol and service.")
+    api_key: Secret = Field(default=None, description="Needed by services that want one.")
+    base_url: HttpUrl = Field(
+        default="", description="Another address than the kind's own; needed for `openai-compatible`."
+    )
+    timeout_s: Number | None = Field(
+        default=None,
+        ge=1,
+        le=3600,
+        description="How long the provider may be silent, in seconds; unset: what suits the kind.",
+    )
+    headers: dict[str, Text] = Field(default_factory=dict[str, str], description="Sent with every request.")
+    model: Text = Field(default="", description="Embedded kind: the name of a model in the catalogue.")
+    weights: Text = Field(default="", description="Embedded kind: path of a GGUF file of your own.")
+    threads: Whole = Field(default=0, ge=0, le=1024, description="Embedded kind: processors to use; 0 takes all.")
+    context_tokens: Whole | None = Field(
+        default=None, ge=512, le=_MILLION, description="Embedded kind: tokens of context for one conversation."
+    )
 
     @property
     def foreign_keys(self) -> frozenset[str]:
@@ -62,29 +70,35 @@ _REMOTE_KEYS = frozenset({"api_key", "base_url", "timeout_s", "headers"})
 
 
 class AliasSection(Section):
-    """A model under a name that agents use, as `provider/model`. Fallbacks are tried in order."""
+    """A model under a name that agents use. Fallbacks are tried in order."""
 
-    model: Text
-    fallbacks: tuple[Text, ...] = ()
+    model: Text = Field(description="The model, as `provider/model`.")
+    fallbacks: tuple[Text, ...] = Field(default=(), description="Models to try when it cannot answer, in order.")
 
 
 class OverrideSection(Section):
-    """What is known better about one model than its name tells. Unset means detected."""
+    """Corrections of what is detected about a model. A key that is unset leaves what was detected."""
 
-    native_tools: bool | None = None
-    parallel_calls: bool | None = None
-    images: bool | None = None
-    prefill: bool | None = None
-    cache_marks: bool | None = None
-    json_schema: bool | None = None
-    small: bool | None = None
+    native_tools: bool | None = Field(default=None, description="Whether it calls tools by itself.")
+    parallel_calls: bool | None = Field(default=None, description="Whether it may ask for several calls at once.")
+    images: bool | None = Field(default=None, description="Whether it reads pictures.")
+    prefill: bool | None = Field(default=None, description="Whether it continues an answer that was begun for it.")
+    cache_marks: bool | None = Field(default=None, description="Whether the prompt carries cache marks.")
+    json_schema: bool | None = Field(default=None, description="Whether its output can be held to a schema.")
+    small: bool | None = Field(
+        default=None, description="Whether it is small: it then plans, and is offered five tools at most."
+    )
     image_output: bool | None = Field(
         default=None,
         description="Whether it answers with pictures too: Google, OpenRouter and servers that send them alike.",
     )
-    sampling: tuple[Literal["temperature", "top_p", "seed"], ...] | None = None
-    context_tokens: Whole | None = Field(default=None, ge=512, le=10 * _MILLION)
-    max_output_tokens: Whole | None = Field(default=None, ge=1, le=_MILLION)
+    sampling: tuple[Literal["temperature", "top_p", "seed"], ...] | None = Field(
+        default=None, description="The sampling parameters it accepts."
+    )
+    context_tokens: Whole | None = Field(
+        default=None, ge=512, le=10 * _MILLION, description="Tokens of prompt and answer together."
+    )
+    max_output_tokens: Whole | None = Field(default=None, ge=1, le=_MILLION, description="Tokens of an answer at most.")
 
 
 def _short_alias(value: object) -> object:
@@ -92,6 +106,8 @@ def _short_alias(value: object) -> object:
 
 
 class ModelsSection(Section):
+    """Where models come from."""
+
     providers: dict[Name, ProviderSection] = Field(default_factory=dict[str, ProviderSection])
     aliases: dict[Name, Annotated[AliasSection, BeforeValidator(_short_alias)]] = Field(
         default_factory=dict[str, AliasSection]
