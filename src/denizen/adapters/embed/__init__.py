@@ -1,5 +1,5 @@
-"""Turning texts into vectors: a model that runs here (`local`, with its `weights`), or a server with OpenAI's
-`/v1/embeddings` (`served`). Each is `denizen.ports.embed.Embedder`; vendors load with the first text.
+"""Embedding of texts: a model that runs here (`local`, with its `weights`), or a server with OpenAI's `/v1/embeddings`
+(`served`). Each is a `denizen.ports.embed.Embedder`; vendors load with the first text.
 """
 
 from denizen.adapters.embed.local import LocalEmbedder

@@ -1,7 +1,6 @@
-"""Texts to vectors on this machine's processor: fastembed, loaded with the first text, one text after another in a
-thread.
+"""Embedding on this machine's processor: fastembed, loaded with the first text, one text after another in a thread.
 
-About 20 ms and one processor for a text, 280 MB of memory from the first one on.
+It takes about 20 ms of one processor for a text, and 280 MB of memory from the first one on.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ if TYPE_CHECKING:
     from fastembed import TextEmbedding
 
 THREADS = 1
-"""More would take the processor from turns, and gain nothing for single texts."""
+"""One thread: more would take the processor from turns, and gain nothing for single texts."""
 
 
 class LocalEmbedder:
-    """`denizen.ports.embed.Embedder`. Two may not be asked at once: the second waits."""
+    """Embeds with the local model. Two calls may not run at once: the second waits."""
 
     def __init__(self, entry: EmbeddingWeights, places: EmbeddingPlaces) -> None:
         self._entry = entry
@@ -37,7 +36,7 @@ class LocalEmbedder:
         self._model: TextEmbedding | None = None
         self._lock = anyio.Lock()
         self._in_thread = Lock()
-        """A thread that nobody waits for any more may still be loading."""
+        """Guards loading: a thread that nobody waits for any more may still be at it."""
 
     @property
     def name(self) -> str:
@@ -55,7 +54,7 @@ class LocalEmbedder:
         return Embedded(vectors, Usage(cost_usd=Decimal(0), requests=1))
 
     async def aclose(self) -> None:
-        """The model goes with the last reference to it."""
+        """Drops the model; its memory goes with the last reference."""
         self._model = None
 
     def _run(self, texts: Sequence[str]) -> list[list[float]]:

@@ -1,7 +1,7 @@
-"""The files of the model that turns texts into vectors here: which they are, and getting them into the home folder.
+"""The files of the local embedding model: which they are, and getting them into the home folder.
 
-They come from the home folder itself, or from installed packages that carry them; folders of packages may be named, as
-`denizen models pull` does. Whatever the way, the sha256 decides. Nothing is downloaded here.
+They come from the home folder itself, or from installed packages that carry them; `denizen models pull` names folders
+of packages. Whatever the way, the sha256 decides. Nothing is downloaded here.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class EmbeddingFile:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingWeights:
-    """One model. `settings` are small files that the runtime wants beside the weights."""
+    """The weights of one model. `settings` are small files that the runtime wants beside them."""
 
     name: str
     title: str
@@ -91,7 +91,9 @@ MINILM = EmbeddingWeights(
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingPlaces:
-    """Where to look: the home folder, the packages of this interpreter unless told otherwise, and these folders."""
+    """The places to look: the home folder, these folders, and the packages of this interpreter unless `installed` is
+    off.
+    """
 
     home: Path
     folders: Sequence[Path] = ()
@@ -111,9 +113,9 @@ def has_embedding_weights(entry: EmbeddingWeights, places: EmbeddingPlaces) -> b
 
 
 def load_embedding_weights(entry: EmbeddingWeights, places: EmbeddingPlaces) -> Path:
-    """The folder of the model in the home folder, complete and verified. Blocks.
+    """Returns the folder of the model in the home folder, complete and verified. Blocks.
 
-    Raises NeedsAttention when a file is nowhere, is another than it should be, or cannot be written.
+    Raises NeedsAttention when a file is nowhere, has another sha256, or cannot be written.
     """
     folder = places.folder_of(entry)
     try:

@@ -1,8 +1,8 @@
-"""What a model can do, by the kind of its provider and its name. A table to read, and overrides on top.
+"""The capabilities of a model, by the kind of its provider and its name: a table to read, and overrides on top.
 
-The first row whose pattern matches the start of the bare model name (lower case, vendor prefix and variant cut off)
-is laid over the defaults of the kind. Unknown models of a vendor are taken for its newest: what the newest one
-rejects (sampling, prefill) is then left out, and leaving it out never fails.
+The first row whose pattern matches the start of the bare model name (lower case, vendor prefix and variant cut off) is
+laid over the defaults of the kind. Unknown models of a vendor are taken for its newest: what the newest one rejects
+(sampling, prefill) is then left out, and leaving it out never fails.
 """
 
 from __future__ import annotations
@@ -88,11 +88,13 @@ _IMAGE_NAMES = re.compile(r"-image(-|$)")
 """Gemini and GPT models that answer with pictures; they take no tools."""
 
 EMBEDDED_OUTPUT_TOKENS = 1024
-"""A small model that has lost the thread goes on until it is stopped, and on a processor that is minutes."""
+"""The limit of an answer. A small model that has lost the thread goes on until it is stopped, for minutes on a
+processor.
+"""
 
 
 def detect_capabilities(kind: ProviderKind, model: str) -> Capabilities:
-    """What `model` (without the provider's name) can do on a provider of this kind."""
+    """Returns the capabilities of `model` (without the provider's name) on a provider of this kind."""
     facts = PROVIDERS[kind]
     traits = facts.models
     found = replace(Capabilities(), **traits.defaults)
@@ -129,7 +131,9 @@ def is_small(model: str) -> bool:
 
 
 def override_capabilities(found: Capabilities, overrides: Mapping[str, object], model: str) -> Capabilities:
-    """`found` with the configured corrections. Raises InvalidInput for an unknown field or a value of a wrong type."""
+    """Returns `found` with the configured corrections. Raises InvalidInput for an unknown field or a value of a wrong
+    type.
+    """
     known = {field.name for field in fields(Capabilities)}
     changes: dict[str, Any] = {}
     for name, value in overrides.items():
@@ -167,7 +171,9 @@ def _checked(model: str, name: str, value: object, current: object) -> object:
 
 
 def _bare(model: str) -> str:
-    """The name that families are told by: no vendor (`anthropic/`), no variant (`:free`), Claude with dashes."""
+    """Returns the name that families are told by: no vendor (`anthropic/`), no variant (`:free`), Claude with
+    dashes.
+    """
     bare = model.lower().rsplit("/", 1)[-1].split(":", 1)[0]
     return bare.replace(".", "-") if bare.startswith("claude") else bare
 

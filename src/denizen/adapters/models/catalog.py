@@ -1,7 +1,7 @@
 """The models of one configuration (`denizen.ports.model.Models`): providers, names, aliases, fallbacks.
 
-Built by the application for each generation of the configuration, closed when the generation goes. Building checks
-names and overrides, and imports no vendor.
+The application builds a catalog for each generation of the configuration and closes it when the generation goes.
+Building checks names and overrides, and imports no vendor.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from denizen.domain.errors import InvalidInput, NotFound
 from denizen.ports.model import Capabilities, Model, ModelInfo
 
 _WAIT_WITH_FALLBACK_S = 10.0
-"""A longer pause before another attempt is not worth it when another model could answer."""
+"""The longest pause between attempts when another model could answer instead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class ModelsSpec:
 def build_models(
     spec: ModelsSpec, *, endpoints: Mapping[str, EndpointSource] | None = None, pace: RetryPolicy | None = None
 ) -> ModelCatalog:
-    """The models. `endpoints` has the source of each `embedded` provider by the provider's name.
+    """Builds the models. `endpoints` has the source of each `embedded` provider by the provider's name.
 
     Raises InvalidInput for names that are doubled, unknown or circular, and for overrides that do not fit.
     """
@@ -58,7 +58,7 @@ def build_models(
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """What the configuration says, by name."""
+    """The connections, overrides and aliases by name."""
 
     connections: Mapping[str, ProviderConnection]
     overrides: Mapping[str, Mapping[str, object]]
@@ -66,7 +66,7 @@ class _Names:
 
 
 class ModelCatalog:
-    """See the port. `warm` may run in the background after start-up."""
+    """The models of one configuration, by name. `warm` may run in the background after start-up."""
 
     def __init__(self, names: _Names, pace: RetryPolicy, default: str) -> None:
         self._names = names
@@ -74,7 +74,7 @@ class ModelCatalog:
         self._default = default
 
     def get(self, name: str) -> Model:
-        """By alias, as `provider/model`, or by a short name that only one configured model has."""
+        """Returns the model by alias, as `provider/model`, or by a short name that only one configured model has."""
         *earlier, last = self._chain(name, ())
         if not earlier:
             return self._model(last, self._pace)
@@ -82,7 +82,7 @@ class ModelCatalog:
         return FallbackModel([*(self._model(full, hurried) for full in earlier), self._model(last, self._pace)])
 
     def list_models(self) -> Sequence[ModelInfo]:
-        """The configured models and those that aliases lead to, by name."""
+        """Returns the configured models and those that aliases lead to, by name."""
         chains = {alias: self._chain(alias, ()) for alias in self._names.aliases}
         offered = {*self._names.overrides, *(full for chain in chains.values() for full in chain)}
         rows: list[ModelInfo] = []
@@ -135,7 +135,7 @@ class ModelCatalog:
         return override_capabilities(detected, self._names.overrides.get(full, {}), full)
 
     def _chain(self, name: str, asked: tuple[str, ...]) -> tuple[str, ...]:
-        """Full names in the order in which they are asked, each once. `asked` are the aliases that led here."""
+        """Returns full names in the order in which they are asked, each once. `asked` are the aliases that led here."""
         if name in asked:
             raise InvalidInput(f"The alias '{name}' leads back to itself.", code="model_alias_circular")
         alias = self._names.aliases.get(name)

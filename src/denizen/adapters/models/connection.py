@@ -1,7 +1,7 @@
-"""An agent's tools in the form that a vendor sends, worked out once for each set of tools.
+"""One configured provider: its HTTP client, made at first use, and the vendor's models that go over it, with tools in
+the vendor's form.
 
-The vendor's layer checks, copies and rewrites the schema of every tool for every request, which takes 20 to 50 us a
-tool; the same few sets come again and again. Kept beside each vendor's model by `connection`, asked by `model`.
+`catalog` builds connections, `model` uses them. Nothing is imported or opened before the first request.
 """
 
 from __future__ import annotations
@@ -38,8 +38,11 @@ class _Form:
 
 
 class ToolDefinitionCache:
-    """Takes the place of the hook in which `vendor` rewrites request parameters: tools that come from `of` pass it as
-    they are, and whatever else comes by is rewritten as before.
+    """The tools of agents in the form that a vendor sends, worked out once for each set of tools.
+
+    The vendor's layer checks, copies and rewrites the schema of every tool for every request, which takes 20 to 50 us a
+    tool, though the same few sets come again and again. The cache replaces the hook in which `vendor` rewrites request
+    parameters: tools that come from `get` pass it as they are, everything else is rewritten as before.
     """
 
     def __init__(self, vendor: VendorModel) -> None:
@@ -47,8 +50,8 @@ class ToolDefinitionCache:
         self._forms: dict[tuple[str, ...], _Form] = {}
         vendor.customize_request_parameters = self._customize
 
-    def of(self, tools: tuple[ToolSpec, ...]) -> list[ToolDefinition]:
-        """The tools, rewritten; the same list for the same tools."""
+    def get(self, tools: tuple[ToolSpec, ...]) -> list[ToolDefinition]:
+        """Returns the tools, rewritten; the same list for the same tools."""
         names = tuple(tool.name for tool in tools)
         form = self._forms.get(names)
         if form is None or form.tools != tools:
@@ -83,14 +86,16 @@ _LEAST_SECRET_CHARS = 6
 
 @dataclass(frozen=True, slots=True)
 class VendorHandle:
-    """The vendor's model, and tools in its form."""
+    """The vendor's model, with the cache of tools in its form."""
 
     model: VendorModel
     forms: ToolDefinitionCache
 
 
 class ProviderConnection:
-    """A provider. `source` gives the address where it is not configured but started (kind `embedded`)."""
+    """A connection to a provider. `source` gives the address of one that is not configured but started (kind
+    `embedded`).
+    """
 
     def __init__(self, spec: ProviderSpec, source: EndpointSource | None = None) -> None:
         self.spec = spec
@@ -109,7 +114,9 @@ class ProviderConnection:
         return self._source is not None and not self._source_ready
 
     async def access(self, model: str) -> ProviderAccess:
-        """Address and key as of now. Raises NeedsAttention without a key, and what the endpoint's source raises."""
+        """Returns address and key as of now. Raises NeedsAttention without a key, and what the endpoint's source
+        raises.
+        """
         if self._source is not None:
             endpoint = await self._source.endpoint()
             self._source_ready = True
@@ -124,11 +131,13 @@ class ProviderConnection:
         return ProviderAccess(self.spec.address, key or NO_KEY, model)
 
     def note_unreachable(self) -> None:
-        """The server did not answer: it may have to be started again."""
+        """Notes that the server did not answer: it may have to be started again."""
         self._source_ready = False
 
     async def vendor(self, access: ProviderAccess, capabilities: Capabilities, name: str) -> VendorHandle:
-        """The vendor's model for this access. Kept until address or key change, so that connections stay warm."""
+        """Returns the vendor's model for this access. It is kept until address or key change, so that connections stay
+        warm.
+        """
         kept = self._models.get(name)
         if kept is not None and kept[0] == access:  # as nearly always: without the lock's detour over the event loop
             return kept[1]
@@ -154,7 +163,7 @@ class ProviderConnection:
         await to_thread.run_sync(load_vendor, self.spec)
 
     def target(self, access: ProviderAccess, name: str) -> FailureContext:
-        """Whom errors talk about, and what they must not say."""
+        """Returns the names that errors use, and the secrets that they must not show."""
         secrets = (access.api_key, *self.spec.headers.values())
         kept = tuple(secret for secret in secrets if len(secret) >= _LEAST_SECRET_CHARS)
         return FailureContext(name, self.spec.name, self.spec.key_name, kept)
@@ -185,12 +194,12 @@ class ProviderConnection:
 
 @functools.cache
 def _load_tls() -> ssl.SSLContext:
-    """Shared by all providers: reading the certificates takes longer than making a client."""
+    """Loads the certificates once for all providers: reading them takes longer than making a client."""
     import httpx2
 
     return httpx2.create_ssl_context()
 
 
 def closed_error() -> DenizenError:
-    """A request met the end of its generation of the configuration."""
+    """Returns the error of a request that met the end of its generation of the configuration."""
     return Unavailable("The models are being replaced.", code="models_closed", fix="Try again.")

@@ -1,9 +1,7 @@
-"""What vendors raise, as our errors: which family, worth another try or not, and never with a secret in it.
+"""The errors of vendors as our errors: which family, worth another try or not, and never with a secret in it. Pure.
 
-Silence is not worth another try: it has cost its whole time-out already, and a fallback can answer in the meantime.
-
-Pure. Called by `model` for every failed attempt. The vendor's exception itself goes no further: its text and its
-request object may hold what was sent.
+Silence is not worth another try: it has cost its whole time-out already, and a fallback can answer in the meantime. The
+vendor's exception itself goes no further: its text and its request object may hold what was sent.
 """
 
 from __future__ import annotations
@@ -33,7 +31,9 @@ _TOO_LONG = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class FailureContext:
-    """Whom the request went to. `key_name` is the variable or setting of the key; `secrets` must not be shown."""
+    """The model and provider of a failed request. `key_name` is the variable or setting of the key; `secrets` must not
+    be shown.
+    """
 
     model: str
     provider: str
@@ -41,7 +41,7 @@ class FailureContext:
     secrets: tuple[str, ...] = field(repr=False)
 
     def clean(self, text: str) -> str:
-        """The provider's words, short and without anything that looks like a key."""
+        """Returns the provider's words, short and without anything that looks like a key."""
         for secret in self.secrets:
             text = text.replace(secret, "***")
         text = _KEY_LIKE.sub("***", " ".join(text.split()))
@@ -50,7 +50,7 @@ class FailureContext:
 
 @dataclass(frozen=True, slots=True)
 class ModelFailure:
-    """A failed attempt. `retry_after_s` is what the provider asked for."""
+    """A failed attempt. `retry_after_s` is the pause that the provider asked for."""
 
     error: DenizenError
     retryable: bool = False
@@ -58,9 +58,9 @@ class ModelFailure:
 
 
 def vendor_errors() -> tuple[type[Exception], ...]:
-    """Everything that the vendor's layer may raise: its own errors, the transport's, and those of its parser.
+    """Returns everything that the vendor's layer may raise: its own errors, the transport's, and those of its parser.
 
-    The last ones (ValueError and so on) come from replies that do not have the form they should have.
+    The last ones (ValueError and so on) come from malformed replies.
     """
     import httpx2
     from pydantic_ai.exceptions import AgentRunError, UserError
@@ -70,7 +70,7 @@ def vendor_errors() -> tuple[type[Exception], ...]:
 
 
 def classify_failure(error: Exception, target: FailureContext) -> ModelFailure:
-    """The failure that an exception out of `vendor_errors` means."""
+    """Returns the failure that an exception out of `vendor_errors` means."""
     import httpx2
     from pydantic_ai import exceptions as vendor
 
@@ -123,7 +123,7 @@ def _api_failure(error: ModelAPIError, target: FailureContext) -> ModelFailure:
 
 
 def _http_failure(error: ModelHTTPError, said: str, target: FailureContext) -> ModelFailure:
-    """By status, after what the provider's own code says more exactly."""
+    """Returns the failure behind a status, after the provider's own code, which says more exactly."""
     from pydantic_ai import exceptions as vendor
 
     status = error.status_code
@@ -147,7 +147,7 @@ def _http_failure(error: ModelHTTPError, said: str, target: FailureContext) -> M
 
 
 def _words(error: ModelAPIError) -> str:
-    """The provider's own sentence out of an error body, whatever its shape."""
+    """Returns the provider's own sentence out of an error body, whatever its shape."""
     body: object = error.body
     for name in ("error", "message", "detail"):
         if isinstance(body, dict):

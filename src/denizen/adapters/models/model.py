@@ -1,7 +1,11 @@
-"""When to try again (inventory, section 6 "Retry"; TW16): three attempts, growing pauses, Retry-After obeyed.
+"""One configured model: a request with its retries (`denizen.ports.model.Model`), and the fallbacks when it cannot
+answer.
 
-Pure but for the injected sleep and chance. A loop of our own instead of a retry library: a retried attempt is a stream
-whose events pass through, and it may be retried only as long as none has.
+An attempt streams the vendor's events through. It is repeated only while nothing has come out of it, up to three times,
+with growing pauses and Retry-After obeyed. Every wait has an end: connecting, silence, and the request as a whole.
+
+A fallback is asked for what another model may do better: overload, network, a used-up account, a refused key. Not for
+what is wrong with the request itself, and never after output began.
 """
 
 from __future__ import annotations
@@ -45,9 +49,10 @@ from denizen.ports.model import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """`most_wait_s` caps a pause: a provider that wants a longer one is taken for unavailable at once.
+    """When to try again. `most_wait_s` caps a pause: a provider that wants a longer one counts as unavailable at once.
 
-    `chance` gives a number from 0 to 1, so that many clients do not come back together.
+    `chance` returns a number from 0 to 1, so that many clients do not come back together. This is a loop of our own
+    instead of a retry library, since a retried attempt is a stream whose events pass through.
     """
 
     attempts: int = 3
@@ -57,7 +62,7 @@ class RetryPolicy:
     chance: Callable[[], float] = random.random
 
     def plan_pause_s(self, failure: ModelFailure, attempt: int, left_s: float) -> float | None:
-        """How long to wait after the failed attempt (counted from 1); None to give up.
+        """Returns how long to wait after the failed attempt (counted from 1); None to give up.
 
         `left_s` is what remains of the request's time.
         """
@@ -77,7 +82,7 @@ _log = logging.getLogger(__name__)
 Delta: TypeAlias = TextDelta | ThinkingDelta
 
 OUTPUT_BEGAN = "output_began"
-"""In an error's `context`: the attempt failed after output had come out of it, so nobody may repeat it."""
+"""A key in an error's `context`: the attempt failed after output had come out of it, so nobody may repeat it."""
 
 
 class ProviderModel:
@@ -100,7 +105,7 @@ class ProviderModel:
         return self._capabilities
 
     async def estimate_cost_usd(self, input_tokens: int, output_tokens: int) -> Decimal | None:
-        """By the list of prices; a model that is not on it is told in the log once."""
+        """Returns the price by the list of prices; logs once for a model that is not on it."""
         spec = self._connection.spec
         model = self._name.partition("/")[2]
         # In a thread: reading the list takes a moment the first time.
@@ -111,7 +116,7 @@ class ProviderModel:
         return usd
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """The port's `stream`; a notice before each pause between attempts."""
+        """Streams the reply (see the port), with a notice before each pause between attempts."""
         deadline = anyio.current_time() + self._connection.spec.total_s
         attempts = 0
         while True:
@@ -159,7 +164,7 @@ class _Attempt:
         speaker = ReplyAuthor(self._name, spec.name, free=spec.facts.is_local, tags=spec.facts.wire.thinking_tags)
         splitter, deltas = TagSplitter() if speaker.tags else None, DeltaReader()
         try:
-            parameters = build_parameters(request, self._capabilities, vendor.forms.of(request.tools))
+            parameters = build_parameters(request, self._capabilities, vendor.forms.get(request.tools))
             async with model_request_stream(
                 vendor.model, messages, model_settings=settings, model_request_parameters=parameters, instrument=False
             ) as stream:
@@ -204,7 +209,7 @@ class _Attempt:
 
 
 def _split(delta: Delta | None, splitter: TagSplitter | None) -> Iterable[Delta]:
-    """The delta with thinking told apart from text, as far as that is certain."""
+    """Returns the delta with thinking separated from text, as far as that is certain."""
     if isinstance(delta, TextDelta) and splitter is not None:
         return splitter.feed(delta.text)
     return () if delta is None else (delta,)
@@ -231,7 +236,9 @@ def _cut_off(provider: str, model: str) -> DenizenError:
 
 
 class FallbackModel:
-    """The first of `models` that answers. Its capabilities are those of the first: requests are made for it."""
+    """A chain of models: the first one that can answers. Its capabilities are those of the first: requests are made for
+    it.
+    """
 
     def __init__(self, models: Sequence[Model]) -> None:
         self._models = tuple(models)
@@ -245,12 +252,14 @@ class FallbackModel:
         return self._models[0].capabilities
 
     async def estimate_cost_usd(self, input_tokens: int, output_tokens: int) -> Decimal | None:
-        """The most that one of them costs: any of them may answer."""
+        """Returns the highest price of the chain: any of its models may answer."""
         prices = [await model.estimate_cost_usd(input_tokens, output_tokens) for model in self._models]
         return max((usd for usd in prices if usd is not None), default=None)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """The port's `stream`. When all fail, the first one's error, which says why the others failed."""
+        """Streams the reply of the first model that answers. When all fail, raises the first error with the reasons of
+        the others.
+        """
         errors: list[DenizenError] = []
         for place, model in enumerate(self._models):
             began = False
@@ -272,9 +281,9 @@ class FallbackModel:
 
 
 def fit_request(request: ModelRequest, capabilities: Capabilities) -> ModelRequest:
-    """The request without what this model cannot take: a begun answer (inventory CW2), tools.
+    """Returns the request without what this model cannot take: a begun answer, tools.
 
-    The engine made it for the first model; images and sampling the adapter leaves out by itself.
+    The engine made it for the first model; the adapter itself leaves out images and sampling.
     """
     messages = request.messages
     if not capabilities.prefill and messages and messages[-1].role is Role.ASSISTANT:

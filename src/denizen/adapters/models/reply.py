@@ -1,8 +1,11 @@
-"""What a provider wants back unchanged, folded into the one opaque string that our messages have for it.
+"""The reply of a provider in our form: deltas while it streams, the whole reply at the end. `request` is the way there.
 
-A `ThinkingPart` has a `signature`. Providers need more than one string: the id of the item, encrypted content, and
-for some a mark on a tool call. All of it travels as compact JSON in the signature, with the model that it belongs to
-(`home`), because another model refuses it. Written by `reply`, read by `convert`.
+A provider wants some things back unchanged: the id of an item, encrypted content, for some a mark on a tool call. All
+of it travels as compact JSON in the `signature` of a `ThinkingPart`, with the model that it belongs to (`home`),
+because another model refuses it (`ProviderState`).
+
+Open-weight models write their thinking into the text, between tags at its beginning. The vendor's layer knows the tags
+only when they arrive alone, and servers cut streams as they like, so `TagSplitter` separates them.
 """
 
 from __future__ import annotations
@@ -23,7 +26,9 @@ from denizen.ports.model import RAW_ARGS, FinishReason, ModelReply, TextDelta, T
 
 @dataclass(frozen=True, slots=True)
 class ProviderState:
-    """`call` is set when the state belongs to the tool call with that id instead of to the thinking itself."""
+    """What a provider wants back unchanged. `call` is set when it belongs to the tool call with that id instead of to
+    the thinking itself.
+    """
 
     home: str
     vendor: str | None = None
@@ -34,7 +39,9 @@ class ProviderState:
 
 
 def pack_state(state: ProviderState) -> str:
-    """The state as one string; empty when there is nothing to give back. Details that are no JSON are left out."""
+    """Returns the state as one string; empty when there is nothing to give back. Details that are not JSON are left
+    out.
+    """
     if not (state.id or state.signature or state.details):
         return ""
     fields = {
@@ -49,7 +56,7 @@ def pack_state(state: ProviderState) -> str:
 
 
 def unpack_state(text: str) -> ProviderState | None:
-    """The inverse of `pack_state`; None for anything else."""
+    """Returns the state in a string of `pack_state`; None for anything else."""
     if not text.startswith("{"):
         return None
     try:
@@ -89,7 +96,9 @@ _CLOSE = {"<think>": "</think>", "<thinking>": "</thinking>"}
 
 
 class TagSplitter:
-    """Feed it the text as it comes. Only a tag before any other text counts: later ones are talk about tags."""
+    """Separates thinking from text as it arrives. Only a tag before any other text counts: later ones are talk about
+    tags.
+    """
 
     def __init__(self) -> None:
         self._held = ""
@@ -98,7 +107,7 @@ class TagSplitter:
         self._answered = False
 
     def feed(self, text: str) -> Iterator[TextDelta | ThinkingDelta]:
-        """What is certain by now; the rest is held until more comes."""
+        """Yields what is certain by now; the rest is held until more comes."""
         if self._in_text:
             yield from self._say(text)
             return
@@ -109,13 +118,13 @@ class TagSplitter:
             yield from self._think()
 
     def finish(self) -> Iterator[TextDelta | ThinkingDelta]:
-        """What was still held when the stream ended."""
+        """Yields what was still held when the stream ended."""
         held, self._held = self._held, ""
         if held:
             yield ThinkingDelta(held) if self._close else TextDelta(held)
 
     def _begin(self) -> Iterator[TextDelta]:
-        """Takes the opening tag off, or finds that there is none."""
+        """Removes the opening tag, or finds that there is none."""
         start = self._held.lstrip()
         for tag in _OPEN:
             if start.startswith(tag):
@@ -141,7 +150,7 @@ class TagSplitter:
             yield ThinkingDelta(certain)
 
     def _say(self, text: str) -> Iterator[TextDelta]:
-        """The answer; white space between the thinking and it belongs to neither."""
+        """Yields the answer; white space between the thinking and it belongs to neither."""
         answer = text if self._answered else text.lstrip()
         if answer:
             self._answered = True
@@ -149,7 +158,7 @@ class TagSplitter:
 
 
 def split_tagged(text: str) -> tuple[str, str]:
-    """The thinking at the beginning of a whole text, and the answer."""
+    """Returns the thinking at the beginning of a whole text, and the answer."""
     splitter = TagSplitter()
     found = [*splitter.feed(text), *splitter.finish()]
     thought = "".join(piece.text for piece in found if isinstance(piece, ThinkingDelta))
@@ -171,8 +180,8 @@ _TAGGED = "content"
 
 
 class DeltaReader:
-    """What of the events of one stream is to be shown at once. Tool calls are not: they count when they are whole.
-    Several texts stand on lines of their own, as they do in the reply (`text_of`).
+    """Reads the events of one stream as deltas to show at once. Tool calls are not among them: they count when they are
+    whole. Several texts stand on lines of their own, as they do in the reply (`text_of`).
     """
 
     def __init__(self) -> None:
@@ -201,9 +210,8 @@ class DeltaReader:
 
 @dataclass(frozen=True, slots=True)
 class ReplyAuthor:
-    """Who replied. `model` is our full name of it, which thinking is marked with; `free` models cost nothing.
-
-    `tags`: its text may begin with thinking between tags.
+    """The model that replied. `model` is our full name of it, which thinking is marked with; `free` models cost
+    nothing. `tags`: its text may begin with thinking between tags.
     """
 
     model: str
@@ -213,7 +221,7 @@ class ReplyAuthor:
 
 
 def parse_reply(response: wire.ModelResponse, speaker: ReplyAuthor) -> ModelReply:
-    """The whole reply."""
+    """Returns the whole reply."""
     parts = tuple(_parts(response.parts, speaker))
     return ModelReply(
         parts=parts,
@@ -225,9 +233,10 @@ def parse_reply(response: wire.ModelResponse, speaker: ReplyAuthor) -> ModelRepl
 
 
 def parse_args(written: str | dict[str, Any] | None) -> JsonObject:
-    """The arguments of a tool call. What is no JSON object comes back as text under `RAW_ARGS`; nothing gives `{}`.
+    """Returns the arguments of a tool call. Text that is not a JSON object comes back under `RAW_ARGS`; nothing gives
+    `{}`.
 
-    An object that was written as a string once more is taken out of it (inventory S12).
+    An object that the model wrote as a string is parsed once more.
     """
     if written is None or (isinstance(written, str) and not written.strip()):
         return {}
@@ -242,7 +251,9 @@ def parse_args(written: str | dict[str, Any] | None) -> JsonObject:
 
 
 def parse_usage(response: wire.ModelResponse, *, free: bool) -> Usage:
-    """Tokens and money. What the provider says it charged goes before the price list; None when nobody knows."""
+    """Returns tokens and money. The provider's own charge takes precedence over the price list; None when nobody
+    knows.
+    """
     used = response.usage
     return Usage(
         input_tokens=used.input_tokens,
@@ -300,7 +311,7 @@ def _parts(parts: Iterable[wire.ModelResponsePart], speaker: ReplyAuthor) -> Ite
 
 
 def _call(part: wire.ToolCallPart, seen: set[str]) -> ToolCallPart:
-    """The call, under an id that no other call of the reply has: results find their call by it."""
+    """Returns the call, under an id that no other call of the reply has: results find their call by it."""
     given = _utf8(part.tool_call_id)
     call_id = fresh("call") if not given or given in seen else given
     seen.add(call_id)
@@ -308,7 +319,7 @@ def _call(part: wire.ToolCallPart, seen: set[str]) -> ToolCallPart:
 
 
 def _finish(said: str | None, parts: tuple[Part, ...]) -> FinishReason:
-    """Servers that say `stop`, or nothing, beside tool calls mean the calls."""
+    """Returns the reason. Servers that say `stop`, or nothing, beside tool calls mean the calls."""
     reason = _FINISH.get(said or "stop", "stop")
     if reason == "stop" and any(isinstance(part, ToolCallPart) for part in parts):
         return "tool_calls"
@@ -327,7 +338,7 @@ def _refuse(constant: str) -> None:
 
 
 def _is_sound(value: object) -> bool:
-    """Whether it can be written down again as UTF-8 JSON: no half surrogate pairs, no NaN, no endless nesting."""
+    """Returns whether the value can be written as UTF-8 JSON: no half surrogate pairs, no NaN, no endless nesting."""
     try:
         json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError):

@@ -1,7 +1,8 @@
-"""Our prompt in a vendor-neutral form that pydantic-ai sends (inventory V14, S12). The way back is `reply`.
+"""One request in the vendor-neutral form that pydantic-ai sends: messages, system prompt, tools and settings. `reply`
+is the way back.
 
-Byte-stable: the same request gives the same messages, and a longer history begins with the same messages as the
-shorter one. Called by `model`, once for each request.
+Messages are byte-stable: the same request gives the same messages, and a longer history begins with the same messages
+as the shorter one. Settings are what this model on this provider accepts, and nothing it would refuse.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ NO_MARKS: Marks = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class MessageDialect:
-    """What a provider takes. `home` is the model that thinking goes back to; others do not get it.
+    """The form of messages that a provider takes. `home` is the model that thinking goes back to; others do not get it.
 
     `inline_system`: system messages may stand within the conversation; else they are user text in a `<system-note>`.
     `user_first`: the conversation has to begin with a user message. `flags_errors`: failed tool results are marked.
@@ -72,7 +73,9 @@ class MessageDialect:
 
 
 def build_instructions(segments: Sequence[Segment]) -> list[InstructionPart]:
-    """The system prompt, most stable first. What changes each turn is marked, so that the rest can be cached."""
+    """Returns the system prompt, most stable first. Parts that change each turn are marked, so that the rest can be
+    cached.
+    """
     from pydantic_ai.messages import InstructionPart
 
     return [
@@ -83,7 +86,9 @@ def build_instructions(segments: Sequence[Segment]) -> list[InstructionPart]:
 
 
 def build_tools(tools: Sequence[ToolSpec]) -> list[ToolDefinition]:
-    """The tools in the given order. Never strict: strict schemas are rewritten, compiled on first use, and refused."""
+    """Returns the tools in the given order. Never strict: strict schemas are rewritten, compiled on first use, and
+    refused.
+    """
     from pydantic_ai.tools import ToolDefinition
 
     bare: dict[str, object] = {"type": "object", "properties": {}}
@@ -101,8 +106,8 @@ def build_tools(tools: Sequence[ToolSpec]) -> list[ToolDefinition]:
 def build_messages(
     messages: Sequence[PromptMessage], dialect: MessageDialect, *, prefill: bool, marks: Marks = NO_MARKS
 ) -> list[ModelMessage]:
-    """The conversation. With `prefill` it may end in assistant text, which the model continues (trailing space cut).
-    A mark on the last message is not set here, but with the settings of the request.
+    """Returns the conversation. With `prefill` it may end in assistant text, which the model continues (trailing space
+    cut). A mark on the last message is not set here, but with the settings of the request.
 
     Raises InvalidInput when it ends in an assistant message otherwise: most models refuse that.
     """
@@ -171,7 +176,7 @@ def _user_content(parts: Sequence[Part], dialect: MessageDialect) -> Iterator[Us
 
 
 def _readable(part: Part) -> str:
-    """A part in words; empty when it says nothing."""
+    """Returns a part in words; empty when it says nothing."""
     match part:
         case TextPart(text):
             return text if text.strip() else ""
@@ -189,7 +194,7 @@ def _text_of(parts: Sequence[Part]) -> str:
 
 
 def _unforged(text: str) -> str:
-    """Text from outside, unable to pose as a note of ours."""
+    """Returns text from outside in a form that cannot pose as a note of ours."""
     return text.replace(_NOTE, "system note") if _NOTE in text else text
 
 
@@ -222,7 +227,7 @@ def _results_of(message: PromptMessage, dialect: MessageDialect) -> Iterator[Too
 
 
 def _response_of(message: PromptMessage, dialect: MessageDialect) -> ModelResponse:
-    """An assistant message. Thinking of another model is left out; so are words that are only white space."""
+    """Returns an assistant message. Thinking of another model is left out, and so is text that is only white space."""
     from pydantic_ai import messages as wire
 
     of_calls = _call_states(message.parts, dialect.home)
@@ -264,7 +269,7 @@ def _response_of(message: PromptMessage, dialect: MessageDialect) -> ModelRespon
 
 
 def _call_states(parts: Sequence[Part], home: str) -> dict[str, ProviderState]:
-    """What the provider wants back with tool calls, by the call's id."""
+    """Returns what the provider wants back with tool calls, by the call's id."""
     states = (unpack_state(part.signature) for part in parts if isinstance(part, ThinkingPart))
     return {state.call: state for state in states if state is not None and state.home == home and state.call}
 
@@ -295,13 +300,13 @@ if TYPE_CHECKING:
 _LONGEST_CACHE_KEY = 64
 _FIVE_MINUTES_S = 300.0
 _ALL_MARKS = 4
-"""Anthropic allows no more (inventory CW1)."""
+"""Anthropic's limit of marks in one request."""
 _MOST_MARKS = 3
-"""In the conversation, beside the one on the system prompt or the tools."""
+"""The marks in the conversation, beside the one on the system prompt or the tools."""
 
 
 def get_dialect(spec: ProviderSpec, name: str, capabilities: Capabilities) -> MessageDialect:
-    """How messages have to look for this model. `name` is our full name of it."""
+    """Returns the form of messages for this model. `name` is our full name of it."""
     wire = spec.facts.wire
     return MessageDialect(
         home=name,
@@ -315,7 +320,7 @@ def get_dialect(spec: ProviderSpec, name: str, capabilities: Capabilities) -> Me
 def build_parameters(
     request: ModelRequest, capabilities: Capabilities, tools: list[ToolDefinition]
 ) -> ModelRequestParameters:
-    """System prompt, tools (given in the vendor's form) and the form of the output.
+    """Returns system prompt, tools (given in the vendor's form) and the form of the output.
 
     A schema constrains the output where the model can be constrained; elsewhere it becomes an instruction.
     """
@@ -336,7 +341,7 @@ def build_parameters(
 def build_settings(
     request: ModelRequest, spec: ProviderSpec, capabilities: Capabilities, vendor: VendorModel, left_s: float
 ) -> ModelSettings:
-    """Everything else. `left_s` is what remains of the request's time."""
+    """Returns all other settings. `left_s` is what remains of the request's time."""
     most = capabilities.max_output_tokens
     settings: dict[str, Any] = {
         "max_tokens": request.max_output_tokens if most is None else min(request.max_output_tokens, most),
@@ -360,8 +365,8 @@ def build_settings(
 
 
 def _sampling(request: ModelRequest, capabilities: Capabilities, *, claude: bool) -> dict[str, Any]:
-    """What the model accepts, clamped. Claude takes temperatures up to 1, refuses temperature beside top_p, and both
-    while it reasons.
+    """Returns the sampling that the model accepts, clamped. Claude takes temperatures up to 1, refuses temperature
+    beside top_p, and both while it reasons.
     """
     wanted = Sampling() if claude and request.reasoning else request.sampling
     chosen: dict[str, Any] = {}
@@ -375,7 +380,7 @@ def _sampling(request: ModelRequest, capabilities: Capabilities, *, claude: bool
 
 
 def _tool_choice(request: ModelRequest, capabilities: Capabilities, vendor: VendorModel) -> dict[str, Any]:
-    """A call can be demanded of most models only; the others are left to choose."""
+    """Returns the choice of tools. A call can be demanded of most models only; the others are left to choose."""
     if not request.tools:
         return {}
     choice = request.tool_choice
@@ -392,12 +397,12 @@ def _can_be_forced(vendor: VendorModel, *, reasons: bool) -> bool:
 
 
 def plan_cache_marks(request: ModelRequest, spec: ProviderSpec, capabilities: Capabilities) -> Marks:
-    """The messages at whose end the provider is to keep the prompt: the last ones that promise to keep their bytes, and
-    the end of a round of tools. What lies before the first is found from there, and nothing that the next request does
-    not show is in what is kept.
+    """Plans the messages at whose end the provider keeps the prompt: the last ones that promise to keep their bytes,
+    and the end of a round of tools. The provider finds what lies before the first by itself, and nothing is kept that
+    the next request does not contain.
 
-    Closed blocks are kept as long as the system prompt (inventory C22), a conversation as its rhythm has it
-    (`ModelRequest.keep_s`), and what a participant does with tools for five minutes.
+    Closed blocks are kept as long as the system prompt, a conversation as its rhythm asks (`ModelRequest.keep_s`), and
+    what a participant does with tools for five minutes.
     """
     if not capabilities.cache_marks:
         return NO_MARKS
@@ -409,7 +414,7 @@ def plan_cache_marks(request: ModelRequest, spec: ProviderSpec, capabilities: Ca
 
 
 def _lasting(messages: Sequence[PromptMessage]) -> int:
-    """How many messages there are before the notes of this request, which stand last."""
+    """Returns how many messages there are before the notes of this request, which stand last."""
     end = len(messages)
     while end and messages[end - 1].stability >= Stability.REQUEST:
         end -= 1
@@ -417,7 +422,7 @@ def _lasting(messages: Sequence[PromptMessage]) -> int:
 
 
 def _ttl_of(stability: Stability, request: ModelRequest, spec: ProviderSpec) -> CacheTtl:
-    """Never an hour behind five minutes, which Anthropic refuses."""
+    """Returns how long to keep a message. Anthropic refuses an hour behind five minutes, so it is never that."""
     if stability is Stability.FOREVER:
         return spec.cache_ttl
     is_long = stability < Stability.TURN and request.keep_s > _FIVE_MINUTES_S
@@ -425,8 +430,8 @@ def _ttl_of(stability: Stability, request: ModelRequest, spec: ProviderSpec) -> 
 
 
 def _cache_marks(spec: ProviderSpec, request: ModelRequest, capabilities: Capabilities) -> dict[str, Any]:
-    """The marks that no message carries (inventory CW1): the system prompt, the tools while there is one left of the
-    four, and the end of the last message.
+    """Returns the marks that no message carries: the system prompt, the tools while there is one left of the four, and
+    the end of the last message.
     """
     own = spec.facts.wire.cache_marks or "anthropic"  # an override may mark prompts for a proxy of another kind
     marks = plan_cache_marks(request, spec, capabilities)

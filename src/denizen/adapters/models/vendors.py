@@ -1,8 +1,8 @@
-"""Vendor model classes, one small builder for each way to talk. The only module that constructs vendor objects.
+"""Vendor model classes, one small builder for each protocol. No other module constructs vendor objects.
 
 Everything heavy is imported inside the builders, which run in a worker thread (`connection`). The vendors' own retries
-are off: `model` retries. Keys, addresses and organisations in the environment that the vendors would look at are
-overruled: what is not in the configuration is sent to nobody.
+are off, since `model` retries. Keys, addresses and organisations in the environment that the vendors would look at are
+overruled: only what the configuration names is sent.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pydantic_ai.profiles.openai import OpenAIModelProfile
 
 NO_KEY = "none"
-"""What is sent as a key to servers that need none; the SDKs insist on one."""
+"""The key for servers that need none; the SDKs insist on one."""
 
 
 _CHAT_MODULES = ("pydantic_ai.models.openai", "denizen.adapters.models.openai_client")
@@ -36,7 +36,7 @@ _MODULES: Mapping[WireProtocol, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class ProviderAccess:
-    """Where to send requests, and as whom."""
+    """The address to send requests to, and the key."""
 
     base_url: str
     api_key: str = field(repr=False)
@@ -46,7 +46,7 @@ class ProviderAccess:
 def build_vendor_model(
     spec: ProviderSpec, access: ProviderAccess, capabilities: Capabilities, http: httpx2.AsyncClient
 ) -> VendorModel:
-    """The vendor's model. Raises NeedsAttention when the vendor is an extra that is not installed."""
+    """Builds the vendor's model. Raises NeedsAttention when the vendor is an extra that is not installed."""
     load_vendor(spec)
     match spec.facts.protocol:
         case "anthropic":
@@ -66,8 +66,8 @@ def build_vendor_model(
 
 
 def load_vendor(spec: ProviderSpec) -> None:
-    """Imports what a first request would import, and reads the list of prices and usage fields, for which the first
-    answer would wait.
+    """Imports what a first request would import, and reads the list of prices and usage fields, so that the first
+    answer need not wait for it.
     """
     importlib.import_module("pydantic_ai.direct")
     if spec.facts.protocol == "google":
@@ -177,7 +177,9 @@ def _ollama(
 def _openai_compatible(
     spec: ProviderSpec, access: ProviderAccess, capabilities: Capabilities, http: httpx2.AsyncClient
 ) -> VendorModel:
-    """Any server with OpenAI's chat completions; also hosted ones whose own SDKs would add nothing but weight."""
+    """Builds a model of any server with OpenAI's chat completions; also of hosted ones whose own SDKs would add only
+    weight.
+    """
     from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
     if capabilities.image_output:
@@ -223,11 +225,13 @@ def _load_google() -> None:
 
 
 _NEVER = ("\0<", ">\0")
-"""No tags for the vendor's layer: it misses a closing tag that arrives together with text. `tagged` does not."""
+"""No tags for the vendor's layer: it misses a closing tag that arrives together with text. `reply.TagSplitter` does
+not.
+"""
 
 
 def _chat_profile(capabilities: Capabilities, server: ChatQuirks) -> OpenAIModelProfile:
-    """What differs from pydantic-ai's own profile."""
+    """Returns what differs from pydantic-ai's own profile."""
     profile: OpenAIModelProfile = {
         "supports_json_schema_output": capabilities.json_schema,
         "openai_chat_supports_multiple_system_messages": not server.one_system_message,

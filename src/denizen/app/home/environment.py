@@ -1,6 +1,6 @@
-"""The process environment and the home folder. The only module that reads `os.environ`.
+"""The process environment and the place of the home folder. No other module reads `os.environ`.
 
-Called once, by the command line, before anything else; everything below is given the mapping.
+The command line reads the environment once, before anything else, and passes the mapping on.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from types import MappingProxyType
 
 HOME_VARIABLE = "DENIZEN_HOME"
 DEFAULT_HOME = ".denizen"
-"""Below the user's home folder."""
+"""The name below the user's home folder."""
 DISCORD_API_VARIABLE = "DENIZEN_DISCORD_API_URL"
 DISCORD_GATEWAY_VARIABLE = "DENIZEN_DISCORD_GATEWAY_URL"
-"""They point the Discord accounts at another server: its REST address and its websocket."""
+"""The variables that point the Discord accounts at another server: its REST address and its websocket."""
 
 
 def read_environment() -> Mapping[str, str]:
-    """The environment as it is now, immutable."""
+    """Returns the environment as it is now, immutable."""
     return MappingProxyType(dict(os.environ))
 
 
 def plan_home(environment: Mapping[str, str], given: str | Path | None = None) -> Path:
-    """Where everything of this Denizen lives: `--home`, else DENIZEN_HOME, else `~/.denizen`. An absolute path; it
-    need not exist.
+    """Returns where everything of this Denizen lives: `--home`, else DENIZEN_HOME, else `~/.denizen`. An absolute path;
+    it need not exist.
     """
     user_home = Path(environment["HOME"]) if environment.get("HOME") else Path.home()
     chosen = str(given or environment.get(HOME_VARIABLE) or "")

@@ -1,4 +1,4 @@
-"""Writing the files of the home folder: whole or not at all, and one editor at a time."""
+"""Writes the files of the home folder: whole or not at all, and one editor at a time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PUBLIC_MODE = 0o644
 
 @contextmanager
 def edit_lock(home: Path) -> Generator[None]:
-    """Holds the home folder for one editor, among threads and processes (inventory T7). Creates the folder."""
+    """Holds the home folder for one editor, among threads and processes. Creates the folder."""
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle = os.open(home, os.O_RDONLY | os.O_DIRECTORY)
     try:

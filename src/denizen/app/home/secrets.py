@@ -1,7 +1,7 @@
-"""Secret values: from the environment, then from `secrets.env` in the home folder. Implements `ports.secrets`.
+"""Secret values: from the environment, then from `secrets.env` in the home folder.
 
-The configuration holds references only (`SecretRef`). This module looks values up at the moment of use and takes them
-out of texts that people or logs will see. Called by `app/settings`, the builder and the log set-up.
+The configuration holds references only (`SecretRef`). Values are looked up at the moment of use, and masked in texts
+that people or logs will see.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from denizen.domain.errors import InvalidInput, NeedsAttention
 SECRETS_FILE = "secrets.env"
 MASK = "***"
 MASK_MIN_CHARS = 6
-"""Shorter values are not masked: they would take ordinary words out of every text."""
+"""The least length of a value that is masked. Shorter ones would take ordinary words out of every text."""
 HINT_MIN_CHARS = 16
-"""Shorter values give no hint at all: four characters at each end would be most of them."""
+"""The least length of a value that gives a hint. Of a shorter one, four characters at each end would be most."""
 
 NAME_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SECRET_NAME = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(?:_|$)", re.IGNORECASE)
@@ -36,14 +36,13 @@ class SecretRef:
 
     @property
     def written(self) -> str:
-        """As it stands in the configuration file."""
+        """The reference as the configuration file has it."""
         return f"${{{self.name}:-}}" if self.optional else f"${{{self.name}}}"
 
 
 @dataclass(frozen=True, slots=True)
 class FileSecrets:
-    """The values of one moment. `variables` is the environment over `secrets.env`; `known` are the values to mask.
-
+    """The secrets of one moment. `variables` is the environment over `secrets.env`; `known` are the values to mask.
     `readable_by_others` tells that `secrets.env` has a mode wider than 0600.
     """
 
@@ -53,11 +52,13 @@ class FileSecrets:
     readable_by_others: bool = False
 
     def find(self, name: str) -> str | None:
-        """The value, or None when it is unset or empty."""
+        """Returns the value, or None when it is unset or empty."""
         return self.variables.get(name) or None
 
     def get(self, name: str) -> str:
-        """The value. Raises NeedsAttention, naming the variable and never a value, when it is unset or empty."""
+        """Returns the value. Raises NeedsAttention, naming the variable and never a value, when it is unset or
+        empty.
+        """
         value = self.find(name)
         if value is None:
             raise NeedsAttention(
@@ -69,20 +70,20 @@ class FileSecrets:
         return value
 
     def resolve(self, ref: SecretRef | None) -> str:
-        """The value behind a reference; empty for none and for an optional one that is unset."""
+        """Returns the value behind a reference; empty for none and for an optional one that is unset."""
         if ref is None:
             return ""
         return (self.find(ref.name) or "") if ref.optional else self.get(ref.name)
 
     def hint(self, name: str) -> str:
-        """Enough of a value to tell two apart, never more than `first4...last4` (inventory 5.1); empty when unset."""
+        """Returns enough of a value to tell two apart, never more than `first4...last4`; empty when unset."""
         value = self.find(name)
         if value is None:
             return ""
         return f"{value[:4]}...{value[-4:]}" if len(value) >= HINT_MIN_CHARS else MASK
 
     def mask(self, text: str) -> str:
-        """The text with every known value replaced by `***`, also where JSON, a URL or Python escapes it."""
+        """Returns the text with every known value replaced by `***`, also where JSON, a URL or Python escapes it."""
         spans = sorted(_spans(text, self.known))
         pieces: list[str] = []
         end = 0
@@ -93,7 +94,7 @@ class FileSecrets:
         return "".join((*pieces, text[end:]))
 
     def knowing(self, names: Iterable[str]) -> FileSecrets:
-        """The same, with the values of these variables masked too."""
+        """Returns the same secrets, with the values of these variables masked too."""
         values = (self.variables.get(name, "") for name in names)
         return FileSecrets(self.home, self.variables, self.known | _maskable(values), self.readable_by_others)
 
@@ -126,9 +127,10 @@ def load_secrets(home: Path, environment: Mapping[str, str]) -> FileSecrets:
 
 
 def parse_secrets(text: str, file: Path) -> dict[str, str]:
-    """KEY=VALUE lines; a `#` at the start of a line makes it a comment; one pair of quotes around a value is taken off.
+    """Parses KEY=VALUE lines; a `#` at the start of a line makes it a comment; one pair of quotes around a value is
+    removed.
 
-    Raises InvalidInput with file and line, never with what the line holds.
+    Raises InvalidInput with file and line, never with the content of the line.
     """
     values: dict[str, str] = {}
     for number, raw in enumerate(text.split("\n"), start=1):
@@ -148,7 +150,7 @@ def parse_secrets(text: str, file: Path) -> dict[str, str]:
 
 
 def put_secret(text: str, name: str, value: str) -> str:
-    """The text of a secrets file with one value set; all other lines stay. Raises InvalidInput for a value that
+    """Returns the text of a secrets file with one value set; all other lines stay. Raises InvalidInput for a value that
     does not fit on a line.
     """
     if not NAME_PATTERN.fullmatch(name) or not value or not value.isprintable():

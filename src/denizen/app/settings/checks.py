@@ -1,8 +1,8 @@
-"""What has to fit together across sections: aliases and providers, agents and models, accounts and commands and their
-agents, tools and skills. Pure.
+"""Checks on the tree of the file: names that refer to each other across sections, and secrets in plain text. Pure.
 
-It looks at the tree, not at the validated models, so that its findings stand beside the other errors of the file.
-What has the wrong type here is somebody else's finding and is passed over.
+The checks look at the tree, not at the validated models, so that their findings stand beside the other errors of the
+file. A value of the wrong type is reported elsewhere and passed over here. The typed secrets (`api_key`, `key`, `token`
+of an account) are checked by their own type.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ STANDARD_ALIASES: Mapping[str, tuple[str, ...]] = {
     "balanced": (),
     "quality": ("balanced", "fast"),
 }
-"""The aliases that always may be named, each with the configured ones that stand in for it. Nothing stands in for
-`balanced`: which model that is, is for the owner to say."""
+"""The aliases that may always be named, each with the configured ones that replace it. Nothing replaces `balanced`: the
+owner says which model that is.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class ReferenceOutline:
 
     @property
     def used_providers(self) -> frozenset[str]:
-        """Those that an alias, an agent or `embeddings` names."""
+        """The providers that an alias, an agent or `embeddings` names."""
         named = (*self.targets, *self.models)
         return frozenset(text.partition("/")[0] for _, text in named if "/" in text)
 
@@ -75,7 +76,7 @@ def draw_outline(tree: Mapping[str, Json]) -> ReferenceOutline:
 def find_broken_references(
     document: ConfigDocument, tree: Mapping[str, Json], known_tools: Collection[str] | None
 ) -> Iterator[ConfigProblem]:
-    """A problem for each name that does not lead anywhere. `known_tools` None leaves the tools unchecked."""
+    """Yields a problem for each name that does not lead anywhere. `known_tools` None leaves the tools unchecked."""
     outline = draw_outline(tree)
     for path, text in (*outline.targets, *outline.overrides):
         yield from _check_target(document, outline, path, text)
@@ -103,7 +104,7 @@ def find_broken_references(
 
 
 def find_idle_tools(document: ConfigDocument, tree: Mapping[str, Json]) -> Iterator[ConfigProblem]:
-    """What is switched on and can do nothing as it is configured."""
+    """Yields a notice for each tool that is switched on and useless as it is configured."""
     files = _group(_group(tree, "tools"), "files")
     if files.get("enabled") is True and not files.get("allowed"):
         fix = "Write allowed: [/srv/shared], with the absolute paths of folders that agents may read and write."
@@ -147,7 +148,7 @@ def _check_model(
 
 
 def _repeated_keys(document: ConfigDocument, tree: Mapping[str, Json]) -> Iterator[ConfigProblem]:
-    """API keys are told apart by name."""
+    """Yields a problem for each name that two API keys share: keys are told apart by name."""
     keys = _group(tree, "server").get("api_keys")
     seen: set[str] = set()
     for index, key in enumerate(keys if isinstance(keys, list) else ()):
@@ -198,7 +199,9 @@ def _observer_model(tree: Mapping[str, Json]) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _named_agents(tree: Mapping[str, Json]) -> Iterator[tuple[KeyPath, str]]:
-    """Where agents are named outside of `agents`: accounts, what they may switch to, commands, budgets."""
+    """Yields the places outside of `agents` where agents are named: accounts, what they may switch to, commands,
+    budgets.
+    """
     discord = _group(_group(tree, "channels"), "discord")
     yield from _switchable(("channels", "discord"), discord)
     for name, account in _group(discord, "accounts").items():
@@ -237,7 +240,7 @@ _WELL_KNOWN = re.compile(
     r"\b(?:sk-[\w-]{16,}|xai-\w{16,}|gsk_\w{16,}|gh[opsu]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}"
     r"|xox[abprs]-[\w-]{10,}|AIza[\w-]{30,}|[MNO][\w-]{22,27}\.[\w-]{6}\.[\w-]{27,})"
 )
-"""How the keys of well-known services look."""
+"""The keys of well-known services, by their look."""
 _TYPED = re.compile(
     r"models\.providers\.[^.]*\.api_key|server\.api_keys\.\d+\.key|channels\.discord\.accounts\.[^.]*(?:\.token)?"
     r"|channels\.github\.accounts\.[^.]*(?:\.(?:token|private_key|webhook_secret))?"
@@ -245,7 +248,7 @@ _TYPED = re.compile(
 
 
 def find_plain_secrets(document: ConfigDocument) -> Iterator[ConfigProblem]:
-    """A problem for each text that stands where a secret belongs, that looks like one, or that holds a password."""
+    """Yields a problem for each text that stands in place of a secret, looks like one, or holds a password."""
     for path, text in _texts(document.tree, ()):
         if _TYPED.fullmatch(".".join(str(part) for part in path)):
             continue

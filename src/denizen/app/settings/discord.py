@@ -1,7 +1,7 @@
-"""The shape of `channels.discord` and of `archive`: how agents behave in a server, and what of it is kept.
+"""The section `channels.discord`: the policy of agents in a server, their logins, and the accounts that they become.
 
-Every key of the conduct may stand at an account too, where it counts for that account alone; `implied` fills in what an
-account leaves open. What an account is to the rest of the program is in `discord`.
+Every key of the policy may stand at an account too, where it applies to that account alone; `load` fills in what an
+account leaves open.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from denizen.domain.attention import Manners, Reactions, Scope, ThreadHabit
 from denizen.domain.ids import AgentName
 
 MESSAGE_CHARS = 2000
-"""Of one Discord message at most."""
+"""Discord's limit for one message."""
 
 _MANNERS = Manners()
 _REACTIONS = Reactions()
@@ -77,7 +77,7 @@ def _keyword(value: str) -> str:
 
 
 DiscordId = Annotated[str, BeforeValidator(read_digits), AfterValidator(_discord_id), WrapValidator(keep_template)]
-"""Of a user, role, channel or guild; in the file with quotes or without."""
+"""The id of a user, role, channel or guild; in the file with quotes or without."""
 OneGuild = Annotated[str, BeforeValidator(read_digits), AfterValidator(_guild), WrapValidator(keep_template)]
 """A guild's id, or empty."""
 Emoji = Annotated[str, AfterValidator(_emoji), WrapValidator(keep_template)]
@@ -86,7 +86,7 @@ Ids = tuple[DiscordId, ...]
 
 
 class ReactionsSection(Section):
-    """What shows the state of a question. Empty means none."""
+    """The reactions that show the state of a question. Empty means none."""
 
     seen: Emoji = Field(default=_REACTIONS.seen, description="Put on a question while it is answered; empty: none.")
     done: Emoji = Field(default=_REACTIONS.done, description="Put on a question that was answered; empty: none.")
@@ -96,7 +96,7 @@ class ReactionsSection(Section):
 
 
 class DiscordPolicySection(Section):
-    """How an agent behaves in a server: whom it hears, when it speaks, what its answers look like."""
+    """The policy of an agent in a server: whom it answers, when it speaks, what its answers look like."""
 
     owners: Ids = Field(default=(), description="Ids of users who may do everything.")
     admins: Ids = Field(default=(), description="Ids of users who may give administrative commands.")
@@ -195,18 +195,18 @@ class _Login(Section):
 
 
 def _conduct_is_told_once(schema: dict[str, Any]) -> None:
-    """In the reference an account shows its token only; the conduct stands at `channels.discord`."""
+    """Leaves the policy out of an account's schema: the reference documents it once, at `channels.discord`."""
     schema["properties"] = {name: schema["properties"][name] for name in _Login.model_fields}
 
 
 class DiscordAccountSection(DiscordPolicySection, _Login):
-    """One agent's login. What it leaves open of the conduct is that of `channels.discord`."""
+    """One agent's login. What it leaves open of the policy is that of `channels.discord`."""
 
     model_config = ConfigDict(json_schema_extra=_conduct_is_told_once)
 
     @property
     def foreign_keys(self) -> frozenset[str]:
-        """What it shares with the other accounts stands there and is not repeated."""
+        """The shared keys that the account does not set itself. They are shown at `channels.discord` only."""
         return frozenset(DiscordPolicySection.model_fields) - self.model_fields_set
 
 
@@ -246,8 +246,8 @@ class DiscordLogin:
 
 
 def build_logins(section: DiscordSection, secrets: FileSecrets) -> tuple[DiscordLogin, ...]:
-    """The accounts in the order of the file; those without a token are left out (inventory C1), all of them when
-    Discord is switched off. The accounts are those that `implied` filled in.
+    """Returns the accounts in the order of the file, once `load` has filled in the shared keys. Accounts without a
+    token are left out; all of them are when Discord is switched off.
     """
     if not section.enabled:
         return ()
@@ -260,7 +260,7 @@ def build_logins(section: DiscordSection, secrets: FileSecrets) -> tuple[Discord
 
 
 def build_endpoints(section: DiscordSection, secrets: FileSecrets) -> DiscordEndpoints:
-    """Where Discord is: the variables go before the file, the file before discord.com."""
+    """Returns the addresses of Discord: the variables take precedence over the file, the file over discord.com."""
     return DiscordEndpoints(
         api_url=secrets.find(DISCORD_API_VARIABLE) or section.api_url or API_URL,
         gateway_url=secrets.find(DISCORD_GATEWAY_VARIABLE) or section.gateway_url,
@@ -268,7 +268,7 @@ def build_endpoints(section: DiscordSection, secrets: FileSecrets) -> DiscordEnd
 
 
 def build_manners(section: DiscordPolicySection) -> Manners:
-    """The conduct as the engine works with it."""
+    """Returns the policy in the form that the engine works with."""
     return Manners(
         owners=frozenset(section.owners),
         admins=frozenset(section.admins),
@@ -310,7 +310,7 @@ def is_account_token(path: KeyPath) -> bool:
 def find_account_problems(
     document: ConfigDocument, section: DiscordSection, secrets: FileSecrets
 ) -> Iterator[ConfigProblem]:
-    """What cannot work: one token for two agents, an address in a variable that is none."""
+    """Yields a problem for a token that two agents share, and for an invalid address in a variable."""
     if not section.enabled:
         return
     owners: dict[str, str] = {}
@@ -333,7 +333,7 @@ def find_account_problems(
 
 
 def find_left_out(document: ConfigDocument, section: DiscordSection, secrets: FileSecrets) -> Iterator[ConfigProblem]:
-    """A notice for each account that has no token. Those whose variable is needed and unset are told elsewhere."""
+    """Yields a notice for each account that has no token. An unset variable without a default is reported elsewhere."""
     for name, account in section.accounts.items() if section.enabled else ():
         ref = account.token
         if ref is None or (ref.optional and not secrets.find(ref.name)):
@@ -348,5 +348,5 @@ def _find_token(ref: SecretRef | None, secrets: FileSecrets) -> str:
 
 
 def discord_variable(agent: str) -> str:
-    """The usual variable for the token of an agent's account."""
+    """Returns the usual variable for the token of an agent's account."""
     return as_variable(f"discord_token_{agent}")

@@ -2,7 +2,10 @@
 
 `{key: ${NAME}}` is not YAML, and yet what everybody writes. References are therefore shielded before parsing: each
 character in them that means something to YAML is replaced by a private one, and put back afterwards. Lines and columns
-stay what they were.
+stay the same.
+
+The parser's own error messages are never passed on: they quote the line, and the line may hold a secret.
+`explain_syntax` says instead what is usually behind one.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from denizen.domain.json import Json
 
 MAX_NODES = 20_000
 MAX_DEPTH = 40
-"""Together these end reference cycles and files that multiply themselves by aliases."""
+"""The two limits end reference cycles and files that multiply themselves by aliases."""
 
 _REFERENCE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*(?::-[^}\n]*)?\}")
 _MEANINGFUL = "{}[],:#&*!|>%@`"
@@ -35,9 +38,8 @@ _UNSHIELD = {shielded: char for char, shielded in _SHIELD.items()}
 
 @dataclass(frozen=True, slots=True)
 class ConfigDocument:
-    """`tree` holds plain values, `root` is ruamel's structure with comments, `marks` gives line and column from 1.
-
-    `indent` is how far mappings and the dashes of lists are indented.
+    """A parsed file. `tree` holds plain values, `root` is ruamel's structure with comments, `marks` has line and column
+    of each key from 1. `indent` is how far mappings and the dashes of lists are indented.
     """
 
     file: Path
@@ -47,7 +49,7 @@ class ConfigDocument:
     indent: tuple[int, int]
 
     def locate(self, path: KeyPath) -> tuple[int, int]:
-        """Where a key stands; for one that is not there, where the nearest key above it stands."""
+        """Returns the position of a key; for one that is not there, that of the nearest key above it."""
         while path and path not in self.marks:
             path = path[:-1]
         return self.marks.get(path, (1, 1))
@@ -70,7 +72,7 @@ class ConfigDocument:
 
 
 class _Places(Protocol):
-    """What ruamel knows of positions: for each key or index [line, column, ...] from 0."""
+    """The positions that ruamel knows: for each key or index [line, column, ...] from 0."""
 
     data: dict[object, list[int]] | None
 
@@ -123,7 +125,7 @@ def parse_document(text: str, file: Path) -> ConfigDocument | ConfigProblem:
 
 
 def find_value(tree: Json, path: KeyPath) -> Json:
-    """What stands at a path; None when nothing does."""
+    """Returns the value at a path; None when there is none."""
     node = tree
     for part in path:
         if isinstance(node, Mapping) and isinstance(part, str):
@@ -136,7 +138,7 @@ def find_value(tree: Json, path: KeyPath) -> Json:
 
 
 def write_document(root: object, indent: tuple[int, int]) -> str:
-    """The text of a round-trip structure, comments and quotes kept. `indent` as in `ConfigDocument`."""
+    """Returns the text of a round-trip structure, comments and quotes kept. `indent` as in `ConfigDocument`."""
     mapping, offset = indent
     yaml = _yaml()
     yaml.indent(mapping=mapping, sequence=offset + 2, offset=offset)
@@ -163,7 +165,7 @@ _DASHES = re.compile(_OPENING + r"\1( *)- ", re.MULTILINE)
 
 
 def _indentation(text: str) -> tuple[int, int]:
-    """How far this file indents mappings and the dashes of lists. Two and two when it does not show."""
+    """Returns how far this file indents mappings and the dashes of lists; two and two when it does not show."""
     mapping = _MAPPING.search(text)
     dashes = _DASHES.search(text)
     return (len(mapping[2]) if mapping else 2, len(dashes[2]) if dashes else 2)
@@ -171,7 +173,7 @@ def _indentation(text: str) -> tuple[int, int]:
 
 @dataclass(slots=True)
 class _Reader:
-    """Turns ruamel's nodes into plain values and notes where each one stands."""
+    """Turns ruamel's nodes into plain values and notes the position of each."""
 
     file: Path
     marks: dict[KeyPath, tuple[int, int]] = field(default_factory=dict[KeyPath, tuple[int, int]])
@@ -276,7 +278,7 @@ class _Fault(Protocol):
 
 
 def explain_syntax(error: MarkedYAMLError, text: str, file: Path) -> ConfigProblem:
-    """The problem behind a parser error, with line and column."""
+    """Returns the problem behind a parser error, with line and column."""
     lines = text.split("\n")
     fault = cast("_Fault", error)
     mark = _mark(fault.problem_mark) or _mark(fault.context_mark) or (1, 1)
@@ -306,7 +308,7 @@ def _duplicate(words: str, mark: tuple[int, int], file: Path) -> ConfigProblem:
 
 
 def _misplaced_colon(lines: Sequence[str], mark: tuple[int, int], file: Path) -> ConfigProblem:
-    """A colon where none may be. Often the line above is to blame."""
+    """Explains a colon in the wrong place. Often the line above is to blame."""
     number = mark[0]
     line = lines[number - 1]
     above = next((n for n in range(number - 1, 0, -1) if _content(lines[n - 1])), 0)
@@ -321,7 +323,7 @@ def _misplaced_colon(lines: Sequence[str], mark: tuple[int, int], file: Path) ->
 
 
 def _tab_line(lines: Sequence[str], number: int) -> int:
-    """The line, this or the one before, that is indented with a tab; 0 for none."""
+    """Returns the line, this or the one before, that is indented with a tab; 0 for none."""
     for candidate in (number, number - 1):
         if 1 <= candidate <= len(lines) and re.match(r"[^\S\n]*\t|[^#\"']*:[ ]*\t", lines[candidate - 1]):
             return candidate

@@ -1,8 +1,10 @@
-"""Changing one setting in the text of a YAML file, and nothing else: every other line stays as it is. Pure.
+"""Changes of `denizen.yaml` in place, for the web, the command line and set-up: comments, order and quotes stay, and
+nothing is written that could not be loaded.
 
 ruamel's own round trip moves a comment along with the value before it, and loses it when that value is replaced. So
 only the lines of the entry are rewritten here, and the result is read back: it must be the old tree with the one
-change. Where that fails (a layout that lines cannot express, such as merge keys), the round trip does it.
+change. Where that fails (a layout that lines cannot express, such as merge keys), the round trip does it. Positions in
+errors are those of the text that would have been written.
 """
 
 from __future__ import annotations
@@ -27,8 +29,8 @@ from denizen.domain.json import Json
 
 
 def splice_value(text: str, document: ConfigDocument, path: KeyPath, value: Json) -> str:
-    """The text with one value set; missing groups above it are created. Raises NotFound when the path leads through
-    something that is not a group, Conflict when the file cannot be edited.
+    """Returns the text with one value set; missing groups above it are created. Raises NotFound when the path leads
+    through a value that is not a group, Conflict when the file cannot be edited.
     """
     wanted = with_value(document.tree, path, value)
     entry, group = _find_entry(document, path)
@@ -39,9 +41,8 @@ def splice_value(text: str, document: ConfigDocument, path: KeyPath, value: Json
 
 
 def splice_out(text: str, document: ConfigDocument, path: KeyPath) -> str:
-    """The text without one entry. The last one of a group leaves the group without a value, and its comments in place.
-
-    Raises NotFound, Conflict.
+    """Returns the text without one entry. A group that loses its last entry stays without a value, with its comments in
+    place. Raises NotFound, Conflict.
     """
     if not document.has(path):
         raise no_such(path)
@@ -58,12 +59,12 @@ def splice_out(text: str, document: ConfigDocument, path: KeyPath) -> str:
 
 
 def with_value(tree: Json, path: KeyPath, value: Json) -> Json:
-    """The tree with one value set; nothing is changed in place. Raises NotFound."""
+    """Returns the tree with one value set; nothing is changed in place. Raises NotFound."""
     return _with(tree, path, 0, value)
 
 
 def without_value(tree: Json, path: KeyPath) -> Json:
-    """The tree without one entry."""
+    """Returns the tree without one entry."""
     parent = find_value(tree, path[:-1])
     rest: Json = (
         {key: child for key, child in parent.items() if key != path[-1]}
@@ -101,7 +102,9 @@ def _with(node: Json, path: KeyPath, depth: int, value: Json) -> Json:
 
 
 def _find_entry(document: ConfigDocument, path: KeyPath) -> tuple[KeyPath, KeyPath]:
-    """The entry to write, as far down as the file has its groups in lines of their own; and the group it is in."""
+    """Returns the entry to write, as far down as the file has its groups in lines of their own, and the group it is
+    in.
+    """
     node: object = document.root
     entry, group = path[:1], path[:0]
     for index, part in enumerate(path):
@@ -121,7 +124,7 @@ def _below(node: object, part: str | int) -> object:
 
 
 def _verified(spliced: str, document: ConfigDocument, wanted: Json) -> str:
-    """The spliced text, if it reads as wanted; else the tree as wanted, written by the round trip."""
+    """Returns the spliced text if it reads as wanted, else the wanted tree as the round trip writes it."""
     if _reads_as(spliced, document, wanted):
         return spliced
     written = write_document(_merged(document.root, wanted if isinstance(wanted, Mapping) else {}), document.indent)
@@ -140,7 +143,7 @@ def _reads_as(text: str, document: ConfigDocument, wanted: Json) -> bool:
 
 
 def _merged(root: object, values: Mapping[str, Json]) -> object:
-    """The round-trip structure with the values of another tree, touched only where they differ."""
+    """Returns the round-trip structure with the values of another tree, touched only where they differ."""
     target = cast("dict[str, object]", root)
     for key in [key for key in target if key not in values]:
         del target[key]
@@ -161,7 +164,7 @@ class _Editor:
     document: ConfigDocument
 
     def insert(self, group: KeyPath, entry: KeyPath, value: Json) -> str:
-        """Puts a new entry at the end of its group, before what is said about the next one."""
+        """Puts a new entry at the end of its group, before the comments about the next one."""
         siblings = [path for path in self.document.marks if path[:-1] == group]
         if not siblings:
             return "\n".join([*_without_blank_end(self.lines), *self._blank(group), *self._entry(entry, value), ""])
@@ -192,7 +195,7 @@ class _Editor:
         return "\n".join([*self.lines[: line - 1], *self.lines[self._last_line(entry) :]])
 
     def _entry(self, entry: KeyPath, value: Json, *, flow: bool | None = None) -> list[str]:
-        """The lines of one entry, `key: value` or `- value`, without indentation."""
+        """Returns the lines of one entry, `key: value` or `- value`, without indentation."""
         node = _structure(value, flow=flow)
         if isinstance(entry[-1], int):
             written = write_document(CommentedSeq([node]), (self.document.indent[0], 0))
@@ -201,13 +204,13 @@ class _Editor:
         return written.rstrip("\n").split("\n")
 
     def _column(self, entry: KeyPath) -> int:
-        """Where the key of an entry stands, or the dash of an item."""
+        """Returns the column of an entry's key, or of an item's dash."""
         line, column = self.document.locate(entry)
         dash = self.lines[line - 1].rfind("-", 0, column - 1) if isinstance(entry[-1], int) else -1
         return dash + 1 if dash >= 0 else column
 
     def _last_line(self, entry: KeyPath) -> int:
-        """The last line that holds something of an entry. Comments and blank lines after it are not its own."""
+        """Returns the last line of an entry. Comments and blank lines after it are not its own."""
         here, column = self.document.locate(entry), self._column(entry)
         others = [mark for path, mark in self.document.marks.items() if path[: len(entry)] != entry and mark > here]
         end = min(others)[0] - 1 if others else len(self.lines)
@@ -221,7 +224,7 @@ class _Editor:
         return end
 
     def _after_comments(self, line: int, column: int) -> int:
-        """Past the comments that are indented like the group: they belong to it."""
+        """Returns the line after the comments that are indented like the group: they belong to it."""
         at = line
         for number in range(line + 1, len(self.lines) + 1):
             text = self.lines[number - 1]
@@ -232,7 +235,7 @@ class _Editor:
         return at
 
     def _blank(self, group: KeyPath) -> list[str]:
-        """Sections of the file stand apart, if they do already."""
+        """Returns a blank line between sections, if the file has blank lines already."""
         return [""] if not group and "" in _without_blank_end(self.lines) else []
 
 
@@ -253,8 +256,8 @@ def _is_flow(node: object) -> bool:
 
 
 def _structure(value: Json, *, flow: bool | None = None) -> object:
-    """A value as round-trip nodes, in brackets (`flow`) or in lines. None chooses: lists of single values in brackets,
-    everything else in lines.
+    """Returns a value as round-trip nodes, in brackets (`flow`) or in lines. None chooses: lists of single values in
+    brackets, everything else in lines.
     """
     if isinstance(value, str):
         return LiteralScalarString(value) if "\n" in value.rstrip("\n") and not flow else value
@@ -287,7 +290,7 @@ def _items(node: Json) -> Sequence[Json]:
 
 
 def _comment_of(line: str) -> str:
-    """The comment at the end of a line; a `#` in quotes or within a word is none."""
+    """Returns the comment at the end of a line; a `#` in quotes or within a word is none."""
     quote = ""
     for index, char in enumerate(line):
         before = line[index - 1] if index else " "
@@ -315,9 +318,8 @@ _PART = re.compile(r'(?:^|\.)(?:"([^"]+)"|([^."\[\]]+))|\[(\d+)\]')
 
 
 def parse_path(text: str) -> KeyPath:
-    """A key path as people write it: `server.port`, `models.overrides."lab/qwen3.5".images`, `gate.rules[0].action`.
-
-    Raises InvalidInput.
+    """Parses a key path as people write it: `server.port`, `models.overrides."lab/qwen3.5".images`,
+    `gate.rules[0].action`. Raises InvalidInput.
     """
     path: list[str | int] = []
     end = 0
@@ -342,7 +344,7 @@ def set_values(
     *,
     known_tools: Collection[str] | None = None,
 ) -> Settings:
-    """As `set_value`, several in one step: all of them or none."""
+    """Sets several values in one step, all of them or none. Raises as `set_value`."""
     with edit_lock(home):
         text = read_config(home)
         for path, value in values.items():
@@ -388,7 +390,7 @@ def set_secret(
 def remove_value(
     home: Path, environment: Mapping[str, str], path: KeyPath, *, known_tools: Collection[str] | None = None
 ) -> Settings:
-    """Takes one key out, so that its default holds. Raises NotFound when it is not there, otherwise as `set_value`."""
+    """Removes one key, so that its default applies. Raises NotFound when it is not there, otherwise as `set_value`."""
     with edit_lock(home):
         text = read_config(home)
         changed = splice_out(text, parse_config(text, home), path)

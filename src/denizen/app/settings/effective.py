@@ -1,6 +1,6 @@
-"""A configuration that was accepted, as the rest of `app` reads it: immutable, with its secrets and folders.
+"""`Settings`, the configuration in effect, as the rest of `app` reads it, and as `denizen config show` prints it.
 
-Made by `load` alone.
+Only `load` makes one.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ DATABASE_FILE = "denizen.db"
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """Accounts on a simulated Discord, which take the place of the configured ones. `page` is for people to look at."""
+    """Accounts on a simulated Discord, which replace the configured ones. `page` is the address where people look at
+    it.
+    """
 
     accounts: tuple[DiscordLogin, ...]
     endpoints: DiscordEndpoints
@@ -56,10 +58,10 @@ class Simulation:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The configuration as it is in effect: validated, with what is implied filled in.
+    """The configuration in effect: validated, immutable, with all implied values filled in.
 
-    `written` is the file's own tree, before interpolation; `secrets` has the values of the same moment. `digest` is
-    the sha256 of what was written and of the persona texts: it tells two generations apart and holds no secret.
+    `written` is the file's own tree, before interpolation; `secrets` has the values of the same moment. `digest` is the
+    sha256 of what was written and of the persona texts: it tells two generations apart and holds no secret.
     """
 
     home: Path
@@ -125,7 +127,7 @@ class Settings:
 
     @property
     def commands(self) -> tuple[CustomCommand, ...]:
-        """Those that the operator added, in the order of the file."""
+        """The commands that the operator added, in the order of the file."""
         sections = self.config.commands.items()
         return tuple(
             CustomCommand(name, **{key: getattr(section, key) for key in type(section).model_fields})
@@ -142,7 +144,7 @@ class Settings:
 
     @property
     def custom_tools(self) -> tuple[CustomTool, ...]:
-        """In the order of the file."""
+        """The custom tools, in the order of the file."""
         return tuple(
             CustomTool(
                 name, section.description, section.argv, {key: _schema(p) for key, p in section.parameters.items()},
@@ -191,7 +193,9 @@ DEFAULT_MARK = "default"
 
 
 def render_settings(settings: Settings) -> str:
-    """Every setting in effect; those that the file does not have carry the comment `# default`."""
+    """Returns every setting in effect as YAML; those that the file does not have carry the comment `# default`. Secrets
+    stay references. The text can be read again and means the same.
+    """
     return write_document(_section(settings.config, settings.written), (2, 2))
 
 

@@ -1,4 +1,5 @@
-"""From pydantic's errors to problems that an operator can act on: where, what, which values fit, and the remedy.
+"""The wording of pydantic's errors as problems that an operator can act on: where, what, which values fit, and the
+remedy.
 
 What pydantic says about the value is never passed on; a value may be a secret.
 """
@@ -38,7 +39,7 @@ _BOUNDS = frozenset({"greater_than", "greater_than_equal", "less_than", "less_th
 
 
 def explain_errors(error: ValidationError, document: ConfigDocument, tree: Json) -> Iterator[ConfigProblem]:
-    """One problem for each error. `tree` is what was validated."""
+    """Yields one problem for each error. `tree` is what was validated."""
     details = error.errors(include_url=False, include_input=False)
     meant = {_meant(_path(detail)) for detail in details if detail["type"] == "extra_forbidden"}
     for detail in details:
@@ -54,7 +55,7 @@ def _path(detail: ErrorDetails) -> KeyPath:
 
 
 def _meant(path: KeyPath) -> KeyPath:
-    """What an unknown key was probably meant to be."""
+    """Returns what an unknown key was probably meant to be."""
     return (*path[:-1], find_closest(str(path[-1]), _known_keys(path[:-1])))
 
 
@@ -80,7 +81,7 @@ def _explain(detail: ErrorDetails, path: KeyPath, value: Json) -> tuple[str, str
 
 
 def literal_secret(path: KeyPath, *, noun: str = "secret") -> tuple[str, str]:
-    """What is said about a secret that stands in the file itself."""
+    """Returns message and remedy for a secret that stands in the file itself."""
     name = _variable_name(path, noun)
     place = "in its place" if noun == "password" else "here"
     where = f"secrets.env in the home folder (a line {name}=...) or into the environment"
@@ -88,7 +89,7 @@ def literal_secret(path: KeyPath, *, noun: str = "secret") -> tuple[str, str]:
 
 
 def _variable_name(path: KeyPath, noun: str) -> str:
-    """A sensible name for the variable of a secret at this place."""
+    """Returns a sensible name for the variable of a secret at this place."""
     named = [str(part) for part in path if isinstance(part, str)]
     if path[:1] == ("server",):
         return "DENIZEN_API_KEY"
@@ -146,7 +147,7 @@ def _known_keys(path: KeyPath) -> Iterable[str]:
 
 
 def _field_at(path: KeyPath) -> tuple[object, Sequence[object]]:
-    """The annotation and the bounds that hold at a key path."""
+    """Returns the annotation and the bounds at a key path."""
     annotation: object = Config
     metadata: Sequence[object] = ()
     for part in path:
@@ -162,7 +163,7 @@ def _field_at(path: KeyPath) -> tuple[object, Sequence[object]]:
 
 
 def _plain(annotation: object) -> object:
-    """Without `Annotated` and without `| None`."""
+    """Returns the annotation without `Annotated` and without `| None`."""
     while True:
         origin = get_origin(annotation)
         if origin is Annotated:

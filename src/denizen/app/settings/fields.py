@@ -1,4 +1,4 @@
-"""The kinds of values that settings are made of: how each is read, and what is said when it cannot be.
+"""The kinds of values that settings are made of: how each is read, and the error when it cannot be.
 
 A validator refuses with `refuse`, which carries the sentence and the remedy; `explain` adds file, line and key.
 """
@@ -58,7 +58,7 @@ class Section(BaseModel):
 
     @property
     def foreign_keys(self) -> frozenset[str]:
-        """Keys that this section does not have, given its other values. They are not shown."""
+        """The keys that this section cannot have, given its other values. They are not shown."""
         return frozenset()
 
 
@@ -71,7 +71,7 @@ def copy_fields(section: Section, record: type[RecordT], **given: object) -> Rec
 
 
 def refuse(message: str, fix: str, *, key: str = "") -> PydanticCustomError:
-    """The error of a validator. `key` is a key below the validated value, when that one is to blame.
+    """Returns the error of a validator. `key` is a key below the validated value, when that one is to blame.
 
     The sentences must not quote the value: validators do not see whether it came out of the environment.
     """
@@ -79,7 +79,7 @@ def refuse(message: str, fix: str, *, key: str = "") -> PydanticCustomError:
 
 
 def at_most(limit_chars: int) -> AfterValidator:
-    """Bounds the length of a text."""
+    """Returns a validator that bounds the length of a text."""
 
     def check(value: str) -> str:
         if len(value) > limit_chars:
@@ -90,19 +90,19 @@ def at_most(limit_chars: int) -> AfterValidator:
 
 
 def keep_template(value: object, handler: Handler) -> object:
-    """Around the checks of a text: one that came out of a template stays what it is."""
+    """Wraps the checks of a text: one that came out of a template keeps the template."""
     checked: object = handler(value)
     return value if isinstance(value, InterpolatedText) else checked
 
 
 def show_value(value: object) -> str:
-    """A value for an error: what stands in the file, never what came out of the environment."""
+    """Returns a value for an error: the text in the file, never a value of the environment."""
     text = value.template if isinstance(value, InterpolatedText) else str(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _no_flag_int(value: object) -> object:
-    """A yes or no is not a number, whatever Python thinks."""
+    """Refuses a yes or no in place of a number: for Python they are numbers."""
     if isinstance(value, bool):
         raise PydanticCustomError("int_type", "a number is wanted")
     return value
@@ -198,7 +198,9 @@ def _store_url(value: str) -> str:
 
 
 def _is_postgres(value: str) -> bool:
-    """Without a host, the server is on this machine behind a socket: `postgresql:///name?host=/run/postgresql`."""
+    """Returns whether this is a Postgres address. Without a host, the server is on this machine behind a socket:
+    `postgresql:///name?host=/run/postgresql`.
+    """
     try:
         parts = urlsplit(value)
         is_full = "://" in value and bool(parts.hostname or parts.path.strip("/"))

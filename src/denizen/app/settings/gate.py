@@ -1,4 +1,6 @@
-"""The shape of `gate`: what tools may do, and what it means (`engine/gate/policy`)."""
+"""The sections `gate` and `budgets`: what tools may do, what requests may cost, and the policies that follow from
+them.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ Watch = Annotated[Literal["on", "off"], BeforeValidator(_on_off)]
 
 
 class DecidersSection(Section):
-    """How people are asked. Unset keys are those of `gate.approvals`, and there as it says."""
+    """How people are asked. Keys that are unset are those of `gate.approvals`, and there the defaults."""
 
     deciders: Deciders | None = Field(
         default=None,
@@ -68,11 +70,11 @@ class DecidersSection(Section):
 
     @property
     def said(self) -> frozenset[str]:
-        """The keys about people that do not leave it open."""
+        """The keys about people that are set."""
         return frozenset(key for key in DecidersSection.model_fields if getattr(self, key) not in (None, ()))
 
     def rule(self, usual: ApprovalRule) -> ApprovalRule:
-        """With what this section leaves open as usual."""
+        """Returns the rule of this section; what it leaves open is as in `usual`."""
         implied = Deciders.QUORUM if self.quorum else Deciders.ROLE if self.role else None
         said = {
             "deciders": self.deciders or implied,
@@ -86,7 +88,9 @@ class DecidersSection(Section):
 
 
 class RuleSection(DecidersSection):
-    """The first rule that matches a call decides. All that is written must fit; what is left out fits everything."""
+    """The first rule that matches a call decides. All that is written must match; what is left out matches
+    everything.
+    """
 
     tool: SomeText = Field(description="Name or pattern of tools, such as `notes_*`.")
     action: Literal["approve", "deny", "ask"] = Field(
@@ -177,7 +181,7 @@ class ObserverSection(Section):
 
 
 class GateSection(Section):
-    """What tools may do. Tiers, modes, roles and rate limits are by tool pattern; the first match in the order of the
+    """The rules for tools. Tiers, modes, roles and rate limits are by tool pattern; the first match in the order of the
     file counts.
     """
 
@@ -223,7 +227,7 @@ class GateSection(Section):
     )
 
     def policy(self, generation: int = 0) -> GatePolicy:
-        """For the configuration of that number."""
+        """Returns the policy of the generation with that number."""
         usual = self.approvals.rule(_APPROVAL)
         watched = self.observer
         owners = replace(usual, deciders=Deciders.ROLE) if usual.deciders is Deciders.REQUESTER else usual
@@ -257,7 +261,7 @@ Key = Annotated[SomeText, BeforeValidator(read_digits)]
 
 
 class BudgetSection(Section):
-    """Unset means no limit, and for a single one what holds for all; 0 lets only what is free through."""
+    """Unset means no limit, and for a single one the limit of all; 0 lets only free requests through."""
 
     per_day_usd: Decimal | None = Field(
         default=None, ge=0, le=_MILLION, description="At most so much on one day (UTC); unset: no limit."
@@ -272,7 +276,7 @@ class BudgetSection(Section):
 
 
 class AgentBudgetSection(BudgetSection):
-    """Of one agent."""
+    """The budget of one agent."""
 
     when_exhausted: WhenExhausted | None = Field(
         default=None, description="For this agent; unset: as for all (`budgets.when_exhausted`)."
@@ -280,7 +284,7 @@ class AgentBudgetSection(BudgetSection):
 
 
 class BudgetsSection(Section):
-    """Limits of money. What a request may cost at most is reserved before it is sent."""
+    """Limits of money. The most that a request may cost is reserved before it is sent."""
 
     currency: Literal["usd"] = Field(default="usd", description="The currency of the budgets.")
     server: BudgetSection = Field(default_factory=BudgetSection, description="For everything together.")

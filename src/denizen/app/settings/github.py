@@ -1,7 +1,7 @@
-"""The shape of `channels.github`: how agents behave in repositories, and with which logins.
+"""The section `channels.github`: the policy of agents in repositories, their logins, and the accounts that they become.
 
-Every key of the conduct may stand at an account too, where it counts for that account alone; `implied` fills in what an
-account leaves open. What an account is to the rest of the program is in `github`.
+Every key of the policy may stand at an account too, where it applies to that account alone; `load` fills in what an
+account leaves open.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from denizen.domain.attention import Manners, Reactions, Scope, ThreadHabit
 from denizen.domain.ids import AgentName
 
 COMMENT_CHARS = 65_400
-"""Of one comment at most, with room for the mark that finds it again."""
+"""The limit of one comment, less the mark that finds it again."""
 ROOM_FOR_CODE = 400
-"""Names that would call somebody are set as code, which makes a piece longer."""
+"""Room for code quotes: names that would notify somebody are quoted as code, which makes a comment longer."""
 MESSAGE_CHARS = 2000
 
 _MANNERS = Manners()
@@ -47,7 +47,7 @@ _WEEK_MINUTES = 7 * 24 * 60
 
 
 class GitHubAssociation(StrEnum):
-    """What somebody is to a repository, in GitHub's words."""
+    """The relation of a user to a repository, in GitHub's words."""
 
     OWNER = "owner"
     MEMBER = "member"
@@ -59,7 +59,7 @@ class GitHubAssociation(StrEnum):
 
 
 REACTIONS = ("+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes")
-"""GitHub has no others."""
+"""The reactions that GitHub has."""
 
 
 def _github_id(value: str) -> str:
@@ -83,13 +83,13 @@ def _reaction(value: str) -> str:
 
 
 GitHubId = Annotated[str, BeforeValidator(read_digits), AfterValidator(_github_id), WrapValidator(keep_template)]
-"""Of a user; in the file with quotes or without. Names can be changed and taken by others."""
+"""The id of a user; in the file with quotes or without. Names can be changed and taken by others."""
 Repository = Annotated[str, AfterValidator(_repository), WrapValidator(keep_template)]
 Reaction = Annotated[str, AfterValidator(_reaction), WrapValidator(keep_template)]
 
 
 class GitHubReactionsSection(Section):
-    """What shows the state of a question. Empty means none."""
+    """The reactions that show the state of a question. Empty means none."""
 
     seen: Reaction = Field(
         default="eyes",
@@ -101,7 +101,7 @@ class GitHubReactionsSection(Section):
 
 
 class GitHubPolicySection(Section):
-    """How an agent behaves in repositories: whom it hears, when it speaks, what its answers look like."""
+    """The policy of an agent in repositories: whom it answers, when it speaks, what its answers look like."""
 
     repositories: tuple[Repository, ...] = Field(
         default=(), description="Where it answers, as `owner/name` or `owner/*`; empty: wherever its login can read."
@@ -172,18 +172,18 @@ class _Login(Section):
 
 
 def _conduct_is_told_once(schema: dict[str, Any]) -> None:
-    """In the reference an account shows its login only; the conduct stands at `channels.github`."""
+    """Leaves the policy out of an account's schema: the reference documents it once, at `channels.github`."""
     schema["properties"] = {name: schema["properties"][name] for name in _Login.model_fields}
 
 
 class GitHubAccountSection(GitHubPolicySection, _Login):
-    """One agent's login. What it leaves open of the conduct is that of `channels.github`."""
+    """One agent's login. What it leaves open of the policy is that of `channels.github`."""
 
     model_config = ConfigDict(json_schema_extra=_conduct_is_told_once)
 
     @property
     def foreign_keys(self) -> frozenset[str]:
-        """What it shares with the other accounts stands there and is not repeated."""
+        """The shared keys that the account does not set itself. They are shown at `channels.github` only."""
         return frozenset(GitHubPolicySection.model_fields) - self.model_fields_set
 
     @model_validator(mode="after")
@@ -223,7 +223,9 @@ SECRETS = frozenset({"token", "private_key", "webhook_secret"})
 
 @dataclass(frozen=True, slots=True)
 class GitHubLogin:
-    """One agent's account. An App whose key could not be read is there without one, and says so when it is used."""
+    """One agent's account. An App whose key cannot be read is there without one, and fails with the reason when it is
+    used.
+    """
 
     account: AccountSettings
     manners: Manners
@@ -234,7 +236,9 @@ class GitHubLogin:
 
 
 def build_github_logins(section: GitHubSection, secrets: FileSecrets) -> tuple[GitHubLogin, ...]:
-    """The accounts in the order of the file; those without a login are left out, all of them when GitHub is off."""
+    """Returns the accounts in the order of the file; those without a login are left out, all of them when GitHub is
+    off.
+    """
     if not section.enabled:
         return ()
     return tuple(
@@ -250,8 +254,8 @@ def is_github_login(path: KeyPath) -> bool:
 
 
 def find_github_problems(document: ConfigDocument, section: GitHubSection) -> Iterator[ConfigProblem]:
-    """Trust in what somebody is to a repository, wherever that is: in a repository of their own everybody is `owner`,
-    and anybody can install an App or invite a user there. Asks the accounts that `implied` filled in.
+    """Yields a problem for trust in associations without a list of repositories. In a repository of their own everybody
+    is `owner`, and anybody can install an App or invite a user there. The accounts are those that `load` filled in.
     """
     for name, account in section.accounts.items() if section.enabled else ():
         for key in ("answers", "admin_associations"):
@@ -273,7 +277,7 @@ def _names_owners(repositories: Sequence[str]) -> bool:
 def find_github_left_out(
     document: ConfigDocument, section: GitHubSection, secrets: FileSecrets
 ) -> Iterator[ConfigProblem]:
-    """A notice for each account that has no login, and for each that cannot be told anything."""
+    """Yields a notice for each account without a login, and for each whose webhooks are refused."""
     file = document.file.parent / SECRETS_FILE
     for name, account in section.accounts.items() if section.enabled else ():
         path = (*ACCOUNTS, name)
@@ -301,7 +305,9 @@ def _account(name: str, account: GitHubAccountSection, section: GitHubSection, s
 
 
 def _read_key(account: GitHubAccountSection, secrets: FileSecrets) -> str:
-    """Empty when it cannot be read: then the account is left off, and says what to do."""
+    """Returns the App's private key; empty when it cannot be read. Then the account is left off, and says what to
+    do.
+    """
     if not account.private_key_file:
         return _find(account.private_key, secrets).replace("\\n", "\n")
     try:
@@ -311,8 +317,8 @@ def _read_key(account: GitHubAccountSection, secrets: FileSecrets) -> str:
 
 
 def _manners(section: GitHubPolicySection) -> Manners:
-    """The conduct as the engine works with it. Who is not answered is not told so in public, and nothing is decided
-    there: there are no buttons, and strangers read it.
+    """Returns the policy in the form that the engine works with. Refusals are not told in public, and approvals are not
+    asked there: GitHub has no buttons, and strangers read along.
     """
     return Manners(
         owners=frozenset(section.owners),

@@ -1,4 +1,4 @@
-"""`${NAME}` and `${NAME:-default}` in string values; `$${` stands for a plain `${`. Pure.
+"""Interpolation of `${NAME}` and `${NAME:-default}` in string values; `$${` stands for a plain `${`. Pure.
 
 A default counts when the variable is unset or empty, as in a shell. Defaults hold no `}`.
 """
@@ -17,7 +17,7 @@ _REFERENCE = re.compile(r"\$\$\{|\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<default
 
 
 class InterpolatedText(str):
-    """A text that came out of a template. It is the value; its repr is the template, so that it leaks nowhere."""
+    """A text that came out of a template. Its repr is the template, so that the value leaks into no log or error."""
 
     __slots__ = ("template",)
     template: str
@@ -44,7 +44,7 @@ class VariableReference:
 
 @dataclass(frozen=True, slots=True)
 class ExpandedTree:
-    """A tree with its templates expanded, and what was met on the way. A missing variable stands as empty text."""
+    """A tree with its templates expanded, and the variables that were met. A missing variable becomes empty text."""
 
     tree: dict[str, Json]
     names: frozenset[str] = frozenset()
@@ -53,7 +53,7 @@ class ExpandedTree:
 
 
 def references(template: str) -> tuple[VariableReference, ...]:
-    """The variables that a template names, in order."""
+    """Returns the variables that a template names, in order."""
     matches = (match for match in _REFERENCE.finditer(template) if match["name"])
     return tuple(VariableReference(match["name"], _default(match)) for match in matches)
 
@@ -64,14 +64,14 @@ def is_malformed(template: str) -> bool:
 
 
 def whole_reference(template: str) -> VariableReference | None:
-    """The reference, when the template is exactly one."""
+    """Returns the reference, when the template is exactly one."""
     match = _REFERENCE.fullmatch(template)
     return VariableReference(match["name"], _default(match)) if match and match["name"] else None
 
 
 def expand(template: str, variables: Mapping[str, str]) -> str:
-    """The text with every reference replaced; plain text comes back as it is. A variable that is unset or empty and
-    has no default stands as empty text.
+    """Returns the text with every reference replaced; plain text comes back as it is. A variable that is unset or empty
+    and has no default becomes empty text.
     """
 
     def value(match: re.Match[str]) -> str:
@@ -84,7 +84,7 @@ def expand(template: str, variables: Mapping[str, str]) -> str:
 
 
 def escape(text: str) -> str:
-    """The template that expands to exactly this text."""
+    """Returns the template that expands to exactly this text."""
     return text.replace("${", "$${")
 
 

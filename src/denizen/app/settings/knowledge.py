@@ -1,4 +1,8 @@
-"""The shape of `knowledge`: how sources are kept up to date. The sources themselves are in the store."""
+"""The sections about what agents can look up: `knowledge`, `archive`, `memory`, `embeddings`, `folders` and `sandbox`,
+and the context files that stand in prompts.
+
+The sources of knowledge themselves are in the store.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +78,7 @@ class YoutubeSection(Section):
     site_url: HttpUrl = Field(default=_VIDEOS.site_url, description="Another address for transcripts, likewise.")
 
     def access(self, api_key: str) -> VideoAccess | None:
-        """With the value of the key; None without one."""
+        """Returns the access with the value of the key; None without one."""
         return VideoAccess(api_key, self.api_url, self.site_url, self.languages) if api_key else None
 
 
@@ -102,7 +106,7 @@ class LearningSection(Section):
 
 
 class KnowledgeSection(Section):
-    """Sources of knowledge are added with `denizen sources add`."""
+    """How sources are kept up to date. They are added with `denizen sources add`."""
 
     sync_every_minutes: Whole = Field(
         default=0,
@@ -133,8 +137,8 @@ _RECALL = RecallPolicy()
 
 
 class MemorySection(Section):
-    """What is remembered and fits a message is told to the model without its asking, as far as all who read the reply
-    may hear of it. The tools are those of the skill (`tools.memory`).
+    """Memories that match a message are shown to the model without its asking, as far as everybody who reads the reply
+    may see them. The tools are those of the skill (`tools.memory`).
     """
 
     max_items: Whole = Field(
@@ -146,7 +150,7 @@ class MemorySection(Section):
 
 
 class EmbeddingsSection(Section):
-    """What turns texts into vectors, so that they are found by meaning too. Without it, words have to do."""
+    """The model that embeds texts, so that they are found by meaning too. Without one they are found by words."""
 
     provider: Text = Field(
         default="",
@@ -184,8 +188,8 @@ class EmbeddingsSection(Section):
 
 
 class SandboxSection(Section):
-    """What the tools `bash` and `bash_batch` and `denizen shell` may use up. What they may run is not configured: it is
-    one fixed list.
+    """The resources of the tools `bash` and `bash_batch` and of `denizen shell`. The commands that they may run are one
+    fixed list and not configured.
     """
 
     enabled: bool = Field(
@@ -240,16 +244,16 @@ class FoldersSection(Section):
 
 
 LIBRARY_FOLDER = "knowledge-snapshots"
-"""In the home folder: what was read of the sources of knowledge."""
+"""The snapshots of sources, in the home folder."""
 LEARNED_FOLDER = "learned"
-"""In the home folder: answers of people that were accepted."""
+"""The accepted answers of people, in the home folder."""
 MAX_CONTEXT_BYTES = 128 * 1024
-"""Of all files of one agent together, the shared ones included. They are sent with every request."""
+"""The limit for all context files of one agent together, the shared ones included. They are sent with every request."""
 
 
 @dataclass(frozen=True, slots=True)
 class HomeFolders:
-    """Where they are, whether they exist or not."""
+    """The paths of the folders, whether they exist or not."""
 
     home: Path
     section: FoldersSection
@@ -264,7 +268,7 @@ class HomeFolders:
 
     @property
     def current_snapshot(self) -> Path:
-        """Names the snapshot that agents read, once there is one."""
+        """The file that names the snapshot that agents read, once there is one."""
         return self.home / LIBRARY_FOLDER / "current.json"
 
     def own_context(self, agent: str) -> Path:
@@ -281,7 +285,9 @@ class HomeFolders:
 
 @dataclass(slots=True)
 class ContextFileReader:
-    """Reads the context of agents. What cannot be read becomes a problem, with the place that is to blame."""
+    """Reads the context files of agents. A file that cannot be read becomes a problem, with the place that is to
+    blame.
+    """
 
     folders: HomeFolders
     document: ConfigDocument
@@ -291,7 +297,7 @@ class ContextFileReader:
     )
 
     def read(self, agent: str, *, skip_global: bool) -> tuple[tuple[str, str], ...]:
-        """(heading, text) pairs: of the shared folder by name, then of the agent's own."""
+        """Returns (heading, text) pairs: of the shared folder by name, then of the agent's own."""
         shared = () if skip_global else self._folder(self.folders.context, ("folders", "context"))
         own = self._folder(self.folders.own_context(agent), ("agents", agent))
         size = sum(len(text.encode()) for _, text in (*shared, *own))
@@ -305,7 +311,7 @@ class ContextFileReader:
         return (*shared, *own)
 
     def check(self) -> None:
-        """A folder that holds the home folder would open up everything in it, secrets too."""
+        """Refuses folders that contain the home folder: they would open up everything in it, secrets too."""
         home = self.folders.home.resolve()
         for name, folder in (("context", self.folders.context), ("knowledge", self.folders.knowledge)):
             if home.is_relative_to(folder.resolve()):
@@ -343,7 +349,7 @@ _ARCHIVE = ArchivePolicy()
 
 
 class ArchiveSection(Section):
-    """The mirror of what is said on platforms."""
+    """The mirror of the messages on platforms."""
 
     enabled: bool = Field(default=True, description="Whether messages are kept, so that agents can look them up.")
     channels: Ids = Field(default=(), description="Ids of the channels that are kept, with their threads; empty: all.")

@@ -1,9 +1,9 @@
-"""Reading `denizen.yaml` and everything that belongs to it into one immutable `Settings`, or one error that lists
-every problem.
+"""Reads `denizen.yaml` and everything that belongs to it into one immutable `Settings`, or one error that lists every
+problem.
 
-The order: syntax, interpolation, references, shape, persona files. References and shape each find what they can, so
-that one reading shows all there is to correct; persona files are read once the rest is right. Called by the builder
-and the reloader (`load_settings`), by doctor and the editors (`check`).
+The order: syntax, interpolation, references, shape, implied values, persona files. References and shape each find what
+they can, so that one reading shows all there is to correct; persona files are read once the rest is right. The builder
+and the reloader call `load_settings`, doctor and the editors `find_config_problems`.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ from denizen.domain.json import Json
 CONFIG_FILE = "denizen.yaml"
 
 _PLAIN_VARIABLES = frozenset({"HOME", "USER", "LOGNAME", "PWD", "SHELL", "LANG", "TZ", "PATH", "TMPDIR", "HOSTNAME"})
-"""Variables whose values are no secrets and stand in half of all texts; they are not masked."""
+"""Variables whose values are no secrets and occur in many texts; they are not masked."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigResult:
-    """What a reading gave: settings, or the problems that stand against them."""
+    """The result of a reading: settings, or the problems that prevent them."""
 
     settings: Settings | None
     problems: tuple[ConfigProblem, ...]
@@ -88,14 +88,16 @@ def load_settings(
 def find_config_problems(
     home: Path, environment: Mapping[str, str], *, known_tools: Collection[str] | None = None
 ) -> tuple[ConfigProblem, ...]:
-    """The problems of a home folder's configuration, empty when it can be used. Raises InvalidInput only when a file
-    cannot be read at all.
+    """Returns the problems of a home folder's configuration, empty when it can be used. Raises InvalidInput only when a
+    file cannot be read at all.
     """
     return examine(home, read_config(home), load_secrets(home, environment), known_tools).problems
 
 
 def read_config(home: Path) -> str:
-    """The text of the configuration file; empty when there is none. Raises InvalidInput when it cannot be read."""
+    """Returns the text of the configuration file; empty when there is none. Raises InvalidInput when it cannot be
+    read.
+    """
     file = home / CONFIG_FILE
     try:
         return file.read_text(encoding="utf-8-sig")
@@ -173,8 +175,8 @@ def examine(home: Path, text: str, secrets: FileSecrets, known_tools: Collection
 
 
 def digest_input(written: Mapping[str, Json], agents: Mapping[AgentName, Agent], folders: HomeFolders) -> str:
-    """What the digest is taken of: the tree as written, without comments and layout, the persona and context files, and
-    whether there is knowledge to look into.
+    """Returns the text that the digest is taken of: the tree as written, without comments and layout, the persona and
+    context files, and whether there is knowledge to look into.
     """
     personas = {name: [pair for pair in agent.persona if pair[0] != BUILT_IN_PERSONA] for name, agent in agents.items()}
     contexts = {name: (agent.context_files, agent.core_memory) for name, agent in agents.items()}
@@ -183,8 +185,8 @@ def digest_input(written: Mapping[str, Json], agents: Mapping[AgentName, Agent],
 
 
 def _validate(document: ConfigDocument, tree: dict[str, Json], problems: list[ConfigProblem]) -> Config | None:
-    """The validated file; None and problems otherwise. An error where a problem is known already, such as a variable
-    that is missing, says nothing new.
+    """Returns the validated file; None and problems otherwise. An error where a problem is known already, such as a
+    missing variable, says nothing new and is dropped.
     """
     told = {problem.path for problem in problems}
     try:
@@ -198,7 +200,7 @@ def _validate(document: ConfigDocument, tree: dict[str, Json], problems: list[Co
 def _sort_missing(
     document: ConfigDocument, expansion: ExpandedTree, outline: ReferenceOutline
 ) -> tuple[list[ConfigProblem], list[ConfigProblem]]:
-    """Problems for unset variables that are needed, warnings for those that are not."""
+    """Returns problems for unset variables that are needed, and warnings for those that are not."""
     needed: list[ConfigProblem] = []
     unneeded: list[ConfigProblem] = []
     for path, name in expansion.missing:
@@ -243,8 +245,8 @@ def _without_it(path: KeyPath) -> str:
 def _without_unusable_providers(
     document: ConfigDocument, expansion: ExpandedTree, outline: ReferenceOutline
 ) -> tuple[dict[str, Json], list[ConfigProblem]]:
-    """Takes out the providers that nobody names and that miss a variable for something else than their key. (A key is
-    only asked for when it is used.)
+    """Removes the providers that nobody names and that miss a variable other than their key. (A key is only asked for
+    when it is used.)
     """
     unusable = {
         str(path[2])
@@ -275,10 +277,12 @@ _Account = TypeVar("_Account", bound=Section)
 
 
 def add_implied(config: Config, outline: ReferenceOutline) -> Config:
-    """The configuration with everything filled in that the file leaves open, so that no reader has to know the rules.
+    """Returns the configuration with everything filled in that the file leaves open, so that no reader has to know the
+    rules.
 
     Without a provider there is the embedded one, and all three aliases are its model. With providers, `fast` and
-    `quality` follow `balanced` or each other; `balanced` itself is never guessed.
+    `quality` follow `balanced` or each other; `balanced` itself is never guessed. Agents get the values of their
+    preset, accounts the shared keys of their platform.
     """
     written = config.agents or {DEFAULT_AGENT: AgentSection()}
     agents = {name: apply_preset(section) for name, section in written.items()}
@@ -308,7 +312,7 @@ def _models(models: ModelsSection, outline: ReferenceOutline) -> ModelsSection:
 
 
 def _channels(channels: ChannelsSection) -> ChannelsSection:
-    """Every account with the whole of its conduct."""
+    """Returns the channels, every account with its whole policy."""
     discord, github = channels.discord, channels.github
     on_discord = {name: _filled(each, discord, DiscordPolicySection) for name, each in discord.accounts.items()}
     on_github = {name: _filled(each, github, GitHubPolicySection) for name, each in github.accounts.items()}
@@ -321,14 +325,14 @@ def _channels(channels: ChannelsSection) -> ChannelsSection:
 
 
 def _filled(account: _Account, common: Section, conduct: type[Section]) -> _Account:
-    """Still telling by its set fields what is its own."""
+    """Returns the account with the shared keys filled in. Its set fields still tell which keys are its own."""
     own = {name: getattr(account, name) for name in type(account).model_fields if name not in conduct.model_fields}
     values = {**own, **_merge(account, common, conduct.model_fields)}
     return type(account).model_construct(account.model_fields_set, **values)
 
 
 def _merge(own: Section, common: Section, names: Iterable[str]) -> dict[str, object]:
-    """What stands in a section of one's own counts before what is common to all, also within a group of keys."""
+    """Returns the values of a section: its own take precedence over the shared ones, also within a group of keys."""
     values: dict[str, object] = {}
     for name in names:
         mine, theirs = getattr(own, name), getattr(common, name)

@@ -1,4 +1,4 @@
-"""One thing that is wrong with the configuration, and the one error that lists them all."""
+"""One problem of the configuration, and the one error that lists them all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 @dataclass(frozen=True, slots=True)
 class ConfigProblem:
-    """`line` and `column` count from 1; line 0 means the file as a whole. Nothing in here ever holds a secret.
+    """A problem at a place of the file. `line` and `column` count from 1; line 0 means the file as a whole. It never
+    holds a secret.
 
     `variable` is the one that is not set, when that is the problem: it goes away without a change of the file.
     """
@@ -36,7 +37,7 @@ class ConfigProblem:
 
 
 def format_path(path: KeyPath) -> str:
-    """A key path for people: `models.overrides."lab/qwen3".images`, `server.api_keys[0].key`."""
+    """Returns a key path for people: `models.overrides."lab/qwen3".images`, `server.api_keys[0].key`."""
     text = ""
     for part in path:
         if isinstance(part, int):
@@ -48,14 +49,14 @@ def format_path(path: KeyPath) -> str:
 
 
 def find_closest(name: str, known: Iterable[str]) -> str:
-    """The known name that was probably meant, or nothing."""
+    """Returns the known name that was probably meant, or nothing."""
     by_folded = {each.casefold(): each for each in known}
     found = difflib.get_close_matches(name.casefold(), by_folded, n=1)
     return by_folded[found[0]] if found else ""
 
 
 def suggest(name: str, known: Iterable[str], *, noun: str) -> str:
-    """The remedy for an unknown name: the nearest known one, and all of them."""
+    """Returns the remedy for an unknown name: the nearest known one, and all of them."""
     names = sorted(known)
     near = find_closest(name, names)
     listed = f"Known {noun}: {', '.join(names)}." if names else f"There are no {noun} here."
@@ -63,7 +64,7 @@ def suggest(name: str, known: Iterable[str], *, noun: str) -> str:
 
 
 def config_error(problems: Sequence[ConfigProblem]) -> InvalidInput:
-    """The one error for all problems, in the order of the file. Its context holds them as data."""
+    """Returns the one error for all problems, in the order of the file. Its context holds them as data."""
     ordered = sorted(problems, key=lambda each: (str(each.file), each.line, each.column))
     data = tuple(
         {

@@ -1,8 +1,8 @@
-"""The files of a new home folder, and one more provider or Discord account in an existing one. What `denizen setup`
-writes.
+"""Writes what `denizen setup` asks for: the files of a new home folder, or one more provider or Discord account in an
+existing one.
 
-Files that exist are kept unless `force` is given; an existing `denizen.yaml` gets these added in place, with its
-comments. What would not load is not written; only unset variables are let pass, since they are set elsewhere.
+Files that exist are kept unless `force` is given; an existing `denizen.yaml` is edited in place, with its comments.
+Nothing is written that would not load; only unset variables are allowed, since they are set elsewhere.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ Friendly, curious and to the point. Plain words, short answers, no flattery. Whe
 
 @dataclass(frozen=True, slots=True)
 class SetupAnswers:
-    """What set-up asked. All empty means the built-in model.
+    """The answers to the questions of set-up. All empty means the built-in model.
 
     `name` is the provider's (its kind when empty); `api_key_env` the variable that holds the key; `api_key` a key that
     was typed, which goes into `secrets.env`. `model` may be empty for the embedded kind only. `alias` gets the model,
@@ -125,7 +125,7 @@ class SetupAnswers:
 
 @dataclass(frozen=True, slots=True)
 class SetupReport:
-    """What was done. `unset` are variables that the configuration needs and that have no value yet."""
+    """The result of set-up. `unset` are variables that the configuration needs and that have no value yet."""
 
     written: tuple[Path, ...]
     kept: tuple[Path, ...]
@@ -134,7 +134,9 @@ class SetupReport:
 
 @dataclass(frozen=True, slots=True)
 class _Planned:
-    """A file to write; `edited` when it may replace what is there. `mode` None keeps the file's, or is the usual."""
+    """A file to write; `edited` when it may replace an existing one. `mode` None keeps the file's, or takes the
+    usual.
+    """
 
     file: Path
     text: str
@@ -178,7 +180,7 @@ def write_setup(
 
 
 def _add_provider(text: str, home: Path, answers: SetupAnswers) -> str:
-    """The configuration with the answers' provider and alias. The built-in model needs no entry."""
+    """Returns the configuration with the answers' provider and alias. The built-in model needs no entry."""
     if answers.kind == "embedded" and not answers.model and not answers.name:
         return text
     if answers.kind != "embedded" and not answers.model:
@@ -207,7 +209,9 @@ def _add_provider(text: str, home: Path, answers: SetupAnswers) -> str:
 
 
 def _add_account(text: str, home: Path, answers: SetupAnswers) -> tuple[str, str]:
-    """The configuration with an account of the default agent, and the variable of its token; empty without one."""
+    """Returns the configuration with an account of the default agent, and the variable of its token; empty without
+    one.
+    """
     if not answers.discord_token_env and not answers.discord_token:
         return text, ""
     tree = parse_config(text, home).tree
@@ -260,7 +264,7 @@ def _plan_secrets(home: Path, typed: Mapping[str, str]) -> list[_Planned]:
 
 
 def _plan_persona(home: Path, text: str, *, force: bool) -> list[_Planned]:
-    """The files of the first agent, if the configuration has it."""
+    """Returns the persona files of the first agent, if the configuration has it."""
     if find_value(parse_config(text, home).tree, ("agents", DEFAULT_AGENT)) is None:
         return []
     folder = home / AGENTS_FOLDER / DEFAULT_AGENT

@@ -1,4 +1,4 @@
-"""The shape of `skills`, the owner's own skills, and of `custom_tools`, programs that models may ask for."""
+"""The tools of agents in the configuration: skills, custom tools, MCP servers, and custom slash commands."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ class McpSection(Section):
 
 
 def get_tool_prefix(name: str, section: McpServerSection) -> str:
-    """What stands in front of the names of its tools."""
+    """Returns the prefix of the names of a server's tools."""
     return re.sub(r"[^A-Za-z0-9_-]", "_", name)[:32] if section.prefix is None else str(section.prefix)
 
 

@@ -1,4 +1,10 @@
-"""What can be said of a skill without running any of it: manifest, syntax, names, docstrings, annotations, imports."""
+"""Checks of a skill. `find_problems` looks at manifest, syntax, names, docstrings, annotations and imports without
+running anything; `check_skill` then imports the code and runs its examples in a child process.
+
+The child has an environment without secrets, an empty folder as its home, and a bounded time, so that a mistake in a
+skill cannot take Denizen along. It is no sandbox: whoever asks for this has decided to run the code. What a model has
+written is only looked at.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +28,7 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def find_problems(folder: SkillFolder) -> list[str]:
-    """One line each, with file, line and remedy; empty when nothing is wrong so far."""
+    """Returns one line for each problem, with file, line and remedy; empty when nothing is wrong so far."""
     try:
         manifest = read_folder_manifest(folder)
     except InvalidInput as error:
@@ -34,7 +40,7 @@ def find_problems(folder: SkillFolder) -> list[str]:
 
 
 def list_tool_names(folder: SkillFolder, manifest: Manifest) -> list[str]:
-    """As far as its entry states them; none where that is no Python."""
+    """Returns the names of the tools as the entry states them; none when it is not Python."""
     try:
         tree = ast.parse(folder.files.get(manifest.entry, b""))
     except (SyntaxError, ValueError):
@@ -78,7 +84,7 @@ def _entry_problems(file: str, tree: ast.Module, manifest: Manifest) -> Iterator
 
 
 def _tools(tree: ast.Module) -> Iterator[tuple[_Function, ast.expr]]:
-    """Functions that are tools, each with the decorator that makes it one."""
+    """Yields the functions that are tools, each with the decorator that makes it one."""
     for node in ast.walk(tree):
         if isinstance(node, _Function):
             yield from ((node, decorator) for decorator in node.decorator_list if _is_tool(decorator))
@@ -102,7 +108,7 @@ def _is_tool(decorator: ast.expr) -> bool:
 
 
 def _import_problems(folder: SkillFolder, file: str, tree: ast.Module) -> Iterator[str]:
-    """Modules that are not there. Nothing is imported to find out: only where it would lie is looked up."""
+    """Yields imports of modules that do not exist. Nothing is imported to find out: only the place is looked up."""
     own = {PurePosixPath(name).parts[0].removesuffix(".py") for name in folder.files}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -133,8 +139,8 @@ _NO_EXAMPLES = (
 
 @dataclass(frozen=True, slots=True)
 class SkillCheckReport:
-    """`problems` are lines with file, line and remedy where these are known; `tools` are (name, tier) pairs; `passed`
-    counts the examples that came out as they should.
+    """The result of a check. `problems` are lines with file, line and remedy where these are known; `tools` are (name,
+    tier) pairs; `passed` counts the examples with the expected result.
     """
 
     problems: tuple[str, ...]
@@ -143,8 +149,8 @@ class SkillCheckReport:
 
 
 async def check_skill(folder: SkillFolder, taken: Mapping[str, str], *, with_examples: bool) -> SkillCheckReport:
-    """A Markdown skill has no code, so only its text is looked at. `taken` are names that its tools must not have, with
-    who has them.
+    """Checks a skill. Of a Markdown skill, which has no code, only the text is looked at. `taken` are names that its
+    tools must not have, with who has them.
     """
     problems = find_problems(folder)
     if problems or folder.is_markdown:

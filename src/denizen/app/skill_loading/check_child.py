@@ -1,4 +1,4 @@
-"""The child process of `check.py`: imports one skill, runs its examples when asked to, and writes down what came out.
+"""The child process of `check`: imports one skill, runs its examples when asked to, and writes the result to a file.
 
 python -m denizen.app.skill_loading.check_child check|test HOME NAME SHA256 RESULT
 """
@@ -69,7 +69,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _where(error: BaseException, folder: SkillFolder) -> str:
-    """The last line of the skill's own that led to it."""
+    """Returns the last line of the skill's own code that led to the error."""
     cause = error.__cause__ or error
     frames = traceback.extract_tb(cause.__traceback__)
     own = [frame for frame in frames if Path(frame.filename).is_relative_to(folder.path)]

@@ -1,4 +1,9 @@
-"""The skills to begin with, and how a skill is written, for people and for models."""
+"""Writing skills: the guide and the examples to begin with, and the editor behind the tools of `skill_manager` and
+`skill_agent` and `denizen skill new`.
+
+Nothing written here is enabled by it: a new skill is in no configuration, and an edited one no longer has the content
+that was enabled. Nor does any of it run: only its text is checked.
+"""
 
 from __future__ import annotations
 
@@ -101,12 +106,12 @@ A Markdown skill, which tells how something is done, has one file SKILL.md:
 
 
 def python_example(name: str) -> dict[str, str]:
-    """The files of a working Python skill."""
+    """Returns the files of a working Python skill."""
     return {"skill.yaml": _MANIFEST.format(name=name), "skill.py": _CODE.format(name=name)}
 
 
 def markdown_example(name: str) -> dict[str, str]:
-    """The files of a Markdown skill."""
+    """Returns the files of a Markdown skill."""
     return {"SKILL.md": _MARKDOWN.format(name=name), "example.md": _MARKDOWN_EXAMPLE}
 
 
@@ -117,7 +122,7 @@ _STEP = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 
 
 class SkillFolderEditor:
-    """Implements `denizen.skill.Workshop`."""
+    """Lists, reads and writes the skills of a home folder (`denizen.skill.Workshop`)."""
 
     def __init__(self, home: Path, sections: Mapping[str, OwnSkillSection]) -> None:
         self._home = home

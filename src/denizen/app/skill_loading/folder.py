@@ -1,5 +1,7 @@
-"""One skill's folder, read into memory once: what is pinned is what is looked at and what runs, whatever happens to the
-files meanwhile.
+"""One skill's folder, read into memory once, and its manifest: `skill.yaml` of a Python skill, or the front matter of a
+SKILL.md.
+
+What is pinned is what is looked at and what runs, whatever happens to the files meanwhile.
 """
 
 from __future__ import annotations
@@ -28,12 +30,14 @@ MAX_BYTES = 2_000_000
 MAX_DEPTH = 6
 
 _PASSED_OVER = frozenset({"__pycache__", ".git", ".DS_Store", ".ruff_cache", ".pytest_cache"})
-"""Made by other programs. Nothing of it is ever loaded, so it counts for nothing."""
+"""Files of other programs. They are never loaded, so they do not count as content."""
 
 
 @dataclass(frozen=True, slots=True)
 class SkillFolder:
-    """`files` maps paths below the folder, with slashes, to their bytes; `sha256` is taken of all of them."""
+    """The content of a skill. `files` maps paths below the folder, with slashes, to their bytes; `sha256` is taken of
+    all of them.
+    """
 
     name: str
     path: Path
@@ -50,7 +54,7 @@ class SkillFolder:
 
 
 def list_skill_names(home: Path) -> list[str]:
-    """The folders below `skills/`, by name; those that begin with a dot are not meant."""
+    """Returns the folders below `skills/`, by name, without those that begin with a dot."""
     place = home / SKILLS_FOLDER
     if not place.is_dir():
         return []
@@ -86,7 +90,7 @@ def load_folder(home: Path, name: str) -> SkillFolder:
 
 
 def hash_files(files: Mapping[str, bytes]) -> str:
-    """Of names and contents: a renamed file is a change too."""
+    """Returns the sha256 of names and contents: a renamed file is a change too."""
     digest = hashlib.sha256()
     for name in sorted(files):
         digest.update(f"{name}\0{len(files[name])}\0".encode())
@@ -148,7 +152,7 @@ def read_folder_manifest(folder: SkillFolder) -> Manifest:
 
 
 def split_front_matter(folder: SkillFolder) -> tuple[str, str]:
-    """The front matter and the body of its SKILL.md. Raises InvalidInput."""
+    """Returns the front matter and the body of a skill's SKILL.md. Raises InvalidInput."""
     lines = _text(folder, MARKDOWN_FILE).replace("\r\n", "\n").split("\n")
     if lines[0].strip() == "---" and "---" in (rest := [line.rstrip() for line in lines[1:]]):
         end = rest.index("---") + 1

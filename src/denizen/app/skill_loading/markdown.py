@@ -1,7 +1,8 @@
-"""Markdown skills as one tool (SKILL.md convention): its description lists names and purposes, a call gives the text.
+"""Markdown skills as one tool (the SKILL.md convention): its description lists names and purposes, a call returns the
+text.
 
-So a prompt carries a line for each skill and nothing more until one is needed. What the skill's folder holds besides
-can be read in the same way; nothing of it is ever run.
+So a prompt carries a line for each skill and nothing more until one is needed. Other files of the skill's folder can be
+read in the same way; nothing of it is ever run.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from denizen.skill.manifest import Manifest
 READ_SKILL = "read_skill"
 MAX_FILE_CHARS = 60_000
 MAX_LISTED_CHARS = 200
-"""Of a description, in the prompt of every request."""
+"""The limit of a description, which is in the prompt of every request."""
 
 
 class MarkdownToolset:
-    """Made with what is enabled, at least one."""
+    """The tool that reads Markdown skills. It is made with those that are enabled, at least one."""
 
     def __init__(self, skills: Iterable[tuple[Manifest, SkillFolder]]) -> None:
         self._skills = {manifest.name: (manifest, folder) for manifest, folder in skills}
@@ -54,7 +55,7 @@ class MarkdownToolset:
         ]
 
     async def call(self, call: ToolCall, scope: CallScope) -> ToolResult:
-        """Only what was pinned can be read: the folder was read when the skill was loaded."""
+        """Returns the text of a skill or of one of its files, as it was pinned when the skill was loaded."""
         name, file = str(call.args.get("name", "")), str(call.args.get("file", ""))
         if name not in self._skills:
             return ToolResult(f"There is no skill '{name}'. There are: {', '.join(self._skills)}.", is_error=True)
@@ -74,7 +75,7 @@ class MarkdownToolset:
         return ToolResult(f"{text[:MAX_FILE_CHARS]}{cut}")
 
     async def aclose(self) -> None:
-        """Nothing is open."""
+        """Does nothing: nothing is open."""
 
 
 def _cut(text: str) -> str:

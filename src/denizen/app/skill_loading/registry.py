@@ -1,8 +1,13 @@
-"""Importing the code of a skill from the bytes that were pinned, never from the files: no byte code lying beside them
-and no change a moment later can come in between.
+"""The registry of the owner's skills: which there are, their state, and the tools of those that are enabled.
 
-Each version is a package of its own, named after its content: turns that began with an old version keep it, and lazy
-imports in it find their own siblings. Versions stay for the life of the process; they are a few kilobytes each.
+Code is imported from the bytes that were pinned, never from the files: neither byte code beside them nor a change a
+moment later can come in between. Each version is a package of its own, named after its content: turns that began with
+an old version keep it, and lazy imports in it find their own siblings. Versions stay for the life of the process; they
+are a few kilobytes each.
+
+A skill that cannot be loaded is reported in the log, by `denizen skill list` and by doctor, and stops neither the
+others nor the start. The last version that worked does not go on in its place: either what the owner enabled runs, or
+nothing.
 """
 
 from __future__ import annotations
@@ -36,11 +41,11 @@ from denizen.skill.skill import Skill
 from denizen.skill.toolset import SkillServices, SkillToolset
 
 ROOT = "denizen_skill_of_owner"
-"""What names of these packages begin with."""
+"""The prefix of the names of these packages."""
 
 
 class _Loader(InspectLoader):
-    """One module, from its source in memory."""
+    """Loads one module from its source in memory."""
 
     def __init__(self, source: bytes, file: str, *, is_package: bool) -> None:
         self._source = source
@@ -62,7 +67,7 @@ class _Loader(InspectLoader):
 
 
 class _Finder(MetaPathFinder):
-    """Knows the modules of all versions that were loaded. One in each process."""
+    """Finds the modules of all versions that were loaded. There is one in each process."""
 
     def __init__(self) -> None:
         self.packages: dict[str, tuple[Path, Mapping[str, bytes]]] = {}
@@ -92,8 +97,8 @@ _FINDER = _Finder()
 
 
 def import_entry(folder: SkillFolder, entry: str) -> ModuleType:
-    """The module that holds the skill; the same one when this content was imported before. Raises whatever its code
-    raises; nothing of a version that failed is kept.
+    """Imports the module that holds the skill; the same one when this content was imported before. Raises whatever its
+    code raises; nothing of a version that failed is kept.
     """
     if _FINDER not in sys.meta_path:
         sys.meta_path.insert(0, _FINDER)
@@ -124,7 +129,7 @@ class SkillStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SkillEntry:
-    """One skill. `why` and `fix` say what is wrong, if anything; `tools` are known once it is loaded."""
+    """One skill and its state. `why` and `fix` say what is wrong, if anything; `tools` are known once it is loaded."""
 
     name: str
     state: SkillStatus
@@ -142,11 +147,11 @@ class SkillEntry:
 
 
 ServicesForSkill = Callable[[frozenset[Permission], str], SkillServices]
-"""What a skill of that name with these permissions may use."""
+"""Returns the services of the skill of that name with these permissions."""
 
 
 def survey_skills(home: Path, sections: Mapping[str, OwnSkillSection]) -> tuple[SkillEntry, ...]:
-    """Every skill of the folder and of the configuration, by name. Reads files, runs nothing."""
+    """Returns every skill of the folder and of the configuration, by name. Reads files, runs nothing."""
     names = sorted({*list_skill_names(home), *sections})
     return tuple(_look(home, name, sections.get(name)) for name in names)
 
@@ -182,7 +187,7 @@ def _look(home: Path, name: str, section: OwnSkillSection | None) -> SkillEntry:
 
 
 class SkillRegistry:
-    """Of one home folder. `entries` is how it was at the last load."""
+    """The skills of one home folder. `entries` is their state at the last load; each generation loads them anew."""
 
     def __init__(self, home: Path) -> None:
         self._home = home
@@ -202,7 +207,7 @@ class SkillRegistry:
     async def load(
         self, sections: Mapping[str, OwnSkillSection], taken: Mapping[str, str], services_of: ServicesForSkill
     ) -> tuple[Toolset, ...]:
-        """The tools of the skills that are enabled and work. `taken` are names of tools with who has them."""
+        """Loads the skills that are enabled and returns their tools. `taken` are names of tools with who has them."""
         entries: list[SkillEntry] = []
         toolsets: list[Toolset] = []
         pages: list[tuple[Manifest, SkillFolder]] = []

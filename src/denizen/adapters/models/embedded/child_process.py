@@ -1,6 +1,8 @@
-"""What child processes get to see of the environment: only what they need, so no tokens and no API keys.
+"""The model server as a child process: its environment, starting it, hearing its port, knowing whether it lives, ending
+it, and when it may be restarted.
 
-Called by `runtime` (the model server) and `pull` (uv and pip).
+The child gets its settings over stdin, which also ties its life to ours; its log goes to a file, so that nothing has to
+be read while it runs. `runtime` decides when to start one.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ _PACKAGES_PREFIXES = ("PIP_", "UV_", "XDG_")
 
 
 def pick_environment(environ: Mapping[str, str], *, for_packages: bool = False) -> dict[str, str]:
-    """The part of the environment that a child may see; with proxies and index settings for package tools."""
+    """Returns the part of the environment that a child may see, without tokens and API keys; with proxies and index
+    settings for package tools.
+    """
 
     def allowed(name: str) -> bool:
         if name in _BASIC:
@@ -44,9 +48,8 @@ def pick_environment(environ: Mapping[str, str], *, for_packages: bool = False) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestartPolicy:
-    """The first restart is at once, later ones wait longer each time, and `limit` deaths within `window_s` end it.
-
-    It goes on when enough of them are older than the window.
+    """When a child that keeps dying may be restarted: the first time at once, later after a growing pause, and no more
+    after `limit` deaths within `window_s`, until enough of them are older than the window.
     """
 
     limit: int = 5
@@ -55,11 +58,11 @@ class RestartPolicy:
     longest_pause_s: float = 30
 
     def recent(self, deaths: Sequence[float], now: float) -> Sequence[float]:
-        """Those of the deaths (monotonic seconds, ascending) that still count."""
+        """Returns the deaths (monotonic seconds, ascending) that still count."""
         return tuple(death for death in deaths if now - death < self.window_s)
 
     def plan_pause_s(self, deaths: Sequence[float], now: float) -> float | None:
-        """Seconds to wait before the next start, 0 for none; None when it must not be started now."""
+        """Returns the seconds to wait before the next start, 0 for none; None when it must not be started now."""
         counted = self.recent(deaths, now)
         if len(counted) >= self.limit:
             return None
@@ -134,7 +137,7 @@ async def start_server_process(
 
 
 async def _hear(process: Process, settings: ServerSettings, deadline_s: float) -> _Answer | None:
-    """What the child announces; an empty answer when it died without a word, None when it takes too long."""
+    """Returns what the child announces; an empty answer when it died without a word, None when it takes too long."""
     stdin, stdout = process.stdin, process.stdout
     assert stdin is not None
     assert stdout is not None
@@ -201,7 +204,7 @@ def _ending(answer: _Answer | None, code: int | None) -> str:
 
 
 def _tail(log: Path, start_of_run: int) -> list[str]:
-    """The last lines that this run wrote to the log."""
+    """Returns the last lines that this run wrote to the log."""
     with log.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(start_of_run, size - _TAIL_BYTES))

@@ -1,8 +1,11 @@
-"""The header of a GGUF file: its scalar metadata, read without loading the model.
+"""GGUF files: the scalar metadata of the header, and the chat template to run a model with.
 
-Here: a bounds-checked reader of the key/value section (strings and numbers; arrays are stepped over). Not here:
-tensors, which only llama.cpp reads. Called by `template` for the chat template and by `weights` to look at a
-user's own file.
+`load_gguf_header` is a bounds-checked reader of the key/value section (strings and numbers; arrays are skipped).
+Tensors are left to llama.cpp.
+
+Most models run with the template in their weights file. Qwen2.5-Coder's own template asks for `<tool_call>` tags, but
+the model was not trained on them and answers with a fenced json block, which the server then leaves in the text. The
+corrected template asks for what the model does.
 """
 
 from __future__ import annotations
@@ -45,12 +48,12 @@ class GgufHeader:
     metadata: Mapping[str, Scalar]
 
     def find_text(self, key: str) -> str | None:
-        """The string stored under `key`, if there is one."""
+        """Returns the string stored under `key`, if there is one."""
         value = self.metadata.get(key)
         return value if isinstance(value, str) else None
 
     def find_number(self, key: str) -> int | None:
-        """The integer stored under `key`, if there is one."""
+        """Returns the integer stored under `key`, if there is one."""
         value = self.metadata.get(key)
         return value if isinstance(value, int) and not isinstance(value, bool) else None
 
@@ -179,7 +182,7 @@ _QWEN_CODER_REPLACEMENTS = (
 
 
 def plan_template(header: GgufHeader) -> str | None:
-    """The template to run with instead of the one in the weights file; None when that one is right."""
+    """Returns the template to use instead of the one in the weights file; None when that one is right."""
     if header.find_text("general.basename") != "Qwen2.5-Coder":
         return None
     template = header.find_text("tokenizer.chat_template") or ""
@@ -191,5 +194,5 @@ def plan_template(header: GgufHeader) -> str | None:
 
 
 def load_template(weights: Path) -> str | None:
-    """`plan_template` for a file. Raises InvalidInput when it is not a readable GGUF file."""
+    """Returns `plan_template` for a file. Raises InvalidInput when it is not a readable GGUF file."""
     return plan_template(load_gguf_header(weights))

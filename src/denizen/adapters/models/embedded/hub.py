@@ -1,7 +1,7 @@
-"""Downloading a weights file from the model hub, with resume.
+"""Downloads a weights file from the model hub, with resume.
 
-A broken transfer goes on where it stopped, within one call and across restarts (the `.part` file stays). Whether the
-bytes are right is decided by the caller, from the sha256 that `download` returns. Called by `weights`.
+A broken transfer continues where it stopped, within one call and across restarts (the `.part` file stays). The caller
+decides whether the bytes are right, from the sha256 that `download` returns.
 """
 
 import hashlib
@@ -85,7 +85,7 @@ async def _resumed(entry: WeightsEntry, part: Path, report: ReportLoadProgress) 
 async def _attempt(
     client: httpx2.AsyncClient, url: str, transfer: _Transfer, entry: WeightsEntry, report: ReportLoadProgress
 ) -> None:
-    """One request. Raises TransportError for what is worth another one, Unavailable for what is not."""
+    """Makes one request. Raises TransportError for what is worth another one, Unavailable for what is not."""
     headers = {"Accept-Encoding": "identity"}
     if transfer.done_bytes:
         headers["Range"] = f"bytes={transfer.done_bytes}-"

