@@ -14,15 +14,17 @@ from scripts.docs.table import format_table
 
 WIDTH = 90
 
-_EXIT_CODES = MappingProxyType({
-    exit_codes.DONE: "done",
-    exit_codes.BUG: "a bug in Denizen",
-    exit_codes.INVALID: "invalid input or configuration",
-    exit_codes.NOT_ALLOWED: "not allowed, or waiting for approval",
-    exit_codes.UNAVAILABLE: "something outside does not answer: provider, network, database",
-    exit_codes.EXHAUSTED: "a budget or limit is used up",
-    exit_codes.INTERRUPTED: "interrupted",
-})  # fmt: skip
+_EXIT_CODES = MappingProxyType(
+    {
+        exit_codes.DONE: "done",
+        exit_codes.BUG: "a bug in Denizen",
+        exit_codes.INVALID: "invalid input or configuration",
+        exit_codes.NOT_ALLOWED: "not allowed, or waiting for approval",
+        exit_codes.UNAVAILABLE: "something outside does not answer: provider, network, database",
+        exit_codes.EXHAUSTED: "a budget or limit is used up",
+        exit_codes.INTERRUPTED: "interrupted",
+    }
+)
 
 
 def build_command_line() -> str:

@@ -25,9 +25,11 @@ def build_requirements() -> str:
         counts = Counter(each.status for each in REQUIREMENTS if area in {each.issue, "all"})
         rows.append([area, *(str(counts[status]) for status in statuses), str(counts.total())])
     dropped = [(each.id, each.says, each.reason) for each in REQUIREMENTS if each.status == "dropped"]
-    return "\n\n".join([
-        _HEAD,
-        format_table(("area", *statuses, "all"), rows),
-        "## Dropped",
-        format_table(("id", "what", "why not"), dropped),
-    ])  # fmt: skip
+    return "\n\n".join(
+        [
+            _HEAD,
+            format_table(("area", *statuses, "all"), rows),
+            "## Dropped",
+            format_table(("id", "what", "why not"), dropped),
+        ]
+    )

@@ -27,12 +27,14 @@ needs no name. Below, `<option>` is required and `[option]` is not. An unknown c
 **Answers** are seen by who gave the command, except those of `/ask` and of custom commands with a prompt, which are for
 the room. A typed command is answered in the room; `/reset` only with a reaction."""
 
-_WHO: Mapping[Level, str] = MappingProxyType({
-    Level.ANYBODY: "everybody",
-    Level.TALKER: "talkers",
-    Level.ADMIN: "admins",
-    Level.OWNER: "owners",
-})  # fmt: skip
+_WHO: Mapping[Level, str] = MappingProxyType(
+    {
+        Level.ANYBODY: "everybody",
+        Level.TALKER: "talkers",
+        Level.ADMIN: "admins",
+        Level.OWNER: "owners",
+    }
+)
 
 
 def build_slash_commands() -> str:

@@ -78,7 +78,11 @@ def test_only_what_is_there_is_logged() -> None:
     assert DenizenError("It broke.").fields == {"code": "error", "family": "DenizenError"}
     error = NotFound("No.", code="gone", why="it left", fix="Wait.", room=7)
     assert error.fields == {
-        "code": "gone", "family": "NotFound", "why": "it left", "fix": "Wait.", "context": {"room": 7},
-    }  # fmt: skip
+        "code": "gone",
+        "family": "NotFound",
+        "why": "it left",
+        "fix": "Wait.",
+        "context": {"room": 7},
+    }
     assert isinstance(error, DenizenError)
     assert isinstance(NeedsAttention("x"), DenizenError)

@@ -41,7 +41,7 @@ async def test_a_provider_of_the_configuration_gives_the_vectors(home: Home) -> 
     assert embedder.name == "acme/small"
     assert pool.get(home.load(KEY="sk-2")) is embedder
     assert pool._find_api_key("acme") == "sk-2"
-    assert "by meaning (acme/small)" in describe_embeddings(settings, embedder)
+    assert "by embeddings (acme/small)" in describe_embeddings(settings, embedder)
     await pool.aclose()
 
 
@@ -63,7 +63,7 @@ def test_a_provider_without_embeddings_is_refused_with_those_that_have_them(home
     settings = home.load(SERVED.replace("PROVIDER", name), KEY="sk-1")
     with pytest.raises(InvalidInput) as caught:
         EmbedderPool(home.path).get(settings)
-    assert f"'{name}' cannot turn texts into vectors" in caught.value.message
+    assert f"'{name}' has no embeddings" in caught.value.message
     assert "openai-compatible" in caught.value.fix
 
 

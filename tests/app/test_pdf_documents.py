@@ -32,14 +32,18 @@ def ignore(progress: Progress) -> None:
 
 async def test_a_pdf_without_text_is_named_with_the_reason(library: FileLibrary) -> None:
     given = {
-        "fine.pdf": pdf_of(["High at six"]), "locked.pdf": encrypted_pdf("secret", "word"), "broken.pdf": b"%PDF",
+        "fine.pdf": pdf_of(["High at six"]),
+        "locked.pdf": encrypted_pdf("secret", "word"),
+        "broken.pdf": b"%PDF",
         "scan.pdf": pdf_of([""]),
-    }  # fmt: skip
+    }
     taken = await library.take(files(given), ignore)
     assert taken.files == 1
     assert taken.left_out == (
-        "locked.pdf (it is encrypted)", "broken.pdf (it is damaged)", "scan.pdf (it has no text, only pictures)",
-    )  # fmt: skip
+        "locked.pdf (it is encrypted)",
+        "broken.pdf (it is damaged)",
+        "scan.pdf (it has no text, only pictures)",
+    )
 
 
 async def test_a_pdf_is_not_left_out_because_its_reader_could_not_be_started(

@@ -54,12 +54,19 @@ async def test_the_question_chooses_the_model_that_answers_it(home: Home, kind: 
             easy = await ask(denizen, "Who wrote Hamlet, by the way?", "m2")
             lost = await ask(denizen, "How do the two compare with each other?", "m3")
         assert [body["model"] for body in server.bodies] == [
-            "claude-haiku-4-5", "large", "claude-haiku-4-5", "small", "claude-haiku-4-5", "middle",
-        ]  # fmt: skip
+            "claude-haiku-4-5",
+            "large",
+            "claude-haiku-4-5",
+            "small",
+            "claude-haiku-4-5",
+            "middle",
+        ]
         told = [(turn.reply, turn.route.complexity, turn.route.routed_by) for turn in (hard, easy, lost) if turn.route]
         assert told == [
-            ("A null.", "complex", "router"), ("Shakespeare.", "simple", "router"), ("Both.", "moderate", "fallback"),
-        ]  # fmt: skip
+            ("A null.", "complex", "router"),
+            ("Shakespeare.", "simple", "router"),
+            ("Both.", "moderate", "fallback"),
+        ]
         prompts = [str(server.bodies[place].get("system") or server.bodies[place]["messages"][0]) for place in (1, 3)]
         assert prompts[0] == prompts[1], "what is cached is the same for all routes"
 

@@ -37,10 +37,18 @@ def test_a_token_suffices_and_answers_mentions_of_people_everywhere(home: Home):
     assert (account.agent, account.token, account.api_url) == ("denizen", "ghp_token", "https://api.github.com")
     assert (account.is_app, account.repositories, account.reply_to_new_issues) == (False, (), False)
     assert login.manners == Manners(
-        threads=ThreadHabit.NONE, replies=False, max_exchanges=0, missed_limit_s=86_400.0, edit_window_s=0.0,
-        message_limit=65_000, keep_blank_lines=True, preview=False, reactions=Reactions("eyes", "", "confused"),
-        tells_refusals=False, asks_here=False,
-    )  # fmt: skip
+        threads=ThreadHabit.NONE,
+        replies=False,
+        max_exchanges=0,
+        missed_limit_s=86_400.0,
+        edit_window_s=0.0,
+        message_limit=65_000,
+        keep_blank_lines=True,
+        preview=False,
+        reactions=Reactions("eyes", "", "confused"),
+        tells_refusals=False,
+        asks_here=False,
+    )
 
 
 def test_what_is_shared_holds_for_each_account_that_says_nothing_else(home: Home):

@@ -49,8 +49,11 @@ def test_names_that_belong_to_another_server_are_reserved_for_it(home: Home):
     text += "git_off: {command: e, enabled: false}"
     found = read_servers(home.load(servers(text)))
     assert {spec.name: offer.reserved for spec, offer in found.items()} == {
-        "git": ("git_hub_",), "git_hub": (), "gitea": (), "any": ("git_", "git_hub_", "gitea_"),
-    }  # fmt: skip
+        "git": ("git_hub_",),
+        "git_hub": (),
+        "gitea": (),
+        "any": ("git_", "git_hub_", "gitea_"),
+    }
 
 
 @pytest.mark.proves("LW4")

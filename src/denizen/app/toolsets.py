@@ -277,12 +277,12 @@ def _spec(name: str, section: McpServerSection, home: Path) -> ServerSpec:
 
 def _offer(name: str, section: McpServerSection, reserved: tuple[str, ...]) -> Offer:
     return Offer(
-        get_tool_prefix(name, section),
-        tuple(str(pattern) for pattern in section.tools),
-        tuple(section.tiers.items()),
-        section.trusted,
-        section.timeout_s,
-        reserved,
+        prefix=get_tool_prefix(name, section),
+        allow=tuple(str(pattern) for pattern in section.tools),
+        tiers=tuple(section.tiers.items()),
+        trusted=section.trusted,
+        timeout_s=section.timeout_s,
+        reserved=reserved,
     )
 
 

@@ -1,4 +1,4 @@
-"""When a model cannot answer, the next one does (S5, TW5)."""
+"""When a model cannot answer, the next one does."""
 
 from __future__ import annotations
 

@@ -40,10 +40,14 @@ async def test_a_picture_without_text_and_one_that_is_none_break_nothing(server:
 
 @pytest.mark.parametrize(
     ("kind", "model", "draws"),
-    [("google", "gemini-2.5-flash-image", True), ("openrouter", "google/gemini-3-pro-image-preview", True),
-     ("openrouter", "openai/gpt-5-image", True), ("google", "gemini-2.5-flash", False),
-     ("openai-compatible", "gemini-2.5-flash-image", False)],
-)  # fmt: skip
+    [
+        ("google", "gemini-2.5-flash-image", True),
+        ("openrouter", "google/gemini-3-pro-image-preview", True),
+        ("openrouter", "openai/gpt-5-image", True),
+        ("google", "gemini-2.5-flash", False),
+        ("openai-compatible", "gemini-2.5-flash-image", False),
+    ],
+)
 def test_models_that_draw_are_known_by_name(kind: ProviderKind, model: str, *, draws: bool) -> None:
     found = detect_capabilities(kind, model)
     assert found.image_output is draws

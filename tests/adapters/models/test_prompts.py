@@ -1,4 +1,4 @@
-"""What we ask arrives in the provider's form, and nothing that it would refuse (V14, S12, C22, C23, CW1, CW2)."""
+"""What we ask arrives in the provider's form, and nothing that it would refuse."""
 
 from __future__ import annotations
 

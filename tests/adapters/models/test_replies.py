@@ -1,4 +1,4 @@
-"""What a provider says arrives in our form, over every wire (V13, V14)."""
+"""What a provider says arrives in our form, over every wire."""
 
 from __future__ import annotations
 

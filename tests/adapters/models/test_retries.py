@@ -1,4 +1,4 @@
-"""When a request is tried again, and when it ends (inventory, section 6 "Retry"; TW16, V13)."""
+"""When a request is tried again, and when it ends."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ class EmbeddingPlaces:
     folders: Sequence[Path] = ()
     installed: bool = True
 
-    def folder_of(self, entry: EmbeddingWeights) -> Path:
+    def get_folder(self, entry: EmbeddingWeights) -> Path:
         return self.home / "models" / entry.name
 
     @property
@@ -117,7 +117,7 @@ def load_embedding_weights(entry: EmbeddingWeights, places: EmbeddingPlaces) -> 
 
     Raises NeedsAttention when a file is nowhere, has another sha256, or cannot be written.
     """
-    folder = places.folder_of(entry)
+    folder = places.get_folder(entry)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for file in entry.files:
@@ -135,7 +135,7 @@ def load_embedding_weights(entry: EmbeddingWeights, places: EmbeddingPlaces) -> 
 
 
 def _put(file: EmbeddingFile, entry: EmbeddingWeights, places: EmbeddingPlaces) -> None:
-    target = places.folder_of(entry) / file.name
+    target = places.get_folder(entry) / file.name
     found = _find(file, entry, places)
     if found is None:
         raise NeedsAttention(
@@ -168,7 +168,7 @@ def _verify(file: EmbeddingFile, entry: EmbeddingWeights, path: Path) -> None:
 
 
 def _find(file: EmbeddingFile, entry: EmbeddingWeights, places: EmbeddingPlaces) -> Path | None:
-    own = places.folder_of(entry) / file.name
+    own = places.get_folder(entry) / file.name
     if own.is_file() and own.stat().st_size == file.size_bytes:
         return own
     for package in importlib.metadata.distributions(name=file.package, path=list(places.packages)):

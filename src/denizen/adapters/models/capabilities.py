@@ -28,7 +28,7 @@ _CLAUDE: Changes = {"images": True, "cache_marks": True, "sampling": _NO_SEED}
 _OLD_CLAUDE: Changes = {**_CLAUDE, "prefill": True}
 
 _FAMILIES: tuple[tuple[str, Changes], ...] = (
-    # Anthropic. Prefill is refused from 4.6 on (inventory CW2), sampling from Opus 4.7 and all of 5 on.
+    # Anthropic. Prefill is refused from 4.6 on, sampling from Opus 4.7 and all of 5 on.
     (r"claude-3-7", {**_OLD_CLAUDE, **defaults(200_000, 64_000, json_schema=False)}),
     (r"claude-3-5", {**_OLD_CLAUDE, **defaults(200_000, 8192, json_schema=False)}),
     (r"claude-3", {**_OLD_CLAUDE, **defaults(200_000, 4096, json_schema=False)}),

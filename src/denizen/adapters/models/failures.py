@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
+from denizen.adapters.models.providers import list_key_prefixes
 from denizen.domain.errors import DenizenError, Exhausted, InvalidInput, NeedsAttention, Unavailable
 
 if TYPE_CHECKING:
@@ -19,8 +20,11 @@ UNREACHABLE = "model_unreachable"
 """The code of an error that says that no connection could be made, or that it broke."""
 
 _SHOWN_CHARS = 300
+# Providers repeat parts of a refused key, such as `sk-ab***yz`; pk and rk begin restricted keys.
+_KEY_STARTS = "|".join(sorted({"pk", "rk", *(prefix.rstrip("-_") for prefix in list_key_prefixes())}))
 _KEY_LIKE = re.compile(
-    r"(?i)\b(?:sk|pk|rk|gsk|xai)-[\w*.-]{6,}|\b(?:key|api|token)[-_](?=[\w*.-]*\d)[\w*.-]{12,}"
+    rf"(?i)\b(?:{_KEY_STARTS})[-_][\w*.-]{{6,}}"
+    r"|\b(?:key|api|token)[-_](?=[\w*.-]*\d)[\w*.-]{12,}"
     r"|\bBearer\s+\S+|\bAIza[\w*-]{6,}"
 )
 _TOO_LONG = re.compile(

@@ -85,16 +85,17 @@ class ProviderFacts:
     """What holds for every provider of a kind unless its `ProviderSpec` says otherwise.
 
     `label` says in a few words what it is, for `denizen setup`. `base_url` is empty where there is no usual address.
-    `key_variable` is the usual variable of the key; empty: it needs none. `price_list` is its name in the list of
-    prices; None: any provider may be behind it, which goes by its own name. `is_local`: it runs on the user's own
-    machine, so its models are free and may read a long prompt for minutes before the first word. `embeds`: it has
-    OpenAI's embeddings API.
+    `key_variable` is the usual variable of the key; empty: it needs none. `key_prefix` begins its keys, so that they
+    are recognized in texts. `price_list` is its name in the list of prices; None: any provider may be behind it, which
+    goes by its own name. `is_local`: it runs on the user's own machine, so its models are free and may read a long
+    prompt for minutes before the first word. `embeds`: it has OpenAI's embeddings API.
     """
 
     label: str
     protocol: WireProtocol
     base_url: str = ""
     key_variable: str = ""
+    key_prefix: str = ""
     price_list: str | None = None
     is_local: bool = False
     embeds: bool = False
@@ -130,6 +131,7 @@ PROVIDERS: Mapping[str, ProviderFacts] = MappingProxyType(
             protocol="anthropic",
             base_url="https://api.anthropic.com",
             key_variable="ANTHROPIC_API_KEY",
+            key_prefix="sk-",
             price_list="anthropic",
             wire=WireTraits(
                 user_first=True, flags_errors=True, says_when_done=True, thinking_tags=False, cache_marks="anthropic"
@@ -145,6 +147,7 @@ PROVIDERS: Mapping[str, ProviderFacts] = MappingProxyType(
             protocol="openai-chat",
             base_url="https://api.openai.com/v1",
             key_variable="OPENAI_API_KEY",
+            key_prefix="sk-",
             price_list="openai",
             embeds=True,
             chat=ChatQuirks(one_system_message=False, max_completion_tokens=True, strict=True, returns_thinking=False),
@@ -156,6 +159,7 @@ PROVIDERS: Mapping[str, ProviderFacts] = MappingProxyType(
             protocol="openai-responses",
             base_url="https://api.openai.com/v1",
             key_variable="OPENAI_API_KEY",
+            key_prefix="sk-",
             price_list="openai",
             embeds=True,
             wire=WireTraits(inline_system=True, says_when_done=True, thinking_tags=False, prompt_cache_key=True),
@@ -166,6 +170,7 @@ PROVIDERS: Mapping[str, ProviderFacts] = MappingProxyType(
             protocol="openrouter",
             base_url="https://openrouter.ai/api/v1",
             key_variable="OPENROUTER_API_KEY",
+            key_prefix="sk-",
             price_list="openrouter",
             embeds=True,
             chat=ChatQuirks(one_system_message=False, strict=True, returns_thinking=False),
@@ -187,6 +192,7 @@ PROVIDERS: Mapping[str, ProviderFacts] = MappingProxyType(
             protocol="openai-compatible",
             base_url="https://api.x.ai/v1",
             key_variable="XAI_API_KEY",
+            key_prefix="xai-",
             price_list="xai",
             chat=_HOSTED_CHAT,
             wire=_HOSTED_WIRE,
@@ -206,6 +212,7 @@ PROVIDERS: Mapping[str, ProviderFacts] = MappingProxyType(
             protocol="openai-compatible",
             base_url="https://api.groq.com/openai/v1",
             key_variable="GROQ_API_KEY",
+            key_prefix="gsk_",
             price_list="groq",
             chat=_HOSTED_CHAT,
             wire=_HOSTED_WIRE,
@@ -229,6 +236,12 @@ PROVIDERS: Mapping[str, ProviderFacts] = MappingProxyType(
         ),
     }
 )
+
+
+def list_key_prefixes() -> list[str]:
+    """Returns what the keys of providers begin with, such as `sk-`."""
+    return sorted({facts.key_prefix for facts in PROVIDERS.values() if facts.key_prefix})
+
 
 if TYPE_CHECKING:
     ProviderKind: TypeAlias = str

@@ -137,20 +137,20 @@ def _wire_messages(messages: Sequence[PromptMessage], dialect: MessageDialect, m
         mark = CachePoint(ttl=marks[place]) if place in marks and place < len(messages) - 1 else None
         if message.role is Role.TOOL:
             # The results of one step travel together, however many messages the engine kept them in.
-            results.extend(_results_of(message, dialect))
+            results.extend(_build_results(message, dialect))
             before = mark
             continue
         if results:
             yield VendorRequest(parts=results)
             results = []
         if message.role is Role.ASSISTANT:
-            response = _response_of(message, dialect)
+            response = _build_response(message, dialect)
             if response.parts:
                 yield response
         elif message.role is Role.SYSTEM and dialect.inline_system:
-            yield VendorRequest(parts=[SystemPromptPart(_text_of(message.parts))])
+            yield VendorRequest(parts=[SystemPromptPart(_join_text(message.parts))])
         elif message.role is Role.SYSTEM:
-            yield _user_request([f"<{_NOTE}>\n{_text_of(message.parts)}\n</{_NOTE}>"])
+            yield _user_request([f"<{_NOTE}>\n{_join_text(message.parts)}\n</{_NOTE}>"])
         else:
             content = list(_user_content(message.parts, dialect)) or ["(empty message)"]
             yield _user_request([each for each in (before, *content, mark) if each is not None])
@@ -189,7 +189,7 @@ def _readable(part: Part) -> str:
             return ""
 
 
-def _text_of(parts: Sequence[Part]) -> str:
+def _join_text(parts: Sequence[Part]) -> str:
     return "\n".join(text for part in parts if (text := _readable(part)))
 
 
@@ -213,7 +213,7 @@ def _image(part: ImagePart) -> UserContent:
     return BinaryContent(data, media_type=media_type) if data and ";base64" in head else _BLIND
 
 
-def _results_of(message: PromptMessage, dialect: MessageDialect) -> Iterator[ToolReturnPart]:
+def _build_results(message: PromptMessage, dialect: MessageDialect) -> Iterator[ToolReturnPart]:
     from pydantic_ai.messages import ToolReturnPart
 
     for part in message.parts:
@@ -226,7 +226,7 @@ def _results_of(message: PromptMessage, dialect: MessageDialect) -> Iterator[Too
             )
 
 
-def _response_of(message: PromptMessage, dialect: MessageDialect) -> ModelResponse:
+def _build_response(message: PromptMessage, dialect: MessageDialect) -> ModelResponse:
     """Returns an assistant message. Thinking of another model is left out, and so is text that is only white space."""
     from pydantic_ai import messages as wire
 
@@ -410,7 +410,7 @@ def plan_cache_marks(request: ModelRequest, spec: ProviderSpec, capabilities: Ca
     places = [place for place, message in enumerate(messages[:end]) if message.stability < Stability.TURN]
     if end and messages[end - 1].role is Role.TOOL:
         places = sorted({*places, end - 1})
-    return {place: _ttl_of(messages[place].stability, request, spec) for place in places[-_MOST_MARKS:]}
+    return {place: _choose_ttl(messages[place].stability, request, spec) for place in places[-_MOST_MARKS:]}
 
 
 def _lasting(messages: Sequence[PromptMessage]) -> int:
@@ -421,7 +421,7 @@ def _lasting(messages: Sequence[PromptMessage]) -> int:
     return end
 
 
-def _ttl_of(stability: Stability, request: ModelRequest, spec: ProviderSpec) -> CacheTtl:
+def _choose_ttl(stability: Stability, request: ModelRequest, spec: ProviderSpec) -> CacheTtl:
     """Returns how long to keep a message. Anthropic refuses an hour behind five minutes, so it is never that."""
     if stability is Stability.FOREVER:
         return spec.cache_ttl

@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+from denizen.adapters.models.providers import list_key_prefixes
 from denizen.app.settings.document import ConfigDocument
 from denizen.app.settings.explain import literal_secret
 from denizen.app.settings.fields import show_value
@@ -236,8 +237,10 @@ _SECRET_KEY = re.compile(
     re.IGNORECASE,
 )
 _PASSWORD_IN_URL = re.compile(r"[a-z][a-z0-9+.-]*://[^/@\s:]*:(?P<password>[^/@\s]+)@", re.IGNORECASE)
+_PROVIDER_KEYS = "|".join(rf"{re.escape(prefix)}[\w-]{{16,}}" for prefix in list_key_prefixes())
 _WELL_KNOWN = re.compile(
-    r"\b(?:sk-[\w-]{16,}|xai-\w{16,}|gsk_\w{16,}|gh[opsu]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}"
+    rf"\b(?:{_PROVIDER_KEYS}"
+    r"|gh[opsu]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}"
     r"|xox[abprs]-[\w-]{10,}|AIza[\w-]{30,}|[MNO][\w-]{22,27}\.[\w-]{6}\.[\w-]{27,})"
 )
 """The keys of well-known services, by their look."""

@@ -182,7 +182,7 @@ class _Editor:
         node = _node(self.document.root, entry)
         styled = isinstance(node, CommentedMap | CommentedSeq) and len(node) > 0
         new = self._entry(entry, value, flow=_is_flow(node) if styled else None)
-        comment = _comment_of(old)
+        comment = _find_comment(old)
         first = old[: column - 1] + new[0] + (f"  {comment}" if comment else "")
         rest = [" " * (column - 1) + each if each else "" for each in new[1:]]
         return "\n".join([*self.lines[: line - 1], first, *rest, *self.lines[last:]])
@@ -289,7 +289,7 @@ def _items(node: Json) -> Sequence[Json]:
     return node if isinstance(node, list) else ()
 
 
-def _comment_of(line: str) -> str:
+def _find_comment(line: str) -> str:
     """Returns the comment at the end of a line; a `#` in quotes or within a word is none."""
     quote = ""
     for index, char in enumerate(line):

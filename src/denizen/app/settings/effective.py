@@ -22,7 +22,7 @@ from denizen.app.settings.discord import (
     build_logins,
 )
 from denizen.app.settings.document import write_document
-from denizen.app.settings.fields import Section
+from denizen.app.settings.fields import Section, copy_fields
 from denizen.app.settings.gate import GateSection
 from denizen.app.settings.github import (
     GitHubLogin,
@@ -129,10 +129,7 @@ class Settings:
     def commands(self) -> tuple[CustomCommand, ...]:
         """The commands that the operator added, in the order of the file."""
         sections = self.config.commands.items()
-        return tuple(
-            CustomCommand(name, **{key: getattr(section, key) for key in type(section).model_fields})
-            for name, section in sections
-        )
+        return tuple(copy_fields(section, CustomCommand, name=name) for name, section in sections)
 
     @property
     def tools(self) -> Mapping[str, ToolSection]:
@@ -146,12 +143,14 @@ class Settings:
     def custom_tools(self) -> tuple[CustomTool, ...]:
         """The custom tools, in the order of the file."""
         return tuple(
-            CustomTool(
-                name, section.description, section.argv, {key: _schema(p) for key, p in section.parameters.items()},
-                section.tier, section.destructive, section.timeout_s,
+            copy_fields(
+                section,
+                CustomTool,
+                name=name,
+                parameters={key: _build_schema(each) for key, each in section.parameters.items()},
             )
             for name, section in self.config.custom_tools.items()
-        )  # fmt: skip
+        )
 
     @property
     def mcp(self) -> McpSection:
@@ -182,7 +181,7 @@ class Settings:
         return self.home / self.logging.file if self.logging.file else None
 
 
-def _schema(section: ParameterSection) -> JsonObject:
+def _build_schema(section: ParameterSection) -> JsonObject:
     values: list[Json] = list(section.enum)
     about: JsonObject = {"description": section.description} if section.description else {}
     bounds: JsonObject = {"enum": values} if values else {"maxLength": MAX_ARGUMENT_CHARS}

@@ -297,11 +297,16 @@ def _has_login(account: GitHubAccountSection, secrets: FileSecrets) -> bool:
 
 def _account(name: str, account: GitHubAccountSection, section: GitHubSection, secrets: FileSecrets) -> AccountSettings:
     return AccountSettings(
-        AgentName(name), api_url=section.api_url or API_URL, app_id=account.app_id,
-        private_key=_read_key(account, secrets), token="" if account.app_id else _find(account.token, secrets),
-        webhook_secret=_find(account.webhook_secret, secrets), repositories=account.repositories,
-        reply_to_new_issues=account.reply_to_new_issues, rescan_s=account.rescan_minutes * 60,
-    )  # fmt: skip
+        AgentName(name),
+        api_url=section.api_url or API_URL,
+        app_id=account.app_id,
+        private_key=_read_key(account, secrets),
+        token="" if account.app_id else _find(account.token, secrets),
+        webhook_secret=_find(account.webhook_secret, secrets),
+        repositories=account.repositories,
+        reply_to_new_issues=account.reply_to_new_issues,
+        rescan_s=account.rescan_minutes * 60,
+    )
 
 
 def _read_key(account: GitHubAccountSection, secrets: FileSecrets) -> str:

@@ -201,10 +201,25 @@ def get_tool_prefix(name: str, section: McpServerSection) -> str:
     return re.sub(r"[^A-Za-z0-9_-]", "_", name)[:32] if section.prefix is None else str(section.prefix)
 
 
-BUILT_IN_COMMANDS = frozenset({
-    "ask", "new", "agent", "model", "mode", "context", "compact", "why", "usage", "allow", "memory", "help", "reset",
-    "observer", "reminders",
-})  # fmt: skip
+BUILT_IN_COMMANDS = frozenset(
+    {
+        "ask",
+        "new",
+        "agent",
+        "model",
+        "mode",
+        "context",
+        "compact",
+        "why",
+        "usage",
+        "allow",
+        "memory",
+        "help",
+        "reset",
+        "observer",
+        "reminders",
+    }
+)
 
 _NAME = re.compile(rf"[a-z0-9_-]{{1,{NAME_CHARS}}}")
 _PLACEHOLDER = re.compile(r"\{\{[^{}]*\}\}")

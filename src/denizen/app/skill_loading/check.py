@@ -173,9 +173,17 @@ async def _in_child(folder: SkillFolder, place: Path, mode: str) -> SkillCheckRe
     home = place / "home"
     home.mkdir()
     argv = [
-        sys.executable, "-I", "-B", "-m", "denizen.app.skill_loading.check_child",
-        mode, str(folder.path.parents[1]), folder.name, folder.sha256, str(result),
-    ]  # fmt: skip
+        sys.executable,
+        "-I",
+        "-B",
+        "-m",
+        "denizen.app.skill_loading.check_child",
+        mode,
+        str(folder.path.parents[1]),
+        folder.name,
+        folder.sha256,
+        str(result),
+    ]
     path = read_environment().get("PATH") or "/usr/bin:/bin"
     environ = {"PATH": path, "HOME": str(home), "LANG": "C.UTF-8"}
     ended = await run_program(argv, cwd=home, environ=environ, timeout_s=CHILD_TIMEOUT_S)

@@ -135,9 +135,14 @@ async def _no_tools(scope: CallScope, tool: str, args: JsonObject) -> ToolResult
 def _scope(number: int) -> CallScope:
     tester = Principal(PrincipalKind.LOCAL, "tester", "tester")
     return CallScope(
-        AgentName("tester"), tester, _PLACE, _PLACE.conversation_id, SessionId("s"), TurnId("t"),
+        AgentName("tester"),
+        tester,
+        _PLACE,
+        _PLACE.conversation_id,
+        SessionId("s"),
+        TurnId("t"),
         idempotency_key=f"example-{number}",
-    )  # fmt: skip
+    )
 
 
 if __name__ == "__main__":

@@ -23,13 +23,34 @@ from anyio.abc import Process
 from denizen.adapters.models.embedded.server import NO_RUNTIME, ServerSettings
 from denizen.domain.errors import DenizenError, NeedsAttention, Unavailable
 
-_BASIC = frozenset({
-    "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PATH", "PYTHONPATH", "PYTHONHOME",
-    "SYSTEMROOT", "TMPDIR", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
-})  # fmt: skip
-_PACKAGES = frozenset({
-    "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE",
-})  # fmt: skip
+_BASIC = frozenset(
+    {
+        "HOME",
+        "LANG",
+        "LC_ALL",
+        "LC_CTYPE",
+        "LD_LIBRARY_PATH",
+        "DYLD_LIBRARY_PATH",
+        "PATH",
+        "PYTHONPATH",
+        "PYTHONHOME",
+        "SYSTEMROOT",
+        "TMPDIR",
+        "CUDA_VISIBLE_DEVICES",
+        "HIP_VISIBLE_DEVICES",
+    }
+)
+_PACKAGES = frozenset(
+    {
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "ALL_PROXY",
+        "NO_PROXY",
+        "SSL_CERT_FILE",
+        "SSL_CERT_DIR",
+        "REQUESTS_CA_BUNDLE",
+    }
+)
 _PACKAGES_PREFIXES = ("PIP_", "UV_", "XDG_")
 
 
