@@ -9,7 +9,7 @@ import pytest
 from denizen.app.reload import Reloader, RemoteSwitch
 from denizen.domain.errors import Conflict
 from denizen.domain.snapshot import Remote
-from denizen.engine.knowledge.sources import Change
+from denizen.domain.source import SourceChange
 from denizen.ports.sandbox import ShellView
 from tests.app.home_folder import Home
 from tests.app.test_reload import LAB, opened
@@ -35,7 +35,7 @@ async def test_a_change_is_written_with_all_comments_and_clears_snapshot_status_
     (notes / "a.md").write_text("A")
     async with opened(home, TEXT) as denizen:
         knowledge, sandbox = denizen.knowledge, denizen.generation_deps.skills.sandbox
-        await knowledge.catalog.add(str(notes), Change())
+        await knowledge.catalog.add(str(notes), SourceChange())
         await knowledge.snapshots.publish()
         await knowledge.snapshots.withdraw("discord")
         view = ShellView((("", notes),))

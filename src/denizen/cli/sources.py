@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import click
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from denizen.app.build import Denizen
-    from denizen.domain.source import SyncRun
-    from denizen.engine.knowledge.sources import Change, Known
+    from denizen.domain.source import SourceChange, SyncRun
+    from denizen.engine.knowledge.sources import Known
 
 UNAVAILABLE = "Unavailable"
 
@@ -264,30 +265,14 @@ def _is_here(location: str) -> bool:
         return False
 
 
-def _change(given: dict[str, str | int | None], location: str | None = None) -> Change:
-    from denizen.domain.source import SourceKind
-    from denizen.engine.knowledge.sources import Change
+def _change(given: Mapping[str, str | int | None], location: str | None = None) -> SourceChange:
+    """Reads the options, which have the names of a source's settings."""
+    from denizen.domain.source import SourceChange, SourceKind
 
-    def text(name: str) -> str | None:
-        value = given[name]
-        return value if isinstance(value, str) else None
-
-    def number(name: str) -> int | None:
-        value = given[name]
-        return value if isinstance(value, int) else None
-
-    kind, readme_only = text("kind"), given["readme_only"]
-    return Change(
-        location=location,
-        kind=None if kind is None else SourceKind(kind),
-        label=text("label"),
-        branch=text("branch"),
-        content_path=text("content_path"),
-        output_path=text("output_path"),
-        readme_only=readme_only if isinstance(readme_only, bool) else None,
-        max_videos=number("max_videos"),
-        sync_every_minutes=number("sync_every_minutes"),
-    )
+    settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if "kind" in settings:
+        settings["kind"] = SourceKind(settings["kind"])
+    return SourceChange(location=location, **settings)
 
 
 def _counted(known: Known | None) -> str:
@@ -325,14 +310,23 @@ def _fields(known: Known) -> dict[str, str | int | bool | list[str] | None]:
     source, state = known.source, known.state
     taken = state.taken if state else None
     synced_at = state.synced_at if state else None
+    settings: dict[str, str | int | bool] = {
+        each.name: getattr(source, each.name)
+        for each in dataclasses.fields(source)
+        if each.name not in {"output_path", "created_at", "updated_at"}
+    }
     return {
-        "id": source.id, "kind": source.kind.value, "label": source.label, "location": source.location,
-        "branch": source.branch, "content_path": source.content_path, "folder": source.folder,
-        "readme_only": source.readme_only, "max_videos": source.max_videos,
-        "sync_every_minutes": source.sync_every_minutes, "created_at": source.created_at.isoformat(),
-        "updated_at": source.updated_at.isoformat(), "revision": state.revision if state else "",
-        "synced_at": synced_at.isoformat() if synced_at else None, "files": taken.files if taken else 0,
-        "documents": taken.documents if taken else 0, "size_bytes": taken.size_bytes if taken else 0,
-        "skipped": taken.skipped if taken else 0, "left_out": list(taken.left_out) if taken else [],
+        **settings,
+        "kind": source.kind.value,
+        "folder": source.folder,
+        "created_at": source.created_at.isoformat(),
+        "updated_at": source.updated_at.isoformat(),
+        "revision": state.revision if state else "",
+        "synced_at": synced_at.isoformat() if synced_at else None,
+        "files": taken.files if taken else 0,
+        "documents": taken.documents if taken else 0,
+        "size_bytes": taken.size_bytes if taken else 0,
+        "skipped": taken.skipped if taken else 0,
+        "left_out": list(taken.left_out) if taken else [],
         "error": state.error if state else "",
-    }  # fmt: skip
+    }

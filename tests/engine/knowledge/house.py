@@ -20,7 +20,7 @@ from denizen.adapters.youtube import YoutubeReader
 from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.errors import Unavailable
 from denizen.domain.snapshot import Remote
-from denizen.domain.source import Source, SourceKind, SyncRun
+from denizen.domain.source import Source, SourceChange, SourceKind, SyncRun
 from denizen.domain.video import VideoAccess
 from denizen.engine.archive.mirror import Mirror
 from denizen.engine.archive.privacy import Privacy
@@ -30,7 +30,7 @@ from denizen.engine.knowledge.indexing import Indexing
 from denizen.engine.knowledge.pushing import Pushing
 from denizen.engine.knowledge.reading import Reading
 from denizen.engine.knowledge.snapshots import Snapshots
-from denizen.engine.knowledge.sources import Catalog, Change
+from denizen.engine.knowledge.sources import Catalog
 from denizen.engine.knowledge.sync import Sync, Work
 from denizen.engine.meaning import Meaning
 from denizen.ports.fetch import NO_HEADERS, Fetched
@@ -144,7 +144,7 @@ class House:
         self.catalog = Catalog(self.store, self.clock, self.snapshots, readers)
 
     async def add(self, location: Path | str, name: str = "", **given: str | int) -> Source:
-        change = Change(**given)  # pyright: ignore[reportArgumentType] - names and kinds are the caller's
+        change = SourceChange(**given)  # pyright: ignore[reportArgumentType] - names and kinds are the caller's
         return await self.catalog.add(str(location), change, source_id=name)
 
     async def run(self, *only: str, reset: bool = False) -> SyncRun:

@@ -16,13 +16,12 @@ from denizen.domain.errors import Conflict, NotAllowed, Unavailable
 from denizen.domain.ids import AgentName
 from denizen.domain.room import Post, Room, RoomKind
 from denizen.domain.snapshot import Remote
-from denizen.domain.source import Source, SourceKind, SyncStatus
+from denizen.domain.source import Source, SourceChange, SourceKind, SyncStatus
 from denizen.engine.archive.privacy import Privacy
 from denizen.engine.knowledge.indexing import Indexing
 from denizen.engine.knowledge.reading import Sleep
 from denizen.engine.knowledge.regular import QUIET_S, RegularSync, TalkCare
 from denizen.engine.knowledge.search import DocumentSearch
-from denizen.engine.knowledge.sources import Change
 from denizen.engine.meaning import Meaning
 from denizen.ports.archive import OptOutKind
 from denizen.ports.source import Report, Tree
@@ -573,9 +572,9 @@ async def test_a_source_that_becomes_another_leaves_no_talk_behind(square: Squar
     await square.say("the heron")
     await square.add("discord:10", "harbour")
     await square.run()
-    await square.catalog.edit("harbour", Change(label="The harbour"))
+    await square.catalog.edit("harbour", SourceChange(label="The harbour"))
     assert "the heron" in square.words()
-    await square.catalog.edit("harbour", Change(location=str(tmp_path / "nowhere")))
+    await square.catalog.edit("harbour", SourceChange(location=str(tmp_path / "nowhere")))
     assert square.on_disk("the heron") == []
     assert "no folder" in (await square.run()).failed["harbour"]
 

@@ -12,11 +12,10 @@ import anyio
 import pytest
 
 from denizen.domain.errors import InvalidInput, NotFound, Unavailable
-from denizen.domain.source import Source, SourceKind, SourceState, SyncRun, SyncStatus
+from denizen.domain.source import Source, SourceChange, SourceKind, SourceState, SyncRun, SyncStatus
 from denizen.engine.knowledge.following import Stand, follow
 from denizen.engine.knowledge.indexing import INDEX
 from denizen.engine.knowledge.regular import RegularSync, TalkCare
-from denizen.engine.knowledge.sources import Change
 from denizen.ports.source import File, Progress, Report, Tree
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
 from tests.engine.knowledge.house import PATIENCE_S, House, give_way, write
@@ -141,7 +140,7 @@ async def test_a_second_sync_without_changes_reads_nothing_and_publishes_nothing
     assert moody.opened == 1
     await house.run(reset=True)
     assert moody.opened == 2
-    await house.catalog.edit("repo", Change(branch="next"))
+    await house.catalog.edit("repo", SourceChange(branch="next"))
     await house.run()
     assert moody.opened == 3
     await house.durable.aclose()

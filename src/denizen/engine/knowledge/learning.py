@@ -23,13 +23,13 @@ from denizen.domain.proposal import (
     name_file,
     render,
 )
-from denizen.domain.source import LEARNED, SourceKind, SyncRun
+from denizen.domain.source import LEARNED, SourceChange, SourceKind, SyncRun
 from denizen.engine.audit import of_review
 from denizen.engine.knowledge.gaps import close_answered
 from denizen.engine.knowledge.indexing import Indexing, report_nothing
 from denizen.engine.knowledge.reading import Reading
 from denizen.engine.knowledge.snapshots import Snapshots
-from denizen.engine.knowledge.sources import Catalog, Change
+from denizen.engine.knowledge.sources import Catalog
 from denizen.engine.knowledge.sync import Sync
 from denizen.ports.learned import LearnedFiles
 from denizen.ports.store import Store
@@ -105,7 +105,7 @@ class Learning:
             if not written:
                 return None
             if await self._find_source() is False:
-                given = Change(kind=SourceKind.FOLDER, label=LABEL)
+                given = SourceChange(kind=SourceKind.FOLDER, label=LABEL)
                 await self._shelf.catalog.add(self._shelf.files.location, given, source_id=LEARNED)
             run = await self._shelf.sync.start([LEARNED])
             await self._note_filed(written)  # only now: until then the next process does all of it again

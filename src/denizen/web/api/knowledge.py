@@ -16,8 +16,8 @@ from starlette.routing import Route
 from denizen.domain.errors import InvalidInput, NotAllowed
 from denizen.domain.principal import RoleName
 from denizen.domain.snapshot import Remote
-from denizen.domain.source import Source, SourceKind, is_branch, read_location
-from denizen.engine.knowledge.sources import Change, Known
+from denizen.domain.source import Source, SourceChange, SourceKind, is_branch, read_location
+from denizen.engine.knowledge.sources import Known
 from denizen.web.api.inbound import may_see_all, require_admin
 from denizen.web.body import Body, check_names, read_flag, read_number, read_object, read_text, wrong_type
 from denizen.web.dependencies import KnowledgeParts
@@ -180,9 +180,9 @@ def _kind(body: Body) -> SourceKind | None:
     return SourceKind(given) if given else None
 
 
-def _change(body: Body) -> Change:
+def _change(body: Body) -> SourceChange:
     texts = {name: read_text(body, name) if name in body else None for name in _TEXTS}
-    return Change(
+    return SourceChange(
         location=read_text(body, "location") or None,
         kind=_kind(body),
         readme_only=read_flag(body, "readme_only") if "readme_only" in body else None,
