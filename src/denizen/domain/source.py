@@ -7,10 +7,12 @@ What may be written for a location is in `location`; how a kind is read is in `a
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import PurePosixPath
+from typing import cast
 
 from denizen.domain.errors import InvalidInput
 from denizen.domain.ids import derive
@@ -120,6 +122,12 @@ class SourceChange:
 
 
 _CHANGEABLE = tuple(each.name for each in fields(SourceChange))
+SOURCE_SETTINGS: Mapping[str, type[str | bool | int]] = {
+    each.name: cast("type[str | bool | int]", type(cast("object", each.default)))
+    for each in fields(Source)
+    if each.default is not MISSING
+}
+"""The settings of a source and their types; each has a default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

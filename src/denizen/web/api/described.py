@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from types import GenericAlias
 from typing import Any, get_args
 
+from denizen.domain.source import SOURCE_SETTINGS
 from denizen.domain.statistics import MAX_DURATION_MS, MAX_NAME_CHARS, MAX_REPORTED_TOKENS, MAX_SOURCE_CHARS
 from denizen.web.api.completion_request import MAX_TOKENS
 from denizen.web.api.gaps import DAYS, MAX_DAYS
@@ -73,9 +74,10 @@ _SHELL_ANSWER: Schema = {
     ]
 }
 _SOURCE_FIELDS: Mapping[str, Schema] = {
-    "location": TEXT, "label": TEXT, "kind": TEXT, "branch": TEXT, "content_path": TEXT, "output_path": TEXT,
-    "readme_only": FLAG, "max_videos": NUMBER, "sync_every_minutes": NUMBER,
-}  # fmt: skip
+    "location": TEXT,
+    "kind": TEXT,
+    **{name: {str: TEXT, bool: FLAG, int: NUMBER}[kind] for name, kind in SOURCE_SETTINGS.items()},
+}
 _SOURCE = fields("id", "folder", id=TEXT, folder=TEXT, has_webhook=FLAG, **_SOURCE_FIELDS)
 _KNOWN = fields(
     "id", "label", "folder", "files", "documents", "synced_at",

@@ -16,7 +16,7 @@ from starlette.routing import Route
 from denizen.domain.errors import InvalidInput, NotAllowed
 from denizen.domain.principal import RoleName
 from denizen.domain.snapshot import Remote
-from denizen.domain.source import Source, SourceChange, SourceKind, is_branch, read_location
+from denizen.domain.source import SOURCE_SETTINGS, Source, SourceChange, SourceKind, is_branch, read_location
 from denizen.engine.knowledge.sources import Known
 from denizen.web.api.inbound import may_see_all, require_admin
 from denizen.web.body import Body, check_names, read_flag, read_number, read_object, read_text, wrong_type
@@ -25,8 +25,7 @@ from denizen.web.guard import principal_of
 from denizen_sdk import wire
 from denizen_sdk.knowledge import SourceInfo
 
-_TEXTS = ("label", "branch", "content_path", "output_path")
-_FIELDS = ("id", "location", "kind", *_TEXTS, "readme_only", "max_videos", "sync_every_minutes")
+_FIELDS = ("id", "location", "kind", *SOURCE_SETTINGS)
 _ANSWERED = (*(each.name for each in fields(SourceInfo)), "created_at", "updated_at")
 _REMOTE_ANSWERED = tuple(each.name for each in fields(wire.RemoteChanged))
 """Whoever changes something may send back what they were told of it."""
@@ -181,15 +180,9 @@ def _kind(body: Body) -> SourceKind | None:
 
 
 def _change(body: Body) -> SourceChange:
-    texts = {name: read_text(body, name) if name in body else None for name in _TEXTS}
-    return SourceChange(
-        location=read_text(body, "location") or None,
-        kind=_kind(body),
-        readme_only=read_flag(body, "readme_only") if "readme_only" in body else None,
-        max_videos=_number(body, "max_videos"),
-        sync_every_minutes=_number(body, "sync_every_minutes"),
-        **texts,
-    )
+    read = {str: read_text, bool: read_flag, int: _number}
+    settings: dict[str, Any] = {name: read[kind](body, name) for name, kind in SOURCE_SETTINGS.items() if name in body}
+    return SourceChange(location=read_text(body, "location") or None, kind=_kind(body), **settings)
 
 
 def _read_remote(body: Body, known: Remote) -> Remote:
