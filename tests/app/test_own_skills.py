@@ -24,7 +24,7 @@ from tests.skill_services import scope
 pytestmark = pytest.mark.anyio
 
 
-async def tools_of(generation: Generation) -> list[str]:
+async def list_tool_names(generation: Generation) -> list[str]:
     return list(await list_all(generation.toolsets))
 
 
@@ -47,7 +47,7 @@ def opened(home: Home, text: str):
 async def test_a_skill_that_only_lies_there_is_not_run(home: Home) -> None:
     write_skill(home, "sly", code="from pathlib import Path\nPath(__file__).with_name('ran').touch()\n" + CODE)
     async with opened(home, LAB) as denizen:
-        assert "sly_say" not in await tools_of(denizen.runtime.current)
+        assert "sly_say" not in await list_tool_names(denizen.runtime.current)
     assert not (home.path / "skills" / "sly" / "ran").exists()
 
 
@@ -55,7 +55,7 @@ async def test_a_skill_that_only_lies_there_is_not_run(home: Home) -> None:
 async def test_an_enabled_skill_is_loaded_after_the_built_in_ones(home: Home) -> None:
     write_skill(home, "echo")
     async with opened(home, enabled(home, "echo")) as denizen:
-        names = await tools_of(denizen.runtime.current)
+        names = await list_tool_names(denizen.runtime.current)
         assert names.index("calculator") < names.index("echo_say")
         assert (await run(denizen.runtime.current, "echo_say")).text == "one!"
         assert state(denizen, "echo") == ("enabled", "")
@@ -72,7 +72,7 @@ async def test_a_changed_skill_is_off_until_it_is_enabled_again_and_says_so(
             write_skill(home, "echo", word="two", tail="?")
             with caplog.at_level(logging.WARNING):
                 assert (await reloader.reload()).changed
-            assert "echo_say" not in await tools_of(denizen.runtime.current)
+            assert "echo_say" not in await list_tool_names(denizen.runtime.current)
             assert state(denizen, "echo") == ("changed", "it has changed since it was enabled, so it is off")
             (warning,) = [each for each in caplog.records if each.message == "skill left out"]
             assert "denizen skill enable echo" in vars(warning)["fix"]
@@ -91,10 +91,10 @@ async def test_skills_come_and_go_while_running(home: Home) -> None:
         reloader = Reloader(denizen)
         home.write(enabled(home, "echo"))
         await reloader.reload()
-        assert "echo_say" in await tools_of(denizen.runtime.current)
+        assert "echo_say" in await list_tool_names(denizen.runtime.current)
         (home.path / "skills" / "echo").rename(home.path / "skills" / ".gone")
         await reloader.reload()
-        assert "echo_say" not in await tools_of(denizen.runtime.current)
+        assert "echo_say" not in await list_tool_names(denizen.runtime.current)
         assert state(denizen, "echo")[0] == "missing"
 
 
@@ -131,7 +131,7 @@ async def test_a_skill_that_fails_is_told_and_stops_neither_the_others_nor_the_s
     write_skill(home, "good")
     text = enabled(home, "bad", "good", more="agents: {ada: {tools: [bad_say, good_say]}}")
     async with opened(home, text) as denizen:
-        names = await tools_of(denizen.runtime.current)
+        names = await list_tool_names(denizen.runtime.current)
         assert "good_say" in names and "bad_say" not in names
         assert state(denizen, "bad")[0] == "failed"
         assert why in state(denizen, "bad")[1]
@@ -266,11 +266,11 @@ async def test_a_configured_program_is_a_tool_with_required_parameters(home: Hom
 async def test_what_can_harm_is_off_until_it_is_switched_on(home: Home) -> None:
     harmful = {"exec", "read", "write", "create_skill", "write_skill", "restart_denizen"}
     async with opened(home, LAB) as denizen:
-        assert not harmful & set(await tools_of(denizen.runtime.current))
+        assert not harmful & set(await list_tool_names(denizen.runtime.current))
         text = LAB + "tools: {system: {allow: [date]}, files: {enabled: true}}\n"
         home.write(text)
         await Reloader(denizen).reload()
-        assert harmful & set(await tools_of(denizen.runtime.current)) == {"read", "write"}
+        assert harmful & set(await list_tool_names(denizen.runtime.current)) == {"read", "write"}
 
 
 async def test_changes_of_skill_files_are_watched(home: Home) -> None:
@@ -294,7 +294,7 @@ async def test_a_skill_that_changed_beside_a_mistake_in_the_configuration_is_off
             await reloader.reload()
         home.write(good)
         assert (await reloader.reload()).changed
-        assert "echo_say" not in await tools_of(denizen.runtime.current)
+        assert "echo_say" not in await list_tool_names(denizen.runtime.current)
 
 
 @pytest.mark.proves("VW8")

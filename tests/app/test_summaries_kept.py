@@ -32,7 +32,7 @@ async def ask(denizen: Denizen, number: int) -> None:
     assert (await denizen.turns.ask(inbound)).status is TurnStatus.DONE
 
 
-async def summaries_of(denizen: Denizen) -> list[Summary]:
+async def load_summaries(denizen: Denizen) -> list[Summary]:
     messages = await denizen.queries.list_messages(PLACE, "ada")
     session = messages[-1].session_id
     assert session is not None
@@ -54,10 +54,10 @@ async def test_a_summary_is_made_beside_the_talk_and_is_read_after_a_restart(hom
                 await ask(denizen, number)
             for run_id in await denizen.services.durable.pending():
                 await denizen.services.durable.wait(run_id)
-            made = await summaries_of(denizen)
+            made = await load_summaries(denizen)
             assert made
         async with open_denizen(home.path, OpenOptions(ModelChoice())) as denizen:
-            assert await summaries_of(denizen) == made
+            assert await load_summaries(denizen) == made
             await ask(denizen, 10)
         assert "q1 word" in str(asked(server, "two")[0])
         first = asked(server, "one")[-1]["messages"]

@@ -64,7 +64,7 @@ CACHE_DAYS = 7
 
 @dataclass(frozen=True, slots=True)
 class OpenOptions:
-    """How to open a home folder.
+    """Options for opening a home folder.
 
     `durable` is off for commands that only look. `rescue` is on for the long-running server, which continues the turns
     that other processes left behind. `report` is told of weights being fetched and loaded. `simulation` replaces the
@@ -114,7 +114,7 @@ class Denizen:
 
     @property
     def operator(self) -> Principal:
-        """Who uses the command line."""
+        """The principal of the command line."""
         return LOCAL
 
     def require_terminal(self) -> None:
@@ -265,7 +265,7 @@ def _find_durable_database(settings: Settings) -> Path | str:
 
 
 class HomeInstanceControl:
-    """What the skill `system` sees and does of this instance (`denizen.skill.Upkeep`)."""
+    """Reports use and restarts this instance, for the skill `system` (`denizen.skill.Upkeep`)."""
 
     def __init__(self, store: Store, clock: Clock, restart: RestartSignal) -> None:
         self._store = store

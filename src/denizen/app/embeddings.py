@@ -113,7 +113,15 @@ class EmbedderPool:
             return estimate_price(spec, key.model, tokens, 0)
 
         return ServedEmbedder(
-            EmbeddingEndpoint(key.provider, key.url, key.model, api_key, dict(key.headers), timeout_s, price)
+            EmbeddingEndpoint(
+                provider=key.provider,
+                url=key.url,
+                model=key.model,
+                api_key=api_key,
+                headers=dict(key.headers),
+                timeout_s=timeout_s,
+                price=price,
+            )
         )
 
     def _find_api_key(self, provider: str) -> str | None:

@@ -30,7 +30,7 @@ from denizen.ports.toolset import Toolset
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationDeps:
-    """What every generation is built on; the same for the whole life of the process.
+    """The dependencies of every generation; the same for the whole life of the process.
 
     The pools keep what is dear to start (processes, loaded weights), so that a reload that does not touch it does not
     restart it.

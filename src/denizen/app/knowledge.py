@@ -78,7 +78,7 @@ class KnowledgeSystem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnowledgeDeps:
-    """What knowledge is built on. `runtime` has the configuration of the moment; in `sandbox` agents see documents."""
+    """The dependencies of knowledge. `runtime` has the current configuration; in `sandbox` agents see documents."""
 
     home: Path
     store: Store

@@ -124,7 +124,9 @@ def api_keys(denizen: Denizen) -> Sequence[ApiKey]:
 
 @dataclass(frozen=True, slots=True)
 class ExternalServices:
-    """What programs use besides turns: single tool calls, the MCP server, the remote of snapshots, and webhooks."""
+    """The services for programs besides turns: single tool calls, the MCP server, the remote of snapshots, and
+    webhooks.
+    """
 
     calls: DirectCalls
     mcp: McpEndpoint

@@ -61,7 +61,7 @@ _log = logging.getLogger("denizen.app")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkillDeps:
-    """What connects skills with the rest of Denizen; the same for the whole life of the process."""
+    """The dependencies of skills on the rest of Denizen; the same for the whole life of the process."""
 
     clock: Clock
     recall: Recall
@@ -292,7 +292,7 @@ def _pairs(values: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 
 @dataclass(frozen=True, slots=True)
 class ServerReport:
-    """What a server that answers has. `left_out` maps tools that are not offered to the reason."""
+    """A report on a server that answers. `left_out` maps tools that are not offered to the reason."""
 
     about: str
     tools: Sequence[ToolSpec]

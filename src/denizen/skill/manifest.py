@@ -9,7 +9,7 @@
     examples:
       - {tool: roll_dice, args: {sides: 1}, expect: "1"}
 
-Pure: whoever read the file hands in its tree (`app/skills`).
+Pure: whoever read the file hands in its tree (`app/skill_loading`).
 """
 
 from __future__ import annotations

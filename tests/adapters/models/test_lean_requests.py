@@ -70,13 +70,13 @@ async def test_a_request_without_tools_has_none(server: ModelServer, build: Buil
     assert "tools" not in server.bodies[0]
 
 
-def stream_of(*chunks: dict[str, Any]) -> Raw:
+def build_stream(*chunks: dict[str, Any]) -> Raw:
     frames = [f"data: {json.dumps(chunk)}\n\n" for chunk in chunks]
     return Raw("".join([*frames, "data: [DONE]\n\n"]).encode(), "text/event-stream")
 
 
 async def said(server: ModelServer, build: Build, *chunks: dict[str, Any]) -> ModelReply:
-    server.script(stream_of(*chunks))
+    server.script(build_stream(*chunks))
     return (await hear(build(COMPATIBLE).get(COMPATIBLE.name), ask("hi"))).reply
 
 

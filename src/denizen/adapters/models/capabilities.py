@@ -122,7 +122,7 @@ def detect_capabilities(kind: ProviderKind, model: str) -> Capabilities:
 
 
 def is_small(model: str) -> bool:
-    """Whether the name tells of at most four thousand million parameters: such models plan, then act."""
+    """Returns whether the name tells of at most four thousand million parameters: such models plan, then act."""
     name = model.lower()
     if _SMALL_NAMES.search(name):
         return True

@@ -216,7 +216,7 @@ def _split(delta: Delta | None, splitter: TagSplitter | None) -> Iterable[Delta]
 
 
 def _is_whole(response: ModelResponse, *, says_when_done: bool) -> bool:
-    """Whether the provider said that it had finished. A stream that just ends was cut somewhere.
+    """Returns whether the provider said that it had finished. A stream that just ends was cut somewhere.
 
     Only big providers can be trusted to say it; for the others an orderly end has to do.
     """

@@ -29,7 +29,7 @@ def defaults(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatQuirks:
-    """How a server of chat completions differs from OpenAI's.
+    """The differences of a server of chat completions from OpenAI's.
 
     `one_system_message`: the chat templates of open weights refuse a second one. `max_completion_tokens`: the server
     knows the newer name of `max_tokens`. `strict`: it knows strict tool schemas. `returns_thinking`: thinking goes back
@@ -44,7 +44,7 @@ class ChatQuirks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireTraits:
-    """How requests to a provider have to look, and how its answers look.
+    """The form of requests to a provider, and of its answers.
 
     `inline_system`: system messages may stand within the conversation. `user_first`: the conversation has to begin with
     a user message. `flags_errors`: failed tool results are marked. `says_when_done`: a complete stream has a finish
@@ -66,7 +66,7 @@ class WireTraits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelTraits:
-    """What models can do on a provider, whatever their name says.
+    """The abilities of models on a provider, whatever their name says.
 
     `defaults` holds for names that nothing is known of. `prefill`: the provider lets a model continue a begun answer.
     `seed`: it takes one. `grammar`: its runtime holds every model to a JSON schema. `draws`: models named as image
@@ -82,7 +82,7 @@ class ModelTraits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderFacts:
-    """What holds for every provider of a kind unless its `ProviderSpec` says otherwise.
+    """The facts about every provider of a kind, unless its `ProviderSpec` says otherwise.
 
     `label` says in a few words what it is, for `denizen setup`. `base_url` is empty where there is no usual address.
     `key_variable` is the usual variable of the key; empty: it needs none. `key_prefix` begins its keys, so that they

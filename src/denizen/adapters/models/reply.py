@@ -26,8 +26,8 @@ from denizen.ports.model import RAW_ARGS, FinishReason, ModelReply, TextDelta, T
 
 @dataclass(frozen=True, slots=True)
 class ProviderState:
-    """What a provider wants back unchanged. `call` is set when it belongs to the tool call with that id instead of to
-    the thinking itself.
+    """The data that a provider wants back unchanged. `call` is set when it belongs to the tool call with that id
+    instead of to the thinking itself.
     """
 
     home: str
@@ -300,7 +300,14 @@ def _parts(parts: Iterable[wire.ModelResponsePart], speaker: ReplyAuthor) -> Ite
                     yield ThinkingPart(_utf8(text), signature)
             case wire.ToolCallPart():
                 call = _call(part, seen)
-                details = ProviderState(home, part.provider_name, part.id, None, part.provider_details, call.id)
+                details = ProviderState(
+                    home=home,
+                    vendor=part.provider_name,
+                    id=part.id,
+                    signature=None,
+                    details=part.provider_details,
+                    call=call.id,
+                )
                 if kept := pack_state(details):
                     yield ThinkingPart("", kept)
                 yield call

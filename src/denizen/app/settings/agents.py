@@ -114,7 +114,7 @@ class SamplingSection(Section):
 
 
 class StyleSection(Section):
-    """How the agent writes."""
+    """The style in which the agent writes."""
 
     response: ResponseStyle = Field(default=ResponseStyle.CONCISE, description="How it writes.")
     language: Language = Field(default="en", description="Code of the language that it writes in.")
@@ -138,7 +138,7 @@ class TimestampsSection(Section):
 
 
 class TranscriptSection(Section):
-    """What an agent with `context: transcript` reads. All sizes are estimated tokens."""
+    """The transcript that an agent with `context: transcript` reads. All sizes are estimated tokens."""
 
     budget_tokens: Whole = Field(
         default=_BUDGET.total,
@@ -223,7 +223,9 @@ class SummariesSection(Section):
 
 
 class StoringSection(Section):
-    """How much of a session is stored. 0 is no bound. What is cut is gone for good, also from `denizen trace`."""
+    """The limits of what is stored of a session. 0 is no bound. What is cut is gone for good, also from `denizen
+    trace`.
+    """
 
     max_messages: Whole = Field(
         default=_STORING.max_messages,

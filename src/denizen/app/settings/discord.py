@@ -303,7 +303,7 @@ def build_manners(section: DiscordPolicySection) -> Manners:
 
 
 def is_account_token(path: KeyPath) -> bool:
-    """Whether a token stands at this key path, in the short form or in the long one."""
+    """Returns whether a token stands at this key path, in the short form or in the long one."""
     return path[:3] == ACCOUNTS and path[4:] in ((), ("token",)) and len(path) > len(ACCOUNTS)
 
 

@@ -56,10 +56,12 @@ class ConfigDocument:
 
     def problem(self, path: KeyPath, message: str, fix: str, *, variable: str = "") -> ConfigProblem:
         line, column = self.locate(path)
-        return ConfigProblem(self.file, line, column, path, message, fix, variable)
+        return ConfigProblem(
+            file=self.file, line=line, column=column, path=path, message=message, fix=fix, variable=variable
+        )
 
     def has(self, path: KeyPath) -> bool:
-        """Whether the file has a value there."""
+        """Returns whether the file has a value there."""
         node: Json = self.tree
         for part in path:
             if isinstance(node, Mapping) and isinstance(part, str) and part in node:
@@ -103,19 +105,33 @@ def parse_document(text: str, file: Path) -> ConfigDocument | ConfigProblem:
     strange = next((index for index, char in enumerate(text) if ord(char) in _UNSHIELD), None)
     if strange is not None:
         line = text.count("\n", 0, strange) + 1
-        return ConfigProblem(file, line, 1, (), "a private Unicode character.", "Take it out.")
+        return ConfigProblem(
+            file=file, line=line, column=1, path=(), message="a private Unicode character.", fix="Take it out."
+        )
     try:
         root = cast("_Codec", _yaml()).load(_shield(text))
     except MarkedYAMLError as error:
         return explain_syntax(error, text, file)
     except (YAMLError, RecursionError, ValueError):
-        return ConfigProblem(file, 0, 0, (), "this is not YAML.", "Check for control characters and for deep nesting.")
+        return ConfigProblem(
+            file=file,
+            line=0,
+            column=0,
+            path=(),
+            message="this is not YAML.",
+            fix="Check for control characters and for deep nesting.",
+        )
     if root is None:
         root = CommentedMap()
     if not isinstance(root, CommentedMap):
         message = "the file must hold keys with values."
         return ConfigProblem(
-            file, 1, 1, (), message, "Write `key: value` lines, such as `server:` with `port: 8642` below."
+            file=file,
+            line=1,
+            column=1,
+            path=(),
+            message=message,
+            fix="Write `key: value` lines, such as `server:` with `port: 8642` below.",
         )
     reader = _Reader(file)
     tree = reader.mapping(root, (), (1, 1))
@@ -290,7 +306,12 @@ def explain_syntax(error: MarkedYAMLError, text: str, file: Path) -> ConfigProbl
     if tab:
         column = lines[tab - 1].index("\t") + 1
         return ConfigProblem(
-            file, tab, column, (), "a tab character; YAML wants spaces.", "Replace each tab by two spaces."
+            file=file,
+            line=tab,
+            column=column,
+            path=(),
+            message="a tab character; YAML wants spaces.",
+            fix="Replace each tab by two spaces.",
         )
     if "mapping values are not allowed" in words:
         return _misplaced_colon(lines, mark, file)
@@ -313,10 +334,14 @@ def _misplaced_colon(lines: Sequence[str], mark: tuple[int, int], file: Path) ->
     line = lines[number - 1]
     above = next((n for n in range(number - 1, 0, -1) if _content(lines[n - 1])), 0)
     if above and ":" not in _content(lines[above - 1]):
-        return ConfigProblem(file, above, 1, (), "this line has no colon after its key.", _COLON)
+        return ConfigProblem(
+            file=file, line=above, column=1, path=(), message="this line has no colon after its key.", fix=_COLON
+        )
     glued = next((n for n in (above, number) if n and re.match(r"\s*[\w.-]+:[^\s/]", lines[n - 1])), 0)
     if glued:
-        return ConfigProblem(file, glued, 1, (), "there must be a space after the colon.", _COLON)
+        return ConfigProblem(
+            file=file, line=glued, column=1, path=(), message="there must be a space after the colon.", fix=_COLON
+        )
     if above and _depth(line) > _depth(lines[above - 1]):
         return ConfigProblem(file, *mark, (), f"this line is indented below line {above}, which has a value.", _INDENT)
     return ConfigProblem(file, *mark, (), "a second colon in one line.", "Put a value that contains `: ` in quotes.")

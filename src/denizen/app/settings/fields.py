@@ -210,7 +210,7 @@ def _is_postgres(value: str) -> bool:
 
 
 def is_url(value: str, schemes: tuple[str, ...]) -> bool:
-    """Whether this is a full address with one of these schemes and a host."""
+    """Returns whether this is a full address with one of these schemes and a host."""
     try:
         parts = urlsplit(value)
         return parts.scheme.partition("+")[0] in schemes and bool(parts.hostname) and (parts.port or 1) > 0

@@ -249,7 +249,7 @@ def build_github_logins(section: GitHubSection, secrets: FileSecrets) -> tuple[G
 
 
 def is_github_login(path: KeyPath) -> bool:
-    """Whether a secret stands at this key path without which an account does nothing."""
+    """Returns whether a secret stands at this key path without which an account does nothing."""
     return path[:3] == ACCOUNTS and len(path) > 3 and path[4:] in ((), ("token",), ("private_key",))
 
 

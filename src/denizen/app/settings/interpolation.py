@@ -59,7 +59,7 @@ def references(template: str) -> tuple[VariableReference, ...]:
 
 
 def is_malformed(template: str) -> bool:
-    """Whether a `${` begins something that is not a reference."""
+    """Returns whether a `${` begins something that is not a reference."""
     return any(match["malformed"] for match in _REFERENCE.finditer(template))
 
 

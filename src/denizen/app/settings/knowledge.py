@@ -278,7 +278,7 @@ class HomeFolders:
         return self.home / "agents" / agent / KNOWLEDGE_FOLDER
 
     def has_knowledge(self, agents: Sequence[str]) -> bool:
-        """Whether there is anything to look into."""
+        """Returns whether there is anything to look into."""
         folders = (self.knowledge, *map(self.own_knowledge, agents))
         return self.current_snapshot.is_file() or any(folder.is_dir() for folder in folders)
 

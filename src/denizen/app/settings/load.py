@@ -104,12 +104,24 @@ def read_config(home: Path) -> str:
     except FileNotFoundError:
         near = home / "denizen.yml"
         if near.exists():
-            problem = ConfigProblem(near, 0, 0, (), "this name is not read.", f"Rename it to {CONFIG_FILE}.")
+            problem = ConfigProblem(
+                file=near,
+                line=0,
+                column=0,
+                path=(),
+                message="this name is not read.",
+                fix=f"Rename it to {CONFIG_FILE}.",
+            )
             raise config_error([problem]) from None
         return ""
     except (OSError, UnicodeDecodeError):
         problem = ConfigProblem(
-            file, 0, 0, (), "cannot be read.", "Make it a UTF-8 text file that Denizen's user may read."
+            file=file,
+            line=0,
+            column=0,
+            path=(),
+            message="cannot be read.",
+            fix="Make it a UTF-8 text file that Denizen's user may read.",
         )
         raise config_error([problem]) from None
 
@@ -213,7 +225,9 @@ def _sort_missing(
 
 
 def _is_idle(path: KeyPath, tree: Mapping[str, Json], outline: ReferenceOutline) -> bool:
-    """Whether one can do without the value there: a provider that nobody names, a skill that is off, a bot's token."""
+    """Returns whether one can do without the value there: a provider that nobody names, a skill that is off, a bot's
+    token.
+    """
     if path[:2] == ("models", "providers"):
         return str(path[2]) not in outline.used_providers
     if path[0] == "tools":
@@ -226,7 +240,7 @@ def _is_idle(path: KeyPath, tree: Mapping[str, Json], outline: ReferenceOutline)
 
 
 def _is_switched_off(tree: Json, path: KeyPath) -> bool:
-    """Whether the MCP server that the path is below is not used."""
+    """Returns whether the MCP server that the path is below is not used."""
     for key in path[:3]:
         tree = tree.get(str(key)) if isinstance(tree, Mapping) else None
     return isinstance(tree, Mapping) and tree.get("enabled") is False
@@ -270,7 +284,16 @@ def _exposed(secrets: FileSecrets) -> tuple[ConfigProblem, ...]:
     if not secrets.readable_by_others:
         return ()
     file = secrets.home / SECRETS_FILE
-    return (ConfigProblem(file, 0, 0, (), "other users of this machine can read it.", f"chmod 600 {file}"),)
+    return (
+        ConfigProblem(
+            file=file,
+            line=0,
+            column=0,
+            path=(),
+            message="other users of this machine can read it.",
+            fix=f"chmod 600 {file}",
+        ),
+    )
 
 
 _Account = TypeVar("_Account", bound=Section)

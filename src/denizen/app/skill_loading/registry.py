@@ -195,12 +195,12 @@ class SkillRegistry:
         self._skills: dict[str, Skill] = {}
 
     async def has_changed(self, sections: Mapping[str, OwnSkillSection]) -> bool:
-        """Whether a load would give something else than the last one did, as far as files tell."""
+        """Returns whether a load would give something else than the last one did, as far as files tell."""
         now = await to_thread.run_sync(survey_skills, self._home, sections)
         return _print(now, sections) != _print(self.entries, sections)
 
     def misses_some(self, sections: Mapping[str, OwnSkillSection]) -> bool:
-        """Whether a skill that is to be loaded was not, at the last load."""
+        """Returns whether a skill that is to be loaded was not, at the last load."""
         wanted = {name for name, section in sections.items() if section.enabled and section.sha256}
         return any(entry.name in wanted and entry.state is not SkillStatus.ENABLED for entry in self.entries)
 

@@ -70,7 +70,7 @@ async def _complete(endpoint: EmbeddedEndpoint) -> str:
     return answer["model"]
 
 
-async def _exit_of(pid: int) -> None:
+async def _wait_exit(pid: int) -> None:
     """Waits until the process has ended, without reaping it."""
     try:
         watched = os.pidfd_open(pid)
@@ -110,7 +110,7 @@ async def test_a_killed_child_is_replaced_by_a_fresh_one(small_home: Path) -> No
         first, first_pid = await runtime.endpoint(), runtime.pid
         assert first_pid is not None
         os.kill(first_pid, signal.SIGKILL)
-        await _exit_of(first_pid)
+        await _wait_exit(first_pid)
 
         second = await runtime.endpoint()
 
@@ -142,7 +142,7 @@ async def test_the_child_ends_when_its_parent_is_killed(small_home: Path) -> Non
         assert psutil.pid_exists(child_pid)
         parent.kill()
 
-    await _exit_of(child_pid)
+    await _wait_exit(child_pid)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at another process")

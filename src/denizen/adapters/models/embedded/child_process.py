@@ -110,7 +110,7 @@ class ServerProcess:
     port: int
 
     def is_alive(self) -> bool:
-        """Whether it runs. Asks the kernel where it can, which knows before the event loop is told."""
+        """Returns whether it runs. Asks the kernel where it can, which knows before the event loop is told."""
         if self.process.returncode is not None:
             return False
         if sys.platform == "darwin":

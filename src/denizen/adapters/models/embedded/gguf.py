@@ -59,7 +59,7 @@ class GgufHeader:
 
 
 def is_gguf(path: Path) -> bool:
-    """Whether the file starts with the GGUF magic. Raises OSError as `open` does."""
+    """Returns whether the file starts with the GGUF magic. Raises OSError as `open` does."""
     with path.open("rb") as file:
         return file.read(len(MAGIC)) == MAGIC
 
