@@ -116,7 +116,7 @@ def test_a_file_that_is_too_large_or_no_text_is_refused_by_name(home: Home, cont
 
 def test_a_file_in_place_of_a_folder_is_refused(home: Home):
     home.add_file("context", "no folder")
-    assert "is no folder" in home.refuse("").explain()
+    assert "is not a folder" in home.refuse("").explain()
 
 
 @pytest.mark.proves("T-agent-context")

@@ -341,7 +341,7 @@ def _load(text: str) -> object:
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")
 
 
 def _is_sound(value: object) -> bool:

@@ -100,7 +100,7 @@ class RuleSection(DecidersSection):
     args: dict[str, Pattern] = Field(
         default_factory=dict[str, str],
         description="Regular expressions by argument name. Each must be found in its argument, anywhere unless `^` and "
-        "`$` say otherwise; a missing argument is no match.",
+        "`$` say otherwise; a missing argument does not match.",
     )
     reason: Text = Field(default="", description="What the model and the asker are told.")
     roles: tuple[RoleName, ...] = Field(default=(), description="For askers with one of these roles.")

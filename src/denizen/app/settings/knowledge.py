@@ -318,7 +318,7 @@ class ContextFileReader:
                 fix = f"Name a folder within it, such as {name}, or one beside it."
                 self._refuse(("folders", name), "this folder holds Denizen's home folder.", fix)
             elif folder.exists() and not folder.is_dir():
-                self._refuse(("folders", name), f"{folder} is no folder.", "Name a folder, or move the file away.")
+                self._refuse(("folders", name), f"{folder} is not a folder.", "Name a folder, or move the file away.")
 
     def _folder(self, folder: Path, path: KeyPath) -> tuple[tuple[str, str], ...]:
         if folder not in self._read_before:
