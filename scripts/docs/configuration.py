@@ -32,17 +32,17 @@ SECTIONS: Mapping[str, str] = MappingProxyType(
         "server": "The web page and the API.",
         "models.providers": "Where models come from. Without any provider, the built-in model is used.",
         "models.aliases": (
-            "Names that agents use instead of `provider/model`. Without providers, `fast`, `balanced` and `quality` are "
-            "the built-in model. `NAME: provider/model` is the short form."
+            "Names that agents use instead of `provider/model`. Without providers, `fast`, `balanced` and `quality` "
+            "are the built-in model. `NAME: provider/model` is the short form."
         ),
         "models.overrides": "Corrections of what is detected about a model, by `provider/model`.",
         "agents": "The agents. Persona files are read from `agents/NAME/` in the home folder.",
         "default_agent": "Who answers when nobody is named.",
         "channels": "Where agents can be talked to.",
         "channels.discord": (
-            "Agents on Discord: see [run agents on Discord](../how-to/run-agents-on-discord.md). Ids are the numbers that "
-            "`Copy ID` gives in Discord. The keys from `owners` to `commands_guild` may stand at an account too, for that "
-            "account alone."
+            "Agents on Discord: see [run agents on Discord](../how-to/run-agents-on-discord.md). Ids are the numbers "
+            "that `Copy ID` gives in Discord. The keys from `owners` to `commands_guild` may stand at an account too, "
+            "for that account alone."
         ),
         "channels.github": (
             "Agents on GitHub: see [answer on GitHub](../how-to/answer-on-github.md). The keys from `repositories` to "
@@ -57,7 +57,9 @@ SECTIONS: Mapping[str, str] = MappingProxyType(
         "folders": "Markdown files that all agents share.",
         "memory": "What comes up unasked: see [memory](../how-to/give-it-a-memory.md).",
         "embeddings": "What finds texts by their meaning.",
-        "knowledge": "Where documents come from is kept in the store (`denizen sources add`); here is how they are synced.",
+        "knowledge": (
+            "Where documents come from is kept in the store (`denizen sources add`); here is how they are synced."
+        ),
         "sandbox": "The read-only shell in which agents look through documents.",
         "gate": "What tools may do: see [let people decide](../how-to/let-people-decide.md).",
         "budgets": "Limits of money, checked before each request ([how-to](../how-to/limit-what-it-costs.md)).",
