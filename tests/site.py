@@ -43,10 +43,10 @@ from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import ScriptedModel, ScriptedModels
 from denizen.web.app import create_app
 from denizen.web.auth import ApiKey
-from denizen.web.dependencies import Exposure, GapParts, KnowledgeParts, Timing, WebDependencies
+from denizen.web.dependencies import Exposure, GapServices, KnowledgeServices, WebDependencies, WebTiming
 
-MakeKnowledge = Callable[[MemoryStore, MemoryDurable, "HandClock"], KnowledgeParts]
-MakeGaps = Callable[[MemoryStore, MemoryDurable, "HandClock"], GapParts]
+MakeKnowledge = Callable[[MemoryStore, MemoryDurable, "HandClock"], KnowledgeServices]
+MakeGaps = Callable[[MemoryStore, MemoryDurable, "HandClock"], GapServices]
 
 LOCAL = "http://127.0.0.1:8642"
 ANN = ApiKey.of("ann", "key-of-ann", ("member",))
@@ -148,7 +148,7 @@ async def running_site(
     *models: ScriptedModel,
     keys: Sequence[ApiKey] = (),
     exposure: Exposure | None = None,
-    timing: Timing | None = None,
+    timing: WebTiming | None = None,
     agents: Sequence[Agent] = (),
     policy: GatePolicy | None = None,
     make_knowledge: MakeKnowledge | None = None,
@@ -190,7 +190,7 @@ async def running_site(
         clock=clock,
         version="1.2.3",
         exposure=exposure or Exposure(),
-        timing=timing or Timing(),
+        timing=timing or WebTiming(),
         knowledge=make_knowledge(store, durable, clock) if make_knowledge is not None else None,
         gaps=make_gaps(store, durable, clock) if make_gaps is not None else None,
         calls=calls,

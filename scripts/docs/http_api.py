@@ -38,7 +38,7 @@ from denizen.web import errors
 from denizen.web.api.listings import create_listings
 from denizen.web.api.on_demand import Listings
 from denizen.web.app import create_app
-from denizen.web.dependencies import GapParts, KnowledgeParts, WebDependencies
+from denizen.web.dependencies import GapServices, KnowledgeServices, WebDependencies
 from denizen_sdk import wire
 from scripts.docs.table import format_table
 
@@ -52,7 +52,7 @@ configured; without keys it answers on this machine only. `GET /api/openapi.json
 
 _ERRORS = """## Errors
 
-Under `/v1` errors have OpenAI's form; elsewhere they are `{"error": ...}` with a `Problem`."""
+Under `/v1` errors have OpenAI's form; elsewhere they are `{"error": ...}` with a `ProblemDetails`."""
 
 
 def build_http() -> str:
@@ -109,10 +109,10 @@ def _open_dependencies() -> WebDependencies:
         list,
         clock,
         __version__,
-        knowledge=KnowledgeParts(
+        knowledge=KnowledgeServices(
             knowledge.catalog, knowledge.sync, knowledge.snapshots, lambda: NOWHERE, _change_nothing, dict, lambda: None
         ),
-        gaps=GapParts(knowledge.gaps, knowledge.learning),
+        gaps=GapServices(knowledge.gaps, knowledge.learning),
         calls=calls,
         assistant=Assistant(store, clock),
         mcp=McpEndpoint(OutsideDesk(runtime, turns, calls), __version__),
@@ -171,7 +171,7 @@ def _describe_wire() -> Iterator[str]:
     yield "## Records"
     yield "`denizen_sdk.wire` has them as dataclasses."
     kinds = [kind for _, kind in inspect.getmembers(wire, inspect.isclass) if kind.__module__.startswith("denizen_sdk")]
-    records = [kind for kind in kinds if is_dataclass(kind) and kind not in (*events, wire.Unknown)]
+    records = [kind for kind in kinds if is_dataclass(kind) and kind not in (*events, wire.UnknownEvent)]
     yield format_table(("record", "fields", ""), ((f"`{kind.__name__}`", *_row(kind)) for kind in records))
 
 

@@ -22,8 +22,8 @@ from denizen_sdk.calls.knowledge import KnowledgeCalls
 from denizen_sdk.calls.shell import ShellCalls
 from denizen_sdk.calls.turns import TurnCalls
 from denizen_sdk.calls.usage import UsageCalls
-from denizen_sdk.connection import Connection
-from denizen_sdk.wire import AgentInfo, Health, ModelInfo, ToolInfo
+from denizen_sdk.connection import ServerConnection
+from denizen_sdk.wire import AgentListing, HealthReport, ModelListing, ToolListing
 
 
 class DenizenClient(TurnCalls, ShellCalls, KnowledgeCalls, GapCalls, AgentConfigCalls, UsageCalls):
@@ -49,7 +49,7 @@ class DenizenClient(TurnCalls, ShellCalls, KnowledgeCalls, GapCalls, AgentConfig
         if not base_url:
             raise ValueError("base_url is missing. Give the server's address, such as http://127.0.0.1:8642.")
         credentials = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-        self._connection = Connection(
+        self._connection = ServerConnection(
             httpx2.AsyncClient(
                 base_url=base_url, headers={**credentials, **(headers or {})}, timeout=timeout_s, transport=transport
             ),
@@ -69,18 +69,18 @@ class DenizenClient(TurnCalls, ShellCalls, KnowledgeCalls, GapCalls, AgentConfig
     async def aclose(self) -> None:
         await self._connection.aclose()
 
-    async def list_agents(self) -> list[AgentInfo]:
+    async def list_agents(self) -> list[AgentListing]:
         """The default agent first. Raises ApiError, NetworkError."""
-        return await self._list(AgentInfo, "/api/agents")
+        return await self._list(AgentListing, "/api/agents")
 
-    async def list_models(self) -> list[ModelInfo]:
+    async def list_models(self) -> list[ModelListing]:
         """Raises ApiError, NetworkError."""
-        return await self._list(ModelInfo, "/api/models")
+        return await self._list(ModelListing, "/api/models")
 
-    async def list_tools(self, *, agent: str = "") -> list[ToolInfo]:
+    async def list_tools(self, *, agent: str = "") -> list[ToolListing]:
         """All tools, or those of an agent. Raises ApiError, NetworkError."""
-        return await self._list(ToolInfo, "/api/tools", agent=agent)
+        return await self._list(ToolListing, "/api/tools", agent=agent)
 
-    async def health(self) -> Health:
+    async def health(self) -> HealthReport:
         """Needs no key. Raises ApiError, NetworkError."""
-        return await self._get(Health, "/health")
+        return await self._get(HealthReport, "/health")

@@ -11,10 +11,10 @@ import httpx2
 from httpx2 import EventSource
 
 from denizen_sdk.errors import ApiError, NetworkError
-from denizen_sdk.wire import Problem, from_json
+from denizen_sdk.wire import ProblemDetails, from_json
 
 
-class Connection:
+class ServerConnection:
     """`http` is open until `aclose`. `timeout_s` bounds every wait, but for answers of calls that ask for more."""
 
     def __init__(self, http: httpx2.AsyncClient, timeout_s: float) -> None:
@@ -43,7 +43,7 @@ class Connection:
             response = await self.http.request(method, path, params=params, json=body, headers=headers, timeout=timeout)
         except httpx2.RequestError as error:
             raise self._lost(error, answer_s) from error
-        await check(response)
+        await raise_for_error(response)
         try:
             return response.json() if response.content else None
         except ValueError as error:
@@ -61,7 +61,7 @@ class Connection:
         """An answer of server-sent events. Raises ApiError before the first one, and NetworkError at any time."""
         try:
             async with self.http.sse(path, method=method, json=body, headers=headers) as source:
-                await check(source.response)
+                await raise_for_error(source.response)
                 if not _is_of(source.response, "text/event-stream"):
                     raise _not_denizens(source.response)
                 try:
@@ -84,17 +84,17 @@ class Connection:
         return NetworkError(f"{server} {told}")
 
 
-def idempotent(key: str) -> Mapping[str, str]:
+def idempotency_headers(key: str) -> Mapping[str, str]:
     """The header of what is to be done once, however often it is sent; none without a key."""
     return {"Idempotency-Key": key} if key else {}
 
 
-async def check(response: httpx2.Response) -> None:
+async def raise_for_error(response: httpx2.Response) -> None:
     """Raises ApiError for an error status. An answer that is not Denizen's (a proxy's page) is told by its status."""
     if response.is_success:
         return
     await response.aread()
-    problem = Problem("http", f"The server answered {response.status_code}.", status=response.status_code)
+    problem = ProblemDetails("http", f"The server answered {response.status_code}.", status=response.status_code)
     if _is_of(response, "application/json"):
         try:
             body: Any = response.json()
@@ -102,7 +102,7 @@ async def check(response: httpx2.Response) -> None:
             body = None
         error: Any = cast("dict[str, Any]", body).get("error") if isinstance(body, dict) else None
         if isinstance(error, dict) and {"code", "message"} <= error.keys():
-            problem = from_json(Problem, cast("dict[str, Any]", error))
+            problem = from_json(ProblemDetails, cast("dict[str, Any]", error))
     after = response.headers.get("retry-after", "")
     raise ApiError(problem, retry_after_s=float(after) if after.isdigit() else None)
 
@@ -118,7 +118,7 @@ def _kind_of(response: httpx2.Response) -> str:
 def _not_denizens(response: httpx2.Response) -> ApiError:
     status = response.status_code
     return ApiError(
-        Problem(
+        ProblemDetails(
             "http",
             f"The server answered {status} with something that is not Denizen's.",
             status=status,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from denizen_sdk.wire import Problem
+from denizen_sdk.wire import ProblemDetails
 
 
 class ClientError(Exception):
@@ -12,7 +12,7 @@ class ClientError(Exception):
 class ApiError(ClientError):
     """The server answered with an error. `problem` tells what happened, why, and what to do (inventory 2.10)."""
 
-    def __init__(self, problem: Problem, *, turn_id: str = "", retry_after_s: float | None = None) -> None:
+    def __init__(self, problem: ProblemDetails, *, turn_id: str = "", retry_after_s: float | None = None) -> None:
         super().__init__(problem.message)
         self.problem = problem
         self.turn_id = turn_id

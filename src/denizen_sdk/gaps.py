@@ -38,7 +38,7 @@ class GapList:
 
 
 @dataclass(frozen=True, slots=True)
-class GapClosed:
+class ClosedGaps:
     """`closed` is how many were open: all that ask the same."""
 
     closed: int
@@ -66,7 +66,7 @@ class ProposalInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class ProposalDecided:
+class DecidedProposal:
     """`status` is accepted or rejected; `sync` is the id of the sync that reads the accepted file."""
 
     status: str

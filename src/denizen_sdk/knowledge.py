@@ -64,7 +64,7 @@ class RepositoryInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class SyncStarted:
+class StartedSync:
     """`status` is "started"; `run` is the id of the sync, and `sources` what it reads."""
 
     status: str
@@ -73,7 +73,7 @@ class SyncStarted:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class SyncProgress:
     """What is being done with a source, and how much of how much (`total` 0 when that is not known)."""
 
     stage: str
@@ -98,7 +98,7 @@ class SyncInfo:
     changed: tuple[str, ...] = ()
     failed: dict[str, str] = field(default_factory=dict[str, str])
     skipped: dict[str, str] = field(default_factory=dict[str, str])
-    progress: dict[str, Progress] = field(default_factory=dict[str, Progress])
+    progress: dict[str, SyncProgress] = field(default_factory=dict[str, SyncProgress])
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class SourceProgress:
 
 
 @dataclass(frozen=True, slots=True)
-class SnapshotStarted:
+class StartedSnapshot:
     """`status` is "started"; `run` is the id of the sync that makes the snapshot, where the server tells it."""
 
     status: str
@@ -120,7 +120,7 @@ class SnapshotStarted:
 
 
 @dataclass(frozen=True, slots=True)
-class SnapshotStatus:
+class SnapshotInfo:
     """Which snapshot is used, and which is the latest; empty where there is none. With `needs_sync` something should be
     read, and `why` says what.
     """
@@ -134,7 +134,7 @@ class SnapshotStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class SnapshotRemote:
+class SnapshotRemoteInfo:
     """Where snapshots are pushed to; an empty repository means nowhere. Without `allow_existing` one that is not
     Denizen's own is refused.
     """
@@ -145,14 +145,14 @@ class SnapshotRemote:
 
 
 @dataclass(frozen=True, slots=True)
-class RemoteChanged(SnapshotRemote):
+class SnapshotRemoteChange(SnapshotRemoteInfo):
     """`run` is the sync that publishes anew; empty when nothing changed, or there is nothing to read."""
 
     run: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedSnapshot:
     """`current` is the snapshot that is used now; empty when nothing was read yet."""
 
     current: str

@@ -12,7 +12,7 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class ProblemDetails:
     """An error as clients see it. `status` is the HTTP status; `reference` finds a fault in the server's log."""
 
     code: str
@@ -24,7 +24,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class UsageInfo:
     """Tokens of a turn; `input_tokens` includes the cached ones. `cost_usd` is a decimal, None when unknown."""
 
     input_tokens: int = 0
@@ -110,7 +110,7 @@ class StepInfo:
     purpose: str
     finish_reason: str
     duration_ms: int
-    usage: Usage
+    usage: UsageInfo
     cache_written_tokens: int = 0
 
 
@@ -193,8 +193,8 @@ class TurnInfo:
     reply: str
     opened_at: str
     closed_at: str | None
-    usage: Usage
-    error: Problem | None
+    usage: UsageInfo
+    error: ProblemDetails | None
     steps: tuple[StepInfo, ...]
     calls: tuple[CallInfo, ...]
     question: str = ""

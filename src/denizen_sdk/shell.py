@@ -1,6 +1,6 @@
 """What `POST /api/sandbox/shell` answers, on the wire in camel case as other programs expect it (inventory S20).
 
-Plain dataclasses: the server encodes with `to_wire`, the client decodes with `answer_from`.
+Plain dataclasses: the server encodes with `to_wire`, the client decodes with `parse_shell_answer`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ShellAnswer:
         return {"sessionId": self.session_id, "results": [each.to_wire() for each in self.results]}
 
 
-def answer_from(row: Mapping[str, Any]) -> ShellAnswer:
+def parse_shell_answer(row: Mapping[str, Any]) -> ShellAnswer:
     """The inverse of `ShellAnswer.to_wire`."""
     rows: list[Mapping[str, Any]] = row.get("results", [row])
     outputs = tuple(

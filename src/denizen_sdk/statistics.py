@@ -36,7 +36,7 @@ class UsageTrend:
 
 
 @dataclass(frozen=True, slots=True)
-class UsageStatistics:
+class UsageOverview:
     """Usage of `days` days (UTC), with today. `daily` has all of them and `hourly` all hours of a day, in order; the
     others come with most messages first, at most 100 models and sources, and 10 users. One's own have neither
     `top_users` nor `hourly`. `feedback_score` is the share of good votes among all, from 0 to 1; None while there are

@@ -97,7 +97,7 @@ class ShellTools:
                 return "\n".join(filter(None, (error.problem.message, error.problem.why, error.problem.fix)))
             raise
         await self._tell(replace(activity, state="done", duration_ms=_since_ms(started), results=results))
-        return describe(results)
+        return describe_outputs(results)
 
     async def _tell(self, activity: ToolActivity) -> None:
         if self._on_tool_call is None:
@@ -107,7 +107,7 @@ class ShellTools:
             await heard
 
 
-def describe(results: Sequence[CommandOutput]) -> str:
+def describe_outputs(results: Sequence[CommandOutput]) -> str:
     """The results as text: of several, each behind its command."""
     return "\n\n".join(filter(None, (_describe(each) for each in results)))
 

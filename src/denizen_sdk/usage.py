@@ -14,7 +14,7 @@ _OUTPUT = ("output_tokens", "completion_tokens", "response_tokens")
 
 
 @dataclass(frozen=True, slots=True)
-class UsedTokens:
+class TokenCounts:
     """Tokens of one run, all of its requests together."""
 
     input_tokens: int
@@ -22,15 +22,15 @@ class UsedTokens:
 
 
 @dataclass(frozen=True, slots=True)
-class UsageRecorded:
+class UsageReceipt:
     """What the server answers to a report."""
 
     id: str
     recorded: bool = True
 
 
-def tokens_of(finished: object) -> UsedTokens:
-    """From `UsedTokens`; from a usage or a result of pydantic-ai, OpenAI (chat, responses), OpenAI Agents or LangChain;
+def read_tokens(finished: object) -> TokenCounts:
+    """From `TokenCounts`; from a usage or a result of pydantic-ai, OpenAI (chat, responses), OpenAI Agents or LangChain;
     or from a mapping with the same names. Raises TypeError for anything else.
     """
     usage = _usage_in(finished)
@@ -39,7 +39,7 @@ def tokens_of(finished: object) -> UsedTokens:
         raise TypeError(
             f"There is no usage in a {type(finished).__name__}. Give the run's usage, or UsedTokens(input, output)."
         )
-    return UsedTokens(found[0], found[1])
+    return TokenCounts(found[0], found[1])
 
 
 def _usage_in(finished: object) -> object:

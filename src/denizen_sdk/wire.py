@@ -14,20 +14,20 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
-from denizen_sdk.gaps import GapClosed, GapInfo, GapList, ProposalDecided, ProposalInfo
+from denizen_sdk.gaps import ClosedGaps, DecidedProposal, GapInfo, GapList, ProposalInfo
 from denizen_sdk.knowledge import (
-    Progress,
-    Published,
-    RemoteChanged,
+    PublishedSnapshot,
     RepositoryInfo,
-    SnapshotRemote,
-    SnapshotStarted,
-    SnapshotStatus,
+    SnapshotInfo,
+    SnapshotRemoteChange,
+    SnapshotRemoteInfo,
     SourceInfo,
     SourceProgress,
     SourceSettings,
+    StartedSnapshot,
+    StartedSync,
     SyncInfo,
-    SyncStarted,
+    SyncProgress,
 )
 from denizen_sdk.records import (
     ApprovalInfo,
@@ -36,27 +36,82 @@ from denizen_sdk.records import (
     Json,
     MessageInfo,
     MessageShare,
-    Problem,
+    ProblemDetails,
     PromptInfo,
     RouteInfo,
     SegmentInfo,
     StepInfo,
     ToolUse,
     TurnInfo,
-    Usage,
+    UsageInfo,
 )
-from denizen_sdk.statistics import UsageStatistics, UsageSum, UsageTrend
+from denizen_sdk.statistics import UsageOverview, UsageSum, UsageTrend
 
 __all__ = [
-    "MAX_RESULT_CHARS", "SYNC_EVENTS", "AgentConfig", "AgentConfigSet", "AgentInfo", "ApprovalDecided",
-    "ApprovalInfo", "ApprovalRequested", "CallInfo", "Cancelled", "ChatEvent", "ChatRequest", "CitationInfo",
-    "DayComputed", "GapClosed", "GapInfo", "GapList", "Health", "Json", "MessageInfo", "MessageShare", "ModelInfo",
-    "Notice", "Problem", "Progress", "PromptInfo", "ProposalDecided", "ProposalInfo", "Published", "ReasoningAdded",
-    "Record", "RemoteChanged", "RepositoryInfo", "RouteInfo", "SegmentInfo", "SnapshotRemote", "SnapshotStarted",
-    "SnapshotStatus", "SourceInfo", "SourceProgress", "SourceSettings", "StepInfo", "SyncEvent", "SyncInfo",
-    "SyncStarted", "TextAdded", "TextRetracted", "ToolFinished", "ToolInfo", "ToolStarted", "ToolUse", "TurnFailed",
-    "TurnFinished", "TurnInfo", "TurnOpened", "Unknown", "Usage", "UsageStatistics", "UsageSum", "UsageTrend",
-    "decode_event", "decode_sync_event", "encode_event", "from_json",
+    "MAX_RESULT_CHARS",
+    "SYNC_EVENTS",
+    "AgentConfig",
+    "AgentConfigSet",
+    "AgentListing",
+    "ApprovalDecidedEvent",
+    "ApprovalInfo",
+    "ApprovalRequestedEvent",
+    "CallInfo",
+    "CancelResult",
+    "ChatEvent",
+    "ChatRequest",
+    "CitationInfo",
+    "ClosedGaps",
+    "ComputedDay",
+    "DecidedProposal",
+    "GapInfo",
+    "GapList",
+    "HealthReport",
+    "Json",
+    "MessageInfo",
+    "MessageShare",
+    "ModelListing",
+    "NoticeEvent",
+    "ProblemDetails",
+    "PromptInfo",
+    "ProposalInfo",
+    "PublishedSnapshot",
+    "ReasoningAddedEvent",
+    "Record",
+    "RepositoryInfo",
+    "RouteInfo",
+    "SegmentInfo",
+    "SnapshotInfo",
+    "SnapshotRemoteChange",
+    "SnapshotRemoteInfo",
+    "SourceInfo",
+    "SourceProgress",
+    "SourceSettings",
+    "StartedSnapshot",
+    "StartedSync",
+    "StepInfo",
+    "SyncEvent",
+    "SyncInfo",
+    "SyncProgress",
+    "TextAddedEvent",
+    "TextRetractedEvent",
+    "ToolFinishedEvent",
+    "ToolListing",
+    "ToolStartedEvent",
+    "ToolUse",
+    "TurnFailedEvent",
+    "TurnFinishedEvent",
+    "TurnInfo",
+    "TurnOpenedEvent",
+    "UnknownEvent",
+    "UsageInfo",
+    "UsageOverview",
+    "UsageSum",
+    "UsageTrend",
+    "decode_event",
+    "decode_sync_event",
+    "encode_event",
+    "from_json",
 ]  # fmt: skip
 
 MAX_RESULT_CHARS = 1000
@@ -67,38 +122,38 @@ MAX_RESULT_CHARS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class TurnOpened:
+class TurnOpenedEvent:
     turn_id: str
     agent: str
     model: str
 
 
 @dataclass(frozen=True, slots=True)
-class TextAdded:
+class TextAddedEvent:
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class TextRetracted:
+class TextRetractedEvent:
     """What was streamed so far was not the answer: take it back."""
 
 
 @dataclass(frozen=True, slots=True)
-class ReasoningAdded:
+class ReasoningAddedEvent:
     """What the model reasons, grew. Only agents that are to show it tell it."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class ToolStarted:
+class ToolStartedEvent:
     call_id: str
     tool: str
     args: Json = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True, slots=True)
-class ToolFinished:
+class ToolFinishedEvent:
     """`text` holds at most `MAX_RESULT_CHARS` characters; `truncated` says that there was more."""
 
     call_id: str
@@ -110,28 +165,28 @@ class ToolFinished:
 
 
 @dataclass(frozen=True, slots=True)
-class ApprovalRequested:
+class ApprovalRequestedEvent:
     """The turn waits until somebody decides with `POST /api/approvals/{id}`, or nobody has in time."""
 
     approval: ApprovalInfo
 
 
 @dataclass(frozen=True, slots=True)
-class ApprovalDecided:
+class ApprovalDecidedEvent:
     """The wait is over, whatever came of it."""
 
     approval: ApprovalInfo
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class NoticeEvent:
     """Something that is not part of the answer: a model is loading, a request waits."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class TurnFinished:
+class TurnFinishedEvent:
     """The last event of a turn that answered or was stopped. `status` is `done` or `cancelled`; `images` are pictures
     that the model made, as data URIs; `reasoning` is empty unless the agent is to show it.
     """
@@ -139,21 +194,21 @@ class TurnFinished:
     turn_id: str
     status: str
     reply: str
-    usage: Usage = field(default_factory=Usage)
+    usage: UsageInfo = field(default_factory=UsageInfo)
     images: tuple[str, ...] = ()
     reasoning: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class TurnFailed:
+class TurnFailedEvent:
     """The last event of a turn that has no answer."""
 
     turn_id: str
-    error: Problem
+    error: ProblemDetails
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
+class UnknownEvent:
     """An event of a newer server."""
 
     type: str
@@ -161,38 +216,38 @@ class Unknown:
 
 
 ChatEvent = (
-    TurnOpened
-    | TextAdded
-    | TextRetracted
-    | ReasoningAdded
-    | ToolStarted
-    | ToolFinished
-    | ApprovalRequested
-    | ApprovalDecided
-    | Notice
-    | TurnFinished
-    | TurnFailed
+    TurnOpenedEvent
+    | TextAddedEvent
+    | TextRetractedEvent
+    | ReasoningAddedEvent
+    | ToolStartedEvent
+    | ToolFinishedEvent
+    | ApprovalRequestedEvent
+    | ApprovalDecidedEvent
+    | NoticeEvent
+    | TurnFinishedEvent
+    | TurnFailedEvent
 )  # fmt: skip
 
 _EVENTS: dict[str, type[ChatEvent]] = {
-    "turn": TurnOpened,
-    "text": TextAdded,
-    "retract": TextRetracted,
-    "reasoning": ReasoningAdded,
-    "tool_started": ToolStarted,
-    "tool_finished": ToolFinished,
-    "approval_request": ApprovalRequested,
-    "approval_decided": ApprovalDecided,
-    "notice": Notice,
-    "finished": TurnFinished,
-    "error": TurnFailed,
+    "turn": TurnOpenedEvent,
+    "text": TextAddedEvent,
+    "retract": TextRetractedEvent,
+    "reasoning": ReasoningAddedEvent,
+    "tool_started": ToolStartedEvent,
+    "tool_finished": ToolFinishedEvent,
+    "approval_request": ApprovalRequestedEvent,
+    "approval_decided": ApprovalDecidedEvent,
+    "notice": NoticeEvent,
+    "finished": TurnFinishedEvent,
+    "error": TurnFailedEvent,
 }
 _TYPES = {kind: name for name, kind in _EVENTS.items()}
 
 
 # --- events of GET /api/sync/{run}/events -----------------------------------------------------------------------------
 
-SyncEvent = SyncInfo | SourceProgress | Unknown
+SyncEvent = SyncInfo | SourceProgress | UnknownEvent
 
 SYNC_EVENTS: Mapping[str, type[SyncInfo | SourceProgress]] = {
     "run": SyncInfo,
@@ -216,7 +271,7 @@ class ChatRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class HealthReport:
     """`tools` is None while a source of tools does not answer."""
 
     status: str
@@ -230,7 +285,7 @@ class Health:
 
 
 @dataclass(frozen=True, slots=True)
-class AgentInfo:
+class AgentListing:
     """`provider` is empty when the agent's model is not in the list of models. `is_embedded`: it answers with the
     small built-in model.
     """
@@ -244,7 +299,7 @@ class AgentInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelInfo:
+class ModelListing:
     name: str
     provider: str
     aliases: tuple[str, ...]
@@ -255,7 +310,7 @@ class ModelInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolInfo:
+class ToolListing:
     """`tier` is the risk that the gate sees: 0 harmless to 3 dangerous."""
 
     name: str
@@ -267,14 +322,14 @@ class ToolInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Cancelled:
+class CancelResult:
     """`cancelled` is false when the turn had ended already, or runs in another process."""
 
     cancelled: bool
 
 
 @dataclass(frozen=True, slots=True)
-class DayComputed:
+class ComputedDay:
     """`date` is a day of UTC, `rows` how many sums it has."""
 
     date: str
@@ -326,17 +381,17 @@ def encode_event(event: ChatEvent) -> Json:
     return {"type": _TYPES[type(event)], **asdict(event)}
 
 
-def decode_event(row: Json) -> ChatEvent | Unknown:
+def decode_event(row: Json) -> ChatEvent | UnknownEvent:
     """The inverse of `encode_event`. Raises TypeError when a field that has no default is missing."""
     name = str(row.get("type", ""))
     kind = _EVENTS.get(name)
-    return Unknown(name, row) if kind is None else from_json(kind, row)
+    return UnknownEvent(name, row) if kind is None else from_json(kind, row)
 
 
 def decode_sync_event(name: str, row: Json) -> SyncEvent:
     """Raises as `decode_event`."""
     kind = SYNC_EVENTS.get(name)
-    return Unknown(name, row) if kind is None else from_json(kind, row)
+    return UnknownEvent(name, row) if kind is None else from_json(kind, row)
 
 
 def from_json(kind: type[Record], row: Mapping[str, Any]) -> Record:

@@ -12,8 +12,8 @@ import pytest
 from denizen.domain.errors import Exhausted, NeedsAttention
 from denizen.testing.scripted_model import Gate, Say, ScriptedModel, call
 from denizen_sdk import ApiError, ChatRequest, DenizenClient, NetworkError
-from denizen_sdk.knowledge import SnapshotRemote
-from denizen_sdk.wire import TextAdded, ToolFinished, TurnFailed, TurnFinished, TurnOpened
+from denizen_sdk.knowledge import SnapshotRemoteInfo
+from denizen_sdk.wire import TextAddedEvent, ToolFinishedEvent, TurnFailedEvent, TurnFinishedEvent, TurnOpenedEvent
 from tests.site import ANN, Site, running_site
 
 pytestmark = pytest.mark.anyio
@@ -42,10 +42,10 @@ async def test_chatting_gives_the_events() -> None:
     model = ScriptedModel(Say(calls=[call("weather", city="Oslo")]), Say("It is sunny."))
     async with running_site(model) as site, connected(site) as client:
         events = [event async for event in client.chat(ChatRequest("hi", agent="scribe", session="trip"))]
-    assert events[0] == TurnOpened(events[0].turn_id, "scribe", "scripted/model")  # pyright: ignore[reportAttributeAccessIssue]
-    assert "".join(event.text for event in events if isinstance(event, TextAdded)) == "It is sunny."
-    assert [event.text for event in events if isinstance(event, ToolFinished)] == ["Sunny. "]
-    assert isinstance(events[-1], TurnFinished)
+    assert events[0] == TurnOpenedEvent(events[0].turn_id, "scribe", "scripted/model")  # pyright: ignore[reportAttributeAccessIssue]
+    assert "".join(event.text for event in events if isinstance(event, TextAddedEvent)) == "It is sunny."
+    assert [event.text for event in events if isinstance(event, ToolFinishedEvent)] == ["Sunny. "]
+    assert isinstance(events[-1], TurnFinishedEvent)
 
 
 async def test_sessions_messages_and_a_fresh_start() -> None:
@@ -82,11 +82,11 @@ async def test_a_running_turn_can_be_stopped() -> None:
     async with running_site(model) as site, site.serve() as url, DenizenClient(url) as client:
         events = client.chat("hi")
         opened = await anext(events)
-        assert isinstance(opened, TurnOpened)
+        assert isinstance(opened, TurnOpenedEvent)
         await before.reached.wait()
         assert await client.cancel(opened.turn_id)
         last = [event async for event in events][-1]
-        assert isinstance(last, TurnFinished)
+        assert isinstance(last, TurnFinishedEvent)
         assert last.status == "cancelled"
         assert not await client.cancel(opened.turn_id)
 
@@ -108,7 +108,7 @@ async def test_a_failed_turn_raises_what_happened_and_what_to_do() -> None:
 async def test_the_stream_of_a_failed_turn_ends_with_the_failure() -> None:
     async with running_site(ScriptedModel(Exhausted("No money left."))) as site, connected(site) as client:
         events = [event async for event in client.chat("hi")]
-    assert isinstance(events[-1], TurnFailed)
+    assert isinstance(events[-1], TurnFailedEvent)
     assert events[-1].error.status == 429
 
 
@@ -221,7 +221,7 @@ async def test_what_takes_the_server_long_is_waited_for_longer(timeout_s: float)
             (client.publish_snapshot, 300),
             (partial(client.remove_source, "docs"), 300),
             (partial(client.edit_source, "docs"), 300),
-            (partial(client.set_snapshot_remote, SnapshotRemote("https://git.example/a.git")), 3600),
+            (partial(client.set_snapshot_remote, SnapshotRemoteInfo("https://git.example/a.git")), 3600),
         ):
             with pytest.raises(NetworkError) as caught:
                 await asked()

@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from denizen_sdk import ApiError, DenizenClient
-from denizen_sdk.gaps import GapInfo, GapList, ProposalDecided
+from denizen_sdk.gaps import DecidedProposal, GapInfo, GapList
 from tests.site import LOCAL
 from tests.web.test_gaps import Desk, open_desk
 
@@ -57,5 +57,5 @@ async def test_a_proposal_is_read_and_accepted(tmp_path: Path) -> None:
 
 async def test_a_proposal_is_rejected(tmp_path: Path) -> None:
     async with open_desk(tmp_path) as desk, client_of(desk) as admin:
-        assert await admin.reject_proposal("prop_1", "No.") == ProposalDecided("rejected")
+        assert await admin.reject_proposal("prop_1", "No.") == DecidedProposal("rejected")
         assert await admin.list_proposals() == []

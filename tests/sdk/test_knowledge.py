@@ -14,21 +14,21 @@ import pytest
 
 from denizen.domain.source import SourceKind
 from denizen.engine.knowledge.indexing import INDEX
-from denizen.ports.source import Progress as Reached
+from denizen.ports.source import SyncProgress as Reached
 from denizen_sdk import ApiError, ClientError, DenizenClient, NetworkError
 from denizen_sdk.calls.knowledge import TRIES
 from denizen_sdk.knowledge import (
-    Progress,
-    RemoteChanged,
     RepositoryInfo,
-    SnapshotRemote,
+    SnapshotRemoteChange,
+    SnapshotRemoteInfo,
     SourceInfo,
     SourceProgress,
     SourceSettings,
+    StartedSync,
     SyncInfo,
-    SyncStarted,
+    SyncProgress,
 )
-from denizen_sdk.wire import SyncEvent, Unknown
+from denizen_sdk.wire import SyncEvent, UnknownEvent
 from tests.engine.knowledge.house import write
 from tests.site import ADA, ANN, LOCAL, Site
 from tests.web.test_knowledge import SECRETS, open_desk
@@ -72,7 +72,7 @@ async def test_a_sync_is_started_waited_for_and_looked_at(tmp_path: Path) -> Non
         for each in (notes, more):
             await owner.add_source(str(each))
         started = await owner.sync(["notes"], reset=True, push=False)
-        assert started == SyncStarted("started", started.run, ("notes",))
+        assert started == StartedSync("started", started.run, ("notes",))
         with anyio.fail_after(20):
             ended = await owner.wait_for_sync(started.run)
         assert (ended.status, ended.changed, ended.failed, ended.progress) == ("done", ("notes",), {}, {})
@@ -109,10 +109,10 @@ async def test_the_snapshot_is_looked_at_published_and_pushed_elsewhere(tmp_path
         assert (after.needs_sync, after.current) == (False, after.latest)
         assert await owner.publish_snapshot() == after.current
         await owner.wait_for_sync((await owner.create_snapshot()).run)
-        assert await owner.get_snapshot_remote() == SnapshotRemote("")
-        wanted = SnapshotRemote("https://example.org/snapshots.git", "main", allow_existing=True)
+        assert await owner.get_snapshot_remote() == SnapshotRemoteInfo("")
+        wanted = SnapshotRemoteInfo("https://example.org/snapshots.git", "main", allow_existing=True)
         changed = await owner.set_snapshot_remote(wanted)
-        assert changed == RemoteChanged(wanted.repository, "main", allow_existing=True, run=changed.run)
+        assert changed == SnapshotRemoteChange(wanted.repository, "main", allow_existing=True, run=changed.run)
         assert (await owner.wait_for_sync(changed.run)).id == changed.run
         assert await owner.get_snapshot_remote() == wanted
         assert (await owner.set_snapshot_remote(wanted)).run == ""
@@ -205,7 +205,7 @@ async def test_a_sync_is_followed_to_its_result_also_over_a_line_that_breaks(tmp
                 slow.goes_on.set()
     *before, end = seen
     stands = [event for event in before if isinstance(event, SyncInfo)]
-    assert [(each.status, each.progress) for each in stands] == [("running", {"notes": Progress("looking")})] * (
+    assert [(each.status, each.progress) for each in stands] == [("running", {"notes": SyncProgress("looking")})] * (
         cuts + 1
     )
     assert {type(event) for event in before[cuts + 1 :]} <= {SourceProgress}
@@ -228,7 +228,7 @@ async def test_a_sync_that_has_ended_is_waited_for_until_it_is_indexed(tmp_path:
                 seen = [event async for event in client.follow_sync(ended.id)]
                 indexing.progress = Reached("indexing", 1, 2)
                 waited_for = await client.wait_for_sync(ended.id)
-    assert seen == [replace(ended, progress={INDEX: Progress("indexing", 1, 2)}), ended]
+    assert seen == [replace(ended, progress={INDEX: SyncProgress("indexing", 1, 2)}), ended]
     assert waited_for == ended
 
 
@@ -271,7 +271,7 @@ async def test_a_line_that_stays_dead_ends_it_with_the_error() -> None:
     seen, error = await follow(server)
     assert isinstance(error, NetworkError)
     assert server.calls == 1 + TRIES
-    assert seen[1:] == [Unknown("mood", {"is": "good"}), SourceProgress("a", "looking", 1, 2)]
+    assert seen[1:] == [UnknownEvent("mood", {"is": "good"}), SourceProgress("a", "looking", 1, 2)]
 
 
 class Cutting:

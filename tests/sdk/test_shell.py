@@ -13,11 +13,11 @@ from openai.types.responses.response_usage import InputTokensDetails, OutputToke
 from pydantic_ai import RunUsage
 
 from denizen_sdk import ApiError, DenizenClient, NetworkError, ShellTools
-from denizen_sdk.knowledge import SnapshotStarted, SourceInfo
+from denizen_sdk.knowledge import SourceInfo, StartedSnapshot
 from denizen_sdk.shell import CommandOutput
 from denizen_sdk.tools import ToolActivity
-from denizen_sdk.usage import UsageRecorded, UsedTokens, tokens_of
-from denizen_sdk.wire import SyncStarted
+from denizen_sdk.usage import TokenCounts, UsageReceipt, read_tokens
+from denizen_sdk.wire import StartedSync
 from tests.sdk.desk import CONFIG, URL, Desk
 
 pytestmark = pytest.mark.anyio
@@ -29,7 +29,7 @@ async def test_a_client_has_a_url_a_key_a_session_a_source_and_headers_of_its_ow
     client = desk.client("sesame", session_id="sess_a", source="ci", source_id="42", headers={"x-team": "blue"})
     async with client:
         await client.bash("ls")
-        await client.report_usage(UsedTokens(1, 2))
+        await client.report_usage(TokenCounts(1, 2))
     assert (desk.headers["authorization"], desk.headers["x-team"]) == ("Bearer sesame", "blue")
     shell, usage = desk.heard
     assert shell[2] == {"command": "ls", "sessionId": "sess_a"}
@@ -47,8 +47,8 @@ async def test_the_client_runs_commands_and_reads_and_starts_what_there_is() -> 
             CommandOutput("shared\n", "", 0, "ls"), CommandOutput("", "gone\n", 1, "cat gone"),
         )  # fmt: skip
         assert await client.list_sources() == [SourceInfo("docs", "git", "Docs", "docs/docs", 2, 1)]
-        assert await client.sync_source("docs") == SyncStarted("started", "sync_1", ("docs",))
-        assert await client.create_snapshot() == SnapshotStarted("started")
+        assert await client.sync_source("docs") == StartedSync("started", "sync_1", ("docs",))
+        assert await client.create_snapshot() == StartedSnapshot("started")
         assert await client.get_agent_config() == CONFIG
 
 
@@ -94,7 +94,7 @@ RESPONSE = ResponseUsage(
 @pytest.mark.parametrize(
     "finished",
     [
-        UsedTokens(3, 5),
+        TokenCounts(3, 5),
         RunUsage(input_tokens=3, output_tokens=5),
         Run(RunUsage(input_tokens=3, output_tokens=5)),
         Run(lambda: RunUsage(input_tokens=3, output_tokens=5)),
@@ -112,7 +112,7 @@ async def test_the_usage_of_a_finished_run_is_reported_whoever_ran_it(finished: 
         answer = await client.report_usage(
             finished, model="m", duration_ms=12, metadata={"pr": 1}, idempotency_key="run-1"
         )
-    assert answer == UsageRecorded("use_1", recorded=True)
+    assert answer == UsageReceipt("use_1", recorded=True)
     assert desk.headers["idempotency-key"] == "run-1"
     assert desk.heard == [
         ("POST", "/api/stats/usage", {
@@ -125,7 +125,7 @@ async def test_the_usage_of_a_finished_run_is_reported_whoever_ran_it(finished: 
 @pytest.mark.parametrize("finished", [None, 3, {}, Run(None), {"usage": {"input_tokens": 3}}])
 def test_what_holds_no_usage_is_said_to(finished: object) -> None:
     with pytest.raises(TypeError, match="There is no usage in a"):
-        tokens_of(finished)
+        read_tokens(finished)
 
 
 # --- tools -----------------------------------------------------------------------------------------------------------

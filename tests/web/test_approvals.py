@@ -15,7 +15,7 @@ from denizen.engine.gate.policy import GatePolicy, Rule
 from denizen.testing.scripted_model import Say, ScriptedModel, call
 from denizen_sdk.client import DenizenClient
 from denizen_sdk.errors import ApiError
-from denizen_sdk.wire import ApprovalDecided, ApprovalRequested, ToolFinished, TurnFinished
+from denizen_sdk.wire import ApprovalDecidedEvent, ApprovalRequestedEvent, ToolFinishedEvent, TurnFinishedEvent
 from tests.site import ADA, ANN, BEN, Site, running_site
 
 pytestmark = [pytest.mark.anyio, pytest.mark.proves("T-approval-http", "T-http-approvals")]
@@ -43,13 +43,13 @@ class Reader:
     async def chat(self) -> None:
         async for event in self.client.chat("go"):
             self.events.append(event)
-            if isinstance(event, ApprovalRequested):
+            if isinstance(event, ApprovalRequestedEvent):
                 self.waits.set()
         await self.client.aclose()
 
     @property
     def approval(self) -> Any:
-        return next(event.approval for event in self.events if isinstance(event, ApprovalRequested))
+        return next(event.approval for event in self.events if isinstance(event, ApprovalRequestedEvent))
 
 
 async def post(site: Site, who: str, path: str, **body: str) -> httpx2.Response:
@@ -80,8 +80,8 @@ async def test_the_stream_tells_what_waits_and_what_was_decided_about_it() -> No
                     assert [each.id for each in await other.list_approvals(status="pending")] == [waits.id]
                     assert (await other.approve(waits.id)).status == "approved"
         kinds = [type(event) for event in ann.events]
-        assert kinds.index(ApprovalDecided) < kinds.index(ToolFinished)
-        assert isinstance(ann.events[-1], TurnFinished)
+        assert kinds.index(ApprovalDecidedEvent) < kinds.index(ToolFinishedEvent)
+        assert isinstance(ann.events[-1], TurnFinishedEvent)
         assert len(site.weather.calls) == 1
 
 
@@ -104,7 +104,7 @@ async def test_a_strangers_word_does_not_count_and_twice_is_once() -> None:
                 again = await post(site, "ann", path, decision="approve")
                 assert (again.status_code, again.json()["status"]) == (200, "denied")
         assert not site.weather.calls
-        [result] = [event for event in ann.events if isinstance(event, ToolFinished)]
+        [result] = [event for event in ann.events if isinstance(event, ToolFinishedEvent)]
         assert result.text == "Denied: denied by ann: too dear."
 
 

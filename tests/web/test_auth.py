@@ -10,7 +10,7 @@ from denizen.web.auth import (
     LOGIN_LIFETIME,
     MAX_LOGINS,
     ApiKey,
-    Logins,
+    LoginSessions,
     check_exposure,
     find_key,
     is_loopback,
@@ -55,7 +55,7 @@ def test_a_key_comes_as_bearer_or_as_x_api_key(headers: dict[str, str], text: st
 
 
 def test_a_sign_in_stands_for_its_key_until_it_ends() -> None:
-    logins = Logins()
+    logins = LoginSessions()
     token = logins.open(ANN, now=NOW)
     assert logins.find(token, KEYS, now=NOW + LOGIN_LIFETIME - timedelta(seconds=1)) == ANN
     assert logins.find(token, KEYS, now=NOW + LOGIN_LIFETIME) is None
@@ -63,13 +63,13 @@ def test_a_sign_in_stands_for_its_key_until_it_ends() -> None:
 
 
 def test_a_sign_in_ends_with_its_key() -> None:
-    logins = Logins()
+    logins = LoginSessions()
     token = logins.open(ANN, now=NOW)
     assert logins.find(token, [BEN, ADA], now=NOW) is None
 
 
 def test_signing_out_ends_a_sign_in_and_no_other() -> None:
-    logins = Logins()
+    logins = LoginSessions()
     first, second = logins.open(ANN, now=NOW), logins.open(ANN, now=NOW)
     logins.close(first)
     assert logins.find(first, KEYS, now=NOW) is None
@@ -77,14 +77,14 @@ def test_signing_out_ends_a_sign_in_and_no_other() -> None:
 
 
 def test_the_oldest_sign_in_makes_room_when_there_are_many() -> None:
-    logins = Logins()
+    logins = LoginSessions()
     tokens = [logins.open(ANN, now=NOW) for _ in range(MAX_LOGINS + 1)]
     assert logins.find(tokens[0], KEYS, now=NOW) is None
     assert logins.find(tokens[1], KEYS, now=NOW) == ANN
 
 
 def test_tokens_do_not_tell_the_key() -> None:
-    assert "key-of-ann" not in Logins().open(ANN, now=NOW)
+    assert "key-of-ann" not in LoginSessions().open(ANN, now=NOW)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "[::1]", "localhost", "LocalHost"])

@@ -63,10 +63,10 @@ async def test_a_streamed_completion_has_reasoning_before_and_pictures_behind_it
 async def test_the_events_of_a_chat_tell_reasoning_and_end_with_the_pictures(*, shows: bool) -> None:
     async with running_site(model(), agents=agents(shows=shows)) as site, site.client() as client:
         events = [wire.decode_event(row) for row in rows(await client.post("/api/chat", json={"message": "a rose?"}))]
-    told = "".join(event.text for event in events if isinstance(event, wire.ReasoningAdded))
+    told = "".join(event.text for event in events if isinstance(event, wire.ReasoningAddedEvent))
     assert told == (THOUGHT if shows else "")
     last = events[-1]
-    assert isinstance(last, wire.TurnFinished)
+    assert isinstance(last, wire.TurnFinishedEvent)
     assert (last.images, last.reasoning) == ((PNG,), THOUGHT if shows else "")
 
 

@@ -9,7 +9,7 @@ from starlette.types import Message
 
 from denizen.domain.errors import Unavailable
 from denizen.web import body
-from denizen.web.body import STRANGERS_AT_ONCE, Strangers
+from denizen.web.body import STRANGERS_AT_ONCE, WebhookBodyReader
 
 pytestmark = pytest.mark.anyio
 
@@ -31,7 +31,7 @@ class Sender:
 
 
 async def test_so_many_are_read_at_a_time_and_the_next_one_when_there_is_a_place() -> None:
-    strangers, senders = Strangers(), [Sender() for _ in range(STRANGERS_AT_ONCE + 1)]
+    strangers, senders = WebhookBodyReader(), [Sender() for _ in range(STRANGERS_AT_ONCE + 1)]
     read: list[bytes] = []
 
     async def take(sender: Sender) -> None:
@@ -55,4 +55,4 @@ async def test_so_many_are_read_at_a_time_and_the_next_one_when_there_is_a_place
 async def test_a_body_that_does_not_come_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(body, "STRANGERS_PATIENCE_S", 0.01)
     with pytest.raises(Unavailable, match="too long"):
-        await Strangers().read(Sender().request, limit=100)
+        await WebhookBodyReader().read(Sender().request, limit=100)

@@ -10,7 +10,7 @@ import pytest
 from denizen.domain.errors import NeedsAttention
 from denizen.domain.turn import TurnStatus
 from denizen.testing.scripted_model import Gate, Say, ScriptedModel, call
-from denizen.web.dependencies import Timing
+from denizen.web.dependencies import WebTiming
 from denizen_sdk import wire
 from tests.site import ADA, ANN, BEN, running_site
 
@@ -135,7 +135,7 @@ async def test_a_key_that_is_used_for_another_message_is_refused(change: dict[st
 
 async def test_the_turns_id_is_known_while_it_waits_and_it_can_be_stopped() -> None:
     before = Gate()
-    timing = Timing(chat_start_s=0.0)
+    timing = WebTiming(chat_start_s=0.0)
     model = ScriptedModel(Say("Hello.", before=before))
     async with (
         running_site(model, timing=timing) as site,

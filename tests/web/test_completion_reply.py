@@ -3,7 +3,7 @@
 import pytest
 
 from denizen.domain.events import TextAdded
-from denizen.web.api.completion_reply import Wording
+from denizen.web.api.completion_reply import StreamedText
 
 RETRACT = TextAdded("", retract=True)
 
@@ -13,7 +13,7 @@ def words(*texts: str) -> list[TextAdded]:
 
 
 def read(events: list[TextAdded], reply: str, *, late: bool = False) -> str:
-    wording = Wording()
+    wording = StreamedText()
     if not late:
         wording.begin()
     return "".join([*(wording.add(event) for event in events), wording.finish(reply)])

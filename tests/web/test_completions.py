@@ -16,7 +16,7 @@ from denizen.domain.prompt import PromptMessage
 from denizen.domain.turn import TurnStatus
 from denizen.domain.usage import Usage
 from denizen.testing.scripted_model import Gate, Say, ScriptedModel, call
-from denizen.web.dependencies import Timing
+from denizen.web.dependencies import WebTiming
 from tests.engine.house import undated
 from tests.site import ANN, BEN, LOCAL, Site, running_site
 
@@ -338,7 +338,7 @@ async def test_a_slow_stream_shows_signs_of_life_and_notices_as_comments() -> No
     before = Gate()
     model = ScriptedModel(Say("Hello.", before=before, notices=["Loading the model"]))
     async with (
-        running_site(model, timing=Timing(keep_alive_s=0.001)) as site,
+        running_site(model, timing=WebTiming(keep_alive_s=0.001)) as site,
         site.serve() as url,
         httpx2.AsyncClient(base_url=url) as client,
         client.stream("POST", PATH, json={**BODY, "stream": True}) as response,

@@ -21,7 +21,7 @@ from denizen.domain.proposal import Proposal
 from denizen.engine.knowledge.gaps import MAX_GAPS, GapReport
 from denizen.testing.memory_durable import MemoryDurable
 from denizen.testing.memory_store import MemoryStore
-from denizen.web.dependencies import GapParts
+from denizen.web.dependencies import GapServices
 from tests.engine.knowledge.house import House
 from tests.engine.knowledge.test_learning import build_learning
 from tests.site import ADA, ANN, HandClock, running_site
@@ -57,10 +57,10 @@ class Desk:
 async def open_desk(root: Path) -> AsyncGenerator[Desk]:
     houses: list[House] = []
 
-    def make(store: MemoryStore, durable: MemoryDurable, clock: HandClock) -> GapParts:
+    def make(store: MemoryStore, durable: MemoryDurable, clock: HandClock) -> GapServices:
         house = House(root, store=store, durable=durable)
         houses.append(house)
-        return GapParts(GapReport(store, clock), build_learning(house))
+        return GapServices(GapReport(store, clock), build_learning(house))
 
     async with running_site(keys=[ADA, ANN], make_gaps=make) as site, site.client() as client:
         async with site.store.work() as work:

@@ -17,9 +17,9 @@ from denizen.ports.source import SourceReader
 from denizen.testing.memory_durable import MemoryDurable
 from denizen.testing.memory_store import MemoryStore
 from denizen.web.auth import ApiKey
-from denizen.web.dependencies import KnowledgeParts
+from denizen.web.dependencies import KnowledgeServices
 from denizen_sdk import ApiError, DenizenClient
-from denizen_sdk.wire import SyncStarted
+from denizen_sdk.wire import StartedSync
 from tests.engine.knowledge.house import PATIENCE_S, House, give_way, write
 from tests.site import ADA, ANN, LOCAL, HandClock, Site, running_site
 
@@ -68,14 +68,14 @@ class Desk:
 async def open_desk(root: Path, readers: Mapping[SourceKind, SourceReader] = NO_READERS) -> AsyncGenerator[Desk]:
     houses: list[House] = []
 
-    def make(store: MemoryStore, durable: MemoryDurable, clock: HandClock) -> KnowledgeParts:
+    def make(store: MemoryStore, durable: MemoryDurable, clock: HandClock) -> KnowledgeServices:
         house = House(root, readers, store=store, durable=durable)
         houses.append(house)
 
         async def change(remote: Remote) -> None:
             house.remote = remote
 
-        return KnowledgeParts(
+        return KnowledgeServices(
             house.catalog,
             house.sync,
             house.snapshots,
@@ -217,7 +217,7 @@ async def test_a_sync_asked_for_through_the_sdk_is_told_to_have_started_and_does
         for name in ("one", "two"):
             await desk.owner.ask("POST", "/api/sources", location=str(write(tmp_path / name, {"a.md": name})))
 
-        async def ended(run: SyncStarted) -> SyncRun:
+        async def ended(run: StartedSync) -> SyncRun:
             assert run.status == "started"
             plain = SyncRun(id=run.run, sources=run.sources, started_at=desk.house.clock.now())
             with anyio.fail_after(PATIENCE_S):

@@ -9,7 +9,7 @@ from denizen.domain.tool import ToolSpec
 from denizen.ports.model import Capabilities, ModelInfo
 from denizen.testing.scripted_model import Say, ScriptedModel, call
 from denizen.web.api.translate import agent_to_wire, model_to_wire
-from denizen.web.dependencies import Timing
+from denizen.web.dependencies import WebTiming
 from tests.site import ANN, running_site
 
 pytestmark = pytest.mark.anyio
@@ -109,7 +109,7 @@ async def test_health_does_not_wait_for_a_source_of_tools_that_hangs(monkeypatch
         await anyio.sleep_forever()
         return []
 
-    async with running_site(timing=Timing(tools_deadline_s=0.0)) as site, site.client() as client:
+    async with running_site(timing=WebTiming(tools_deadline_s=0.0)) as site, site.client() as client:
         monkeypatch.setattr(site.weather, "list_tools", hang)
         health = (await client.get("/health")).json()
     assert (health["status"], health["tools"]) == ("ok", None)

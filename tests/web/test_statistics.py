@@ -12,8 +12,8 @@ import pytest
 from denizen.engine.statistics import REPORTS_A_DAY, REPORTS_A_MINUTE
 from denizen.testing.scripted_model import Say, ScriptedModel
 from denizen_sdk import DenizenClient
-from denizen_sdk.usage import UsedTokens
-from denizen_sdk.wire import UsageStatistics, from_json
+from denizen_sdk.usage import TokenCounts
+from denizen_sdk.wire import UsageOverview, from_json
 from tests.site import ADA, ANN, BEN, LOCAL, Site, running_site
 
 pytestmark = pytest.mark.anyio
@@ -45,10 +45,10 @@ class Caller:
         async with self._site.client(**self._headers) as client:
             assert (await client.post("/api/chat", json={"message": "hi"})).status_code == 200
 
-    async def sums(self, path: str = "/api/stats", **params: Any) -> UsageStatistics:
+    async def sums(self, path: str = "/api/stats", **params: Any) -> UsageOverview:
         status, row = await self.get(path, **params)
         assert status == 200, row
-        return from_json(UsageStatistics, row)
+        return from_json(UsageOverview, row)
 
 
 def callers(site: Site) -> tuple[Caller, Caller, Caller]:
@@ -87,7 +87,7 @@ async def test_what_the_sdk_reports_is_in_the_statistics_once() -> None:
         transport = httpx2.ASGITransport(site.app)
         async with DenizenClient(LOCAL, "key-of-ann", source="ci", source_id="7", transport=transport) as client:
             first, again = [
-                await client.report_usage(UsedTokens(70, 30), model="m2", duration_ms=5, idempotency_key="run-1")
+                await client.report_usage(TokenCounts(70, 30), model="m2", duration_ms=5, idempotency_key="run-1")
                 for _ in range(2)
             ]
         found = await callers(site)[2].sums(days=1)

@@ -17,7 +17,7 @@ from denizen.testing.memory_durable import MemoryDurable
 from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import Say, ScriptedModel
 from denizen.web.auth import ApiKey
-from denizen.web.dependencies import GapParts, KnowledgeParts
+from denizen.web.dependencies import GapServices, KnowledgeServices
 from tests.engine.knowledge.house import House
 from tests.engine.knowledge.test_learning import build_learning
 from tests.site import ADA, ANN, HandClock, Site, running_site
@@ -60,19 +60,19 @@ class Parrot:
 async def open_town(root: Path) -> AsyncGenerator[Site]:
     houses: list[House] = []
 
-    def make(store: MemoryStore, durable: MemoryDurable, clock: HandClock) -> KnowledgeParts:
+    def make(store: MemoryStore, durable: MemoryDurable, clock: HandClock) -> KnowledgeServices:
         house = House(root, store=store, durable=durable)
         houses.append(house)
 
         async def change(remote: Remote) -> None:
             house.remote = remote
 
-        return KnowledgeParts(
+        return KnowledgeServices(
             house.catalog, house.sync, house.snapshots, lambda: house.remote or NOWHERE, change, dict, lambda: None
         )
 
-    def make_gaps(store: MemoryStore, _: MemoryDurable, clock: HandClock) -> GapParts:
-        return GapParts(GapReport(store, clock), build_learning(houses[0]))
+    def make_gaps(store: MemoryStore, _: MemoryDurable, clock: HandClock) -> GapServices:
+        return GapServices(GapReport(store, clock), build_learning(houses[0]))
 
     model = ScriptedModel(otherwise=Say("Hello."))
     keys = [ADA, ANN, OWNER]

@@ -29,7 +29,7 @@ from denizen.engine.resident.errands import keep_up, run_errand
 from denizen.ports.hosting import Hosting
 from denizen.web.app import create_app
 from denizen.web.auth import ApiKey, check_exposure, is_loopback
-from denizen.web.dependencies import Channels, Exposure, GapParts, KnowledgeParts, WebDependencies
+from denizen.web.dependencies import EnabledChannels, Exposure, GapServices, KnowledgeServices, WebDependencies
 
 if TYPE_CHECKING:
     import uvicorn
@@ -161,11 +161,13 @@ def _server(denizen: Denizen, host: str, outer: Outer, on_ready: Callable[[], No
             clock=denizen.services.clock,
             version=__version__,
             exposure=exposure,
-            channels=Channels(web=denizen.settings.channels.web.enabled, api=denizen.settings.channels.api.enabled),
+            channels=EnabledChannels(
+                web=denizen.settings.channels.web.enabled, api=denizen.settings.channels.api.enabled
+            ),
             hosting=outer.hosting,
             simulator=denizen.simulation.page if denizen.simulation else "",
-            gaps=GapParts(denizen.knowledge.gaps, denizen.knowledge.learning),
-            knowledge=KnowledgeParts(
+            gaps=GapServices(denizen.knowledge.gaps, denizen.knowledge.learning),
+            knowledge=KnowledgeServices(
                 denizen.knowledge.catalog,
                 denizen.knowledge.sync,
                 denizen.knowledge.snapshots,

@@ -68,7 +68,7 @@ class _Login:
     ends_at: datetime
 
 
-class Logins:
+class LoginSessions:
     """Who signed in to the page: random tokens, each standing for a key. The oldest makes room when there are many."""
 
     def __init__(self) -> None:

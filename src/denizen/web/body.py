@@ -19,10 +19,10 @@ MAX_BODY_BYTES = 20_000_000
 STRANGERS_AT_ONCE = 16
 STRANGERS_PATIENCE_S = 20.0
 
-Body = Mapping[str, Any]
+JsonBody = Mapping[str, Any]
 
 
-async def read_object(request: Request) -> Body:
+async def read_object(request: Request) -> JsonBody:
     """The JSON object in the body. Raises InvalidInput.
 
     Only `application/json` is taken: a form of a foreign page cannot send that without asking first.
@@ -44,7 +44,7 @@ async def read_object(request: Request) -> Body:
         raise InvalidInput("The body is nested too deeply.", code="json_invalid") from error
     if not isinstance(body, dict):
         raise InvalidInput("The body must be a JSON object.", code="json_invalid")
-    return cast("Body", body)
+    return cast("JsonBody", body)
 
 
 def _parse(raw: bytes) -> Any:  # noqa: ANN401 - any JSON value
@@ -72,7 +72,7 @@ async def read_bytes(request: Request, *, limit: int) -> bytes:
     return bytes(body)
 
 
-def check_names(body: Body, known: Collection[str]) -> None:
+def check_field_names(body: JsonBody, known: Collection[str]) -> None:
     """Raises InvalidInput for a field that nobody would read: what it says would be lost without a word."""
     for name in body:
         if name not in known:
@@ -83,40 +83,40 @@ def check_names(body: Body, known: Collection[str]) -> None:
             )
 
 
-def read_text(body: Body, name: str, default: str = "") -> str:
+def read_text(body: JsonBody, name: str, default: str = "") -> str:
     """A string field; null and absence give the default. Raises InvalidInput."""
     value = body.get(name)
     if value is None:
         return default
     if not isinstance(value, str):
-        raise wrong_type(name, "a string")
+        raise field_error(name, "a string")
     return value
 
 
-def read_flag(body: Body, name: str) -> bool:
+def read_flag(body: JsonBody, name: str) -> bool:
     """A boolean field, false by default. Raises InvalidInput."""
     value = body.get(name)
     if value is not None and not isinstance(value, bool):
-        raise wrong_type(name, "true or false")
+        raise field_error(name, "true or false")
     return value is True
 
 
-def read_number(body: Body, name: str, *, low: float, high: float) -> float | None:
+def read_number(body: JsonBody, name: str, *, low: float, high: float) -> float | None:
     """A number within bounds, None when absent. Raises InvalidInput."""
     value = body.get(name)
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-        raise wrong_type(name, f"a number from {low:g} to {high:g}")
+        raise field_error(name, f"a number from {low:g} to {high:g}")
     return float(value)
 
 
-def wrong_type(name: str, expected: str) -> InvalidInput:
+def field_error(name: str, expected: str) -> InvalidInput:
     fix = "Correct the field, or leave it out where it may be missing."
     return InvalidInput(f"'{name}' must be {expected}.", code="field_invalid", fix=fix, field=name)
 
 
-class Strangers:
+class WebhookBodyReader:
     """Reads the bodies of those who show by the body itself who they are, such as signed webhooks: a few at a time, and
     not for ever, since anybody may send one.
     """

@@ -22,7 +22,7 @@ from denizen.engine.runtime import Runtime
 from denizen.engine.statistics import UsageStatistics
 from denizen.engine.turn import Turns
 from denizen.ports.hosting import Hosting, NoHosting
-from denizen.web.auth import ApiKey, Logins
+from denizen.web.auth import ApiKey, LoginSessions
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Exposure:
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
+class WebTiming:
     """`keep_alive_s`: how long a stream may be silent. `chat_start_s`: when a chat's stream begins at the latest, so
     that its reader learns the turn's id.
     """
@@ -48,7 +48,7 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True)
-class Channels:
+class EnabledChannels:
     """Which channels the configuration has switched on: the pages with their chat, the OpenAI-compatible API."""
 
     web: bool = True
@@ -56,7 +56,7 @@ class Channels:
 
 
 @dataclass(frozen=True, slots=True)
-class KnowledgeParts:
+class KnowledgeServices:
     """Sources, reading them, and the snapshots made of them. `remote` is where those are pushed to now, which
     `change_remote` changes; `webhooks` are the secrets, by source, of those who may have one read; `indexing` tells
     how far the search index is.
@@ -72,7 +72,7 @@ class KnowledgeParts:
 
 
 @dataclass(frozen=True, slots=True)
-class GapParts:
+class GapServices:
     """What no document answers, and the review of what people proposed as an answer."""
 
     report: GapReport
@@ -95,12 +95,12 @@ class WebDependencies:
     clock: Clock
     version: str
     exposure: Exposure = field(default_factory=Exposure)
-    timing: Timing = field(default_factory=Timing)
-    channels: Channels = field(default_factory=Channels)
-    logins: Logins = field(default_factory=Logins)
+    timing: WebTiming = field(default_factory=WebTiming)
+    channels: EnabledChannels = field(default_factory=EnabledChannels)
+    logins: LoginSessions = field(default_factory=LoginSessions)
     simulator: str = ""
-    knowledge: KnowledgeParts | None = None
-    gaps: GapParts | None = None
+    knowledge: KnowledgeServices | None = None
+    gaps: GapServices | None = None
     calls: DirectCalls | None = None
     mcp: ASGIApp | None = None
     assistant: Assistant | None = None

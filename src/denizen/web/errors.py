@@ -41,7 +41,7 @@ from denizen.domain.errors import (
 from denizen.domain.events import TurnFinished
 from denizen.domain.ids import fresh
 from denizen.domain.turn import Turn, TurnStatus
-from denizen_sdk.wire import Problem
+from denizen_sdk.wire import ProblemDetails
 
 STATUS: Mapping[type[DenizenError], int] = {
     InvalidInput: 400,
@@ -72,15 +72,15 @@ _OPENAI_TYPES = {
 _log = logging.getLogger("denizen.web")
 
 
-def problem_of(error: DenizenError, *, reference: str = "") -> Problem:
+def describe_problem(error: DenizenError, *, reference: str = "") -> ProblemDetails:
     """The error as clients see it."""
     status = next((code for family, code in STATUS.items() if isinstance(error, family)), BUG)
     if error.code in CREDENTIAL_CODES:
         status = 401
-    return Problem(error.code, error.message, status, error.why, error.fix, reference)
+    return ProblemDetails(error.code, error.message, status, error.why, error.fix, reference)
 
 
-def failure_of(turn: Turn | TurnFinished) -> DenizenError:
+def turn_failure(turn: Turn | TurnFinished) -> DenizenError:
     """The error of a turn that ended without an answer, made again from what was recorded."""
     if turn.status is TurnStatus.CANCELLED:
         return Conflict("The turn was stopped before it had an answer.", code="turn_cancelled")
@@ -90,7 +90,7 @@ def failure_of(turn: Turn | TurnFinished) -> DenizenError:
     return family(text, code=turn.failure_code or family.code, fix=turn.failure_fix)
 
 
-def openai_error(problem: Problem) -> dict[str, Any]:
+def openai_error(problem: ProblemDetails) -> dict[str, Any]:
     """OpenAI's error object. It has one text, so reason and remedy go into it."""
     why = f"Why: {problem.why.removesuffix('.')}." if problem.why else ""
     text = " ".join(filter(None, (problem.message, why, problem.fix)))
@@ -98,12 +98,12 @@ def openai_error(problem: Problem) -> dict[str, Any]:
     return {"error": {"message": text, "type": kind, "param": None, "code": problem.code}}
 
 
-def error_response(path: str, problem: Problem, *, headers: Mapping[str, str] | None = None) -> Response:
+def error_response(path: str, problem: ProblemDetails, *, headers: Mapping[str, str] | None = None) -> Response:
     """The answer in the form that the route's clients expect: OpenAI's under `/v1`, `{"error": {...}}` elsewhere."""
     if path.startswith("/v1/"):
         body = openai_error(problem)
     else:
-        body = {"error": {name: getattr(problem, name) for name in Problem.__slots__}}
+        body = {"error": {name: getattr(problem, name) for name in ProblemDetails.__slots__}}
     extra = {} if problem.status in REPEATABLE else {"x-should-retry": "false"}
     if problem.status == 401:
         extra["WWW-Authenticate"] = "Bearer"
@@ -115,7 +115,7 @@ def answer_error(path: str, error: DenizenError) -> Response:
     headers: dict[str, str] = {}
     if isinstance(error, Unavailable):
         headers["Retry-After"] = str(math.ceil(error.retry_after_s or RETRY_AFTER_S))
-    return error_response(path, problem_of(error), headers=headers)
+    return error_response(path, describe_problem(error), headers=headers)
 
 
 def answer_http_exception(request: Request, error: Exception) -> Response:
@@ -124,11 +124,11 @@ def answer_http_exception(request: Request, error: Exception) -> Response:
         raise TypeError(f"not an HTTP exception: {error!r}")
     code = {404: "route_unknown", 405: "method_not_allowed", 413: "body_too_large"}.get(error.status_code, "http")
     text = f"{request.method} {request.url.path}: {error.detail}."
-    problem = Problem(code, text, error.status_code, fix="See /api/openapi.json for what there is.")
+    problem = ProblemDetails(code, text, error.status_code, fix="See /api/openapi.json for what there is.")
     return error_response(request.url.path, problem, headers=error.headers)
 
 
-class Boundary:
+class ErrorBoundary:
     """The outermost layer: whatever a request raises becomes an answer, and a fault is logged with a reference.
 
     A fault after the answer began can only cut the connection; the client sees that the stream is incomplete.
@@ -159,7 +159,9 @@ class Boundary:
             reference = fresh("err")
             _log.exception("request fault", extra={"path": scope["path"], "reference": reference})
             text = f"Something went wrong inside. Reference: {reference}."
-            problem = Problem("bug", text, BUG, fix="Find the reference in the server's log.", reference=reference)
+            problem = ProblemDetails(
+                "bug", text, BUG, fix="Find the reference in the server's log.", reference=reference
+            )
             response = error_response(scope["path"], problem)
         if response is not None and not started:
             await response(scope, receive, send)

@@ -21,7 +21,7 @@ HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
 @dataclass(frozen=True, slots=True)
-class Comment:
+class SseComment:
     """What parsers skip. It does not begin the stream."""
 
     text: str
@@ -30,11 +30,11 @@ class Comment:
         return f": {' '.join(self.text.split())}\n\n".encode()
 
 
-Chunks = AsyncGenerator[bytes | Comment]
+Chunks = AsyncGenerator[bytes | SseComment]
 
 
 @dataclass(frozen=True, slots=True)
-class Conduct:
+class StreamOptions:
     """How a stream behaves. `on_error` turns a late error into the stream's last bytes; `on_gone` hears that the
     reader left before the end.
     """
@@ -50,7 +50,7 @@ class EventStream(Response):
 
     media_type = "text/event-stream"
 
-    def __init__(self, chunks: Chunks, conduct: Conduct, headers: Mapping[str, str]) -> None:
+    def __init__(self, chunks: Chunks, conduct: StreamOptions, headers: Mapping[str, str]) -> None:
         self.status_code = 200
         self.background = None
         self.init_headers({**HEADERS, **headers})
@@ -77,10 +77,10 @@ class EventStream(Response):
         try:
             async with aclosing(self._chunks):
                 async for chunk in self._chunks:
-                    if isinstance(chunk, Comment) and not self._is_started:
+                    if isinstance(chunk, SseComment) and not self._is_started:
                         self._waiting.append(chunk.encode())
                     else:
-                        await self._write(send, chunk.encode() if isinstance(chunk, Comment) else chunk)
+                        await self._write(send, chunk.encode() if isinstance(chunk, SseComment) else chunk)
         except DenizenError as error:
             if not self._is_started:
                 return error
@@ -108,13 +108,13 @@ class EventStream(Response):
                 await anyio.sleep_until(due_s)
 
     async def _watch(self, receive: Receive, scope: anyio.CancelScope) -> None:
-        await until_gone(receive)
+        await wait_for_disconnect(receive)
         if not self._is_done:
             self._conduct.on_gone()
         scope.cancel()
 
 
-async def until_gone(receive: Receive) -> None:
+async def wait_for_disconnect(receive: Receive) -> None:
     """Waits until the client has closed the connection. The request's body must have been read."""
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -60,7 +60,7 @@ class SecurityHeaders:
         await self._app(scope, receive, with_headers if scope["type"] == "http" else send)
 
 
-class Guard:
+class AccessGuard:
     """Finds out who asks and leaves it in `request.state.principal`, or raises NotAllowed."""
 
     def __init__(self, app: ASGIApp, deps: WebDependencies) -> None:
@@ -112,7 +112,7 @@ class Guard:
         )
 
 
-def principal_of(connection: HTTPConnection) -> Principal:
+def get_principal(connection: HTTPConnection) -> Principal:
     """Who asks. Only for routes behind the guard that are not public."""
     principal = connection.state.principal
     if not isinstance(principal, Principal):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from denizen_sdk.calls.calls import Calls, segment
+from denizen_sdk.calls.calls import ClientCalls
 from denizen_sdk.wire import AgentConfig, AgentConfigSet, from_json
 
 
-class AgentConfigCalls(Calls):
+class AgentConfigCalls(ClientCalls):
     """`/api/agent-config`. An empty `agent` is the default one. All raise ApiError (403 but for owners and admins, 404
     for an agent or a set that is not there) and NetworkError.
     """
@@ -36,12 +36,12 @@ class AgentConfigCalls(Calls):
         return await self._list(AgentConfigSet, "/api/agent-config/sets", agent=agent)
 
     async def activate_agent_config_set(self, name: str, *, agent: str = "") -> AgentConfig:
-        return await self._change("POST", f"/sets/{segment(name)}/activate", agent=agent)
+        return await self._change("POST", f"/sets/{quote_segment(name)}/activate", agent=agent)
 
     async def remove_agent_config_set(self, name: str, *, agent: str = "") -> None:
         """After an active one the configuration holds."""
         params = {"agent": agent} if agent else None
-        await self._connection.request("DELETE", f"/api/agent-config/sets/{segment(name)}", params=params)
+        await self._connection.request("DELETE", f"/api/agent-config/sets/{quote_segment(name)}", params=params)
 
     async def _change(self, method: str, path: str, **params: str) -> AgentConfig:
         given = {name: value for name, value in params.items() if value}

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from denizen_sdk.connection import Connection
+from denizen_sdk.connection import ServerConnection
 from denizen_sdk.wire import Record, from_json
 
 
-class Calls:
+class ClientCalls:
     """Calls on one connection, which whoever puts them together sets."""
 
-    _connection: Connection
+    _connection: ServerConnection
 
     async def _get(self, kind: type[Record], path: str, **params: str | int) -> Record:
         return from_json(kind, await self._connection.request("GET", path, params=_given(params)))
@@ -23,7 +23,7 @@ class Calls:
         return [from_json(kind, row) for row in rows]
 
 
-def segment(name: str) -> str:
+def quote_segment(name: str) -> str:
     """A name as one part of a path."""
     return quote(name, safe="")
 

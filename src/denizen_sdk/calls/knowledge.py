@@ -9,21 +9,21 @@ from typing import Any, cast
 
 import anyio
 
-from denizen_sdk.calls.calls import Calls, segment
+from denizen_sdk.calls.calls import ClientCalls
 from denizen_sdk.errors import ApiError, ClientError, NetworkError
 from denizen_sdk.knowledge import (
-    Published,
-    RemoteChanged,
+    PublishedSnapshot,
     RepositoryInfo,
-    SnapshotRemote,
-    SnapshotStarted,
-    SnapshotStatus,
+    SnapshotInfo,
+    SnapshotRemoteChange,
+    SnapshotRemoteInfo,
     SourceInfo,
     SourceSettings,
+    StartedSnapshot,
+    StartedSync,
     SyncInfo,
-    SyncStarted,
 )
-from denizen_sdk.wire import Problem, SyncEvent, decode_sync_event, from_json
+from denizen_sdk.wire import ProblemDetails, SyncEvent, decode_sync_event, from_json
 
 TRIES = 5
 """How often a lost stream is asked for again, with ever longer pauses: half a minute in all."""
@@ -38,7 +38,7 @@ _PASSING = frozenset({502, 503, 504})
 """What is answered for a server that is being started again."""
 
 
-class KnowledgeCalls(Calls):
+class KnowledgeCalls(ClientCalls):
     """`/api/sources`, `/api/sync`, `/api/snapshot`, `/api/github/repos`. All raise ApiError (403 but for owners and
     admins) and NetworkError.
     """
@@ -63,34 +63,36 @@ class KnowledgeCalls(Calls):
         body = {"location": location, **_given(settings)}
         return from_json(
             SourceInfo,
-            await self._connection.request("PUT", f"/api/sources/{segment(source)}", body=body, at_least_s=PUBLISH_S),
+            await self._connection.request(
+                "PUT", f"/api/sources/{quote_segment(source)}", body=body, at_least_s=PUBLISH_S
+            ),
         )
 
     async def remove_source(self, source: str) -> None:
         """With all that was read of it."""
-        await self._connection.request("DELETE", f"/api/sources/{segment(source)}", at_least_s=PUBLISH_S)
+        await self._connection.request("DELETE", f"/api/sources/{quote_segment(source)}", at_least_s=PUBLISH_S)
 
     async def list_repositories(self) -> list[RepositoryInfo]:
         """Those of GitHub that can become sources; private ones for owners and admins only."""
         return await self._list(RepositoryInfo, "/api/github/repos")
 
-    async def sync(self, sources: Sequence[str] = (), *, reset: bool = False, push: bool = True) -> SyncStarted:
+    async def sync(self, sources: Sequence[str] = (), *, reset: bool = False, push: bool = True) -> StartedSync:
         """Starts reading all sources of knowledge, or these, and does not wait (`wait_for_sync`). With `reset`
         everything is fetched anew; without `push` the remote for snapshots gets nothing.
         """
         body = {"sources": list(sources), "reset": reset, "push": push}
-        return from_json(SyncStarted, await self._connection.request("POST", "/api/sync", body=body))
+        return from_json(StartedSync, await self._connection.request("POST", "/api/sync", body=body))
 
-    async def sync_source(self, source: str) -> SyncStarted:
+    async def sync_source(self, source: str) -> StartedSync:
         """Starts reading one source. Raises ApiError (404) for one that is not there."""
-        return from_json(SyncStarted, await self._connection.request("POST", f"/api/sync/{segment(source)}"))
+        return from_json(StartedSync, await self._connection.request("POST", f"/api/sync/{quote_segment(source)}"))
 
-    async def call_webhook(self, source: str, secret: str) -> SyncStarted:
+    async def call_webhook(self, source: str, secret: str) -> StartedSync:
         """Starts reading one source with the secret of its webhook: for programs that should do nothing else. The
         client needs no key for it. Raises ApiError (401) whatever is wrong.
         """
-        path, headers = f"/api/sync/webhook/{segment(source)}", {"Authorization": f"Bearer {secret}"}
-        return from_json(SyncStarted, await self._connection.request("POST", path, headers=headers))
+        path, headers = f"/api/sync/webhook/{quote_segment(source)}", {"Authorization": f"Bearer {secret}"}
+        return from_json(StartedSync, await self._connection.request("POST", path, headers=headers))
 
     async def list_syncs(self) -> list[SyncInfo]:
         """The last ones, newest first."""
@@ -98,7 +100,7 @@ class KnowledgeCalls(Calls):
 
     async def get_sync(self, run: str) -> SyncInfo:
         """As it is now. Raises ApiError (404) for one that is not known."""
-        return await self._get(SyncInfo, f"/api/sync/{segment(run)}")
+        return await self._get(SyncInfo, f"/api/sync/{quote_segment(run)}")
 
     async def follow_sync(self, run: str, *, pause_s: float = 1.0) -> AsyncGenerator[SyncEvent]:
         """Yields how the sync stands, each source that goes on, and the result: a `SyncInfo`, the last. It comes when
@@ -135,37 +137,37 @@ class KnowledgeCalls(Calls):
             return last
         raise AssertionError("following a sync that does not raise ends with its result")
 
-    async def create_snapshot(self) -> SnapshotStarted:
+    async def create_snapshot(self) -> StartedSnapshot:
         """Starts making a snapshot of what is known, and does not wait."""
-        return from_json(SnapshotStarted, await self._connection.request("POST", "/api/sandbox/snapshot"))
+        return from_json(StartedSnapshot, await self._connection.request("POST", "/api/sandbox/snapshot"))
 
-    async def get_snapshot(self) -> SnapshotStatus:
+    async def get_snapshot(self) -> SnapshotInfo:
         """Which one is used, and whether something should be read."""
-        return await self._get(SnapshotStatus, "/api/snapshot/status")
+        return await self._get(SnapshotInfo, "/api/snapshot/status")
 
     async def publish_snapshot(self) -> str:
         """Makes what was read last the current snapshot, at once: its id, empty when nothing was read yet."""
         row = await self._connection.request("POST", "/api/snapshot/sync", at_least_s=PUBLISH_S)
-        return from_json(Published, row).current
+        return from_json(PublishedSnapshot, row).current
 
-    async def get_snapshot_remote(self) -> SnapshotRemote:
+    async def get_snapshot_remote(self) -> SnapshotRemoteInfo:
         """Where snapshots are pushed to."""
-        return await self._get(SnapshotRemote, "/api/snapshot/config")
+        return await self._get(SnapshotRemoteInfo, "/api/snapshot/config")
 
-    async def set_snapshot_remote(self, remote: SnapshotRemote) -> RemoteChanged:
+    async def set_snapshot_remote(self, remote: SnapshotRemoteInfo) -> SnapshotRemoteChange:
         """Has snapshots pushed there, and starts a sync that does. Agents have no snapshot until it has. Raises
         ApiError (409) for a repository with something else in it, unless `allow_existing`.
         """
         body = {"repository": remote.repository, "branch": remote.branch, "allow_existing": remote.allow_existing}
         row = await self._connection.request("PUT", "/api/snapshot/config", body=body, at_least_s=REMOTE_S)
-        return from_json(RemoteChanged, row)
+        return from_json(SnapshotRemoteChange, row)
 
     async def _events_of(self, run: str) -> AsyncGenerator[SyncEvent]:
-        async with self._connection.stream("GET", f"/api/sync/{segment(run)}/events") as source:
+        async with self._connection.stream("GET", f"/api/sync/{quote_segment(run)}/events") as source:
             async for sent in source:
                 row: Any = sent.json()
                 if sent.event == "error":
-                    raise ApiError(from_json(Problem, row))
+                    raise ApiError(from_json(ProblemDetails, row))
                 yield decode_sync_event(sent.event, row)
                 if sent.event == "end":
                     return

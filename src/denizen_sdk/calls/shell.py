@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from denizen_sdk.calls.calls import Calls
-from denizen_sdk.shell import CommandOutput, answer_from
+from denizen_sdk.calls.calls import ClientCalls
+from denizen_sdk.shell import CommandOutput, parse_shell_answer
 
 SHELL_S = 150.0
 """The server ends a call of the shell after 120 s, and says so."""
 
 
-class ShellCalls(Calls):
+class ShellCalls(ClientCalls):
     """`/api/sandbox/shell`."""
 
     session_id: str
@@ -32,7 +32,7 @@ class ShellCalls(Calls):
     async def _run(self, body: Mapping[str, Any], agent: str) -> tuple[CommandOutput, ...]:
         named = {"sessionId": self.session_id, "agent": agent}
         body = {**body, **{name: value for name, value in named.items() if value}}
-        answer = answer_from(
+        answer = parse_shell_answer(
             await self._connection.request("POST", "/api/sandbox/shell", body=body, at_least_s=SHELL_S)
         )
         self.session_id = answer.session_id

@@ -60,13 +60,13 @@ def build_server(outside: Outside, version: str) -> Server[Any]:
 
     async def list_tools(context: ServerRequestContext[Any], _: object) -> wire.ListToolsResult:
         try:
-            specs = await outside.list_tools(caller_of(context).agent)
+            specs = await outside.list_tools(get_caller(context).agent)
         except DenizenError as error:
             raise MCPError(wire.INVALID_PARAMS, error.explain()) from error
         return wire.ListToolsResult(tools=[_ASK, *(_offered(spec) for spec in specs)])
 
     async def call_tool(context: ServerRequestContext[Any], params: wire.CallToolRequestParams) -> wire.CallToolResult:
-        caller, args = caller_of(context), cast("JsonObject", params.arguments or {})
+        caller, args = get_caller(context), cast("JsonObject", params.arguments or {})
         try:
             async with _telling(context.session) as tell:
                 if params.name == ASK:
@@ -87,7 +87,7 @@ def build_server(outside: Outside, version: str) -> Server[Any]:
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
-    server.middleware.append(bound_faults)
+    server.middleware.append(report_faults)
     return server
 
 
@@ -96,7 +96,7 @@ def _no_headers(name: str) -> None:
     del name
 
 
-async def bound_faults(ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
+async def report_faults(ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
     """An unknown fault is an error with a reference; the vendor would tell the client what was raised."""
     try:
         return await call_next(ctx)
@@ -109,7 +109,7 @@ async def bound_faults(ctx: ServerRequestContext[Any], call_next: CallNext) -> H
         raise MCPError(wire.INTERNAL_ERROR, text) from None
 
 
-def caller_of(context: ServerRequestContext[Any]) -> Caller:
+def get_caller(context: ServerRequestContext[Any]) -> Caller:
     """Who came in by the request that this is about, and the agent that its path names."""
     request = context.request
     if not isinstance(request, Request):

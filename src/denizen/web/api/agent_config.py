@@ -19,14 +19,14 @@ from denizen.engine.runtime import Runtime
 from denizen.web.api.inbound import may_see_all
 from denizen.web.api.knowledge import require_admin
 from denizen.web.body import read_flag, read_object, read_text
-from denizen.web.guard import principal_of
+from denizen.web.guard import get_principal
 from denizen_sdk import wire
 
 _BESIDE = frozenset({"agent", "name", "activate"})
 """Fields of a body that are no settings."""
 
 
-class AgentConfiguration:
+class AgentConfigRoutes:
     """The routes."""
 
     def __init__(self, assistant: Assistant, runtime: Runtime) -> None:
@@ -53,7 +53,7 @@ class AgentConfiguration:
 
     async def get_public(self, request: Request) -> Response:
         """The same without the texts of the prompt, but for owners and admins."""
-        return await self._told(request, in_full=may_see_all(principal_of(request)))
+        return await self._told(request, in_full=may_see_all(get_principal(request)))
 
     async def save(self, request: Request) -> Response:
         """Changes settings: fields that are missing stay as they are, and null brings the configured value back.
@@ -66,14 +66,14 @@ class AgentConfiguration:
         given = {name: value for name, value in body.items() if name not in _BESIDE}
         activate = read_flag(body, "activate") if "activate" in body else True
         agent, current = self._agent(request, read_text(body, "agent")), self._runtime.current
-        name, by = read_text(body, "name"), principal_of(request)
+        name, by = read_text(body, "name"), get_principal(request)
         await self._assistant.save(by, current, given, to=agent.name, name=name, activate=activate)
         return await self._told(request, in_full=True, agent=agent)
 
     async def reset(self, request: Request) -> Response:
         """Empties the active set, or that of the query `name`: the configuration holds again."""
         require_admin(request)
-        by, name = principal_of(request), request.query_params.get("name", "")
+        by, name = get_principal(request), request.query_params.get("name", "")
         await self._assistant.reset(by, self._agent(request).name, name=name)
         return await self._told(request, in_full=True)
 
@@ -84,13 +84,13 @@ class AgentConfiguration:
 
     async def activate(self, request: Request) -> Response:
         require_admin(request)
-        await self._assistant.activate(principal_of(request), self._agent(request).name, request.path_params["name"])
+        await self._assistant.activate(get_principal(request), self._agent(request).name, request.path_params["name"])
         return await self._told(request, in_full=True)
 
     async def remove(self, request: Request) -> Response:
         """After an active one the configuration holds."""
         require_admin(request)
-        await self._assistant.remove(principal_of(request), self._agent(request).name, request.path_params["name"])
+        await self._assistant.remove(get_principal(request), self._agent(request).name, request.path_params["name"])
         return Response(status_code=204)
 
     def _agent(self, request: Request, named: str = "") -> Agent:

@@ -14,14 +14,14 @@ from starlette.routing import Route
 from denizen.domain.approval import ApprovalStatus, Choice, Outcome
 from denizen.domain.errors import Conflict, InvalidInput, NotFound
 from denizen.web.api.translate import approval_to_wire
-from denizen.web.body import Body, read_object, read_text
+from denizen.web.body import JsonBody, read_object, read_text
 from denizen.web.dependencies import WebDependencies
-from denizen.web.guard import principal_of
+from denizen.web.guard import get_principal
 
 _CHOICES = {("approve", "once"): Choice.ONCE, ("approve", "hour"): Choice.HOUR, ("deny", "once"): Choice.DENY}
 
 
-class Approvals:
+class ApprovalRoutes:
     """The route that decides."""
 
     def __init__(self, deps: WebDependencies) -> None:
@@ -35,7 +35,7 @@ class Approvals:
         """The approval as it is then. The same word twice gives the same answer; one that comes too late is a
         conflict.
         """
-        body, voter = await read_object(request), principal_of(request)
+        body, voter = await read_object(request), get_principal(request)
         choice, note = read_choice(body), read_text(body, "reason")
         try:
             key = request.path_params["approval_id"]
@@ -49,7 +49,7 @@ class Approvals:
         return JSONResponse(asdict(approval_to_wire(approval, voter)))
 
 
-def read_choice(body: Body) -> Choice:
+def read_choice(body: JsonBody) -> Choice:
     """Raises InvalidInput."""
     said = read_text(body, "decision"), read_text(body, "scope", "once") or "once"
     choice = _CHOICES.get(said)

@@ -18,19 +18,19 @@ from denizen.domain.errors import InvalidInput
 from denizen.domain.ids import TurnId
 from denizen.domain.message import Author, TextPart
 from denizen.domain.turn import Inbound
-from denizen.web.api.inbound import IDEMPOTENCY_HEADER, TURN_HEADER, WEB, check_own, key_of, message_key, own_place
+from denizen.web.api.inbound import IDEMPOTENCY_HEADER, TURN_HEADER, WEB, check_own, message_key, own_place, turn_id_for
 from denizen.web.api.translate import event_to_wire
-from denizen.web.body import Body, read_flag, read_object, read_text
+from denizen.web.body import JsonBody, read_flag, read_object, read_text
 from denizen.web.dependencies import WebDependencies
-from denizen.web.errors import problem_of
-from denizen.web.event_stream import Chunks, Conduct, EventStream
-from denizen.web.guard import principal_of
+from denizen.web.errors import describe_problem
+from denizen.web.event_stream import Chunks, EventStream, StreamOptions
+from denizen.web.guard import get_principal
 from denizen_sdk import wire
 
 MAX_MESSAGE_CHARS = 100_000
 
 
-class Chat:
+class ChatRoutes:
     """The routes that start and stop turns."""
 
     def __init__(self, deps: WebDependencies) -> None:
@@ -46,7 +46,7 @@ class Chat:
     async def chat(self, request: Request) -> Response:
         asked = read_chat_request(await read_object(request))
         agent = self._deps.queries.get_agent(asked.agent)
-        principal = principal_of(request)
+        principal = get_principal(request)
         idempotency_key = request.headers.get(IDEMPOTENCY_HEADER, "")
         inbound = Inbound(
             agent=agent.name,
@@ -59,9 +59,9 @@ class Chat:
             reach=Reach.WATCHER,
             keyed=bool(idempotency_key),
         )
-        turn_id = key_of(inbound)
-        conduct = Conduct(
-            on_error=lambda error: _encode(wire.TurnFailed(turn_id, problem_of(error))),
+        turn_id = turn_id_for(inbound)
+        conduct = StreamOptions(
+            on_error=lambda error: _encode_chat_event(wire.TurnFailedEvent(turn_id, describe_problem(error))),
             on_gone=lambda: None,
             start_after_s=self._deps.timing.chat_start_s,
             keep_alive_s=self._deps.timing.keep_alive_s,
@@ -72,15 +72,15 @@ class Chat:
         async with aclosing(self._deps.turns.stream(inbound)) as events:
             async for event in events:
                 for sent in event_to_wire(event, inbound.principal):
-                    yield _encode(sent)
+                    yield _encode_chat_event(sent)
 
     async def cancel(self, request: Request) -> Response:
         turn_id = TurnId(request.path_params["turn_id"])
-        check_own(await self._deps.turns.get(turn_id), principal_of(request))
+        check_own(await self._deps.turns.get(turn_id), get_principal(request))
         return JSONResponse({"cancelled": self._deps.turns.cancel(turn_id)})
 
 
-def read_chat_request(body: Body) -> wire.ChatRequest:
+def read_chat_request(body: JsonBody) -> wire.ChatRequest:
     """Raises InvalidInput."""
     message = read_text(body, "message")
     if not message.strip():
@@ -93,6 +93,6 @@ def read_chat_request(body: Body) -> wire.ChatRequest:
     return wire.ChatRequest(message, read_text(body, "agent"), session, read_flag(body, "new"))
 
 
-def _encode(event: wire.ChatEvent) -> bytes:
+def _encode_chat_event(event: wire.ChatEvent) -> bytes:
     row = wire.encode_event(event)
     return f"event: {row['type']}\ndata: {json.dumps(row, ensure_ascii=False, separators=(',', ':'))}\n\n".encode()

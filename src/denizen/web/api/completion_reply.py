@@ -13,7 +13,7 @@ DONE = b"data: [DONE]\n\n"
 PARAGRAPH = "\n\n"
 
 
-class Reply:
+class CompletionWriter:
     """Makes the objects of one completion, which share an id, a time and a model."""
 
     def __init__(self, turn_id: str, model: str, *, created: int, include_usage: bool = False) -> None:
@@ -58,7 +58,7 @@ class Reply:
         return sse({**body, "usage": None} if self._include_usage else body)
 
 
-class Wording:
+class StreamedText:
     """The answer's text as far as the client has it. What was sent cannot be taken back on this wire.
 
     A reader that joined late (a repeated request) missed the beginning, so it gets the whole answer at the end.

@@ -14,7 +14,7 @@ from typing import Any, cast
 from denizen.domain.errors import InvalidInput
 from denizen.domain.message import ImagePart, Part, Role, TextPart, text_of
 from denizen.domain.prompt import PromptMessage
-from denizen.web.body import Body, read_flag, read_number, read_text, wrong_type
+from denizen.web.body import JsonBody, field_error, read_flag, read_number, read_text
 
 MAX_TOKENS = 1_000_000
 MAX_USER_CHARS = 200
@@ -39,7 +39,7 @@ class CompletionRequest:
     temperature: float | None = None
 
 
-def parse_completion(body: Body) -> CompletionRequest:
+def parse_completion(body: JsonBody) -> CompletionRequest:
     """Raises InvalidInput, naming the field."""
     _refuse_what_is_not_done(body)
     messages = _messages(body)
@@ -69,7 +69,7 @@ def parse_completion(body: Body) -> CompletionRequest:
     )
 
 
-def _refuse_what_is_not_done(body: Body) -> None:
+def _refuse_what_is_not_done(body: JsonBody) -> None:
     if body.get("tools") or body.get("functions"):
         raise InvalidInput(
             "Tools of the client are not taken.",
@@ -81,7 +81,7 @@ def _refuse_what_is_not_done(body: Body) -> None:
         raise InvalidInput("Only one choice can be asked for.", code="n_unsupported", fix="Leave `n` out.")
 
 
-def _max_tokens(body: Body) -> int | None:
+def _max_tokens(body: JsonBody) -> int | None:
     for name in ("max_completion_tokens", "max_tokens"):
         value = read_number(body, name, low=1, high=MAX_TOKENS)
         if value is not None:
@@ -93,27 +93,27 @@ def _line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _object(body: Body, name: str) -> Body:
+def _object(body: JsonBody, name: str) -> JsonBody:
     value: Any = body.get(name)
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise wrong_type(name, "an object")
-    return cast("Body", value)
+        raise field_error(name, "an object")
+    return cast("JsonBody", value)
 
 
-def _messages(body: Body) -> Sequence[Body]:
+def _messages(body: JsonBody) -> Sequence[JsonBody]:
     value: Any = body.get("messages")
     if not isinstance(value, list) or not value:
-        raise wrong_type("messages", "a list with at least one message")
+        raise field_error("messages", "a list with at least one message")
     messages = cast("list[Any]", value)
     for index, message in enumerate(messages):
         if not isinstance(message, dict):
-            raise wrong_type(f"messages[{index}]", "an object")
-    return cast("list[Body]", messages)
+            raise field_error(f"messages[{index}]", "an object")
+    return cast("list[JsonBody]", messages)
 
 
-def _talk(message: Body, index: int) -> PromptMessage:
+def _talk(message: JsonBody, index: int) -> PromptMessage:
     name = read_text(message, "role")
     role = _TALKING.get(name)
     if role is None or message.get("tool_calls") or message.get("function_call"):
@@ -127,22 +127,22 @@ def _talk(message: Body, index: int) -> PromptMessage:
     return PromptMessage(role, _parts(message, index))
 
 
-def _parts(message: Body, index: int) -> tuple[Part, ...]:
+def _parts(message: JsonBody, index: int) -> tuple[Part, ...]:
     content: Any = message.get("content")
     if content is None:
         return ()
     if isinstance(content, str):
         return (TextPart(content),) if content.strip() else ()
     if not isinstance(content, list):
-        raise wrong_type(f"messages[{index}].content", "a string or a list of parts")
+        raise field_error(f"messages[{index}].content", "a string or a list of parts")
     items = enumerate(cast("list[Any]", content))
     return tuple(_part(item, f"messages[{index}].content[{number}]") for number, item in items)
 
 
 def _part(item: object, where: str) -> Part:
     if not isinstance(item, dict):
-        raise wrong_type(where, "an object")
-    part = cast("Body", item)
+        raise field_error(where, "an object")
+    part = cast("JsonBody", item)
     kind = read_text(part, "type")
     if kind in {"text", "refusal"}:
         return TextPart(read_text(part, kind))
@@ -155,7 +155,7 @@ def _part(item: object, where: str) -> Part:
 
 def _image(value: object, where: str) -> ImagePart:
     """OpenAI's form is `{"url": ...}`; some clients send the URL itself."""
-    url = cast("Body", value).get("url") if isinstance(value, dict) else value
+    url = cast("JsonBody", value).get("url") if isinstance(value, dict) else value
     if not isinstance(url, str) or not url.startswith(("https://", "data:image/")):
         raise InvalidInput(
             f"{where} needs the URL of a picture.", code="image_invalid", fix="Send an https URL or a data URL."

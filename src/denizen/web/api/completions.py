@@ -22,21 +22,21 @@ from denizen.domain.errors import DenizenError, NotFound
 from denizen.domain.events import Notice, ReasoningAdded, TextAdded, TurnFinished, TurnStarted
 from denizen.domain.message import Author
 from denizen.domain.turn import Inbound, TurnStatus
-from denizen.web.api.completion_reply import DONE, Reply, Wording, model_json, models_json, sse
+from denizen.web.api.completion_reply import DONE, CompletionWriter, StreamedText, model_json, models_json, sse
 from denizen.web.api.completion_request import CompletionRequest, parse_completion
-from denizen.web.api.inbound import API, IDEMPOTENCY_HEADER, TURN_HEADER, key_of, message_key, own_place
+from denizen.web.api.inbound import API, IDEMPOTENCY_HEADER, TURN_HEADER, message_key, own_place, turn_id_for
 from denizen.web.body import read_object
 from denizen.web.dependencies import WebDependencies
-from denizen.web.errors import failure_of, openai_error, problem_of
-from denizen.web.event_stream import Chunks, Comment, Conduct, EventStream, until_gone
-from denizen.web.guard import principal_of
+from denizen.web.errors import describe_problem, openai_error, turn_failure
+from denizen.web.event_stream import Chunks, EventStream, SseComment, StreamOptions, wait_for_disconnect
+from denizen.web.guard import get_principal
 
 SESSION_HEADER = "x-denizen-session"
 CLIENT_GONE = 499
 """Nobody reads this answer; the status is for the log."""
 
 
-class Completions:
+class CompletionRoutes:
     """The routes under `/v1`."""
 
     def __init__(self, deps: WebDependencies) -> None:
@@ -63,16 +63,16 @@ class Completions:
         asked = parse_completion(await read_object(request))
         agent = self._agent(asked.model)
         inbound, keeps = _inbound(request, asked, agent)
-        reply = Reply(
-            key_of(inbound),
+        reply = CompletionWriter(
+            turn_id_for(inbound),
             agent.name,
             created=int(self._deps.clock.now().timestamp()),
             include_usage=asked.include_usage,
         )
-        headers = {TURN_HEADER: key_of(inbound)}
+        headers = {TURN_HEADER: turn_id_for(inbound)}
         if asked.stream:
-            conduct = Conduct(
-                on_error=lambda error: sse(openai_error(problem_of(error))) + DONE,
+            conduct = StreamOptions(
+                on_error=lambda error: sse(openai_error(describe_problem(error))) + DONE,
                 on_gone=(lambda: None) if keeps else (lambda: self._cancel(inbound)),
                 start_after_s=self._deps.timing.keep_alive_s,
                 keep_alive_s=self._deps.timing.keep_alive_s,
@@ -98,7 +98,7 @@ class Completions:
         async with anyio.create_task_group() as tasks:
 
             async def watch() -> None:
-                await until_gone(request.receive)
+                await wait_for_disconnect(request.receive)
                 if not keeps:
                     self._cancel(inbound)
                 tasks.cancel_scope.cancel()
@@ -113,8 +113,8 @@ class Completions:
             raise failure
         return finished
 
-    async def _chunks(self, inbound: Inbound, agent: Agent, reply: Reply) -> Chunks:
-        wording = Wording()
+    async def _chunks(self, inbound: Inbound, agent: Agent, reply: CompletionWriter) -> Chunks:
+        wording = StreamedText()
         opened = False
         async with aclosing(self._deps.turns.stream(inbound)) as events:
             async for event in events:
@@ -125,7 +125,7 @@ class Completions:
                     case TextAdded():
                         text = wording.add(event)
                     case Notice():
-                        yield Comment(event.text)
+                        yield SseComment(event.text)
                     case ReasoningAdded() if wording.is_followed:
                         yield (b"" if opened else reply.opening()) + reply.reasoning(event.text)
                         opened = True
@@ -150,12 +150,12 @@ class Completions:
         return "length" if steps and steps[-1].finish_reason == "length" else "stop"
 
     def _cancel(self, inbound: Inbound) -> None:
-        self._deps.turns.cancel(key_of(inbound))
+        self._deps.turns.cancel(turn_id_for(inbound))
 
 
 def _inbound(request: Request, asked: CompletionRequest, agent: Agent) -> tuple[Inbound, bool]:
     """The message for the engine, and whether its turn goes on when the client leaves."""
-    principal = principal_of(request)
+    principal = get_principal(request)
     session = request.headers.get(SESSION_HEADER, "") or asked.session
     idempotency_key = request.headers.get(IDEMPOTENCY_HEADER, "")
     key = message_key(principal, idempotency_key)
@@ -179,5 +179,5 @@ def _inbound(request: Request, asked: CompletionRequest, agent: Agent) -> tuple[
 def _text_of(finished: TurnFinished) -> str:
     """The answer. Raises the turn's failure when it has none."""
     if finished.status is not TurnStatus.DONE:
-        raise failure_of(finished)
+        raise turn_failure(finished)
     return finished.reply

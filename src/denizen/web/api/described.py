@@ -16,7 +16,7 @@ from denizen.web.api.completion_request import MAX_TOKENS
 from denizen.web.api.gaps import DAYS, MAX_DAYS
 from denizen_sdk import wire
 from denizen_sdk.shell import MAX_COMMAND_CHARS, MAX_COMMANDS
-from denizen_sdk.usage import UsageRecorded
+from denizen_sdk.usage import UsageReceipt
 
 Schema = Mapping[str, Any]
 Kind = type[Any] | GenericAlias | Schema
@@ -145,7 +145,7 @@ OPERATIONS: Mapping[tuple[str, str], Operation] = {
         events=get_args(wire.ChatEvent),
         headers=("Idempotency-Key",),
     ),
-    ("POST", "/api/turns/{turn_id}/cancel"): Operation("Stop a turn", answer=wire.Cancelled),
+    ("POST", "/api/turns/{turn_id}/cancel"): Operation("Stop a turn", answer=wire.CancelResult),
     ("POST", "/api/sandbox/shell"): Operation("Run one command, or a batch, in the shell", _SHELL, _SHELL_ANSWER),
     ("GET", "/api/sources"): Operation(
         "The sources of knowledge by kind",
@@ -162,12 +162,12 @@ OPERATIONS: Mapping[tuple[str, str], Operation] = {
     ("POST", "/api/sync"): Operation(
         "Start reading all sources, or some",
         fields(sources=list_of(TEXT), reset=FLAG, push=FLAG),
-        wire.SyncStarted,
+        wire.StartedSync,
         202,
         needs_body=False,
     ),
     ("GET", "/api/sync/{run}"): Operation("One sync, and how far each of its sources is", answer=wire.SyncInfo),
-    ("POST", "/api/sync/{source}"): Operation("Start reading one source", answer=wire.SyncStarted, status=202),
+    ("POST", "/api/sync/{source}"): Operation("Start reading one source", answer=wire.StartedSync, status=202),
     ("GET", "/api/sync/{run}/events"): Operation(
         "Follow a sync to its end",
         streams="`run` with all that is known, `progress` of each source whenever it goes on, `end` with the result.",
@@ -176,24 +176,24 @@ OPERATIONS: Mapping[tuple[str, str], Operation] = {
     ("POST", "/api/sync/webhook/{source}"): Operation(
         "Have one source read by whoever changed it: signed as GitHub does, or with the secret as bearer token",
         FREE,
-        wire.SyncStarted,
+        wire.StartedSync,
         202,
         needs_body=False,
     ),
     ("POST", "/api/sandbox/snapshot"): Operation(
-        "Start making a snapshot of what was read last", answer=wire.SyncStarted, status=202
+        "Start making a snapshot of what was read last", answer=wire.StartedSync, status=202
     ),
     ("GET", "/api/snapshot/status"): Operation(
-        "Which snapshot is used, and which is the latest", answer=wire.SnapshotStatus
+        "Which snapshot is used, and which is the latest", answer=wire.SnapshotInfo
     ),
-    ("GET", "/api/snapshot/config"): Operation("Where snapshots are pushed to", answer=wire.SnapshotRemote),
+    ("GET", "/api/snapshot/config"): Operation("Where snapshots are pushed to", answer=wire.SnapshotRemoteInfo),
     ("PUT", "/api/snapshot/config"): Operation(
         "Change where snapshots are pushed to, and start a sync that publishes anew",
         fields(repository=TEXT, branch=TEXT, allow_existing=FLAG),
-        wire.RemoteChanged,
+        wire.SnapshotRemoteChange,
     ),
     ("POST", "/api/snapshot/sync"): Operation(
-        "Make the latest snapshot the current one", answer=wire.Published
+        "Make the latest snapshot the current one", answer=wire.PublishedSnapshot
     ),
     ("GET", "/api/agent-config"): Operation(
         "What holds now, and which of it the active set says", answer=wire.AgentConfig, query={"agent": TEXT}
@@ -227,12 +227,12 @@ OPERATIONS: Mapping[tuple[str, str], Operation] = {
         answer=list[wire.RepositoryInfo],
     ),
     ("POST", "/api/stats/usage"): Operation(
-        "Report what another program used", _REPORT, UsageRecorded, 201, headers=("Idempotency-Key",)
+        "Report what another program used", _REPORT, UsageReceipt, 201, headers=("Idempotency-Key",)
     ),
     ("POST", "/api/stats/compute"): Operation(
         "Sum up the usage of a day, yesterday by default",
         fields(date={"type": "string", "format": "date"}),
-        wire.DayComputed,
+        wire.ComputedDay,
         needs_body=False,
     ),
     ("GET", "/api/gaps"): Operation(
@@ -241,13 +241,13 @@ OPERATIONS: Mapping[tuple[str, str], Operation] = {
         query={"days": {"type": "integer", "minimum": 1, "maximum": MAX_DAYS, "default": DAYS}},
     ),
     ("POST", "/api/gaps/{gap}/close"): Operation(
-        "Take a question off the list, with all that ask the same", answer=wire.GapClosed
+        "Take a question off the list, with all that ask the same", answer=wire.ClosedGaps
     ),
     ("GET", "/api/gaps/proposals"): Operation("Answers that people proposed", answer=list[wire.ProposalInfo]),
     ("POST", "/api/gaps/proposals/{proposal}"): Operation(
         "Accept a proposed answer, or reject it",
         fields("decision", decision={"type": "string", "enum": ["accept", "reject"]}, text=TEXT, reason=TEXT),
-        wire.ProposalDecided,
+        wire.DecidedProposal,
     ),
     ("GET", "/v1/models"): Operation(
         "The agents, as models", answer=fields("object", "data", object=TEXT, data=list_of(_OPENAI_MODEL))

@@ -16,18 +16,18 @@ from denizen.domain.gap import GapGroup
 from denizen.engine.knowledge.learning import Review
 from denizen.web.api.knowledge import require_admin
 from denizen.web.body import read_object, read_text
-from denizen.web.dependencies import GapParts
-from denizen.web.guard import principal_of
+from denizen.web.dependencies import GapServices
+from denizen.web.guard import get_principal
 from denizen_sdk import wire
 
 DAYS = 30
 MAX_DAYS = 3650
 
 
-class Gaps:
+class GapRoutes:
     """The routes."""
 
-    def __init__(self, parts: GapParts) -> None:
+    def __init__(self, parts: GapServices) -> None:
         self._report = parts.report
         self._learning = parts.learning
 
@@ -45,32 +45,32 @@ class Gaps:
         require_admin(request)
         days = _days(request)
         found = await self._report.load(days, with_private=False)
-        gaps = tuple(map(_group, found.groups))
+        gaps = tuple(map(_gap_to_wire, found.groups))
         return JSONResponse(asdict(wire.GapList(days, found.total, found.hidden, gaps, found.is_cut)))
 
     async def close(self, request: Request) -> Response:
         """With all that ask the same."""
         require_admin(request)
         closed = await self._report.close(request.path_params["gap"], with_private=False)
-        return JSONResponse(asdict(wire.GapClosed(len(closed))))
+        return JSONResponse(asdict(wire.ClosedGaps(len(closed))))
 
     async def list_proposals(self, request: Request) -> Response:
         """Those that nobody has decided about, each with the file that accepting it writes."""
         require_admin(request)
-        reviews = await self._learning.list_reviews(principal_of(request))
+        reviews = await self._learning.list_reviews(get_principal(request))
         return JSONResponse([asdict(_review(review)) for review in reviews])
 
     async def decide(self, request: Request) -> Response:
         """`text` takes the place of the answer; `sync` is the run that reads the file."""
         require_admin(request)
-        body, which, by = await read_object(request), request.path_params["proposal"], principal_of(request)
+        body, which, by = await read_object(request), request.path_params["proposal"], get_principal(request)
         match read_text(body, "decision"):
             case "accept":
                 run = await self._learning.accept(which, by, read_text(body, "text"))
-                return JSONResponse(asdict(wire.ProposalDecided("accepted", run.id if run is not None else "")))
+                return JSONResponse(asdict(wire.DecidedProposal("accepted", run.id if run is not None else "")))
             case "reject":
                 await self._learning.reject(which, by, read_text(body, "reason"))
-                return JSONResponse(asdict(wire.ProposalDecided("rejected")))
+                return JSONResponse(asdict(wire.DecidedProposal("rejected")))
             case other:
                 raise InvalidInput(
                     f"'{other}' is no decision.", code="field_invalid", fix="Send accept or reject.", field="decision"
@@ -84,7 +84,7 @@ def _days(request: Request) -> int:
     return int(given)
 
 
-def _group(group: GapGroup) -> wire.GapInfo:
+def _gap_to_wire(group: GapGroup) -> wire.GapInfo:
     newest = group.newest
     return wire.GapInfo(
         id=newest.id,

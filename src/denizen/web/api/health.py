@@ -14,7 +14,7 @@ from denizen.web.dependencies import WebDependencies
 from denizen_sdk import wire
 
 
-class HealthCheck:
+class HealthRoutes:
     """The route. Its uptime counts from when the application was made."""
 
     def __init__(self, deps: WebDependencies) -> None:
@@ -29,7 +29,7 @@ class HealthCheck:
         deps, generation = self._deps, self._deps.runtime.current
         agent = generation.agent("")
         model = find_model(generation.models, agent.model)
-        health = wire.Health(
+        health = wire.HealthReport(
             status="ok",
             version=deps.version,
             uptime_s=round(deps.clock.monotonic_s() - self._started_s, 3),

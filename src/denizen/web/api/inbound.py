@@ -10,7 +10,7 @@ from denizen.domain.errors import NotAllowed, NotFound
 from denizen.domain.ids import TurnId, derive, fresh, turn_id
 from denizen.domain.principal import Principal, RoleName
 from denizen.domain.turn import Inbound, Turn
-from denizen.web.guard import principal_of
+from denizen.web.guard import get_principal
 
 API = "api"
 """The platform of OpenAI-compatible requests."""
@@ -32,7 +32,7 @@ def message_key(principal: Principal, idempotency_key: str) -> str:
     return derive("idem", principal.key, idempotency_key) if idempotency_key else fresh("req")
 
 
-def key_of(inbound: Inbound) -> TurnId:
+def turn_id_for(inbound: Inbound) -> TurnId:
     """The id that the turn of this message has, or will have."""
     return turn_id(inbound.agent, inbound.place.platform, inbound.platform_id)
 
@@ -44,7 +44,7 @@ def may_see_all(principal: Principal) -> bool:
 
 def require_admin(request: Request) -> None:
     """Raises NotAllowed for everybody but owners and admins."""
-    if not may_see_all(principal_of(request)):
+    if not may_see_all(get_principal(request)):
         raise NotAllowed("This is for owners and admins.", code="admin_only", fix="Use a key with the role admin.")
 
 

@@ -19,23 +19,23 @@ from denizen.domain.snapshot import Remote
 from denizen.domain.source import Source, SourceKind, is_branch, read_location
 from denizen.engine.knowledge.sources import Change, Known
 from denizen.web.api.inbound import may_see_all, require_admin
-from denizen.web.body import Body, check_names, read_flag, read_number, read_object, read_text, wrong_type
-from denizen.web.dependencies import KnowledgeParts
-from denizen.web.guard import principal_of
+from denizen.web.body import JsonBody, check_field_names, field_error, read_flag, read_number, read_object, read_text
+from denizen.web.dependencies import KnowledgeServices
+from denizen.web.guard import get_principal
 from denizen_sdk import wire
 from denizen_sdk.knowledge import SourceInfo
 
 _TEXTS = ("label", "branch", "content_path", "output_path")
 _FIELDS = ("id", "location", "kind", *_TEXTS, "readme_only", "max_videos", "sync_every_minutes")
 _ANSWERED = (*(each.name for each in fields(SourceInfo)), "created_at", "updated_at")
-_REMOTE_ANSWERED = tuple(each.name for each in fields(wire.RemoteChanged))
+_REMOTE_ANSWERED = tuple(each.name for each in fields(wire.SnapshotRemoteChange))
 """Whoever changes something may send back what they were told of it."""
 
 
-class Knowledge:
+class KnowledgeRoutes:
     """The routes."""
 
-    def __init__(self, parts: KnowledgeParts) -> None:
+    def __init__(self, parts: KnowledgeServices) -> None:
         self._catalog = parts.catalog
         self._sync = parts.sync
         self._snapshots = parts.snapshots
@@ -58,7 +58,7 @@ class Knowledge:
 
     async def list_sources(self, request: Request) -> Response:
         """By kind, with counts. Where a source is read and what went wrong with it is for owners and admins."""
-        found, in_full = await self._catalog.list_known(), may_see_all(principal_of(request))
+        found, in_full = await self._catalog.list_known(), may_see_all(get_principal(request))
         kinds: dict[str, Any] = {}
         for kind in SourceKind:
             rows = [self._known(known, in_full=in_full) for known in found if known.source.kind is kind]
@@ -68,7 +68,7 @@ class Knowledge:
     async def add(self, request: Request) -> Response:
         require_admin(request)
         body = await read_object(request)
-        check_names(body, _FIELDS)
+        check_field_names(body, _FIELDS)
         _check_local(request, read_text(body, "location"), _kind(body))
         source = await self._catalog.add(read_text(body, "location"), _change(body), source_id=read_text(body, "id"))
         return JSONResponse(self._source(source), status_code=201)
@@ -77,7 +77,7 @@ class Knowledge:
         """Fields that are missing stay as they are."""
         require_admin(request)
         body, which = await read_object(request), request.path_params["source"]
-        check_names(body, _ANSWERED)
+        check_field_names(body, _ANSWERED)
         source = (await self._catalog.get(which)).source
         location = read_text(body, "location").strip() or source.location  # an empty one leaves it as it is
         _check_local(request, location, _kind(body))
@@ -91,7 +91,7 @@ class Knowledge:
     async def status(self, request: Request) -> Response:
         require_admin(request)
         found = await self._snapshots.status()
-        told = wire.SnapshotStatus(
+        told = wire.SnapshotInfo(
             current=found.current,
             latest=found.latest,
             latest_at=found.latest_at.isoformat() if found.latest_at else None,
@@ -105,7 +105,7 @@ class Knowledge:
         """Where snapshots are pushed to; an empty repository means nowhere."""
         require_admin(request)
         remote = self._remote()
-        return JSONResponse(asdict(wire.SnapshotRemote(remote.location, remote.branch, remote.allow_existing)))
+        return JSONResponse(asdict(wire.SnapshotRemoteInfo(remote.location, remote.branch, remote.allow_existing)))
 
     async def configure(self, request: Request) -> Response:
         """Changes it in the configuration, after the repository was made or found to be Denizen's; fields that are
@@ -113,19 +113,19 @@ class Knowledge:
         """
         require_admin(request)
         body, known = await read_object(request), self._remote()
-        check_names(body, _REMOTE_ANSWERED)
+        check_field_names(body, _REMOTE_ANSWERED)
         remote = _read_remote(body, known)
         _check_local(request, remote.location, SourceKind.GIT)
         await self._change_remote(remote)
         run = await self._sync.start() if remote != known and await self._catalog.list_known() else None
-        told = wire.RemoteChanged(remote.location, remote.branch, remote.allow_existing, run.id if run else "")
+        told = wire.SnapshotRemoteChange(remote.location, remote.branch, remote.allow_existing, run.id if run else "")
         return JSONResponse(asdict(told))
 
     async def publish(self, request: Request) -> Response:
         """Makes what was read last the current snapshot."""
         require_admin(request)
         made = await self._snapshots.publish()
-        return JSONResponse(asdict(wire.Published("" if made is None else made.id)))
+        return JSONResponse(asdict(wire.PublishedSnapshot("" if made is None else made.id)))
 
     def _source(self, source: Source) -> dict[str, Any]:
         times = {"created_at": source.created_at.isoformat(), "updated_at": source.updated_at.isoformat()}
@@ -163,7 +163,7 @@ def _check_local(request: Request, location: str, kind: SourceKind | None) -> No
     if given and not is_local:
         found, address = read_location(location, kind)
         is_local = found is SourceKind.GIT and not address.startswith("https:")
-    if is_local and RoleName.OWNER not in principal_of(request).roles:
+    if is_local and RoleName.OWNER not in get_principal(request).roles:
         raise NotAllowed(
             "Only an owner may name a path, a service or a key of the server's machine.",
             code="owner_only",
@@ -171,7 +171,7 @@ def _check_local(request: Request, location: str, kind: SourceKind | None) -> No
         )
 
 
-def _kind(body: Body) -> SourceKind | None:
+def _kind(body: JsonBody) -> SourceKind | None:
     given = read_text(body, "kind")
     if given and given not in tuple(SourceKind):
         raise InvalidInput(
@@ -180,7 +180,7 @@ def _kind(body: Body) -> SourceKind | None:
     return SourceKind(given) if given else None
 
 
-def _change(body: Body) -> Change:
+def _change(body: JsonBody) -> Change:
     texts = {name: read_text(body, name) if name in body else None for name in _TEXTS}
     return Change(
         location=read_text(body, "location") or None,
@@ -192,7 +192,7 @@ def _change(body: Body) -> Change:
     )
 
 
-def _read_remote(body: Body, known: Remote) -> Remote:
+def _read_remote(body: JsonBody, known: Remote) -> Remote:
     """Raises InvalidInput, also for what the configuration would take for a variable: its value could be a secret."""
     location = read_text(body, "repository", known.location).strip()
     branch = read_text(body, "branch", known.branch).strip() or "main"
@@ -204,9 +204,9 @@ def _read_remote(body: Body, known: Remote) -> Remote:
     return Remote(location, branch, allow_existing)
 
 
-def _number(body: Body, name: str) -> int | None:
+def _number(body: JsonBody, name: str) -> int | None:
     """What it may be is `domain/source`'s."""
     value = read_number(body, name, low=0, high=1_000_000)
     if value is not None and not value.is_integer():
-        raise wrong_type(name, "a whole number")
+        raise field_error(name, "a whole number")
     return None if value is None else int(value)

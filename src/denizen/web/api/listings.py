@@ -36,8 +36,8 @@ from denizen.web.api.translate import (
     turn_to_wire,
 )
 from denizen.web.dependencies import WebDependencies
-from denizen.web.errors import Boundary, answer_error, answer_http_exception
-from denizen.web.guard import principal_of
+from denizen.web.errors import ErrorBoundary, answer_error, answer_http_exception
+from denizen.web.guard import get_principal
 from denizen_sdk import wire
 
 AgentName = Annotated[str, Query(description="Name of an agent; empty for the default one.")]
@@ -69,7 +69,7 @@ def create_listings(deps: WebDependencies, others: Sequence[BaseRoute] = ()) -> 
         redoc_url=None,
         openapi_url="/api/openapi.json",
         # Once more, inside: FastAPI would answer a fault by itself before the layers outside hear of it.
-        middleware=[Middleware(Boundary)],
+        middleware=[Middleware(ErrorBoundary)],
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     app.others = others
@@ -83,7 +83,7 @@ def _router(deps: WebDependencies) -> APIRouter:
     router = APIRouter(prefix="/api")
 
     @router.get("/agents", summary="The agents, the default one first")
-    async def list_agents() -> list[wire.AgentInfo]:
+    async def list_agents() -> list[wire.AgentListing]:
         current = deps.runtime.current
         return [
             agent_to_wire(
@@ -93,42 +93,42 @@ def _router(deps: WebDependencies) -> APIRouter:
         ]
 
     @router.get("/models", summary="The models that agents may use")
-    async def list_models() -> list[wire.ModelInfo]:
+    async def list_models() -> list[wire.ModelListing]:
         return [model_to_wire(model) for model in deps.queries.list_models()]
 
     @router.get("/tools", summary="All tools, or those of an agent")
-    async def list_tools(agent: str = "") -> list[wire.ToolInfo]:
+    async def list_tools(agent: str = "") -> list[wire.ToolListing]:
         return [tool_to_wire(tool) for tool in await deps.queries.list_tools(agent)]
 
     @router.get("/sessions/{name:path}/messages", summary="The messages of an own session, oldest first")
     async def list_messages(
         request: Request, name: str, agent: AgentName = "", limit: Limit = 100
     ) -> list[wire.MessageInfo]:
-        place = own_place(WEB, principal_of(request), name)
+        place = own_place(WEB, get_principal(request), name)
         return messages_to_wire(await deps.queries.list_messages(place, agent, limit=limit))
 
     @router.get("/approvals", summary="Calls that wait for people, or waited: own ones and those that one may decide")
     async def list_approvals(request: Request, status: ApprovalState = None) -> list[wire.ApprovalInfo]:
-        reader = principal_of(request)
+        reader = get_principal(request)
         found = await deps.turns.approvals.list_for(reader, status=status)
         return [approval_to_wire(approval, reader) for approval in found]
 
     @router.get("/turns/{turn_id}", summary="A turn with its prompts, steps and tool calls")
     async def get_turn(request: Request, turn_id: str) -> wire.TurnInfo:
-        detail, principal = await deps.queries.get_turn(TurnId(turn_id)), principal_of(request)
+        detail, principal = await deps.queries.get_turn(TurnId(turn_id)), get_principal(request)
         check_own(detail.turn, principal)
         return turn_to_wire(detail, in_full=may_see_all(principal))
 
     @router.get("/stats", summary="Usage of everybody, for owners and admins")
     async def get_statistics(
         request: Request, days: Days = 30, source: UsageName = "", model: UsageName = ""
-    ) -> wire.UsageStatistics:
+    ) -> wire.UsageOverview:
         require_admin(request)
         return overview_to_wire(await deps.statistics.overview(days, source=source, model=model))
 
     @router.get("/stats/me", summary="The caller's own usage")
-    async def get_own_statistics(request: Request, days: Days = 30) -> wire.UsageStatistics:
-        return overview_to_wire(await deps.statistics.overview_of(principal_of(request).key, days))
+    async def get_own_statistics(request: Request, days: Days = 30) -> wire.UsageOverview:
+        return overview_to_wire(await deps.statistics.overview_of(get_principal(request).key, days))
 
     return router
 

@@ -39,7 +39,7 @@ def complete(document: Document, routes: Iterable[BaseRoute]) -> Document:
         paths.setdefault(path, {})[method.lower()] = _describe(operation, method, path, schemas)
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)  # FastAPI's own, which are answered as ours
-    schemas["Error"] = fields("error", error=_schema_of(wire.Problem, schemas))
+    schemas["Error"] = fields("error", error=_schema_of(wire.ProblemDetails, schemas))
     schemas["OpenAIError"] = _OPENAI_PROBLEM
     for path, operations in paths.items():
         kind = "OpenAIError" if path.startswith("/v1/") else "Error"

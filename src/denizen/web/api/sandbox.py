@@ -16,14 +16,14 @@ from starlette.routing import Route
 from denizen.domain.errors import InvalidInput, Unavailable
 from denizen.engine.direct import DirectCalls, Done, Wanted
 from denizen.ports.sandbox import MAX_COMMAND_CHARS, MAX_COMMANDS, ShellReply
-from denizen.web.body import Body, read_object, read_text, wrong_type
-from denizen.web.guard import principal_of
+from denizen.web.body import JsonBody, field_error, read_object, read_text
+from denizen.web.guard import get_principal
 from denizen_sdk.shell import CommandOutput, ShellAnswer
 
 MAX_ID_CHARS = 200
 
 
-class Sandbox:
+class SandboxRoutes:
     """The route."""
 
     def __init__(self, calls: DirectCalls) -> None:
@@ -38,7 +38,7 @@ class Sandbox:
         body = await read_object(request)
         commands, is_single = read_commands(body)
         wanted = Wanted(
-            principal_of(request),
+            get_principal(request),
             "bash" if is_single else "bash_batch",
             {"command": commands[0]} if is_single else {"commands": [*commands]},
             agent=read_text(body, "agent"),
@@ -56,7 +56,7 @@ class Sandbox:
         return JSONResponse(answer.to_wire(is_single=is_single))
 
 
-def read_commands(body: Body) -> tuple[list[str], bool]:
+def read_commands(body: JsonBody) -> tuple[list[str], bool]:
     """The commands, and whether it is a single one. Raises InvalidInput."""
     single, batch = body.get("command"), body.get("commands")
     if (single is None) == (batch is None):
@@ -64,19 +64,19 @@ def read_commands(body: Body) -> tuple[list[str], bool]:
         raise InvalidInput("Send either 'command' or 'commands'.", code="field_invalid", fix=fix)
     given: list[Any] = cast("list[Any]", batch) if isinstance(batch, list) else [single]
     if batch is not None and not isinstance(batch, list):
-        raise wrong_type("commands", "a list of texts")
+        raise field_error("commands", "a list of texts")
     if not 1 <= len(given) <= MAX_COMMANDS:
-        raise wrong_type("commands", f"a list of 1 to {MAX_COMMANDS} commands")
+        raise field_error("commands", f"a list of 1 to {MAX_COMMANDS} commands")
     for each in given:
         if not isinstance(each, str) or not 1 <= len(each) <= MAX_COMMAND_CHARS:
-            raise wrong_type("command", f"a text of 1 to {MAX_COMMAND_CHARS} characters")
+            raise field_error("command", f"a text of 1 to {MAX_COMMAND_CHARS} characters")
     return given, batch is None
 
 
-def _session(body: Body) -> str:
+def _session(body: JsonBody) -> str:
     named = read_text(body, "sessionId")
     if len(named) > MAX_ID_CHARS:
-        raise wrong_type("sessionId", f"a text of at most {MAX_ID_CHARS} characters")
+        raise field_error("sessionId", f"a text of at most {MAX_ID_CHARS} characters")
     return named
 
 

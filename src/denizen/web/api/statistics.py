@@ -27,15 +27,15 @@ from denizen.domain.usage import Usage
 from denizen.engine.statistics import UsageStatistics
 from denizen.web.api.inbound import IDEMPOTENCY_HEADER
 from denizen.web.api.knowledge import require_admin
-from denizen.web.body import Body, read_object, read_text, wrong_type
-from denizen.web.guard import principal_of
+from denizen.web.body import JsonBody, field_error, read_object, read_text
+from denizen.web.guard import get_principal
 from denizen_sdk import wire
-from denizen_sdk.usage import UsageRecorded
+from denizen_sdk.usage import UsageReceipt
 
 _CAPITAL = re.compile(r"(?<=[a-z])([A-Z])")
 
 
-class Statistics:
+class StatisticsRoutes:
     """The routes."""
 
     def __init__(self, statistics: UsageStatistics, clock: Clock) -> None:
@@ -50,19 +50,19 @@ class Statistics:
         ]
 
     async def report(self, request: Request) -> Response:
-        reporter, key = principal_of(request), request.headers.get(IDEMPOTENCY_HEADER, "")
+        reporter, key = get_principal(request), request.headers.get(IDEMPOTENCY_HEADER, "")
         kept = await self._statistics.report(self._read(await read_object(request), reporter, key))
-        return JSONResponse(asdict(UsageRecorded(kept.id, recorded=True)), status_code=201)
+        return JSONResponse(asdict(UsageReceipt(kept.id, recorded=True)), status_code=201)
 
     async def compute(self, request: Request) -> Response:
         require_admin(request)
         has_body = request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
-        body: Body = await read_object(request) if has_body else {}
+        body: JsonBody = await read_object(request) if has_body else {}
         given = read_text(body, "date")
         day, rows = await self._statistics.compute(read_day(given) if given else None)
-        return JSONResponse(asdict(wire.DayComputed(day.isoformat(), rows)))
+        return JSONResponse(asdict(wire.ComputedDay(day.isoformat(), rows)))
 
-    def _read(self, given: Body, reporter: Principal, idempotency_key: str) -> Report:
+    def _read(self, given: JsonBody, reporter: Principal, idempotency_key: str) -> Report:
         """Raises InvalidInput."""
         body = {_CAPITAL.sub(lambda match: f"_{match[0].lower()}", name): value for name, value in given.items()}
         return Report(
@@ -78,28 +78,28 @@ class Statistics:
         )
 
 
-def _read_count(body: Body, name: str) -> int:
+def _read_count(body: JsonBody, name: str) -> int:
     value = body.get(name)
     if value is None:
         return 0
     if isinstance(value, bool) or not isinstance(value, int):
-        raise wrong_type(name, "a whole number")
+        raise field_error(name, "a whole number")
     return value
 
 
-def _read_metadata(body: Body) -> dict[str, Any]:
+def _read_metadata(body: JsonBody) -> dict[str, Any]:
     value: Any = body.get("metadata")
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise wrong_type("metadata", "an object")
+        raise field_error("metadata", "an object")
     return cast("dict[str, Any]", value)
 
 
-def overview_to_wire(found: Overview) -> wire.UsageStatistics:
+def overview_to_wire(found: Overview) -> wire.UsageOverview:
     """As clients see it."""
     total, before = found.total, found.before
-    return wire.UsageStatistics(
+    return wire.UsageOverview(
         days=len(found.span.days),
         first_day=found.span.first.isoformat(),
         last_day=found.span.last.isoformat(),

@@ -23,25 +23,33 @@ from denizen.domain.source import SyncRun
 from denizen.engine.knowledge.following import Stand, follow
 from denizen.ports.source import Progress
 from denizen.web.api.inbound import require_admin
-from denizen.web.body import Body, Strangers, check_names, has_body, read_flag, read_object, wrong_type
-from denizen.web.dependencies import KnowledgeParts, Timing
-from denizen.web.errors import problem_of
-from denizen.web.event_stream import Chunks, Conduct, EventStream
+from denizen.web.body import (
+    JsonBody,
+    WebhookBodyReader,
+    check_field_names,
+    field_error,
+    has_body,
+    read_flag,
+    read_object,
+)
+from denizen.web.dependencies import KnowledgeServices, WebTiming
+from denizen.web.errors import describe_problem
+from denizen.web.event_stream import Chunks, EventStream, StreamOptions
 from denizen.web.guard import SYNC_WEBHOOKS
 from denizen_sdk import wire
 
 MAX_PAYLOAD_BYTES = 2 * 1024 * 1024
 
 
-class Syncs:
+class SyncRoutes:
     """The routes."""
 
-    def __init__(self, parts: KnowledgeParts, timing: Timing) -> None:
+    def __init__(self, parts: KnowledgeServices, timing: WebTiming) -> None:
         self._sync = parts.sync
         self._indexing = parts.indexing
         self._webhooks = parts.webhooks
         self._timing = timing
-        self._strangers = Strangers()
+        self._strangers = WebhookBodyReader()
 
     @property
     def routes(self) -> list[Route]:
@@ -59,17 +67,17 @@ class Syncs:
         """The last syncs, newest first; of those that run here how far each source is."""
         require_admin(request)
         runs = await self._sync.list_runs()
-        return JSONResponse([asdict(_run(run, self._sync.progress(run.id))) for run in runs])
+        return JSONResponse([asdict(_sync_to_wire(run, self._sync.progress(run.id))) for run in runs])
 
     async def get_run(self, request: Request) -> Response:
         require_admin(request)
         progress = self._sync.progress(request.path_params["run"])
-        return JSONResponse(asdict(_run(await self._sync.get(request.path_params["run"]), progress)))
+        return JSONResponse(asdict(_sync_to_wire(await self._sync.get(request.path_params["run"]), progress)))
 
     async def start(self, request: Request) -> Response:
         require_admin(request)
-        body: Body = await read_object(request) if has_body(request) else {}
-        check_names(body, ("sources", "reset", "push"))
+        body: JsonBody = await read_object(request) if has_body(request) else {}
+        check_field_names(body, ("sources", "reset", "push"))
         push = read_flag(body, "push") if "push" in body else True
         return _started(await self._sync.start(_names(body), reset=read_flag(body, "reset"), push=push))
 
@@ -87,8 +95,8 @@ class Syncs:
         `end` with the result.
         """
         require_admin(request)
-        conduct = Conduct(
-            on_error=lambda error: _encode("error", asdict(problem_of(error))),
+        conduct = StreamOptions(
+            on_error=lambda error: _encode_sync_event("error", asdict(describe_problem(error))),
             on_gone=lambda: None,
             start_after_s=self._timing.chat_start_s,
             keep_alive_s=self._timing.keep_alive_s,
@@ -139,25 +147,27 @@ def _digest(text: str) -> bytes:
 
 def _changes(stand: Stand, told: Mapping[str, Progress] | None) -> list[bytes]:
     if stand.is_over:
-        return [_encode("end", asdict(_run(stand.run)))]
+        return [_encode_sync_event("end", asdict(_sync_to_wire(stand.run)))]
     if told is None:
-        return [_encode("run", asdict(_run(stand.run, stand.progress)))]
+        return [_encode_sync_event("run", asdict(_sync_to_wire(stand.run, stand.progress)))]
     return [
-        _encode("progress", asdict(wire.SourceProgress(source, progress.stage, progress.done, progress.total)))
+        _encode_sync_event(
+            "progress", asdict(wire.SourceProgress(source, progress.stage, progress.done, progress.total))
+        )
         for source, progress in stand.progress.items()
         if told.get(source) != progress
     ]
 
 
-def _encode(event: str, row: Mapping[str, Any]) -> bytes:
+def _encode_sync_event(event: str, row: Mapping[str, Any]) -> bytes:
     return f"event: {event}\ndata: {json.dumps(row, ensure_ascii=False, separators=(',', ':'))}\n\n".encode()
 
 
 def _started(run: SyncRun) -> Response:
-    return JSONResponse(asdict(wire.SyncStarted("started", run.id, run.sources)), status_code=202)
+    return JSONResponse(asdict(wire.StartedSync("started", run.id, run.sources)), status_code=202)
 
 
-def _run(run: SyncRun, progress: Mapping[str, Progress] | None = None) -> wire.SyncInfo:
+def _sync_to_wire(run: SyncRun, progress: Mapping[str, Progress] | None = None) -> wire.SyncInfo:
     return wire.SyncInfo(
         id=run.id,
         sources=run.sources,
@@ -169,13 +179,13 @@ def _run(run: SyncRun, progress: Mapping[str, Progress] | None = None) -> wire.S
         failed=run.failed,
         skipped=run.skipped,
         progress={
-            source: wire.Progress(each.stage, each.done, each.total) for source, each in (progress or {}).items()
+            source: wire.SyncProgress(each.stage, each.done, each.total) for source, each in (progress or {}).items()
         },
     )
 
 
-def _names(body: Body) -> tuple[str, ...]:
+def _names(body: JsonBody) -> tuple[str, ...]:
     names: Any = body.get("sources") or []
     if not isinstance(names, list) or not all(isinstance(name, str) for name in cast("list[Any]", names)):
-        raise wrong_type("sources", "a list of ids")
+        raise field_error("sources", "a list of ids")
     return tuple(cast("list[str]", names))

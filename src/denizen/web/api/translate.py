@@ -31,7 +31,7 @@ from denizen.engine.gate.card import mask
 from denizen.engine.queries import ToolInfo
 from denizen.engine.trace import Trace
 from denizen.ports.model import ModelInfo, Models
-from denizen.web.errors import failure_of, problem_of
+from denizen.web.errors import describe_problem, turn_failure
 from denizen_sdk import wire
 
 
@@ -39,29 +39,33 @@ def event_to_wire(event: TurnEvent, reader: Principal) -> list[wire.ChatEvent]:
     """The event as clients see it; text that takes back what came before is two events."""
     match event:
         case TurnStarted():
-            return [wire.TurnOpened(event.turn_id, event.agent, event.model)]
+            return [wire.TurnOpenedEvent(event.turn_id, event.agent, event.model)]
         case TextAdded():
-            retract: list[wire.ChatEvent] = [wire.TextRetracted()] if event.retract else []
-            return [*retract, wire.TextAdded(event.text)] if event.text else retract
+            retract: list[wire.ChatEvent] = [wire.TextRetractedEvent()] if event.retract else []
+            return [*retract, wire.TextAddedEvent(event.text)] if event.text else retract
         case ReasoningAdded():
-            return [wire.ReasoningAdded(event.text)]
+            return [wire.ReasoningAddedEvent(event.text)]
         case ToolStarted():
-            return [wire.ToolStarted(event.call_id, event.tool, event.args)]
+            return [wire.ToolStartedEvent(event.call_id, event.tool, event.args)]
         case ToolFinished():
             text = event.text[: wire.MAX_RESULT_CHARS]
             truncated = len(text) < len(event.text)
-            return [wire.ToolFinished(event.call_id, event.tool, text, event.is_error, truncated, event.duration_ms)]
+            return [
+                wire.ToolFinishedEvent(event.call_id, event.tool, text, event.is_error, truncated, event.duration_ms)
+            ]
         case ApprovalRequested():
-            return [wire.ApprovalRequested(approval_to_wire(event.approval, reader))]
+            return [wire.ApprovalRequestedEvent(approval_to_wire(event.approval, reader))]
         case ApprovalDecided():
-            return [wire.ApprovalDecided(approval_to_wire(event.approval, reader))]
+            return [wire.ApprovalDecidedEvent(approval_to_wire(event.approval, reader))]
         case Notice():
-            return [wire.Notice(event.text)]
+            return [wire.NoticeEvent(event.text)]
         case TurnFinished(status=TurnStatus.DONE | TurnStatus.CANCELLED):
             usage = usage_to_wire(event.usage)
-            return [wire.TurnFinished(event.turn_id, event.status, event.reply, usage, event.images, event.reasoning)]
+            return [
+                wire.TurnFinishedEvent(event.turn_id, event.status, event.reply, usage, event.images, event.reasoning)
+            ]
         case TurnFinished():
-            return [wire.TurnFailed(event.turn_id, problem_of(failure_of(event)))]
+            return [wire.TurnFailedEvent(event.turn_id, describe_problem(turn_failure(event)))]
 
 
 def approval_to_wire(approval: Approval, reader: Principal) -> wire.ApprovalInfo:
@@ -77,21 +81,21 @@ def approval_to_wire(approval: Approval, reader: Principal) -> wire.ApprovalInfo
     )  # fmt: skip
 
 
-def usage_to_wire(usage: Usage) -> wire.Usage:
+def usage_to_wire(usage: Usage) -> wire.UsageInfo:
     cost = None if usage.cost_usd is None else str(usage.cost_usd)
-    return wire.Usage(usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, cost)
+    return wire.UsageInfo(usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, cost)
 
 
-def failure_to_wire(turn: Turn) -> wire.Problem | None:
+def failure_to_wire(turn: Turn) -> wire.ProblemDetails | None:
     """Why a turn has no answer; None when it has one, or may still get one."""
     if turn.status in {TurnStatus.OPEN, TurnStatus.DONE}:
         return None
-    return problem_of(failure_of(turn))
+    return describe_problem(turn_failure(turn))
 
 
-def tool_to_wire(tool: ToolInfo) -> wire.ToolInfo:
+def tool_to_wire(tool: ToolInfo) -> wire.ToolListing:
     spec = tool.spec
-    return wire.ToolInfo(
+    return wire.ToolListing(
         spec.name, spec.description, int(tool.tier), spec.source, spec.read_only, dict(spec.parameters)
     )
 
@@ -120,8 +124,8 @@ def _message(message: Message, results: dict[CallId, ToolResultPart]) -> wire.Me
     )
 
 
-def agent_to_wire(agent: Agent, model: ModelInfo | None, *, is_default: bool) -> wire.AgentInfo:
-    return wire.AgentInfo(
+def agent_to_wire(agent: Agent, model: ModelInfo | None, *, is_default: bool) -> wire.AgentListing:
+    return wire.AgentListing(
         name=agent.name,
         description=agent.description,
         model=agent.model_word,
@@ -131,8 +135,8 @@ def agent_to_wire(agent: Agent, model: ModelInfo | None, *, is_default: bool) ->
     )
 
 
-def model_to_wire(model: ModelInfo) -> wire.ModelInfo:
-    return wire.ModelInfo(
+def model_to_wire(model: ModelInfo) -> wire.ModelListing:
+    return wire.ModelListing(
         name=model.name,
         provider=model.provider,
         aliases=model.aliases,

@@ -13,20 +13,20 @@ from starlette.routing import Route
 
 from denizen.ports.hosting import Hosting, Receipt
 from denizen.web.api.inbound import may_see_all
-from denizen.web.body import Strangers
-from denizen.web.guard import WEBHOOKS, principal_of
+from denizen.web.body import WebhookBodyReader
+from denizen.web.guard import WEBHOOKS, get_principal
 from denizen_sdk import wire
 
 MAX_WEBHOOK_BYTES = 2_000_000
 """Anybody can send one, and what tells of a comment is smaller. GitHub's largest, of pushes, concern nobody here."""
 
 
-class Webhooks:
+class WebhookRoutes:
     """The routes."""
 
     def __init__(self, hosting: Hosting) -> None:
         self._hosting = hosting
-        self._strangers = Strangers()
+        self._strangers = WebhookBodyReader()
 
     @property
     def routes(self) -> list[Route]:
@@ -43,7 +43,7 @@ class Webhooks:
 
     async def list_repositories(self, request: Request) -> Response:
         """GitHub repositories that can become sources. Private ones are for owners and admins."""
-        sees_all = may_see_all(principal_of(request))
+        sees_all = may_see_all(get_principal(request))
         found = await self._hosting.list_repositories("github")
         rows = [
             asdict(

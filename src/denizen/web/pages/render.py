@@ -55,7 +55,7 @@ def _environment() -> Environment:
     return Environment(loader=FileSystemLoader(_WEB / "templates"), autoescape=True, undefined=StrictUndefined)
 
 
-class Static(StaticFiles):
+class StaticPageFiles(StaticFiles):
     """The page's own files. Browsers ask each time whether they changed, so an upgrade never mixes old and new."""
 
     def __init__(self) -> None:

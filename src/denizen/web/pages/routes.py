@@ -17,15 +17,15 @@ from denizen.web.api.inbound import may_see_all
 from denizen.web.auth import LOGIN_LIFETIME, find_key
 from denizen.web.body import read_bytes
 from denizen.web.dependencies import WebDependencies
-from denizen.web.guard import LOGIN_COOKIE, LOGIN_PATH, login_token, principal_of
-from denizen.web.pages.render import ChatPage, LoginPage, Static, render
+from denizen.web.guard import LOGIN_COOKIE, LOGIN_PATH, get_principal, login_token
+from denizen.web.pages.render import ChatPage, LoginPage, StaticPageFiles, render
 
 MAX_FORM_BYTES = 8192
 WRONG_KEYS = RateLimit(calls=10, window_s=900.0)
 """From one address; after that it has to wait, even with the right key."""
 
 
-class Pages:
+class PageRoutes:
     """The routes."""
 
     def __init__(self, deps: WebDependencies) -> None:
@@ -39,12 +39,12 @@ class Pages:
             Route(LOGIN_PATH, self.show_login, methods=["GET"]),
             Route(LOGIN_PATH, self.sign_in, methods=["POST"]),
             Route("/logout", self.sign_out, methods=["POST"]),
-            Mount("/static", Static()),
+            Mount("/static", StaticPageFiles()),
         ]
 
     async def chat(self, request: Request) -> Response:
         can_sign_out = bool(login_token(request.headers))
-        shows_sources = self._deps.knowledge is not None and may_see_all(principal_of(request))
+        shows_sources = self._deps.knowledge is not None and may_see_all(get_principal(request))
         return render(ChatPage(self._deps.version, can_sign_out, self._deps.simulator, shows_sources))
 
     async def show_login(self, _: Request) -> Response:
