@@ -39,7 +39,8 @@ from denizen.web.api.listings import create_listings
 from denizen.web.api.on_demand import Listings
 from denizen.web.app import create_app
 from denizen.web.dependencies import GapServices, KnowledgeServices, WebDependencies
-from denizen_sdk import wire
+from denizen_sdk.knowledge import SYNC_EVENTS
+from denizen_sdk.turns import ChatEvent, UnknownEvent, encode_event
 from scripts.docs.table import format_table
 
 Schema = Mapping[str, Any]
@@ -159,19 +160,17 @@ def _say(schema: Schema) -> str:
 
 
 def _describe_wire() -> Iterator[str]:
-    events = get_args(wire.ChatEvent)
+    events = get_args(ChatEvent)
     yield "## Events of a chat"
     yield "`POST /api/chat` answers with server-sent events; each is a JSON object with its `type`."
     yield format_table(("type", "fields", ""), ((f"`{_event_type(each)}`", *_row(each)) for each in events))
     yield "## Events of a sync"
     yield "`GET /api/sync/{run}/events` answers with server-sent events of these names; each is a record in JSON."
-    yield format_table(
-        ("event", "record"), ((f"`{name}`", f"`{kind.__name__}`") for name, kind in wire.SYNC_EVENTS.items())
-    )
+    yield format_table(("event", "record"), ((f"`{name}`", f"`{kind.__name__}`") for name, kind in SYNC_EVENTS.items()))
     yield "## Records"
     yield "`denizen_sdk.wire` has them as dataclasses."
     kinds = [kind for _, kind in inspect.getmembers(wire, inspect.isclass) if kind.__module__.startswith("denizen_sdk")]
-    records = [kind for kind in kinds if is_dataclass(kind) and kind not in (*events, wire.UnknownEvent)]
+    records = [kind for kind in kinds if is_dataclass(kind) and kind not in (*events, UnknownEvent)]
     yield format_table(("record", "fields", ""), ((f"`{kind.__name__}`", *_row(kind)) for kind in records))
 
 
@@ -182,4 +181,4 @@ def _row(kind: type[Any]) -> tuple[str, str]:
 
 
 def _event_type(kind: type[Any]) -> str:
-    return str(wire.encode_event(kind(*[None] * len(fields(kind))))["type"])
+    return str(encode_event(kind(*[None] * len(fields(kind))))["type"])

@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from denizen_sdk import DenizenClient
-from denizen_sdk.wire import AgentConfig
+from denizen_sdk.agents import AgentConfig
 
 URL = "http://127.0.0.1:8642"
 

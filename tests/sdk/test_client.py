@@ -13,7 +13,7 @@ from denizen.domain.errors import Exhausted, NeedsAttention
 from denizen.testing.scripted_model import Gate, Say, ScriptedModel, call
 from denizen_sdk import ApiError, ChatRequest, DenizenClient, NetworkError
 from denizen_sdk.knowledge import SnapshotRemoteInfo
-from denizen_sdk.wire import TextAddedEvent, ToolFinishedEvent, TurnFailedEvent, TurnFinishedEvent, TurnOpenedEvent
+from denizen_sdk.turns import TextAddedEvent, ToolFinishedEvent, TurnFailedEvent, TurnFinishedEvent, TurnOpenedEvent
 from tests.site import ANN, Site, running_site
 
 pytestmark = pytest.mark.anyio

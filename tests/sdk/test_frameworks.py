@@ -20,10 +20,8 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from denizen.testing.model_server import Answer, Call, ModelServer, model_server
 from denizen.testing.scripted_model import Say, ScriptedModel
 from denizen_sdk import ShellTools
-from denizen_sdk.for_langchain import langchain_tools
-from denizen_sdk.for_openai_agents import openai_agents_tools
-from denizen_sdk.for_pydantic_ai import pydantic_ai_tools
-from denizen_sdk.tools import ToolActivity
+from denizen_sdk.frameworks import langchain_tools, openai_agents_tools, pydantic_ai_tools
+from denizen_sdk.shell import ToolActivity
 from tests.sdk.desk import Desk
 from tests.site import ANN, running_site
 
@@ -125,7 +123,7 @@ async def test_an_agent_of_langchain_uses_the_tools() -> None:
 
 def test_importing_the_adapters_imports_no_framework() -> None:
     code = (
-        "import sys, denizen_sdk.for_pydantic_ai, denizen_sdk.for_openai_agents, denizen_sdk.for_langchain\n"
+        "import sys, denizen_sdk.frameworks\n"
         "print([name for name in ('pydantic_ai', 'agents', 'langchain_core', 'denizen') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -14,10 +14,10 @@ import pytest
 
 from denizen.domain.source import SourceKind
 from denizen.engine.knowledge.indexing import INDEX
-from denizen.ports.source import SyncProgress as Reached
+from denizen.ports.source import Progress as Reached
 from denizen_sdk import ApiError, ClientError, DenizenClient, NetworkError
-from denizen_sdk.calls.knowledge import TRIES
 from denizen_sdk.knowledge import (
+    TRIES,
     RepositoryInfo,
     SnapshotRemoteChange,
     SnapshotRemoteInfo,
@@ -25,10 +25,11 @@ from denizen_sdk.knowledge import (
     SourceProgress,
     SourceSettings,
     StartedSync,
+    SyncEvent,
     SyncInfo,
     SyncProgress,
 )
-from denizen_sdk.wire import SyncEvent, UnknownEvent
+from denizen_sdk.turns import UnknownEvent
 from tests.engine.knowledge.house import write
 from tests.site import ADA, ANN, LOCAL, Site
 from tests.web.test_knowledge import SECRETS, open_desk

@@ -13,11 +13,9 @@ from openai.types.responses.response_usage import InputTokensDetails, OutputToke
 from pydantic_ai import RunUsage
 
 from denizen_sdk import ApiError, DenizenClient, NetworkError, ShellTools
-from denizen_sdk.knowledge import SourceInfo, StartedSnapshot
-from denizen_sdk.shell import CommandOutput
-from denizen_sdk.tools import ToolActivity
+from denizen_sdk.knowledge import SourceInfo, StartedSnapshot, StartedSync
+from denizen_sdk.shell import CommandOutput, ToolActivity
 from denizen_sdk.usage import TokenCounts, UsageReceipt, read_tokens
-from denizen_sdk.wire import StartedSync
 from tests.sdk.desk import CONFIG, URL, Desk
 
 pytestmark = pytest.mark.anyio

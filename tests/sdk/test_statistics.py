@@ -9,8 +9,7 @@ import pytest
 
 from denizen.testing.scripted_model import Say, ScriptedModel
 from denizen_sdk import ApiError, DenizenClient
-from denizen_sdk.usage import TokenCounts
-from denizen_sdk.wire import ComputedDay
+from denizen_sdk.usage import ComputedDay, TokenCounts
 from tests.site import ADA, ANN, LOCAL, running_site
 
 pytestmark = pytest.mark.anyio

@@ -12,7 +12,8 @@ import pytest
 from denizen.domain.agent import Agent, Style
 from denizen.domain.ids import AgentName
 from denizen.testing.scripted_model import Say, ScriptedModel
-from denizen_sdk.wire import AgentConfig, AgentConfigSet, from_json
+from denizen_sdk.agents import AgentConfig, AgentConfigSet
+from denizen_sdk.records import from_json
 from tests.site import ADA, ANN, Site, running_site
 
 pytestmark = pytest.mark.anyio

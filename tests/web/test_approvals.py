@@ -15,7 +15,7 @@ from denizen.engine.gate.policy import GatePolicy, Rule
 from denizen.testing.scripted_model import Say, ScriptedModel, call
 from denizen_sdk.client import DenizenClient
 from denizen_sdk.errors import ApiError
-from denizen_sdk.wire import ApprovalDecidedEvent, ApprovalRequestedEvent, ToolFinishedEvent, TurnFinishedEvent
+from denizen_sdk.turns import ApprovalDecidedEvent, ApprovalRequestedEvent, ToolFinishedEvent, TurnFinishedEvent
 from tests.site import ADA, ANN, BEN, Site, running_site
 
 pytestmark = [pytest.mark.anyio, pytest.mark.proves("T-approval-http", "T-http-approvals")]

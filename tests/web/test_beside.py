@@ -12,7 +12,7 @@ import pytest
 from denizen.domain.agent import Agent
 from denizen.domain.ids import AgentName
 from denizen.testing.scripted_model import Say, ScriptedModel
-from denizen_sdk import wire
+from denizen_sdk.turns import ReasoningAddedEvent, TurnFinishedEvent, decode_event
 from tests.site import running_site
 
 pytestmark = pytest.mark.anyio
@@ -62,11 +62,11 @@ async def test_a_streamed_completion_has_reasoning_before_and_pictures_behind_it
 @pytest.mark.parametrize("shows", [True, False])
 async def test_the_events_of_a_chat_tell_reasoning_and_end_with_the_pictures(*, shows: bool) -> None:
     async with running_site(model(), agents=agents(shows=shows)) as site, site.client() as client:
-        events = [wire.decode_event(row) for row in rows(await client.post("/api/chat", json={"message": "a rose?"}))]
-    told = "".join(event.text for event in events if isinstance(event, wire.ReasoningAddedEvent))
+        events = [decode_event(row) for row in rows(await client.post("/api/chat", json={"message": "a rose?"}))]
+    told = "".join(event.text for event in events if isinstance(event, ReasoningAddedEvent))
     assert told == (THOUGHT if shows else "")
     last = events[-1]
-    assert isinstance(last, wire.TurnFinishedEvent)
+    assert isinstance(last, TurnFinishedEvent)
     assert (last.images, last.reasoning) == ((PNG,), THOUGHT if shows else "")
 
 

@@ -15,7 +15,7 @@ from denizen.domain.turn import TurnStatus
 from denizen.domain.usage import Usage
 from denizen.testing.scripted_model import Say, ScriptedModel
 from denizen.web.errors import STATUS, ErrorBoundary, answer_error, describe_problem, openai_error, turn_failure
-from denizen_sdk.wire import ProblemDetails
+from denizen_sdk.errors import ProblemDetails
 from tests.site import running_site
 
 FAMILIES = [

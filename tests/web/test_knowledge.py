@@ -19,7 +19,7 @@ from denizen.testing.memory_store import MemoryStore
 from denizen.web.auth import ApiKey
 from denizen.web.dependencies import KnowledgeServices
 from denizen_sdk import ApiError, DenizenClient
-from denizen_sdk.wire import StartedSync
+from denizen_sdk.knowledge import StartedSync
 from tests.engine.knowledge.house import PATIENCE_S, House, give_way, write
 from tests.site import ADA, ANN, LOCAL, HandClock, Site, running_site
 

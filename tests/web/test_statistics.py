@@ -12,8 +12,8 @@ import pytest
 from denizen.engine.statistics import REPORTS_A_DAY, REPORTS_A_MINUTE
 from denizen.testing.scripted_model import Say, ScriptedModel
 from denizen_sdk import DenizenClient
-from denizen_sdk.usage import TokenCounts
-from denizen_sdk.wire import UsageOverview, from_json
+from denizen_sdk.records import from_json
+from denizen_sdk.usage import TokenCounts, UsageOverview
 from tests.site import ADA, ANN, BEN, LOCAL, Site, running_site
 
 pytestmark = pytest.mark.anyio

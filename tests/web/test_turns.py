@@ -10,7 +10,8 @@ from denizen.domain.agent import Agent
 from denizen.domain.ids import AgentName
 from denizen.domain.usage import Usage
 from denizen.testing.scripted_model import Say, ScriptedModel, call
-from denizen_sdk.wire import TurnInfo, from_json
+from denizen_sdk.records import from_json
+from denizen_sdk.turns import TurnInfo
 from tests.site import ADA, ANN, BEN, Site, running_site
 
 pytestmark = pytest.mark.anyio

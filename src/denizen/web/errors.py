@@ -41,7 +41,7 @@ from denizen.domain.errors import (
 from denizen.domain.events import TurnFinished
 from denizen.domain.ids import fresh
 from denizen.domain.turn import Turn, TurnStatus
-from denizen_sdk.wire import ProblemDetails
+from denizen_sdk.errors import ProblemDetails
 
 STATUS: Mapping[type[DenizenError], int] = {
     InvalidInput: 400,

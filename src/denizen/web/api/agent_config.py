@@ -20,7 +20,7 @@ from denizen.web.api.inbound import may_see_all
 from denizen.web.api.knowledge import require_admin
 from denizen.web.body import read_flag, read_object, read_text
 from denizen.web.guard import get_principal
-from denizen_sdk import wire
+from denizen_sdk.agents import AgentConfig, AgentConfigSet
 
 _BESIDE = frozenset({"agent", "name", "activate"})
 """Fields of a body that are no settings."""
@@ -104,10 +104,10 @@ class AgentConfigRoutes:
         return JSONResponse(asdict(config_to_wire(now, active, in_full=in_full)))
 
 
-def config_to_wire(agent: Agent, active: SettingsSet | None, *, in_full: bool) -> wire.AgentConfig:
+def config_to_wire(agent: Agent, active: SettingsSet | None, *, in_full: bool) -> AgentConfig:
     """Of an agent with its active set over it."""
     holds = in_effect(agent)
-    return wire.AgentConfig(
+    return AgentConfig(
         agent=agent.name,
         name=active.name if active else "",
         response_style=agent.style.response,
@@ -122,5 +122,5 @@ def config_to_wire(agent: Agent, active: SettingsSet | None, *, in_full: bool) -
     )
 
 
-def _set(row: SettingsSet) -> wire.AgentConfigSet:
-    return wire.AgentConfigSet(row.name, row.is_active, row.chosen.names, row.updated_at.isoformat())
+def _set(row: SettingsSet) -> AgentConfigSet:
+    return AgentConfigSet(row.name, row.is_active, row.chosen.names, row.updated_at.isoformat())

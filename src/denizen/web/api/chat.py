@@ -25,7 +25,7 @@ from denizen.web.dependencies import WebDependencies
 from denizen.web.errors import describe_problem
 from denizen.web.event_stream import Chunks, EventStream, StreamOptions
 from denizen.web.guard import get_principal
-from denizen_sdk import wire
+from denizen_sdk.turns import ChatEvent, ChatRequest, TurnFailedEvent, encode_event
 
 MAX_MESSAGE_CHARS = 100_000
 
@@ -61,7 +61,7 @@ class ChatRoutes:
         )
         turn_id = turn_id_for(inbound)
         conduct = StreamOptions(
-            on_error=lambda error: _encode_chat_event(wire.TurnFailedEvent(turn_id, describe_problem(error))),
+            on_error=lambda error: _encode_chat_event(TurnFailedEvent(turn_id, describe_problem(error))),
             on_gone=lambda: None,
             start_after_s=self._deps.timing.chat_start_s,
             keep_alive_s=self._deps.timing.keep_alive_s,
@@ -80,7 +80,7 @@ class ChatRoutes:
         return JSONResponse({"cancelled": self._deps.turns.cancel(turn_id)})
 
 
-def read_chat_request(body: JsonBody) -> wire.ChatRequest:
+def read_chat_request(body: JsonBody) -> ChatRequest:
     """Raises InvalidInput."""
     message = read_text(body, "message")
     if not message.strip():
@@ -90,9 +90,9 @@ def read_chat_request(body: JsonBody) -> wire.ChatRequest:
             f"The message is longer than {MAX_MESSAGE_CHARS} characters.", code="message_too_long", fix="Shorten it."
         )
     session = read_text(body, "session", "default")
-    return wire.ChatRequest(message, read_text(body, "agent"), session, read_flag(body, "new"))
+    return ChatRequest(message, read_text(body, "agent"), session, read_flag(body, "new"))
 
 
-def _encode_chat_event(event: wire.ChatEvent) -> bytes:
-    row = wire.encode_event(event)
+def _encode_chat_event(event: ChatEvent) -> bytes:
+    row = encode_event(event)
     return f"event: {row['type']}\ndata: {json.dumps(row, ensure_ascii=False, separators=(',', ':'))}\n\n".encode()

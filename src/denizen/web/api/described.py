@@ -14,9 +14,21 @@ from typing import Any, get_args
 from denizen.domain.statistics import MAX_DURATION_MS, MAX_NAME_CHARS, MAX_REPORTED_TOKENS, MAX_SOURCE_CHARS
 from denizen.web.api.completion_request import MAX_TOKENS
 from denizen.web.api.gaps import DAYS, MAX_DAYS
-from denizen_sdk import wire
+from denizen_sdk.agents import AgentConfig, AgentConfigSet
+from denizen_sdk.gaps import ClosedGaps, DecidedProposal, GapList, ProposalInfo
+from denizen_sdk.knowledge import (
+    SYNC_EVENTS,
+    PublishedSnapshot,
+    RepositoryInfo,
+    SnapshotInfo,
+    SnapshotRemoteChange,
+    SnapshotRemoteInfo,
+    StartedSync,
+    SyncInfo,
+)
 from denizen_sdk.shell import MAX_COMMAND_CHARS, MAX_COMMANDS
-from denizen_sdk.usage import UsageReceipt
+from denizen_sdk.turns import ApprovalInfo, CancelResult, ChatEvent, ChatRequest
+from denizen_sdk.usage import ComputedDay, UsageReceipt
 
 Schema = Mapping[str, Any]
 Kind = type[Any] | GenericAlias | Schema
@@ -136,16 +148,16 @@ OPERATIONS: Mapping[tuple[str, str], Operation] = {
     ("POST", "/api/approvals/{approval_id}"): Operation(
         "Say whether a call that waits for people may run",
         fields("decision", decision={"enum": ["approve", "deny"]}, scope={"enum": ["once", "hour"]}, reason=TEXT),
-        wire.ApprovalInfo,
+        ApprovalInfo,
     ),
     ("POST", "/api/chat"): Operation(
         "Send a message and watch its turn",
-        wire.ChatRequest,
+        ChatRequest,
         streams="Each event's data is a JSON object with its `type`.",
-        events=get_args(wire.ChatEvent),
+        events=get_args(ChatEvent),
         headers=("Idempotency-Key",),
     ),
-    ("POST", "/api/turns/{turn_id}/cancel"): Operation("Stop a turn", answer=wire.CancelResult),
+    ("POST", "/api/turns/{turn_id}/cancel"): Operation("Stop a turn", answer=CancelResult),
     ("POST", "/api/sandbox/shell"): Operation("Run one command, or a batch, in the shell", _SHELL, _SHELL_ANSWER),
     ("GET", "/api/sources"): Operation(
         "The sources of knowledge by kind",
@@ -158,73 +170,73 @@ OPERATIONS: Mapping[tuple[str, str], Operation] = {
         "Change a source", fields(**_SOURCE_FIELDS), _SOURCE
     ),
     ("DELETE", "/api/sources/{source}"): Operation("Remove a source", status=204),
-    ("GET", "/api/sync"): Operation("The last syncs, newest first", answer=list[wire.SyncInfo]),
+    ("GET", "/api/sync"): Operation("The last syncs, newest first", answer=list[SyncInfo]),
     ("POST", "/api/sync"): Operation(
         "Start reading all sources, or some",
         fields(sources=list_of(TEXT), reset=FLAG, push=FLAG),
-        wire.StartedSync,
+        StartedSync,
         202,
         needs_body=False,
     ),
-    ("GET", "/api/sync/{run}"): Operation("One sync, and how far each of its sources is", answer=wire.SyncInfo),
-    ("POST", "/api/sync/{source}"): Operation("Start reading one source", answer=wire.StartedSync, status=202),
+    ("GET", "/api/sync/{run}"): Operation("One sync, and how far each of its sources is", answer=SyncInfo),
+    ("POST", "/api/sync/{source}"): Operation("Start reading one source", answer=StartedSync, status=202),
     ("GET", "/api/sync/{run}/events"): Operation(
         "Follow a sync to its end",
         streams="`run` with all that is known, `progress` of each source whenever it goes on, `end` with the result.",
-        events=tuple(dict.fromkeys(wire.SYNC_EVENTS.values())),
+        events=tuple(dict.fromkeys(SYNC_EVENTS.values())),
     ),
     ("POST", "/api/sync/webhook/{source}"): Operation(
         "Have one source read by whoever changed it: signed as GitHub does, or with the secret as bearer token",
         FREE,
-        wire.StartedSync,
+        StartedSync,
         202,
         needs_body=False,
     ),
     ("POST", "/api/sandbox/snapshot"): Operation(
-        "Start making a snapshot of what was read last", answer=wire.StartedSync, status=202
+        "Start making a snapshot of what was read last", answer=StartedSync, status=202
     ),
     ("GET", "/api/snapshot/status"): Operation(
-        "Which snapshot is used, and which is the latest", answer=wire.SnapshotInfo
+        "Which snapshot is used, and which is the latest", answer=SnapshotInfo
     ),
-    ("GET", "/api/snapshot/config"): Operation("Where snapshots are pushed to", answer=wire.SnapshotRemoteInfo),
+    ("GET", "/api/snapshot/config"): Operation("Where snapshots are pushed to", answer=SnapshotRemoteInfo),
     ("PUT", "/api/snapshot/config"): Operation(
         "Change where snapshots are pushed to, and start a sync that publishes anew",
         fields(repository=TEXT, branch=TEXT, allow_existing=FLAG),
-        wire.SnapshotRemoteChange,
+        SnapshotRemoteChange,
     ),
     ("POST", "/api/snapshot/sync"): Operation(
-        "Make the latest snapshot the current one", answer=wire.PublishedSnapshot
+        "Make the latest snapshot the current one", answer=PublishedSnapshot
     ),
     ("GET", "/api/agent-config"): Operation(
-        "What holds now, and which of it the active set says", answer=wire.AgentConfig, query={"agent": TEXT}
+        "What holds now, and which of it the active set says", answer=AgentConfig, query={"agent": TEXT}
     ),
     ("GET", "/api/agent-config/public"): Operation(
         "The same without the texts of the prompt, but for owners and admins",
-        answer=wire.AgentConfig,
+        answer=AgentConfig,
         query={"agent": TEXT},
     ),
     ("PUT", "/api/agent-config"): Operation(
         "Change a set, which is active then; what is missing stays, null brings the configured value back",
         _SETTINGS,
-        wire.AgentConfig,
+        AgentConfig,
     ),
     ("POST", "/api/agent-config/reset"): Operation(
         "Empty the active set, or the named one: the configuration holds again",
-        answer=wire.AgentConfig,
+        answer=AgentConfig,
         query={"agent": TEXT, "name": TEXT},
     ),
     ("GET", "/api/agent-config/sets"): Operation(
-        "The sets of an agent", answer=list[wire.AgentConfigSet], query={"agent": TEXT}
+        "The sets of an agent", answer=list[AgentConfigSet], query={"agent": TEXT}
     ),
     ("POST", "/api/agent-config/sets/{name}/activate"): Operation(
-        "Make a set active", answer=wire.AgentConfig, query={"agent": TEXT}
+        "Make a set active", answer=AgentConfig, query={"agent": TEXT}
     ),
     ("DELETE", "/api/agent-config/sets/{name}"): Operation(
         "Remove a set: after an active one the configuration holds", status=204, query={"agent": TEXT}
     ),
     ("GET", "/api/github/repos"): Operation(
         "GitHub repositories that can become sources; private ones for owners and admins",
-        answer=list[wire.RepositoryInfo],
+        answer=list[RepositoryInfo],
     ),
     ("POST", "/api/stats/usage"): Operation(
         "Report what another program used", _REPORT, UsageReceipt, 201, headers=("Idempotency-Key",)
@@ -232,22 +244,22 @@ OPERATIONS: Mapping[tuple[str, str], Operation] = {
     ("POST", "/api/stats/compute"): Operation(
         "Sum up the usage of a day, yesterday by default",
         fields(date={"type": "string", "format": "date"}),
-        wire.ComputedDay,
+        ComputedDay,
         needs_body=False,
     ),
     ("GET", "/api/gaps"): Operation(
         "What was asked and no document answers, the most asked first",
-        answer=wire.GapList,
+        answer=GapList,
         query={"days": {"type": "integer", "minimum": 1, "maximum": MAX_DAYS, "default": DAYS}},
     ),
     ("POST", "/api/gaps/{gap}/close"): Operation(
-        "Take a question off the list, with all that ask the same", answer=wire.ClosedGaps
+        "Take a question off the list, with all that ask the same", answer=ClosedGaps
     ),
-    ("GET", "/api/gaps/proposals"): Operation("Answers that people proposed", answer=list[wire.ProposalInfo]),
+    ("GET", "/api/gaps/proposals"): Operation("Answers that people proposed", answer=list[ProposalInfo]),
     ("POST", "/api/gaps/proposals/{proposal}"): Operation(
         "Accept a proposed answer, or reject it",
         fields("decision", decision={"type": "string", "enum": ["accept", "reject"]}, text=TEXT, reason=TEXT),
-        wire.DecidedProposal,
+        DecidedProposal,
     ),
     ("GET", "/v1/models"): Operation(
         "The agents, as models", answer=fields("object", "data", object=TEXT, data=list_of(_OPENAI_MODEL))

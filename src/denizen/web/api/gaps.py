@@ -18,7 +18,7 @@ from denizen.web.api.knowledge import require_admin
 from denizen.web.body import read_object, read_text
 from denizen.web.dependencies import GapServices
 from denizen.web.guard import get_principal
-from denizen_sdk import wire
+from denizen_sdk.gaps import ClosedGaps, DecidedProposal, GapInfo, GapList, ProposalInfo
 
 DAYS = 30
 MAX_DAYS = 3650
@@ -46,13 +46,13 @@ class GapRoutes:
         days = _days(request)
         found = await self._report.load(days, with_private=False)
         gaps = tuple(map(_gap_to_wire, found.groups))
-        return JSONResponse(asdict(wire.GapList(days, found.total, found.hidden, gaps, found.is_cut)))
+        return JSONResponse(asdict(GapList(days, found.total, found.hidden, gaps, found.is_cut)))
 
     async def close(self, request: Request) -> Response:
         """With all that ask the same."""
         require_admin(request)
         closed = await self._report.close(request.path_params["gap"], with_private=False)
-        return JSONResponse(asdict(wire.ClosedGaps(len(closed))))
+        return JSONResponse(asdict(ClosedGaps(len(closed))))
 
     async def list_proposals(self, request: Request) -> Response:
         """Those that nobody has decided about, each with the file that accepting it writes."""
@@ -67,10 +67,10 @@ class GapRoutes:
         match read_text(body, "decision"):
             case "accept":
                 run = await self._learning.accept(which, by, read_text(body, "text"))
-                return JSONResponse(asdict(wire.DecidedProposal("accepted", run.id if run is not None else "")))
+                return JSONResponse(asdict(DecidedProposal("accepted", run.id if run is not None else "")))
             case "reject":
                 await self._learning.reject(which, by, read_text(body, "reason"))
-                return JSONResponse(asdict(wire.DecidedProposal("rejected")))
+                return JSONResponse(asdict(DecidedProposal("rejected")))
             case other:
                 raise InvalidInput(
                     f"'{other}' is no decision.", code="field_invalid", fix="Send accept or reject.", field="decision"
@@ -84,9 +84,9 @@ def _days(request: Request) -> int:
     return int(given)
 
 
-def _gap_to_wire(group: GapGroup) -> wire.GapInfo:
+def _gap_to_wire(group: GapGroup) -> GapInfo:
     newest = group.newest
-    return wire.GapInfo(
+    return GapInfo(
         id=newest.id,
         question=newest.question,
         questions=tuple(dict.fromkeys(gap.question for gap in group.gaps)),
@@ -98,9 +98,9 @@ def _gap_to_wire(group: GapGroup) -> wire.GapInfo:
     )
 
 
-def _review(review: Review) -> wire.ProposalInfo:
+def _review(review: Review) -> ProposalInfo:
     proposal = review.proposal
-    return wire.ProposalInfo(
+    return ProposalInfo(
         id=proposal.id,
         question=proposal.question,
         answer=proposal.answer,

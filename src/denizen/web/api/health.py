@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from denizen.web.api.translate import find_model
 from denizen.web.dependencies import WebDependencies
-from denizen_sdk import wire
+from denizen_sdk.agents import HealthReport
 
 
 class HealthRoutes:
@@ -29,7 +29,7 @@ class HealthRoutes:
         deps, generation = self._deps, self._deps.runtime.current
         agent = generation.agent("")
         model = find_model(generation.models, agent.model)
-        health = wire.HealthReport(
+        health = HealthReport(
             status="ok",
             version=deps.version,
             uptime_s=round(deps.clock.monotonic_s() - self._started_s, 3),

@@ -22,13 +22,12 @@ from denizen.web.api.inbound import may_see_all, require_admin
 from denizen.web.body import JsonBody, check_field_names, field_error, read_flag, read_number, read_object, read_text
 from denizen.web.dependencies import KnowledgeServices
 from denizen.web.guard import get_principal
-from denizen_sdk import wire
-from denizen_sdk.knowledge import SourceInfo
+from denizen_sdk.knowledge import PublishedSnapshot, SnapshotInfo, SnapshotRemoteChange, SnapshotRemoteInfo, SourceInfo
 
 _TEXTS = ("label", "branch", "content_path", "output_path")
 _FIELDS = ("id", "location", "kind", *_TEXTS, "readme_only", "max_videos", "sync_every_minutes")
 _ANSWERED = (*(each.name for each in fields(SourceInfo)), "created_at", "updated_at")
-_REMOTE_ANSWERED = tuple(each.name for each in fields(wire.SnapshotRemoteChange))
+_REMOTE_ANSWERED = tuple(each.name for each in fields(SnapshotRemoteChange))
 """Whoever changes something may send back what they were told of it."""
 
 
@@ -91,7 +90,7 @@ class KnowledgeRoutes:
     async def status(self, request: Request) -> Response:
         require_admin(request)
         found = await self._snapshots.status()
-        told = wire.SnapshotInfo(
+        told = SnapshotInfo(
             current=found.current,
             latest=found.latest,
             latest_at=found.latest_at.isoformat() if found.latest_at else None,
@@ -105,7 +104,7 @@ class KnowledgeRoutes:
         """Where snapshots are pushed to; an empty repository means nowhere."""
         require_admin(request)
         remote = self._remote()
-        return JSONResponse(asdict(wire.SnapshotRemoteInfo(remote.location, remote.branch, remote.allow_existing)))
+        return JSONResponse(asdict(SnapshotRemoteInfo(remote.location, remote.branch, remote.allow_existing)))
 
     async def configure(self, request: Request) -> Response:
         """Changes it in the configuration, after the repository was made or found to be Denizen's; fields that are
@@ -118,14 +117,14 @@ class KnowledgeRoutes:
         _check_local(request, remote.location, SourceKind.GIT)
         await self._change_remote(remote)
         run = await self._sync.start() if remote != known and await self._catalog.list_known() else None
-        told = wire.SnapshotRemoteChange(remote.location, remote.branch, remote.allow_existing, run.id if run else "")
+        told = SnapshotRemoteChange(remote.location, remote.branch, remote.allow_existing, run.id if run else "")
         return JSONResponse(asdict(told))
 
     async def publish(self, request: Request) -> Response:
         """Makes what was read last the current snapshot."""
         require_admin(request)
         made = await self._snapshots.publish()
-        return JSONResponse(asdict(wire.PublishedSnapshot("" if made is None else made.id)))
+        return JSONResponse(asdict(PublishedSnapshot("" if made is None else made.id)))
 
     def _source(self, source: Source) -> dict[str, Any]:
         times = {"created_at": source.created_at.isoformat(), "updated_at": source.updated_at.isoformat()}

@@ -38,7 +38,9 @@ from denizen.web.api.translate import (
 from denizen.web.dependencies import WebDependencies
 from denizen.web.errors import ErrorBoundary, answer_error, answer_http_exception
 from denizen.web.guard import get_principal
-from denizen_sdk import wire
+from denizen_sdk.agents import AgentListing, ModelListing, ToolListing
+from denizen_sdk.turns import ApprovalInfo, MessageInfo, TurnInfo
+from denizen_sdk.usage import UsageOverview
 
 AgentName = Annotated[str, Query(description="Name of an agent; empty for the default one.")]
 Limit = Annotated[int, Query(ge=1, le=500)]
@@ -83,7 +85,7 @@ def _router(deps: WebDependencies) -> APIRouter:
     router = APIRouter(prefix="/api")
 
     @router.get("/agents", summary="The agents, the default one first")
-    async def list_agents() -> list[wire.AgentListing]:
+    async def list_agents() -> list[AgentListing]:
         current = deps.runtime.current
         return [
             agent_to_wire(
@@ -93,28 +95,28 @@ def _router(deps: WebDependencies) -> APIRouter:
         ]
 
     @router.get("/models", summary="The models that agents may use")
-    async def list_models() -> list[wire.ModelListing]:
+    async def list_models() -> list[ModelListing]:
         return [model_to_wire(model) for model in deps.queries.list_models()]
 
     @router.get("/tools", summary="All tools, or those of an agent")
-    async def list_tools(agent: str = "") -> list[wire.ToolListing]:
+    async def list_tools(agent: str = "") -> list[ToolListing]:
         return [tool_to_wire(tool) for tool in await deps.queries.list_tools(agent)]
 
     @router.get("/sessions/{name:path}/messages", summary="The messages of an own session, oldest first")
     async def list_messages(
         request: Request, name: str, agent: AgentName = "", limit: Limit = 100
-    ) -> list[wire.MessageInfo]:
+    ) -> list[MessageInfo]:
         place = own_place(WEB, get_principal(request), name)
         return messages_to_wire(await deps.queries.list_messages(place, agent, limit=limit))
 
     @router.get("/approvals", summary="Calls that wait for people, or waited: own ones and those that one may decide")
-    async def list_approvals(request: Request, status: ApprovalState = None) -> list[wire.ApprovalInfo]:
+    async def list_approvals(request: Request, status: ApprovalState = None) -> list[ApprovalInfo]:
         reader = get_principal(request)
         found = await deps.turns.approvals.list_for(reader, status=status)
         return [approval_to_wire(approval, reader) for approval in found]
 
     @router.get("/turns/{turn_id}", summary="A turn with its prompts, steps and tool calls")
-    async def get_turn(request: Request, turn_id: str) -> wire.TurnInfo:
+    async def get_turn(request: Request, turn_id: str) -> TurnInfo:
         detail, principal = await deps.queries.get_turn(TurnId(turn_id)), get_principal(request)
         check_own(detail.turn, principal)
         return turn_to_wire(detail, in_full=may_see_all(principal))
@@ -122,12 +124,12 @@ def _router(deps: WebDependencies) -> APIRouter:
     @router.get("/stats", summary="Usage of everybody, for owners and admins")
     async def get_statistics(
         request: Request, days: Days = 30, source: UsageName = "", model: UsageName = ""
-    ) -> wire.UsageOverview:
+    ) -> UsageOverview:
         require_admin(request)
         return overview_to_wire(await deps.statistics.overview(days, source=source, model=model))
 
     @router.get("/stats/me", summary="The caller's own usage")
-    async def get_own_statistics(request: Request, days: Days = 30) -> wire.UsageOverview:
+    async def get_own_statistics(request: Request, days: Days = 30) -> UsageOverview:
         return overview_to_wire(await deps.statistics.overview_of(get_principal(request).key, days))
 
     return router

@@ -18,7 +18,7 @@ from starlette.routing import BaseRoute, Route
 
 from denizen.web.api.described import OPERATIONS, STREAM, TEXT, Kind, Operation, fields, list_of
 from denizen.web.errors import STATUS
-from denizen_sdk import wire
+from denizen_sdk.errors import ProblemDetails
 
 Document = dict[str, Any]
 
@@ -39,7 +39,7 @@ def complete(document: Document, routes: Iterable[BaseRoute]) -> Document:
         paths.setdefault(path, {})[method.lower()] = _describe(operation, method, path, schemas)
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)  # FastAPI's own, which are answered as ours
-    schemas["Error"] = fields("error", error=_schema_of(wire.ProblemDetails, schemas))
+    schemas["Error"] = fields("error", error=_schema_of(ProblemDetails, schemas))
     schemas["OpenAIError"] = _OPENAI_PROBLEM
     for path, operations in paths.items():
         kind = "OpenAIError" if path.startswith("/v1/") else "Error"

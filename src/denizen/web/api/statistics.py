@@ -29,8 +29,7 @@ from denizen.web.api.inbound import IDEMPOTENCY_HEADER
 from denizen.web.api.knowledge import require_admin
 from denizen.web.body import JsonBody, field_error, read_object, read_text
 from denizen.web.guard import get_principal
-from denizen_sdk import wire
-from denizen_sdk.usage import UsageReceipt
+from denizen_sdk.usage import ComputedDay, UsageOverview, UsageReceipt, UsageSum, UsageTrend
 
 _CAPITAL = re.compile(r"(?<=[a-z])([A-Z])")
 
@@ -60,7 +59,7 @@ class StatisticsRoutes:
         body: JsonBody = await read_object(request) if has_body else {}
         given = read_text(body, "date")
         day, rows = await self._statistics.compute(read_day(given) if given else None)
-        return JSONResponse(asdict(wire.ComputedDay(day.isoformat(), rows)))
+        return JSONResponse(asdict(ComputedDay(day.isoformat(), rows)))
 
     def _read(self, given: JsonBody, reporter: Principal, idempotency_key: str) -> Report:
         """Raises InvalidInput."""
@@ -96,16 +95,16 @@ def _read_metadata(body: JsonBody) -> dict[str, Any]:
     return cast("dict[str, Any]", value)
 
 
-def overview_to_wire(found: Overview) -> wire.UsageOverview:
+def overview_to_wire(found: Overview) -> UsageOverview:
     """As clients see it."""
     total, before = found.total, found.before
-    return wire.UsageOverview(
+    return UsageOverview(
         days=len(found.span.days),
         first_day=found.span.first.isoformat(),
         last_day=found.span.last.isoformat(),
         totals=_sum(Ranked("", total)),
         previous=_sum(Ranked("", before)),
-        trend=wire.UsageTrend(
+        trend=UsageTrend(
             change_percent(total.messages, before.messages),
             change_percent(_tokens(total), _tokens(before)),
             change_percent(total.usage.cost_usd, before.usage.cost_usd),
@@ -122,9 +121,9 @@ def _tokens(used: Used) -> int:
     return used.usage.input_tokens + used.usage.output_tokens
 
 
-def _sum(row: Ranked) -> wire.UsageSum:
+def _sum(row: Ranked) -> UsageSum:
     usage = row.used.usage
-    return wire.UsageSum(
+    return UsageSum(
         key=row.key,
         messages=row.used.messages,
         requests=usage.requests,

@@ -36,7 +36,7 @@ from denizen.web.dependencies import KnowledgeServices, WebTiming
 from denizen.web.errors import describe_problem
 from denizen.web.event_stream import Chunks, EventStream, StreamOptions
 from denizen.web.guard import SYNC_WEBHOOKS
-from denizen_sdk import wire
+from denizen_sdk.knowledge import SourceProgress, StartedSync, SyncInfo, SyncProgress
 
 MAX_PAYLOAD_BYTES = 2 * 1024 * 1024
 
@@ -151,9 +151,7 @@ def _changes(stand: Stand, told: Mapping[str, Progress] | None) -> list[bytes]:
     if told is None:
         return [_encode_sync_event("run", asdict(_sync_to_wire(stand.run, stand.progress)))]
     return [
-        _encode_sync_event(
-            "progress", asdict(wire.SourceProgress(source, progress.stage, progress.done, progress.total))
-        )
+        _encode_sync_event("progress", asdict(SourceProgress(source, progress.stage, progress.done, progress.total)))
         for source, progress in stand.progress.items()
         if told.get(source) != progress
     ]
@@ -164,11 +162,11 @@ def _encode_sync_event(event: str, row: Mapping[str, Any]) -> bytes:
 
 
 def _started(run: SyncRun) -> Response:
-    return JSONResponse(asdict(wire.StartedSync("started", run.id, run.sources)), status_code=202)
+    return JSONResponse(asdict(StartedSync("started", run.id, run.sources)), status_code=202)
 
 
-def _sync_to_wire(run: SyncRun, progress: Mapping[str, Progress] | None = None) -> wire.SyncInfo:
-    return wire.SyncInfo(
+def _sync_to_wire(run: SyncRun, progress: Mapping[str, Progress] | None = None) -> SyncInfo:
+    return SyncInfo(
         id=run.id,
         sources=run.sources,
         status=run.status.value,
@@ -178,9 +176,7 @@ def _sync_to_wire(run: SyncRun, progress: Mapping[str, Progress] | None = None) 
         changed=run.changed,
         failed=run.failed,
         skipped=run.skipped,
-        progress={
-            source: wire.SyncProgress(each.stage, each.done, each.total) for source, each in (progress or {}).items()
-        },
+        progress={source: SyncProgress(each.stage, each.done, each.total) for source, each in (progress or {}).items()},
     )
 
 

@@ -32,46 +32,70 @@ from denizen.engine.queries import ToolInfo
 from denizen.engine.trace import Trace
 from denizen.ports.model import ModelInfo, Models
 from denizen.web.errors import describe_problem, turn_failure
-from denizen_sdk import wire
+from denizen_sdk.agents import AgentListing, ModelListing, ToolListing
+from denizen_sdk.errors import ProblemDetails
+from denizen_sdk.turns import (
+    MAX_RESULT_CHARS,
+    ApprovalDecidedEvent,
+    ApprovalInfo,
+    ApprovalRequestedEvent,
+    CallInfo,
+    ChatEvent,
+    CitationInfo,
+    MessageInfo,
+    MessageShare,
+    NoticeEvent,
+    PromptInfo,
+    ReasoningAddedEvent,
+    RouteInfo,
+    SegmentInfo,
+    StepInfo,
+    TextAddedEvent,
+    TextRetractedEvent,
+    ToolFinishedEvent,
+    ToolStartedEvent,
+    ToolUse,
+    TurnFailedEvent,
+    TurnFinishedEvent,
+    TurnInfo,
+    TurnOpenedEvent,
+    UsageInfo,
+)
 
 
-def event_to_wire(event: TurnEvent, reader: Principal) -> list[wire.ChatEvent]:
+def event_to_wire(event: TurnEvent, reader: Principal) -> list[ChatEvent]:
     """The event as clients see it; text that takes back what came before is two events."""
     match event:
         case TurnStarted():
-            return [wire.TurnOpenedEvent(event.turn_id, event.agent, event.model)]
+            return [TurnOpenedEvent(event.turn_id, event.agent, event.model)]
         case TextAdded():
-            retract: list[wire.ChatEvent] = [wire.TextRetractedEvent()] if event.retract else []
-            return [*retract, wire.TextAddedEvent(event.text)] if event.text else retract
+            retract: list[ChatEvent] = [TextRetractedEvent()] if event.retract else []
+            return [*retract, TextAddedEvent(event.text)] if event.text else retract
         case ReasoningAdded():
-            return [wire.ReasoningAddedEvent(event.text)]
+            return [ReasoningAddedEvent(event.text)]
         case ToolStarted():
-            return [wire.ToolStartedEvent(event.call_id, event.tool, event.args)]
+            return [ToolStartedEvent(event.call_id, event.tool, event.args)]
         case ToolFinished():
-            text = event.text[: wire.MAX_RESULT_CHARS]
+            text = event.text[:MAX_RESULT_CHARS]
             truncated = len(text) < len(event.text)
-            return [
-                wire.ToolFinishedEvent(event.call_id, event.tool, text, event.is_error, truncated, event.duration_ms)
-            ]
+            return [ToolFinishedEvent(event.call_id, event.tool, text, event.is_error, truncated, event.duration_ms)]
         case ApprovalRequested():
-            return [wire.ApprovalRequestedEvent(approval_to_wire(event.approval, reader))]
+            return [ApprovalRequestedEvent(approval_to_wire(event.approval, reader))]
         case ApprovalDecided():
-            return [wire.ApprovalDecidedEvent(approval_to_wire(event.approval, reader))]
+            return [ApprovalDecidedEvent(approval_to_wire(event.approval, reader))]
         case Notice():
-            return [wire.NoticeEvent(event.text)]
+            return [NoticeEvent(event.text)]
         case TurnFinished(status=TurnStatus.DONE | TurnStatus.CANCELLED):
             usage = usage_to_wire(event.usage)
-            return [
-                wire.TurnFinishedEvent(event.turn_id, event.status, event.reply, usage, event.images, event.reasoning)
-            ]
+            return [TurnFinishedEvent(event.turn_id, event.status, event.reply, usage, event.images, event.reasoning)]
         case TurnFinished():
-            return [wire.TurnFailedEvent(event.turn_id, describe_problem(turn_failure(event)))]
+            return [TurnFailedEvent(event.turn_id, describe_problem(turn_failure(event)))]
 
 
-def approval_to_wire(approval: Approval, reader: Principal) -> wire.ApprovalInfo:
+def approval_to_wire(approval: Approval, reader: Principal) -> ApprovalInfo:
     """What waits, as the reader may see it."""
     is_open = approval.status is ApprovalStatus.PENDING
-    return wire.ApprovalInfo(
+    return ApprovalInfo(
         approval.id, approval.turn_id, approval.agent, approval.tool, dict(mask(approval.args)), int(approval.tier),
         approval.reason, approval.preview, approval.requester_name, approval.status, approval.created_at.isoformat(),
         approval.expires_at.isoformat() if approval.expires_at else None,
@@ -81,39 +105,37 @@ def approval_to_wire(approval: Approval, reader: Principal) -> wire.ApprovalInfo
     )  # fmt: skip
 
 
-def usage_to_wire(usage: Usage) -> wire.UsageInfo:
+def usage_to_wire(usage: Usage) -> UsageInfo:
     cost = None if usage.cost_usd is None else str(usage.cost_usd)
-    return wire.UsageInfo(usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, cost)
+    return UsageInfo(usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, cost)
 
 
-def failure_to_wire(turn: Turn) -> wire.ProblemDetails | None:
+def failure_to_wire(turn: Turn) -> ProblemDetails | None:
     """Why a turn has no answer; None when it has one, or may still get one."""
     if turn.status in {TurnStatus.OPEN, TurnStatus.DONE}:
         return None
     return describe_problem(turn_failure(turn))
 
 
-def tool_to_wire(tool: ToolInfo) -> wire.ToolListing:
+def tool_to_wire(tool: ToolInfo) -> ToolListing:
     spec = tool.spec
-    return wire.ToolListing(
-        spec.name, spec.description, int(tool.tier), spec.source, spec.read_only, dict(spec.parameters)
-    )
+    return ToolListing(spec.name, spec.description, int(tool.tier), spec.source, spec.read_only, dict(spec.parameters))
 
 
-def messages_to_wire(messages: Iterable[Message]) -> list[wire.MessageInfo]:
+def messages_to_wire(messages: Iterable[Message]) -> list[MessageInfo]:
     """Messages as people read them: results of tools stand with the calls that they answer."""
     rows = list(messages)
     results = {p.call_id: p for message in rows for p in message.parts if isinstance(p, ToolResultPart)}
     return [_message(message, results) for message in rows if message.role in {Role.USER, Role.ASSISTANT}]
 
 
-def _message(message: Message, results: dict[CallId, ToolResultPart]) -> wire.MessageInfo:
-    calls: list[wire.ToolUse] = []
+def _message(message: Message, results: dict[CallId, ToolResultPart]) -> MessageInfo:
+    calls: list[ToolUse] = []
     for call in calls_of(message.parts):
         result = results.get(call.id)
-        text = result.text[: wire.MAX_RESULT_CHARS] if result else ""
-        calls.append(wire.ToolUse(call.id, call.tool, call.args, text, result is not None and result.is_error))
-    return wire.MessageInfo(
+        text = result.text[:MAX_RESULT_CHARS] if result else ""
+        calls.append(ToolUse(call.id, call.tool, call.args, text, result is not None and result.is_error))
+    return MessageInfo(
         message.id,
         message.role,
         message.author.name,
@@ -124,8 +146,8 @@ def _message(message: Message, results: dict[CallId, ToolResultPart]) -> wire.Me
     )
 
 
-def agent_to_wire(agent: Agent, model: ModelInfo | None, *, is_default: bool) -> wire.AgentListing:
-    return wire.AgentListing(
+def agent_to_wire(agent: Agent, model: ModelInfo | None, *, is_default: bool) -> AgentListing:
+    return AgentListing(
         name=agent.name,
         description=agent.description,
         model=agent.model_word,
@@ -135,8 +157,8 @@ def agent_to_wire(agent: Agent, model: ModelInfo | None, *, is_default: bool) ->
     )
 
 
-def model_to_wire(model: ModelInfo) -> wire.ModelListing:
-    return wire.ModelListing(
+def model_to_wire(model: ModelInfo) -> ModelListing:
+    return ModelListing(
         name=model.name,
         provider=model.provider,
         aliases=model.aliases,
@@ -147,10 +169,10 @@ def model_to_wire(model: ModelInfo) -> wire.ModelListing:
     )
 
 
-def turn_to_wire(detail: Trace, *, in_full: bool) -> wire.TurnInfo:
+def turn_to_wire(detail: Trace, *, in_full: bool) -> TurnInfo:
     """`in_full` with the texts of the system prompt, which the operator wrote and may want to keep."""
     turn = detail.turn
-    return wire.TurnInfo(
+    return TurnInfo(
         id=turn.id,
         agent=turn.agent,
         status=turn.status,
@@ -169,31 +191,29 @@ def turn_to_wire(detail: Trace, *, in_full: bool) -> wire.TurnInfo:
     )
 
 
-def _citation(each: Citation) -> wire.CitationInfo:
+def _citation(each: Citation) -> CitationInfo:
     doubt = "" if each.doubt is None else each.doubt.value
-    return wire.CitationInfo(
+    return CitationInfo(
         each.ref.path, each.ref.first_line, each.ref.last_line, each.source_id, each.revision, each.link, doubt
     )
 
 
-def _route(route: Route) -> wire.RouteInfo:
-    return wire.RouteInfo(route.complexity, route.max_steps, route.model, route.reason, route.routed_by)
+def _route(route: Route) -> RouteInfo:
+    return RouteInfo(route.complexity, route.max_steps, route.model, route.reason, route.routed_by)
 
 
-def _prompt(prompt: PromptUse, *, in_full: bool) -> wire.PromptInfo:
+def _prompt(prompt: PromptUse, *, in_full: bool) -> PromptInfo:
     segments = tuple(
-        wire.SegmentInfo(s.name, s.stability.name.lower(), s.chars, s.tokens, s.sha256, s.text if in_full else None)
+        SegmentInfo(s.name, s.stability.name.lower(), s.chars, s.tokens, s.sha256, s.text if in_full else None)
         for s in prompt.segments
     )
-    messages = tuple(wire.MessageShare(m.kind, m.count, m.tokens) for m in prompt.messages)
-    return wire.PromptInfo(
-        prompt.step, prompt.model, segments, messages, prompt.tools, prompt.tool_tokens, prompt.memories
-    )
+    messages = tuple(MessageShare(m.kind, m.count, m.tokens) for m in prompt.messages)
+    return PromptInfo(prompt.step, prompt.model, segments, messages, prompt.tools, prompt.tool_tokens, prompt.memories)
 
 
-def _step(step: Step) -> wire.StepInfo:
+def _step(step: Step) -> StepInfo:
     usage = usage_to_wire(step.usage)
-    return wire.StepInfo(
+    return StepInfo(
         step.number,
         step.model,
         step.purpose,
@@ -204,8 +224,8 @@ def _step(step: Step) -> wire.StepInfo:
     )
 
 
-def _call(call: CallRecord) -> wire.CallInfo:
-    return wire.CallInfo(
+def _call(call: CallRecord) -> CallInfo:
+    return CallInfo(
         tool=call.tool,
         args=dict(call.args),
         decision=call.verdict.decision,

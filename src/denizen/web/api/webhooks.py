@@ -15,7 +15,7 @@ from denizen.ports.hosting import Hosting, Receipt
 from denizen.web.api.inbound import may_see_all
 from denizen.web.body import WebhookBodyReader
 from denizen.web.guard import WEBHOOKS, get_principal
-from denizen_sdk import wire
+from denizen_sdk.knowledge import RepositoryInfo
 
 MAX_WEBHOOK_BYTES = 2_000_000
 """Anybody can send one, and what tells of a comment is smaller. GitHub's largest, of pushes, concern nobody here."""
@@ -47,9 +47,7 @@ class WebhookRoutes:
         found = await self._hosting.list_repositories("github")
         rows = [
             asdict(
-                wire.RepositoryInfo(
-                    each.name, each.address, each.branch, each.is_private, each.description, each.updated_at
-                )
+                RepositoryInfo(each.name, each.address, each.branch, each.is_private, each.description, each.updated_at)
             )
             for each in found
             if sees_all or not each.is_private
