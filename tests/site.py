@@ -42,8 +42,8 @@ from denizen.testing.memory_durable import MemoryDurable
 from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import ScriptedModel, ScriptedModels
 from denizen.web.app import create_app
-from denizen.web.auth import ApiKey
-from denizen.web.dependencies import Exposure, GapServices, KnowledgeServices, WebDependencies, WebTiming
+from denizen.web.http.auth import ApiKey
+from denizen.web.http.dependencies import Exposure, GapServices, KnowledgeServices, WebDependencies, WebTiming
 
 MakeKnowledge = Callable[[MemoryStore, MemoryDurable, "HandClock"], KnowledgeServices]
 MakeGaps = Callable[[MemoryStore, MemoryDurable, "HandClock"], GapServices]

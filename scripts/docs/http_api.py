@@ -34,11 +34,11 @@ from denizen.engine.statistics import UsageStatistics
 from denizen.engine.turn import Turns
 from denizen.testing.memory_durable import MemoryDurable
 from denizen.testing.memory_store import MemoryStore
-from denizen.web import errors
+from denizen.web.http import errors
 from denizen.web.api.listings import create_listings
 from denizen.web.api.on_demand import Listings
 from denizen.web.app import create_app
-from denizen.web.dependencies import GapServices, KnowledgeServices, WebDependencies
+from denizen.web.http.dependencies import GapServices, KnowledgeServices, WebDependencies
 from denizen_sdk.knowledge import SYNC_EVENTS
 from denizen_sdk.turns import ChatEvent, UnknownEvent, encode_event
 from scripts.docs.table import format_table

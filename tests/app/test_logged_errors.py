@@ -14,7 +14,7 @@ from denizen.app.logging import configure_logging
 from denizen.app.skills.folder import load_folder
 from denizen.domain.errors import DenizenError, NeedsAttention, NotFound
 from denizen.engine.resident.errands import run_errand
-from denizen.web.auth import check_exposure
+from denizen.web.http.auth import check_exposure
 from tests.app.home_folder import Home
 
 pytestmark = pytest.mark.anyio

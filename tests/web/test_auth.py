@@ -6,7 +6,7 @@ import pytest
 
 from denizen.domain.errors import NeedsAttention
 from denizen.domain.principal import PrincipalKind
-from denizen.web.auth import (
+from denizen.web.http.auth import (
     LOGIN_LIFETIME,
     MAX_LOGINS,
     ApiKey,

@@ -8,8 +8,8 @@ from starlette.requests import Request
 from starlette.types import Message
 
 from denizen.domain.errors import Unavailable
-from denizen.web import body
-from denizen.web.body import STRANGERS_AT_ONCE, WebhookBodyReader
+from denizen.web.http import request as body
+from denizen.web.http.request import STRANGERS_AT_ONCE, WebhookBodyReader
 
 pytestmark = pytest.mark.anyio
 

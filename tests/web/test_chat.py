@@ -10,7 +10,7 @@ import pytest
 from denizen.domain.errors import NeedsAttention
 from denizen.domain.turn import TurnStatus
 from denizen.testing.scripted_model import Gate, Say, ScriptedModel, call
-from denizen.web.dependencies import WebTiming
+from denizen.web.http.dependencies import WebTiming
 from denizen_sdk.turns import MAX_RESULT_CHARS
 from tests.site import ADA, ANN, BEN, running_site
 

@@ -3,7 +3,7 @@
 import pytest
 
 from denizen.domain.events import TextAdded
-from denizen.web.api.completion_reply import StreamedText
+from denizen.web.api.completion_format import StreamedText
 
 RETRACT = TextAdded("", retract=True)
 

@@ -7,7 +7,7 @@ import pytest
 from denizen.domain.errors import InvalidInput
 from denizen.domain.message import ImagePart, Role, TextPart
 from denizen.domain.prompt import PromptMessage
-from denizen.web.api.completion_request import parse_completion
+from denizen.web.api.completion_format import parse_completion
 
 PIXEL = "data:image/png;base64,iVBORw0KGgo="
 

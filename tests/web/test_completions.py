@@ -16,7 +16,7 @@ from denizen.domain.prompt import PromptMessage
 from denizen.domain.turn import TurnStatus
 from denizen.domain.usage import Usage
 from denizen.testing.scripted_model import Gate, Say, ScriptedModel, call
-from denizen.web.dependencies import WebTiming
+from denizen.web.http.dependencies import WebTiming
 from tests.engine.house import undated
 from tests.site import ANN, BEN, LOCAL, Site, running_site
 

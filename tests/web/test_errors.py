@@ -14,7 +14,7 @@ from denizen.domain.ids import TurnId
 from denizen.domain.turn import TurnStatus
 from denizen.domain.usage import Usage
 from denizen.testing.scripted_model import Say, ScriptedModel
-from denizen.web.errors import STATUS, ErrorBoundary, answer_error, describe_problem, openai_error, turn_failure
+from denizen.web.http.errors import STATUS, ErrorBoundary, answer_error, describe_problem, openai_error, turn_failure
 from denizen_sdk.errors import ProblemDetails
 from tests.site import running_site
 
@@ -177,7 +177,7 @@ async def test_what_the_framework_refuses_has_the_same_form(method: str, path: s
 
 
 async def test_a_body_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("denizen.web.body.MAX_BODY_BYTES", 100)
+    monkeypatch.setattr("denizen.web.http.request.MAX_BODY_BYTES", 100)
     async with running_site() as site, site.client() as client:
         response = await client.post("/api/chat", json={"message": "x" * 200})
     assert response.status_code == 413
@@ -185,7 +185,7 @@ async def test_a_body_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_request_without_a_matching_handler_is_not_hidden() -> None:
-    from denizen.web.errors import answer_http_exception
+    from denizen.web.http.errors import answer_http_exception
 
     request = Request({"type": "http", "method": "GET", "path": "/", "headers": []})
     with pytest.raises(TypeError):

@@ -8,7 +8,7 @@ import pytest
 from starlette.types import Message
 
 from denizen.domain.errors import DenizenError, Unavailable
-from denizen.web.event_stream import Chunks, EventStream, SseComment, StreamOptions
+from denizen.web.http.event_stream import Chunks, EventStream, SseComment, StreamOptions
 
 pytestmark = pytest.mark.anyio
 

@@ -21,7 +21,7 @@ from denizen.domain.proposal import Proposal
 from denizen.engine.knowledge.gaps import MAX_GAPS, GapReport
 from denizen.testing.memory_durable import MemoryDurable
 from denizen.testing.memory_store import MemoryStore
-from denizen.web.dependencies import GapServices
+from denizen.web.http.dependencies import GapServices
 from tests.engine.knowledge.house import House
 from tests.engine.knowledge.test_learning import build_learning
 from tests.site import ADA, ANN, HandClock, running_site

@@ -6,7 +6,7 @@ import pytest
 from denizen.domain.agent import Agent, Limits
 from denizen.domain.ids import AgentName
 from denizen.testing.scripted_model import Say, ScriptedModel
-from denizen.web.auth import ApiKey
+from denizen.web.http.auth import ApiKey
 from tests.site import ADA, ANN, BEN, running_site
 
 pytestmark = pytest.mark.anyio

@@ -16,8 +16,8 @@ from denizen.domain.source import SourceKind, SyncRun
 from denizen.ports.source import SourceReader
 from denizen.testing.memory_durable import MemoryDurable
 from denizen.testing.memory_store import MemoryStore
-from denizen.web.auth import ApiKey
-from denizen.web.dependencies import KnowledgeServices
+from denizen.web.http.auth import ApiKey
+from denizen.web.http.dependencies import KnowledgeServices
 from denizen_sdk import ApiError, DenizenClient
 from denizen_sdk.knowledge import StartedSync
 from tests.engine.knowledge.house import PATIENCE_S, House, give_way, write

@@ -23,7 +23,7 @@ from schemathesis.specs.openapi.checks import (
 )
 from starlette.routing import Route
 
-from denizen.web.api.described import OPERATIONS
+from denizen.web.http.openapi import OPERATIONS
 from tests.site import Site, running_site
 from tests.web.town import open_town
 
@@ -56,7 +56,7 @@ async def test_every_route_is_described_and_nothing_else(tmp_path: Path) -> None
         served = served_by(site)
     described = {(method.upper(), path) for path, found in document["paths"].items() for method in found}
     assert described == served
-    assert set(OPERATIONS) <= served, "these are described in web/api/described.py and not served"
+    assert set(OPERATIONS) <= served, "these are described in web/http/openapi.py and not served"
     assert len({each["operationId"] for found in document["paths"].values() for each in found.values()}) == len(served)
 
 

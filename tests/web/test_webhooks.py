@@ -22,7 +22,7 @@ from denizen.testing.github.hooks import payload_of, ping_of
 from denizen.testing.github.state import Hook
 from denizen.testing.github.world import Happened
 from denizen.testing.scripted_model import ScriptedModel
-from denizen.web.auth import ApiKey
+from denizen.web.http.auth import ApiKey
 from tests.adapters.github.yard import SECRET, Heard
 from tests.site import ADA, ANN, Site, running_site
 

@@ -16,8 +16,8 @@ from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryDurable
 from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import Say, ScriptedModel
-from denizen.web.auth import ApiKey
-from denizen.web.dependencies import GapServices, KnowledgeServices
+from denizen.web.http.auth import ApiKey
+from denizen.web.http.dependencies import GapServices, KnowledgeServices
 from tests.engine.knowledge.house import House
 from tests.engine.knowledge.test_learning import build_learning
 from tests.site import ADA, ANN, HandClock, Site, running_site

@@ -28,8 +28,8 @@ from denizen.engine.outside import OutsideDesk
 from denizen.engine.resident.errands import keep_up, run_errand
 from denizen.ports.hosting import Hosting
 from denizen.web.app import create_app
-from denizen.web.auth import ApiKey, check_exposure, is_loopback
-from denizen.web.dependencies import EnabledChannels, Exposure, GapServices, KnowledgeServices, WebDependencies
+from denizen.web.http.auth import ApiKey, check_exposure, is_loopback
+from denizen.web.http.dependencies import EnabledChannels, Exposure, GapServices, KnowledgeServices, WebDependencies
 
 if TYPE_CHECKING:
     import uvicorn

@@ -121,7 +121,7 @@ def _value(name: str, text: str) -> Json:
 
 async def _show(denizen: Denizen, name: str, *, as_json: bool) -> None:
     from denizen.domain.ids import AgentName
-    from denizen.web.api.agent_config import config_to_wire
+    from denizen.web.api.agents import config_to_wire
 
     whose = AgentName(name)
     agent = await denizen.assistant.agent(denizen.runtime.current, name)

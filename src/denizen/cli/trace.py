@@ -54,7 +54,7 @@ async def _show(home: Path, name: str, agent: str, texts: bool, as_json: bool) -
         found = await find_turn(denizen.queries, name, agent)
         trace = await denizen.queries.get_turn(found)
     if as_json:
-        from denizen.web.api.translate import turn_to_wire
+        from denizen.web.api.chat import turn_to_wire
 
         click.echo(printable_json(asdict(turn_to_wire(trace, in_full=True))))
         return

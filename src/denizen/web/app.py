@@ -11,22 +11,22 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.routing import Route
 
-from denizen.web.api.agent_config import AgentConfigRoutes
+from denizen.web.api.agents import AgentConfigRoutes
 from denizen.web.api.approvals import ApprovalRoutes
 from denizen.web.api.chat import ChatRoutes
 from denizen.web.api.completions import CompletionRoutes
 from denizen.web.api.gaps import GapRoutes
-from denizen.web.api.health import HealthRoutes
-from denizen.web.api.inbound import TURN_HEADER
+from denizen.web.api.service import HealthRoutes
+from denizen.web.api.chat import TURN_HEADER
 from denizen.web.api.knowledge import KnowledgeRoutes
 from denizen.web.api.on_demand import Listings
 from denizen.web.api.sandbox import SandboxRoutes
 from denizen.web.api.statistics import StatisticsRoutes
-from denizen.web.api.syncs import SyncRoutes
+from denizen.web.api.knowledge import SyncRoutes
 from denizen.web.api.webhooks import WebhookRoutes
-from denizen.web.dependencies import WebDependencies
-from denizen.web.errors import ErrorBoundary, answer_http_exception
-from denizen.web.guard import AccessGuard, SecurityHeaders
+from denizen.web.http.dependencies import WebDependencies
+from denizen.web.http.errors import ErrorBoundary, answer_http_exception
+from denizen.web.http.auth import AccessGuard, SecurityHeaders
 from denizen.web.pages.routes import PageRoutes
 
 MCP_PATHS = ("/mcp", "/mcp/{agent}")

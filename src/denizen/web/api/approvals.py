@@ -13,10 +13,10 @@ from starlette.routing import Route
 
 from denizen.domain.approval import ApprovalStatus, Choice, Outcome
 from denizen.domain.errors import Conflict, InvalidInput, NotFound
-from denizen.web.api.translate import approval_to_wire
-from denizen.web.body import JsonBody, read_object, read_text
-from denizen.web.dependencies import WebDependencies
-from denizen.web.guard import get_principal
+from denizen.web.api.chat import approval_to_wire
+from denizen.web.http.request import JsonBody, read_object, read_text
+from denizen.web.http.dependencies import WebDependencies
+from denizen.web.http.auth import get_principal
 
 _CHOICES = {("approve", "once"): Choice.ONCE, ("approve", "hour"): Choice.HOUR, ("deny", "once"): Choice.DENY}
 

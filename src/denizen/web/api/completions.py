@@ -22,14 +22,14 @@ from denizen.domain.errors import DenizenError, NotFound
 from denizen.domain.events import Notice, ReasoningAdded, TextAdded, TurnFinished, TurnStarted
 from denizen.domain.message import Author
 from denizen.domain.turn import Inbound, TurnStatus
-from denizen.web.api.completion_reply import DONE, CompletionWriter, StreamedText, model_json, models_json, sse
-from denizen.web.api.completion_request import CompletionRequest, parse_completion
-from denizen.web.api.inbound import API, IDEMPOTENCY_HEADER, TURN_HEADER, message_key, own_place, turn_id_for
-from denizen.web.body import read_object
-from denizen.web.dependencies import WebDependencies
-from denizen.web.errors import describe_problem, openai_error, turn_failure
-from denizen.web.event_stream import Chunks, EventStream, SseComment, StreamOptions, wait_for_disconnect
-from denizen.web.guard import get_principal
+from denizen.web.api.completion_format import DONE, CompletionWriter, StreamedText, model_json, models_json, sse
+from denizen.web.api.completion_format import CompletionRequest, parse_completion
+from denizen.web.api.chat import API, IDEMPOTENCY_HEADER, TURN_HEADER, message_key, own_place, turn_id_for
+from denizen.web.http.request import read_object
+from denizen.web.http.dependencies import WebDependencies
+from denizen.web.http.errors import describe_problem, openai_error, turn_failure
+from denizen.web.http.event_stream import Chunks, EventStream, SseComment, StreamOptions, wait_for_disconnect
+from denizen.web.http.auth import get_principal
 
 SESSION_HEADER = "x-denizen-session"
 CLIENT_GONE = 499

@@ -15,9 +15,9 @@ from denizen.domain.errors import InvalidInput
 from denizen.domain.gap import GapGroup
 from denizen.engine.knowledge.learning import Review
 from denizen.web.api.knowledge import require_admin
-from denizen.web.body import read_object, read_text
-from denizen.web.dependencies import GapServices
-from denizen.web.guard import get_principal
+from denizen.web.http.request import read_object, read_text
+from denizen.web.http.dependencies import GapServices
+from denizen.web.http.auth import get_principal
 from denizen_sdk.gaps import ClosedGaps, DecidedProposal, GapInfo, GapList, ProposalInfo
 
 DAYS = 30

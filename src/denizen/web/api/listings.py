@@ -22,11 +22,11 @@ from denizen.domain.approval import ApprovalStatus
 from denizen.domain.errors import InvalidInput
 from denizen.domain.ids import TurnId
 from denizen.domain.statistics import MAX_NAME_CHARS
-from denizen.web.api.inbound import WEB, check_own, may_see_all, own_place
+from denizen.web.api.chat import WEB, check_own, may_see_all, own_place
 from denizen.web.api.knowledge import require_admin
-from denizen.web.api.openapi import complete
+from denizen.web.http.openapi import complete
 from denizen.web.api.statistics import overview_to_wire
-from denizen.web.api.translate import (
+from denizen.web.api.chat import (
     agent_to_wire,
     approval_to_wire,
     find_model,
@@ -35,9 +35,9 @@ from denizen.web.api.translate import (
     tool_to_wire,
     turn_to_wire,
 )
-from denizen.web.dependencies import WebDependencies
-from denizen.web.errors import ErrorBoundary, answer_error, answer_http_exception
-from denizen.web.guard import get_principal
+from denizen.web.http.dependencies import WebDependencies
+from denizen.web.http.errors import ErrorBoundary, answer_error, answer_http_exception
+from denizen.web.http.auth import get_principal
 from denizen_sdk.agents import AgentListing, ModelListing, ToolListing
 from denizen_sdk.turns import ApprovalInfo, MessageInfo, TurnInfo
 from denizen_sdk.usage import UsageOverview

@@ -14,7 +14,7 @@ from anyio import to_thread
 from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
-from denizen.web.dependencies import WebDependencies
+from denizen.web.http.dependencies import WebDependencies
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

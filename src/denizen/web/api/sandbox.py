@@ -16,8 +16,8 @@ from starlette.routing import Route
 from denizen.domain.errors import InvalidInput, Unavailable
 from denizen.engine.direct import DirectCalls, Done, Wanted
 from denizen.ports.sandbox import MAX_COMMAND_CHARS, MAX_COMMANDS, ShellReply
-from denizen.web.body import JsonBody, field_error, read_object, read_text
-from denizen.web.guard import get_principal
+from denizen.web.http.request import JsonBody, field_error, read_object, read_text
+from denizen.web.http.auth import get_principal
 from denizen_sdk.shell import CommandOutput, ShellAnswer
 
 MAX_ID_CHARS = 200

@@ -25,10 +25,10 @@ from denizen.domain.principal import Principal
 from denizen.domain.statistics import UNKNOWN_MODEL, Overview, Ranked, Report, Used, change_percent, read_day
 from denizen.domain.usage import Usage
 from denizen.engine.statistics import UsageStatistics
-from denizen.web.api.inbound import IDEMPOTENCY_HEADER
+from denizen.web.api.chat import IDEMPOTENCY_HEADER
 from denizen.web.api.knowledge import require_admin
-from denizen.web.body import JsonBody, field_error, read_object, read_text
-from denizen.web.guard import get_principal
+from denizen.web.http.request import JsonBody, field_error, read_object, read_text
+from denizen.web.http.auth import get_principal
 from denizen_sdk.usage import ComputedDay, UsageOverview, UsageReceipt, UsageSum, UsageTrend
 
 _CAPITAL = re.compile(r"(?<=[a-z])([A-Z])")

@@ -12,9 +12,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from denizen.ports.hosting import Hosting, Receipt
-from denizen.web.api.inbound import may_see_all
-from denizen.web.body import WebhookBodyReader
-from denizen.web.guard import WEBHOOKS, get_principal
+from denizen.web.api.chat import may_see_all
+from denizen.web.http.request import WebhookBodyReader
+from denizen.web.http.auth import WEBHOOKS, get_principal
 from denizen_sdk.knowledge import RepositoryInfo
 
 MAX_WEBHOOK_BYTES = 2_000_000

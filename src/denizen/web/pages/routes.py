@@ -13,11 +13,11 @@ from starlette.routing import Mount, Route
 
 from denizen.engine.gate.limits import SlidingWindow
 from denizen.engine.gate.policy import RateLimit
-from denizen.web.api.inbound import may_see_all
-from denizen.web.auth import LOGIN_LIFETIME, find_key
-from denizen.web.body import read_bytes
-from denizen.web.dependencies import WebDependencies
-from denizen.web.guard import LOGIN_COOKIE, LOGIN_PATH, get_principal, login_token
+from denizen.web.api.chat import may_see_all
+from denizen.web.http.auth import LOGIN_LIFETIME, find_key
+from denizen.web.http.request import read_bytes
+from denizen.web.http.dependencies import WebDependencies
+from denizen.web.http.auth import LOGIN_COOKIE, LOGIN_PATH, get_principal, login_token
 from denizen.web.pages.render import ChatPage, LoginPage, StaticPageFiles, render
 
 MAX_FORM_BYTES = 8192

@@ -16,10 +16,10 @@ from denizen.domain.agent import Agent
 from denizen.domain.assistant import SettingsSet, in_effect
 from denizen.engine.assistant import Assistant
 from denizen.engine.runtime import Runtime
-from denizen.web.api.inbound import may_see_all
+from denizen.web.api.chat import may_see_all
 from denizen.web.api.knowledge import require_admin
-from denizen.web.body import read_flag, read_object, read_text
-from denizen.web.guard import get_principal
+from denizen.web.http.request import read_flag, read_object, read_text
+from denizen.web.http.auth import get_principal
 from denizen_sdk.agents import AgentConfig, AgentConfigSet
 
 _BESIDE = frozenset({"agent", "name", "activate"})

@@ -9,8 +9,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from denizen.web.api.translate import find_model
-from denizen.web.dependencies import WebDependencies
+from denizen.web.api.chat import find_model
+from denizen.web.http.dependencies import WebDependencies
 from denizen_sdk.agents import HealthReport
 
 

@@ -22,7 +22,7 @@ from denizen.engine.runtime import Runtime
 from denizen.engine.statistics import UsageStatistics
 from denizen.engine.turn import Turns
 from denizen.ports.hosting import Hosting, NoHosting
-from denizen.web.auth import ApiKey, LoginSessions
+from denizen.web.http.auth import ApiKey, LoginSessions
 
 
 @dataclass(frozen=True, slots=True)
