@@ -42,16 +42,22 @@ from denizen.testing.memory_durable import MemoryDurable
 from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import ScriptedModel, ScriptedModels
 from denizen.web.app import create_app
-from denizen.web.http.auth import ApiKey
-from denizen.web.http.dependencies import Exposure, GapServices, KnowledgeServices, WebDependencies, WebTiming
+from denizen.web.http.auth import AccessRules, ApiKey, Exposure
+from denizen.web.http.dependencies import (
+    EngineEntryPoints,
+    GapServices,
+    KnowledgeServices,
+    WebDependencies,
+    WebTiming,
+)
 
 MakeKnowledge = Callable[[MemoryStore, MemoryDurable, "HandClock"], KnowledgeServices]
 MakeGaps = Callable[[MemoryStore, MemoryDurable, "HandClock"], GapServices]
 
 LOCAL = "http://127.0.0.1:8642"
-ANN = ApiKey.of("ann", "key-of-ann", ("member",))
-BEN = ApiKey.of("ben", "key-of-ben", ("member",))
-ADA = ApiKey.of("ada", "key-of-ada", ("admin",))
+ANN = ApiKey.from_text("ann", "key-of-ann", ("member",))
+BEN = ApiKey.from_text("ben", "key-of-ben", ("member",))
+ADA = ApiKey.from_text("ada", "key-of-ada", ("admin",))
 
 
 class HandClock(SystemClock):
@@ -182,20 +188,21 @@ async def running_site(
     calls = DirectCalls(runtime, services)
     mcp = McpEndpoint(OutsideDesk(runtime, turns, calls), "1.2.3")
     deps = WebDependencies(
-        turns=turns,
-        queries=Queries(runtime, services),
-        statistics=UsageStatistics(store, clock, runtime),
-        runtime=runtime,
-        keys=lambda: allowed,
+        engine=EngineEntryPoints(
+            turns=turns,
+            queries=Queries(runtime, services),
+            statistics=UsageStatistics(store, clock, runtime),
+            runtime=runtime,
+            calls=calls,
+            assistant=assistant,
+        ),
+        access=AccessRules(lambda: allowed, exposure or Exposure()),
         clock=clock,
         version="1.2.3",
-        exposure=exposure or Exposure(),
         timing=timing or WebTiming(),
         knowledge=make_knowledge(store, durable, clock) if make_knowledge is not None else None,
         gaps=make_gaps(store, durable, clock) if make_gaps is not None else None,
-        calls=calls,
         mcp=mcp,
-        assistant=assistant,
         hosting=hosting or NoHosting(),
     )
     await durable.start()

@@ -32,9 +32,9 @@ _RESTARTING = frozenset({502, 503, 504})
 @dataclass(frozen=True, slots=True)
 class SourceInfo:
     """A source of knowledge. `folder` is its folder in the shell; `synced_at` is None before its first sync. Only
-    owners and admins get the fields from `location` on. `left_out` names the first of the `skipped` files, each with the
-    reason; `error` says why the last sync could not read the source. `has_webhook` tells that the configuration holds
-    a secret for `call_webhook`.
+    owners and admins get the fields from `location` on. `left_out` names the first of the `skipped` files, each with
+    the reason; `error` says why the last sync could not read the source. `has_webhook` tells that the configuration
+    holds a secret for `call_webhook`.
     """
 
     id: str

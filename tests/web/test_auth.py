@@ -99,11 +99,11 @@ def test_listening_beyond_loopback_without_a_key_is_refused_with_the_fix(host: s
         check_exposure(host, [])
     assert caught.value.code == "server_exposed"
     assert "server.api_keys" in caught.value.fix
-    check_exposure(host, [ApiKey.of("ann", "0123456789abcdef")])
+    check_exposure(host, [ApiKey.from_text("ann", "0123456789abcdef")])
 
 
 def test_listening_beyond_loopback_with_a_key_that_can_be_guessed_is_refused() -> None:
     with pytest.raises(NeedsAttention) as caught:
-        check_exposure("0.0.0.0", [ApiKey.of("long", "0123456789abcdef"), ANN])
+        check_exposure("0.0.0.0", [ApiKey.from_text("long", "0123456789abcdef"), ANN])
     assert (caught.value.code, "'ann'" in caught.value.message) == ("key_too_short", True)
     check_exposure("127.0.0.1", [ANN])

@@ -9,7 +9,7 @@ from starlette.types import Message
 
 from denizen.domain.errors import Unavailable
 from denizen.web.http import request as body
-from denizen.web.http.request import STRANGERS_AT_ONCE, WebhookBodyReader
+from denizen.web.http.request import MAX_WEBHOOKS_AT_ONCE, WebhookBodyReader
 
 pytestmark = pytest.mark.anyio
 
@@ -31,11 +31,11 @@ class Sender:
 
 
 async def test_so_many_are_read_at_a_time_and_the_next_one_when_there_is_a_place() -> None:
-    strangers, senders = WebhookBodyReader(), [Sender() for _ in range(STRANGERS_AT_ONCE + 1)]
+    bodies, senders = WebhookBodyReader(), [Sender() for _ in range(MAX_WEBHOOKS_AT_ONCE + 1)]
     read: list[bytes] = []
 
     async def take(sender: Sender) -> None:
-        read.append(await strangers.read(sender.request, limit=100))
+        read.append(await bodies.read(sender.request, limit=100))
 
     with anyio.fail_after(20):
         async with anyio.create_task_group() as group:
@@ -53,6 +53,6 @@ async def test_so_many_are_read_at_a_time_and_the_next_one_when_there_is_a_place
 
 
 async def test_a_body_that_does_not_come_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(body, "STRANGERS_PATIENCE_S", 0.01)
+    monkeypatch.setattr(body, "WEBHOOK_DEADLINE_S", 0.01)
     with pytest.raises(Unavailable, match="too long"):
         await WebhookBodyReader().read(Sender().request, limit=100)

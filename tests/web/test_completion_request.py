@@ -23,7 +23,7 @@ def ask(**fields: Any) -> dict[str, Any]:
 def test_the_last_message_triggers_and_the_earlier_ones_are_history() -> None:
     asked = parse_completion(ask(messages=[user("one"), {"role": "assistant", "content": "two"}, user("three")]))
     assert asked.parts == (TextPart("three"),)
-    assert asked.supplied == (
+    assert asked.history == (
         PromptMessage(Role.USER, (TextPart("one"),)),
         PromptMessage(Role.ASSISTANT, (TextPart("two"),)),
     )
@@ -37,7 +37,7 @@ def test_system_and_developer_messages_become_instructions_wherever_they_stand()
     ]
     asked = parse_completion(ask(messages=messages))
     assert asked.instructions == "Be kind.\n\nBe brief."
-    assert (asked.parts, asked.supplied) == ((TextPart("hi"),), ())
+    assert (asked.parts, asked.history) == ((TextPart("hi"),), ())
 
 
 def test_parts_of_text_and_pictures_are_taken() -> None:

@@ -6,9 +6,8 @@ import httpx2
 import pytest
 
 from denizen.testing.scripted_model import Say, ScriptedModel
-from denizen.web.http.auth import LOGIN_LIFETIME
-from denizen.web.http.dependencies import Exposure
-from denizen.web.pages.routes import WRONG_KEYS
+from denizen.web.http.auth import LOGIN_LIFETIME, Exposure
+from denizen.web.pages import WRONG_KEYS
 from tests.site import ANN, BEN, running_site
 
 pytestmark = pytest.mark.anyio

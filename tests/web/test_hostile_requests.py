@@ -99,7 +99,7 @@ async def test_answers_to_one_person_are_kept_by_no_cache(path: str) -> None:
 
 
 async def test_a_key_with_two_names_is_the_same_one_by_header_and_by_sign_in() -> None:
-    member, admin = ApiKey.of("one", "same-text", ("member",)), ApiKey.of("two", "same-text", ("admin",))
+    member, admin = ApiKey.from_text("one", "same-text", ("member",)), ApiKey.from_text("two", "same-text", ("admin",))
     async with running_site(talkative(), keys=[member, admin]) as site, site.client() as client:
         await client.post("/v1/chat/completions", json=ASK, headers={"x-api-key": "same-text"})
         token = (await client.post("/login", data={"key": "same-text"})).cookies["denizen_login"]

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.anyio
 
 SECRETS = {"notes": "a-secret-of-the-notes", "gone": "a-secret-of-nothing", "empty": ""}
 NO_READERS: Mapping[SourceKind, SourceReader] = {}
-OWNER = ApiKey.of("olga", "key-of-olga", ("owner",))
+OWNER = ApiKey.from_text("olga", "key-of-olga", ("owner",))
 
 
 class Caller:
@@ -76,13 +76,13 @@ async def open_desk(root: Path, readers: Mapping[SourceKind, SourceReader] = NO_
             house.remote = remote
 
         return KnowledgeServices(
-            house.catalog,
-            house.sync,
-            house.snapshots,
-            lambda: house.remote or Remote(""),
-            change,
-            lambda: SECRETS,
-            lambda: house.indexing.progress,
+            catalog=house.catalog,
+            sync=house.sync,
+            snapshots=house.snapshots,
+            remote=lambda: house.remote or Remote(""),
+            change_remote=change,
+            webhooks=lambda: SECRETS,
+            indexing=lambda: house.indexing.progress,
         )
 
     async with running_site(keys=[OWNER, ADA, ANN], make_knowledge=make) as site, site.client() as client:

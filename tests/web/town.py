@@ -22,7 +22,7 @@ from tests.engine.knowledge.house import House
 from tests.engine.knowledge.test_learning import build_learning
 from tests.site import ADA, ANN, HandClock, Site, running_site
 
-OWNER = ApiKey.of("olga", "key-of-olga", ("owner",))
+OWNER = ApiKey.from_text("olga", "key-of-olga", ("owner",))
 
 _TEXT: Json = {"type": "string"}
 
@@ -68,7 +68,13 @@ async def open_town(root: Path) -> AsyncGenerator[Site]:
             house.remote = remote
 
         return KnowledgeServices(
-            house.catalog, house.sync, house.snapshots, lambda: house.remote or NOWHERE, change, dict, lambda: None
+            catalog=house.catalog,
+            sync=house.sync,
+            snapshots=house.snapshots,
+            remote=lambda: house.remote or NOWHERE,
+            change_remote=change,
+            webhooks=dict,
+            indexing=lambda: None,
         )
 
     def make_gaps(store: MemoryStore, _: MemoryDurable, clock: HandClock) -> GapServices:

@@ -28,8 +28,14 @@ from denizen.engine.outside import OutsideDesk
 from denizen.engine.resident.errands import keep_up, run_errand
 from denizen.ports.hosting import Hosting
 from denizen.web.app import create_app
-from denizen.web.http.auth import ApiKey, check_exposure, is_loopback
-from denizen.web.http.dependencies import EnabledChannels, Exposure, GapServices, KnowledgeServices, WebDependencies
+from denizen.web.http.auth import AccessRules, ApiKey, Exposure, check_exposure, is_loopback
+from denizen.web.http.dependencies import (
+    EnabledChannels,
+    EngineEntryPoints,
+    GapServices,
+    KnowledgeServices,
+    WebDependencies,
+)
 
 if TYPE_CHECKING:
     import uvicorn
@@ -118,7 +124,7 @@ def api_keys(denizen: Denizen) -> Sequence[ApiKey]:
     """The keys as configured now."""
     settings = denizen.settings
     return [
-        ApiKey.of(section.name, settings.secrets.resolve(section.key), section.roles)
+        ApiKey.from_text(section.name, settings.secrets.resolve(section.key), section.roles)
         for section in settings.server.api_keys
     ]
 
@@ -153,32 +159,33 @@ def _server(denizen: Denizen, host: str, outer: Outer, on_ready: Callable[[], No
     )
     app = create_app(
         WebDependencies(
-            turns=denizen.turns,
-            queries=denizen.queries,
-            statistics=denizen.statistics,
-            runtime=denizen.runtime,
-            keys=lambda: api_keys(denizen),
+            engine=EngineEntryPoints(
+                turns=denizen.turns,
+                queries=denizen.queries,
+                statistics=denizen.statistics,
+                runtime=denizen.runtime,
+                calls=outer.calls,
+                assistant=denizen.assistant,
+            ),
+            access=AccessRules(lambda: api_keys(denizen), exposure),
             clock=denizen.services.clock,
             version=__version__,
-            exposure=exposure,
             channels=EnabledChannels(
                 web=denizen.settings.channels.web.enabled, api=denizen.settings.channels.api.enabled
             ),
-            hosting=outer.hosting,
             simulator=denizen.simulation.page if denizen.simulation else "",
-            gaps=GapServices(denizen.knowledge.gaps, denizen.knowledge.learning),
             knowledge=KnowledgeServices(
-                denizen.knowledge.catalog,
-                denizen.knowledge.sync,
-                denizen.knowledge.snapshots,
-                lambda: denizen.runtime.current.snapshot_remote,
-                outer.remote.change,
-                lambda: denizen.runtime.current.webhooks,
-                lambda: denizen.knowledge.indexing.progress,
+                catalog=denizen.knowledge.catalog,
+                sync=denizen.knowledge.sync,
+                snapshots=denizen.knowledge.snapshots,
+                remote=lambda: denizen.runtime.current.snapshot_remote,
+                change_remote=outer.remote.change,
+                webhooks=lambda: denizen.runtime.current.webhooks,
+                indexing=lambda: denizen.knowledge.indexing.progress,
             ),
-            calls=outer.calls,
+            gaps=GapServices(denizen.knowledge.gaps, denizen.knowledge.learning),
             mcp=outer.mcp if denizen.settings.channels.mcp.enabled else None,
-            assistant=denizen.assistant,
+            hosting=outer.hosting,
         )
     )
     config = uvicorn.Config(

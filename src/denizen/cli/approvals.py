@@ -51,7 +51,7 @@ def deny(home: Path, approval: str, reason: str) -> None:
 
 async def _list(home: Path, everything: bool, as_json: bool) -> None:  # noqa: FBT001 - from `run`
     from denizen.app.build import LOCAL, Opening, open_denizen
-    from denizen.web.api.chat import approval_to_wire
+    from denizen.web.api.approvals import approval_to_wire
 
     async with open_denizen(home, Opening(durable=False)) as denizen:
         status = None if everything else ApprovalStatus.PENDING

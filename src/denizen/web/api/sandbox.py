@@ -1,8 +1,9 @@
-"""`POST /api/sandbox/shell`: the read-only shell over what an agent knows, for programs (inventory S20, S21).
+"""`POST /api/sandbox/shell`: the read-only shell over what an agent knows, for programs.
 
-The body has `command`, or `commands` (1 to 10), each of 1 to 2000 characters. With `sessionId` it
-goes on in a session of the caller's own; `agent` names another agent than the default one. It is a call of the agent's
-tool `bash` or `bash_batch`: an agent without them has no shell here either, and the gate decides and writes it down.
+The body has `command`, or `commands` (1 to 10), each of 1 to 2000 characters. With `sessionId` the commands run in an
+earlier session of the caller; `agent` names another agent than the default one. Each request is a call of the agent's
+tool `bash` or `bash_batch`: an agent without these tools has no shell here either, and the gate decides about the call
+and records it.
 """
 
 from __future__ import annotations
@@ -11,30 +12,58 @@ from typing import Any, cast
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
 from denizen.domain.errors import InvalidInput, Unavailable
 from denizen.engine.direct import DirectCalls, Done, Wanted
 from denizen.ports.sandbox import MAX_COMMAND_CHARS, MAX_COMMANDS, ShellReply
-from denizen.web.http.request import JsonBody, field_error, read_object, read_text
 from denizen.web.http.auth import get_principal
+from denizen.web.http.openapi import NUMBER, TEXT, ApiRoute, Operation, Schema, list_schema, object_schema
+from denizen.web.http.request import JsonBody, field_error, read_object, read_text
 from denizen_sdk.shell import CommandOutput, ShellAnswer
 
 MAX_ID_CHARS = 200
 
+_COMMAND: Schema = {"type": "string", "minLength": 1, "maxLength": MAX_COMMAND_CHARS}
+_COMMANDS: Schema = {"type": "array", "items": _COMMAND, "minItems": 1, "maxItems": MAX_COMMANDS}
+_REQUEST: Schema = {
+    **object_schema(
+        command=_COMMAND, commands=_COMMANDS, sessionId={"type": "string", "maxLength": MAX_ID_CHARS}, agent=TEXT
+    ),
+    "oneOf": [{"required": ["command"]}, {"required": ["commands"]}],
+}
+_OUTPUT = object_schema("stdout", "stderr", "exitCode", stdout=TEXT, stderr=TEXT, exitCode=NUMBER)
+_NAMED_OUTPUT = object_schema(
+    "command", "stdout", "stderr", "exitCode", command=TEXT, stdout=TEXT, stderr=TEXT, exitCode=NUMBER
+)
+_ANSWER: Schema = {
+    "oneOf": [
+        {**object_schema("sessionId", sessionId=TEXT), "allOf": [_OUTPUT]},
+        object_schema("sessionId", "results", sessionId=TEXT, results=list_schema(_NAMED_OUTPUT)),
+    ]
+}
+
 
 class SandboxRoutes:
-    """The route."""
+    """The route of the shell."""
 
     def __init__(self, calls: DirectCalls) -> None:
         self._calls = calls
 
     @property
-    def routes(self) -> list[Route]:
-        return [Route("/api/sandbox/shell", self.shell, methods=["POST"])]
+    def routes(self) -> list[ApiRoute]:
+        return [
+            ApiRoute(
+                "POST",
+                "/api/sandbox/shell",
+                self.shell,
+                Operation("Run one command, or a batch, in the shell", _REQUEST, _ANSWER),
+            )
+        ]
 
     async def shell(self, request: Request) -> Response:
-        """400 for what policy does not allow, with what is allowed instead; of a batch the others have run then."""
+        """Runs the commands. One that is not allowed makes the answer a 400, which names what is; the other commands of
+        the batch have run by then.
+        """
         body = await read_object(request)
         commands, is_single = read_commands(body)
         wanted = Wanted(
@@ -57,7 +86,7 @@ class SandboxRoutes:
 
 
 def read_commands(body: JsonBody) -> tuple[list[str], bool]:
-    """The commands, and whether it is a single one. Raises InvalidInput."""
+    """Returns the commands, and whether it is a single one. Raises InvalidInput."""
     single, batch = body.get("command"), body.get("commands")
     if (single is None) == (batch is None):
         fix = 'Send {"command": "ls"}, or {"commands": ["ls"]}.' if single is None else "Leave one of them out."
@@ -87,7 +116,7 @@ def _streams(done: Done) -> ShellReply:
 
 
 def _check_allowed(reply: ShellReply) -> None:
-    """Raises InvalidInput that says of each refused command why, and what may be written instead."""
+    """Raises InvalidInput that gives the reason for each refused command, and the commands that are allowed."""
     refused = [each for each in reply.results if each.refused]
     if not refused:
         return

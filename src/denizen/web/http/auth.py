@@ -1,7 +1,9 @@
-"""Who asks: API keys, sign-ins of the page, and the rule that nobody listens beyond loopback without keys.
+"""Who may come in: API keys, sign-ins of the page, and the guard that every request passes before its route.
 
-Pure but for the sign-ins, which are kept in memory: a restart signs everybody out. `guard.py` applies all of it to
-requests; `app` calls `check_exposure` before it opens a port.
+With keys, everything needs one except the health answer, the page's own files and the sign-in. Without keys the server
+listens on loopback only (`check_exposure`) and trusts this machine. The danger there is a web page in the user's
+browser that talks to the server, so the `Host` must be a loopback name (against DNS rebinding), and a request that
+changes something must come from the server's own pages or from no browser at all (against request forgery).
 """
 
 from __future__ import annotations
@@ -10,30 +12,54 @@ import hashlib
 import hmac
 import ipaddress
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from denizen.domain.errors import NeedsAttention
-from denizen.domain.principal import Principal, PrincipalKind, RoleName
+
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import HTTPConnection, cookie_parser
+from starlette.requests import HTTPConnection, Request, cookie_parser
 from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from denizen.domain.errors import NotAllowed
-from denizen.domain.principal import Principal
-from denizen.web.http.dependencies import Exposure, WebDependencies
+
+from denizen.domain.clock import Clock
+from denizen.domain.errors import NeedsAttention, NotAllowed
+from denizen.domain.principal import Principal, PrincipalKind, RoleName
 
 MIN_KEY_CHARS = 16
-"""Of a key that must hold against guessing from elsewhere."""
+"""The length from which a key holds against guessing by others than this machine."""
 LOGIN_LIFETIME = timedelta(days=7)
 MAX_LOGINS = 1000
 OPEN_LOOPBACK = Principal(PrincipalKind.LOCAL, "local", "local", frozenset({RoleName.OWNER}))
-"""Who asks a server that listens on loopback and has no keys: somebody on this machine."""
+"""The principal of every request to a server that listens on loopback and has no keys: somebody on this machine."""
+
+LOGIN_COOKIE = "denizen_login"
+LOGIN_PATH = "/login"
+PAGES = frozenset({"/"})
+"""The paths that redirect to the sign-in instead of answering with an error."""
+
+SYNC_WEBHOOKS = "/api/sync/webhook/"
+"""The guard lets requests below this path pass: the route itself checks the secret of the webhook."""
+WEBHOOKS = "/api/webhooks/"
+"""The guard lets requests below this path pass: the route itself checks the platform's signature."""
+
+_PUBLIC = frozenset({"/health", LOGIN_PATH})
+_READING = frozenset({"GET", "HEAD", "OPTIONS"})
+
+SECURITY_HEADERS = {
+    "Cache-Control": "no-store",  # answers belong to who asked; the page's own files say otherwise
+    "Content-Security-Policy": (
+        "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
+    ),
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "same-origin",  # with no-referrer, browsers would send our own forms with `Origin: null`
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """A key by the sha256 of its text; the text itself is not kept."""
+    """A key, stored as the sha256 of its text."""
 
     name: str
     digest: bytes
@@ -41,7 +67,7 @@ class ApiKey:
     is_short: bool = False
 
     @classmethod
-    def of(cls, name: str, text: str, roles: Iterable[str] = ()) -> ApiKey:
+    def from_text(cls, name: str, text: str, roles: Iterable[str] = ()) -> ApiKey:
         digest = hashlib.sha256(text.encode()).digest()
         return cls(name, digest, frozenset(roles), is_short=len(text) < MIN_KEY_CHARS)
 
@@ -51,17 +77,17 @@ class ApiKey:
 
 
 def find_key(keys: Iterable[ApiKey], text: str) -> ApiKey | None:
-    """The first key with that text, which a sign-in finds too. Takes the same time wherever, and whether, it is."""
+    """Returns the first key with that text. Takes the same time wherever the key is, or if there is none."""
     digest = hashlib.sha256(text.encode()).digest()
     found: ApiKey | None = None
-    for key in keys:
+    for key in keys:  # all of them, without an early exit: the duration must not tell which key came close
         if hmac.compare_digest(key.digest, digest) and found is None:
             found = key
     return found
 
 
 def read_credentials(headers: Mapping[str, str]) -> str:
-    """The key's text of `Authorization: Bearer` or `x-api-key` (inventory 2.7); empty when there is none."""
+    """Returns the key's text from `Authorization: Bearer` or `x-api-key`; empty if there is none."""
     scheme, _, text = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer" and text.strip():
         return text.strip()
@@ -69,27 +95,29 @@ def read_credentials(headers: Mapping[str, str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Login:
+class _LoginSession:
     digest: bytes
     ends_at: datetime
 
 
 class LoginSessions:
-    """Who signed in to the page: random tokens, each standing for a key. The oldest makes room when there are many."""
+    """The sign-ins of the page: random tokens, each of which stands for a key. Kept in memory, so a restart signs
+    everybody out. The oldest makes room for a new one when there are `MAX_LOGINS`.
+    """
 
     def __init__(self) -> None:
-        self._by_token: dict[bytes, _Login] = {}
+        self._by_token: dict[bytes, _LoginSession] = {}
 
     def open(self, key: ApiKey, *, now: datetime) -> str:
-        """A token for the cookie."""
+        """Opens a session and returns its token, for the cookie."""
         token = secrets.token_urlsafe(32)
         if len(self._by_token) >= MAX_LOGINS:
             del self._by_token[next(iter(self._by_token))]
-        self._by_token[_digest(token)] = _Login(key.digest, now + LOGIN_LIFETIME)
+        self._by_token[_digest(token)] = _LoginSession(key.digest, now + LOGIN_LIFETIME)
         return token
 
     def find(self, token: str, keys: Iterable[ApiKey], *, now: datetime) -> ApiKey | None:
-        """The key behind the token, while it is still configured and the sign-in has not ended."""
+        """Returns the key behind the token, if it is still configured and the session has not ended."""
         login = self._by_token.get(_digest(token))
         if login is None:
             return None
@@ -106,8 +134,30 @@ def _digest(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()
 
 
+@dataclass(frozen=True, slots=True)
+class Exposure:
+    """Who can reach the server. `allowed_hosts` are names besides the loopback names that a loopback server answers to;
+    `allowed_origins` are origins (`https://host`) of other pages whose scripts may use the API.
+    """
+
+    listens_beyond_loopback: bool = False
+    allowed_hosts: frozenset[str] = frozenset()
+    allowed_origins: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class AccessRules:
+    """The keys, the sign-ins and the reach of the server. `keys` is called at every request, so that a key that was
+    taken out of the configuration ends at once.
+    """
+
+    keys: Callable[[], Sequence[ApiKey]]
+    exposure: Exposure = field(default_factory=Exposure)
+    logins: LoginSessions = field(default_factory=LoginSessions)
+
+
 def is_loopback(host: str) -> bool:
-    """Whether a host name or address, without port, is this machine only. An empty host means every interface."""
+    """Tells whether a host name or address, without port, is this machine only. An empty host is every interface."""
     if host.lower() == "localhost":
         return True
     try:
@@ -117,7 +167,7 @@ def is_loopback(host: str) -> bool:
 
 
 def check_exposure(host: str, keys: Sequence[ApiKey]) -> None:
-    """Raises NeedsAttention when the server would listen beyond loopback and let everybody in, or whoever guesses."""
+    """Raises NeedsAttention if the server would listen beyond loopback without keys, or with a short one."""
     if is_loopback(host):
         return
     short = next((key for key in keys if key.is_short), None)
@@ -141,33 +191,8 @@ def check_exposure(host: str, keys: Sequence[ApiKey]) -> None:
     )
 
 
-LOGIN_COOKIE = "denizen_login"
-LOGIN_PATH = "/login"
-PAGES = frozenset({"/"})
-"""Where somebody who is not signed in is led to the sign-in instead of getting an error."""
-
-SYNC_WEBHOOKS = "/api/sync/webhook/"
-"""Whoever calls what is below it is told apart by the route, by a secret for that alone. Proxies pass it on."""
-WEBHOOKS = "/api/webhooks/"
-"""Below it platforms speak, from anywhere: their signatures are the credentials, which the route checks."""
-
-_PUBLIC = frozenset({"/health", LOGIN_PATH})
-_READING = frozenset({"GET", "HEAD", "OPTIONS"})
-
-SECURITY_HEADERS = {
-    "Cache-Control": "no-store",  # answers belong to who asked; the page's own files say otherwise
-    "Content-Security-Policy": (
-        "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
-    ),
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "same-origin",  # with no-referrer, browsers would send our own forms with `Origin: null`
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-}
-
-
 class SecurityHeaders:
-    """Puts the headers on every answer."""
+    """Adds the security headers to every answer."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -184,16 +209,17 @@ class SecurityHeaders:
 
 
 class AccessGuard:
-    """Finds out who asks and leaves it in `request.state.principal`, or raises NotAllowed."""
+    """Identifies the caller and stores it in `request.state.principal`, or raises NotAllowed."""
 
-    def __init__(self, app: ASGIApp, deps: WebDependencies) -> None:
+    def __init__(self, app: ASGIApp, rules: AccessRules, clock: Clock) -> None:
         self._app = app
-        self._deps = deps
+        self._rules = rules
+        self._clock = clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             try:
-                principal = self._admit(scope)
+                principal = self._identify(scope)
             except NotAllowed as error:
                 if error.code != "credentials_missing" or scope["path"] not in PAGES:
                     raise
@@ -202,28 +228,30 @@ class AccessGuard:
             scope.setdefault("state", {})["principal"] = principal
         await self._app(scope, receive, send)
 
-    def _admit(self, scope: Scope) -> Principal | None:
-        """None for somebody unknown who wants what is public."""
-        deps, headers, path = self._deps, Headers(scope=scope), scope["path"]
+    def _identify(self, scope: Scope) -> Principal | None:
+        """Returns the caller; None for an unknown one whose path is public."""
+        rules, headers, path = self._rules, Headers(scope=scope), scope["path"]
         if path.startswith((SYNC_WEBHOOKS, WEBHOOKS)):
             return None
         changes = scope["method"] not in _READING
-        keys = deps.keys()
-        if not keys and not deps.exposure.listens_beyond_loopback:
+        keys = rules.keys()
+        if not keys and not rules.exposure.listens_beyond_loopback:
             check_direct(headers)
-            check_host(headers, deps.exposure)
+            check_host(headers, rules.exposure)
             if changes:
-                check_origin(headers, deps.exposure)
+                check_origin(headers, rules.exposure)
             return OPEN_LOOPBACK
         if text := read_credentials(headers):
             key = find_key(keys, text)
             if key is None:
                 raise NotAllowed("This API key is not known.", code="credentials_wrong", fix="Check the key.")
             return key.principal
+        # From here on a browser may have sent the cookie by itself. A request with a key needs no such check: no
+        # foreign page can add the header.
         if changes:
-            check_origin(headers, deps.exposure)
+            check_origin(headers, rules.exposure)
         token = login_token(headers)
-        key = deps.logins.find(token, keys, now=deps.clock.now()) if token else None
+        key = rules.logins.find(token, keys, now=self._clock.now()) if token else None
         if key is not None:
             return key.principal
         if path in _PUBLIC or path.startswith("/static/"):
@@ -236,21 +264,32 @@ class AccessGuard:
 
 
 def get_principal(connection: HTTPConnection) -> Principal:
-    """Who asks. Only for routes behind the guard that are not public."""
+    """Returns the caller. Only for routes behind the guard that are not public."""
     principal = connection.state.principal
     if not isinstance(principal, Principal):
-        raise TypeError("a public route must not ask who is asking")
+        raise TypeError("a public route has no principal")
     return principal
 
 
+def may_see_all(principal: Principal) -> bool:
+    """Tells whether somebody is an owner or an admin."""
+    return bool(principal.roles & {RoleName.OWNER, RoleName.ADMIN})
+
+
+def require_admin(request: Request) -> None:
+    """Raises NotAllowed for everybody but owners and admins."""
+    if not may_see_all(get_principal(request)):
+        raise NotAllowed("This is for owners and admins.", code="admin_only", fix="Use a key with the role admin.")
+
+
 def login_token(headers: Headers) -> str:
-    """The sign-in's token from the cookie; empty when there is none."""
+    """Returns the token of the sign-in from the cookie; empty if there is none."""
     cookie = headers.get("cookie")
     return cookie_parser(cookie).get(LOGIN_COOKIE, "") if cookie else ""
 
 
 def check_direct(headers: Headers) -> None:
-    """Raises NotAllowed for a request that a proxy passed on: without keys everybody behind it would be the owner."""
+    """Raises NotAllowed for a request through a proxy: without keys everybody behind it would be the owner."""
     if any(name in headers for name in ("forwarded", "x-forwarded-for", "x-real-ip")):
         raise NotAllowed(
             "This server is open to its own machine only, and this request came through a proxy.",
@@ -260,7 +299,7 @@ def check_direct(headers: Headers) -> None:
 
 
 def check_host(headers: Headers, exposure: Exposure) -> None:
-    """Raises NotAllowed unless the request was addressed to a loopback name."""
+    """Raises NotAllowed unless the request names a loopback host: after DNS rebinding it names the attacker's."""
     host = headers.get("host", "").lower()
     name = host.rpartition(":")[0] if ":" in host and not host.endswith("]") else host
     if is_loopback(name) or name.endswith(".localhost") or name in exposure.allowed_hosts:
@@ -274,7 +313,7 @@ def check_host(headers: Headers, exposure: Exposure) -> None:
 
 
 def check_origin(headers: Headers, exposure: Exposure) -> None:
-    """Raises NotAllowed for a request that a page of somebody else made. Programs send neither header."""
+    """Raises NotAllowed for a request from another site's page. Programs send neither of the two headers."""
     origin = headers.get("origin")
     if origin is not None and origin in exposure.allowed_origins:
         return

@@ -1,8 +1,8 @@
-"""What the web needs, in one record. `app` makes it; every route gets it."""
+"""The dependencies of the web, in one record. `app` builds it; every route group takes what it needs from it."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 from starlette.types import ASGIApp
@@ -22,24 +22,13 @@ from denizen.engine.runtime import Runtime
 from denizen.engine.statistics import UsageStatistics
 from denizen.engine.turn import Turns
 from denizen.ports.hosting import Hosting, NoHosting
-from denizen.web.http.auth import ApiKey, LoginSessions
-
-
-@dataclass(frozen=True, slots=True)
-class Exposure:
-    """Who can reach the server. `allowed_hosts` are names under which a loopback server may be addressed besides the
-    loopback names; `allowed_origins` are origins (`https://host`) of other pages whose scripts may use the API.
-    """
-
-    listens_beyond_loopback: bool = False
-    allowed_hosts: frozenset[str] = frozenset()
-    allowed_origins: frozenset[str] = frozenset()
+from denizen.web.http.auth import AccessRules
 
 
 @dataclass(frozen=True, slots=True)
 class WebTiming:
-    """`keep_alive_s`: how long a stream may be silent. `chat_start_s`: when a chat's stream begins at the latest, so
-    that its reader learns the turn's id.
+    """`keep_alive_s` is how long a stream may be silent. `chat_start_s` is when the stream of a chat begins at the
+    latest, so that its reader learns the turn's id. `tools_deadline_s` bounds counting the tools for `/health`.
     """
 
     keep_alive_s: float = 15.0
@@ -49,17 +38,30 @@ class WebTiming:
 
 @dataclass(frozen=True, slots=True)
 class EnabledChannels:
-    """Which channels the configuration has switched on: the pages with their chat, the OpenAI-compatible API."""
+    """The channels that the configuration enables: the pages with their chat, the OpenAI-compatible API."""
 
     web: bool = True
     api: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineEntryPoints:
+    """The parts of the engine that routes call. Without `calls` there are no routes that call a tool, without
+    `assistant` none that change how an agent answers.
+    """
+
+    turns: Turns
+    queries: Queries
+    statistics: UsageStatistics
+    runtime: Runtime
+    calls: DirectCalls | None = None
+    assistant: Assistant | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KnowledgeServices:
-    """Sources, reading them, and the snapshots made of them. `remote` is where those are pushed to now, which
-    `change_remote` changes; `webhooks` are the secrets, by source, of those who may have one read; `indexing` tells
-    how far the search index is.
+    """Sources, syncs and snapshots. `remote` returns the repository that snapshots are pushed to, which `change_remote`
+    changes; `webhooks` returns the secrets of the sync webhooks by source; `indexing` tells the progress of the index.
     """
 
     catalog: Catalog
@@ -73,35 +75,26 @@ class KnowledgeServices:
 
 @dataclass(frozen=True, slots=True)
 class GapServices:
-    """What no document answers, and the review of what people proposed as an answer."""
+    """The report of unanswered questions, and the review of answers that people proposed."""
 
     report: GapReport
     learning: Learning
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WebDependencies:
-    """`keys` is asked at every request, so that a key that was taken out of the configuration ends at once.
-    `simulator` is the address of the page of a simulated platform, for a link to it; empty without one. Without
-    `knowledge`, `gaps` or `assistant` there are no routes for them, without `calls` none that call a tool;
-    `mcp` is the MCP server, which is called behind the guard.
+    """Everything that routes use. Without `knowledge` or `gaps` there are no routes for them. `mcp` is the MCP server,
+    which is called behind the guard. `simulator` is the address of a simulated platform's page, or empty.
     """
 
-    turns: Turns
-    queries: Queries
-    statistics: UsageStatistics
-    runtime: Runtime
-    keys: Callable[[], Sequence[ApiKey]]
+    engine: EngineEntryPoints
+    access: AccessRules
     clock: Clock
     version: str
-    exposure: Exposure = field(default_factory=Exposure)
     timing: WebTiming = field(default_factory=WebTiming)
     channels: EnabledChannels = field(default_factory=EnabledChannels)
-    logins: LoginSessions = field(default_factory=LoginSessions)
     simulator: str = ""
     knowledge: KnowledgeServices | None = None
     gaps: GapServices | None = None
-    calls: DirectCalls | None = None
     mcp: ASGIApp | None = None
-    assistant: Assistant | None = None
     hosting: Hosting = field(default_factory=NoHosting)

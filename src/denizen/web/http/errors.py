@@ -1,10 +1,10 @@
-"""Errors on the wire: one table from family to HTTP status, and the boundary that every request passes.
+"""Errors over HTTP: the table from error family to HTTP status, and the boundary that every request passes.
 
 | family         | status | clients may repeat |                                                                 |
 |----------------|--------|--------------------|-----------------------------------------------------------------|
 | InvalidInput   | 400    | no                 |                                                                 |
 | NotAllowed     | 403    | no                 | 401 when the credentials are missing or wrong                   |
-| NeedsApproval  | 403    | no                 | repeating does not help: a human decides first                  |
+| NeedsApproval  | 403    | no                 | a person has to decide first                                    |
 | NotFound       | 404    | no                 |                                                                 |
 | Conflict       | 409    | no                 |                                                                 |
 | Exhausted      | 429    | yes                |                                                                 |
@@ -57,7 +57,7 @@ BUG = 500
 REPEATABLE = frozenset({429, 503})
 CREDENTIAL_CODES = frozenset({"credentials_missing", "credentials_wrong", "signature_missing", "signature_wrong"})
 RETRY_AFTER_S = 5
-"""Said with 503 when the other side did not say when."""
+"""The `Retry-After` of a 503 whose error names no time."""
 
 _FAMILIES = {family.__name__: family for family in STATUS}
 _OPENAI_TYPES = {
@@ -73,7 +73,7 @@ _log = logging.getLogger("denizen.web")
 
 
 def describe_problem(error: DenizenError, *, reference: str = "") -> ProblemDetails:
-    """The error as clients see it."""
+    """Returns the error as clients get it."""
     status = next((code for family, code in STATUS.items() if isinstance(error, family)), BUG)
     if error.code in CREDENTIAL_CODES:
         status = 401
@@ -81,7 +81,7 @@ def describe_problem(error: DenizenError, *, reference: str = "") -> ProblemDeta
 
 
 def turn_failure(turn: Turn | TurnFinished) -> DenizenError:
-    """The error of a turn that ended without an answer, made again from what was recorded."""
+    """Returns the error of a turn that ended without an answer, restored from the stored record."""
     if turn.status is TurnStatus.CANCELLED:
         return Conflict("The turn was stopped before it had an answer.", code="turn_cancelled")
     default = NotAllowed if turn.status is TurnStatus.REFUSED else DenizenError
@@ -91,7 +91,7 @@ def turn_failure(turn: Turn | TurnFinished) -> DenizenError:
 
 
 def openai_error(problem: ProblemDetails) -> dict[str, Any]:
-    """OpenAI's error object. It has one text, so reason and remedy go into it."""
+    """Returns OpenAI's error object. It has a single text, which takes the reason and the remedy too."""
     why = f"Why: {problem.why.removesuffix('.')}." if problem.why else ""
     text = " ".join(filter(None, (problem.message, why, problem.fix)))
     kind = _OPENAI_TYPES.get(problem.status, "server_error" if problem.status >= 500 else "invalid_request_error")
@@ -99,7 +99,7 @@ def openai_error(problem: ProblemDetails) -> dict[str, Any]:
 
 
 def error_response(path: str, problem: ProblemDetails, *, headers: Mapping[str, str] | None = None) -> Response:
-    """The answer in the form that the route's clients expect: OpenAI's under `/v1`, `{"error": {...}}` elsewhere."""
+    """Returns the answer in the form that the clients of the path expect: OpenAI's under `/v1`, elsewhere ours."""
     if path.startswith("/v1/"):
         body = openai_error(problem)
     else:
@@ -111,7 +111,7 @@ def error_response(path: str, problem: ProblemDetails, *, headers: Mapping[str, 
 
 
 def answer_error(path: str, error: DenizenError) -> Response:
-    """The answer to a request that ended with an error of ours."""
+    """Returns the answer to a request that raised a DenizenError."""
     headers: dict[str, str] = {}
     if isinstance(error, Unavailable):
         headers["Retry-After"] = str(math.ceil(error.retry_after_s or RETRY_AFTER_S))
@@ -119,7 +119,7 @@ def answer_error(path: str, error: DenizenError) -> Response:
 
 
 def answer_http_exception(request: Request, error: Exception) -> Response:
-    """What the framework refuses by itself: unknown paths and methods, bodies that are too large."""
+    """Returns the answer to errors of the framework: unknown paths and methods, bodies that are too large."""
     if not isinstance(error, HTTPException):
         raise TypeError(f"not an HTTP exception: {error!r}")
     code = {404: "route_unknown", 405: "method_not_allowed", 413: "body_too_large"}.get(error.status_code, "http")
@@ -129,7 +129,7 @@ def answer_http_exception(request: Request, error: Exception) -> Response:
 
 
 class ErrorBoundary:
-    """The outermost layer: whatever a request raises becomes an answer, and a fault is logged with a reference.
+    """The middleware that turns every exception of a request into an answer, and logs faults with a reference.
 
     A fault after the answer began can only cut the connection; the client sees that the stream is incomplete.
     """

@@ -1,14 +1,16 @@
-"""A response of server-sent events that notices when its reader leaves and shows signs of life while it waits.
+"""A response of server-sent events that notices when its reader leaves and sends comments while it waits.
 
-The headers are held back until there is something to send, so that an early failure still gets its HTTP status; at
-the latest after `start_after_s` the stream begins with a comment. Comments that come earlier wait with the headers.
+It holds the headers back until there is something to send, so that an early failure still gets its HTTP status. After
+`start_after_s` at the latest the stream begins with a comment. Earlier comments wait with the headers.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
+from typing import Any
 
 import anyio
 from starlette.responses import Response
@@ -22,7 +24,7 @@ HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 @dataclass(frozen=True, slots=True)
 class SseComment:
-    """What parsers skip. It does not begin the stream."""
+    """A comment, which clients skip. It does not begin the stream."""
 
     text: str
 
@@ -33,10 +35,15 @@ class SseComment:
 Chunks = AsyncGenerator[bytes | SseComment]
 
 
+def encode_sse(event: str, row: Mapping[str, Any]) -> bytes:
+    """Returns one named event with a JSON object."""
+    return f"event: {event}\ndata: {json.dumps(row, ensure_ascii=False, separators=(',', ':'))}\n\n".encode()
+
+
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
-    """How a stream behaves. `on_error` turns a late error into the stream's last bytes; `on_gone` hears that the
-    reader left before the end.
+    """The options of a stream. `on_error` turns a late error into the stream's last bytes; `on_gone` is called if the
+    reader leaves before the end.
     """
 
     on_error: Callable[[DenizenError], bytes]
@@ -46,7 +53,7 @@ class StreamOptions:
 
 
 class EventStream(Response):
-    """Sends what `chunks` yields. A DenizenError before the first byte is raised, for the boundary to answer."""
+    """Sends the chunks. Raises a DenizenError that comes before the first byte, for the boundary to answer."""
 
     media_type = "text/event-stream"
 
