@@ -15,7 +15,7 @@ print(json.dumps(sorted(set(sys.modules) - before)))
 """
 
 HEAVY = {
-    "alembic", "anthropic", "dbos", "fastapi", "httpx2", "jinja2", "jsonschema", "openai", "prompt_toolkit", "psycopg",
+    "alembic", "anthropic", "dbos", "httpx2", "jinja2", "jsonschema", "openai", "prompt_toolkit", "psycopg",
     "pydantic", "pydantic_ai", "rich", "ruamel", "sqlalchemy", "starlette", "structlog", "uvicorn", "xllamacpp",
 }  # fmt: skip
 

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 HEAVY = [
-    "fastapi", "httpx2", "jinja2", "mcp", "mcp_types", "openai", "pydantic", "pydantic_ai", "sqlalchemy",
+    "httpx2", "jinja2", "mcp", "mcp_types", "openai", "pydantic", "pydantic_ai", "sqlalchemy",
     "sse_starlette", "uvicorn",
 ]  # fmt: skip
 
