@@ -22,7 +22,7 @@ from denizen.testing.scripted_model import Say, ScriptedModel
 from denizen_sdk import ShellTools
 from denizen_sdk.frameworks import langchain_tools, openai_agents_tools, pydantic_ai_tools
 from denizen_sdk.shell import ToolActivity
-from tests.sdk.desk import Desk
+from tests.sdk.stub_server import StubServer
 from tests.site import ANN, running_site
 
 pytestmark = pytest.mark.anyio
@@ -59,8 +59,8 @@ def check(server: ModelServer, told: list[ToolActivity]) -> None:
 @pytest.mark.proves("S-sdk-tools", "S-sdk-usage")
 async def test_an_agent_of_pydantic_ai_uses_the_tools() -> None:
     told: list[ToolActivity] = []
-    desk = Desk()
-    async with model_server() as server, desk.client() as client:
+    stub = StubServer()
+    async with model_server() as server, stub.client() as client:
         plan(server)
         async with AsyncOpenAI(base_url=server.openai_url, api_key="k", max_retries=0) as openai:
             model = OpenAIChatModel("m", provider=OpenAIProvider(openai_client=openai))
@@ -69,14 +69,14 @@ async def test_an_agent_of_pydantic_ai_uses_the_tools() -> None:
         assert result.output == "A folder named shared."
         await client.report_usage(result, model="m")
         check(server, told)
-    assert desk.heard[-1][2]["inputTokens"] == result.usage.input_tokens > 0
+    assert stub.heard[-1][2]["inputTokens"] == result.usage.input_tokens > 0
 
 
 @pytest.mark.proves("S-sdk-tools", "S-sdk-usage")
 async def test_an_agent_of_the_openai_agents_sdk_uses_the_tools() -> None:
     told: list[ToolActivity] = []
-    desk = Desk()
-    async with model_server() as server, desk.client() as client:
+    stub = StubServer()
+    async with model_server() as server, stub.client() as client:
         plan(server)
         async with AsyncOpenAI(base_url=server.openai_url, api_key="k", max_retries=0) as openai:
             model = agents.OpenAIChatCompletionsModel("m", openai)
@@ -85,12 +85,12 @@ async def test_an_agent_of_the_openai_agents_sdk_uses_the_tools() -> None:
         assert result.final_output == "A folder named shared."
         await client.report_usage(result, model="m")
         check(server, told)
-    assert desk.heard[-1][2]["inputTokens"] == result.context_wrapper.usage.input_tokens > 0
+    assert stub.heard[-1][2]["inputTokens"] == result.context_wrapper.usage.input_tokens > 0
 
 
 async def test_an_agent_of_the_openai_agents_sdk_asks_denizen_over_mcp() -> None:
-    town = running_site(ScriptedModel(Say("At five.")), keys=[ANN])
-    async with model_server() as server, town as site, site.serve() as url:
+    running = running_site(ScriptedModel(Say("At five.")), keys=[ANN])
+    async with model_server() as server, running as site, site.serve() as url:
         server.script(Answer(calls=[Call("ask", {"question": "When is tea?"})]), Answer(text="Tea is at five."))
         how = MCPServerStreamableHttpParams(url=f"{url}/mcp", headers={"authorization": "Bearer key-of-ann"})
         async with (
@@ -106,8 +106,8 @@ async def test_an_agent_of_the_openai_agents_sdk_asks_denizen_over_mcp() -> None
 @pytest.mark.proves("S-sdk-tools", "S-sdk-usage")
 async def test_an_agent_of_langchain_uses_the_tools() -> None:
     told: list[ToolActivity] = []
-    desk = Desk()
-    async with model_server() as server, desk.client() as client:
+    stub = StubServer()
+    async with model_server() as server, stub.client() as client:
         plan(server)
         async with DefaultAsyncHttpxClient() as http:
             model = ChatOpenAI(
@@ -118,7 +118,7 @@ async def test_an_agent_of_langchain_uses_the_tools() -> None:
         assert result["messages"][-1].content == "A folder named shared."
         await client.report_usage(result["messages"][-1], model="m")
         check(server, told)
-    assert desk.heard[-1][2]["inputTokens"] > 0
+    assert stub.heard[-1][2]["inputTokens"] > 0
 
 
 def test_importing_the_adapters_imports_no_framework() -> None:

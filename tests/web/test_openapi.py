@@ -25,7 +25,7 @@ from starlette.routing import Route
 
 from denizen.web.http.openapi import ApiRoute
 from tests.site import Site, running_site
-from tests.web.town import open_town
+from tests.web.full_site import open_full_site
 
 pytestmark = pytest.mark.anyio
 
@@ -51,7 +51,7 @@ def served_by(site: Site) -> set[tuple[str, str]]:
 
 
 async def test_every_route_is_described_and_nothing_else(tmp_path: Path) -> None:
-    async with open_town(tmp_path) as site:
+    async with open_full_site(tmp_path) as site:
         document = await describe(site)
         served = served_by(site)
         routes = [route for route in site.app.routes if isinstance(route, Route) and route.path.startswith("/api/")]
@@ -71,7 +71,7 @@ async def test_what_a_configuration_switches_off_is_not_described() -> None:
 
 
 async def test_every_operation_tells_its_errors_and_every_schema_holds(tmp_path: Path) -> None:
-    async with open_town(tmp_path) as site:
+    async with open_full_site(tmp_path) as site:
         document = await describe(site)
     assert document["info"]["version"] == "1.2.3"
     assert set(document["components"]["securitySchemes"]) == {"bearer", "key"}
@@ -105,7 +105,7 @@ async def test_an_undescribed_route_is_told_by_its_docstring(tmp_path: Path) -> 
 
 @pytest.mark.proves("S-http-errors")
 async def test_no_request_that_fits_the_description_or_does_not_breaks_the_server(tmp_path: Path) -> None:
-    async with open_town(tmp_path) as site, site.serve() as url:
+    async with open_full_site(tmp_path) as site, site.serve() as url:
         document = await describe(site)
         seen = await to_thread.run_sync(try_all, document, url)
     assert sum(seen.values()) > 200

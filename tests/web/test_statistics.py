@@ -24,7 +24,7 @@ REPORT = {
 }  # fmt: skip
 
 
-class Caller:
+class StatisticsCaller:
     """Requests with one key."""
 
     def __init__(self, site: Site, key: str) -> None:
@@ -51,11 +51,15 @@ class Caller:
         return from_json(UsageOverview, row)
 
 
-def callers(site: Site) -> tuple[Caller, Caller, Caller]:
-    return Caller(site, "key-of-ann"), Caller(site, "key-of-ben"), Caller(site, "key-of-ada")
+def callers(site: Site) -> tuple[StatisticsCaller, StatisticsCaller, StatisticsCaller]:
+    return (
+        StatisticsCaller(site, "key-of-ann"),
+        StatisticsCaller(site, "key-of-ben"),
+        StatisticsCaller(site, "key-of-ada"),
+    )
 
 
-def talkative() -> ScriptedModel:
+def chatty_model() -> ScriptedModel:
     return ScriptedModel(*(Say(f"Answer {number}.") for number in range(9)), name="m1")
 
 
@@ -70,7 +74,7 @@ async def test_everybody_with_a_key_reports_usage_and_gets_its_id() -> None:
         async with site.store.work(write=False) as work:
             kept = await work.statistics.find_report(told["id"])
             assert await work.statistics.count_reports("api_key:ann", since=site.clock.now()) == 2
-        stranger = await Caller(site, "wrong").post("/api/stats/usage", REPORT)
+        stranger = await StatisticsCaller(site, "wrong").post("/api/stats/usage", REPORT)
     assert (status, told["recorded"]) == (201, True)
     assert kept is not None
     assert (kept.reporter, kept.source, kept.source_id, kept.model) == ("api_key:ann", "github-bot", "issue-7", "m2")
@@ -146,7 +150,7 @@ async def test_a_key_cannot_fill_the_disk_with_reports() -> None:
 
 @pytest.mark.proves("S-http-stats-get")
 async def test_an_admin_sees_all_usage_by_model_source_user_day_and_hour() -> None:
-    async with running_site(talkative(), keys=[ANN, BEN, ADA]) as site:
+    async with running_site(chatty_model(), keys=[ANN, BEN, ADA]) as site:
         ann, ben, ada = callers(site)
         await ann.ask()
         site.clock.advance(timedelta(days=2, hours=-3))
@@ -177,7 +181,7 @@ async def test_an_admin_sees_all_usage_by_model_source_user_day_and_hour() -> No
 
 @pytest.mark.proves("S-http-stats-get")
 async def test_the_trend_compares_with_as_many_days_before() -> None:
-    async with running_site(talkative(), keys=[ANN, ADA]) as site:
+    async with running_site(chatty_model(), keys=[ANN, ADA]) as site:
         ann, _, ada = callers(site)
         await ann.ask()
         await ann.ask()
@@ -201,7 +205,7 @@ async def test_days_out_of_range_are_refused() -> None:
 
 @pytest.mark.proves("S-http-stats-me-get")
 async def test_a_user_sees_their_own_usage_and_nobody_elses() -> None:
-    async with running_site(talkative(), keys=[ANN, BEN, ADA]) as site:
+    async with running_site(chatty_model(), keys=[ANN, BEN, ADA]) as site:
         ann, ben, ada = callers(site)
         await ann.ask()
         await ben.ask()
@@ -220,7 +224,7 @@ async def test_a_user_sees_their_own_usage_and_nobody_elses() -> None:
 
 @pytest.mark.proves("S-http-stats-compute-post", "SW9")
 async def test_an_admin_has_a_day_computed_as_often_as_they_like() -> None:
-    async with running_site(talkative(), keys=[ANN, ADA]) as site:
+    async with running_site(chatty_model(), keys=[ANN, ADA]) as site:
         ann, _, ada = callers(site)
         await ann.ask()
         before = await ada.sums(days=2)

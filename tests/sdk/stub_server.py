@@ -1,4 +1,4 @@
-"""A small server that speaks the contract of the routes that the SDK uses (inventory 2.7), and remembers what it heard.
+"""A small server that speaks the contract of the routes that the SDK uses, and remembers what it heard.
 
 The real routes have tests of their own, with the same client.
 """
@@ -24,7 +24,7 @@ FILES = {"ls": "shared\n", "cat gone": "", "cat shared/rules.md": "No shoes.\n"}
 
 
 @dataclass
-class Desk:
+class StubServer:
     """Its shell knows three commands; everything else is refused. Each session id is new unless one is given."""
 
     heard: list[tuple[str, str, Any]] = field(default_factory=list[tuple[str, str, Any]])

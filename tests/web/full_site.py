@@ -27,7 +27,7 @@ OWNER = ApiKey.from_text("olga", "key-of-olga", ("owner",))
 _TEXT: Json = {"type": "string"}
 
 
-class Parrot:
+class EchoShell:
     """A shell that says each command again, and refuses what has a `$` in it."""
 
     name = "parrot"
@@ -57,7 +57,7 @@ class Parrot:
 
 
 @asynccontextmanager
-async def open_town(root: Path) -> AsyncGenerator[Site]:
+async def open_full_site(root: Path) -> AsyncGenerator[Site]:
     houses: list[House] = []
 
     def make(store: MemoryStore, durable: MemoryDurable, clock: HandClock) -> KnowledgeServices:
@@ -82,5 +82,5 @@ async def open_town(root: Path) -> AsyncGenerator[Site]:
 
     model = ScriptedModel(otherwise=Say("Hello."))
     keys = [ADA, ANN, OWNER]
-    async with running_site(model, keys=keys, make_knowledge=make, make_gaps=make_gaps, more=[Parrot()]) as site:
+    async with running_site(model, keys=keys, make_knowledge=make, make_gaps=make_gaps, more=[EchoShell()]) as site:
         yield site
