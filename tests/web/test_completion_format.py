@@ -1,13 +1,14 @@
-"""What an OpenAI-compatible client asks for, in our terms."""
+"""The OpenAI wire format: requests that are read, and the text of a stream, in which nothing can be taken back."""
 
 from typing import Any
 
 import pytest
 
 from denizen.domain.errors import InvalidInput
+from denizen.domain.events import TextAdded
 from denizen.domain.message import ImagePart, Role, TextPart
 from denizen.domain.prompt import PromptMessage
-from denizen.web.api.completion_format import parse_completion
+from denizen.web.api.completion_format import StreamedText, parse_completion
 
 PIXEL = "data:image/png;base64,iVBORw0KGgo="
 
@@ -115,3 +116,45 @@ def test_what_would_be_wrong_is_refused_and_named(body: dict[str, Any], code: st
         parse_completion(body)
     assert caught.value.code == code
     assert word in caught.value.explain()
+
+
+# --- the text of a stream ---------------------------------------------------------------------------------------------
+
+RETRACT = TextAdded("", retract=True)
+
+
+def text_events(*texts: str) -> list[TextAdded]:
+    return [TextAdded(text) for text in texts]
+
+
+def read_stream(events: list[TextAdded], reply: str, *, late: bool = False) -> str:
+    streamed = StreamedText()
+    if not late:
+        streamed.begin()
+    return "".join([*(streamed.add(event) for event in events), streamed.finish(reply)])
+
+
+@pytest.mark.parametrize(
+    ("events", "reply", "text"),
+    [
+        (text_events("Hel", "lo."), "Hello.", "Hello."),
+        (text_events("\n ", " Hel", "lo.\n"), "Hello.", "Hello.\n"),
+        ([], "Hello.", "Hello."),
+        (text_events("Hel"), "Hello.", "Hello."),
+        (
+            [*text_events("Let me look."), RETRACT, *text_events("It is ", "noon.")],
+            "It is noon.",
+            "Let me look.\n\nIt is noon.",
+        ),
+        ([*text_events("Let me look."), RETRACT], "It is noon.", "Let me look.\n\nIt is noon."),
+        ([RETRACT, *text_events("It is noon.")], "It is noon.", "It is noon."),
+        (text_events("Hello [1]."), "Hello.", "Hello [1]."),
+        ([*text_events("A"), TextAdded("B", retract=True)], "B", "A\n\nB"),
+    ],
+)
+def test_what_was_streamed_and_what_is_missing_make_the_answer(events: list[TextAdded], reply: str, text: str) -> None:
+    assert read_stream(events, reply) == text
+
+
+def test_a_reader_that_joined_late_gets_the_whole_answer_once() -> None:
+    assert read_stream(text_events("lo, ", "world."), "Hello, world.", late=True) == "Hello, world."
