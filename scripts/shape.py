@@ -43,7 +43,7 @@ BOUNDARIES: Mapping[str, str] = MappingProxyType({
     "src/denizen/app/skills/shelf.py::load_skill": "skill: a fault in its code leaves out this skill only",
     "src/denizen/app/accounts.py::Accounts._live": "account: a fault ends its connection only",
     "src/denizen/adapters/mcp/server.py::McpServer._live": "server: a fault ends its connection only",
-    "src/denizen/adapters/mcp_server/server.py::report_faults": "request: an error with a reference, and nothing inside",
+    "src/denizen/adapters/mcp_server/server.py::report_faults": "request: an error with a reference, no internals",
     "src/denizen/web/http/errors.py::ErrorBoundary.__call__": "request: an unknown fault is an answer with a reference",
 })  # fmt: skip
 """The only functions that may catch everything and go on, each with its reason."""

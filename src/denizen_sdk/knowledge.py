@@ -287,7 +287,8 @@ class KnowledgeCalls(ClientCalls):
                         lost = lost if event == known else 0
                         known = event if isinstance(event, SyncInfo) else known
             except ClientError as error:
-                if lost == TRIES or not _is_worth_retrying(error):
+                is_restarting = isinstance(error, ApiError) and error.status in _RESTARTING
+                if lost == TRIES or not (is_restarting or isinstance(error, NetworkError)):
                     raise
             else:
                 return
@@ -341,10 +342,6 @@ class KnowledgeCalls(ClientCalls):
                 if sent.event == "end":
                     return
         raise NetworkError("The server ended the stream before the sync had ended.")
-
-
-def _is_worth_retrying(error: ClientError) -> bool:
-    return isinstance(error, NetworkError) or (isinstance(error, ApiError) and error.status in _RESTARTING)
 
 
 def _without_none(settings: SourceSettings | None) -> dict[str, Any]:

@@ -341,7 +341,7 @@ ChatEvent = (
     | NoticeEvent
     | TurnFinishedEvent
     | TurnFailedEvent
-)  # fmt: skip
+)
 
 _EVENTS: dict[str, type[ChatEvent]] = {
     "turn": TurnOpenedEvent,

@@ -37,8 +37,9 @@ async def test_settings_are_saved_in_sets_of_which_one_is_active() -> None:
         assert (await admin.activate_agent_config_set("a/b c")).language == "fr"
         sets = {each.name: each for each in await admin.list_agent_config_sets()}
         assert {name: (each.is_active, each.changed) for name, each in sets.items()} == {
-            "default": (False, ("language", "temperature")), "a/b c": (True, ("language",)),
-        }  # fmt: skip
+            "default": (False, ("language", "temperature")),
+            "a/b c": (True, ("language",)),
+        }
         assert (await admin.reset_agent_config(name="a/b c")).changed == ()
         await admin.remove_agent_config_set("a/b c")
         assert await admin.get_agent_config() == before

@@ -52,8 +52,11 @@ def check(server: ModelServer, told: list[ToolActivity]) -> None:
     results = [message["content"] for message in last["messages"] if message["role"] == "tool"]
     assert results == ["shared", "$ ls\nshared\n\n$ cat gone\ngone\n[exit code 1]"]
     assert [(each.tool, each.state) for each in told] == [
-        ("bash", "loading"), ("bash", "done"), ("bash_batch", "loading"), ("bash_batch", "done"),
-    ]  # fmt: skip
+        ("bash", "loading"),
+        ("bash", "done"),
+        ("bash_batch", "loading"),
+        ("bash_batch", "done"),
+    ]
 
 
 @pytest.mark.proves("S-sdk-tools", "S-sdk-usage")

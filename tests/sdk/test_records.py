@@ -53,8 +53,15 @@ def test_an_event_survives_the_way_through_json(event: ChatEvent) -> None:
 
 def test_every_kind_of_event_is_covered() -> None:
     assert {encode_event(event)["type"] for event in EVENTS} == {
-        "turn", "text", "retract", "tool_started", "tool_finished", "notice", "finished", "error",
-    }  # fmt: skip
+        "turn",
+        "text",
+        "retract",
+        "tool_started",
+        "tool_finished",
+        "notice",
+        "finished",
+        "error",
+    }
 
 
 def test_an_unknown_event_is_handed_on() -> None:
@@ -82,9 +89,16 @@ def test_nested_lists_become_records() -> None:
 
 def test_a_sync_survives_the_way_through_json_as_an_answer_and_as_an_event() -> None:
     sync = SyncInfo(
-        "sync_1", ("a", "b"), "partial", "2026-11-21T12:00:00+00:00", None, "snap_1", ("a",), {"b": "gone"},
+        "sync_1",
+        ("a", "b"),
+        "partial",
+        "2026-11-21T12:00:00+00:00",
+        None,
+        "snap_1",
+        ("a",),
+        {"b": "gone"},
         progress={"a": SyncProgress("receiving", 1, 2)},
-    )  # fmt: skip
+    )
     row = json.loads(json.dumps(asdict(sync)))
     assert from_json(SyncInfo, row) == sync
     assert decode_sync_event("run", row) == decode_sync_event("end", row) == sync

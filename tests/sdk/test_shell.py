@@ -42,8 +42,9 @@ async def test_the_client_runs_commands_and_reads_and_starts_what_there_is() -> 
     async with server.client() as client:
         assert await client.bash("cat gone") == CommandOutput("", "gone\n", 1)
         assert await client.bash_batch(["ls", "cat gone"]) == (
-            CommandOutput("shared\n", "", 0, "ls"), CommandOutput("", "gone\n", 1, "cat gone"),
-        )  # fmt: skip
+            CommandOutput("shared\n", "", 0, "ls"),
+            CommandOutput("", "gone\n", 1, "cat gone"),
+        )
         assert await client.list_sources() == [SourceInfo("docs", "git", "Docs", "docs/docs", 2, 1)]
         assert await client.sync_source("docs") == StartedSync("started", "sync_1", ("docs",))
         assert await client.create_snapshot() == StartedSnapshot("started")
@@ -83,10 +84,12 @@ class RunInContext:
 
 
 RESPONSE = ResponseUsage(
-    input_tokens=3, output_tokens=5, total_tokens=8,
+    input_tokens=3,
+    output_tokens=5,
+    total_tokens=8,
     input_tokens_details=InputTokensDetails(cached_tokens=0, cache_write_tokens=0),
     output_tokens_details=OutputTokensDetails(reasoning_tokens=0),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize(
@@ -113,11 +116,20 @@ async def test_the_usage_of_a_finished_run_is_reported_whoever_ran_it(finished: 
     assert answer == UsageReceipt("use_1", recorded=True)
     assert server.headers["idempotency-key"] == "run-1"
     assert server.heard == [
-        ("POST", "/api/stats/usage", {
-            "source": "ci", "sourceId": "7", "model": "m", "inputTokens": 3, "outputTokens": 5, "durationMs": 12,
-            "metadata": {"pr": 1},
-        }),
-    ]  # fmt: skip
+        (
+            "POST",
+            "/api/stats/usage",
+            {
+                "source": "ci",
+                "sourceId": "7",
+                "model": "m",
+                "inputTokens": 3,
+                "outputTokens": 5,
+                "durationMs": 12,
+                "metadata": {"pr": 1},
+            },
+        ),
+    ]
 
 
 @pytest.mark.parametrize("finished", [None, 3, {}, Run(None), {"usage": {"input_tokens": 3}}])
@@ -137,9 +149,11 @@ async def test_every_tool_call_is_told_while_it_runs_and_when_it_is_done() -> No
         assert await tools.bash("cat shared/rules.md") == "No shoes."
         assert await tools.bash_batch(["ls", "cat gone"]) == "$ ls\nshared\n\n$ cat gone\ngone\n[exit code 1]"
     assert [(each.tool, each.state, each.success) for each in told] == [
-        ("bash", "loading", False), ("bash", "done", True),
-        ("bash_batch", "loading", False), ("bash_batch", "done", True),
-    ]  # fmt: skip
+        ("bash", "loading", False),
+        ("bash", "done", True),
+        ("bash_batch", "loading", False),
+        ("bash_batch", "done", True),
+    ]
     assert told[0].id == told[1].id != told[2].id == told[3].id
     assert told[2].args == {"commands": ["ls", "cat gone"]}
     assert [each.duration_ms is None for each in told] == [True, False, True, False]

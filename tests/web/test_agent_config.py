@@ -19,10 +19,18 @@ from tests.site import ADA, ANN, Site, running_site
 pytestmark = pytest.mark.anyio
 
 FILE = {
-    "agent": "denizen", "name": "", "response_style": "concise", "language": "en", "default_model": "balanced",
-    "max_steps_multiplier": 1.0, "citation_format": "inline", "temperature": None,
-    "additional_prompt": "Mention cats.", "search_instructions": None, "changed": [],
-}  # fmt: skip
+    "agent": "denizen",
+    "name": "",
+    "response_style": "concise",
+    "language": "en",
+    "default_model": "balanced",
+    "max_steps_multiplier": 1.0,
+    "citation_format": "inline",
+    "temperature": None,
+    "additional_prompt": "Mention cats.",
+    "search_instructions": None,
+    "changed": [],
+}
 AGENTS = (
     Agent(AgentName("denizen"), style=Style(extra_instructions="Mention cats.")),
     Agent(AgentName("scribe"), is_routed=True),
@@ -67,9 +75,12 @@ async def test_what_an_admin_saves_holds_at_once() -> None:
         assert (status, config["name"], config["changed"]) == (200, "default", ["language", "temperature"])
         _, config = await server.ask("PUT", "", language=None, response_style="technical")
         assert config == {
-            **FILE, "name": "default", "temperature": 0.2, "response_style": "technical",
+            **FILE,
+            "name": "default",
+            "temperature": 0.2,
+            "response_style": "technical",
             "changed": ["response_style", "temperature"],
-        }  # fmt: skip
+        }
         assert from_json(AgentConfig, config).changed == ("response_style", "temperature")
         async with server.site.client() as client:
             said = {"message": "hello"}
@@ -82,9 +93,11 @@ async def test_what_an_admin_saves_holds_at_once() -> None:
 async def test_what_cannot_be_is_refused_with_why_and_fix_and_nothing_changes() -> None:
     async with open_agent_config_site() as server:
         wrong: list[tuple[dict[str, Any], str]] = [
-            ({"temperature": 2.5}, "0 to 2"), ({"max_steps_multiplier": 4}, "0.5 to 3"),
-            ({"langauge": "de"}, "'language'"), ({"response_style": "rude", "language": "de"}, "concise"),
-        ]  # fmt: skip
+            ({"temperature": 2.5}, "0 to 2"),
+            ({"max_steps_multiplier": 4}, "0.5 to 3"),
+            ({"langauge": "de"}, "'language'"),
+            ({"response_style": "rude", "language": "de"}, "concise"),
+        ]
         for body, fix in wrong:
             status, answer = await server.ask("PUT", "", **body)
             assert (status, fix in answer["error"]["fix"]) == (400, True)
@@ -115,9 +128,13 @@ async def test_everybody_reads_how_the_agent_answers_but_not_its_texts() -> None
 async def test_nobody_else_reads_or_changes_them() -> None:
     async with open_agent_config_site() as server:
         for method, path in (
-            ("GET", ""), ("PUT", ""), ("POST", "/reset"), ("GET", "/sets"), ("POST", "/sets/default/activate"),
+            ("GET", ""),
+            ("PUT", ""),
+            ("POST", "/reset"),
+            ("GET", "/sets"),
+            ("POST", "/sets/default/activate"),
             ("DELETE", "/sets/default"),
-        ):  # fmt: skip
+        ):
             status, answer = await server.ask(method, path, key="key-of-ann")
             assert (status, answer["error"]["code"]) == (403, "admin_only")
 
@@ -131,8 +148,9 @@ async def test_sets_are_made_listed_activated_and_deleted_by_name() -> None:
         _, rows = await server.ask("GET", "/sets")
         sets = [from_json(AgentConfigSet, row) for row in rows]
         assert [(each.name, each.is_active, each.changed) for each in sets] == [
-            ("default", True, ("language",)), ("exam", False, ("temperature",)),
-        ]  # fmt: skip
+            ("default", True, ("language",)),
+            ("exam", False, ("temperature",)),
+        ]
         status, config = await server.ask("POST", "/sets/exam/activate")
         assert (status, config["name"], config["temperature"]) == (200, "exam", 0.0)
         assert (await server.ask("DELETE", "/sets/exam"))[0] == 204

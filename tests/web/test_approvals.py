@@ -147,8 +147,10 @@ async def test_an_unknown_approval_is_not_found() -> None:
                 await client.deny("apr_none")
         problem = caught.value.problem
         assert (problem.status, problem.code, problem.fix) == (
-            404, "approval_not_found", "GET /api/approvals lists them."
-        )  # fmt: skip
+            404,
+            "approval_not_found",
+            "GET /api/approvals lists them.",
+        )
         assert "has this id" in problem.why
 
 

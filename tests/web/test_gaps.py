@@ -30,15 +30,32 @@ pytestmark = pytest.mark.anyio
 
 NOW = HandClock().now()
 GAP = Gap(
-    id="gap_1", agent=AgentName("ada"), question="How much is a berth?", asker="platform_user:discord:1",
-    place=Place("discord", "1"), is_private=False, kind=GapKind.UNKNOWN, turn_id=TurnId("t"), created_at=NOW,
-)  # fmt: skip
+    id="gap_1",
+    agent=AgentName("ada"),
+    question="How much is a berth?",
+    asker="platform_user:discord:1",
+    place=Place("discord", "1"),
+    is_private=False,
+    kind=GapKind.UNKNOWN,
+    turn_id=TurnId("t"),
+    created_at=NOW,
+)
 PRIVATE = replace(GAP, id="gap_2", question="Is my secret safe?", is_private=True)
 PROPOSAL = Proposal(
-    id="prop_1", place=GAP.place, post="7", answer="Ten euros.", author="platform_user:discord:2", author_name="Ben",
-    proposer="platform_user:discord:3", link="https://discord.com/channels/9/1/7", said_at=NOW, created_at=NOW,
-    question=GAP.question, asker=GAP.asker, gap_id=GAP.id,
-)  # fmt: skip
+    id="prop_1",
+    place=GAP.place,
+    post="7",
+    answer="Ten euros.",
+    author="platform_user:discord:2",
+    author_name="Ben",
+    proposer="platform_user:discord:3",
+    link="https://discord.com/channels/9/1/7",
+    said_at=NOW,
+    created_at=NOW,
+    question=GAP.question,
+    asker=GAP.asker,
+    gap_id=GAP.id,
+)
 
 
 @dataclass
@@ -103,9 +120,11 @@ async def test_the_report_looks_at_the_newest_only_and_says_so(tmp_path: Path) -
 async def test_members_are_told_nothing(tmp_path: Path) -> None:
     async with open_gap_site(tmp_path) as server:
         for method, path in (
-            ("GET", "/api/gaps"), ("POST", "/api/gaps/gap_1/close"), ("GET", "/api/gaps/proposals"),
+            ("GET", "/api/gaps"),
+            ("POST", "/api/gaps/gap_1/close"),
+            ("GET", "/api/gaps/proposals"),
             ("POST", "/api/gaps/proposals/prop_1"),
-        ):  # fmt: skip
+        ):
             assert (await server.ask(method, path, key="key-of-ann"))[0] == 403
 
 

@@ -67,10 +67,14 @@ async def test_every_route_is_either_public_or_in_the_list_of_protected_ones() -
         paths = {getattr(route, "path", "") for route in site.app.routes}
         described = set((await client.get("/api/openapi.json")).json()["paths"])
     samples = {
-        "{turn_id}": "turn_1", "{approval_id}": "apr_1", "{name}": "default", "{model:path}": "denizen",
-        "{model}": "denizen", "{agent}": "scribe",
+        "{turn_id}": "turn_1",
+        "{approval_id}": "apr_1",
+        "{name}": "default",
+        "{model:path}": "denizen",
+        "{model}": "denizen",
+        "{agent}": "scribe",
         "{name:path}": "default",
-    }  # fmt: skip
+    }
     filled: set[str] = set()
     for path in (paths | described) - {""}:
         for mark, sample in samples.items():

@@ -94,16 +94,24 @@ async def open_knowledge_site(
 
 
 @pytest.mark.proves(
-    "S-http-sources-get", "S-http-sources-post", "S-http-sources-id-put", "S-http-sources-id-delete",
-    "S-http-sync-post", "S-http-sync-source-post", "S-http-snapshot-status-get", "S-http-snapshot-sync-post",
-)  # fmt: skip
+    "S-http-sources-get",
+    "S-http-sources-post",
+    "S-http-sources-id-put",
+    "S-http-sources-id-delete",
+    "S-http-sync-post",
+    "S-http-sync-source-post",
+    "S-http-snapshot-status-get",
+    "S-http-snapshot-sync-post",
+)
 async def test_sources_are_added_read_changed_and_removed(tmp_path: Path) -> None:
     notes = write(tmp_path / "notes", {"a.md": "A", "more/b.md": "B"})
     async with open_knowledge_site(tmp_path) as server:
         owner, admin = server.owner, server.admin
-        assert await admin.ask("GET", "/api/sources") == (200, {"total": 0} | {
-            kind: {"count": 0, "sources": []} for kind in ("git", "folder", "sitemap", "youtube", "archive")
-        })  # fmt: skip
+        assert await admin.ask("GET", "/api/sources") == (
+            200,
+            {"total": 0}
+            | {kind: {"count": 0, "sources": []} for kind in ("git", "folder", "sitemap", "youtube", "archive")},
+        )
         status, made = await owner.ask("POST", "/api/sources", location=str(notes), label="Notes")
         assert (status, made["id"], made["folder"], made["readme_only"]) == (201, "notes", "docs/notes", False)
         _, before = await admin.ask("GET", "/api/snapshot/status")
@@ -134,9 +142,10 @@ async def test_a_field_that_nobody_reads_is_refused_with_the_one_that_was_meant(
         _, made = await admin.ask("POST", "/api/sources", location="nuxt/docs")
         assert (await admin.ask("PUT", "/api/sources/docs", **{**made, "label": "Docs"}))[1]["label"] == "Docs"
         for method, path, wrong in (
-            ("PUT", "/api/sources/docs", "content-path"), ("PUT", "/api/snapshot/config", "repo"),
+            ("PUT", "/api/sources/docs", "content-path"),
+            ("PUT", "/api/snapshot/config", "repo"),
             ("POST", "/api/sync", "source"),
-        ):  # fmt: skip
+        ):
             status, answer = await admin.ask(method, path, **{wrong: "x"})
             assert (status, answer["error"]["code"]) == (400, "field_unknown"), (method, path)
 
@@ -156,11 +165,16 @@ async def test_a_member_reads_the_list_without_places_and_changes_nothing(tmp_pa
         [row] = listed["git"]["sources"]
         assert row == {"id": "docs", "label": "", "folder": "docs/docs", "files": 0, "documents": 0, "synced_at": None}
         for method, path in (
-            ("POST", "/api/sources"), ("PUT", "/api/sources/docs"), ("DELETE", "/api/sources/docs"),
-            ("GET", "/api/sync"), ("GET", "/api/snapshot/config"),
-            ("POST", "/api/sync"), ("POST", "/api/sync/docs"), ("GET", "/api/snapshot/status"),
+            ("POST", "/api/sources"),
+            ("PUT", "/api/sources/docs"),
+            ("DELETE", "/api/sources/docs"),
+            ("GET", "/api/sync"),
+            ("GET", "/api/snapshot/config"),
+            ("POST", "/api/sync"),
+            ("POST", "/api/sync/docs"),
+            ("GET", "/api/snapshot/status"),
             ("POST", "/api/snapshot/sync"),
-        ):  # fmt: skip
+        ):
             status, body = await server.member.ask(method, path, location="nuxt/other")
             assert (status, body["error"]["code"]) == (403, "admin_only"), (method, path)
         assert (await server.member.ask("GET", "/api/sources"))[1]["total"] == 1

@@ -62,8 +62,11 @@ async def test_messages_are_listed_with_their_calls_and_results() -> None:
     ]
     [used] = rows[1]["calls"]
     assert (used["tool"], used["args"], used["text"], used["is_error"]) == (
-        "weather", {"city": "Oslo"}, "Sunny. ", False,
-    )  # fmt: skip
+        "weather",
+        {"city": "Oslo"},
+        "Sunny. ",
+        False,
+    )
     assert last["text"] == "Sunny."
 
 

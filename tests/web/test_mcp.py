@@ -146,9 +146,13 @@ async def test_a_talk_goes_on_for_each_client_and_each_named_session_and_nobody_
     places = [
         Place("mcp", f"api_key:{who}", session).conversation_id
         for who, session in (
-            ("ann", "mcp editor"), ("ann", "trip"), ("ann", "mcp editor"), ("ben", "mcp editor"), ("ann", "mcp"),
+            ("ann", "mcp editor"),
+            ("ann", "trip"),
+            ("ann", "mcp editor"),
+            ("ben", "mcp editor"),
+            ("ann", "mcp"),
         )
-    ]  # fmt: skip
+    ]
     assert [turn.conversation_id for turn in turns] == places
     assert [turn.agent for turn in turns] == ["denizen", "denizen", "mute", "denizen", "denizen"]
 

@@ -119,9 +119,13 @@ def try_all(document: dict[str, Any], url: str) -> Counter[tuple[str, str, int]]
     """
     seen = Counter[tuple[str, str, int]]()
     calm = settings(
-        max_examples=EXAMPLES, derandomize=True, database=None, deadline=None, phases=[Phase.generate],
+        max_examples=EXAMPLES,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
-    )  # fmt: skip
+    )
     for found in schemathesis.openapi.from_dict(document).get_all_operations():
         if isinstance(found, Err):
             raise found.err()

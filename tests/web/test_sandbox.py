@@ -85,19 +85,31 @@ async def test_one_command_or_a_batch_is_run_and_every_stream_comes_back(tmp_pat
         assert only["stdout"] == "shared\n"
         log = [entry.event async for entry in read_log(site.site.store)]
     assert [(each.actor, each.subject, each.details["origin"]) for each in log] == [
-        ("api_key:ann", "bash", "api"), ("api_key:ann", "bash_batch", "api"), ("api_key:ann", "bash_batch", "api"),
-    ]  # fmt: skip
+        ("api_key:ann", "bash", "api"),
+        ("api_key:ann", "bash_batch", "api"),
+        ("api_key:ann", "bash_batch", "api"),
+    ]
 
 
 @pytest.mark.proves("S20")
 async def test_a_body_has_exactly_one_of_both_within_bounds(tmp_path: Path) -> None:
     long = "echo " + "x" * 1996
     bodies: list[dict[str, Any]] = [
-        {}, {"command": "ls", "commands": ["ls"]}, {"command": ""}, {"command": long}, {"command": 3},
-        {"command": ["ls"]}, {"commands": []}, {"commands": ["ls"] * 11}, {"commands": "ls"}, {"commands": [""]},
-        {"commands": ["ls", long]}, {"commands": ["ls", None]}, {"command": "ls", "sessionId": 3},
+        {},
+        {"command": "ls", "commands": ["ls"]},
+        {"command": ""},
+        {"command": long},
+        {"command": 3},
+        {"command": ["ls"]},
+        {"commands": []},
+        {"commands": ["ls"] * 11},
+        {"commands": "ls"},
+        {"commands": [""]},
+        {"commands": ["ls", long]},
+        {"commands": ["ls", None]},
+        {"command": "ls", "sessionId": 3},
         {"command": "ls", "sessionId": "s" * 201},
-    ]  # fmt: skip
+    ]
     async with open_sandbox_site(tmp_path) as site:
         for body in bodies:
             assert (await site.refused(**body))["code"] == "field_invalid", body

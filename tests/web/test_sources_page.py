@@ -71,9 +71,10 @@ async def test_the_page_asks_every_five_minutes_and_syncs_when_that_is_needed(tm
         assert told["asked"] == [status, "GET /api/sync", "POST /api/sync", status, status]
         assert told["waits"] == [300_000] * 3
         assert told["seen"][0] == {
-            "textContent": "Documents are being read.", "title": "The source 'notes' was not read yet.",
+            "textContent": "Documents are being read.",
+            "title": "The source 'notes' was not read yet.",
             "hidden": False,
-        }  # fmt: skip
+        }
         assert told["seen"][1]["textContent"] == "Documents as of 2026-11-22 12:00 UTC."
         assert server.house.files() == {"docs/notes/a.md": "A"}
         _, found = await server.admin.ask("GET", "/api/snapshot/status")

@@ -4,9 +4,17 @@ import subprocess
 import sys
 
 HEAVY = [
-    "httpx2", "jinja2", "mcp", "mcp_types", "openai", "pydantic", "pydantic_ai", "sqlalchemy",
-    "sse_starlette", "uvicorn",
-]  # fmt: skip
+    "httpx2",
+    "jinja2",
+    "mcp",
+    "mcp_types",
+    "openai",
+    "pydantic",
+    "pydantic_ai",
+    "sqlalchemy",
+    "sse_starlette",
+    "uvicorn",
+]
 
 
 def test_importing_the_web_brings_in_starlette_and_nothing_else_that_is_heavy() -> None:

@@ -19,9 +19,14 @@ from tests.site import ADA, ANN, BEN, LOCAL, Site, running_site
 pytestmark = pytest.mark.anyio
 
 REPORT = {
-    "source": "github-bot", "sourceId": "issue-7", "model": "m2", "inputTokens": 70, "outputTokens": 30,
-    "durationMs": 250, "metadata": {"repo": "a/b"},
-}  # fmt: skip
+    "source": "github-bot",
+    "sourceId": "issue-7",
+    "model": "m2",
+    "inputTokens": 70,
+    "outputTokens": 30,
+    "durationMs": 250,
+    "metadata": {"repo": "a/b"},
+}
 
 
 class StatisticsCaller:
@@ -103,14 +108,21 @@ async def test_what_the_sdk_reports_is_in_the_statistics_once() -> None:
 @pytest.mark.parametrize(
     ("change", "field"),
     [
-        ({"source": ""}, "source"), ({"source": "x" * 51}, "source"), ({"source": "a\nb"}, "source"),
-        ({"source": None}, "source"), ({"source": 7}, "source"), ({"sourceId": "x" * 201}, "source_id"),
+        ({"source": ""}, "source"),
+        ({"source": "x" * 51}, "source"),
+        ({"source": "a\nb"}, "source"),
+        ({"source": None}, "source"),
+        ({"source": 7}, "source"),
+        ({"sourceId": "x" * 201}, "source_id"),
         ({"model": "x" * 201}, "model"),
-        ({"inputTokens": -1}, "input_tokens"), ({"outputTokens": 1.5}, "output_tokens"),
-        ({"inputTokens": 10**18}, "input_tokens"), ({"durationMs": True}, "duration_ms"),
-        ({"metadata": [1]}, "metadata"), ({"metadata": {"a": "x" * 4001}}, "metadata"),
+        ({"inputTokens": -1}, "input_tokens"),
+        ({"outputTokens": 1.5}, "output_tokens"),
+        ({"inputTokens": 10**18}, "input_tokens"),
+        ({"durationMs": True}, "duration_ms"),
+        ({"metadata": [1]}, "metadata"),
+        ({"metadata": {"a": "x" * 4001}}, "metadata"),
     ],
-)  # fmt: skip
+)
 async def test_a_report_that_cannot_be_kept_is_refused_with_the_field(change: dict[str, Any], field: str) -> None:
     async with running_site(keys=[ANN]) as site:
         status, told = await callers(site)[0].post("/api/stats/usage", REPORT | change)
@@ -168,8 +180,9 @@ async def test_an_admin_sees_all_usage_by_model_source_user_day_and_hour() -> No
     assert [(row.key, row.messages) for row in found.by_source] == [("web", 3), ("github-bot", 1)]
     assert found.top_users is not None
     assert {(row.key, row.name, row.messages) for row in found.top_users} == {
-        ("api_key:ann", "ann", 2), ("api_key:ben", "ben", 2),
-    }  # fmt: skip
+        ("api_key:ann", "ann", 2),
+        ("api_key:ben", "ben", 2),
+    }
     assert [(row.key, row.messages) for row in found.daily] == [("2026-11-21", 1), ("2026-11-22", 0), ("2026-11-23", 3)]
     assert found.hourly is not None
     assert len(found.hourly) == 24
@@ -238,6 +251,8 @@ async def test_an_admin_has_a_day_computed_as_often_as_they_like() -> None:
     assert named == (200, {"date": "2026-11-20", "rows": 0})
     assert after.totals == before.totals
     assert [(status, row["error"]["code"]) for status, row in refused] == [
-        (400, "day_not_over"), (400, "day_not_over"), (400, "field_invalid"),
-    ]  # fmt: skip
+        (400, "day_not_over"),
+        (400, "day_not_over"),
+        (400, "field_invalid"),
+    ]
     assert member[0] == 403

@@ -42,8 +42,10 @@ async def test_the_asker_sees_what_the_prompt_was_made_of_and_what_was_cached() 
     assert info.question == "How is Oslo?"
     [prompt] = info.prompts
     assert [(s.name, s.stability) for s in prompt.segments] == [
-        ("persona", "config"), ("style", "config"), ("tool rules", "config"),
-    ]  # fmt: skip
+        ("persona", "config"),
+        ("style", "config"),
+        ("tool rules", "config"),
+    ]
     assert (prompt.step, prompt.model, prompt.tools) == (1, "scripted/model", ("weather",))
     assert [(share.kind, share.count) for share in prompt.messages] == [("question", 1)]
     first = info.steps[0]

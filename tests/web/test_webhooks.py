@@ -70,9 +70,13 @@ async def open_github_site(
         github.world.install(app, boats, vault)
         issue = github.world.open_issue(ana, boats, "Leak")
         settings = AccountSettings(
-            AgentName("ada"), github.api_url, app_id=str(app.id), private_key=app.private_key, webhook_secret=secret,
+            AgentName("ada"),
+            github.api_url,
+            app_id=str(app.id),
+            private_key=app.private_key,
+            webhook_secret=secret,
             rescan_s=0,
-        )  # fmt: skip
+        )
         account = GitHubAccount(settings, clock)
         async with (
             running_site(ScriptedModel(), keys=keys, hosting=AccountsHosting(lambda: [account])) as site,

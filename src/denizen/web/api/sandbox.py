@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from denizen.domain.errors import InvalidInput, Unavailable
-from denizen.engine.direct import DirectCalls, Done, Wanted
+from denizen.engine.direct import DirectCalls, Wanted
 from denizen.ports.sandbox import MAX_COMMAND_CHARS, MAX_COMMANDS, ShellReply
 from denizen.web.http.auth import get_principal
 from denizen.web.http.openapi import NUMBER, TEXT, ApiRoute, Operation, Schema, list_schema, object_schema
@@ -66,14 +66,20 @@ class SandboxRoutes:
         """
         body = await read_object(request)
         commands, is_single = read_commands(body)
+        session = read_text(body, "sessionId")
+        if len(session) > MAX_ID_CHARS:
+            raise field_error("sessionId", f"a text of at most {MAX_ID_CHARS} characters")
         wanted = Wanted(
             get_principal(request),
             "bash" if is_single else "bash_batch",
             {"command": commands[0]} if is_single else {"commands": [*commands]},
             agent=read_text(body, "agent"),
-            shell_session=_session(body),
+            shell_session=session,
         )
-        reply = _streams(await self._calls.make(wanted))
+        done = await self._calls.make(wanted)
+        if done.shell is None:
+            raise Unavailable("The shell could not be used.", code="shell_unavailable", why=done.result.text)
+        reply = done.shell
         _check_allowed(reply)
         answer = ShellAnswer(
             reply.session_id,
@@ -100,19 +106,6 @@ def read_commands(body: JsonBody) -> tuple[list[str], bool]:
         if not isinstance(each, str) or not 1 <= len(each) <= MAX_COMMAND_CHARS:
             raise field_error("command", f"a text of 1 to {MAX_COMMAND_CHARS} characters")
     return given, batch is None
-
-
-def _session(body: JsonBody) -> str:
-    named = read_text(body, "sessionId")
-    if len(named) > MAX_ID_CHARS:
-        raise field_error("sessionId", f"a text of at most {MAX_ID_CHARS} characters")
-    return named
-
-
-def _streams(done: Done) -> ShellReply:
-    if done.shell is None:
-        raise Unavailable("The shell could not be used.", code="shell_unavailable", why=done.result.text)
-    return done.shell
 
 
 def _check_allowed(reply: ShellReply) -> None:

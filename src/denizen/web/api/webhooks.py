@@ -61,7 +61,14 @@ class WebhookRoutes:
         found = await self._hosting.list_repositories("github")
         rows = [
             asdict(
-                RepositoryInfo(each.name, each.address, each.branch, each.is_private, each.description, each.updated_at)
+                RepositoryInfo(
+                    name=each.name,
+                    location=each.address,
+                    branch=each.branch,
+                    private=each.is_private,
+                    description=each.description,
+                    updated_at=each.updated_at,
+                )
             )
             for each in found
             if sees_all or not each.is_private

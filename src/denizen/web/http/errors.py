@@ -77,7 +77,9 @@ def describe_problem(error: DenizenError, *, reference: str = "") -> ProblemDeta
     status = next((code for family, code in STATUS.items() if isinstance(error, family)), BUG)
     if error.code in CREDENTIAL_CODES:
         status = 401
-    return ProblemDetails(error.code, error.message, status, error.why, error.fix, reference)
+    return ProblemDetails(
+        code=error.code, message=error.message, status=status, why=error.why, fix=error.fix, reference=reference
+    )
 
 
 def turn_failure(turn: Turn | TurnFinished) -> DenizenError:

@@ -82,10 +82,18 @@ def build_openapi(routes: Iterable[BaseRoute], version: str) -> Document:
     schemas: dict[str, Any] = {}
     paths: dict[str, dict[str, Any]] = {}
     for path, method, route in list_operations(routes):
-        operation = route.operation if isinstance(route, ApiRoute) else _operation_from_docstring(route)
+        if isinstance(route, ApiRoute):
+            operation = route.operation
+        else:  # a plain Starlette route has only its docstring
+            summary = (inspect.getdoc(route.endpoint) or "").partition("\n")[0].rstrip(".")
+            operation = Operation(summary or route.name.replace("_", " ").capitalize(), status=0)
         described = _describe(operation, method, path, schemas)
-        kind = "OpenAIError" if path.startswith("/v1/") else "Error"
-        described["responses"] |= {str(status): _error_response(kind) for status in _ERROR_STATUSES}
+        error_schema = {"$ref": _REF.format(model="OpenAIError" if path.startswith("/v1/") else "Error")}
+        error = {
+            "description": "What is wrong, why, and what to do",
+            "content": {"application/json": {"schema": error_schema}},
+        }
+        described["responses"] |= {str(status): error for status in _ERROR_STATUSES}
         paths.setdefault(path, {})[method.lower()] = described
     schemas["Error"] = object_schema("error", error=_schema_for(ProblemDetails, schemas))
     schemas["OpenAIError"] = object_schema(
@@ -111,11 +119,6 @@ def list_operations(routes: Iterable[BaseRoute]) -> Iterator[tuple[str, str, Rou
         if isinstance(route, Route) and route.path.startswith(PREFIXES) and route.path != OPENAPI_PATH:
             for method in sorted((route.methods or set()) - {"HEAD"}):
                 yield re.sub(r":\w+}", "}", route.path), method, route
-
-
-def _operation_from_docstring(route: Route) -> Operation:
-    summary = (inspect.getdoc(route.endpoint) or "").partition("\n")[0].rstrip(".")
-    return Operation(summary or route.name.replace("_", " ").capitalize(), status=0)
 
 
 def _describe(operation: Operation, method: str, path: str, schemas: dict[str, Any]) -> Document:
@@ -158,8 +161,3 @@ def _schema_for(kind: BodyType, schemas: dict[str, Any]) -> Document:
         schemas.setdefault(name, each)
     schemas.setdefault(kind.__name__, schema)
     return {"$ref": _REF.format(model=kind.__name__)}
-
-
-def _error_response(kind: str) -> Document:
-    schema = {"$ref": _REF.format(model=kind)}
-    return {"description": "What is wrong, why, and what to do", "content": {"application/json": {"schema": schema}}}
