@@ -71,7 +71,7 @@ async def test_the_page_asks_every_five_minutes_and_syncs_when_that_is_needed(tm
         assert told["asked"] == [status, "GET /api/sync", "POST /api/sync", status, status]
         assert told["waits"] == [300_000] * 3
         assert told["seen"][0] == {
-            "textContent": "Documents are being read.",
+            "textContent": "Reading documents…",
             "title": "The source 'notes' was not read yet.",
             "hidden": False,
         }
