@@ -1,7 +1,7 @@
 """Settings of assistants in the store, and agents as they are with them (inventory 2.2).
 
 A change holds at once in this process, and everywhere within `KEPT_S`: that long the active set of an agent is
-remembered. Asked by turns through `Services.configured`; changed over HTTP (`web/api/agent_config`) and by
+remembered. Asked by turns through `Services.configured`; changed over HTTP (`web/api/agents`) and by
 `denizen agents settings`. Who changed what is in the audit log, without the words.
 """
 
