@@ -20,11 +20,12 @@ chat: .venv/.run  ## talk to the agent in the terminal
 test: .venv/.dev  ## all tests
 	$(BIN)/pytest -n auto --dist loadgroup
 
-check: .venv/.dev  ## format, lint, types, import contracts, docs, tests
+check: .venv/.dev  ## format, lint, types, import contracts, conventions, docs, tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python -m scripts.conventions
 	$(BIN)/python -m scripts.docs --check
 	$(MAKE) --no-print-directory test
 

@@ -6,6 +6,7 @@
     store durable               a part by itself, with more detail; `store postgresql://...` takes an empty database
     sandbox                     the read-only shell beside a bare `bash -c`, for this user and for an unprivileged one
     indexing                    40 MB of documents, while somebody else writes; a database as above
+    event_loop                  the longest callback of the event loop, while an account has much to do
     search archive              100 000 passages, 100 000 posts by words and by meaning; a database as above
     routing                     what a conversation costs whose questions are sorted; arithmetic
     cache                       what is read from providers' caches, and what a conversation costs; in no real time
@@ -23,8 +24,9 @@ from pathlib import Path
 from benchmarks import (
     archive,
     cache,
-    community,
+    discord_account,
     durable,
+    event_loop,
     gate,
     growth,
     indexing,
@@ -46,6 +48,7 @@ PARTS = {
     "store": store.main,
     "archive": archive.main,
     "durable": durable.main,
+    "event_loop": event_loop.main,
     "sandbox": sandbox.main,
     "cache": cache.main,
     "search": search.main,
@@ -63,7 +66,7 @@ def measure(name: str, folder: Path, model: Process) -> Iterator[Figure]:
         case "growth":
             return growth.measure(folder, model)
         case "discord":
-            return community.measure(folder, model)
+            return discord_account.measure(folder, model)
         case "sources":
             return sources.measure(folder, model)
         case "gate":

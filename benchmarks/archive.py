@@ -28,9 +28,9 @@ from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.archive.post_embedding import SOON_S, PostEmbedder
 from denizen.engine.archive.view import ArchiveView
 from denizen.engine.embedding.embedder import BudgetedEmbedder
-from denizen.ports.embed import Embedded, EmbedKind
+from denizen.ports.embed import EmbeddingResult, EmbedKind
 from denizen.ports.store import Store
-from denizen.testing.store_records import PLATFORM, at
+from tests.contracts.store.records import PLATFORM, at
 
 POSTS = 100_000
 ROOMS = 40
@@ -41,7 +41,7 @@ WORDS = [f"word{number}" for number in range(5000)]
 
 
 @dataclass
-class MadeUp:
+class RandomEmbedder:
     """Each text means something by itself, the same each time."""
 
     name: str = "made-up"
@@ -54,8 +54,8 @@ class MadeUp:
     async def estimate_cost_usd(self, tokens: int) -> Decimal | None:
         return tokens * Decimal(0)
 
-    async def embed(self, texts: Sequence[str], kind: EmbedKind) -> Embedded:
-        return Embedded([self._mix(text) for text in texts])
+    async def embed(self, texts: Sequence[str], kind: EmbedKind) -> EmbeddingResult:
+        return EmbeddingResult([self._mix(text) for text in texts])
 
     async def aclose(self) -> None:
         """Nothing is open."""
@@ -95,7 +95,7 @@ async def measure(name: str, ask: Callable[[int], Awaitable[object]], rounds: in
 
 
 async def measure_all(url: str) -> None:
-    clock, embedder = SystemClock(), MadeUp()
+    clock, embedder = SystemClock(), RandomEmbedder()
     store, policy = await open_store(url, clock=clock), ArchivePolicy()
     mirror, meaning = ArchiveMirror(store, lambda: policy, clock), BudgetedEmbedder(lambda: embedder)
     began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""What discord.py does without Denizen: the baseline of the figures about Discord.
+"""A bot of discord.py without Denizen: the baseline of the figures about Discord.
 
 python -m benchmarks.bare_bot API_URL GATEWAY_URL TOKEN                 answers each mention at once
 python -m benchmarks.bare_bot API_URL GATEWAY_URL TOKEN CHANNEL...      reads the channels; posts and seconds as JSON
@@ -15,8 +15,8 @@ import discord
 import uvloop
 
 from benchmarks.model import WORDS
-from denizen.adapters.discord.endpoints import use_endpoints
-from denizen.adapters.discord.settings import DiscordEndpoints
+from denizen.adapters.discord.client.http import use_endpoints
+from denizen.adapters.discord.client.settings import DiscordEndpoints
 
 
 class Bot(discord.Client):

@@ -1,4 +1,4 @@
-"""What of a conversation's input is read from the provider's cache, and what that costs.
+"""Measures the part of a conversation's input that is read from the provider's cache, and the cost.
 
     python -m benchmarks cache
 
@@ -25,7 +25,7 @@ from typing import Any
 import anyio
 
 from benchmarks.figures import Figure, show
-from denizen.app.build import Denizen, Opening, open_denizen
+from denizen.app.build import Denizen, OpenOptions, open_denizen
 from denizen.domain.clock import SystemClock
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName
@@ -35,9 +35,9 @@ from denizen.domain.room import Post
 from denizen.domain.turn import InboundMessage, ReplyTarget, TurnStatus
 from denizen.engine.turn import TurnRunner
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
-from denizen.testing.model_server import Answer, Call, ModelServer, model_server
-from denizen.testing.model_wire import Api
-from denizen.testing.prompt_cache import PromptCache, blocks_of
+from denizen.testing.model_server import ModelAnswer, ModelCall, ModelServer, model_server
+from denizen.testing.model_wire import ModelApi
+from denizen.testing.prompt_cache import PromptCache, list_blocks
 
 TURNS = 50
 TOOL_TURNS = 20
@@ -88,12 +88,12 @@ class Clock:
 
 
 @dataclass(frozen=True)
-class Sent:
+class SentRequest:
     """A request: in which turn, when, in whose form, and its body."""
 
     turn: int
     at_s: float
-    api: Api
+    api: ModelApi
     body: Mapping[str, Any]
 
 
@@ -107,19 +107,21 @@ class Run:
     clock: Clock
     pause_s: float
     model: str = ""
-    sent: list[Sent] = field(default_factory=list[Sent])
+    sent: list[SentRequest] = field(default_factory=list[SentRequest])
 
-    async def ask(self, number: int, inbound: InboundMessage, *answers: Answer) -> str:
+    async def ask(self, number: int, inbound: InboundMessage, *answers: ModelAnswer) -> str:
         self.server.script(*answers)
         before = len(self.server.requests)
         asked = inbound.parts[0].text if isinstance(inbound.parts[0], TextPart) else ""
-        self.server.aside = lambda body: None if asked in json.dumps(body) else Answer(text=words(SUMMARY_TOKENS, 1))
+        self.server.aside = lambda body: (
+            None if asked in json.dumps(body) else ModelAnswer(text=words(SUMMARY_TOKENS, 1))
+        )
         end = await self.turns.ask(replace(inbound, model=self.model))
         if end.status is not TurnStatus.DONE:
             raise RuntimeError(f"turn {number} failed: {end.failure}")
         for new in self.server.requests[before:]:
-            api: Api = "messages" if new.path.endswith("/messages") else "chat"
-            self.sent.append(Sent(number, self.clock.cache.now_s, api, new.body))
+            api: ModelApi = "messages" if new.path.endswith("/messages") else "chat"
+            self.sent.append(SentRequest(number, self.clock.cache.now_s, api, new.body))
         self.clock.advance(STEP_S * len(answers))
         return end.reply
 
@@ -130,10 +132,11 @@ async def talk_with_tools(run: Run) -> None:
     for number in range(1, TURNS + 1):
         said = (TextPart(words(QUESTION_TOKENS, number)),)
         inbound = InboundMessage(DENIZEN, place, ANA, Author("1", "Ana"), said, f"q{number}")
-        answer = Answer(text=words(ANSWER_TOKENS, 1000 + number))
+        answer = ModelAnswer(text=words(ANSWER_TOKENS, 1000 + number))
         is_tool_turn = number * TOOL_TURNS % TURNS < TOOL_TURNS
-        call = Answer(
-            text=words(60, 2000 + number), calls=[Call("calculator", {"expression": f"{number} * 29"}, f"c{number}")]
+        call = ModelAnswer(
+            text=words(60, 2000 + number),
+            calls=[ModelCall("calculator", {"expression": f"{number} * 29"}, f"c{number}")],
         )
         await run.ask(number, inbound, *([call] if is_tool_turn else []), answer)
         run.clock.advance(run.pause_s)
@@ -152,7 +155,7 @@ async def take_part(run: Run) -> None:
         inbound = InboundMessage(
             ADA, CHANNEL, ANA, Author("1", "Ana"), (TextPart(text),), post, shared=True, owed=ReplyTarget(ADA, post)
         )
-        reply = await run.ask(number, inbound, Answer(text=words(ANSWER_TOKENS, 1000 + number)))
+        reply = await run.ask(number, inbound, ModelAnswer(text=words(ANSWER_TOKENS, 1000 + number)))
         await _post(run, str(next(ids)), ADA, reply, answers=post)
         run.clock.advance(run.pause_s)
 
@@ -174,7 +177,7 @@ async def record(talk: Callable[[Run], Any], pause_s: float, *, model: str = "")
         (folder / "denizen.yaml").write_text(CONFIG.format(url=server.url), encoding="utf-8")
         (folder / "secrets.env").write_text("CACHE_API_KEY=none-needed\n", encoding="utf-8")
         (folder / "secrets.env").chmod(0o600)
-        denizen = await stack.enter_async_context(open_denizen(folder, Opening(durable=False)))
+        denizen = await stack.enter_async_context(open_denizen(folder, OpenOptions(durable=False)))
         durable = MemoryDurable(MemoryLog())
         turns = TurnRunner(denizen.runtime, replace(denizen.services, clock=clock, durable=durable))
         denizen.services = replace(denizen.services, clock=clock, durable=durable)
@@ -186,34 +189,38 @@ async def record(talk: Callable[[Run], Any], pause_s: float, *, model: str = "")
 
 
 @dataclass(frozen=True)
-class Paid:
+class CacheCost:
     """`share` of the input tokens was read from the cache, from turn `WARM` on."""
 
     units: float
     share: float
 
 
-def pay(sent: Sequence[Sent], change: Callable[[Sent], Mapping[str, Any]] = lambda each: each.body) -> Paid:
-    """What the requests cost, each changed."""
+def pay(
+    sent: Sequence[SentRequest], change: Callable[[SentRequest], Mapping[str, Any]] = lambda each: each.body
+) -> CacheCost:
+    """Returns the cost of the requests after `change`."""
     cache = PromptCache()
     for each in sent:
         cache.now_s = each.at_s
         cache.take(each.api, change(each))
     warm = [bill for bill, each in zip(cache.bills, sent, strict=True) if each.turn >= WARM]
-    return Paid(sum(bill.units for bill in cache.bills), sum(b.read for b in warm) / sum(b.input for b in warm) * 100)
+    return CacheCost(
+        sum(bill.units for bill in cache.bills), sum(b.read for b in warm) / sum(b.input for b in warm) * 100
+    )
 
 
-def without_marks(each: Sent) -> Mapping[str, Any]:
+def without_marks(each: SentRequest) -> Mapping[str, Any]:
     return _unmarked(each.body)
 
 
-def time_first(each: Sent) -> Mapping[str, Any]:
+def time_first(each: SentRequest) -> Mapping[str, Any]:
     """As many do: the time at the beginning of the system prompt."""
     system = [{"type": "text", "text": f"The time is {each.at_s:.0f}."}, *each.body.get("system", ())]
     return {**each.body, "system": system}
 
 
-def sliding(each: Sent) -> Mapping[str, Any]:
+def sliding(each: SentRequest) -> Mapping[str, Any]:
     """The newest messages only, beginning with one of the user's."""
     messages = each.body["messages"][-WINDOW:]
     while _is_result(messages[0]) or messages[0]["role"] != "user":
@@ -232,7 +239,7 @@ def _unmarked(value: Any) -> Any:  # noqa: ANN401 - JSON
     return [_unmarked(each) for each in value] if isinstance(value, list) else value
 
 
-NAIVE: Mapping[str, Callable[[Sent], Mapping[str, Any]]] = {
+NAIVE: Mapping[str, Callable[[SentRequest], Mapping[str, Any]]] = {
     "without marks": without_marks,
     "marks, but the time first": time_first,
     f"marks, but a window of {WINDOW} messages": sliding,
@@ -243,15 +250,15 @@ def figures() -> Iterator[Figure]:
     aims = {STEADY_S: 75_000.0, PAUSED_S: 85_000.0}
     for pause_s, how in ((STEADY_S, "steady"), (PAUSED_S, "pauses of 7 min")):
         run = anyio.run(record, talk_with_tools, pause_s)
-        yield from _of(run, f"tools, {how}", aims[pause_s])
+        yield from _compare_costs(run, f"tools, {how}", aims[pause_s])
     for pause_s, how in ((STEADY_S, "steady"), (PAUSED_S, "pauses of 7 min")):
-        yield from _of(anyio.run(record, take_part, pause_s), f"channel, {how}", None)
+        yield from _compare_costs(anyio.run(record, take_part, pause_s), f"channel, {how}", None)
     for talk, name in ((talk_with_tools, "tools"), (take_part, "channel")):
         run = anyio.run(lambda talk=talk: record(talk, STEADY_S, model="plain"))
         yield _share(f"{name}, steady, OpenAI", pay(run.sent).share)
 
 
-def _of(run: Run, name: str, aim: float | None) -> Iterator[Figure]:
+def _compare_costs(run: Run, name: str, aim: float | None) -> Iterator[Figure]:
     paid = pay(run.sent)
     yield _share(name, paid.share)
     yield Figure(f"  cost of {len(run.sent)} requests", paid.units, "units", aim=aim, note=_prompt(run.sent[0].body))
@@ -265,7 +272,7 @@ def _share(name: str, share: float) -> Figure:
 
 
 def _prompt(body: Mapping[str, Any]) -> str:
-    fixed = [block.tokens for block in blocks_of(body) if block.section != "messages"]
+    fixed = [block.tokens for block in list_blocks(body) if block.section != "messages"]
     return f"system and tools {sum(fixed)} tokens"
 
 

@@ -14,7 +14,7 @@ PATH = "/v1/chat/completions"
 _HEADERS = {"content-type": "application/json"}
 
 
-def body_of(text: str, *, model: str = "denizen", stream: bool = False) -> bytes:
+def build_body(text: str, *, model: str = "denizen", stream: bool = False) -> bytes:
     return json.dumps(
         {"model": model, "messages": [{"role": "user", "content": text}], "stream": stream}, separators=(",", ":")
     ).encode()
@@ -32,7 +32,7 @@ class Client:
     def ask(self, text: str = "hello") -> float:
         """One completion; seconds until its last byte. Raises RuntimeError when it is not one."""
         started = time.perf_counter()
-        body = body_of(text, model=self._model, stream=self._stream)
+        body = build_body(text, model=self._model, stream=self._stream)
         self._connection.request("POST", PATH, body, self._headers)
         response = self._connection.getresponse()
         content = response.read()
@@ -68,7 +68,7 @@ def ask_side_by_side(process: Process, clients: int, each: int, *, model: str = 
 
 
 def stats(model: Process) -> dict[str, Any]:
-    """What the instant model noticed since it was last asked: `seconds` of each request, `last` body as text."""
+    """Returns the records of the instant model since the last call: `seconds` of each request, `last` body as text."""
     found = model.get("/stats")
     assert isinstance(found, dict)
     return found

@@ -1,4 +1,4 @@
-"""What durable execution costs: processor time, latency, memory.
+"""Measures the cost of durable execution: processor time, latency, memory.
 
     python -m benchmarks durable [POSTGRES_URL]
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import anyio
 
-from denizen.adapters.durable.durable import DbosDurable
+from denizen.adapters.durable.durable import DbosExecution
 from denizen.adapters.durable.settings import DurableSettings
 from denizen.domain.json import Json, JsonObject
 
@@ -37,15 +37,15 @@ def show(what: str, figure: str) -> None:
     print(f"{what:<44}{figure}")
 
 
-class Bench:
+class DurableBenchmark:
     def __init__(self, settings: DurableSettings) -> None:
         self.settings = settings
         self.durable = self.create()
         self.entered = anyio.Event()
         self.go = anyio.Event()
 
-    def create(self) -> DbosDurable:
-        durable = DbosDurable(self.settings)
+    def create(self) -> DbosExecution:
+        durable = DbosExecution(self.settings)
         durable.register("steps", self.steps)
         durable.register("holds", self.holds)
         return durable
@@ -137,4 +137,4 @@ def main(url: str = "") -> None:
             settings = DurableSettings(database=url, schema=f"bench_{int(time.time())}")
         else:
             settings = DurableSettings(database=Path(folder) / "durable.db")
-        anyio.run(Bench(settings).main, backend_options={"use_uvloop": True})
+        anyio.run(DurableBenchmark(settings).main, backend_options={"use_uvloop": True})

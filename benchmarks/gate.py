@@ -1,4 +1,4 @@
-"""What the gate costs a call, without the tool: tiers 0 and 1, and tier 2 with a verdict that is kept.
+"""Measures the cost of the gate for a call, without the tool: tiers 0 and 1, and tier 2 with a cached verdict.
 
 The store of the observer's switch is SQLite, as in a usual home folder; the policy has 50 rules of which none matches.
 """

@@ -22,15 +22,15 @@ from statistics import median, quantiles
 import anyio
 
 from benchmarks.sources import texts
-from denizen.adapters.library import Converted, Converters, FileLibrary
+from denizen.adapters.library import ConvertedText, DocumentConverters, FileLibrary
 from denizen.adapters.store import open_store
 from denizen.domain.clock import SystemClock
 from denizen.domain.snapshot import SnapshotPart
 from denizen.domain.source import SourceKind
 from denizen.engine.embedding.embedder import BudgetedEmbedder
 from denizen.engine.knowledge.index import DocumentIndexer
-from denizen.ports.documents import Document
-from denizen.ports.source import File, Progress
+from denizen.ports.documents import IndexedDocument
+from denizen.ports.source import ReadingProgress, SourceFile
 from denizen.ports.store import Store
 
 COUNT, AT_ONCE = 2000, 40
@@ -52,7 +52,7 @@ def run_bare(folder: Path) -> float:
         rows: list[tuple[int, str, str, str]] = []
         position = 0
         for number, text in enumerate(texts(COUNT), start=1):
-            document = Document.cut(f"docs/{number}.md", "library", "", text)
+            document = IndexedDocument.cut(f"docs/{number}.md", "library", "", text)
             for passage, key, words in zip(document.passages, document.keys, document.words, strict=True):
                 position += 1
                 rows.append((position, key, passage.text, words))
@@ -78,10 +78,10 @@ def processor_s(act: Callable[[], None]) -> float:
 async def fill(library: FileLibrary) -> None:
     """A snapshot of all documents."""
 
-    def files() -> Iterator[File]:
+    def files() -> Iterator[SourceFile]:
         for number, text in enumerate(texts(COUNT)):
             data = text.encode()
-            yield File(f"{number}.md", len(data), lambda data=data: data)
+            yield SourceFile(f"{number}.md", len(data), lambda data=data: data)
 
     taken = await library.take(files(), _ignore)
     part = SnapshotPart(
@@ -99,7 +99,7 @@ async def fill(library: FileLibrary) -> None:
     await library.publish([part], now=NOON)
 
 
-def _ignore(_progress: Progress) -> None:
+def _ignore(_progress: ReadingProgress) -> None:
     """Nobody watches."""
 
 
@@ -109,7 +109,7 @@ async def write_beside(store: Store, waits_ms: list[float]) -> None:
     while True:
         begun_s = time.perf_counter()
         async with store.work() as work:
-            await work.documents.put([Document("beside.md", "beside", str(number))])
+            await work.documents.put([IndexedDocument("beside.md", "beside", str(number))])
         waits_ms.append((time.perf_counter() - begun_s) * 1000)
         number += 1
         await anyio.sleep(WRITE_EVERY_S)
@@ -123,14 +123,14 @@ async def watch_loop(late_ms: list[float]) -> None:
         late_ms.append((time.perf_counter() - begun_s - WRITE_EVERY_S) * 1000)
 
 
-def _decode(data: bytes) -> Converted:
-    return Converted(data.decode())
+def _decode(data: bytes) -> ConvertedText:
+    return ConvertedText(data.decode())
 
 
 async def run(folder: Path, url: str) -> float:
     """Processor seconds of indexing, with those of the small writes beside it."""
     store, clock = await open_store(url or f"sqlite:///{folder}/store.db", clock=SystemClock()), SystemClock()
-    plain = Converters(html=_decode, pdf=_decode)
+    plain = DocumentConverters(html=_decode, pdf=_decode)
     library = FileLibrary(folder / "library", plain, clock)
     await fill(library)
     waits_ms: list[float] = []

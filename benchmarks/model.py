@@ -53,7 +53,7 @@ WHOLE = _plain(
 
 
 class Records:
-    """What the server noticed since it was last asked."""
+    """The requests that the server has seen since it was last asked."""
 
     def __init__(self) -> None:
         self.seconds: list[float] = []

@@ -38,7 +38,7 @@ agents:
 
 
 def compile_sources() -> None:
-    """What `scripts/install` does for the installed packages."""
+    """Compiles the sources, as `scripts/install` does for the installed packages."""
     compileall.compile_dir(Path(denizen.__file__).parent, quiet=1)
 
 

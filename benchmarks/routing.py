@@ -1,4 +1,4 @@
-"""What a conversation costs whose questions are sorted, beside one that stays on a model, by the rules of the program.
+"""Compares the cost of a conversation with routed questions to one that stays on a model, by the program's rules.
 
     python -m benchmarks routing
 
@@ -21,12 +21,12 @@ from denizen.engine.prompt.caching import LONG_S, SHORT_S, plan_keep_s
 FIXED_TOKENS, QUESTION_TOKENS, ANSWER_TOKENS, RESULT_TOKENS = 1500, 60, 300, 500
 MOST_TOKENS = 25_500
 PRICES = {"fast": 1.0, "balanced": 3.0, "quality": 5.0}
-"""Of a token of input, as vendors have it for their small, middle and large models."""
+"""The price of an input token, as vendors have it for their small, middle and large models."""
 READ, WRITTEN, OUTPUT = 0.1, {SHORT_S: 1.25, LONG_S: 2.0}, 5.0
-"""Of a token that is read from a provider's cache, written to it, or answered with; one of input is 1."""
+"""The price of a token that is read from a provider's cache, written to it, or generated; one of input is 1."""
 REQUESTS = {Complexity.TRIVIAL: 1, Complexity.SIMPLE: 2, Complexity.MODERATE: 3, Complexity.COMPLEX: 6}
 ROUTER_COST = 350 + 40 * OUTPUT
-"""Of one question to the router, on the weakest model."""
+"""The tokens of one question to the router, on the weakest model."""
 TURNS = 50
 
 QUESTIONS: Sequence[tuple[str, Complexity]] = (
@@ -48,8 +48,8 @@ Choose = Callable[[str, Complexity, PreviousRoute | None, datetime], tuple[Route
 
 @dataclass
 class Caches:
-    """What each model has of the conversation, and until when; it is kept by the pauses between turns on that model, or
-    `by_talk` by those of the conversation.
+    """The part of the conversation that each model has cached, and until when. The pauses between turns on that model
+    decide, or with `by_talk` those of the conversation.
     """
 
     by_talk: bool = False
@@ -94,7 +94,7 @@ def denizen(said: str, complexity: Complexity, earlier: PreviousRoute | None, no
 
 
 def cost(choose: Choose, *, pause_s: float, turns: int = TURNS, by_talk: bool = False) -> float:
-    """Of all questions, in conversations of so many turns."""
+    """The cost of all questions in conversations of `turns` turns."""
     now, size, total = datetime(2026, 11, 2, 9, 0, tzinfo=UTC), 0, 0.0
     caches, earlier = Caches(by_talk), None
     for number in range(TURNS):

@@ -26,9 +26,9 @@ from denizen.domain.source import Source, SourceKind
 from denizen.domain.vector import pack_vector
 from denizen.engine.embedding.embedder import BudgetedEmbedder
 from denizen.engine.knowledge.index import DocumentSearch
-from denizen.ports.documents import PASSAGES, Document
-from denizen.ports.embed import Embedded, EmbedKind
-from denizen.ports.memory import Vector
+from denizen.ports.documents import PASSAGE_VECTORS, IndexedDocument
+from denizen.ports.embed import EmbeddingResult, EmbedKind
+from denizen.ports.memory import StoredVector
 from denizen.ports.store import Store
 
 COUNT, PER_DOCUMENT, WORDS = 100_000, 50, 120
@@ -62,10 +62,10 @@ class Texts:
     async def estimate_cost_usd(self, tokens: int) -> Decimal | None:
         return tokens * Decimal(0)
 
-    async def embed(self, texts: Sequence[str], kind: EmbedKind) -> Embedded:
+    async def embed(self, texts: Sequence[str], kind: EmbedKind) -> EmbeddingResult:
         """As an embedder, without the time that one takes."""
         del kind
-        return Embedded([self.vector() for _ in texts])
+        return EmbeddingResult([self.vector() for _ in texts])
 
     async def aclose(self) -> None:
         """Nothing is open."""
@@ -77,8 +77,8 @@ async def fill(store: Store, texts: Texts) -> None:
             source = Source(id=name, kind=SourceKind.FOLDER, location=f"/{name}", created_at=NOON, updated_at=NOON)
             await work.sources.put(source)
     for start in range(0, COUNT, 40 * PER_DOCUMENT):
-        documents: list[Document] = []
-        vectors: list[Vector] = []
+        documents: list[IndexedDocument] = []
+        vectors: list[StoredVector] = []
         for first in range(start, min(start + 40 * PER_DOCUMENT, COUNT), PER_DOCUMENT):
             source = SOURCES[first // PER_DOCUMENT % 3]
             keys = [f"{first + number}" for number in range(PER_DOCUMENT)]
@@ -87,8 +87,10 @@ async def fill(store: Store, texts: Texts) -> None:
             ]
             path = f"docs/{source}/{first}.md"
             words = [searchable_words(path, passage) for passage in passages]
-            documents.append(Document(path, source, "d", passages, keys, words))
-            vectors += [Vector(PASSAGES, source, key, texts.name, pack_vector(texts.vector())) for key in keys]
+            documents.append(IndexedDocument(path, source, "d", passages, keys, words))
+            vectors += [
+                StoredVector(PASSAGE_VECTORS, source, key, texts.name, pack_vector(texts.vector())) for key in keys
+            ]
         async with store.work() as work:
             await work.documents.put(documents)
             await work.vectors.put(vectors)

@@ -1,4 +1,4 @@
-"""What has to be installed to run Denizen: the locked requirements without the extra for the embedded model."""
+"""Measures the installation: the locked requirements without the extra for the embedded model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks.figures import Figure
 
 LOCK = Path(__file__).resolve().parent.parent / "locks" / "run.txt"
 EXTRAS = frozenset({"xllamacpp"})
-"""What only the `local` extra asks for."""
+"""Packages that only the `local` extra needs."""
 
 
 def measure() -> Iterator[Figure]:

@@ -1,4 +1,4 @@
-"""What a unit of work costs, in processor time (the machine may be shared; wall time is shown beside it).
+"""Measures the cost of a unit of work in processor time (the machine may be shared; wall time is shown beside it).
 
 python -m benchmarks store                      SQLite in a temporary folder
 python -m benchmarks store postgresql://...     an empty database
@@ -17,7 +17,17 @@ from denizen.domain.ids import fresh
 from denizen.domain.message import Role
 from denizen.domain.turn import TurnStatus
 from denizen.ports.store import Store
-from denizen.testing.store_records import AGENT, NOON, PLACE, at, call_of, open_talk, said, step_of, turn_of
+from tests.contracts.store.records import (
+    AGENT,
+    NOON,
+    PLACE,
+    at,
+    make_call,
+    make_message,
+    make_step,
+    make_turn,
+    open_conversation,
+)
 
 ROUNDS = 300
 TEXT = "The gateway fell over again at noon, and nobody has looked at the logs of the worker yet. " * 3
@@ -44,28 +54,28 @@ class Units:
 
     async def add_message(self) -> None:
         async with self.store.work() as work:
-            await work.messages.add(said(self.session, fresh("msg"), TEXT))
+            await work.messages.add(make_message(self.session, fresh("msg"), TEXT))
 
     async def open_turn(self) -> str:
-        """What the engine does when a message arrives."""
+        """Does the work of the engine when a message arrives."""
         key = fresh("turn")
         async with self.store.work() as work:
             conversation = await work.conversations.put(PLACE, now=NOON)
-            await work.turns.find(turn_of(self.session, key).id)
+            await work.turns.find(make_turn(self.session, key).id)
             session = await work.sessions.current(conversation.id, AGENT, now=NOON)
-            turn, _ = await work.turns.open(turn_of(session, key))
-            await work.messages.add(said(session, f"msg-{key}", TEXT))
+            turn, _ = await work.turns.open(make_turn(session, key))
+            await work.messages.add(make_message(session, f"msg-{key}", TEXT))
         return turn.id
 
     async def close_turn(self) -> None:
-        """What the engine does at the end of a turn of two steps with one call."""
-        turn = turn_of(self.session, await self.open_turn())
+        """Does the work of the engine at the end of a turn of two steps with one call."""
+        turn = make_turn(self.session, await self.open_turn())
         async with self.store.work() as work:
-            await work.turns.add_step(step_of(turn, 1))
-            await work.turns.add_step(step_of(turn, 2))
-            await work.turns.add_call(call_of(turn, 1, 0))
+            await work.turns.add_step(make_step(turn, 1))
+            await work.turns.add_step(make_step(turn, 2))
+            await work.turns.add_call(make_call(turn, 1, 0))
             for number in range(3):
-                await work.messages.add(said(self.session, f"{turn.id}-{number}", TEXT, role=Role.ASSISTANT))
+                await work.messages.add(make_message(self.session, f"{turn.id}-{number}", TEXT, role=Role.ASSISTANT))
             await work.turns.close(replace(turn, status=TurnStatus.DONE, closed_at=at(1), reply=TEXT))
 
     async def list_tail(self) -> None:
@@ -74,7 +84,7 @@ class Units:
 
     async def get_turn(self) -> None:
         async with self.store.work(write=False) as work:
-            await work.turns.find(turn_of(self.session, "none").id)
+            await work.turns.find(make_turn(self.session, "none").id)
 
     async def search(self) -> None:
         async with self.store.work(write=False) as work:
@@ -83,7 +93,7 @@ class Units:
 
 async def measure_all(url: str) -> None:
     store = await open_store(url, clock=SystemClock())
-    _, session = await open_talk(store)
+    _, session = await open_conversation(store)
     units = Units(store, session)
     await measure("empty", units.empty)
     await measure("read: find a turn", units.get_turn)

@@ -67,7 +67,7 @@ def _tool_name(tool: Body) -> str:
 
 
 def kept(body: Body, segments: Mapping[str, str]) -> list[Piece]:
-    """What the next request of the conversation has to begin with."""
+    """The pieces with which the next request of the conversation has to begin."""
     pieces = pieces_of(body, segments)
     marks = [place for place, piece in enumerate(pieces) if piece.is_marked]
     if marks:

@@ -38,19 +38,20 @@ from denizen.engine.turn import TurnRunner
 from denizen.ports.hosting import Hosting, NoHosting
 from denizen.ports.toolset import CallScope, Toolset
 from denizen.testing.memory_durable import MemoryDurable
-from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import ScriptedModel, ScriptedModels
+from denizen.testing.temporary_store import TemporaryStore
 from denizen.web.app import create_app
-from denizen.web.auth import ApiKey
-from denizen.web.dependencies import Exposure, GapParts, KnowledgeParts, Timing, WebDependencies
+from denizen.web.http.auth import AccessRules, ApiKey, Exposure
+from denizen.web.http.dependencies import EngineEntryPoints, GapServices, KnowledgeServices, WebDependencies, WebTiming
+from tests.timing import HANG_LIMIT_S
 
-MakeKnowledge = Callable[[MemoryStore, MemoryDurable, "HandClock"], KnowledgeParts]
-MakeGaps = Callable[[MemoryStore, MemoryDurable, "HandClock"], GapParts]
+MakeKnowledge = Callable[[TemporaryStore, MemoryDurable, "HandClock"], KnowledgeServices]
+MakeGaps = Callable[[TemporaryStore, MemoryDurable, "HandClock"], GapServices]
 
 LOCAL = "http://127.0.0.1:8642"
-ANN = ApiKey.of("ann", "key-of-ann", ("member",))
-BEN = ApiKey.of("ben", "key-of-ben", ("member",))
-ADA = ApiKey.of("ada", "key-of-ada", ("admin",))
+ANN = ApiKey.from_text("ann", "key-of-ann", ("member",))
+BEN = ApiKey.from_text("ben", "key-of-ben", ("member",))
+ADA = ApiKey.from_text("ada", "key-of-ada", ("admin",))
 
 
 class HandClock(SystemClock):
@@ -94,7 +95,7 @@ class Site:
 
     app: Starlette
     model: ScriptedModel
-    store: MemoryStore
+    store: TemporaryStore
     clock: HandClock
     keys: list[ApiKey]
     weather: Weather
@@ -134,7 +135,7 @@ class Site:
 
     async def ended(self, status: TurnStatus) -> Turn:
         """The only turn, once it has that status; a test that waits in vain runs into its deadline."""
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANG_LIMIT_S):
             while True:
                 turns = await self.turns()
                 if turns and turns[0].status is status:
@@ -147,7 +148,7 @@ async def running_site(
     *models: ScriptedModel,
     keys: Sequence[ApiKey] = (),
     exposure: Exposure | None = None,
-    timing: Timing | None = None,
+    timing: WebTiming | None = None,
     agents: Sequence[Agent] = (),
     policy: GatePolicy | None = None,
     make_knowledge: MakeKnowledge | None = None,
@@ -173,7 +174,7 @@ async def running_site(
             policy or GatePolicy(),
         )
     )
-    clock, store, durable = HandClock(), MemoryStore(), MemoryDurable()
+    clock, store, durable = HandClock(), TemporaryStore(), MemoryDurable()
     assistant, gate = AgentSettingsOverlay(store, clock), ToolExecutor(clock, ledger=AuditLog(store, clock))
     services = EngineServices(store, durable, LiveEvents(), gate, clock, assistant=assistant)
     turns = TurnRunner(runtime, services)
@@ -181,20 +182,21 @@ async def running_site(
     calls = DirectCalls(runtime, services)
     mcp = McpEndpoint(ProgramRequests(runtime, turns, calls), "1.2.3")
     deps = WebDependencies(
-        turns=turns,
-        queries=Queries(runtime, services),
-        statistics=UsageStatistics(store, clock, runtime),
-        runtime=runtime,
-        keys=lambda: allowed,
+        engine=EngineEntryPoints(
+            turns=turns,
+            queries=Queries(runtime, services),
+            statistics=UsageStatistics(store, clock, runtime),
+            runtime=runtime,
+            calls=calls,
+            assistant=assistant,
+        ),
+        access=AccessRules(lambda: allowed, exposure or Exposure()),
         clock=clock,
         version="1.2.3",
-        exposure=exposure or Exposure(),
-        timing=timing or Timing(),
+        timing=timing or WebTiming(),
         knowledge=make_knowledge(store, durable, clock) if make_knowledge is not None else None,
         gaps=make_gaps(store, durable, clock) if make_gaps is not None else None,
-        calls=calls,
         mcp=mcp,
-        assistant=assistant,
         hosting=hosting or NoHosting(),
     )
     await durable.start()

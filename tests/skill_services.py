@@ -1,4 +1,4 @@
-"""What skills need from their surroundings, in memory, for tests: a clock that stands, a history, folders, no web."""
+"""The services that skills need, in memory, for tests: a clock that stands, a history, folders, no web."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from denizen.domain.ids import AgentName, CallId, SessionId, TurnId
 from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import ToolCall, ToolResult
-from denizen.ports.fetch import NO_HEADERS, Fetched, Fetcher
+from denizen.ports.fetch import NO_HEADERS, FetchedPage, Fetcher
 from denizen.ports.toolset import CallScope
-from denizen.skill import Found, SkillServices, SkillToolset
+from denizen.skill import HistoryMessage, SkillFolders, SkillServices, SkillToolset
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 PLACE = Place("discord", "42")
@@ -37,7 +37,7 @@ class NoWeb:
 
     async def fetch(
         self, url: str, *, timeout_s: float = 15.0, max_bytes: int = 2_000_000, headers: Mapping[str, str] = NO_HEADERS
-    ) -> Fetched:
+    ) -> FetchedPage:
         raise NotAllowed(f"{url} may not be fetched: there is no web here")
 
     async def aclose(self) -> None:
@@ -45,13 +45,13 @@ class NoWeb:
 
 
 @dataclass
-class Surroundings:
+class ServicesFixture:
     """Makes services and remembers what was asked of them."""
 
     root: Path
     clock: StandingClock = field(default_factory=StandingClock)
     fetcher: Fetcher = field(default_factory=NoWeb)
-    messages: list[Found] = field(default_factory=list[Found])
+    messages: list[HistoryMessage] = field(default_factory=list[HistoryMessage])
     searched: list[CallScope] = field(default_factory=list[CallScope])
     inner_calls: list[tuple[CallScope, str, JsonObject]] = field(
         default_factory=list[tuple[CallScope, str, JsonObject]]
@@ -61,19 +61,19 @@ class Surroundings:
         return SkillServices(
             clock=self.clock,
             fetcher=self.fetcher,
-            folder_of=lambda agent, skill: self.root / agent / skill,
+            folders=SkillFolders(own=lambda agent, skill: self.root / agent / skill),
             search_history=self._search,
             read_history=self._read,
             call_tool=self._call,
         )
 
-    async def _search(self, scope: CallScope, words: str, limit: int) -> Sequence[Found]:
+    async def _search(self, scope: CallScope, words: str, limit: int) -> Sequence[HistoryMessage]:
         self.searched.append(scope)
         wanted = words.casefold().split()
         hits = [message for message in self.messages if all(word in message.text.casefold() for word in wanted)]
         return sorted(hits, key=lambda message: message.at, reverse=True)[:limit]
 
-    async def _read(self, scope: CallScope, first: int, last: int) -> Sequence[Found]:
+    async def _read(self, scope: CallScope, first: int, last: int) -> Sequence[HistoryMessage]:
         self.searched.append(scope)
         return [message for message in self.messages if first <= message.number <= last]
 

@@ -16,6 +16,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from tests.timing import HANG_LIMIT_S
+
 KEY = "AIza-a-key-for-tests-only-0123456789"
 CHANNEL = "UC0123456789abcdefghijkl"
 PLAYLIST = f"UU{CHANNEL[2:]}"
@@ -152,7 +154,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.youtube.asked.append(("watch", video_id))
         if video_id.rstrip("_") in self.youtube.hanging:
             self.youtube.reached.set()
-            self.youtube.closing.wait(60)
+            self.youtube.closing.wait(HANG_LIMIT_S)
             return
         failure = self.youtube.failures.get("watch")
         self._say(failure[0] if failure else 200, PAGE, "text/html; charset=utf-8")

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from scripts.docs.glossary import GLOSSARY, build_glossary, load_source
 from scripts.docs.links import find_broken_links
 from scripts.docs.markdown import list_pages, load_page
 from scripts.docs.pages import REFERENCE, build_pages
@@ -16,25 +17,32 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def find_stale(root: Path) -> Iterator[str]:
-    """What the generated reference would change, one line a page."""
-    built = build_pages()
+    """Yields a line for each generated page that is out of date."""
+    built = build_all(root)
     for name, text in built.items():
-        path = root / REFERENCE / name
+        path = root / name
         if not path.exists():
-            yield f"{REFERENCE}/{name}: is missing"
+            yield f"{name}: is missing"
         elif path.read_text(encoding="utf-8") != text:
-            yield f"{REFERENCE}/{name}: is out of date"
+            yield f"{name}: is out of date"
     for path in sorted((root / REFERENCE).glob("*")):
-        if path.name not in built:
+        if f"{REFERENCE}/{path.name}" not in built:
             yield f"{REFERENCE}/{path.name}: nothing generates this"
 
 
 def write(root: Path) -> None:
-    """Writes every page of the reference."""
-    folder = root / REFERENCE
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in build_pages().items():
-        (folder / name).write_text(text, encoding="utf-8")
+    """Writes every page of the reference, and the generated part of the glossary."""
+    for name, text in build_all(root).items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text, encoding="utf-8")
+
+
+def build_all(root: Path) -> dict[str, str]:
+    """The generated pages by their paths. What people wrote in the glossary stays."""
+    glossary = root / GLOSSARY
+    written = glossary.read_text(encoding="utf-8") if glossary.exists() else ""
+    pages = {f"{REFERENCE}/{name}": text for name, text in build_pages().items()}
+    return {**pages, GLOSSARY: build_glossary(written, load_source(ROOT))}
 
 
 def find_problems(root: Path) -> Iterator[str]:

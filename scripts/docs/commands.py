@@ -1,4 +1,4 @@
-"""What `denizen` and `make` understand: commands in pages are parsed by the program itself, and never run."""
+"""Checks commands in pages: `denizen` and `make` themselves parse them, and never run them."""
 
 from __future__ import annotations
 

@@ -1,37 +1,86 @@
 """`configuration.md`: every key of `denizen.yaml`, from the records that check the file.
 
-Types, bounds and defaults come from the schema; what a key means from its own description there, or from
-`configuration_words`, which has to name each key and nothing else.
+Type, bounds, default and description of a key come from its field in the schema. Only the introduction and the texts of
+the headings are written here.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, cast
 
 from denizen.app.settings.schema import Config
-from scripts.docs.configuration_words import HEAD, SECTIONS, WORDS
 from scripts.docs.table import format_table
 
 Schema = Mapping[str, Any]
 
+HEAD = """# Configuration
+
+`denizen.yaml` in the home folder (`~/.denizen`, or what `--home` or `DENIZEN_HOME` say). No key is needed, and no file
+at all is a valid configuration: the built-in model, one agent named `denizen`, all built-in skills.
+
+`${NAME}` takes a value from the environment, or else from `secrets.env` beside the file; `${NAME:-text}` has a default;
+`$${` is a plain `${`. Secrets can only be given that way. Unknown keys are refused. `denizen config check` tells every
+problem with its line; `denizen config show` prints what is in effect. `NAME` in a key below stands for a name that you
+choose."""
+
+SECTIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "store": "Where conversations, turns and costs are kept.",
+        "server": "The web page and the API.",
+        "models.providers": "Where models come from. Without any provider, the built-in model is used.",
+        "models.aliases": (
+            "Names that agents use instead of `provider/model`. Without providers, `fast`, `balanced` and `quality` "
+            "are the built-in model. `NAME: provider/model` is the short form."
+        ),
+        "models.overrides": "Corrections of what is detected about a model, by `provider/model`.",
+        "agents": "The agents. Persona files are read from `agents/NAME/` in the home folder.",
+        "default_agent": "Who answers when nobody is named.",
+        "channels": "Where agents can be talked to.",
+        "channels.discord": (
+            "Agents on Discord: see [run agents on Discord](../how-to/run-agents-on-discord.md). Ids are the numbers "
+            "that `Copy ID` gives in Discord. The keys from `owners` to `commands_guild` may stand at an account too, "
+            "for that account alone."
+        ),
+        "channels.github": (
+            "Agents on GitHub: see [answer on GitHub](../how-to/answer-on-github.md). The keys from `repositories` to "
+            "`failure_text` may stand at an account too, for that account alone."
+        ),
+        "archive": "The mirror of Discord's messages: see [archive and privacy](../how-to/archive-and-privacy.md).",
+        "commands": "Slash commands of your own, by name: see [custom commands](../how-to/custom-commands.md).",
+        "tools": "The skills, by name. Keys other than `enabled` are the skill's own: see [tools](tools.md).",
+        "skills": "Skills of your own, by name: see [write a skill](../how-to/write-a-skill.md).",
+        "custom_tools": "Programs as tools of agents, by the name of the tool.",
+        "mcp.servers": "Servers whose tools agents may use: see [MCP servers](../how-to/use-mcp-servers.md).",
+        "folders": "Markdown files that all agents share.",
+        "memory": "What comes up unasked: see [memory](../how-to/give-it-a-memory.md).",
+        "embeddings": "What finds texts by their meaning.",
+        "knowledge": (
+            "Where documents come from is kept in the store (`denizen sources add`); here is how they are synced."
+        ),
+        "sandbox": "The read-only shell in which agents look through documents.",
+        "gate": "What tools may do: see [let people decide](../how-to/let-people-decide.md).",
+        "budgets": "Limits of money, checked before each request ([how-to](../how-to/limit-what-it-costs.md)).",
+        "logging": "The log.",
+    }
+)
+
 
 def build_configuration() -> str:
-    """The page. Raises ValueError when the words and the keys do not agree."""
+    """Builds the page. Raises ValueError for a key without a description and a heading without keys."""
     schema = Config.model_json_schema()
     tables: dict[str, list[tuple[str, str, str, str]]] = {}
-    used: set[str] = set()
     for path, each, required in walk_keys(schema, schema["$defs"]):
-        meaning = str(each.get("description") or WORDS.get(path, ""))
+        meaning = str(each.get("description", ""))
         if not meaning:
-            raise ValueError(f"scripts/docs/configuration_words.py: what does the key {path} mean?")
-        used.add(path)
+            raise ValueError(f"src/denizen/app/settings: the field {path} has no description")
         default = "required" if required else _default(each)
         tables.setdefault(_section(path), []).append((f"`{path}`", _type(each, schema["$defs"]), default, meaning))
-    unknown = sorted(set(WORDS) - used) + sorted(set(SECTIONS) - set(tables))
-    if unknown:
-        raise ValueError(f"scripts/docs/configuration_words.py: there is no key {unknown[0]}")
+    empty = sorted(set(SECTIONS) - set(tables))
+    if empty:
+        raise ValueError(f"scripts/docs/configuration.py: no key stands below the heading {empty[0]}")
     parts = [HEAD]
     for name, rows in tables.items():
         parts += [f"## {name}", SECTIONS[name], format_table(("key", "type", "default", "meaning"), rows)]
@@ -39,7 +88,7 @@ def build_configuration() -> str:
 
 
 def walk_keys(node: Schema, definitions: Schema, path: str = "") -> Iterator[tuple[str, Schema, bool]]:
-    """Every key that holds a value, with its schema and whether it has to be there. `NAME` stands for a free name."""
+    """Yields every key that holds a value, with its schema and whether it is required; `NAME` is a free name."""
     required = node.get("required", [])
     for name, each in node.get("properties", {}).items():
         here = f"{path}.{name}" if path else str(name)
@@ -69,7 +118,7 @@ def _resolve(each: Schema, definitions: Schema) -> Schema:
 
 
 def _section(path: str) -> str:
-    """The heading under which a key stands: the longest that is one of `SECTIONS`."""
+    """Returns the heading under which a key stands: the longest that is one of `SECTIONS`."""
     return max((name for name in SECTIONS if path == name or path.startswith(f"{name}.")), key=len, default=path)
 
 

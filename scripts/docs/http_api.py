@@ -1,6 +1,6 @@
-"""`http.md`: every route that the program serves, from the application itself, and the records that travel.
+"""`http.md`: every route that the program serves, from the application itself, and the records in requests and answers.
 
-The words are the docstrings of the modules that serve the routes and of the records in `denizen_sdk.wire`.
+The texts are the docstrings of the modules that serve the routes, and of the records in `denizen_sdk`.
 """
 
 from __future__ import annotations
@@ -8,17 +8,18 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from copy import deepcopy
 from dataclasses import fields, is_dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast, get_args
 
+from starlette.routing import BaseRoute, Route
+
 from denizen import __version__
 from denizen.adapters.mcp_server import McpEndpoint
 from denizen.adapters.sandbox.pool import SandboxPool
-from denizen.app.community import build_community
-from denizen.app.knowledge import Beside, build_knowledge
+from denizen.app.knowledge import KnowledgeDeps, build_knowledge
+from denizen.app.platform_services import build_platform_services
 from denizen.domain.clock import SystemClock
 from denizen.domain.snapshot import NOWHERE, RemoteRepository
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
@@ -32,41 +33,37 @@ from denizen.engine.runtime.generation import Runtime
 from denizen.engine.runtime.live_events import LiveEvents
 from denizen.engine.turn import TurnRunner
 from denizen.testing.memory_durable import MemoryDurable
-from denizen.testing.memory_store import MemoryStore
-from denizen.web import errors
-from denizen.web.api.listings import create_listings
-from denizen.web.api.on_demand import Listings
+from denizen.testing.temporary_store import TemporaryStore
 from denizen.web.app import create_app
-from denizen.web.dependencies import GapParts, KnowledgeParts, WebDependencies
-from denizen_sdk import wire
+from denizen.web.http import errors
+from denizen.web.http.auth import AccessRules
+from denizen.web.http.dependencies import EngineEntryPoints, GapServices, KnowledgeServices, WebDependencies
+from denizen.web.http.openapi import build_openapi
+from denizen_sdk import agents, gaps, knowledge, turns, usage
+from denizen_sdk.errors import ProblemDetails
 from scripts.docs.table import format_table
 
 Schema = Mapping[str, Any]
 
 _HEAD = """# HTTP
 
-What `denizen run` serves. Requests need an API key (`Authorization: Bearer KEY` or `x-api-key: KEY`) when keys are
-configured; without keys it answers on this machine only. `GET /api/openapi.json` describes what is under
-`/api` and `/v1` in full: parameters, bodies, answers and errors."""
+The routes that `denizen run` serves. Requests need an API key (`Authorization: Bearer KEY` or `x-api-key: KEY`) when
+keys are configured; without keys the server answers on this machine only. `GET /api/openapi.json` describes the routes
+under `/api` and `/v1` in full: parameters, bodies, answers and errors."""
 
 _ERRORS = """## Errors
 
-Under `/v1` errors have OpenAI's form; elsewhere they are `{"error": ...}` with a `Problem`."""
+Under `/v1` errors have OpenAI's form; elsewhere they are `{"error": ...}` with a `ProblemDetails`."""
 
 
 def build_http() -> str:
-    """The page."""
-    deps = _open_dependencies()
-    plain = [route for route in create_app(deps).routes if not isinstance(getattr(route, "endpoint", None), Listings)]
-    listings = create_listings(deps, plain)
-    described = cast("dict[str, dict[str, Schema]]", deepcopy(listings.openapi()["paths"]))
+    """Returns the page."""
+    app = create_app(_open_dependencies())
+    described = cast("dict[str, dict[str, Schema]]", build_openapi(app.routes, __version__)["paths"])
     sections: dict[str, list[tuple[str, str]]] = {}
-    for path, method, module in sorted(_list_routes([*plain, *listings.routes]), key=lambda each: each[2]):
-        what = described.get(re.sub(r":\w+}", "}", path), {}).pop(method.lower(), {})
-        sections.setdefault(module, []).append((f"`{method} {path}`", _describe(what)))
-    left = [path for path, operations in described.items() if operations]
-    if left:
-        raise ValueError(f"scripts/docs/http_api.py: the route {left[0]} was not found in the application")
+    for path, method, module in sorted(_list_routes(app.routes), key=lambda each: each[2]):
+        operation = described.get(re.sub(r":\w+}", "}", path), {}).get(method.lower(), {})
+        sections.setdefault(module, []).append((f"`{method} {path}`", _describe(operation)))
     parts = [_HEAD]
     for module, routes in sections.items():
         parts += [
@@ -77,78 +74,93 @@ def build_http() -> str:
     rows = sorted((str(status), f"`{family.__name__}`") for family, status in errors.STATUS.items())
     rows.insert(1, ("401", "`NotAllowed`, when the key is missing or wrong"))
     parts += [_ERRORS, format_table(("status", "family"), [*rows, (str(errors.BUG), "a fault, with a reference")])]
-    return "\n\n".join([*parts, *_describe_wire()])
+    return "\n\n".join([*parts, *_describe_records()])
 
 
-def _list_routes(routes: Iterable[object]) -> Iterator[tuple[str, str, str]]:
-    """(path, method, module of the endpoint) of each route of ours, also of routers that were included."""
+def _list_routes(routes: Iterable[BaseRoute]) -> Iterator[tuple[str, str, str]]:
+    """Yields path, method and the handler's module of each route of ours."""
     for route in routes:
-        included = getattr(route, "original_router", None)
-        if included is not None:
-            yield from _list_routes(included.routes)
-        module = str(getattr(getattr(route, "endpoint", None), "__module__", ""))
-        if module.startswith("denizen."):
-            for method in sorted(set(getattr(route, "methods", ())) - {"HEAD"}):
-                yield str(getattr(route, "path", "")), method, module
+        if isinstance(route, Route):
+            # The MCP server is an object that is called; its class stands in the module to document.
+            module = str(getattr(route.endpoint, "__module__", ""))
+            for method in sorted((route.methods or set()) - {"HEAD"}):
+                yield route.path, method, module
 
 
 def _open_dependencies() -> WebDependencies:
-    """Empty in-memory parts: the applications on them are asked what they serve, and never serve."""
+    """Returns dependencies on an empty store, for an application that is only asked for its routes."""
     clock, runtime = SystemClock(), Runtime()
-    store = MemoryStore()
+    store = TemporaryStore()
     services = EngineServices(store, MemoryDurable(), LiveEvents(), ToolExecutor(clock), clock)
     turns, calls = TurnRunner(runtime, services), DirectCalls(runtime, services)
-    beside = Beside(runtime, build_community(runtime, services, ConnectedAccounts()), SandboxPool(clock))
-    knowledge = build_knowledge(Path(), services.store, services.durable, clock, beside)
+    knowledge = build_knowledge(
+        KnowledgeDeps(
+            home=Path(),
+            store=services.store,
+            durable=services.durable,
+            clock=clock,
+            runtime=runtime,
+            platforms=build_platform_services(runtime, services, ConnectedAccounts()),
+            sandbox=SandboxPool(clock),
+        )
+    )
     return WebDependencies(
-        turns,
-        Queries(runtime, services),
-        UsageStatistics(services.store, clock, runtime),
-        runtime,
-        list,
-        clock,
-        __version__,
-        knowledge=KnowledgeParts(
-            knowledge.catalog, knowledge.sync, knowledge.snapshots, lambda: NOWHERE, _change_nothing, dict, lambda: None
+        engine=EngineEntryPoints(
+            turns=turns,
+            queries=Queries(runtime, services),
+            statistics=UsageStatistics(services.store, clock, runtime),
+            runtime=runtime,
+            calls=calls,
+            assistant=AgentSettingsOverlay(store, clock),
         ),
-        gaps=GapParts(knowledge.gaps, knowledge.learning),
-        calls=calls,
-        assistant=AgentSettingsOverlay(store, clock),
+        access=AccessRules(list),
+        clock=clock,
+        version=__version__,
+        knowledge=KnowledgeServices(
+            catalog=knowledge.catalog,
+            sync=knowledge.sync,
+            snapshots=knowledge.snapshots,
+            remote=lambda: NOWHERE,
+            change_remote=_change_nothing,
+            webhooks=dict,
+            indexing=lambda: None,
+        ),
+        gaps=GapServices(knowledge.gaps, knowledge.learning),
         mcp=McpEndpoint(ProgramRequests(runtime, turns, calls), __version__),
     )
 
 
 async def _change_nothing(remote: RemoteRepository) -> None:
-    """Nobody asks."""
+    """Never called."""
 
 
 def _title(module: str) -> str:
-    """`denizen.web.api.chat` is Chat, `denizen.web.pages.routes` is Pages, an adapter's `endpoint` its folder."""
+    """Returns `TerminalChat` for `denizen.web.api.chat`, `MCP server` for `denizen.adapters.mcp_server.endpoint`."""
     *_, package, name = module.split(".")
-    return (package if name in {"endpoint", "routes"} else name).replace("_", " ").capitalize().replace("Mcp", "MCP")
+    return (package if name == "endpoint" else name).replace("_", " ").capitalize().replace("Mcp", "MCP")
 
 
 def _describe(operation: Schema) -> str:
-    """What the description says beyond the path: summary, parameters, answer."""
+    """The rest of the description beside the path: summary, parameters, answer."""
     words = [str(operation["summary"])] if "summary" in operation else []
     names = [f"`{each['name']}`" for each in operation.get("parameters", []) if each["in"] == "query"]
     if names:
         words.append(f"query: {', '.join(names)}")
-    taken = _schema_in(operation.get("requestBody", {}))
-    words += [f"body: {_say(taken)}"] if taken else []
-    answers = (_schema_in(answer) for status, answer in operation.get("responses", {}).items() if status < "300")
-    words += [f"answers {_say(answer)}" for answer in answers if answer]
+    body = _find_schema(operation.get("requestBody", {}))
+    words += [f"body: {_name_schema(body)}"] if body else []
+    answers = (_find_schema(answer) for status, answer in operation.get("responses", {}).items() if status < "300")
+    words += [f"answers {_name_schema(answer)}" for answer in answers if answer]
     return "; ".join(words)
 
 
-def _schema_in(part: Schema) -> Schema:
+def _find_schema(part: Schema) -> Schema:
     return part.get("content", {}).get("application/json", {}).get("schema", {})
 
 
-def _say(schema: Schema) -> str:
-    """A record's name, or the fields of an object; of one with alternatives those of all."""
+def _name_schema(schema: Schema) -> str:
+    """Returns the name of a record, or the fields of an object, of all its alternatives."""
     if schema.get("type") == "array":
-        return f"a list of {_say(schema['items'])}"
+        return f"a list of {_name_schema(schema['items'])}"
     if "$ref" in schema:
         return f"`{schema['$ref'].rpartition('/')[2]}`"
     parts = [schema, *schema.get("oneOf", []), *schema.get("allOf", [])]
@@ -157,21 +169,26 @@ def _say(schema: Schema) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def _describe_wire() -> Iterator[str]:
-    events = get_args(wire.ChatEvent)
+def _describe_records() -> Iterator[str]:
+    events = get_args(turns.ChatEvent)
     yield "## Events of a chat"
     yield "`POST /api/chat` answers with server-sent events; each is a JSON object with its `type`."
     yield format_table(("type", "fields", ""), ((f"`{_event_type(each)}`", *_row(each)) for each in events))
     yield "## Events of a sync"
     yield "`GET /api/sync/{run}/events` answers with server-sent events of these names; each is a record in JSON."
     yield format_table(
-        ("event", "record"), ((f"`{name}`", f"`{kind.__name__}`") for name, kind in wire.SYNC_EVENTS.items())
+        ("event", "record"), ((f"`{name}`", f"`{kind.__name__}`") for name, kind in knowledge.SYNC_EVENTS.items())
     )
-    yield "## Records"
-    yield "`denizen_sdk.wire` has them as dataclasses."
-    kinds = [kind for _, kind in inspect.getmembers(wire, inspect.isclass) if kind.__module__.startswith("denizen_sdk")]
-    records = [kind for kind in kinds if is_dataclass(kind) and kind not in (*events, wire.Unknown)]
-    yield format_table(("record", "fields", ""), ((f"`{kind.__name__}`", *_row(kind)) for kind in records))
+    for module in (turns, agents, knowledge, gaps, usage):
+        yield f"## Records of `{module.__name__}`"
+        records = [
+            kind
+            for _, kind in inspect.getmembers(module, inspect.isclass)
+            if kind.__module__ == module.__name__ and is_dataclass(kind) and kind not in (*events, turns.UnknownEvent)
+        ]
+        yield format_table(("record", "fields", ""), ((f"`{kind.__name__}`", *_row(kind)) for kind in records))
+    yield "## Problem details"
+    yield format_table(("record", "fields", ""), [(f"`{ProblemDetails.__name__}`", *_row(ProblemDetails))])
 
 
 def _row(kind: type[Any]) -> tuple[str, str]:
@@ -181,4 +198,4 @@ def _row(kind: type[Any]) -> tuple[str, str]:
 
 
 def _event_type(kind: type[Any]) -> str:
-    return str(wire.encode_event(kind(*[None] * len(fields(kind))))["type"])
+    return str(turns.encode_event(kind(*[None] * len(fields(kind))))["type"])

@@ -11,7 +11,7 @@ from scripts.docs.markdown import Page
 
 _ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*:")
 _PATH = re.compile(r"(?:src|scripts|tests|docs|locks|benchmarks)/[\w./-]+")
-_MODULE = re.compile(r"(?:domain|ports|skill|skills|engine|adapters|web|app|cli|testing)/[\w./-]*")
+_MODULE = re.compile(r"(?:domain|ports|skill|builtin_skills|engine|adapters|web|app|cli|testing)/[\w./-]*")
 
 
 def find_broken_links(pages: Sequence[Page], root: Path) -> Iterator[str]:

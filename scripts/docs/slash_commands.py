@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from denizen.engine.commands.permissions import PERMISSIONS, Level
-from denizen.engine.commands.table import COMMANDS
-from denizen.engine.commands.words import usage_of
+from denizen.engine.commands.dispatch import COMMANDS, PERMISSIONS, PermissionLevel
+from denizen.engine.commands.text import format_usage
 from denizen.ports.channel import CommandOption, CommandSpec
 from scripts.docs.table import escape, format_table
 
@@ -27,8 +26,13 @@ needs no name. Below, `<option>` is required and `[option]` is not. An unknown c
 **Answers** are seen by who gave the command, except those of `/ask` and of custom commands with a prompt, which are for
 the room. A typed command is answered in the room; `/reset` only with a reaction."""
 
-_WHO: Mapping[Level, str] = MappingProxyType(
-    {Level.ANYBODY: "everybody", Level.TALKER: "talkers", Level.ADMIN: "admins", Level.OWNER: "owners"}
+_WHO: Mapping[PermissionLevel, str] = MappingProxyType(
+    {
+        PermissionLevel.ANYBODY: "everybody",
+        PermissionLevel.TALKER: "talkers",
+        PermissionLevel.ADMIN: "admins",
+        PermissionLevel.OWNER: "owners",
+    }
 )
 
 
@@ -44,10 +48,10 @@ def _describe(spec: CommandSpec) -> Iterator[str]:
     yield f"## /{spec.name}"
     yield f"{escape(spec.description)} For {_who(spec)}."
     if not spec.groups:
-        yield f"`{usage_of(spec)}`"
+        yield f"`{format_usage(spec)}`"
         yield from _options(spec, spec)
     for group in spec.groups:
-        yield f"`{usage_of(spec, group)}`: {escape(group.description)}"
+        yield f"`{format_usage(spec, group)}`: {escape(group.description)}"
         yield from _options(spec, group)
 
 

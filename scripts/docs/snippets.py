@@ -79,9 +79,9 @@ def _check(block: Block) -> Iterator[str]:
 
 def check_config(text: str) -> Iterator[str]:
     """The problems of a configuration, as the program itself finds them, with every variable set."""
-    from denizen.app.secrets import load_secrets
+    from denizen.app.home.secrets import load_secrets
     from denizen.app.settings.load import examine
-    from denizen.skills import BUILTIN
+    from denizen.builtin_skills import BUILTIN
 
     environment = {name: f"value-of-{name}" for name in _VARIABLE.findall(text)}
     with tempfile.TemporaryDirectory() as folder:

@@ -8,8 +8,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
+from denizen.builtin_skills import BUILTIN, load_builtin
 from denizen.skill import Skill
-from denizen.skills import BUILTIN, load_builtin
 from scripts.docs.table import escape, format_table
 
 _HEAD = """# Tools

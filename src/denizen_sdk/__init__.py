@@ -1,6 +1,6 @@
-"""Talk to a Denizen server: wire types and a thin client. Never imports the server.
+"""The client of a Denizen server, and the records that travel between the two. It never imports the server.
 
-The client is imported when it is asked for, so that the server can use the wire types without the HTTP library.
+The client is imported on first use: the server imports the records, and must not load the HTTP library for them.
 """
 
 from __future__ import annotations
@@ -8,22 +8,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from denizen_sdk.errors import ApiError, ClientError, NetworkError
-from denizen_sdk.wire import ChatRequest
+from denizen_sdk.shell import ShellTools
+from denizen_sdk.turns import ChatRequest
 
 if TYPE_CHECKING:
     from denizen_sdk.client import DenizenClient
-    from denizen_sdk.tools import ShellTools
 
 __all__ = ["ApiError", "ChatRequest", "ClientError", "DenizenClient", "NetworkError", "ShellTools"]
 
 
-def __getattr__(name: str) -> type[DenizenClient | ShellTools]:
+def __getattr__(name: str) -> type[DenizenClient]:
     if name == "DenizenClient":
         from denizen_sdk.client import DenizenClient
 
         return DenizenClient
-    if name == "ShellTools":
-        from denizen_sdk.tools import ShellTools
 
-        return ShellTools
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

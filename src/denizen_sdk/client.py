@@ -5,7 +5,7 @@
         async for event in denizen.chat(ChatRequest("And why?")):
             ...
 
-Its calls are in `calls`, by subject. Works on asyncio and trio.
+Inherits the calls of each topic from the topic's module. Works on asyncio and trio.
 """
 
 from __future__ import annotations
@@ -16,17 +16,16 @@ from typing import Self
 
 import httpx2
 
-from denizen_sdk.calls.agent_config import AgentConfigCalls
-from denizen_sdk.calls.gaps import GapCalls
-from denizen_sdk.calls.knowledge import KnowledgeCalls
-from denizen_sdk.calls.shell import ShellCalls
-from denizen_sdk.calls.turns import TurnCalls
-from denizen_sdk.calls.usage import UsageCalls
-from denizen_sdk.connection import Connection
-from denizen_sdk.wire import AgentInfo, Health, ModelInfo, ToolInfo
+from denizen_sdk.agents import AgentCalls
+from denizen_sdk.connection import ServerConnection
+from denizen_sdk.gaps import GapCalls
+from denizen_sdk.knowledge import KnowledgeCalls
+from denizen_sdk.shell import ShellCalls
+from denizen_sdk.turns import TurnCalls
+from denizen_sdk.usage import UsageCalls
 
 
-class DenizenClient(TurnCalls, ShellCalls, KnowledgeCalls, GapCalls, AgentConfigCalls, UsageCalls):
+class DenizenClient(TurnCalls, AgentCalls, ShellCalls, KnowledgeCalls, GapCalls, UsageCalls):
     """One server and one key. Close it, or use it as an asynchronous context manager."""
 
     def __init__(  # noqa: PLR0913 - keywords, each of which a reader of a program understands
@@ -49,7 +48,7 @@ class DenizenClient(TurnCalls, ShellCalls, KnowledgeCalls, GapCalls, AgentConfig
         if not base_url:
             raise ValueError("base_url is missing. Give the server's address, such as http://127.0.0.1:8642.")
         credentials = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-        self._connection = Connection(
+        self._connection = ServerConnection(
             httpx2.AsyncClient(
                 base_url=base_url, headers={**credentials, **(headers or {})}, timeout=timeout_s, transport=transport
             ),
@@ -68,19 +67,3 @@ class DenizenClient(TurnCalls, ShellCalls, KnowledgeCalls, GapCalls, AgentConfig
 
     async def aclose(self) -> None:
         await self._connection.aclose()
-
-    async def list_agents(self) -> list[AgentInfo]:
-        """The default agent first. Raises ApiError, NetworkError."""
-        return await self._list(AgentInfo, "/api/agents")
-
-    async def list_models(self) -> list[ModelInfo]:
-        """Raises ApiError, NetworkError."""
-        return await self._list(ModelInfo, "/api/models")
-
-    async def list_tools(self, *, agent: str = "") -> list[ToolInfo]:
-        """All tools, or those of an agent. Raises ApiError, NetworkError."""
-        return await self._list(ToolInfo, "/api/tools", agent=agent)
-
-    async def health(self) -> Health:
-        """Needs no key. Raises ApiError, NetworkError."""
-        return await self._get(Health, "/health")

@@ -1,4 +1,4 @@
-"""The way to one server with one key: requests, and their failures as typed errors. Used by `client`."""
+"""The HTTP connection to one server with one key: sends requests, and raises typed errors for their failures."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from typing import Any, cast
 import httpx2
 from httpx2 import EventSource
 
-from denizen_sdk.errors import ApiError, NetworkError
-from denizen_sdk.wire import Problem, from_json
+from denizen_sdk.errors import ApiError, NetworkError, ProblemDetails
+from denizen_sdk.records import from_json
 
 
-class Connection:
-    """`http` is open until `aclose`. `timeout_s` bounds every wait, but for answers of calls that ask for more."""
+class ServerConnection:
+    """An HTTP client of one server, open until `aclose`.
+
+    `timeout_s` bounds every wait, except where a call asks for more.
+    """
 
     def __init__(self, http: httpx2.AsyncClient, timeout_s: float) -> None:
         self.http = http
@@ -34,40 +37,41 @@ class Connection:
         headers: Mapping[str, str] | None = None,
         at_least_s: float = 0.0,
     ) -> Any:  # noqa: ANN401 - any JSON value
-        """The answer's JSON, None when there is no answer but that it is done. It is waited for `at_least_s`, however
-        little the client waits for others. Raises ApiError, NetworkError.
+        """Returns the answer's JSON; None for an empty answer.
+
+        Waits `at_least_s` for the answer even if the client's own timeout is shorter. Raises ApiError, NetworkError.
         """
         answer_s = max(self._timeout_s, at_least_s)
         timeout = httpx2.Timeout(self._timeout_s, read=answer_s)
         try:
             response = await self.http.request(method, path, params=params, json=body, headers=headers, timeout=timeout)
         except httpx2.RequestError as error:
-            raise self._lost(error, answer_s) from error
-        await check(response)
+            raise self._connection_error(error, answer_s) from error
+        await raise_for_error(response)
         try:
             return response.json() if response.content else None
         except ValueError as error:
-            raise _not_denizens(response) from error
+            raise _foreign_answer_error(response) from error
 
     @asynccontextmanager
     async def stream(
         self, method: str, path: str, *, body: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None
     ) -> AsyncGenerator[EventSource]:
-        """An answer of server-sent events. Raises ApiError before the first one, and NetworkError at any time."""
+        """Opens an answer of server-sent events. Raises ApiError before the first event, NetworkError at any time."""
         try:
             async with self.http.sse(path, method=method, json=body, headers=headers) as source:
-                await check(source.response)
-                if not _is_of(source.response, "text/event-stream"):
-                    raise _not_denizens(source.response)
+                await raise_for_error(source.response)
+                if not _has_media_type(source.response, "text/event-stream"):
+                    raise _foreign_answer_error(source.response)
                 try:
                     yield source
-                except json.JSONDecodeError as error:  # an event, which whoever uses the stream decodes
-                    raise _not_denizens(source.response) from error
+                except json.JSONDecodeError as error:  # the caller decodes the events inside the block
+                    raise _foreign_answer_error(source.response) from error
         except httpx2.RequestError as error:
-            raise self._lost(error, self._timeout_s) from error
+            raise self._connection_error(error, self._timeout_s) from error
 
-    def _lost(self, error: httpx2.RequestError, answer_s: float) -> NetworkError:
-        url = self.http.base_url  # its netloc is without a password
+    def _connection_error(self, error: httpx2.RequestError, answer_s: float) -> NetworkError:
+        url = self.http.base_url  # its netloc holds no password, so it may be shown
         server = f"The server {url.scheme}://{url.netloc.decode()}"
         match error:
             case httpx2.ConnectTimeout() | httpx2.PoolTimeout():
@@ -79,45 +83,40 @@ class Connection:
         return NetworkError(f"{server} {told}")
 
 
-def idempotent(key: str) -> Mapping[str, str]:
-    """The header of what is to be done once, however often it is sent; none without a key."""
-    return {"Idempotency-Key": key} if key else {}
-
-
-async def check(response: httpx2.Response) -> None:
-    """Raises ApiError for an error status. An answer that is not Denizen's (a proxy's page) is told by its status."""
+async def raise_for_error(response: httpx2.Response) -> None:
+    """Raises ApiError for an error status. For an answer that is not Denizen's (a proxy's page) it names the status."""
     if response.is_success:
         return
     await response.aread()
-    problem = Problem("http", f"The server answered {response.status_code}.", status=response.status_code)
-    if _is_of(response, "application/json"):
+    problem = ProblemDetails("http", f"The server answered {response.status_code}.", status=response.status_code)
+    if _has_media_type(response, "application/json"):
         try:
             body: Any = response.json()
         except ValueError:
             body = None
         error: Any = cast("dict[str, Any]", body).get("error") if isinstance(body, dict) else None
         if isinstance(error, dict) and {"code", "message"} <= error.keys():
-            problem = from_json(Problem, cast("dict[str, Any]", error))
+            problem = from_json(ProblemDetails, cast("dict[str, Any]", error))
     after = response.headers.get("retry-after", "")
     raise ApiError(problem, retry_after_s=float(after) if after.isdigit() else None)
 
 
-def _is_of(response: httpx2.Response, kind: str) -> bool:
-    return _kind_of(response) == kind
+def _has_media_type(response: httpx2.Response, kind: str) -> bool:
+    return _media_type(response) == kind
 
 
-def _kind_of(response: httpx2.Response) -> str:
+def _media_type(response: httpx2.Response) -> str:
     return response.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def _not_denizens(response: httpx2.Response) -> ApiError:
+def _foreign_answer_error(response: httpx2.Response) -> ApiError:
     status = response.status_code
     return ApiError(
-        Problem(
+        ProblemDetails(
             "http",
             f"The server answered {status} with something that is not Denizen's.",
             status=status,
-            why=f"It is of the type '{_kind_of(response)}'.",
-            fix="Look at base_url: another server, a proxy or a page to log in at may have answered.",
+            why=f"Its type is '{_media_type(response)}'.",
+            fix="Check base_url: another server, a proxy or a login page may have answered.",
         )
     )

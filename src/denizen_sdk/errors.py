@@ -1,18 +1,30 @@
-"""What the client raises: one error for what the server answered, one for what kept it from answering."""
+"""Errors of the client: one for what the server answered, one for a connection that failed."""
 
 from __future__ import annotations
 
-from denizen_sdk.wire import Problem
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemDetails:
+    """An error as the server tells it. `status` is the HTTP status; `reference` finds a fault in the server's log."""
+
+    code: str
+    message: str
+    status: int = 500
+    why: str = ""
+    fix: str = ""
+    reference: str = ""
 
 
 class ClientError(Exception):
-    """The root of both."""
+    """The base class of all errors of the client."""
 
 
 class ApiError(ClientError):
-    """The server answered with an error. `problem` tells what happened, why, and what to do (inventory 2.10)."""
+    """The server answered with an error. `problem` tells what happened, why, and what to do."""
 
-    def __init__(self, problem: Problem, *, turn_id: str = "", retry_after_s: float | None = None) -> None:
+    def __init__(self, problem: ProblemDetails, *, turn_id: str = "", retry_after_s: float | None = None) -> None:
         super().__init__(problem.message)
         self.problem = problem
         self.turn_id = turn_id
@@ -28,17 +40,17 @@ class ApiError(ClientError):
 
     @property
     def is_auth(self) -> bool:
-        """The key is missing, wrong, or not good enough."""
+        """Whether the key is missing, wrong, or lacks a role."""
         return self.status in {401, 403}
 
     @property
     def is_rate_limit(self) -> bool:
-        """A limit or a budget is used up."""
+        """Whether a limit or a budget is used up."""
         return self.status == 429
 
     @property
     def is_server(self) -> bool:
-        """The fault is on the server's side."""
+        """Whether the fault is on the server's side."""
         return self.status >= 500
 
     def __str__(self) -> str:

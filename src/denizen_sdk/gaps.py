@@ -1,17 +1,21 @@
-"""What no document answers, and answers that people proposed, as clients see them.
+"""Gaps: questions that no document answers, and answers that people proposed. For owners and admins.
 
-Plain dataclasses, as in `records`; may be imported from `wire`. Times are ISO 8601 in UTC.
+Times are ISO 8601 in UTC.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from denizen_sdk.calls import ClientCalls, quote_segment
+from denizen_sdk.records import from_json
 
 
 @dataclass(frozen=True, slots=True)
 class GapInfo:
-    """A question that was asked `times` times by `askers` people and stands in no document. `questions` are its
-    wordings, the newest first; `kind` is `unknown` when the agent said so, `not found` when it searched in vain.
+    """A question that `askers` people asked `times` times and that no document answers. `questions` are its wordings,
+    the newest first; `kind` is `unknown` if the agent said that it does not know, `not found` if its search failed.
     """
 
     id: str
@@ -26,8 +30,8 @@ class GapInfo:
 
 @dataclass(frozen=True, slots=True)
 class GapList:
-    """What was asked most comes first. `hidden` of the `total` were asked in private and are not among `gaps`; with
-    `truncated` there are older ones, which were not looked at.
+    """Unanswered questions, the most asked first. `hidden` of the `total` were asked in private and are not listed;
+    `truncated` tells that there are older ones, which were not counted.
     """
 
     days: int
@@ -38,16 +42,16 @@ class GapList:
 
 
 @dataclass(frozen=True, slots=True)
-class GapClosed:
-    """`closed` is how many were open: all that ask the same."""
+class ClosedGaps:
+    """The answer to closing a question. `closed` counts the open questions that ask the same."""
 
     closed: int
 
 
 @dataclass(frozen=True, slots=True)
 class ProposalInfo:
-    """An answer of a member that somebody proposed for the documents. Accepting it writes `content` into `file`, which
-    `diff` shows as a change. `gap` is the id of the question that it closes, empty when there is none.
+    """An answer of a member that somebody proposed for the documents. Accepting it writes `content` to `file`; `diff`
+    shows that as a change. `gap` is the id of the question that it closes, empty if there is none.
     """
 
     id: str
@@ -66,8 +70,45 @@ class ProposalInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class ProposalDecided:
-    """`status` is accepted or rejected; `sync` is the id of the sync that reads the accepted file."""
+class DecidedProposal:
+    """The decision about a proposal. `status` is accepted or rejected; `sync` is the id of the sync that reads the
+    accepted file.
+    """
 
     status: str
     sync: str = ""
+
+
+class GapCalls(ClientCalls):
+    """The calls of `/api/gaps`. All raise NetworkError, and ApiError (403 for everybody but owners and admins)."""
+
+    async def list_gaps(self, *, days: int = 30) -> GapList:
+        """Returns the unanswered questions of the last `days` days, the most asked first."""
+        return await self._get(GapList, "/api/gaps", days=days)
+
+    async def close_gap(self, gap: str) -> int:
+        """Closes a question and all that ask the same. Returns how many it closed. Raises ApiError (404) for a question
+        that is not open.
+        """
+        return from_json(
+            ClosedGaps, await self._connection.request("POST", f"/api/gaps/{quote_segment(gap)}/close")
+        ).closed
+
+    async def list_proposals(self) -> list[ProposalInfo]:
+        """Returns the proposed answers that wait for a decision, the newest first."""
+        return await self._list(ProposalInfo, "/api/gaps/proposals")
+
+    async def accept_proposal(self, proposal: str, text: str = "") -> DecidedProposal:
+        """Writes the answer, or `text` in its place, to a document and starts a sync that reads it.
+
+        Raises ApiError: 404 if the proposal was withdrawn, 409 if somebody has decided already.
+        """
+        return await self._decide_proposal(proposal, {"decision": "accept", "text": text})
+
+    async def reject_proposal(self, proposal: str, reason: str = "") -> DecidedProposal:
+        """Rejects a proposed answer; the audit log keeps the reason. Raises as `accept_proposal` does."""
+        return await self._decide_proposal(proposal, {"decision": "reject", "reason": reason})
+
+    async def _decide_proposal(self, proposal: str, body: Mapping[str, str]) -> DecidedProposal:
+        row = await self._connection.request("POST", f"/api/gaps/proposals/{quote_segment(proposal)}", body=body)
+        return from_json(DecidedProposal, row)

@@ -1,19 +1,40 @@
-"""Knowledge as clients see it: sources, reading them, and the snapshots that are made of what was read.
-
-Plain dataclasses, as in `records`; may be imported from `wire`. Times are ISO 8601 in UTC.
-"""
+"""Knowledge: sources, syncs that read them, and the snapshots made of what was read. Times are ISO 8601 in UTC."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import asdict, dataclass, field
+from typing import Any, cast
+
+import anyio
+
+from denizen_sdk.calls import ClientCalls, quote_segment
+from denizen_sdk.errors import ApiError, ClientError, NetworkError, ProblemDetails
+from denizen_sdk.records import Json, from_json
+from denizen_sdk.turns import UnknownEvent
+
+TRIES = 5
+"""How often the client reconnects a lost stream. The pauses double from 1 s, so it gives up after half a minute."""
+
+PUBLISH_S = 600.0
+"""How long to wait for publishing a snapshot: one of many files takes minutes, and the server sets no limit."""
+
+REMOTE_S = 4500.0
+"""How long to wait for a change of the remote: the server waits up to ten minutes for the repository to be free, and
+allows half an hour each for fetching and pushing.
+"""
+
+_RESTARTING = frozenset({502, 503, 504})
+"""Statuses that a proxy answers while the server behind it restarts."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceInfo:
-    """A source of knowledge. `folder` is where it lies in the shell; `synced_at` is None before its first reading.
-    From `location` on it is told to owners and admins only. `left_out` names the first of the `skipped` files, each
-    with why it was not kept; `error` says why the source could not be read the last time. With `has_webhook` the
-    configuration has a secret with which it is read (`call_webhook`).
+    """A source of knowledge. `folder` is its folder in the shell; `synced_at` is None before its first sync. Only
+    owners and admins get the fields from `location` on. `left_out` names the first of the `skipped` files, each with
+    the reason; `error` says why the last sync could not read the source. `has_webhook` tells that the configuration
+    holds a secret for `call_webhook`.
     """
 
     id: str
@@ -39,7 +60,7 @@ class SourceInfo:
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
-    """What may be said about a source besides its location; None leaves it as it is, or to the server."""
+    """The settings of a source besides its location. None keeps the present value, or the server's default."""
 
     kind: str | None = None
     label: str | None = None
@@ -64,8 +85,8 @@ class RepositoryInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class SyncStarted:
-    """`status` is "started"; `run` is the id of the sync, and `sources` what it reads."""
+class StartedSync:
+    """The answer to a request for a sync. `status` is "started"; `run` is the sync's id, `sources` what it reads."""
 
     status: str
     run: str
@@ -73,8 +94,8 @@ class SyncStarted:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """What is being done with a source, and how much of how much (`total` 0 when that is not known)."""
+class SyncProgress:
+    """How far a sync is with one source: its stage, and `done` of `total` (0 if the total is not known)."""
 
     stage: str
     done: int = 0
@@ -83,10 +104,10 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class SyncInfo:
-    """One sync. `status` is running, done, partial (some sources could not be read; of those the last good reading
-    stays) or failed, and it is over when `ended_at` is there. `failed` maps sources (and `(remote)`, to which snapshots
-    are pushed) to what was wrong, `skipped` those that were left as they are to why; `progress` is of each source that
-    the asked process has begun to read. `snapshot` is what was current when it ended.
+    """One sync. `status` is running, done, partial (some sources could not be read, and keep what was last read) or
+    failed; the sync is over once `ended_at` is set. `failed` maps sources (and `(remote)`, the repository for
+    snapshots) to the reason; `skipped` does so for sources that were not read. `progress` has each source that the
+    answering process has begun to read. `snapshot` is the current snapshot at the end of the sync.
     """
 
     id: str
@@ -98,12 +119,12 @@ class SyncInfo:
     changed: tuple[str, ...] = ()
     failed: dict[str, str] = field(default_factory=dict[str, str])
     skipped: dict[str, str] = field(default_factory=dict[str, str])
-    progress: dict[str, Progress] = field(default_factory=dict[str, Progress])
+    progress: dict[str, SyncProgress] = field(default_factory=dict[str, SyncProgress])
 
 
 @dataclass(frozen=True, slots=True)
 class SourceProgress:
-    """One source of a sync went on."""
+    """An event of a sync: one of its sources progressed."""
 
     source: str
     stage: str
@@ -112,17 +133,19 @@ class SourceProgress:
 
 
 @dataclass(frozen=True, slots=True)
-class SnapshotStarted:
-    """`status` is "started"; `run` is the id of the sync that makes the snapshot, where the server tells it."""
+class StartedSnapshot:
+    """The answer to a request for a snapshot. `status` is "started"; `run` is the id of the sync that makes it, empty
+    if the server does not tell.
+    """
 
     status: str
     run: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class SnapshotStatus:
-    """Which snapshot is used, and which is the latest; empty where there is none. With `needs_sync` something should be
-    read, and `why` says what.
+class SnapshotInfo:
+    """The current snapshot and the latest one; empty if there is none. With `needs_sync` a sync is due, and `why` says
+    for what reason.
     """
 
     current: str
@@ -134,9 +157,9 @@ class SnapshotStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class SnapshotRemote:
-    """Where snapshots are pushed to; an empty repository means nowhere. Without `allow_existing` one that is not
-    Denizen's own is refused.
+class SnapshotRemoteInfo:
+    """The repository that snapshots are pushed to; empty for none. Without `allow_existing` the server refuses a
+    repository that holds something else.
     """
 
     repository: str
@@ -145,14 +168,190 @@ class SnapshotRemote:
 
 
 @dataclass(frozen=True, slots=True)
-class RemoteChanged(SnapshotRemote):
-    """`run` is the sync that publishes anew; empty when nothing changed, or there is nothing to read."""
+class SnapshotRemoteChange(SnapshotRemoteInfo):
+    """The answer to a change of the remote. `run` is the sync that publishes to it; empty if nothing changed, or if
+    there is nothing to read.
+    """
 
     run: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
-    """`current` is the snapshot that is used now; empty when nothing was read yet."""
+class PublishedSnapshot:
+    """The answer to publishing. `current` is the snapshot in use now; empty if nothing was read yet."""
 
     current: str
+
+
+SyncEvent = SyncInfo | SourceProgress | UnknownEvent
+
+SYNC_EVENTS: Mapping[str, type[SyncInfo | SourceProgress]] = {
+    "run": SyncInfo,
+    "progress": SourceProgress,
+    "end": SyncInfo,
+}
+"""The records by the name of their event: the state at the beginning, a source that progressed, the result."""
+
+
+def decode_sync_event(name: str, row: Json) -> SyncEvent:
+    """Returns the event of that name. Raises TypeError when a field that has no default is missing."""
+    kind = SYNC_EVENTS.get(name)
+    return UnknownEvent(name, row) if kind is None else from_json(kind, row)
+
+
+class KnowledgeCalls(ClientCalls):
+    """The calls of `/api/sources`, `/api/sync`, `/api/snapshot` and `/api/github/repos`.
+
+    All raise NetworkError, and ApiError (403 for everybody but owners and admins).
+    """
+
+    async def list_sources(self) -> list[SourceInfo]:
+        """Returns the sources of knowledge, by kind in the server's order. Everybody may call this."""
+        return _parse_sources(await self._connection.request("GET", "/api/sources"))
+
+    async def add_source(
+        self, location: str, settings: SourceSettings | None = None, *, source_id: str = ""
+    ) -> SourceInfo:
+        """Adds a source without reading it yet.
+
+        `location` is an address, or a path of the server's machine, which only owners may name. The server derives the
+        kind of the source from it unless the settings name one.
+        """
+        body = {"location": location, "id": source_id, **_without_none(settings)}
+        return from_json(SourceInfo, await self._connection.request("POST", "/api/sources", body=body))
+
+    async def edit_source(
+        self, source: str, settings: SourceSettings | None = None, *, location: str = ""
+    ) -> SourceInfo:
+        """Changes the given settings of a source. They apply to its next sync."""
+        body = {"location": location, **_without_none(settings)}
+        return from_json(
+            SourceInfo,
+            await self._connection.request(
+                "PUT", f"/api/sources/{quote_segment(source)}", body=body, at_least_s=PUBLISH_S
+            ),
+        )
+
+    async def remove_source(self, source: str) -> None:
+        """Removes a source with all that was read from it."""
+        await self._connection.request("DELETE", f"/api/sources/{quote_segment(source)}", at_least_s=PUBLISH_S)
+
+    async def list_repositories(self) -> list[RepositoryInfo]:
+        """Returns the GitHub repositories that can become sources; private ones for owners and admins only."""
+        return await self._list(RepositoryInfo, "/api/github/repos")
+
+    async def sync(self, sources: Sequence[str] = (), *, reset: bool = False, push: bool = True) -> StartedSync:
+        """Starts a sync of all sources, or of these, without waiting for it (`wait_for_sync`).
+
+        With `reset` the sync fetches everything anew; without `push` it does not push the snapshot.
+        """
+        body = {"sources": list(sources), "reset": reset, "push": push}
+        return from_json(StartedSync, await self._connection.request("POST", "/api/sync", body=body))
+
+    async def sync_source(self, source: str) -> StartedSync:
+        """Starts a sync of one source. Raises ApiError (404) for an unknown one."""
+        return from_json(StartedSync, await self._connection.request("POST", f"/api/sync/{quote_segment(source)}"))
+
+    async def call_webhook(self, source: str, secret: str) -> StartedSync:
+        """Starts a sync of one source with the secret of its webhook: for programs that may do nothing else.
+
+        The client needs no key. Raises ApiError (401) both for an unknown source and for a wrong secret.
+        """
+        path, headers = f"/api/sync/webhook/{quote_segment(source)}", {"Authorization": f"Bearer {secret}"}
+        return from_json(StartedSync, await self._connection.request("POST", path, headers=headers))
+
+    async def list_syncs(self) -> list[SyncInfo]:
+        """Returns the last syncs, newest first."""
+        return await self._list(SyncInfo, "/api/sync")
+
+    async def get_sync(self, run: str) -> SyncInfo:
+        """Returns one sync. Raises ApiError (404) for an unknown one."""
+        return await self._get(SyncInfo, f"/api/sync/{quote_segment(run)}")
+
+    async def follow_sync(self, run: str, *, pause_s: float = 1.0) -> AsyncGenerator[SyncEvent]:
+        """Yields the state of the sync, each source that progresses, and last the result as a `SyncInfo`.
+
+        The result comes once the documents can be searched, which is after the `ended_at` of the sync. Reconnects a
+        lost connection after `pause_s`, doubling the pause each time; the server then sends the whole state again.
+        Raises NetworkError when reconnecting fails `TRIES` times, or brings nothing new that often.
+        """
+        lost = TRIES  # so that a stream which never began is not tried again
+        known: SyncEvent | None = None
+        while True:
+            try:
+                async with aclosing(self._stream_events(run)) as events:
+                    async for event in events:
+                        yield event
+                        # Each connection begins with the whole state, which counts as progress only if it changed:
+                        # else a server that drops every connection would be asked for ever.
+                        lost = lost if event == known else 0
+                        known = event if isinstance(event, SyncInfo) else known
+            except ClientError as error:
+                is_restarting = isinstance(error, ApiError) and error.status in _RESTARTING
+                if lost == TRIES or not (is_restarting or isinstance(error, NetworkError)):
+                    raise
+            else:
+                return
+            await anyio.sleep(pause_s * 2**lost)
+            lost += 1
+
+    async def wait_for_sync(self, run: str) -> SyncInfo:
+        """Returns the result of a sync, once its documents can be searched. Raises as `follow_sync` does."""
+        last: SyncEvent | None = None
+        async with aclosing(self.follow_sync(run)) as events:
+            async for event in events:
+                last = event
+        if isinstance(last, SyncInfo):
+            return last
+        raise AssertionError("following a sync that does not raise ends with its result")
+
+    async def create_snapshot(self) -> StartedSnapshot:
+        """Starts making a snapshot of what was read last, without waiting for it."""
+        return from_json(StartedSnapshot, await self._connection.request("POST", "/api/sandbox/snapshot"))
+
+    async def get_snapshot(self) -> SnapshotInfo:
+        """Returns the current snapshot, and whether a sync is due."""
+        return await self._get(SnapshotInfo, "/api/snapshot/status")
+
+    async def publish_snapshot(self) -> str:
+        """Makes what was read last the current snapshot. Returns its id, empty if nothing was read yet."""
+        row = await self._connection.request("POST", "/api/snapshot/sync", at_least_s=PUBLISH_S)
+        return from_json(PublishedSnapshot, row).current
+
+    async def get_snapshot_remote(self) -> SnapshotRemoteInfo:
+        """Returns the repository that snapshots are pushed to."""
+        return await self._get(SnapshotRemoteInfo, "/api/snapshot/config")
+
+    async def set_snapshot_remote(self, remote: SnapshotRemoteInfo) -> SnapshotRemoteChange:
+        """Changes the repository that snapshots are pushed to, and starts a sync that pushes to it.
+
+        Agents have no snapshot until that sync has published one. Raises ApiError (409) for a repository that holds
+        something else, unless `allow_existing`.
+        """
+        body = {"repository": remote.repository, "branch": remote.branch, "allow_existing": remote.allow_existing}
+        row = await self._connection.request("PUT", "/api/snapshot/config", body=body, at_least_s=REMOTE_S)
+        return from_json(SnapshotRemoteChange, row)
+
+    async def _stream_events(self, run: str) -> AsyncGenerator[SyncEvent]:
+        async with self._connection.stream("GET", f"/api/sync/{quote_segment(run)}/events") as source:
+            async for sent in source:
+                row: Any = sent.json()
+                if sent.event == "error":
+                    raise ApiError(from_json(ProblemDetails, row))
+                yield decode_sync_event(sent.event, row)
+                if sent.event == "end":
+                    return
+        raise NetworkError("The server ended the stream before the sync had ended.")
+
+
+def _without_none(settings: SourceSettings | None) -> dict[str, Any]:
+    return {name: value for name, value in asdict(settings or SourceSettings()).items() if value is not None}
+
+
+def _parse_sources(row: Mapping[str, Any]) -> list[SourceInfo]:
+    found: list[SourceInfo] = []
+    for name, kind in row.items():
+        if isinstance(kind, Mapping):
+            listed = cast("Mapping[str, Any]", kind).get("sources", [])
+            found += [from_json(SourceInfo, {"kind": name, **each}) for each in listed]
+    return found

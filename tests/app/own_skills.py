@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from denizen.app.skills.folder import load_folder
+from denizen.app.skill_loading.folder import load_folder
 from tests.app.home_folder import Home
 
 LAB = """

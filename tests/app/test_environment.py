@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from denizen.app.environment import plan_home, read_environment
+from denizen.app.home.environment import plan_home, read_environment
 
 
 def test_the_environment_is_a_copy_that_nobody_can_change(monkeypatch: pytest.MonkeyPatch):

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from denizen.app.build import Opening, open_denizen
-from denizen.app.choice import ModelChoice
+from denizen.app.build import OpenOptions, open_denizen
+from denizen.app.model_choice import ModelChoice
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName
 from denizen.domain.message import Author, TextPart
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.anyio
 
 async def requests_for_hello(home: Home, config: str) -> list[PlannedRequest]:
     home.write(config)
-    async with open_denizen(home.path, Opening(ModelChoice(), durable=False)) as denizen:
+    async with open_denizen(home.path, OpenOptions(ModelChoice(), durable=False)) as denizen:
         place, author = Place("terminal", "test"), Author("", "Ana")
         inbound = InboundMessage(AgentName(""), place, denizen.operator, author, (TextPart("hello"),), "m1")
         return await plan_requests(denizen.runtime, denizen.services, inbound)

@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from denizen.app.settings.interpolation import Interpolated, escape, expand, expand_tree, is_malformed, whole_reference
+from denizen.app.settings.interpolation import (
+    InterpolatedText,
+    escape,
+    expand,
+    expand_tree,
+    is_malformed,
+    whole_reference,
+)
 
 NAMES = st.from_regex(r"[A-Z_][A-Z0-9_]{0,8}", fullmatch=True)
 TEXTS = st.text(max_size=20)
@@ -63,7 +70,7 @@ def test_an_interpolated_text_is_its_value_and_shows_its_template(name: str):
     assert text == "planted-value"
     assert "planted" not in repr([text])
     for again in (copy.deepcopy(text), pickle.loads(pickle.dumps(text))):
-        assert isinstance(again, Interpolated)
+        assert isinstance(again, InterpolatedText)
         assert (again, repr(again)) == (text, repr(text))
 
 

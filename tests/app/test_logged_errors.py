@@ -11,10 +11,10 @@ import pytest
 
 from denizen.adapters.models.catalog import ModelsSpec, build_models
 from denizen.app.logging import configure_logging
-from denizen.app.skills.folder import load_folder
+from denizen.app.skill_loading.folder import load_folder
 from denizen.domain.errors import DenizenError, NeedsAttention, NotFound
-from denizen.engine.resident.errands import run_errand
-from denizen.web.auth import check_exposure
+from denizen.engine.listener.background import run_once
+from denizen.web.http.auth import check_exposure
 from tests.app.home_folder import Home
 
 pytestmark = pytest.mark.anyio
@@ -65,7 +65,7 @@ async def test_errors_of_every_kind_are_logged_with_their_context_as_data(
     async def work() -> None:
         fail(home)
 
-    assert not await run_errand("trying", work)
+    assert not await run_once("trying", work)
     line = json.loads(log.read_text(encoding="utf-8"))
     context = line["context"]
     told = context["problems"][0] if "problems" in context else context

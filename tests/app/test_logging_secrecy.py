@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from denizen.app.home.secrets import FileSecrets
 from denizen.app.logging import configure_logging
-from denizen.app.secrets import FileSecrets
 
 MARK = "Zq7"
 """What no log line has by itself, so that a secret that got out in any form is seen."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from denizen.app.build import Denizen, Opening, open_denizen
+from denizen.app.build import Denizen, OpenOptions, open_denizen
 from denizen.app.reload import Reloader
 from denizen.domain.errors import InvalidInput
 from denizen.domain.tool import Tier
@@ -43,7 +43,7 @@ async def tiers(denizen: Denizen) -> dict[str, Tier]:
 @pytest.mark.proves("LW3")
 async def test_a_server_goes_on_through_changes_that_are_not_its_own(home: Home):
     configure(home)
-    async with open_denizen(home.path, Opening(durable=False)) as denizen:
+    async with open_denizen(home.path, OpenOptions(durable=False)) as denizen:
         reloader = Reloader(denizen)
         assert (await tiers(denizen))["small_pid"] is Tier.DANGEROUS
         configure(home, ", trusted: true, tiers: {wipe: 0}", "agents: {ada: {}}")
@@ -62,14 +62,14 @@ async def test_a_server_goes_on_through_changes_that_are_not_its_own(home: Home)
 
 async def test_a_server_that_is_taken_out_ends_when_the_last_turn_is_done_with_it(home: Home):
     configure(home)
-    async with open_denizen(home.path, Opening(durable=False)) as denizen:
+    async with open_denizen(home.path, OpenOptions(durable=False)) as denizen:
         await tiers(denizen)
         (toolset,) = denizen.mcp_toolsets
         async with denizen.runtime.lease():
             home.write(LAB)
             await Reloader(denizen).reload()
             assert denizen.mcp_toolsets == ()
-            result = await toolset.server.ask("pid", {}, print)
+            result = await toolset.server.call_tool("pid", {}, print)
             assert os.kill(int(result.content[0].text), 0) is None  # pyright: ignore[reportAttributeAccessIssue]
         while toolset.server.state.why != "It was stopped.":
             await anyio.lowlevel.checkpoint()
@@ -77,8 +77,8 @@ async def test_a_server_that_is_taken_out_ends_when_the_last_turn_is_done_with_i
 
 async def test_a_change_that_is_refused_starts_nothing(home: Home):
     home.write(LAB)
-    async with open_denizen(home.path, Opening(durable=False)) as denizen:
-        denizen.foundations.mcp.start()
+    async with open_denizen(home.path, OpenOptions(durable=False)) as denizen:
+        denizen.generation_deps.mcp.start()
         configure(home, rest="agents: {ada: {tools: [fly]}}")
         with pytest.raises(InvalidInput, match="fly"):
             await Reloader(denizen).reload()
@@ -91,7 +91,7 @@ async def test_an_agent_may_list_tools_of_a_server_that_does_not_answer(home: Ho
         LAB + "agents: {ada: {tools: [near_read, clock_*]}}\n"
         "mcp: {servers: {near: {command: no-such-program}, clock: {command: no-such-program}}}\n"
     )
-    async with open_denizen(home.path, Opening(durable=False)) as denizen:
+    async with open_denizen(home.path, OpenOptions(durable=False)) as denizen:
         assert await denizen.queries.list_tools("ada") == []
         assert {each.server.state.why for each in denizen.mcp_toolsets} == {
             "there is no program or folder 'no-such-program'"

@@ -9,7 +9,7 @@ import pytest
 
 from denizen.adapters.embed import LocalEmbedder, ServedEmbedder
 from denizen.app.embeddings import EmbedderPool, build_recall, describe_embeddings
-from denizen.app.user_memory import MAX_CHARS, UserMemoryFiles
+from denizen.app.user_memory_files import MAX_CHARS, UserMemoryFiles
 from denizen.domain.errors import InvalidInput
 from denizen.domain.ids import AgentName
 from denizen.domain.memory import RecallPolicy
@@ -40,8 +40,8 @@ async def test_a_provider_of_the_configuration_gives_the_vectors(home: Home) -> 
     assert isinstance(embedder, ServedEmbedder)
     assert embedder.name == "acme/small"
     assert pool.get(home.load(KEY="sk-2")) is embedder
-    assert pool._key_of("acme") == "sk-2"
-    assert "by meaning (acme/small)" in describe_embeddings(settings, embedder)
+    assert pool._find_api_key("acme") == "sk-2"
+    assert "by embeddings (acme/small)" in describe_embeddings(settings, embedder)
     await pool.aclose()
 
 
@@ -63,7 +63,7 @@ def test_a_provider_without_embeddings_is_refused_with_those_that_have_them(home
     settings = home.load(SERVED.replace("PROVIDER", name), KEY="sk-1")
     with pytest.raises(InvalidInput) as caught:
         EmbedderPool(home.path).get(settings)
-    assert f"'{name}' cannot turn texts into vectors" in caught.value.message
+    assert f"'{name}' has no embeddings" in caught.value.message
     assert "openai-compatible" in caught.value.fix
 
 
@@ -111,7 +111,7 @@ def test_core_memory_belongs_to_the_agent_and_counts_as_a_change(home: Home) -> 
 
 
 @pytest.mark.anyio
-async def test_the_file_of_a_user_is_read_anew_each_time(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_get_file_a_user_is_read_anew_each_time(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     files = UserMemoryFiles(tmp_path)
     key = "platform_user:discord:1"
     assert await files.load(ADA, key) == ""
@@ -128,9 +128,9 @@ async def test_the_file_of_a_user_is_read_anew_each_time(tmp_path: Path, caplog:
     assert len(caplog.records) == 1
 
 
-def test_every_user_has_a_file_of_their_own_below_the_agent(tmp_path: Path) -> None:
+def test_every_user_has_a_get_file_their_own_below_the_agent(tmp_path: Path) -> None:
     files = UserMemoryFiles(tmp_path)
     keys = ["api_key:../../x", "api_key:..%2F..%2Fx", "web_user:a b", "web_user:a/b", "local:operator"]
-    found = [files.file_of(ADA, key) for key in keys]
+    found = [files.get_file(ADA, key) for key in keys]
     assert len(set(found)) == len(keys)
     assert all(file.parent.parent == tmp_path / "agents/ada/users" for file in found)

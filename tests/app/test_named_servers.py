@@ -3,9 +3,9 @@
 import pytest
 
 from denizen.adapters.fetch.addresses import AllowList
-from denizen.app.build import Opening, open_denizen
-from denizen.app.generation import _named_servers
+from denizen.app.build import OpenOptions, open_denizen
 from denizen.app.reload import Reloader
+from denizen.app.toolsets import list_named_servers
 from denizen.domain.errors import InvalidInput
 from tests.app.home_folder import Home
 
@@ -20,7 +20,7 @@ from tests.app.home_folder import Home
     ],
 )
 def test_a_named_server_is_opened_at_its_port_and_nothing_else_is(url: str, host: str, port: int) -> None:
-    allowed = AllowList(_named_servers({"forecast_url": url, "units": "metric"}))
+    allowed = AllowList(list_named_servers({"forecast_url": url, "units": "metric"}))
     assert allowed.names(host, port)
     assert not allowed._networks
     assert len(allowed._pairs) == 1
@@ -31,7 +31,7 @@ def test_a_named_server_is_opened_at_its_port_and_nothing_else_is(url: str, host
 async def test_an_address_that_is_none_is_a_fault_of_the_configuration_and_does_not_end_the_server(
     home: Home, bad: str
 ) -> None:
-    async with open_denizen(home.path, Opening(durable=False)) as denizen:
+    async with open_denizen(home.path, OpenOptions(durable=False)) as denizen:
         before = denizen.runtime.current
         home.write(f"tools: {{weather: {{forecast_url: '{bad}'}}}}\n")
         with pytest.raises(InvalidInput):

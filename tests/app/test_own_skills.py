@@ -10,7 +10,7 @@ import py_compile
 
 import pytest
 
-from denizen.app.build import Denizen, Opening, open_denizen
+from denizen.app.build import Denizen, OpenOptions, open_denizen
 from denizen.app.reload import Reloader
 from denizen.domain.errors import InvalidInput
 from denizen.domain.ids import CallId
@@ -24,7 +24,7 @@ from tests.skill_services import scope
 pytestmark = pytest.mark.anyio
 
 
-async def tools_of(generation: Generation) -> list[str]:
+async def list_tool_names(generation: Generation) -> list[str]:
     return list(await list_all(generation.toolsets))
 
 
@@ -34,20 +34,20 @@ async def run(generation: Generation, tool: str, **args: str) -> ToolResult:
 
 
 def state(denizen: Denizen, name: str) -> tuple[str, str]:
-    entry = next(each for each in denizen.foundations.shelf.entries if each.name == name)
+    entry = next(each for each in denizen.generation_deps.own_skills.entries if each.name == name)
     return str(entry.state), entry.why
 
 
 def opened(home: Home, text: str):
     home.write(text)
-    return open_denizen(home.path, Opening(durable=False))
+    return open_denizen(home.path, OpenOptions(durable=False))
 
 
 @pytest.mark.proves("VW6")
 async def test_a_skill_that_only_lies_there_is_not_run(home: Home) -> None:
     write_skill(home, "sly", code="from pathlib import Path\nPath(__file__).with_name('ran').touch()\n" + CODE)
     async with opened(home, LAB) as denizen:
-        assert "sly_say" not in await tools_of(denizen.runtime.current)
+        assert "sly_say" not in await list_tool_names(denizen.runtime.current)
     assert not (home.path / "skills" / "sly" / "ran").exists()
 
 
@@ -55,7 +55,7 @@ async def test_a_skill_that_only_lies_there_is_not_run(home: Home) -> None:
 async def test_an_enabled_skill_is_loaded_after_the_built_in_ones(home: Home) -> None:
     write_skill(home, "echo")
     async with opened(home, enabled(home, "echo")) as denizen:
-        names = await tools_of(denizen.runtime.current)
+        names = await list_tool_names(denizen.runtime.current)
         assert names.index("calculator") < names.index("echo_say")
         assert (await run(denizen.runtime.current, "echo_say")).text == "one!"
         assert state(denizen, "echo") == ("enabled", "")
@@ -72,7 +72,7 @@ async def test_a_changed_skill_is_off_until_it_is_enabled_again_and_says_so(
             write_skill(home, "echo", word="two", tail="?")
             with caplog.at_level(logging.WARNING):
                 assert (await reloader.reload()).changed
-            assert "echo_say" not in await tools_of(denizen.runtime.current)
+            assert "echo_say" not in await list_tool_names(denizen.runtime.current)
             assert state(denizen, "echo") == ("changed", "it has changed since it was enabled, so it is off")
             (warning,) = [each for each in caplog.records if each.message == "skill left out"]
             assert "denizen skill enable echo" in vars(warning)["fix"]
@@ -91,10 +91,10 @@ async def test_skills_come_and_go_while_running(home: Home) -> None:
         reloader = Reloader(denizen)
         home.write(enabled(home, "echo"))
         await reloader.reload()
-        assert "echo_say" in await tools_of(denizen.runtime.current)
+        assert "echo_say" in await list_tool_names(denizen.runtime.current)
         (home.path / "skills" / "echo").rename(home.path / "skills" / ".gone")
         await reloader.reload()
-        assert "echo_say" not in await tools_of(denizen.runtime.current)
+        assert "echo_say" not in await list_tool_names(denizen.runtime.current)
         assert state(denizen, "echo")[0] == "missing"
 
 
@@ -104,7 +104,7 @@ async def test_a_skill_that_is_gone_is_spoken_of_no_more_once_it_is_disabled(
     with caplog.at_level(logging.WARNING):
         async with opened(home, LAB + "skills: {echo: {enabled: false}}\n") as denizen:
             assert state(denizen, "echo") == ("disabled", "")
-            (entry,) = denizen.foundations.shelf.entries
+            (entry,) = denizen.generation_deps.own_skills.entries
             assert "Its files are gone" in entry.fix
     assert not [each for each in caplog.records if each.message == "skill left out"]
 
@@ -131,7 +131,7 @@ async def test_a_skill_that_fails_is_told_and_stops_neither_the_others_nor_the_s
     write_skill(home, "good")
     text = enabled(home, "bad", "good", more="agents: {ada: {tools: [bad_say, good_say]}}")
     async with opened(home, text) as denizen:
-        names = await tools_of(denizen.runtime.current)
+        names = await list_tool_names(denizen.runtime.current)
         assert "good_say" in names and "bad_say" not in names
         assert state(denizen, "bad")[0] == "failed"
         assert why in state(denizen, "bad")[1]
@@ -232,7 +232,7 @@ async def test_a_markdown_skill_costs_a_line_and_is_read_when_needed(home: Home)
 async def test_a_manifest_that_is_wrong_names_the_key_and_the_remedy(home: Home) -> None:
     write_skill(home, "echo", manifest="tyer: 0")
     async with opened(home, enabled(home, "echo")) as denizen:
-        (entry,) = denizen.foundations.shelf.entries
+        (entry,) = denizen.generation_deps.own_skills.entries
         assert (entry.why, entry.fix) == ("skill.yaml: there is no key `tyer`", "did you mean `tier`?")
 
 
@@ -266,15 +266,15 @@ async def test_a_configured_program_is_a_tool_with_required_parameters(home: Hom
 async def test_what_can_harm_is_off_until_it_is_switched_on(home: Home) -> None:
     harmful = {"exec", "read", "write", "create_skill", "write_skill", "restart_denizen"}
     async with opened(home, LAB) as denizen:
-        assert not harmful & set(await tools_of(denizen.runtime.current))
+        assert not harmful & set(await list_tool_names(denizen.runtime.current))
         text = LAB + "tools: {system: {allow: [date]}, files: {enabled: true}}\n"
         home.write(text)
         await Reloader(denizen).reload()
-        assert harmful & set(await tools_of(denizen.runtime.current)) == {"read", "write"}
+        assert harmful & set(await list_tool_names(denizen.runtime.current)) == {"read", "write"}
 
 
 async def test_changes_of_skill_files_are_watched(home: Home) -> None:
-    from denizen.app.watch import _files, _is_ours
+    from denizen.app.reload import _files, _is_ours
 
     folder = write_skill(home, "echo")
     assert folder / "skill.py" in set(_files([home.path]))
@@ -294,7 +294,7 @@ async def test_a_skill_that_changed_beside_a_mistake_in_the_configuration_is_off
             await reloader.reload()
         home.write(good)
         assert (await reloader.reload()).changed
-        assert "echo_say" not in await tools_of(denizen.runtime.current)
+        assert "echo_say" not in await list_tool_names(denizen.runtime.current)
 
 
 @pytest.mark.proves("VW8")

@@ -10,8 +10,8 @@ import pytest
 from denizen.adapters.library import FileLibrary
 from denizen.app.knowledge import open_library
 from denizen.domain.errors import Unavailable
-from denizen.ports.source import File, Progress
-from tests.adapters.discord.pdfs import encrypted_pdf, pdf_of
+from denizen.ports.source import ReadingProgress, SourceFile
+from tests.adapters.documents.pdf_files import encrypted_pdf, make_pdf
 from tests.skill_services import StandingClock
 
 pytestmark = pytest.mark.anyio
@@ -22,20 +22,20 @@ def library(tmp_path: Path) -> FileLibrary:
     return open_library(tmp_path, StandingClock())
 
 
-def files(given: dict[str, bytes]) -> Iterator[File]:
-    return (File(name, len(data), lambda data=data: data) for name, data in given.items())
+def files(given: dict[str, bytes]) -> Iterator[SourceFile]:
+    return (SourceFile(name, len(data), lambda data=data: data) for name, data in given.items())
 
 
-def ignore(progress: Progress) -> None:
+def ignore(progress: ReadingProgress) -> None:
     pass
 
 
 async def test_a_pdf_without_text_is_named_with_the_reason(library: FileLibrary) -> None:
     given = {
-        "fine.pdf": pdf_of(["High at six"]),
+        "fine.pdf": make_pdf(["High at six"]),
         "locked.pdf": encrypted_pdf("secret", "word"),
         "broken.pdf": b"%PDF",
-        "scan.pdf": pdf_of([""]),
+        "scan.pdf": make_pdf([""]),
     }
     taken = await library.take(files(given), ignore)
     assert taken.files == 1
@@ -49,9 +49,9 @@ async def test_a_pdf_without_text_is_named_with_the_reason(library: FileLibrary)
 async def test_a_pdf_is_not_left_out_because_its_reader_could_not_be_started(
     library: FileLibrary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = {"fine.pdf": pdf_of(["High at six"])}
+    given = {"fine.pdf": make_pdf(["High at six"])}
     with monkeypatch.context() as without:
-        without.setattr("denizen.adapters.discord.pdf._COMMAND", ("/nonexistent/python",))
+        without.setattr("denizen.adapters.documents.pdf._COMMAND", ("/nonexistent/python",))
         with pytest.raises(Unavailable) as refused:
             await library.take(files(given), ignore)
     assert "could not be started" in refused.value.explain() and refused.value.fix

@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from denizen.app.build import Denizen, Opening, open_denizen
-from denizen.app.choice import ModelChoice
+from denizen.app.build import Denizen, OpenOptions, open_denizen
+from denizen.app.model_choice import ModelChoice
 from denizen.app.reload import Reloader
 from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
 from tests.app.home_folder import Home
@@ -23,7 +23,7 @@ models:
 @asynccontextmanager
 async def opened(home: Home, text: str = LAB, choice: ModelChoice | None = None) -> AsyncGenerator[Denizen]:
     home.write(text)
-    async with open_denizen(home.path, Opening(choice or ModelChoice(), durable=False)) as denizen:
+    async with open_denizen(home.path, OpenOptions(choice or ModelChoice(), durable=False)) as denizen:
         yield denizen
 
 
@@ -80,7 +80,7 @@ async def test_generations_are_numbered_on_across_restarts(home: Home) -> None:
     async with opened(home) as denizen:
         home.write(LAB + "agents: {ada: {}}\n")
         second = (await Reloader(denizen).reload()).generation
-    async with open_denizen(home.path, Opening(durable=False)) as denizen:
+    async with open_denizen(home.path, OpenOptions(durable=False)) as denizen:
         assert denizen.runtime.current.number == second
 
 
@@ -151,7 +151,7 @@ async def test_a_terminal_that_is_switched_off_says_so(home: Home) -> None:
 
 @pytest.mark.proves("P6")
 async def test_without_any_configuration_the_built_in_model_is_everybodys_model(home: Home) -> None:
-    async with open_denizen(home.path / "new", Opening(durable=False)) as denizen:
+    async with open_denizen(home.path / "new", OpenOptions(durable=False)) as denizen:
         (agent,) = denizen.queries.list_agents()
         (model,) = denizen.queries.list_models()
         assert model.is_embedded

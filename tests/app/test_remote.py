@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from denizen.app.reload import Reloader
-from denizen.app.remote import RemoteSwitch
+from denizen.app.reload import Reloader, RemoteSwitch
 from denizen.domain.errors import Conflict
 from denizen.domain.snapshot import RemoteRepository
-from denizen.engine.knowledge.sources import SourceChange
+from denizen.domain.source import SourceChange
 from denizen.ports.sandbox import ShellView
 from tests.app.home_folder import Home
 from tests.app.test_reload import LAB, opened
@@ -35,7 +34,7 @@ async def test_a_change_is_written_with_all_comments_and_clears_snapshot_status_
     notes.mkdir()
     (notes / "a.md").write_text("A")
     async with opened(home, TEXT) as denizen:
-        knowledge, sandbox = denizen.knowledge, denizen.foundations.sandbox
+        knowledge, sandbox = denizen.knowledge, denizen.generation_deps.skills.sandbox
         await knowledge.catalog.add(str(notes), SourceChange())
         await knowledge.snapshots.publish()
         await knowledge.snapshots.withdraw("discord")

@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-from denizen.app.build import Denizen, Opening, open_denizen
-from denizen.app.choice import ModelChoice
+from denizen.app.build import Denizen, OpenOptions, open_denizen
+from denizen.app.model_choice import ModelChoice
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName
 from denizen.domain.message import Author, TextPart
 from denizen.domain.turn import InboundMessage, Turn
-from denizen.testing.model_server import Answer, Fail, model_server
+from denizen.testing.model_server import FailedAnswer, ModelAnswer, model_server
 from tests.app.home_folder import Home
 
 pytestmark = pytest.mark.anyio
@@ -29,9 +29,9 @@ agents: {{ada: {{model: auto}}}}
 """
 
 
-def sorts(complexity: str, steps: int, model: str) -> Answer:
+def sorts(complexity: str, steps: int, model: str) -> ModelAnswer:
     row = {"complexity": complexity, "max_steps": steps, "model": model, "reason": "because"}
-    return Answer(text=json.dumps(row))
+    return ModelAnswer(text=json.dumps(row))
 
 
 async def ask(denizen: Denizen, text: str, key: str) -> Turn:
@@ -46,9 +46,9 @@ async def ask(denizen: Denizen, text: str, key: str) -> Turn:
 async def test_the_question_chooses_the_model_that_answers_it(home: Home, kind: str) -> None:
     async with model_server() as server:
         home.write(CONFIG.format(provider=PROVIDERS[kind].format(server=server)))
-        server.script(sorts("complex", 25, "quality"), Answer(text="A null."), sorts("simple", 8, "fast"))
-        server.script(Answer(text="Shakespeare."), Fail(400), Answer(text="Both."))
-        async with open_denizen(home.path, Opening(ModelChoice())) as denizen:
+        server.script(sorts("complex", 25, "quality"), ModelAnswer(text="A null."), sorts("simple", 8, "fast"))
+        server.script(ModelAnswer(text="Shakespeare."), FailedAnswer(400), ModelAnswer(text="Both."))
+        async with open_denizen(home.path, OpenOptions(ModelChoice())) as denizen:
             await denizen.runtime.current.models.warm()  # as a server does, so that nobody waits for an import
             hard = await ask(denizen, "Why does it crash?", "m1")
             easy = await ask(denizen, "Who wrote Hamlet, by the way?", "m2")
@@ -75,8 +75,8 @@ async def test_the_question_chooses_the_model_that_answers_it(home: Home, kind: 
 async def test_what_a_set_says_holds_for_the_next_question(home: Home) -> None:
     async with model_server() as server:
         home.write(CONFIG.format(provider=PROVIDERS["openai-compatible"].format(server=server)))
-        server.script(Answer(text="A null."))
-        async with open_denizen(home.path, Opening(ModelChoice())) as denizen:
+        server.script(ModelAnswer(text="A null."))
+        async with open_denizen(home.path, OpenOptions(ModelChoice())) as denizen:
             given = {"default_model": "quality", "temperature": 0.2}
             await denizen.assistant.save(denizen.operator, denizen.runtime.current, given, to=AgentName("ada"))
             assert (await ask(denizen, "Why does it crash?", "m1")).route is None

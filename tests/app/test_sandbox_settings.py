@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from denizen.app.build import Opening, open_denizen
-from denizen.app.shell import build_sandbox
+from denizen.app.build import OpenOptions, open_denizen
+from denizen.app.knowledge import build_sandbox
 from denizen.domain.clock import SystemClock
 from tests.app.home_folder import Home
 
@@ -34,7 +34,7 @@ def test_a_batch_has_at_least_the_time_of_one_command(home: Home) -> None:
 
 
 async def _tools(path: Path) -> set[str]:
-    async with open_denizen(path, Opening(durable=False)) as denizen:
+    async with open_denizen(path, OpenOptions(durable=False)) as denizen:
         return {tool.spec.name for tool in await denizen.queries.list_tools()}
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from denizen.app.secrets import FileSecrets, SecretRef, load_secrets, parse_secrets, put_secret
+from denizen.app.home.secrets import FileSecrets, SecretRef, load_secrets, parse_secrets, put_secret
 from denizen.domain.errors import InvalidInput, NeedsAttention
 
 FILE = Path("secrets.env")

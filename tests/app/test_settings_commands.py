@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from denizen.app.settings import render_settings
-from denizen.app.settings.schema_commands import BUILT_IN_COMMANDS
+from denizen.app.settings.tools import BUILT_IN_COMMANDS
 from denizen.domain.custom_command import CustomCommand
-from denizen.engine.commands.table import COMMANDS
+from denizen.engine.commands.dispatch import COMMANDS
 from tests.app.home_folder import Home
 
 

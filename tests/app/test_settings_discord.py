@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from decimal import Decimal
 
 import pytest
 
 from denizen.app.settings import render_settings
-from denizen.app.settings.schema_discord import ConductSection
-from denizen.domain.attention import Manners, Reactions, Scope, ThreadHabit
+from denizen.app.settings.discord import DiscordPolicySection
+from denizen.domain.attention import (
+    AccountPolicy,
+    AccountScope,
+    AccountStaff,
+    ConversationLimits,
+    Reactions,
+    ReplyStyle,
+    ThreadMode,
+    TriggerPolicy,
+)
 from tests.app.home_folder import Home
 
 TWO = "agents: {ada: {}, bert: {}}\ndefault_agent: ada\n"
@@ -17,12 +27,12 @@ BOTH = TWO + 'channels: {discord: {accounts: {ada: "${ADA}", bert: "${BERT}"}}}\
 TOKENS = {"ADA": "token-of-ada", "BERT": "token-of-bert"}
 
 
-def manners(home: Home, conduct: str) -> Manners:
+def account_policy(home: Home, conduct: str) -> AccountPolicy:
     """Of the only account, with these lines at `channels.discord`."""
     account = "accounts: {denizen: {token: '${T}'}}"
     lines = "".join(f"    {line}\n" for line in (account, *conduct.splitlines()))
     (login,) = home.load(f"channels:\n  discord:\n{lines}", T="token").discord_accounts
-    return login.manners
+    return login.account_policy
 
 
 @pytest.mark.proves("T-config-discord")
@@ -30,20 +40,25 @@ def test_an_account_needs_a_token_only_and_answers_mentions_and_direct_messages_
     settings = home.load("channels: {discord: {accounts: {denizen: '${T}'}}}", T="token-1")
     assert settings.channels.discord.enabled is True
     (login,) = settings.discord_accounts
-    assert (login.agent, login.token, login.manners, login.commands_guild) == ("denizen", "token-1", Manners(), "")
-    assert (login.manners.direct_messages, login.manners.mentions) == (True, True)
-    assert (login.manners.owners, login.manners.scope) == (frozenset[str](), Scope())
+    assert (login.agent, login.token, login.account_policy, login.commands_guild) == (
+        "denizen",
+        "token-1",
+        AccountPolicy(),
+        "",
+    )
+    assert (login.account_policy.triggers.direct_messages, login.account_policy.triggers.mentions) == (True, True)
+    assert (login.account_policy.staff.owners, login.account_policy.scope) == (frozenset[str](), AccountScope())
 
 
 @pytest.mark.proves("T-config-discord")
 def test_owner_guilds_and_the_switches_for_direct_messages_and_mentions_are_settings(home: Home):
-    found = manners(home, "owners: ['42']\nguilds: ['7']\ndirect_messages: false\nmentions: false")
-    assert (found.owners, found.scope.guilds) == ({"42"}, {"7"})
-    assert (found.direct_messages, found.mentions) == (False, False)
+    found = account_policy(home, "owners: ['42']\nguilds: ['7']\ndirect_messages: false\nmentions: false")
+    assert (found.staff.owners, found.scope.guilds) == ({"42"}, {"7"})
+    assert (found.triggers.direct_messages, found.triggers.mentions) == (False, False)
 
 
-def test_every_key_of_the_conduct_reaches_the_manners(home: Home):
-    found = manners(
+def test_every_key_of_the_section_reaches_the_policy(home: Home):
+    found = account_policy(
         home,
         """\
 owners: [1]
@@ -74,59 +89,67 @@ failure_text: false
 greeting: Yes?
 switchable: [denizen]""",
     )
-    assert found == Manners(
-        owners=frozenset({"1"}),
-        admins=frozenset({"2"}),
-        admin_roles=frozenset({"3"}),
-        scope=Scope(frozenset({"4"}), frozenset({"5"}), frozenset({"6"}), frozenset({"7"})),
-        direct_messages=False,
-        mentions=False,
-        replies=False,
-        mention_roles=frozenset({"8"}),
-        keywords=(re.compile(r"^hey\b", re.IGNORECASE),),
-        always_channels=frozenset({"9"}),
-        threads=ThreadHabit.OPEN,
-        max_exchanges=5,
-        max_exchange_usd=Decimal("0.5"),
+    assert found == AccountPolicy(
+        staff=AccountStaff(owners=frozenset({"1"}), admins=frozenset({"2"}), admin_roles=frozenset({"3"})),
+        scope=AccountScope(frozenset({"4"}), frozenset({"5"}), frozenset({"6"}), frozenset({"7"})),
+        triggers=TriggerPolicy(
+            direct_messages=False,
+            mentions=False,
+            replies=False,
+            mention_roles=frozenset({"8"}),
+            keywords=(re.compile(r"^hey\b", re.IGNORECASE),),
+            always_channels=frozenset({"9"}),
+            threads=ThreadMode.OPEN,
+        ),
+        limits=ConversationLimits(
+            max_exchanges=5, max_exchange_usd=Decimal("0.5"), missed_limit_s=90.0, edit_window_s=10
+        ),
         eagerness=90,
-        missed_limit_s=90.0,
-        edit_window_s=10,
-        message_limit=1900,
-        keep_blank_lines=True,
-        preview=False,
-        reactions=Reactions("👀", "<:ok_hand:123>", ""),
-        error_message="Sorry.",
-        failure_text=False,
-        greeting="Yes?",
+        style=ReplyStyle(
+            message_limit=1900,
+            keep_blank_lines=True,
+            preview=False,
+            reactions=Reactions("👀", "<:ok_hand:123>", ""),
+            error_message="Sorry.",
+            failure_text=False,
+            greeting="Yes?",
+        ),
         switchable=frozenset({"denizen"}),
     )
-    usual = {name for name in Manners.__slots__ if getattr(found, name) == getattr(Manners(), name)}
+    topics = (found.staff, found.scope, found.triggers, found.limits, found.style)
+    changed = [(topic, type(topic)()) for topic in topics] + [(found, AccountPolicy())]
+    usual = {
+        each.name
+        for topic, default in changed
+        for each in fields(topic)
+        if getattr(topic, each.name) == getattr(default, each.name)
+    }
     assert usual == {"asks_here", "tells_refusals"}  # what the platform can do, and nobody configures
 
 
-def test_the_defaults_of_the_file_are_those_of_the_manners(home: Home):
-    assert manners(home, "") == Manners()
+def test_the_defaults_of_the_file_are_those_of_the_policy(home: Home):
+    assert account_policy(home, "") == AccountPolicy()
 
 
 @pytest.mark.proves("C-config-exchanges")
 def test_three_exchanges_between_agents_are_the_default_and_another_number_can_be_set(home: Home):
-    assert manners(home, "").max_exchanges == 3
-    assert manners(home, "max_exchanges: 1").max_exchanges == 1
-    assert manners(home, "max_exchanges: 0").max_exchanges == 0
+    assert account_policy(home, "").limits.max_exchanges == 3
+    assert account_policy(home, "max_exchanges: 1").limits.max_exchanges == 1
+    assert account_policy(home, "max_exchanges: 0").limits.max_exchanges == 0
 
 
 @pytest.mark.proves("C-config-message-limit")
 def test_answers_are_split_at_2000_characters_or_at_a_lower_number_and_never_at_a_higher_one(home: Home):
-    assert manners(home, "").message_limit == 2000
-    assert manners(home, "message_limit: 50").message_limit == 50
+    assert account_policy(home, "").style.message_limit == 2000
+    assert account_policy(home, "message_limit: 50").style.message_limit == 50
     error = home.refuse("channels: {discord: {message_limit: 2001}}")
     assert "channels.discord.message_limit: must be between 50 and 2000" in error.message
 
 
 @pytest.mark.proves("L-config-error-message")
 def test_the_text_of_a_failure_is_a_setting(home: Home):
-    assert manners(home, "").error_message == ""
-    assert manners(home, "error_message: Something broke.").error_message == "Something broke."
+    assert account_policy(home, "").style.error_message == ""
+    assert account_policy(home, "error_message: Something broke.").style.error_message == "Something broke."
 
 
 def test_commands_can_be_kept_to_one_guild(home: Home):
@@ -135,17 +158,17 @@ def test_commands_can_be_kept_to_one_guild(home: Home):
 
 
 def test_ids_may_be_written_with_quotes_or_without_and_none_of_their_digits_is_lost(home: Home):
-    found = manners(home, "users: [18446744073709551615, '18446744073709551614']")
+    found = account_policy(home, "users: [18446744073709551615, '18446744073709551614']")
     assert found.scope.users == {"18446744073709551615", "18446744073709551614"}
 
 
 def test_an_id_may_come_from_the_environment(home: Home):
     text = "channels: {discord: {owners: ['${ME}'], accounts: {denizen: '${T}'}}}"
-    assert home.load(text, ME="12345", T="token").discord_accounts[0].manners.owners == {"12345"}
+    assert home.load(text, ME="12345", T="token").discord_accounts[0].account_policy.staff.owners == {"12345"}
 
 
 def test_a_keyword_is_found_in_any_case(home: Home):
-    (keyword,) = manners(home, r"keywords: ['\bdenizen\b']").keywords
+    (keyword,) = account_policy(home, r"keywords: ['\bdenizen\b']").triggers.keywords
     assert keyword.search("Is DENIZEN here?")
     assert not keyword.search("denizens")
 
@@ -166,16 +189,28 @@ channels:
 """
     )
     ada, bert = settings.discord_accounts
-    assert (ada.manners.owners, ada.manners.max_exchanges, ada.commands_guild) == ({"1"}, 5, "9")
-    assert (bert.manners.owners, bert.manners.max_exchanges, bert.commands_guild) == (frozenset[str](), 3, "")
-    assert ada.manners.reactions == Reactions("👀", "", "❌")
-    assert bert.manners.reactions == Reactions("👀", "👍", "❌"), "within a group, too, only what is written counts"
+    assert (ada.account_policy.staff.owners, ada.account_policy.limits.max_exchanges, ada.commands_guild) == (
+        {"1"},
+        5,
+        "9",
+    )
+    assert (bert.account_policy.staff.owners, bert.account_policy.limits.max_exchanges, bert.commands_guild) == (
+        frozenset[str](),
+        3,
+        "",
+    )
+    assert ada.account_policy.style.reactions == Reactions("👀", "", "❌")
+    assert bert.account_policy.style.reactions == Reactions("👀", "👍", "❌"), (
+        "within a group, too, only what is written counts"
+    )
 
 
 def test_an_account_may_have_every_key_of_the_conduct(home: Home):
     common = home.load("channels: {discord: {accounts: {denizen: '${T}'}}}", T="t").channels.discord
-    values = {name: getattr(common, name) for name in ConductSection.model_fields}
-    assert set(values) == set(ConductSection.model_fields) >= {"owners", "reactions", "greeting", "commands_guild"}
+    values = {name: getattr(common, name) for name in DiscordPolicySection.model_fields}
+    assert (
+        set(values) == set(DiscordPolicySection.model_fields) >= {"owners", "reactions", "greeting", "commands_guild"}
+    )
     for key in ("api_url", "gateway_url", "enabled", "accounts"):
         error = home.refuse(f"channels: {{discord: {{accounts: {{denizen: {{token: '${{T}}', {key}: ''}}}}}}}}", T="t")
         assert f"accounts.denizen.{key}: this key is not known" in error.message

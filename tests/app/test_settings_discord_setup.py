@@ -46,7 +46,7 @@ def test_set_up_completes_an_account_that_has_no_token_yet(home: Home):
     home.write("channels: {discord: {accounts: {denizen: {owners: [1]}}}}\n")
     write_setup(home.path, SetupAnswers(discord_token_env="T"), environment={})
     (login,) = home.load(T="token").discord_accounts
-    assert (login.token, login.manners.owners) == ("token", {"1"})
+    assert (login.token, login.account_policy.staff.owners) == ("token", {"1"})
 
 
 def test_set_up_does_not_replace_the_token_of_an_account(home: Home):

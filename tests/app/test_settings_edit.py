@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from denizen.app.home.files import edit_lock
 from denizen.app.settings import load_settings, parse_path, remove_value, set_value
-from denizen.app.settings.document import Document, parse_document
-from denizen.app.settings.files import edit_lock
-from denizen.app.settings.splice import splice_out, splice_value, with_value, without_value
+from denizen.app.settings.document import ConfigDocument, parse_document
+from denizen.app.settings.edit import splice_out, splice_value, with_value, without_value
 from denizen.domain.errors import Conflict, InvalidInput, NotFound
 from denizen.domain.json import Json
 from tests.app.home_folder import Home
+from tests.timing import HANG_LIMIT_S
 
 COMMENTED = """\
 # about this file
@@ -57,9 +58,9 @@ gate:
 FILE = Path("denizen.yaml")
 
 
-def parsed(text: str) -> Document:
+def parsed(text: str) -> ConfigDocument:
     document = parse_document(text, FILE)
-    assert isinstance(document, Document), document
+    assert isinstance(document, ConfigDocument), document
     return document
 
 
@@ -248,9 +249,9 @@ def test_edits_wait_for_each_other(home: Home):
     with edit_lock(home.path):
         other = threading.Thread(target=edit)
         other.start()
-        assert started.wait(10)
+        assert started.wait(HANG_LIMIT_S)
         home.write("logging: {level: debug}\n")
-    other.join(10)
+    other.join(HANG_LIMIT_S)
     assert home.config.read_text(encoding="utf-8") == "logging: {level: debug}\nserver:\n  port: 1\n"
 
 

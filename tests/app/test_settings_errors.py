@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from denizen.app.settings import check
+from denizen.app.settings import find_config_problems
 from denizen.app.settings.document import MAX_DEPTH
 from tests.app.home_folder import Home
 
@@ -245,7 +245,10 @@ def test_an_error_of_the_syntax_has_its_column(home: Home):
 
 def test_checking_lists_the_problems_and_raises_nothing(home: Home):
     home.write("server: {prot: 1}\nlogging: {level: loud}\n")
-    assert [problem.path for problem in check(home.path, {})] == [("server", "prot"), ("logging", "level")]
+    assert [problem.path for problem in find_config_problems(home.path, {})] == [
+        ("server", "prot"),
+        ("logging", "level"),
+    ]
 
 
 def test_a_missing_variable_is_one_problem_whatever_else_its_absence_breaks(home: Home):

@@ -11,13 +11,14 @@ from threading import Event
 import anyio
 import pytest
 
+from denizen.app.reload import watch
 from denizen.app.settings import render_settings
-from denizen.app.watch import watch
 from denizen.domain.agent import Agent, ContextStrategy, TranscriptLayout
 from denizen.domain.ids import AgentName
 from denizen.domain.prompt import Stability
 from denizen.engine.prompt.system_prompt import assemble_participant_prompt, assemble_system_prompt
 from tests.app.home_folder import Home
+from tests.timing import HANG_LIMIT_S
 
 DENIZEN = AgentName("denizen")
 
@@ -116,7 +117,7 @@ def test_a_file_that_is_too_large_or_no_text_is_refused_by_name(home: Home, cont
 
 def test_a_file_in_place_of_a_folder_is_refused(home: Home):
     home.add_file("context", "no folder")
-    assert "is no folder" in home.refuse("").explain()
+    assert "is not a folder" in home.refuse("").explain()
 
 
 @pytest.mark.proves("T-agent-context")
@@ -135,7 +136,7 @@ async def test_a_change_in_a_context_folder_is_noticed_wherever_it_lies(home: Ho
     async with anyio.create_task_group() as group:
         paths = [home.path, lambda: [away]]
         group.start_soon(partial(watch, paths, on_change, debounce_s=0.01, poll_s=30.0, notices=silent))
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANG_LIMIT_S):
             await told.wait()
         group.cancel_scope.cancel()
 
@@ -165,11 +166,11 @@ def test_an_account_says_how_eager_it_is_what_talk_among_agents_may_cost_and_whe
     (set_,) = home.load(
         text % ", eagerness: 0, max_exchange_usd: 0.25, keep_blank_lines: true", T="a.b.c"
     ).discord_accounts
-    assert (usual.manners.eagerness, usual.manners.max_exchange_usd, usual.manners.keep_blank_lines) == (
-        50,
-        None,
-        False,
-    )
-    assert (set_.manners.eagerness, set_.manners.max_exchange_usd) == (0, Decimal("0.25"))
-    assert set_.manners.keep_blank_lines
+    assert (
+        usual.account_policy.eagerness,
+        usual.account_policy.limits.max_exchange_usd,
+        usual.account_policy.style.keep_blank_lines,
+    ) == (50, None, False)
+    assert (set_.account_policy.eagerness, set_.account_policy.limits.max_exchange_usd) == (0, Decimal("0.25"))
+    assert set_.account_policy.style.keep_blank_lines
     assert "eagerness" in home.refuse(text % ", eagerness: 101", T="a.b.c").explain()

@@ -39,12 +39,12 @@ gate:
 """
 
 
-def policy_of(home: Home, text: str) -> GatePolicy:
+def load_policy(home: Home, text: str) -> GatePolicy:
     return home.load(text).gate.policy(7)
 
 
 def test_everything_under_gate_reaches_the_policy(home: Home) -> None:
-    policy = policy_of(home, WHOLE + "agents: {helper: {}}\n")
+    policy = load_policy(home, WHOLE + "agents: {helper: {}}\n")
     usual = ApprovalRule(people=frozenset({"platform_user:discord:9"}), timeout_s=60.0)
     assert policy.tiers == (("notes_*", Tier.SENSITIVE),)
     assert policy.default_mode is ToolMode.ASK
@@ -69,20 +69,20 @@ def test_everything_under_gate_reaches_the_policy(home: Home) -> None:
 
 
 def test_by_default_nothing_is_trusted_and_owners_decide_about_the_worst(home: Home) -> None:
-    policy = policy_of(home, "")
+    policy = load_policy(home, "")
     assert policy == GatePolicy(generation=7)
     assert policy.observer.model == ""
     assert policy.owners.deciders is Deciders.ROLE and policy.owners.role == "owner"
 
 
 def test_an_observer_that_is_not_enabled_is_none(home: Home) -> None:
-    assert policy_of(home, "gate: {observer: {enabled: false, model: balanced}}").observer.model == ""
+    assert load_policy(home, "gate: {observer: {enabled: false, model: balanced}}").observer.model == ""
 
 
 @pytest.mark.parametrize("who", ["deciders: requester", ""])
 def test_a_requester_never_stands_in_for_the_observer(home: Home, who: str) -> None:
-    assert policy_of(home, f"gate: {{approvals: {{{who}}}}}").owners.deciders is Deciders.ROLE
-    quorum = policy_of(home, "gate: {approvals: {quorum: 2, role: admin}}")
+    assert load_policy(home, f"gate: {{approvals: {{{who}}}}}").owners.deciders is Deciders.ROLE
+    quorum = load_policy(home, "gate: {approvals: {quorum: 2, role: admin}}")
     assert quorum.owners == quorum.approval == ApprovalRule(Deciders.QUORUM, "admin", 2)
 
 

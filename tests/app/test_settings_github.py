@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from denizen.app.settings import GitHubLogin
-from denizen.domain.attention import Manners, Reactions, Scope, ThreadHabit
+from denizen.domain.attention import (
+    AccountPolicy,
+    AccountScope,
+    ConversationLimits,
+    Reactions,
+    ReplyStyle,
+    ThreadMode,
+    TriggerPolicy,
+)
 from denizen.domain.errors import InvalidInput
 from tests.app.home_folder import Home
 
@@ -36,18 +44,17 @@ def test_a_token_suffices_and_answers_mentions_of_people_everywhere(home: Home):
     account = login.account
     assert (account.agent, account.token, account.api_url) == ("denizen", "ghp_token", "https://api.github.com")
     assert (account.is_app, account.repositories, account.reply_to_new_issues) == (False, (), False)
-    assert login.manners == Manners(
-        threads=ThreadHabit.NONE,
-        replies=False,
-        max_exchanges=0,
-        missed_limit_s=86_400.0,
-        edit_window_s=0.0,
-        message_limit=65_000,
-        keep_blank_lines=True,
-        preview=False,
-        reactions=Reactions("eyes", "", "confused"),
-        tells_refusals=False,
-        asks_here=False,
+    assert login.account_policy == AccountPolicy(
+        triggers=TriggerPolicy(threads=ThreadMode.NONE, replies=False),
+        limits=ConversationLimits(max_exchanges=0, missed_limit_s=86_400.0, edit_window_s=0.0),
+        style=ReplyStyle(
+            message_limit=65_000,
+            keep_blank_lines=True,
+            preview=False,
+            reactions=Reactions("eyes", "", "confused"),
+            tells_refusals=False,
+            asks_here=False,
+        ),
     )
 
 
@@ -58,9 +65,9 @@ def test_what_is_shared_holds_for_each_account_that_says_nothing_else(home: Home
     assert (bert.account.token, bert.account.webhook_secret) == ("ghp_token", "")
     assert ada.account.repositories == ("harbour/*",) and bert.account.repositories == ("sea/north",)
     assert (ada.account.reply_to_new_issues, bert.account.reply_to_new_issues) == (True, False)
-    assert ada.manners.scope == bert.manners.scope == Scope(roles=frozenset({"member", "owner"}))
-    assert ada.manners.reactions == Reactions("rocket", "", "confused")
-    assert bert.manners.reactions == Reactions("rocket", "+1", "confused")
+    assert ada.account_policy.scope == bert.account_policy.scope == AccountScope(roles=frozenset({"member", "owner"}))
+    assert ada.account_policy.style.reactions == Reactions("rocket", "", "confused")
+    assert bert.account_policy.style.reactions == Reactions("rocket", "+1", "confused")
 
 
 def test_an_admitted_repository_is_matched_without_case(home: Home):
@@ -138,5 +145,5 @@ def test_who_has_no_login_stays_away_and_who_has_no_secret_hears_no_webhooks(hom
 def test_an_agent_has_manners_on_each_platform(home: Home):
     text = "channels: {github: {accounts: {denizen: '${T}'}}, discord: {accounts: {denizen: '${T}'}}}"
     settings = home.load(text, T="token")
-    assert settings.discord_accounts[0].manners.preview is True
-    assert settings.github_accounts[0].manners.preview is False
+    assert settings.discord_accounts[0].account_policy.style.preview is True
+    assert settings.github_accounts[0].account_policy.style.preview is False

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from denizen.app.settings import check
+from denizen.app.settings import find_config_problems
 from denizen.app.settings.agents import DEFAULT_PERSONA
-from denizen.app.settings.schema_models import ProviderSection
+from denizen.app.settings.models import ProviderSection
 from denizen.domain import budget
 from denizen.domain.agent import (
     Agent,
@@ -265,7 +265,7 @@ def test_anchors_and_merge_keys_are_understood(home: Home):
 
 def test_checking_a_good_configuration_finds_nothing(home: Home):
     home.write(WHOLE)
-    assert check(home.path, KEYS, known_tools={"weather", "notes"}) == ()
+    assert find_config_problems(home.path, KEYS, known_tools={"weather", "notes"}) == ()
 
 
 def test_asking_for_the_version_does_not_load_the_settings():

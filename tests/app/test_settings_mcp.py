@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from denizen.adapters.mcp import Offer, Program, ServerSpec, Site
-from denizen.app.mcp_specs import read_servers
+from denizen.adapters.mcp import HttpTransport, McpServerSpec, McpToolPolicy, StdioTransport
 from denizen.app.settings import render_settings
+from denizen.app.toolsets import read_servers
 from denizen.domain.tool import Tier
 from tests.app.home_folder import Home
 
@@ -24,8 +24,10 @@ def test_without_a_word_about_it_there_are_none(home: Home):
 @pytest.mark.proves("L-config-mcp")
 def test_a_program_is_a_command_with_arguments_and_an_environment_and_has_six_minutes_for_a_call(home: Home):
     found = read_servers(home.load(servers("git.hub: {command: uvx, args: [mcp-server-git], env: {A: b}}")))
-    spec = ServerSpec("git.hub", Program("uvx", ("mcp-server-git",), home.path, (("A", "b"),)), start_timeout_s=30.0)
-    assert found == {spec: Offer("git_hub", ("*",), (), trusted=False, timeout_s=360.0)}
+    spec = McpServerSpec(
+        "git.hub", StdioTransport("uvx", ("mcp-server-git",), home.path, (("A", "b"),)), start_timeout_s=30.0
+    )
+    assert found == {spec: McpToolPolicy("git_hub", ("*",), (), trusted=False, timeout_s=360.0)}
 
 
 def test_every_key_of_a_server_is_read_in_the_order_of_the_file(home: Home):
@@ -36,10 +38,12 @@ off: {command: nothing, enabled: false}
 """
     found = read_servers(home.load(servers(text)))
     assert found == {
-        ServerSpec("files", Program("node", (), home.path / "data")): Offer(
+        McpServerSpec("files", StdioTransport("node", (), home.path / "data")): McpToolPolicy(
             "", ("read_*",), (("read_file", Tier.HARMLESS), ("*", Tier.SENSITIVE)), trusted=True, reserved=("web_",)
         ),
-        ServerSpec("far", Site("https://mcp.example/mcp", (("X-Team", "blue"),)), 7.0): Offer("web", timeout_s=5.0),
+        McpServerSpec("far", HttpTransport("https://mcp.example/mcp", (("X-Team", "blue"),)), 7.0): McpToolPolicy(
+            "web", timeout_s=5.0
+        ),
     }
     assert [spec.name for spec in found] == ["files", "far"]
 
@@ -63,9 +67,9 @@ near: {command: node, env: {API_KEY: "${TOOL_KEY}"}}
 far: {url: "https://mcp.example/mcp", headers: {Authorization: "Bearer ${FAR_TOKEN}"}}
 """)
     settings = home.load(text, TOOL_KEY="tool-key-value", FAR_TOKEN="far-token-value")
-    near, far = (spec.way for spec in read_servers(settings))
-    assert isinstance(near, Program) and near.env == (("API_KEY", "tool-key-value"),)
-    assert isinstance(far, Site) and far.headers == (("Authorization", "Bearer far-token-value"),)
+    near, far = (spec.transport for spec in read_servers(settings))
+    assert isinstance(near, StdioTransport) and near.env == (("API_KEY", "tool-key-value"),)
+    assert isinstance(far, HttpTransport) and far.headers == (("Authorization", "Bearer far-token-value"),)
     assert settings.secrets.mask("tool-key-value and far-token-value") == "*** and ***"
     shown = render_settings(settings)
     assert "${TOOL_KEY}" in shown and "Bearer ${FAR_TOKEN}" in shown
@@ -120,4 +124,7 @@ def test_how_long_results_are_kept_is_a_setting_of_30_minutes(home: Home):
 
 def test_folders_are_below_the_home_folder_unless_they_say_otherwise(home: Home):
     found = read_servers(home.load(servers("a: {command: x, cwd: /srv}\nb: {command: x, cwd: .}")))
-    assert [spec.way.cwd for spec in found if isinstance(spec.way, Program)] == [Path("/srv"), home.path]
+    assert [spec.transport.cwd for spec in found if isinstance(spec.transport, StdioTransport)] == [
+        Path("/srv"),
+        home.path,
+    ]

@@ -8,21 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from denizen.app.model_specs import Chosen, EmbeddedPool, build_catalog
+from denizen.app.models import ChosenModel, EmbeddedRuntimePool, build_catalog
 from denizen.app.settings import render_settings
+from denizen.builtin_skills import BUILTIN, OPT_IN, load_builtin
 from denizen.domain.agent import Agent, SamplingSettings, StoragePolicy, SummaryPolicy, ToolPlanning, TurnLimits
 from denizen.domain.ids import AgentName
 from denizen.domain.prompt import estimate_tokens
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.skill import SkillToolset
-from denizen.skills import BUILTIN, OPT_IN, load_builtin
-from denizen.testing.scripted_model import Say, ScriptedModel
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from tests.app.home_folder import Home
-from tests.engine.house import open_house
-from tests.skill_services import Surroundings
+from tests.engine.engine_fixture import open_engine
+from tests.skill_services import ServicesFixture
 
 ADA = AgentName("ada")
-NO_TOOL = Say(json.dumps({"thought": "-", "tool": None, "args": {}}))
+NO_TOOL = ScriptedReply(json.dumps({"thought": "-", "tool": None, "args": {}}))
 
 
 def agent(home: Home, keys: str = "preset: small") -> Agent:
@@ -67,7 +67,7 @@ def test_switch_and_shares_of_summaries_are_read_and_written_again(home: Home) -
     ("keys", "says", "fix"),
     [
         ("preset: tiny", "preset", "small"),
-        ("summaries: {keep: 0.8}", "nothing to sum up", "Make keep smaller than start_at"),
+        ("summaries: {keep: 0.8}", "nothing would be left to summarize", "Make keep smaller than start_at"),
         ("summaries: {start_at: 0}", "start_at", ""),
         ("storing: {max_messages: -1}", "max_messages", ""),
         ("storing: {max_message: 1}", "max_message", "max_messages"),
@@ -85,12 +85,12 @@ def test_what_a_session_cannot_keep_is_refused_with_its_remedy(home: Home, keys:
 async def test_the_fixed_prompt_of_a_small_model_is_under_500_tokens(
     home: Home, tmp_path: Path, can: Capabilities
 ) -> None:
-    services = Surroundings(tmp_path).services()
+    services = ServicesFixture(tmp_path).services()
     toolsets = tuple(SkillToolset(load_builtin(name), services) for name in BUILTIN if name not in OPT_IN)
     model = ScriptedModel(capabilities=can, otherwise=NO_TOOL)
-    async with open_house(model, agent=agent(home)) as house:
-        await house.runtime.swap(replace(house.runtime.current, number=2, toolsets=toolsets))
-        await house.say("hello")
+    async with open_engine(model, agent=agent(home)) as engine:
+        await engine.runtime.swap(replace(engine.runtime.current, number=2, toolsets=toolsets))
+        await engine.say("hello")
     assert model.requests
     assert [fixed_tokens(request) for request in model.requests if fixed_tokens(request) >= 500] == []
 
@@ -108,7 +108,7 @@ def test_the_size_of_a_models_context_and_the_number_of_rounds_are_settings(home
         " overrides: {near/wide: {context_tokens: 65536}}}\n"
     )
     settings = home.load(models + "agents: {ada: {limits: {max_steps: 4}}}")
-    catalog = build_catalog(settings, Chosen(None, ""), EmbeddedPool(home.path, {}, print))
+    catalog = build_catalog(settings, ChosenModel(None, ""), EmbeddedRuntimePool(home.path, {}, print))
     assert catalog.get("balanced").capabilities.context_tokens == 32_768
     assert catalog.get("near/wide").capabilities.context_tokens == 65_536
     assert settings.agents[ADA].limits.max_steps == 4

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from denizen.app.build import Opening, open_denizen
-from denizen.app.choice import ModelChoice
+from denizen.app.build import OpenOptions, open_denizen
+from denizen.app.model_choice import ModelChoice
 from denizen.domain.agent import AnswersFrom
 from denizen.domain.errors import InvalidInput
 from denizen.domain.ids import AgentName
@@ -45,6 +45,6 @@ def test_what_cannot_be_is_refused(home: Home, config: str, said: str) -> None:
 @pytest.mark.anyio
 async def test_a_model_of_the_command_line_ends_the_choosing(home: Home) -> None:
     home.write(THREE + "agents: {ada: {model: auto}}")
-    async with open_denizen(home.path, Opening(ModelChoice(model="quality"), durable=False)) as denizen:
+    async with open_denizen(home.path, OpenOptions(ModelChoice(model="quality"), durable=False)) as denizen:
         current = denizen.runtime.current
         assert (current.agent("ada").model_word, current.is_model_chosen) == ("quality", True)

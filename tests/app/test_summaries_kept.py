@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from denizen.app.build import Denizen, Opening, open_denizen
-from denizen.app.choice import ModelChoice
+from denizen.app.build import Denizen, OpenOptions, open_denizen
+from denizen.app.model_choice import ModelChoice
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName
 from denizen.domain.message import Author, TextPart
 from denizen.domain.summary import Summary
 from denizen.domain.turn import InboundMessage, TurnStatus
-from denizen.testing.model_server import Answer, Body, ModelServer, model_server
+from denizen.testing.model_server import JsonBody, ModelAnswer, ModelServer, model_server
 from tests.app.home_folder import Home
 
 pytestmark = pytest.mark.anyio
@@ -32,7 +32,7 @@ async def ask(denizen: Denizen, number: int) -> None:
     assert (await denizen.turns.ask(inbound)).status is TurnStatus.DONE
 
 
-async def summaries_of(denizen: Denizen) -> list[Summary]:
+async def load_summaries(denizen: Denizen) -> list[Summary]:
     messages = await denizen.queries.list_messages(PLACE, "ada")
     session = messages[-1].session_id
     assert session is not None
@@ -40,7 +40,7 @@ async def summaries_of(denizen: Denizen) -> list[Summary]:
         return list(await work.summaries.list_summaries(session))
 
 
-def asked(server: ModelServer, model: str) -> list[Body]:
+def asked(server: ModelServer, model: str) -> list[JsonBody]:
     return [body for body in server.bodies if body["model"] == model]
 
 
@@ -48,16 +48,16 @@ def asked(server: ModelServer, model: str) -> list[Body]:
 async def test_a_summary_is_made_beside_the_talk_and_is_read_after_a_restart(home: Home) -> None:
     async with model_server() as server:
         home.write(CONFIG.format(url=server.openai_url))
-        server.script(*[Answer(text="They spoke.")] * 40)
-        async with open_denizen(home.path, Opening(ModelChoice())) as denizen:
+        server.script(*[ModelAnswer(text="They spoke.")] * 40)
+        async with open_denizen(home.path, OpenOptions(ModelChoice())) as denizen:
             for number in range(1, 10):
                 await ask(denizen, number)
             for run_id in await denizen.services.durable.pending():
                 await denizen.services.durable.wait(run_id)
-            made = await summaries_of(denizen)
+            made = await load_summaries(denizen)
             assert made
-        async with open_denizen(home.path, Opening(ModelChoice())) as denizen:
-            assert await summaries_of(denizen) == made
+        async with open_denizen(home.path, OpenOptions(ModelChoice())) as denizen:
+            assert await load_summaries(denizen) == made
             await ask(denizen, 10)
         assert "q1 word" in str(asked(server, "two")[0])
         first = asked(server, "one")[-1]["messages"]

@@ -6,8 +6,8 @@ import logging
 
 import pytest
 
-from denizen.app.build import Opening, open_denizen
-from denizen.app.unmatched import find_unmatched
+from denizen.app.build import OpenOptions, open_denizen
+from denizen.app.tool_checks import find_unmatched
 from denizen.cli.main import run
 from tests.app.home_folder import Home
 from tests.app.own_skills import LAB
@@ -43,7 +43,7 @@ def test_what_may_fit_a_tool_of_a_server_is_not_held_against_anybody(home: Home,
 async def test_it_is_told_at_the_start(home: Home, caplog: pytest.LogCaptureFixture) -> None:
     home.write(LAB + MISSPELT)
     with caplog.at_level(logging.WARNING):
-        async with open_denizen(home.path, Opening(durable=False)):
+        async with open_denizen(home.path, OpenOptions(durable=False)):
             pass
     told = [vars(each) for each in caplog.records if each.message == "no tool matches"]
     assert [each["pattern"] for each in told] == ["bann*", "wheather", "far_*"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from denizen.adapters.fetch import WebFetcher
-from denizen.app.build import Opening, open_denizen
-from denizen.app.generation import _services
+from denizen.app.build import OpenOptions, open_denizen
 from denizen.app.settings import render_settings
+from denizen.app.toolsets import build_skill_services
+from denizen.builtin_skills import load_builtin
 from denizen.domain.errors import InvalidInput, NotAllowed
-from denizen.skills import load_builtin
 from tests.app.home_folder import Home
 from tests.app.test_reload import LAB
 
@@ -19,14 +19,14 @@ KEY = "BSA-key-of-a-test"
 BRAVE = LAB + "tools: {web_search: {provider: brave, api_key: '${BRAVE_API_KEY}'}}\n"
 
 
-async def tools_of(home: Home, config: str) -> set[str]:
+async def load_tool_names(home: Home, config: str) -> set[str]:
     home.write(config)
-    async with open_denizen(home.path, Opening(durable=False)) as denizen:
+    async with open_denizen(home.path, OpenOptions(durable=False)) as denizen:
         return {tool.spec.name for tool in await denizen.queries.list_tools()}
 
 
 async def test_a_plain_installation_pays_for_none_of_them(home: Home) -> None:
-    assert not {"remind", "web_search", "make_embed"} & await tools_of(home, LAB)
+    assert not {"remind", "web_search", "make_embed"} & await load_tool_names(home, LAB)
 
 
 async def test_reminders_are_there_where_there_is_a_discord_account(
@@ -34,27 +34,27 @@ async def test_reminders_are_there_where_there_is_a_discord_account(
 ) -> None:
     monkeypatch.setenv("DISCORD_TOKEN", "a.b.c")
     account = LAB + "channels: {discord: {accounts: {denizen: '${DISCORD_TOKEN}'}}}\n"
-    assert {"remind", "list_reminders", "cancel_reminder"} <= await tools_of(home, account)
-    assert "remind" not in await tools_of(home, account + "tools: {reminders: {enabled: false}}\n")
+    assert {"remind", "list_reminders", "cancel_reminder"} <= await load_tool_names(home, account)
+    assert "remind" not in await load_tool_names(home, account + "tools: {reminders: {enabled: false}}\n")
 
 
 async def test_web_search_is_there_with_a_provider_and_cards_when_they_are_enabled(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BRAVE_API_KEY", KEY)
-    assert "web_search" in await tools_of(home, BRAVE)
-    assert "web_search" not in await tools_of(home, BRAVE.replace("provider:", "enabled: false, provider:"))
-    assert "make_embed" in await tools_of(home, LAB + "tools: {cards: {enabled: true}}\n")
+    assert "web_search" in await load_tool_names(home, BRAVE)
+    assert "web_search" not in await load_tool_names(home, BRAVE.replace("provider:", "enabled: false, provider:"))
+    assert "make_embed" in await load_tool_names(home, LAB + "tools: {cards: {enabled: true}}\n")
 
 
 async def test_one_that_an_agent_names_is_there_and_says_itself_what_it_lacks(home: Home) -> None:
     named = LAB + "agents: {ada: {tools: [web_search, remind, calculator]}}\n"
-    assert {"web_search", "remind"} <= await tools_of(home, named)
+    assert {"web_search", "remind"} <= await load_tool_names(home, named)
 
 
 async def test_a_provider_without_its_key_is_a_fault_of_the_configuration_that_says_how(home: Home) -> None:
     with pytest.raises(InvalidInput) as caught:
-        await tools_of(home, LAB + "tools: {web_search: {provider: brave}}\n")
+        await load_tool_names(home, LAB + "tools: {web_search: {provider: brave}}\n")
     assert "BRAVE_API_KEY" in caught.value.explain()
 
 
@@ -76,10 +76,10 @@ async def test_the_key_of_the_search_is_shown_nowhere_and_masked_in_logs(home: H
 async def test_the_key_goes_to_the_search_service_alone(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BRAVE_API_KEY", KEY)
     home.write(BRAVE)
-    async with open_denizen(home.path, Opening(durable=False)) as denizen:
+    async with open_denizen(home.path, OpenOptions(durable=False)) as denizen:
         options = denizen.settings.tools["web_search"].options
         meant = load_builtin("web_search").read_settings(options)
-        fetcher = _services(denizen.settings, denizen.foundations, options, meant).fetcher
+        fetcher = build_skill_services(denizen.settings, denizen.generation_deps.skills, options, meant).fetcher
     assert isinstance(fetcher, WebFetcher)
     assert fetcher._trusted._pairs == {("api.search.brave.com", 443)}
     assert not fetcher._allowed._pairs

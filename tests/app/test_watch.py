@@ -14,10 +14,10 @@ from threading import Event
 import anyio
 import pytest
 
-from denizen.app.watch import Notices, native_notices, watch
+from denizen.app.reload import Notices, native_notices, watch
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
-PATIENCE_S = 20
 NEVER_S = 3600.0
 """A poll that does not come within a test: what is told then was told by a notice."""
 
@@ -45,12 +45,12 @@ class Watcher:
         """Makes a change and waits until it is told."""
         news = self._news
         change()
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(HANG_LIMIT_S):
             await news.wait()
 
     async def listens_to(self, folder: Path) -> None:
         """Waits until notices come from a folder. What it writes there is no file that counts."""
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(HANG_LIMIT_S):
             while True:
                 notice = self._notice
                 (folder / "probe.txt").write_text("x", encoding="utf-8")
@@ -79,7 +79,7 @@ async def watching(
 
     async with anyio.create_task_group() as group:
         group.start_soon(run)
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(HANG_LIMIT_S):
             await looked.wait()
         yield watcher
         group.cancel_scope.cancel()
@@ -220,7 +220,7 @@ async def test_a_watcher_that_is_stopped_says_nothing(folder: Path, caplog: pyte
         yield
 
     async with watching(folder, notices=in_a_thread):
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(HANG_LIMIT_S):
             await waits.wait()
     assert caplog.records == []
 
@@ -253,7 +253,7 @@ async def test_single_files_can_be_watched(folder: Path):
             await watch([folder / "denizen.yaml"], on_change, debounce_s=0.01, poll_s=NEVER_S, notices=started)
 
         group.start_soon(run)
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(HANG_LIMIT_S):
             await told.wait()
         group.cancel_scope.cancel()
 
@@ -278,7 +278,7 @@ async def test_a_file_that_never_rests_is_told_all_the_same(folder: Path):
             await watch([folder / "a.yaml"], on_change, debounce_s=0.001, poll_s=NEVER_S, notices=never_still)
 
         group.start_soon(run)
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(HANG_LIMIT_S):
             await told.wait()
         group.cancel_scope.cancel()
 
@@ -291,6 +291,6 @@ async def test_what_on_change_raises_ends_the_watch(folder: Path):
         write(folder / "denizen.yaml", "changed")
         yield paths
 
-    with anyio.fail_after(PATIENCE_S), pytest.raises(ExceptionGroup) as caught:
+    with anyio.fail_after(HANG_LIMIT_S), pytest.raises(ExceptionGroup) as caught:
         await watch([folder], on_change, debounce_s=0.01, poll_s=NEVER_S, notices=started)
     assert caught.group_contains(ZeroDivisionError)

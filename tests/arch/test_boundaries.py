@@ -59,7 +59,7 @@ def test_long_modules_long_functions_many_parameters_and_deep_nesting_are_found(
         "                        run()",
         "def flat():",
         *["    if x: run()", *["    elif x: run()"] * 5],
-        *["x = 1"] * 400,
+        *["x = 1"] * 500,
     ]
     said = [finding.says.split(" (")[0] for finding in check_module("m.py", "\n".join(source))]
     assert said == [

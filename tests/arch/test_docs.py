@@ -8,11 +8,13 @@ import pytest
 from scripts.docs.__main__ import ROOT, find_problems, find_stale, write
 from scripts.docs.commands import explain_refusal, find_wrong_commands, split_commands
 from scripts.docs.configuration import walk_keys
+from scripts.docs.glossary import GLOSSARY, build_glossary, find_unexplained_terms, summarize
 from scripts.docs.links import find_broken_links
 from scripts.docs.markdown import Page, list_pages, load_page, read_page
 from scripts.docs.pages import REFERENCE
 from scripts.docs.snippets import check_config, find_broken_snippets
 from scripts.docs.table import escape, format_table
+from scripts.python_sources import Module, build_module
 
 
 def page_of(text: str, folder: Path, name: str = "page.md") -> Page:
@@ -171,3 +173,49 @@ def test_every_key_of_a_schema_is_walked_through_names_and_lists() -> None:
 def test_tables_and_plain_text_survive_markdown() -> None:
     assert format_table(("a", "b"), [("1|2", "x")]) == "| a | b |\n| --- | --- |\n| 1\\|2 | x |"
     assert escape("2 ** 3 <b> [x](y) a_b") == "2 \\*\\* 3 \\<b> \\[x](y) a\\_b"
+
+
+# --- the glossary -----------------------------------------------------------------------------------------------------
+
+WRITTEN = """\
+# Glossary
+
+| Term | Meaning | In the code |
+| --- | --- | --- |
+| turn | one message until its reply | `denizen.domain.turn` |
+"""
+
+
+def glossary_modules(turn: str = 'class Turn:\n    """One trigger. With steps."""\nclass _Own: ...') -> list[Module]:
+    return [
+        build_module("denizen/__init__.py", '"""Denizen."""'),
+        build_module("denizen/domain/__init__.py", '"""Records, and `_pure_` decisions.\n\nMore."""'),
+        build_module("denizen/domain/turn.py", turn),
+        build_module("denizen/domain/clock.py", "def now(): ..."),
+        build_module("denizen/engine/loop/loop.py", "class Loop: ..."),
+    ]
+
+
+def test_the_glossary_lists_packages_and_records_and_keeps_what_people_wrote() -> None:
+    page = build_glossary(WRITTEN, glossary_modules())
+    assert page.startswith(WRITTEN)
+    assert "| `denizen.domain` | Records, and `_pure_` decisions. |\n" in page
+    assert "| `Turn` | `domain.turn` | One trigger. |\n" in page
+    assert "_Own" not in page and "Loop" not in page
+    assert build_glossary(page, glossary_modules()) == page
+    assert build_glossary("", []).startswith("# Glossary\n")
+
+
+def test_a_concept_without_a_term_a_term_without_code_and_a_record_without_a_sentence_are_told() -> None:
+    assert list(find_unexplained_terms(WRITTEN, glossary_modules())) == []
+    assert list(find_unexplained_terms("", glossary_modules())) == [f"denizen.domain.turn is no term of {GLOSSARY}"]
+    gone = WRITTEN + "| step | a request | `denizen.domain.step` |\n"
+    assert list(find_unexplained_terms(gone, glossary_modules("class Turn: ..."))) == [
+        "the term step names denizen.domain.step, which is not there",
+        "denizen.domain.turn.Turn has no docstring",
+    ]
+
+
+def test_the_first_sentence_ends_at_a_stop_and_nothing_in_it_is_markdown_but_code() -> None:
+    assert summarize("A *set* of `a_b`, e.g. two\nlines. And more.\n\nRest.") == "A \\*set\\* of `a_b`, e.g. two lines."
+    assert summarize(None) == ""

@@ -12,8 +12,8 @@ DOOR = ("engine/gate/executor.py", "tool.toolset")
 OTHER_CALLS = {
     ("engine/loop/loop.py", "steps"): "Steps.call: each call of a step goes through the gate",
     ("engine/loop/planning.py", "steps"): "Steps.call, likewise",
-    ("adapters/models/convert.py", "state"): "the id of a call in a provider's own state, a text",
-    ("adapters/models/opaque.py", "state"): "likewise",
+    ("adapters/models/request.py", "state"): "the id of a call in a provider's own state, a text",
+    ("adapters/models/reply.py", "state"): "likewise",
 }
 """Everything else in the source that is called `call`, with what it is. New ones are placed here by a human."""
 

@@ -18,7 +18,6 @@ HEAVY = {
     "alembic",
     "anthropic",
     "dbos",
-    "fastapi",
     "httpx2",
     "jinja2",
     "jsonschema",

@@ -10,7 +10,7 @@ import pytest
 
 from denizen.cli.main import run
 from denizen.testing.security import corpus
-from denizen.testing.security.case import Fate
+from denizen.testing.security.case import AttackOutcome
 from denizen.testing.security.corpus import CORPUS
 
 FEW = CORPUS[:3]
@@ -45,7 +45,7 @@ def test_without_agentdojo_the_rest_is_run_and_what_is_missing_is_said(
 def test_a_case_that_ends_otherwise_is_told_by_the_exit_code(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wrong = replace(CORPUS[0], fate=Fate.ALLOWED)
+    wrong = replace(CORPUS[0], fate=AttackOutcome.ALLOWED)
     monkeypatch.setattr(corpus, "CORPUS", [wrong])
     assert run(["bench", "security", "--corpus", "own"]) == 1
     assert "NOT HELD:\n\n- web page, remember: asked instead of allowed" in capsys.readouterr().out

@@ -10,6 +10,7 @@ import pytest
 
 from denizen.cli.terminal import stoppable
 from denizen.domain.errors import Unavailable
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -26,7 +27,7 @@ async def test_the_first_one_stops_the_work_which_then_ends_as_it_likes() -> Non
         await stopped.wait()
         return "stopped"
 
-    with anyio.fail_after(20):
+    with anyio.fail_after(HANG_LIMIT_S):
         assert await stoppable(work, stopped.set) == "stopped"
 
 
@@ -35,7 +36,7 @@ async def test_a_second_one_does_not_wait_for_work_that_does_not_stop() -> None:
         interrupt()
         await anyio.sleep_forever()
 
-    with anyio.fail_after(20), pytest.raises(KeyboardInterrupt):
+    with anyio.fail_after(HANG_LIMIT_S), pytest.raises(KeyboardInterrupt):
         await stoppable(work, interrupt)
 
 

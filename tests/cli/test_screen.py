@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from denizen.app.build import LOCAL, Opening, open_denizen
+from denizen.app.build import LOCAL, OpenOptions, open_denizen
 from denizen.cli.ask import AnswerPrinter
 from denizen.cli.chat import TurnView
 from denizen.cli.main import run
@@ -97,7 +97,7 @@ def test_chat_prints_no_control_sequences(end: TurnFinished) -> None:
 
 async def fill(home: Path) -> None:
     """A turn in which a model made up a tool."""
-    async with open_denizen(home, Opening(durable=False)) as denizen, denizen.services.store.work() as work:
+    async with open_denizen(home, OpenOptions(durable=False)) as denizen, denizen.services.store.work() as work:
         conversation = await work.conversations.put(Place("terminal", "x"), now=NOW)
         session = await work.sessions.current(conversation.id, AgentName("denizen"), now=NOW)
         trigger = Message(MessageId("m"), conversation.id, Role.USER, Author("", ""), (TextPart("?"),), NOW, session.id)

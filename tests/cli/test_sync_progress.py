@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from denizen.cli.sync_progress import ProgressLines
-from denizen.ports.source import Progress
+from denizen.ports.source import ReadingProgress
 
 
 def test_what_takes_long_is_told_by_tenths_and_what_is_quick_not_at_all() -> None:
     said: list[str] = []
     lines = ProgressLines(said.append)
     for done in range(0, 2000, 50):
-        lines.draw({"big": Progress("keeping files", done, 2000)})
-    lines.draw({"big": Progress("read", 2000, 2000), "small": Progress("read", 3, 3)})
+        lines.draw({"big": ReadingProgress("keeping files", done, 2000)})
+    lines.draw({"big": ReadingProgress("read", 2000, 2000), "small": ReadingProgress("read", 3, 3)})
     assert said == [f"big: keeping files, {done} of 2000" for done in range(200, 2000, 200)]
 
 
@@ -20,7 +20,7 @@ def test_each_stage_and_each_source_counts_by_itself_and_percents_are_told_as_su
     lines = ProgressLines(said.append)
     for stage in ("receiving objects", "keeping files"):
         for percent in (0, 35, 39, 71):
-            lines.draw({"a": Progress(stage, percent, 100), "b": Progress("looking")})
+            lines.draw({"a": ReadingProgress(stage, percent, 100), "b": ReadingProgress("looking")})
     assert said == [
         "a: receiving objects, 35 %",
         "a: receiving objects, 71 %",

@@ -13,7 +13,7 @@ from denizen.cli.main import run
 from denizen.domain.clock import SystemClock
 from denizen.domain.routing import Complexity, Route
 from denizen.domain.turn import TurnStatus
-from denizen.testing.store_records import at, open_talk, step_of, turn_of
+from tests.contracts.store.records import at, make_step, make_turn, open_conversation
 
 
 @pytest.mark.proves("S1")
@@ -22,13 +22,13 @@ def test_the_route_its_reason_and_the_request_to_the_router_are_shown(
 ) -> None:
     async def fill() -> None:
         store = await open_store(f"sqlite:///{tmp_path / 'denizen.db'}", clock=SystemClock())
-        _, session = await open_talk(store)
-        turn = turn_of(session, "turn_1")
+        _, session = await open_conversation(store)
+        turn = make_turn(session, "turn_1")
         route = Route.of(Complexity.COMPLEX, "a crash to find")
         async with store.work() as work:
             await work.turns.open(turn)
-            await work.turns.add_step(replace(step_of(turn, 0, model="acme/small"), purpose="route"))
-            await work.turns.add_step(step_of(turn, 1, model="acme/large"))
+            await work.turns.add_step(replace(make_step(turn, 0, model="acme/small"), purpose="route"))
+            await work.turns.add_step(make_step(turn, 1, model="acme/large"))
             await work.turns.close(
                 replace(turn, status=TurnStatus.DONE, closed_at=at(1), reply="It is fixed.", route=route)
             )

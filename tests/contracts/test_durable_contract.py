@@ -8,12 +8,12 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from denizen.adapters.durable.durable import DbosDurable
+from denizen.adapters.durable.durable import DbosExecution
 from denizen.adapters.durable.settings import DurableSettings
-from denizen.ports.durable import Durable
-from denizen.testing.durable_contract import DurableContract
-from denizen.testing.durable_processes import Processes
+from denizen.ports.durable import DurableExecution
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
+from tests.contracts.durable.contract import DurableContract
+from tests.contracts.durable.processes import Processes
 
 pytest_plugins = ["tests.postgres"]
 
@@ -22,10 +22,10 @@ class MemoryProcesses:
     def __init__(self) -> None:
         self.log = MemoryLog()
 
-    def create(self) -> Durable:
+    def create(self) -> DurableExecution:
         return MemoryDurable(self.log)
 
-    async def kill(self, durable: Durable) -> None:
+    async def kill(self, durable: DurableExecution) -> None:
         assert isinstance(durable, MemoryDurable)
         await durable.crash()
 
@@ -35,13 +35,13 @@ class DbosProcesses:
 
     def __init__(self, settings: DurableSettings) -> None:
         self.settings = settings
-        self.created: list[DbosDurable] = []
+        self.created: list[DbosExecution] = []
 
-    def create(self) -> Durable:
-        self.created.append(DbosDurable(self.settings))
+    def create(self) -> DurableExecution:
+        self.created.append(DbosExecution(self.settings))
         return self.created[-1]
 
-    async def kill(self, durable: Durable) -> None:
+    async def kill(self, durable: DurableExecution) -> None:
         await durable.aclose()
 
     async def aclose(self) -> None:

@@ -10,11 +10,10 @@ import pytest
 from psycopg.sql import SQL, Identifier
 
 from denizen.adapters.store import open_store
-from denizen.adapters.store.tables import metadata
+from denizen.adapters.store.columns import metadata
 from denizen.domain.clock import SystemClock
 from denizen.ports.store import Store
-from denizen.testing.memory_store import MemoryStore
-from denizen.testing.store_contract import StoreContract
+from tests.contracts.store.contract import StoreContract
 
 pytest_plugins = ["tests.postgres"]
 
@@ -37,14 +36,6 @@ def postgres_store_url(postgres_kept_url: str) -> str:
     """A store that is emptied after each test."""
     anyio.run(_make, postgres_kept_url)
     return postgres_kept_url
-
-
-class TestMemoryStore(StoreContract):
-    @pytest.fixture
-    async def store(self) -> AsyncIterator[Store]:
-        store = MemoryStore()
-        yield store
-        await store.aclose()
 
 
 class TestSqliteStore(StoreContract):

@@ -29,7 +29,7 @@ from denizen.domain.statistics import (
     rank_usage,
 )
 from denizen.domain.usage import Usage
-from denizen.testing.memory_store import MemoryStore
+from denizen.testing.temporary_store import TemporaryStore
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SPAN = DayRange(date(2026, 11, 18), date(2026, 11, 21))
@@ -67,7 +67,7 @@ def test_the_sums_of_any_division_come_to_the_same_total(
     by: Sequence[UsageGrouping],
 ) -> None:
     async def check() -> None:
-        store = MemoryStore()
+        store = TemporaryStore()
         async with store.work() as work:
             for report in given_reports:
                 await work.statistics.add_report(report)
@@ -81,6 +81,7 @@ def test_the_sums_of_any_division_come_to_the_same_total(
         total = sum((UsageTotals(usage=each.usage) for each in given_sides), total)
         assert sum(parts.values(), UsageTotals()) == total
         assert sum(hours.values(), UsageTotals()) == total
+        await store.aclose()
 
     anyio.run(check)
 

@@ -27,7 +27,7 @@ from denizen.domain.transcript import (
     render_lines,
     weave_events,
 )
-from denizen.testing.memory_platform import START
+from tests.memory_platform import START
 
 SIZES = st.lists(st.integers(0, 400), max_size=40)
 COSTS = st.lists(st.integers(1, 4000), max_size=20)

@@ -26,17 +26,23 @@ import anyio
 from anyio import to_thread
 
 from denizen.domain.clock import Clock
-from denizen.testing.discord import Application, Channel, DiscordServer, Message, NotReachedError, User, open_discord
-from denizen.testing.discord.fixtures import build_harbour
-from denizen.testing.discord.state.guilds import Guild
-from denizen.testing.discord.world import World
-from denizen.testing.model_server import Answer, Entry
+from denizen.testing.discord import (
+    DiscordServer,
+    NotReachedError,
+    SimApplication,
+    SimChannel,
+    SimMessage,
+    SimUser,
+    open_discord,
+)
+from denizen.testing.discord.fixtures import build_discord_fixture
+from denizen.testing.discord.state.guilds import SimGuild
+from denizen.testing.discord.world.world import SimWorld
+from denizen.testing.model_server import ModelAnswer, ScriptEntry
 from tests.e2e.home import Home, Server
 from tests.e2e.process import Finished
 from tests.e2e.provider import Held, Provider, Requests
-
-PATIENCE_S = 90.0
-"""Less than that of the processes, so that the one who waits tells what happened."""
+from tests.timing import HANG_LIMIT_S
 
 CONFIG = """\
 models:
@@ -96,15 +102,15 @@ class Harbour:
     discord: DiscordServer
     provider: Provider
     home: Home
-    guild: Guild
-    general: Channel
-    ana: User
-    ben: User
-    ada: Application
+    guild: SimGuild
+    general: SimChannel
+    ana: SimUser
+    ben: SimUser
+    ada: SimApplication
     denizens: list[Denizen] = field(default_factory=list[Denizen])
 
     @property
-    def world(self) -> World:
+    def world(self) -> SimWorld:
         return self.discord.world
 
     # --- the configuration -------------------------------------------------------------------------------------------
@@ -156,17 +162,17 @@ class Harbour:
         """Another home folder, on the same Discord."""
         return Home(self.home.folder.with_name(name), dict(self.home.variables))
 
-    def script(self, *entries: Entry | str) -> None:
-        """What the model says next; a text is an answer."""
-        self.provider.script(*(Answer(text=each) if isinstance(each, str) else each for each in entries))
+    def script(self, *entries: ScriptEntry | str) -> None:
+        """Scripts the next answers of the model; a text is an answer."""
+        self.provider.script(*(ModelAnswer(text=each) if isinstance(each, str) else each for each in entries))
 
     def hold(self, text: str) -> Held:
         """An answer of the model that waits for `release`."""
-        return self.provider.hold(Answer(text=text))
+        return self.provider.hold(ModelAnswer(text=text))
 
     @property
     def requests(self) -> Requests:
-        """What the model was asked."""
+        """The requests to the model."""
         return self.provider.requests
 
     # --- processes ---------------------------------------------------------------------------------------------------
@@ -187,19 +193,21 @@ class Harbour:
 
     # --- people and what they see ------------------------------------------------------------------------------------
 
-    def ask(self, who: User, text: str, where: Channel | None = None, *, of: Application | None = None) -> Message:
+    def ask(
+        self, who: SimUser, text: str, where: SimChannel | None = None, *, of: SimApplication | None = None
+    ) -> SimMessage:
         """Somebody mentions Ada, or the bot of that application."""
         return self.world.say(who, where or self.general, f"{(of or self.ada).mention} {text}")
 
-    def posts(self, where: Channel | None = None, *, by: Application | None = None) -> list[Message]:
+    def posts(self, where: SimChannel | None = None, *, by: SimApplication | None = None) -> list[SimMessage]:
         """What Ada, or another bot, has in a channel now."""
         author = (by or self.ada).user
         return [message for message in (where or self.general).messages if message.author is author]
 
-    def said(self, where: Channel | None = None, *, by: Application | None = None) -> list[str]:
+    def said(self, where: SimChannel | None = None, *, by: SimApplication | None = None) -> list[str]:
         return [message.content for message in self.posts(where, by=by)]
 
-    async def until(self, predicate: Callable[[], object], *, timeout_s: float = PATIENCE_S) -> None:
+    async def until(self, predicate: Callable[[], object], *, timeout_s: float = HANG_LIMIT_S) -> None:
         """Waits for it. Raises NotReachedError, with what everybody said."""
         try:
             await self.discord.until(predicate, timeout_s)
@@ -208,7 +216,7 @@ class Harbour:
                 error.add_note(denizen.log)
             raise
 
-    async def settle(self, where: Channel | None = None, *, by: Application | None = None) -> list[str]:
+    async def settle(self, where: SimChannel | None = None, *, by: SimApplication | None = None) -> list[str]:
         """Everything that was said there before is decided and answered: a last question has its answer. Texts before
         that answer are returned.
         """
@@ -234,7 +242,7 @@ async def open_harbour(
 ) -> AsyncGenerator[Harbour]:
     """A Discord with a small world, and a home that is pointed at it."""
     async with open_discord(port, clock=clock) as discord:
-        small = build_harbour(discord)
+        small = build_discord_fixture(discord)
         home.variables |= point_at(discord.api_url, discord.gateway_url)
         yield Harbour(discord, provider, home, small.guild, small.general, small.ana, small.ben, small.ada)
 

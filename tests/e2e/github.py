@@ -22,14 +22,15 @@ from typing import Any
 import anyio
 from anyio import to_thread
 
-from denizen.adapters.github.body import from_body
+from denizen.adapters.github.markdown import from_body
 from denizen.domain.clock import SystemClock
-from denizen.testing.github import App, GitHubServer, Issue, NotReachedError, Repository, User, World, open_github
-from denizen.testing.github.state import Talk
-from denizen.testing.model_server import Answer, Entry
-from tests.e2e.discord import PATIENCE_S, Denizen
+from denizen.testing.model_server import ModelAnswer, ScriptEntry
+from tests.e2e.discord import Denizen
 from tests.e2e.home import Home
 from tests.e2e.provider import Provider, Requests
+from tests.github_simulator import App, GitHubServer, GitHubWorld, Issue, NotReachedError, Repository, User, open_github
+from tests.github_simulator.state import Talk
+from tests.timing import HANG_LIMIT_S
 
 SECRET = "a-secret-of-the-webhook"
 SETTLED = "That was all."
@@ -74,7 +75,7 @@ class Yard:
     denizens: list[Denizen] = field(default_factory=list[Denizen])
 
     @property
-    def world(self) -> World:
+    def world(self) -> GitHubWorld:
         return self.github.world
 
     def configure(self, *, conduct: Sequence[str] = (), agent: str = "", rest: str = "") -> None:
@@ -96,9 +97,9 @@ class Yard:
         file.write_text(text, encoding="utf-8")
         os.chmod(file, 0o600)  # noqa: PTH101
 
-    def script(self, *entries: Entry | str) -> None:
+    def script(self, *entries: ScriptEntry | str) -> None:
         """What the model says next; a text is an answer."""
-        self.provider.script(*(Answer(text=each) if isinstance(each, str) else each for each in entries))
+        self.provider.script(*(ModelAnswer(text=each) if isinstance(each, str) else each for each in entries))
 
     @property
     def requests(self) -> Requests:
@@ -132,7 +133,7 @@ class Yard:
         assert last == SETTLED
         return earlier
 
-    async def until(self, predicate: Callable[[], object], *, timeout_s: float = PATIENCE_S) -> None:
+    async def until(self, predicate: Callable[[], object], *, timeout_s: float = HANG_LIMIT_S) -> None:
         """Waits for it. Raises NotReachedError, with what everybody said."""
         try:
             await self.github.until(predicate, timeout_s)

@@ -15,6 +15,7 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 
 from tests.e2e.process import Finished, Running, after, start, start_in_terminal, start_soon
+from tests.timing import HANG_LIMIT_S
 
 DENIZEN = (sys.executable, "-m", "denizen")
 
@@ -136,7 +137,7 @@ class Server:
         self, method: str, path: str, headers: Mapping[str, str], body: str | None = None
     ) -> http.client.HTTPConnection:
         address = urlsplit(self.url)
-        connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=60)
+        connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=HANG_LIMIT_S)
         own = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         connection.request(method, path, body, {**headers, **own})
         return connection

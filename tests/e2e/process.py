@@ -18,10 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Protocol, Self
 
-from tests.e2e.nursery import nursery
-
-PATIENCE_S = 180.0
-"""A process that is stuck for so long is killed, and its test fails."""
+from tests.e2e.fork_server import get_fork_server
+from tests.timing import HANG_LIMIT_S, PROCESS_LIMIT_S
 
 _RECORD = re.compile(r"\d{4}-\d\d-\d\dT\S+Z \[")
 
@@ -86,18 +84,18 @@ class Voice:
             return found is not None or self._ended
 
         with self._changed:
-            self._changed.wait_for(look, PATIENCE_S)
+            self._changed.wait_for(look, HANG_LIMIT_S)
         assert found is not None, f"no {pattern!r} in {self.text!r}"
         return found
 
     def await_end(self) -> str:
         """All that was said."""
-        self._thread.join(PATIENCE_S)
+        self._thread.join(HANG_LIMIT_S)
         return self.text
 
 
 class Process(Protocol):
-    """What is asked of a process here."""
+    """The part of a process that these tests use."""
 
     @property
     def pid(self) -> int: ...
@@ -120,7 +118,7 @@ class Running:
         self._write = write
         self.out = out
         self.err = err
-        self._watchdog = threading.Timer(PATIENCE_S, process.kill)
+        self._watchdog = threading.Timer(PROCESS_LIMIT_S, process.kill)
         self._watchdog.daemon = True
         self._watchdog.start()
 
@@ -146,7 +144,7 @@ class Running:
         if self._process.stdin is not None:
             with suppress(BrokenPipeError):
                 self._process.stdin.close()
-        code = self._process.wait(PATIENCE_S)
+        code = self._process.wait(HANG_LIMIT_S)
         self._watchdog.cancel()
         return Finished(code, self.out.await_end(), self.err.await_end())
 
@@ -161,8 +159,8 @@ class Running:
 
 
 def start_soon(args: Sequence[str], environment: Mapping[str, str]) -> Running:
-    """`denizen` with pipes, and without the time that imports take (`nursery.py`)."""
-    child = nursery().start(args, environment)
+    """`denizen` with pipes, and without the time that imports take (`fork_server.py`)."""
+    child = get_fork_server().start(args, environment)
     return Running(child, Voice(child.stdout), Voice(child.stderr), child.stdin.write)
 
 
@@ -208,7 +206,7 @@ def read_home(folder: Path) -> dict[str, bytes]:
 def eventually(is_true: Callable[[], bool]) -> None:
     """Looks until it is true, for what does not tell."""
     patience = threading.Event()
-    for _ in range(int(PATIENCE_S / 0.02)):
+    for _ in range(int(HANG_LIMIT_S / 0.02)):
         if is_true():
             return
         patience.wait(0.02)

@@ -10,25 +10,32 @@ from dataclasses import dataclass
 import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from denizen.testing.model_server import Answer, Entry, ModelServer, Recorded, Wait, model_server
-from tests.e2e.process import PATIENCE_S
+from denizen.testing.model_server import (
+    DelayedAnswer,
+    ModelAnswer,
+    ModelServer,
+    RecordedRequest,
+    ScriptEntry,
+    model_server,
+)
+from tests.timing import HANG_LIMIT_S
 
 
-class Requests(list[Recorded]):
-    """What came in, in order; says when something does."""
+class Requests(list[RecordedRequest]):
+    """The requests in order; tells who waits when one arrives."""
 
     def __init__(self) -> None:
         super().__init__()
         self._changed = threading.Condition()
 
-    def append(self, item: Recorded, /) -> None:
+    def append(self, item: RecordedRequest, /) -> None:
         with self._changed:
             super().append(item)
             self._changed.notify_all()
 
     def await_count(self, count: int) -> None:
         with self._changed:
-            arrived = self._changed.wait_for(lambda: len(self) >= count, PATIENCE_S)
+            arrived = self._changed.wait_for(lambda: len(self) >= count, HANG_LIMIT_S)
         assert arrived, f"{len(self)} requests, not {count}"
 
 
@@ -37,7 +44,7 @@ class Held:
     """An answer that the provider holds back."""
 
     portal: BlockingPortal
-    entry: Wait
+    entry: DelayedAnswer
 
     def release(self) -> None:
         self.portal.call(self.entry.until.set)
@@ -52,12 +59,12 @@ class Provider:
         self.requests = Requests()
         server.requests = self.requests
 
-    def script(self, *entries: Entry) -> None:
+    def script(self, *entries: ScriptEntry) -> None:
         self.server.script(*entries)
 
-    def hold(self, answer: Answer) -> Held:
+    def hold(self, answer: ModelAnswer) -> Held:
         """Adds an answer to the script that waits for `release`."""
-        entry = Wait(answer, self._portal.call(anyio.Event), self._portal.call(anyio.Event))
+        entry = DelayedAnswer(answer, self._portal.call(anyio.Event), self._portal.call(anyio.Event))
         self.server.script(entry)
         return Held(self._portal, entry)
 

@@ -1,4 +1,4 @@
-"""What a home's databases hold, read from beside the command."""
+"""Reads a home's databases beside the command."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def read_turns(url: str) -> list[tuple[Turn, Talk]]:
 
 
 def count_rows(database: Path, table: str) -> int:
-    """Of a SQLite file that a process is working on."""
+    """Counts the rows of a table while a process works on the database."""
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
         return connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
 

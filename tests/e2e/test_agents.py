@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from denizen.testing.model_server import Answer
+from denizen.testing.model_server import ModelAnswer
 from tests.e2e.home import Home, text_of
 from tests.e2e.provider import Provider
 
@@ -39,7 +39,7 @@ def test_each_agent_has_its_own_endpoint_key_and_fallbacks_and_gets_pictures_onl
 ) -> None:
     home.variables |= {"FIRST_KEY": "first-key", "SECOND_KEY": "second-key"}
     home.write(CONFIG.format(first=provider.server.openai_url, second=provider.server.openrouter_url))
-    provider.script(*(Answer(text=text) for text in ("A cat.", "I cannot see it.", "Still a cat.")))
+    provider.script(*(ModelAnswer(text=text) for text in ("A cat.", "I cannot see it.", "Still a cat.")))
     with home.serve() as server:
         answers = [server.ask(PICTURE, key=name, agent=name) for name in ("painter", "writer", "survivor")]
     assert [text_of(answer) for answer in answers] == ["A cat.", "I cannot see it.", "Still a cat."]
@@ -64,7 +64,7 @@ agents:
 def test_an_xai_model_has_name_base_url_temperature_and_output_limit(home: Home, provider: Provider) -> None:
     home.variables["KEY"] = "xai-key"
     home.write(GROK.format(url=provider.server.openai_url))
-    provider.script(Answer(text="Hello."))
+    provider.script(ModelAnswer(text="Hello."))
     assert home.do("ask", "--no-stream", "Hello?").out == "Hello.\n"
     (asked,) = provider.requests
     limits = {asked.body.get(name) for name in ("max_tokens", "max_completion_tokens")}

@@ -14,8 +14,8 @@ import pytest
 from denizen.adapters.store import open_store
 from denizen.domain.clock import SystemClock
 from denizen.engine.knowledge.coverage import MAX_GAPS
-from denizen.testing.model_server import Answer, Call
-from denizen.testing.store_contract_answers import gap_of
+from denizen.testing.model_server import ModelAnswer, ModelCall
+from tests.contracts.store.knowledge import make_gap
 from tests.e2e.home import Home
 from tests.e2e.process import eventually
 from tests.e2e.provider import Provider
@@ -36,8 +36,8 @@ def home_with_guide(home: Home, provider: Provider, tmp_path: Path) -> Home:
     return home
 
 
-def search(query: str = "berth") -> Answer:
-    return Answer(calls=[Call("search_docs", {"query": query})])
+def search(query: str = "berth") -> ModelAnswer:
+    return ModelAnswer(calls=[ModelCall("search_docs", {"query": query})])
 
 
 @pytest.mark.proves("P4")
@@ -46,7 +46,7 @@ def test_an_answer_shows_where_it_comes_from_and_the_trace_what_was_taken_out(
 ) -> None:
     home = home_with_guide
     said = "Ten euros [docs/guide/harbour.md:3-3], and dogs are welcome [docs/guide/dogs.md:1]."
-    provider.script(search(), Answer(text=said))
+    provider.script(search(), ModelAnswer(text=said))
     asked = home.do("ask", "--json", "How much is a berth?")
     told = json.loads(asked.out)
     assert told["answer"] == "Ten euros [docs/guide/harbour.md:3], and dogs are welcome [source not confirmed]."
@@ -69,7 +69,7 @@ def test_an_answer_shows_where_it_comes_from_and_the_trace_what_was_taken_out(
             ("docs/guide/harbour.md", ""),
             ("docs/guide/dogs.md", "there is no such file"),
         ]
-    provider.script(Answer(text="Ten euros."))
+    provider.script(ModelAnswer(text="Ten euros."))
     again = home.do("replay", told["turn"], "--model", "local/other")
     assert again.code == 0 and "local/other" in again.out
 
@@ -89,7 +89,7 @@ def test_what_is_streamed_is_proved_already(home_with_guide: Home, provider: Pro
     home.write(home.config.read_text().replace("denizen: {}", f"denizen: {{style: {{citations: {style}}}}}"))
     said = "Ten [1] euros [docs/guide/harbour.md:3-3](https://made.up/x), and dogs are welcome [docs/guide/dogs.md:1]."
     with home.serve() as server, openai.OpenAI(base_url=f"{server.url}/v1", api_key="any", max_retries=0) as client:
-        provider.script(search(), Answer(text=f"{said}\n\nBye.\n"))
+        provider.script(search(), ModelAnswer(text=f"{said}\n\nBye.\n"))
         asked: Any = [{"role": "user", "content": "How much is a berth?"}]
         with client.chat.completions.create(model="denizen", messages=asked, stream=True) as stream:
             chunks = list(stream)
@@ -103,9 +103,9 @@ def test_what_is_streamed_is_proved_already(home_with_guide: Home, provider: Pro
 
 def test_what_the_documents_do_not_answer_is_told_to_who_writes_them(home_with_guide: Home, provider: Provider) -> None:
     home = home_with_guide
-    provider.script(search("ferry"), Answer(text="I do not know that. [[unknown]]"))
+    provider.script(search("ferry"), ModelAnswer(text="I do not know that. [[unknown]]"))
     assert home.do("ask", "When does the ferry go?").out == "I do not know that.\n"
-    provider.script(search("ferry"), Answer(text="No idea. [[unknown]]"))
+    provider.script(search("ferry"), ModelAnswer(text="No idea. [[unknown]]"))
     home.do("ask", "the ferry goes when?")
     listed = home.do("gaps").out
     assert "  the ferry goes when?\n    asked 2 times by 1, last " in listed
@@ -125,7 +125,7 @@ def test_a_list_that_is_too_long_says_that_there_is_more(home: Home) -> None:
         store = await open_store(home.store_url, clock=SystemClock())
         async with store.work() as work:
             for number in range(MAX_GAPS + 1):
-                await work.gaps.add(gap_of(f"gap_{number}", hours=24))
+                await work.gaps.add(make_gap(f"gap_{number}", hours=24))
         await store.aclose()
 
     anyio.run(ask_often)
@@ -155,7 +155,7 @@ def test_a_running_server_indexes_what_another_process_reads(
         assert home.do("sources", "sync", "notes").code == 0
 
         def knows_the_ferry() -> bool:
-            provider.script(search("ferry"), Answer(text="At noon [docs/notes/ferry.md:1]."))
+            provider.script(search("ferry"), ModelAnswer(text="At noon [docs/notes/ferry.md:1]."))
             answered = server.ask("When?", key=f"q{len(provider.server.bodies)}")
             return "[docs/notes/ferry.md:1]" in answered.body["choices"][0]["message"]["content"]
 

@@ -6,14 +6,14 @@ import json
 
 import pytest
 
-from denizen.testing.model_server import Answer, Call
+from denizen.testing.model_server import ModelAnswer, ModelCall
 from tests.e2e.home import Home, receive
 from tests.e2e.process import eventually
 from tests.e2e.provider import Provider
 
 pytestmark = pytest.mark.e2e
 
-SUM = Answer(calls=[Call("calculator", {"expression": "6 * 6"})])
+SUM = ModelAnswer(calls=[ModelCall("calculator", {"expression": "6 * 6"})])
 ASKS = """\
 gate:
   rules:
@@ -27,7 +27,7 @@ gate:
 
 
 def last(provider: Provider) -> str:
-    """What the model was sent last."""
+    """Returns the last request to the model."""
     return json.dumps(provider.server.bodies[-1], ensure_ascii=False)
 
 
@@ -42,7 +42,7 @@ def last(provider: Provider) -> str:
 )
 def test_in_a_terminal_a_line_decides(typed: str, told: str, home: Home, provider: Provider) -> None:
     home.configure(provider.server.openai_url, rest=ASKS)
-    provider.script(SUM, Answer(text="So be it."))
+    provider.script(SUM, ModelAnswer(text="So be it."))
     with home.start_in_terminal("ask", "What is 6 * 6?") as asked:
         asked.out.await_text("sums are serious")
         asked.out.await_text("Allow it")
@@ -55,7 +55,7 @@ def test_in_a_terminal_a_line_decides(typed: str, told: str, home: Home, provide
 @pytest.mark.proves("T-approval-terminal")
 def test_in_a_chat_a_line_decides_and_the_chat_goes_on(home: Home, provider: Provider) -> None:
     home.configure(provider.server.openai_url, rest=ASKS)
-    provider.script(SUM, Answer(text="It is 36."), Answer(text="Of course."))
+    provider.script(SUM, ModelAnswer(text="It is 36."), ModelAnswer(text="Of course."))
     with home.start_in_terminal("chat") as chat:
         chat.out.await_text("> ")
         chat.type("What is 6 * 6?\r")
@@ -73,7 +73,7 @@ def test_in_a_chat_a_line_decides_and_the_chat_goes_on(home: Home, provider: Pro
 @pytest.mark.proves("TW1", "X-approval-absent")
 def test_without_a_terminal_nobody_can_be_asked_and_it_says_how_to_allow_it(home: Home, provider: Provider) -> None:
     home.configure(provider.server.openai_url, rest=ASKS)
-    provider.script(SUM, Answer(text="I may not."))
+    provider.script(SUM, ModelAnswer(text="I may not."))
     done = home.do("ask", "What is 6 * 6?")
     assert done.ending == (0, "I may not.\n")
     assert "nobody can be asked here; a rule under gate.rules can allow it" in done.err
@@ -83,7 +83,7 @@ def test_without_a_terminal_nobody_can_be_asked_and_it_says_how_to_allow_it(home
 @pytest.mark.proves("TW1", "VW2")
 def test_without_a_terminal_others_are_still_asked_and_it_says_how(home: Home, provider: Provider) -> None:
     home.configure(provider.server.openai_url, rest=OWNERS)
-    provider.script(SUM, Answer(text="It is 36."))
+    provider.script(SUM, ModelAnswer(text="It is 36."))
     with home.start("ask", "What is 6 * 6?") as asking:
         waits = asking.err.await_text(r"denizen approvals approve (apr_\w+)").group(1)
         assert home.do("approvals", "approve", waits).ending == (0, "Approved.\n")
@@ -93,7 +93,7 @@ def test_without_a_terminal_others_are_still_asked_and_it_says_how(home: Home, p
 @pytest.mark.proves("P2", "VW2")
 def test_what_waits_in_a_server_is_listed_and_decided_from_the_shell(home: Home, provider: Provider) -> None:
     home.configure(provider.server.openai_url, rest=OWNERS)
-    provider.script(SUM, Answer(text="It is 36."))
+    provider.script(SUM, ModelAnswer(text="It is 36."))
     with home.serve() as server:
         connection = server.send("What is 6 * 6?", key="k1")
         listed: list[str] = []

@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
-from denizen.testing.model_server import Answer, Call, Entry, Fail, Hang
+from denizen.testing.model_server import FailedAnswer, HangingAnswer, ModelAnswer, ModelCall, ScriptEntry
 from tests.e2e.home import Home
 from tests.e2e.process import start
 from tests.e2e.provider import Provider
-from tests.engine.house import undated
+from tests.engine.engine_fixture import undated
 from tests.ports import deaf_port
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.e2e
 
@@ -26,8 +27,8 @@ DOUBLES = ["4", "6", "8", "10", "12"]
 KEY = "sk-ant-0123456789abcdef"
 
 
-def calculations(*expressions: str) -> list[Call]:
-    return [Call("calculator", {"expression": each}, id=f"call_{each.partition(' ')[0]}") for each in expressions]
+def calculations(*expressions: str) -> list[ModelCall]:
+    return [ModelCall("calculator", {"expression": each}, id=f"call_{each.partition(' ')[0]}") for each in expressions]
 
 
 def compatible(provider: Provider) -> Sequence[str]:
@@ -64,7 +65,7 @@ def results(body: Any) -> list[str]:
 def test_a_question_from_standard_input_is_answered_as_json_by_the_model_that_was_named(
     home: Home, provider: Provider
 ) -> None:
-    provider.script(Answer(text="Hello."))
+    provider.script(ModelAnswer(text="Hello."))
     answered = home.do("ask", "--json", *compatible(provider), stdin="Good morning\n")
     assert (answered.code, answered.told) == (0, [])
     said = json.loads(answered.out)
@@ -83,7 +84,9 @@ def test_a_question_from_standard_input_is_answered_as_json_by_the_model_that_wa
 
 def test_a_provider_that_is_busy_is_asked_again_and_a_tool_is_used(home: Home, provider: Provider) -> None:
     provider.script(
-        Fail(429, headers={"retry-after": "0"}), Answer(calls=calculations("6 * 6")), Answer(text="It is 36.")
+        FailedAnswer(429, headers={"retry-after": "0"}),
+        ModelAnswer(calls=calculations("6 * 6")),
+        ModelAnswer(text="It is 36."),
     )
     answered = home.do("ask", "--no-stream", *compatible(provider), "What is 6 * 6?")
     assert answered.ending == (0, "It is 36.\n")
@@ -96,9 +99,9 @@ def test_a_provider_that_is_busy_is_asked_again_and_a_tool_is_used(home: Home, p
 
 def test_tools_are_used_one_after_another_and_at_once_while_the_answer_streams(home: Home, provider: Provider) -> None:
     home.variables["KEY"] = KEY
-    steps = [Answer(text=f"Step {each[0]}.", calls=calculations(each)) for each in SUMS]
-    at_once = Answer(calls=calculations(*(each.replace("*", "+") for each in SUMS)))
-    provider.script(Fail(529, kind="overloaded_error"), *steps, at_once, Answer(text="All done."))
+    steps = [ModelAnswer(text=f"Step {each[0]}.", calls=calculations(each)) for each in SUMS]
+    at_once = ModelAnswer(calls=calculations(*(each.replace("*", "+") for each in SUMS)))
+    provider.script(FailedAnswer(529, kind="overloaded_error"), *steps, at_once, ModelAnswer(text="All done."))
     answered = home.do("ask", "--stream", *anthropic(provider), "Square and double 2 to 6")
     assert answered.ending == (0, "Step 2.\nStep 3.\nStep 4.\nStep 5.\nStep 6.\nAll done.\n")
     asides = [f'[calculator {{"expression": "{each}"}}]' for each in SUMS]
@@ -110,7 +113,7 @@ def test_tools_are_used_one_after_another_and_at_once_while_the_answer_streams(h
 
 
 def test_tools_asked_for_at_once_give_their_results_in_the_order_asked(home: Home, provider: Provider) -> None:
-    provider.script(Answer(calls=calculations(*SUMS)), Answer(text="All done."))
+    provider.script(ModelAnswer(calls=calculations(*SUMS)), ModelAnswer(text="All done."))
     assert home.do("ask", *compatible(provider), "Square 2 to 6").ending == (0, "All done.\n")
     assert results(provider.server.bodies[-1]) == SQUARES
 
@@ -118,16 +121,23 @@ def test_tools_asked_for_at_once_give_their_results_in_the_order_asked(home: Hom
 @pytest.mark.parametrize(
     ("entry", "code", "says", "fix"),
     [
-        pytest.param(Hang(), 4, "did not answer in time", "raise the provider's time-outs", id="silent"),
-        pytest.param(Fail(401, f"Wrong key {KEY}"), 2, "refused the key", "valid key into KEY", id="key refused"),
-        pytest.param(Fail(404, "no such model", code="model_not_found"), 2, "does not know", "name", id="no model"),
+        pytest.param(HangingAnswer(), 4, "did not answer in time", "raise the provider's time-outs", id="silent"),
+        pytest.param(
+            FailedAnswer(401, f"Wrong key {KEY}"), 2, "refused the key", "valid key into KEY", id="key refused"
+        ),
+        pytest.param(
+            FailedAnswer(404, "no such model", code="model_not_found"), 2, "does not know", "name", id="no model"
+        ),
     ],
 )
 def test_a_provider_that_does_not_answer_ends_the_question_with_the_reason_and_the_remedy(
-    entry: Entry, code: int, says: str, fix: str, home: Home, provider: Provider
+    entry: ScriptEntry, code: int, says: str, fix: str, home: Home, provider: Provider
 ) -> None:
     home.variables["KEY"] = KEY
-    home.configure(provider.server.openai_url, more='timeout_s: 1, api_key: "${KEY}"')
+    timeout_s = (
+        1 if isinstance(entry, HangingAnswer) else HANG_LIMIT_S
+    )  # the others must answer, however busy the machine
+    home.configure(provider.server.openai_url, more=f'timeout_s: {timeout_s:g}, api_key: "${{KEY}}"')
     provider.script(entry)
     answered = home.do("ask", "--json", "Hello")
     assert answered.code == code

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from denizen.testing.model_server import Answer, Call, Hang
+from denizen.testing.model_server import HangingAnswer, ModelAnswer, ModelCall
 from tests.e2e.home import Home
 from tests.e2e.provider import Provider
-from tests.engine.house import undated
+from tests.engine.engine_fixture import undated
 
 pytestmark = pytest.mark.e2e
 
@@ -30,9 +30,9 @@ And now?
 def test_a_chat_through_a_pipe_answers_uses_tools_and_knows_its_commands(home: Home, provider: Provider) -> None:
     home.configure(provider.server.openai_url)
     provider.script(
-        Answer(calls=[Call("calculator", {"expression": "6 * 6"})]),
-        Answer(text="It is 36."),
-        Answer(text="A fresh start."),
+        ModelAnswer(calls=[ModelCall("calculator", {"expression": "6 * 6"})]),
+        ModelAnswer(text="It is 36."),
+        ModelAnswer(text="A fresh start."),
     )
     done = home.do("chat", stdin=TYPED)
     assert (done.code, done.told) == (0, [])
@@ -58,7 +58,7 @@ def test_a_chat_through_a_pipe_answers_uses_tools_and_knows_its_commands(home: H
 
 def test_ctrl_c_stops_an_answer_and_the_chat_goes_on(home: Home, provider: Provider) -> None:
     home.configure(provider.server.openai_url)
-    provider.script(Hang(Answer(text="Once upon a time"), after_frames=3), Answer(text="Fine."))
+    provider.script(HangingAnswer(ModelAnswer(text="Once upon a time"), after_frames=3), ModelAnswer(text="Fine."))
     with home.start_in_terminal("chat") as chat:
         chat.out.await_text("> ")
         chat.type("Tell me a story\r")

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from denizen.testing.model_server import Answer
+from denizen.testing.model_server import ModelAnswer
 from tests.e2e.home import Home, Server, text_of
 from tests.e2e.process import eventually
 from tests.e2e.provider import Provider
@@ -65,7 +65,7 @@ def generation(server: Server) -> int:
 def test_a_running_server_takes_over_what_can_be_used_and_keeps_the_old_one_otherwise(
     home: Home, provider: Provider
 ) -> None:
-    provider.script(*(Answer(text=f"{number}.") for number in range(3)))
+    provider.script(*(ModelAnswer(text=f"{number}.") for number in range(3)))
     home.configure(provider.server.openai_url)
     with home.serve() as server:
         home.configure(provider.server.openai_url, rest="default_agent: denizen\n")

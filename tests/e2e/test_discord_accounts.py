@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from denizen.testing.discord import Intent
+from denizen.testing.discord import GatewayIntent
 from tests.e2e.discord import Harbour, open_harbour, point_at
 from tests.e2e.home import Home
 from tests.e2e.provider import Provider
@@ -45,7 +45,7 @@ async def test_all_accounts_log_in_and_an_agent_without_a_token_is_left_out(harb
 async def test_without_the_message_content_intent_mentions_are_answered_and_the_log_names_the_fix(
     harbour: Harbour,
 ) -> None:
-    harbour.ada.intents = Intent.GUILD_MEMBERS
+    harbour.ada.intents = GatewayIntent.GUILD_MEMBERS
     harbour.configure()
     harbour.script("Hello.")
     async with harbour.run() as denizen:

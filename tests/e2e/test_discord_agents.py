@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from denizen.testing.discord import Application
-from denizen.testing.model_server import Answer, Fail
+from denizen.testing.discord import SimApplication
+from denizen.testing.model_server import FailedAnswer, ModelAnswer
 from tests.e2e.discord import Harbour
 from tests.e2e.provider import Provider, open_provider
 
@@ -20,7 +20,7 @@ class Pair:
     """Ada, and Bea with a model of her own."""
 
     harbour: Harbour
-    bea: Application
+    bea: SimApplication
     beas: Provider
 
     def configure(self, *conduct: str) -> None:
@@ -32,8 +32,8 @@ class Pair:
         )
 
 
-def answer(text: str) -> Answer:
-    return Answer(text=text)
+def answer(text: str) -> ModelAnswer:
+    return ModelAnswer(text=text)
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ async def test_of_two_agents_that_listen_to_everything_the_eager_one_joins_in_or
 async def test_one_agents_failure_does_not_touch_the_other(pair: Pair) -> None:
     harbour, bea = pair.harbour, pair.bea
     pair.configure("failure_text: false")
-    pair.beas.script(*[Fail(401, "no such key")] * 3)
+    pair.beas.script(*[FailedAnswer(401, "no such key")] * 3)
     harbour.script("Hello.")
     async with harbour.run(ready=2):
         question = harbour.world.say(harbour.ana, harbour.general, f"{harbour.ada.mention} {bea.mention} hello")

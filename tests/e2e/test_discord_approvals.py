@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from denizen.testing.discord import Message, User
-from denizen.testing.model_server import Answer, Call
+from denizen.testing.discord import SimMessage, SimUser
+from denizen.testing.model_server import ModelAnswer, ModelCall
 from tests.e2e.discord import Harbour
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio, pytest.mark.proves("P2", "VW2", "T-approval-discord")]
 
-NOTE = Call("append_note", {"name": "shopping", "text": "- milk"})
+NOTE = ModelCall("append_note", {"name": "shopping", "text": "- milk"})
 ASKS = """\
 gate:
   rules:
@@ -28,23 +28,23 @@ def noted(harbour: Harbour) -> str:
     return "".join(file.read_text() for file in harbour.home.folder.glob("agents/ada/notes/rooms/*/shopping.md"))
 
 
-def buttons(card: Message) -> dict[str, str]:
+def buttons(card: SimMessage) -> dict[str, str]:
     """The ids of a card's buttons by their labels."""
     return {each["label"]: each["custom_id"] for row in card.components for each in row["components"]}
 
 
-async def card_of(harbour: Harbour) -> Message:
+async def card_of(harbour: Harbour) -> SimMessage:
     await harbour.until(lambda: any("Approval needed" in text for text in harbour.said()))
     return next(post for post in harbour.posts() if "Approval needed" in post.content)
 
 
-async def press(harbour: Harbour, who: User, card: Message, label: str) -> None:
+async def press(harbour: Harbour, who: SimUser, card: SimMessage, label: str) -> None:
     used = await harbour.world.press(who, card, buttons(card)[label])
     assert used.acknowledged
 
 
-async def told(harbour: Harbour, who: User, card: Message, custom_id: str) -> str:
-    """What a press of that button tells the one who pressed it, and nobody else."""
+async def told(harbour: Harbour, who: SimUser, card: SimMessage, custom_id: str) -> str:
+    """Returns the answer to a press of that button, which only the one who pressed it sees."""
     used = await harbour.world.press(who, card, custom_id)
     await harbour.until(lambda: used.answers)
     assert used.answers[0].seen_by is who
@@ -53,7 +53,7 @@ async def told(harbour: Harbour, who: User, card: Message, custom_id: str) -> st
 
 async def test_asked_killed_restarted_and_pressed_it_runs_once(harbour: Harbour) -> None:
     harbour.configure(rest=ASKS)
-    harbour.script(Answer(calls=[NOTE]))
+    harbour.script(ModelAnswer(calls=[NOTE]))
     async with harbour.run() as first:
         question = harbour.ask(harbour.ana, "put milk on the list")
         card = await card_of(harbour)
@@ -74,7 +74,7 @@ async def test_asked_killed_restarted_and_pressed_it_runs_once(harbour: Harbour)
 
 async def test_a_stranger_is_told_no_in_private_and_the_second_press_what_was_decided(harbour: Harbour) -> None:
     harbour.configure(rest=ASKS)
-    harbour.script(Answer(calls=[NOTE]), "Noted.")
+    harbour.script(ModelAnswer(calls=[NOTE]), "Noted.")
     async with harbour.run():
         harbour.ask(harbour.ana, "put milk on the list")
         card = await card_of(harbour)
@@ -93,7 +93,7 @@ async def test_a_stranger_is_told_no_in_private_and_the_second_press_what_was_de
 @pytest.mark.proves("T-approval-rejected")
 async def test_a_no_asks_why_and_tells_the_model(harbour: Harbour) -> None:
     harbour.configure(rest=ASKS)
-    harbour.script(Answer(calls=[NOTE]), "As you wish.")
+    harbour.script(ModelAnswer(calls=[NOTE]), "As you wish.")
     async with harbour.run():
         harbour.ask(harbour.ana, "put milk on the list")
         card = await card_of(harbour)
@@ -109,7 +109,7 @@ async def test_a_no_asks_why_and_tells_the_model(harbour: Harbour) -> None:
 @pytest.mark.proves("T-approval-timeout")
 async def test_pressed_too_late_it_does_not_run(harbour: Harbour) -> None:
     harbour.configure(rest=SHORT)
-    harbour.script(Answer(calls=[NOTE]), "Nobody said yes.")
+    harbour.script(ModelAnswer(calls=[NOTE]), "Nobody said yes.")
     async with harbour.run() as first:
         harbour.ask(harbour.ana, "put milk on the list")
         card = await card_of(harbour)

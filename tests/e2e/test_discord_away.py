@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from denizen.domain.clock import SystemClock
-from denizen.testing.discord.gateway.sessions import Session
-from denizen.testing.model_server import Hang
+from denizen.testing.discord.gateway.sessions import GatewaySession
+from denizen.testing.model_server import HangingAnswer
 from tests.e2e.discord import Harbour, open_harbour
 from tests.e2e.home import Home
 from tests.e2e.provider import Provider
@@ -121,8 +121,8 @@ async def test_questions_older_than_the_limit_get_one_reply_together_and_newer_o
 # --- the gateway -----------------------------------------------------------------------------------------------------
 
 
-def session(harbour: Harbour) -> Session:
-    return harbour.discord.session_of("Ada")
+def session(harbour: Harbour) -> GatewaySession:
+    return harbour.discord.get_session("Ada")
 
 
 @pytest.mark.proves("P1")
@@ -191,7 +191,7 @@ async def test_of_two_processes_on_one_home_one_takes_up_what_the_other_left_whe
 ) -> None:
     harbour.configure()
     async with harbour.run() as first:
-        harbour.script(Hang(), "One.")
+        harbour.script(HangingAnswer(), "One.")
         harbour.ask(harbour.ana, "one")
         await harbour.until(lambda: harbour.requests)
         async with harbour.run():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from denizen.testing.model_server import Answer, Call
+from denizen.testing.model_server import ModelAnswer, ModelCall
 from tests.e2e.discord import Harbour
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
@@ -15,7 +15,7 @@ async def test_a_card_comes_with_the_answer(harbour: Harbour) -> None:
     harbour.configure(rest="tools: {cards: {enabled: true}}\n")
     args = {"title": "Menu", "fields": {"Soup": "3 €"}, "colour": "#2f855a", "link": "https://menu.example"}
     async with harbour.run():
-        harbour.script(Answer(calls=(Call("make_embed", args),)), "Here it is.")
+        harbour.script(ModelAnswer(calls=(ModelCall("make_embed", args),)), "Here it is.")
         harbour.ask(harbour.ana, "what is for lunch?")
         await harbour.until(lambda: "Here it is." in harbour.said())
     [reply] = harbour.posts()

@@ -10,10 +10,11 @@ from typing import Literal
 import anyio
 import pytest
 
-from denizen.testing.discord import Message
-from denizen.testing.discord.requests import Fault, When
-from denizen.testing.model_server import Answer, Call, Hang
-from tests.e2e.discord import PATIENCE_S, Harbour
+from denizen.testing.discord import SimMessage
+from denizen.testing.discord.rest.request_log import FaultTime, RequestFault
+from denizen.testing.model_server import HangingAnswer, ModelAnswer, ModelCall
+from tests.e2e.discord import Harbour
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio, pytest.mark.proves("P1")]
 
@@ -22,12 +23,12 @@ PIECES = [letter * 1500 for letter in "ABC"]
 LONG = "\n".join(PIECES)
 
 
-async def reached(fault: Fault) -> None:
-    with anyio.fail_after(PATIENCE_S):
+async def reached(fault: RequestFault) -> None:
+    with anyio.fail_after(HANG_LIMIT_S):
         await fault.wait_reached()
 
 
-async def hold_post(harbour: Harbour, number: int, when: When) -> Fault:
+async def hold_post(harbour: Harbour, number: int, when: FaultTime) -> RequestFault:
     """Waits until that post is being made, counted from 1: it stands before Discord, or its answer does behind."""
     fault = harbour.discord.faults.hold("POST", POSTS, times=1)
     for _ in range(number - 1):
@@ -43,13 +44,13 @@ async def hold_post(harbour: Harbour, number: int, when: When) -> Fault:
     return fault
 
 
-def is_reply_to(question: Message, answer: Message) -> bool:
+def is_reply_to(question: SimMessage, answer: SimMessage) -> bool:
     return answer.reference is not None and answer.reference.message_id == question.id
 
 
 async def test_killed_before_the_model_answered(harbour: Harbour) -> None:
     harbour.configure()
-    harbour.script(Hang())
+    harbour.script(HangingAnswer())
     async with harbour.run() as first:
         question = harbour.ask(harbour.ana, "hello")
         await harbour.until(lambda: harbour.requests)
@@ -75,8 +76,8 @@ async def test_killed_right_after_somebody_spoke(harbour: Harbour) -> None:
 
 async def test_killed_between_a_tool_and_the_answer(harbour: Harbour) -> None:
     harbour.configure()
-    note = Call("append_note", {"name": "shopping", "text": "- milk"})
-    harbour.script(Answer(calls=[note]), Hang())
+    note = ModelCall("append_note", {"name": "shopping", "text": "- milk"})
+    harbour.script(ModelAnswer(calls=[note]), HangingAnswer())
     async with harbour.run() as first:
         harbour.ask(harbour.ana, "put milk on the list")
         await harbour.until(lambda: len(harbour.requests) == 2)
@@ -103,7 +104,7 @@ async def test_killed_between_a_tool_and_the_answer(harbour: Harbour) -> None:
     ],
 )
 async def test_killed_while_three_pieces_are_posted(
-    number: int, when: When, lands: Literal["at once", "while it is down", "at the end"], harbour: Harbour
+    number: int, when: FaultTime, lands: Literal["at once", "while it is down", "at the end"], harbour: Harbour
 ) -> None:
     harbour.configure()
     harbour.script(LONG)
@@ -140,7 +141,7 @@ async def test_killed_when_all_pieces_can_be_seen(harbour: Harbour) -> None:
 @pytest.mark.parametrize("known", [True, False], ids=["which was noted", "which was not noted yet"])
 async def test_killed_with_a_status_message_there(known: bool, harbour: Harbour) -> None:
     harbour.configure(preview=True)
-    harbour.script(Hang())
+    harbour.script(HangingAnswer())
     async with harbour.run() as first:
         harbour.ask(harbour.ana, "think about it")
         await harbour.until(lambda: harbour.requests)
@@ -178,7 +179,7 @@ async def test_killed_while_the_status_message_becomes_the_answer(harbour: Harbo
 
 async def test_stopped_with_a_turn_under_way_it_answers_once_after_the_next_start(harbour: Harbour) -> None:
     harbour.configure()
-    harbour.script(Hang())
+    harbour.script(HangingAnswer())
     async with harbour.run() as first:
         harbour.ask(harbour.ana, "hello")
         await harbour.until(lambda: harbour.requests)

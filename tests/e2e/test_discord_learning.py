@@ -10,12 +10,12 @@ import pytest
 from anyio import to_thread
 
 from denizen.domain.cited_text import UNKNOWN
-from denizen.testing.model_server import Answer, Call
+from denizen.testing.model_server import ModelAnswer, ModelCall
 from tests.e2e.discord import Harbour
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
 
-LOOK_UP = Answer(calls=[Call("search_docs", {"query": "berth night"})])
+LOOK_UP = ModelAnswer(calls=[ModelCall("search_docs", {"query": "berth night"})])
 
 
 async def do(harbour: Harbour, *args: str) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from denizen.testing.discord import Message, Permission, User
-from denizen.testing.model_server import Answer, Call
+from denizen.testing.discord import DiscordPermission, SimMessage, SimUser
+from denizen.testing.model_server import ModelAnswer, ModelCall
 from tests.e2e.discord import Harbour
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio, pytest.mark.proves("V-skill-moderation")]
@@ -13,23 +13,23 @@ pytestmark = [pytest.mark.e2e, pytest.mark.anyio, pytest.mark.proves("V-skill-mo
 SKILLS = "tools: {moderation: {enabled: true}}\n"
 
 
-def muster(harbour: Harbour) -> tuple[User, User]:
+def muster(harbour: Harbour) -> tuple[SimUser, SimUser]:
     """Mo may ban, Dot is who it is about; the account may ban, too."""
     guild, world = harbour.guild, harbour.world
     mo, dot = world.add_person("Mo"), world.add_person("Dot")
     guild.join(dot)
-    mods = guild.add_role("mods", permissions=Permission.BAN_MEMBERS)
+    mods = guild.add_role("mods", permissions=DiscordPermission.BAN_MEMBERS)
     guild.join(mo, [mods])
     own = next(role for role in guild.roles.values() if role.bot_id == harbour.ada.id)
-    own.permissions = Permission.BAN_MEMBERS | Permission.VIEW_CHANNEL
+    own.permissions = DiscordPermission.BAN_MEMBERS | DiscordPermission.VIEW_CHANNEL
     harbour.configure(conduct=[f'owners: ["{harbour.ana.id}"]'], rest=SKILLS)
     return mo, dot
 
 
-async def approve(harbour: Harbour, who: User) -> str:
+async def approve(harbour: Harbour, who: SimUser) -> str:
     """Presses the button of the card, and returns what stood on it."""
     await harbour.until(lambda: any("Approval needed" in text for text in harbour.said()))
-    card: Message = next(post for post in harbour.posts() if "Approval needed" in post.content)
+    card: SimMessage = next(post for post in harbour.posts() if "Approval needed" in post.content)
     words = card.content
     ids = {each["label"]: each["custom_id"] for row in card.components for each in row["components"]}
     await harbour.world.press(who, card, ids["Approve"])
@@ -43,7 +43,7 @@ def bans(harbour: Harbour) -> list[str]:
 
 async def test_who_may_not_ban_bans_nobody_though_the_owner_approved_it(harbour: Harbour) -> None:
     mo, dot = muster(harbour)
-    harbour.script(Answer(calls=[Call("ban_member", {"member": mo.mention})]), "You may not.")
+    harbour.script(ModelAnswer(calls=[ModelCall("ban_member", {"member": mo.mention})]), "You may not.")
     async with harbour.run():
         harbour.ask(dot, "ban Mo")
         assert "ban_member" in await approve(harbour, harbour.ana)
@@ -58,7 +58,7 @@ async def test_what_a_moderator_asked_for_and_the_owner_approved_is_done_though_
     harbour: Harbour,
 ) -> None:
     mo, dot = muster(harbour)
-    harbour.script(Answer(calls=[Call("ban_member", {"member": str(dot.id), "reason": "spam"})]))
+    harbour.script(ModelAnswer(calls=[ModelCall("ban_member", {"member": str(dot.id), "reason": "spam"})]))
     async with harbour.run() as first:
         harbour.ask(mo, "ban Dot for spam")
         banning = harbour.discord.faults.hold("PUT", "/bans/", when="after")
@@ -79,9 +79,11 @@ async def test_what_a_moderator_asked_for_and_the_owner_approved_is_done_though_
 async def test_a_warning_is_told_to_its_member_and_kept_for_all_agents(harbour: Harbour) -> None:
     """In the home folder, whichever agent was asked."""
     mo, dot = muster(harbour)
-    harbour.guild.set_roles(mo, [harbour.guild.add_role("watch", permissions=Permission.MODERATE_MEMBERS)])
+    harbour.guild.set_roles(mo, [harbour.guild.add_role("watch", permissions=DiscordPermission.MODERATE_MEMBERS)])
     harbour.configure(rest=f"{SKILLS}gate: {{tiers: {{warn_member: 1}}}}\n")
-    harbour.script(Answer(calls=[Call("warn_member", {"member": dot.mention, "reason": "no spam"})]), "Dot is warned.")
+    harbour.script(
+        ModelAnswer(calls=[ModelCall("warn_member", {"member": dot.mention, "reason": "no spam"})]), "Dot is warned."
+    )
     async with harbour.run():
         harbour.ask(mo, "warn Dot")
         await harbour.until(lambda: "Dot is warned." in harbour.said())

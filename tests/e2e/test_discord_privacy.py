@@ -1,4 +1,4 @@
-"""What an agent looks up for one person is limited to what everybody who reads the answer may see, by the permissions
+"""An agent looks up for one person only the posts that everybody who reads the answer may see, by the permissions
 of that moment (promise 3); and what one person chose for themselves holds for nobody else.
 """
 
@@ -6,23 +6,25 @@ from __future__ import annotations
 
 import pytest
 
-from denizen.testing.discord import Channel, User
-from denizen.testing.model_server import Answer, Call
+from denizen.testing.discord import SimChannel, SimUser
+from denizen.testing.model_server import ModelAnswer, ModelCall
 from tests.e2e.discord import Harbour
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
 
 SECRET = "heron-42"
-LOOK_UP = Answer(calls=[Call("search_archive", {"words": "launch"}), Call("read_history", {"room": "staff"})])
+LOOK_UP = ModelAnswer(
+    calls=[ModelCall("search_archive", {"words": "launch"}), ModelCall("read_history", {"room": "staff"})]
+)
 
 
-async def tell_secret(harbour: Harbour, where: Channel) -> None:
+async def tell_secret(harbour: Harbour, where: SimChannel) -> None:
     """Ana says it there, and the archive has it."""
     harbour.world.say(harbour.ana, where, f"The launch code is {SECRET}.")
     await harbour.until(lambda: harbour.rows(f"SELECT 1 FROM posts WHERE text LIKE '%{SECRET}%'"))
 
 
-async def look_up(harbour: Harbour, who: User, where: Channel) -> str:
+async def look_up(harbour: Harbour, who: SimUser, where: SimChannel) -> str:
     """Somebody asks there for the launch code, and the model looks it up: everything that it reads then."""
     answered = len(harbour.said(where))
     begun = len(harbour.requests)
@@ -91,14 +93,14 @@ async def test_the_model_that_somebody_chose_answers_them_alone_everywhere_and_a
     harbour.configure(aliases={"fast": "local/quick", "quality": "local/fine"})
     direct = harbour.world.open_dm(harbour.ana, harbour.ada.user)
 
-    async def model_for(who: User, where: Channel) -> str:
+    async def model_for(who: SimUser, where: SimChannel) -> str:
         answered = len(harbour.said(where))
         harbour.script("Yes.")
         harbour.world.say(who, where, f"{harbour.ada.mention} are you there?")
         await harbour.until(lambda: len(harbour.said(where)) == answered + 1)
         return harbour.requests[-1].body["model"]
 
-    async def choose(who: User, command: str, **options: str) -> str:
+    async def choose(who: SimUser, command: str, **options: str) -> str:
         done = await harbour.world.run_command(who, harbour.general, command, options, wait_s=30)
         return (await done.until_answered(30)).content
 

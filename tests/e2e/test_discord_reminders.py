@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from denizen.domain.clock import SystemClock
-from denizen.testing.model_server import Answer, Call
+from denizen.testing.model_server import ModelAnswer, ModelCall
 from tests.e2e.discord import Harbour
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
@@ -26,7 +26,9 @@ async def test_a_reminder_is_said_by_the_next_process_and_pings_who_asked(harbou
     harbour.configure()
     async with harbour.run() as first:
         when = (SystemClock().now() + timedelta(hours=1)).isoformat()
-        harbour.script(Answer(calls=(Call("remind", {"when": when, "text": "tea with @everyone"}),)), "Will do.")
+        harbour.script(
+            ModelAnswer(calls=(ModelCall("remind", {"when": when, "text": "tea with @everyone"}),)), "Will do."
+        )
         harbour.ask(harbour.ana, "remind me of tea in a moment")
         await harbour.until(lambda: "Will do." in harbour.said())
         await first.kill()

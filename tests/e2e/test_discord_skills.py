@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from denizen.testing.discord import Message, Permission, User
-from denizen.testing.model_server import Answer, Call
+from denizen.testing.discord import DiscordPermission, SimMessage, SimUser
+from denizen.testing.model_server import ModelAnswer, ModelCall
 from tests.e2e.discord import Harbour
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
@@ -17,15 +17,15 @@ gate:
   rules:
   - {tool: send_message, action: ask, reason: it speaks elsewhere}
 """
-NEWS = Call("send_message", {"channel": "news", "text": "The ferry is late. @everyone"})
+NEWS = ModelCall("send_message", {"channel": "news", "text": "The ferry is late. @everyone"})
 
 
-def buttons(message: Message) -> dict[str, str]:
+def buttons(message: SimMessage) -> dict[str, str]:
     """The ids of a message's buttons by their labels."""
     return {each["label"]: each["custom_id"] for row in message.components for each in row["components"]}
 
 
-async def approve(harbour: Harbour, who: User) -> None:
+async def approve(harbour: Harbour, who: SimUser) -> None:
     await harbour.until(lambda: any("Approval needed" in text for text in harbour.said()))
     card = next(post for post in harbour.posts() if "Approval needed" in post.content)
     await harbour.world.press(who, card, buttons(card)["Approve"])
@@ -35,7 +35,7 @@ async def approve(harbour: Harbour, who: User) -> None:
 async def test_a_message_that_was_approved_stands_once_though_the_process_was_killed_over_it(harbour: Harbour) -> None:
     news = harbour.guild.add_channel("news")
     harbour.configure(rest=SKILLS)
-    harbour.script(Answer(calls=[NEWS]))
+    harbour.script(ModelAnswer(calls=[NEWS]))
     async with harbour.run() as first:
         harbour.ask(harbour.ben, "tell them that the ferry is late")
         sending = harbour.discord.faults.hold("POST", f"/channels/{news.id}/messages", when="after")
@@ -56,7 +56,7 @@ async def test_a_message_that_was_approved_stands_once_though_the_process_was_ki
 async def test_who_may_not_write_there_gets_nothing_written_whatever_was_approved(harbour: Harbour) -> None:
     secret = harbour.guild.add_channel("news", private_to=[harbour.ada.user])
     harbour.configure(rest=SKILLS)
-    harbour.script(Answer(calls=[NEWS]), "There is no such channel.")
+    harbour.script(ModelAnswer(calls=[NEWS]), "There is no such channel.")
     async with harbour.run():
         harbour.ask(harbour.ben, "tell them that the ferry is late")
         await approve(harbour, harbour.ben)
@@ -69,7 +69,7 @@ async def test_who_may_not_write_there_gets_nothing_written_whatever_was_approve
 async def test_what_somebody_chooses_is_told_to_the_agent_after_a_restart_too(harbour: Harbour) -> None:
     harbour.configure(rest=SKILLS)
     offer = {"text": "Which pier?", "choices": [{"label": "Pier 1"}, {"label": "Pier 3"}]}
-    harbour.script(Answer(calls=[Call("post_choices", offer)]), "Choose.")
+    harbour.script(ModelAnswer(calls=[ModelCall("post_choices", offer)]), "Choose.")
     async with harbour.run() as first:
         harbour.ask(harbour.ana, "ask them which pier")
         await harbour.until(lambda: "Choose." in harbour.said())
@@ -86,11 +86,11 @@ async def test_what_somebody_chooses_is_told_to_the_agent_after_a_restart_too(ha
 @pytest.mark.proves("V-skill-components")
 async def test_members_give_themselves_roles_without_the_model(harbour: Harbour) -> None:
     guild = harbour.guild
-    guild.set_roles(harbour.ada.user, [guild.add_role("giver", permissions=Permission.MANAGE_ROLES)])
+    guild.set_roles(harbour.ada.user, [guild.add_role("giver", permissions=DiscordPermission.MANAGE_ROLES)])
     sailor = guild.add_role("sailor")
     harbour.configure(rest=SKILLS)
     menu = {"text": "Who are you?", "roles": ["sailor"]}
-    harbour.script(Answer(calls=[Call("post_role_menu", menu)]), "There it is.")
+    harbour.script(ModelAnswer(calls=[ModelCall("post_role_menu", menu)]), "There it is.")
     async with harbour.run():
         harbour.ask(harbour.ana, "make a menu for the sailors")
         await harbour.until(lambda: "There it is." in harbour.said())

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from anyio import to_thread
 
-from denizen.testing.discord import Permission
-from denizen.testing.discord.state.channels import Overwrite
+from denizen.testing.discord import DiscordPermission
+from denizen.testing.discord.state.channels import SimOverwrite
 from tests.e2e.discord import Denizen, Harbour
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
@@ -73,7 +73,7 @@ async def test_what_is_said_in_an_open_channel_is_looked_up_until_its_author_has
 async def test_a_channel_that_is_closed_is_no_source_any_more(harbour: Harbour) -> None:
     harbour.configure()
     square = harbour.guild.add_channel("square")
-    closed = Overwrite(harbour.guild.id, 0, Permission(0), Permission.VIEW_CHANNEL)
+    closed = SimOverwrite(harbour.guild.id, 0, DiscordPermission(0), DiscordPermission.VIEW_CHANNEL)
     async with harbour.run() as denizen:
         harbour.world.say(harbour.ana, square, f"The heron is {HERON}.")
         await harbour.until(lambda: harbour.rows(f"SELECT 1 FROM posts WHERE text LIKE '%{HERON}%'"))

@@ -6,7 +6,7 @@ from base64 import b64encode
 
 import pytest
 
-from denizen.testing.model_server import Answer, Call
+from denizen.testing.model_server import ModelAnswer, ModelCall
 from tests.e2e.discord import Harbour
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
@@ -129,7 +129,7 @@ async def test_a_picture_in_a_tools_result_is_shown_and_its_data_reaches_neither
     data = b64encode(picture).decode()
     (notes / "logo.md").write_text(f"Our logo: data:image/png;base64,{data}\n", encoding="utf-8")
     harbour.configure()
-    harbour.script(Answer(calls=[Call("read_note", {"name": "logo"})]), "This is our logo.")
+    harbour.script(ModelAnswer(calls=[ModelCall("read_note", {"name": "logo"})]), "This is our logo.")
     async with harbour.run():
         harbour.ask(harbour.ana, "show me the logo")
         await harbour.until(lambda: any(post.embeds for post in harbour.posts()))
@@ -137,7 +137,7 @@ async def test_a_picture_in_a_tools_result_is_shown_and_its_data_reaches_neither
     [post] = harbour.posts()
     assert post.content == "This is our logo."
     [embed] = post.embeds
-    [file] = harbour.discord.realm.files.values()
+    [file] = harbour.discord.store.files.values()
     assert embed["image"]["url"].endswith(file.filename)
     assert (file.content, file.content_type) == (picture, "image/png")
 
@@ -146,12 +146,12 @@ async def test_a_picture_in_a_tools_result_is_shown_and_its_data_reaches_neither
 async def test_a_picture_that_the_model_makes_is_attached_to_the_last_part_of_its_answer(harbour: Harbour) -> None:
     picture = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
     harbour.configure(overrides="local/scripted: {image_output: true}")
-    harbour.script(Answer(text="A rose.", images=[f"data:image/png;base64,{b64encode(picture).decode()}"]))
+    harbour.script(ModelAnswer(text="A rose.", images=[f"data:image/png;base64,{b64encode(picture).decode()}"]))
     async with harbour.run():
         harbour.ask(harbour.ana, "draw a rose")
         await harbour.until(lambda: any(post.embeds for post in harbour.posts()))
     [post] = harbour.posts()
-    [file] = harbour.discord.realm.files.values()
+    [file] = harbour.discord.store.files.values()
     assert (post.content, file.content, file.content_type) == ("A rose.", picture, "image/png")
     assert harbour.requests[0].body["modalities"] == ["image", "text"]
 

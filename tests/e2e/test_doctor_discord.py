@@ -7,15 +7,15 @@ from collections.abc import Generator
 import pytest
 from anyio.from_thread import start_blocking_portal
 
-from denizen.testing.discord import Application, DiscordServer, Intent, open_discord
-from denizen.testing.model_server import Answer
+from denizen.testing.discord import DiscordServer, GatewayIntent, SimApplication, open_discord
+from denizen.testing.model_server import ModelAnswer
 from tests.e2e.home import Home
 from tests.e2e.process import Finished
 from tests.e2e.provider import Provider
 
 pytestmark = pytest.mark.e2e
 
-PRIVILEGED = Intent.GUILD_MEMBERS | Intent.MESSAGE_CONTENT
+PRIVILEGED = GatewayIntent.GUILD_MEMBERS | GatewayIntent.MESSAGE_CONTENT
 
 ACCOUNTS = """\
 channels:
@@ -31,7 +31,7 @@ def discord() -> Generator[DiscordServer]:
         yield server
 
 
-def invite(discord: DiscordServer, *, intents: Intent = PRIVILEGED) -> Application:
+def invite(discord: DiscordServer, *, intents: GatewayIntent = PRIVILEGED) -> SimApplication:
     """A bot in a guild with one channel."""
     ana = discord.world.add_person("Ana")
     guild = discord.world.add_guild("Harbour", owner=ana)
@@ -48,7 +48,7 @@ def examine(home: Home, discord: DiscordServer, provider: Provider, token: str, 
         "DENIZEN_DISCORD_GATEWAY_URL": discord.gateway_url,
         "TOKEN": token,
     }
-    provider.script(Answer(text="OK"))
+    provider.script(ModelAnswer(text="OK"))
     return home.do("doctor", *options)
 
 
@@ -72,7 +72,7 @@ def test_doctor_tells_whose_token_it_is_and_that_nothing_is_lacking(
 def test_doctor_names_the_intent_that_is_off_and_the_page_where_it_is_switched_on(
     home: Home, discord: DiscordServer, provider: Provider
 ) -> None:
-    bot = invite(discord, intents=Intent(0))
+    bot = invite(discord, intents=GatewayIntent(0))
     done = examine(home, discord, provider, bot.token)
     lines = done.out.splitlines()
     at = lines.index("FAIL  discord denizen: Message Content Intent is off.")

@@ -8,6 +8,7 @@ import urllib.request
 import pytest
 
 from tests.e2e.home import Home, text_of
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.e2e
 
@@ -31,7 +32,7 @@ def test_a_question_in_a_fresh_home_is_answered_without_key_server_or_configurat
 def test_one_command_serves_an_agent_on_the_built_in_model_with_a_page_and_a_database(home: Home) -> None:
     home.write(SMALL)
     with home.serve() as server:
-        with urllib.request.urlopen(server.url, timeout=60) as page:
+        with urllib.request.urlopen(server.url, timeout=HANG_LIMIT_S) as page:
             assert (page.status, page.headers.get_content_type()) == (200, "text/html")
         assert text_of(server.ask("Say hello.", key="m1")).strip()
         assert server.get("/health").body["provider"] == "builtin"

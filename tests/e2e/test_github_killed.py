@@ -7,10 +7,10 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from denizen.testing.discord.requests import Fault
-from denizen.testing.model_server import Answer, Call, Hang
-from tests.e2e.discord import PATIENCE_S
+from denizen.testing.discord.rest.request_log import RequestFault
+from denizen.testing.model_server import HangingAnswer, ModelAnswer, ModelCall
 from tests.e2e.github import Yard
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio, pytest.mark.proves("P1")]
 
@@ -20,15 +20,15 @@ LONG = "\n".join(PIECES)
 SHORT = ["message_limit: 1000"]
 
 
-async def reached(fault: Fault) -> None:
-    with anyio.fail_after(PATIENCE_S):
+async def reached(fault: RequestFault) -> None:
+    with anyio.fail_after(HANG_LIMIT_S):
         await fault.wait_reached()
 
 
 async def test_killed_before_the_model_answered(yard: Yard) -> None:
     yard.configure()
     issue = yard.world.open_issue(yard.ana, yard.boats, "It leaks")
-    yard.script(Hang())
+    yard.script(HangingAnswer())
     async with yard.run() as first:
         yard.world.comment(yard.ana, issue, "@denizen why?")
         await yard.until(lambda: yard.requests)
@@ -68,7 +68,7 @@ async def test_killed_before_the_webhook_was_taken(yard: Yard) -> None:
 async def test_killed_between_a_tool_and_the_answer(yard: Yard) -> None:
     yard.configure()
     issue = yard.world.open_issue(yard.ana, yard.boats, "It leaks")
-    yard.script(Answer(calls=[Call("calculator", {"expression": "6 * 7"})]), Hang())
+    yard.script(ModelAnswer(calls=[ModelCall("calculator", {"expression": "6 * 7"})]), HangingAnswer())
     async with yard.run() as first:
         yard.world.comment(yard.ana, issue, "@denizen how many planks?")
         await yard.until(lambda: len(yard.requests) == 2)

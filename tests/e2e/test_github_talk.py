@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from anyio import to_thread
 
-from denizen.testing.model_server import Answer, Call, Fail
+from denizen.testing.model_server import FailedAnswer, ModelAnswer, ModelCall
 from tests.e2e.github import SECRET, SETTLED, Yard
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
@@ -118,7 +118,7 @@ async def test_a_failure_is_told_in_the_thread_as_a_safe_sentence_with_a_referen
     yard.configure()
     issue = yard.world.open_issue(yard.ana, yard.boats, "It leaks")
     async with yard.run() as denizen:
-        yard.script(Fail(400, "the key sk-internal of account 77 at /srv/secret is bad"))
+        yard.script(FailedAnswer(400, "the key sk-internal of account 77 at /srv/secret is bad"))
         asked = yard.world.comment(yard.ben, issue, "@denizen why?")
         await yard.until(lambda: yard.said(issue))
         (told,) = yard.said(issue)
@@ -172,7 +172,7 @@ async def test_a_private_repository_comes_up_nowhere_else(yard: Yard) -> None:
         yard.script("Kept.")
         yard.world.comment(yard.ana, secret, "@denizen keep that, the combination is 4711")
         await yard.until(lambda: yard.said(secret) == ["Kept."])
-        yard.script(Answer(calls=[Call("search_archive", {"words": "combination"})]), "I know none.")
+        yard.script(ModelAnswer(calls=[ModelCall("search_archive", {"words": "combination"})]), "I know none.")
         yard.world.comment(yard.ben, issue, "@denizen what is it?")
         await yard.until(lambda: yard.said(issue))
     assert len(yard.requests) == 3
@@ -183,7 +183,7 @@ async def test_what_the_asker_would_decide_is_denied_since_strangers_read_along(
     yard.configure(rest="gate: {rules: [{tool: calculator, action: ask, deciders: requester}]}\n")
     issue = yard.world.open_issue(yard.ana, yard.boats, "It leaks")
     async with yard.run():
-        yard.script(Answer(calls=[Call("calculator", {"expression": "6 * 7"})]), "I may not count.")
+        yard.script(ModelAnswer(calls=[ModelCall("calculator", {"expression": "6 * 7"})]), "I may not count.")
         yard.world.comment(yard.ben, issue, "@denizen how many planks?")
         await yard.until(lambda: yard.said(issue))
         assert yard.said(issue) == ["I may not count."]
@@ -194,7 +194,7 @@ async def test_what_owners_decide_waits_for_them_elsewhere_and_nothing_of_it_is_
     yard.configure(rest="gate: {rules: [{tool: calculator, action: ask, deciders: role, role: owner}]}\n")
     issue = yard.world.open_issue(yard.ana, yard.boats, "It leaks")
     async with yard.run():
-        yard.script(Answer(calls=[Call("calculator", {"expression": "6 * 7"})]), "42.")
+        yard.script(ModelAnswer(calls=[ModelCall("calculator", {"expression": "6 * 7"})]), "42.")
         yard.world.comment(yard.ben, issue, "@denizen how many planks?")
         await yard.until(lambda: yard.rows("SELECT 1 FROM approvals WHERE status = 'pending'"))
         ((approval,),) = yard.rows("SELECT id FROM approvals")

@@ -10,7 +10,7 @@ import pytest
 
 from denizen.domain.message import Role
 from denizen.domain.turn import TurnStatus
-from denizen.testing.model_server import Answer, Call, Hang
+from denizen.testing.model_server import HangingAnswer, ModelAnswer, ModelCall
 from tests.e2e.home import Home
 from tests.e2e.home import text_of as said
 from tests.e2e.process import eventually
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.e2e
 pytest_plugins = ["tests.postgres"]
 
 NOTE = "agents/denizen/notes/shopping.md"
-TAKE_NOTE = Answer(calls=[Call("append_note", {"name": "shopping", "text": "- milk"})])
+TAKE_NOTE = ModelAnswer(calls=[ModelCall("append_note", {"name": "shopping", "text": "- milk"})])
 
 
 @pytest.mark.parametrize("database", ["sqlite", pytest.param("postgres", marks=pytest.mark.xdist_group("postgres"))])
@@ -35,7 +35,7 @@ def test_a_turn_killed_between_a_tool_and_the_answer_is_finished_once_after_the_
         home.variables["DATABASE"] = url
         rest = 'store: {url: "${DATABASE}"}\n'
     home.configure(provider.server.openai_url, rest=rest)
-    provider.script(TAKE_NOTE, Hang(), Answer(text="Noted."))
+    provider.script(TAKE_NOTE, HangingAnswer(), ModelAnswer(text="Noted."))
     with home.serve() as first, closing(first.send("Put milk on the list", key="m1")):
         provider.requests.await_count(2)
         assert (home.folder / NOTE).read_text() == "- milk\n"
@@ -72,7 +72,7 @@ def finish_after_restart(home: Home, provider: Provider, *, requests: int) -> No
 
 def test_a_message_written_down_but_not_begun_is_answered_after_the_restart(home: Home, provider: Provider) -> None:
     home.configure(provider.server.openai_url)
-    provider.script(Answer(text="Done."))
+    provider.script(ModelAnswer(text="Done."))
     with home.serve() as first, locked(home.folder / "durable.db"), closing(first.send("Hello", key="m1")):
         eventually(lambda: count_rows(home.folder / "denizen.db", "turns") == 1)
         first.running.kill()
@@ -82,7 +82,7 @@ def test_a_message_written_down_but_not_begun_is_answered_after_the_restart(home
 
 def test_a_tool_whose_effect_was_not_recorded_has_it_once(home: Home, provider: Provider) -> None:
     home.configure(provider.server.openai_url)
-    provider.script(TAKE_NOTE, Answer(text="Done."))
+    provider.script(TAKE_NOTE, ModelAnswer(text="Done."))
     notes = (home.folder / NOTE).parent
     notes.mkdir(parents=True)
     with ExitStack() as stack:
@@ -100,7 +100,7 @@ def test_a_tool_whose_effect_was_not_recorded_has_it_once(home: Home, provider: 
 
 def test_an_answer_that_was_not_written_down_is_not_asked_for_again(home: Home, provider: Provider) -> None:
     home.configure(provider.server.openai_url)
-    answer = provider.hold(Answer(text="Done."))
+    answer = provider.hold(ModelAnswer(text="Done."))
     with home.serve() as first, closing(first.send("Hello", key="m1")):
         provider.requests.await_count(1)
         with locked(home.folder / "denizen.db"):

@@ -10,8 +10,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from denizen.testing.model_server import Answer, Call
+from denizen.testing.model_server import ModelAnswer, ModelCall
 from tests.e2e.home import Home
+from tests.e2e.process import eventually
 from tests.e2e.provider import Provider
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("mcp")]
@@ -41,7 +42,9 @@ def furnished(home: Home, provider: Provider) -> Home:
 
 @pytest.mark.proves("L6", "LW5", "LW4")
 def test_a_model_uses_the_tool_of_a_server_while_another_one_is_broken(furnished: Home, provider: Provider) -> None:
-    provider.script(Answer(calls=[Call("small_environment", {}, id="c1")]), Answer(text="It sees little."))
+    provider.script(
+        ModelAnswer(calls=[ModelCall("small_environment", {}, id="c1")]), ModelAnswer(text="It sees little.")
+    )
     asked = furnished.do("ask", "What does it see?")
     assert asked.ending == (0, "It sees little.\n")
     first, second = provider.server.bodies
@@ -52,8 +55,8 @@ def test_a_model_uses_the_tool_of_a_server_while_another_one_is_broken(furnished
 
 @pytest.mark.proves("LW2", "L-result-cache")
 def test_a_kept_result_answers_another_turn(furnished: Home, provider: Provider) -> None:
-    roll = Answer(calls=[Call("small_roll", {"sides": 6}, id="c1")])
-    provider.script(roll, Answer(text="One."), roll, Answer(text="Two."))
+    roll = ModelAnswer(calls=[ModelCall("small_roll", {"sides": 6}, id="c1")])
+    provider.script(roll, ModelAnswer(text="One."), roll, ModelAnswer(text="Two."))
     with furnished.serve() as server:
         for number in "12":
             server.ask("Roll", key=number)
@@ -70,7 +73,7 @@ def test_a_kept_result_answers_another_turn(furnished: Home, provider: Provider)
 @pytest.mark.proves("L11")
 def test_an_interrupt_ends_the_servers_with_everything_else(furnished: Home) -> None:
     with furnished.serve() as server:
-        assert server.get("/health").body["tools"] > 4
+        eventually(lambda: (server.get("/health").body["tools"] or 0) > 4)
         children = [child for child in psutil.Process(server.running.pid).children() if str(SMALL) in child.cmdline()]
         assert len(children) == 1
         ended = server.running.stop(signal.SIGINT)

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from denizen.testing.model_server import Answer
+from denizen.testing.model_server import ModelAnswer
 from tests.e2e.home import Home
 from tests.e2e.provider import Provider
 
@@ -28,7 +28,7 @@ def test_what_is_remembered_reaches_the_model_and_is_told_by_trace_export_and_do
     (agent / "users" / "local:operator").mkdir(parents=True)
     (agent / "CORE_MEMORY.md").write_text("The harbour is in the north.")
     (agent / "users" / "local:operator" / "MEMORY.md").write_text("Runs the bakery.")
-    provider.script(Answer(text="In May."), Answer(text="Again."))
+    provider.script(ModelAnswer(text="In May."), ModelAnswer(text="Again."))
     assert home.do("ask", "--no-stream", "When is the fair, and are there peanuts?").code == 0
     sent = json.dumps(provider.server.bodies[-1])
     for words in ("The harbour is in the north.", "Runs the bakery.", "The fair is in May", "allergic to peanuts"):

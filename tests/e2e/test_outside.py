@@ -8,10 +8,11 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import TextContent
 
-from denizen.testing.model_server import Answer, Call
+from denizen.testing.model_server import ModelAnswer, ModelCall
 from denizen_sdk import ApiError, DenizenClient
 from tests.e2e.home import Home
 from tests.e2e.provider import Provider
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
 
@@ -20,7 +21,7 @@ KEYS = 'server:\n  api_keys: [{name: ci, key: "${CI_KEY}"}]\n'
 
 
 @pytest.fixture
-def town(home: Home, provider: Provider) -> Home:
+def configured_home(home: Home, provider: Provider) -> Home:
     """A home whose agent knows when tea is."""
     home.variables["CI_KEY"] = KEY
     home.configure(provider.server.openai_url, rest=KEYS)
@@ -32,8 +33,8 @@ def town(home: Home, provider: Provider) -> Home:
 
 
 @pytest.mark.proves("S20", "S-http-sandbox-shell-post", "S-sdk-client", "S-sdk-session")
-async def test_a_program_looks_into_the_knowledge_by_the_sdk(town: Home) -> None:
-    with town.serve(token=KEY) as server:
+async def test_a_program_looks_into_the_knowledge_by_the_sdk(configured_home: Home) -> None:
+    with configured_home.serve(token=KEY) as server:
         async with DenizenClient(server.url, KEY) as client:
             assert (await client.bash("cat shared/rules.md")).stdout == "Tea at five.\n"
             session = client.session_id
@@ -44,7 +45,7 @@ async def test_a_program_looks_into_the_knowledge_by_the_sdk(town: Home) -> None
             with pytest.raises(ApiError) as refused:
                 await client.bash("cat ../denizen.yaml")
     assert "leads out of the top folder" in refused.value.problem.why
-    assert "bash" in town.do("audit", "list").out
+    assert "bash" in configured_home.do("audit", "list").out
 
 
 async def test_the_mcp_server_can_be_switched_off(home: Home, provider: Provider) -> None:
@@ -53,16 +54,18 @@ async def test_the_mcp_server_can_be_switched_off(home: Home, provider: Provider
         assert server.post("/mcp").status == 404
 
 
-async def test_a_client_of_mcp_asks_and_looks_up(town: Home, provider: Provider) -> None:
-    provider.script(Answer(calls=[Call("bash", {"command": "cat shared/rules.md"})]), Answer(text="At five."))
+async def test_a_client_of_mcp_asks_and_looks_up(configured_home: Home, provider: Provider) -> None:
+    provider.script(
+        ModelAnswer(calls=[ModelCall("bash", {"command": "cat shared/rules.md"})]), ModelAnswer(text="At five.")
+    )
     told: list[str | None] = []
 
     async def hear(progress: float, total: float | None, message: str | None) -> None:
         told.append(message)
 
-    with town.serve(token=KEY) as server:
+    with configured_home.serve(token=KEY) as server:
         async with (
-            httpx2.AsyncClient(headers={"authorization": f"Bearer {KEY}"}) as http,
+            httpx2.AsyncClient(headers={"authorization": f"Bearer {KEY}"}, timeout=HANG_LIMIT_S) as http,
             Client(streamable_http_client(f"{server.url}/mcp", http_client=http)) as client,
         ):
             names = {tool.name for tool in (await client.list_tools()).tools}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from denizen.testing.model_server import Answer
-from denizen.testing.model_wire import Call
+from denizen.testing.model_server import ModelAnswer
+from denizen.testing.model_wire import ModelCall
 from tests.e2e.home import Home, Server, text_of
 from tests.e2e.process import eventually
 from tests.e2e.provider import Provider
@@ -40,7 +40,9 @@ def test_a_restart_begins_the_same_command_anew_and_loses_no_turn(home: Home, pr
     home.configure(provider.server.openai_url)
     home.write(home.config.read_text(encoding="utf-8").replace("  denizen: {}\n", "  denizen:\n" + rest))
     provider.script(
-        Answer(calls=[Call("restart_denizen")]), Answer(text="Back in a moment."), Answer(text="Here again.")
+        ModelAnswer(calls=[ModelCall("restart_denizen")]),
+        ModelAnswer(text="Back in a moment."),
+        ModelAnswer(text="Here again."),
     )
     with home.serve() as server:
         assert text_of(server.ask("Restart, please.", key="m1")) == "Back in a moment."

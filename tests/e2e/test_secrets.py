@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from denizen.testing.model_server import Answer, Fail, StreamFault
+from denizen.testing.model_server import FailedAnswer, ModelAnswer, StreamErrorAnswer
 from tests.e2e.home import Home, text_of
 from tests.e2e.process import read_home
 from tests.e2e.provider import Provider
@@ -33,11 +33,11 @@ def test_no_planted_secret_is_written_or_said_anywhere(home: Home, provider: Pro
     home.variables["HEADER"] = HEADER
     echo = f"planted: Bearer {PROVIDER_KEY}, {HEADER}"
     provider.script(
-        Answer(text="Hello."),
-        Fail(401, echo),
-        Fail(400, echo),
-        StreamFault(Answer(text="Well"), after_frames=2, message=echo),
-        Fail(404, echo, code="model_not_found"),
+        ModelAnswer(text="Hello."),
+        FailedAnswer(401, echo),
+        FailedAnswer(400, echo),
+        StreamErrorAnswer(ModelAnswer(text="Well"), after_frames=2, message=echo),
+        FailedAnswer(404, echo, code="model_not_found"),
     )
     said: list[str] = []
     with home.serve("-vv", token=API_KEY) as server:

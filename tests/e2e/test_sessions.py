@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from denizen.testing.model_server import Answer
+from denizen.testing.model_server import ModelAnswer
 from tests.e2e.home import Home
 from tests.e2e.provider import Provider
 
@@ -22,7 +22,7 @@ def test_the_command_line_chooses_and_lists_agents_and_sessions(home: Home, prov
     agents = home.do("agents").out
     assert ("* denizen" in agents, "  scribe" in agents) == (True, True)
 
-    provider.script(*(Answer(text=f"Answer {number}.") for number in range(5)))
+    provider.script(*(ModelAnswer(text=f"Answer {number}.") for number in range(5)))
     assert home.do("ask", "--no-stream", "This stands alone.").out == "Answer 0.\n"
     for agent, session in (("denizen", "work"), ("scribe", "work"), ("denizen", "work")):
         asked = home.do("ask", "--agent", agent, "--session", session, "--json", "And now?")

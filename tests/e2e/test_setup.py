@@ -7,7 +7,7 @@ import re
 import psutil
 import pytest
 
-from denizen.testing.model_server import Answer
+from denizen.testing.model_server import ModelAnswer
 from tests.e2e.home import Home
 from tests.e2e.process import Finished, eventually
 from tests.e2e.provider import Provider
@@ -18,13 +18,13 @@ FILES = {f"agents/denizen/{name}.md" for name in ("IDENTITY", "SOUL", "RULES")} 
 
 
 def files(home: Home) -> set[str]:
-    """What people may edit."""
+    """The configuration that people may edit."""
     found = (path.relative_to(home.folder).as_posix() for path in home.folder.rglob("*") if path.is_file())
     return {name for name in found if name.endswith((".md", ".yaml", ".env"))}
 
 
 def test_setup_without_questions_writes_a_home_and_has_the_model_answer(home: Home, provider: Provider) -> None:
-    provider.script(Answer(text="OK"))
+    provider.script(ModelAnswer(text="OK"))
     options = ("--provider", "openai-compatible", "--base-url", provider.server.openai_url, "--model", "tiny")
     done = home.do("setup", "--non-interactive", *options)
     assert done.ending == (0, "")
@@ -55,7 +55,7 @@ def test_setup_with_a_server_that_is_dead_says_so_and_keeps_the_files(home: Home
 def test_the_wizard_asks_for_provider_address_and_model_and_ends_with_an_answer_of_the_model(
     home: Home, provider: Provider
 ) -> None:
-    answer = provider.hold(Answer(text="OK"))
+    answer = provider.hold(ModelAnswer(text="OK"))
     with home.start_in_terminal("setup") as wizard:
         kinds = wizard.out.await_text(r"Number \[1\]: ").string
         found = re.search(r"(\d+)  openai-compatible ", kinds)
@@ -76,7 +76,7 @@ def test_the_wizard_asks_for_provider_address_and_model_and_ends_with_an_answer_
 
 
 def test_the_wizard_tells_how_to_get_a_bot_and_keeps_its_token_out_of_sight(home: Home, provider: Provider) -> None:
-    provider.script(Answer(text="OK"))
+    provider.script(ModelAnswer(text="OK"))
     with home.start_in_terminal("setup") as wizard:
         kinds = wizard.out.await_text(r"Number \[1\]: ").string
         found = re.search(r"(\d+)  openai-compatible ", kinds)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from denizen.testing.model_server import Answer, Call
+from denizen.testing.model_server import ModelAnswer, ModelCall
 from tests.e2e.home import Home
 from tests.e2e.provider import Provider
 
@@ -19,8 +19,11 @@ def test_a_model_searches_the_knowledge_and_reads_why_something_is_refused(home:
     if "bash" not in home.do("tools").out:
         pytest.skip("nothing shuts programs in here")
     line = 'grep -rn "five | cake" . 2>/dev/null | head -5'
-    commands = [Call("bash", {"command": line}, id="c1"), Call("bash", {"command": "cat ../denizen.yaml"}, id="c2")]
-    provider.script(Answer(calls=commands), Answer(text="At five."))
+    commands = [
+        ModelCall("bash", {"command": line}, id="c1"),
+        ModelCall("bash", {"command": "cat ../denizen.yaml"}, id="c2"),
+    ]
+    provider.script(ModelAnswer(calls=commands), ModelAnswer(text="At five."))
     assert home.do("ask", "When is tea?").ending == (0, "At five.\n")
     found, refused = [row["content"] for row in provider.server.bodies[1]["messages"] if row["role"] == "tool"]
     assert "./shared/rules.md:1:Tea at five | cake at six" in found

@@ -14,10 +14,11 @@ from typing import Any
 import psutil
 import pytest
 
-from denizen.testing.model_server import Answer
+from denizen.testing.model_server import ModelAnswer
 from tests.e2e.home import Home, Server, text_of
-from tests.e2e.process import PATIENCE_S, Running
+from tests.e2e.process import Running
 from tests.e2e.provider import Provider
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.e2e
 
@@ -41,7 +42,7 @@ class Page:
         request = urllib.request.Request(
             f"{self.url}sim{path}", data, {"Content-Type": "application/json"}, method=method
         )
-        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
+        with urllib.request.urlopen(request, timeout=HANG_LIMIT_S) as answer:
             return json.loads(answer.read())
 
     @property
@@ -51,8 +52,8 @@ class Page:
 
     @contextmanager
     def listening(self) -> Generator[Iterator[tuple[str, Any]]]:
-        """What happens from now on."""
-        with urllib.request.urlopen(f"{self.url}sim/events", timeout=PATIENCE_S) as stream:
+        """The events from now on."""
+        with urllib.request.urlopen(f"{self.url}sim/events", timeout=HANG_LIMIT_S) as stream:
             yield read_events(stream)
 
 
@@ -148,14 +149,14 @@ def test_a_person_mentions_the_agent_and_gets_its_answer_and_everything_ends_tog
     home: Home, provider: Provider
 ) -> None:
     home.configure(provider.server.openai_url)
-    provider.script(Answer(text="Hello, Ana."))
+    provider.script(ModelAnswer(text="Hello, Ana."))
     with simulated(home) as all_of_it, all_of_it.page.listening() as events:
         bot = await_bot(events)
         said = all_of_it.page.ask("POST", "/channels/general/messages", {"text": f"<@{bot}> hello"})
         answer = await_answer(events, bot)
         assert (answer["text"], answer["reply"]["id"]) == ("Hello, Ana.", said["id"])
         ended = all_of_it.running.stop(signal.SIGTERM)
-        all_of_it.child.wait(PATIENCE_S)
+        all_of_it.child.wait(HANG_LIMIT_S)
     assert (ended.code, ended.told[-1]) == (0, "Stopped.")
 
 
@@ -163,12 +164,12 @@ def test_the_simulator_does_not_outlive_a_denizen_that_is_killed(home: Home, pro
     home.configure(provider.server.openai_url)
     with simulated(home) as all_of_it:
         all_of_it.running.kill()
-        all_of_it.child.wait(PATIENCE_S)
+        all_of_it.child.wait(HANG_LIMIT_S)
 
 
 def test_without_its_simulator_denizen_says_so_and_goes_on(home: Home, provider: Provider) -> None:
     home.configure(provider.server.openai_url)
-    provider.script(Answer(text="Still here."))
+    provider.script(ModelAnswer(text="Still here."))
     with simulated(home) as all_of_it:
         all_of_it.child.kill()
         all_of_it.running.err.await_text("the Discord simulator has ended")

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.adapters.discord.pdfs import pdf_of
+from tests.adapters.documents.pdf_files import make_pdf
 from tests.e2e.home import Home
 from tests.e2e.process import eventually
 from tests.e2e.provider import Provider
 from tests.repository import Repository, create_repository
+from tests.timing import HANG_LIMIT_S
 from tests.youtube import KEY, open_youtube
 
 pytestmark = pytest.mark.e2e
@@ -99,7 +100,7 @@ class SlowServer:
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}/x.git"
 
     def await_question(self) -> None:
-        assert self._asked.wait(60)
+        assert self._asked.wait(HANG_LIMIT_S)
 
     def answer(self) -> None:
         self._answers.set()
@@ -107,7 +108,7 @@ class SlowServer:
     def close(self) -> None:
         self._answers.set()
         self._listener.shutdown(socket.SHUT_RDWR)
-        self._thread.join(10)
+        self._thread.join(HANG_LIMIT_S)
         self._listener.close()
 
     def _run(self) -> None:
@@ -117,13 +118,13 @@ class SlowServer:
                 with connection, suppress(ConnectionError):
                     connection.recv(4096)
                     self._asked.set()
-                    self._answers.wait(60)
+                    self._answers.wait(HANG_LIMIT_S)
                     connection.sendall(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 
 
 def test_of_a_pdf_that_is_too_long_the_text_says_that_there_is_more(home: Home, tmp_path: Path) -> None:
     (tmp_path / "notes").mkdir()
-    (tmp_path / "notes/book.pdf").write_bytes(pdf_of([f"page {number}" for number in range(1, 102)]))
+    (tmp_path / "notes/book.pdf").write_bytes(make_pdf([f"page {number}" for number in range(1, 102)]))
     assert home.do("sources", "add", str(tmp_path / "notes")).code == 0
     assert home.do("sources", "sync").code == 0
     said = agents_see(home)["docs/notes/book.pdf.txt"]
@@ -183,7 +184,7 @@ def test_a_sync_of_a_youtube_channel_that_was_killed_goes_on_with_the_videos_it_
         assert home.do("sources", "add", "@harbour", "--max-videos", "3").code == 0
         youtube.hanging.add("v2")
         with home.start("sources", "sync") as first:
-            assert youtube.reached.wait(60)
+            assert youtube.reached.wait(HANG_LIMIT_S)
             assert first.kill().code == -signal.SIGKILL
         assert youtube.fetched() == ["v3", "v2"]
         youtube.hanging.clear()

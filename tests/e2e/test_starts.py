@@ -1,4 +1,4 @@
-"""Commands in a process that has imported nothing before; elsewhere they start with all of it (`nursery.py`)."""
+"""Commands in a process that has imported nothing before; elsewhere they start with all of it (`fork_server.py`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from denizen.cli.exit_codes import BUG
-from denizen.testing.model_server import Answer
+from denizen.testing.model_server import ModelAnswer
 from tests.e2e.home import Home, text_of
 from tests.e2e.provider import Provider
 
@@ -72,7 +72,7 @@ def test_so_do_those_that_read_find_and_tell(home: Home, provider: Provider, tmp
     home.configure(provider.server.openai_url)
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes/roses.md").write_text("# Roses\n\nCut them in March.\n")
-    provider.script(Answer(text="In March."))
+    provider.script(ModelAnswer(text="In March."))
     assert "Added notes: folder" in do(home, "sources", "add", str(tmp_path / "notes"))
     assert do(home, "sources", "sync").startswith("notes: read, 1 file\n")
     assert "Cut them in March." in do(home, "docs", "search", "roses")
@@ -82,7 +82,7 @@ def test_so_do_those_that_read_find_and_tell(home: Home, provider: Provider, tmp
 
 def test_so_do_those_that_set_up_and_serve_and_end_when_told_to(home: Home, provider: Provider) -> None:
     options = ("--base-url", provider.server.openai_url, "--model", "tiny")
-    provider.script(*[Answer(text="Hello.")] * 2)
+    provider.script(*[ModelAnswer(text="Hello.")] * 2)
     assert home.do("setup", "--non-interactive", *options, anew=True).code == 0
     with home.serve(anew=True) as server:
         assert text_of(server.ask("Hello", key="m1")) == "Hello."

@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 
 from denizen.domain.turn import TurnStatus
-from denizen.testing.model_server import Answer, Hang
+from denizen.testing.model_server import HangingAnswer, ModelAnswer
 from tests.e2e.home import Home, receive, text_of
 from tests.e2e.provider import Provider
 from tests.e2e.records import read_turns
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.e2e
 
 def test_a_server_told_to_end_leaves_its_turn_to_the_next_one_which_finishes_it(home: Home, provider: Provider) -> None:
     home.configure(provider.server.openai_url)
-    provider.script(Hang(), Answer(text="Done."))
+    provider.script(HangingAnswer(), ModelAnswer(text="Done."))
     with home.serve() as first, closing(first.send("Hello", key="m1")) as asked:
         provider.requests.await_count(1)
         ended = first.running.stop(signal.SIGTERM)
@@ -34,7 +34,7 @@ def test_a_server_told_to_end_leaves_its_turn_to_the_next_one_which_finishes_it(
 
 def test_a_question_that_is_interrupted_leaves_nothing_in_the_way_of_the_next(home: Home, provider: Provider) -> None:
     home.configure(provider.server.openai_url)
-    provider.script(Hang(Answer(text="Once upon a time"), after_frames=2), Answer(text="Hello."))
+    provider.script(HangingAnswer(ModelAnswer(text="Once upon a time"), after_frames=2), ModelAnswer(text="Hello."))
     with home.start("ask", "--session", "s", "--stream", "Tell me a story") as asking:
         asking.out.await_text("Once")
         ended = asking.stop(signal.SIGINT)

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from denizen.testing.model_server import Answer, Call
+from denizen.testing.model_server import ModelAnswer, ModelCall
 from tests.e2e.home import Home
 from tests.e2e.provider import Provider
 
@@ -17,7 +17,9 @@ pytestmark = pytest.mark.e2e
 def asked(home: Home, provider: Provider) -> str:
     """A turn with one tool call; its id."""
     home.configure(provider.server.openai_url)
-    provider.script(Answer(calls=[Call("calculator", {"expression": "6 * 7"})]), Answer(text="It is 42.\nReally."))
+    provider.script(
+        ModelAnswer(calls=[ModelCall("calculator", {"expression": "6 * 7"})]), ModelAnswer(text="It is 42.\nReally.")
+    )
     answered = home.do("ask", "--json", "What is 6 * 7?")
     assert answered.code == 0, answered.err
     return json.loads(answered.out)["turn"]
@@ -35,7 +37,7 @@ def test_a_trace_tells_prompt_steps_calls_verdicts_cache_and_cost(home: Home, pr
         r"  tools +[\d,]+ +[\d.]+%  .*calculator",
         r"  question +\d+ +[\d.]+%  1 message",
         r"step 1 act on \S+: 12 tokens in, 7 out, cost unknown, [\d,]+ ms",
-        r'calculator {"expression": "6 \* 7"}: approve by \S+, tier 0 \(.+\), ran, \d+ ms: 42$',
+        r'calculator {"expression": "6 \* 7"}: approve by \S+, tier 0 \(.+\), ran, [\d,]+ ms: 42$',
     ):
         assert re.search(words, shown, re.MULTILINE), (words, shown)
     assert "  | Answer briefly" not in shown
@@ -73,8 +75,11 @@ def test_a_replay_shows_the_new_answer_the_difference_and_both_costs_and_records
 ) -> None:
     turn = asked(home, provider)
     before = home.do("trace", "--json", "--last").out
-    calls = [Call("calculator", {"expression": "6 * 7"}, id="a"), Call("calculator", {"expression": "1 + 1"}, id="b")]
-    provider.script(Answer(calls=calls), Answer(text="It is 42.\nI am sure."))
+    calls = [
+        ModelCall("calculator", {"expression": "6 * 7"}, id="a"),
+        ModelCall("calculator", {"expression": "1 + 1"}, id="b"),
+    ]
+    provider.script(ModelAnswer(calls=calls), ModelAnswer(text="It is 42.\nI am sure."))
     again = home.do("replay", turn, "--model", "local/other")
     assert again.code == 0, again.err
     assert provider.server.bodies[-1]["model"] == "other"
@@ -89,7 +94,7 @@ def test_a_replay_shows_the_new_answer_the_difference_and_both_costs_and_records
     ):
         assert words in again.out, again.out
     assert home.do("trace", "--json", "--last").out == before
-    provider.script(Answer(text="It is 42.\nReally."))
+    provider.script(ModelAnswer(text="It is 42.\nReally."))
     told = json.loads(home.do("replay", "--json", turn).out)
     assert (told["diff"], told["now"]["model"], told["unrecorded"]) == ("", "local/scripted", [])
 
@@ -100,7 +105,7 @@ def test_a_replay_of_a_turn_whose_agent_is_gone_says_what_to_name(home: Home, pr
     refused = home.do("replay", turn)
     assert refused.code == 2
     assert "The agent 'denizen' of this turn is not configured any more." in refused.err
-    provider.script(Answer(text="42."))
+    provider.script(ModelAnswer(text="42."))
     assert "now:  terse on local/scripted" in home.do("replay", turn, "--agent", "terse").out
 
 
@@ -108,7 +113,7 @@ def test_the_prompt_of_a_question_is_shown_as_it_would_be_sent_and_nothing_is_se
     home: Home, provider: Provider
 ) -> None:
     asked(home, provider)
-    provider.script(Answer(text="Of course."))
+    provider.script(ModelAnswer(text="Of course."))
     home.do("ask", "-s", "talk", "Remember 17.")
     sent, before = len(provider.server.bodies), home.do("trace", "--last").out
     shown = home.do("prompt", "-s", "talk", "Which number?")
@@ -125,7 +130,7 @@ def test_the_prompt_of_a_question_is_shown_as_it_would_be_sent_and_nothing_is_se
     assert conversation
     [told] = json.loads(home.do("prompt", "--json", "--conversation", conversation[0], "Which number?").out)
     assert len(provider.server.bodies) == sent
-    provider.script(Answer(text="17."))
+    provider.script(ModelAnswer(text="17."))
     home.do("ask", "-s", "talk", "Which number?")
     body = provider.server.bodies[-1]
     assert [message["kind"] for message in told["messages"]] == ["history", "history", "question"]

@@ -13,7 +13,7 @@ import pytest
 
 from denizen.domain.message import Role
 from denizen.domain.turn import TurnStatus
-from denizen.testing.model_server import Answer
+from denizen.testing.model_server import ModelAnswer
 from tests.e2e.home import Home
 from tests.e2e.process import eventually
 from tests.e2e.provider import Provider
@@ -80,7 +80,7 @@ def disk(tmp_path: Path) -> Generator[Disk]:
 def test_a_disk_that_fills_up_during_a_turn_ends_the_question_and_loses_nothing(disk: Disk, provider: Provider) -> None:
     home = Home(disk.folder / "home")
     home.configure(provider.server.openai_url)
-    answer = provider.hold(Answer(text="long " * 20_000))
+    answer = provider.hold(ModelAnswer(text="long " * 20_000))
     with home.start("ask", "Hello") as asking:
         provider.requests.await_count(1)
         disk.fill(asking.pid)
@@ -90,7 +90,7 @@ def test_a_disk_that_fills_up_during_a_turn_ends_the_question_and_loses_nothing(
     assert "Traceback" not in ended.err
     assert "fix:" in ended.err
     disk.make_room()
-    provider.script(Answer(text="Done."))
+    provider.script(ModelAnswer(text="Done."))
     with home.serve() as server:
         provider.requests.await_count(2)
         assert server.get("/health").status == 200

@@ -12,7 +12,7 @@ from denizen.adapters.store import open_store
 from denizen.domain.clock import SystemClock
 from denizen.domain.statistics import UsageReport
 from denizen.domain.usage import Usage
-from denizen.testing.model_server import Answer
+from denizen.testing.model_server import ModelAnswer
 from tests.e2e.home import Home
 from tests.e2e.provider import Provider
 
@@ -37,7 +37,7 @@ def configured(home: Home, provider: Provider, budgets: str) -> None:
 def test_what_was_spent_is_told_by_agent_model_and_user(home: Home, provider: Provider) -> None:
     configured(home, provider, "{}")
     assert home.do("usage").ending == (0, "Nothing was used in the last 30 days.\n")
-    provider.script(Answer(text="Hello."), Answer(text="Again."))
+    provider.script(ModelAnswer(text="Hello."), ModelAnswer(text="Again."))
     for _ in range(2):
         assert home.do("ask", "--no-stream", "Hello?").code == 0
     told = "2 requests, 24 tokens in (0 cached), 14 out, $0.0003"

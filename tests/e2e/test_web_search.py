@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from denizen.testing.model_server import Answer, Call
+from denizen.testing.model_server import ModelAnswer, ModelCall
 from tests.e2e.home import Home
 from tests.e2e.provider import Provider
 from tests.local_server import Exchange, serve
@@ -32,7 +32,9 @@ def test_what_was_found_reaches_the_model_with_its_source_and_the_key_nobody_but
         kept = secrets.read_text() if secrets.exists() else ""
         secrets.write_text(f"{kept}BRAVE_API_KEY={KEY}\n")
         secrets.chmod(0o600)
-        provider.script(Answer(calls=(Call("web_search", {"query": "tea"}),)), Answer(text="See tea.example."))
+        provider.script(
+            ModelAnswer(calls=(ModelCall("web_search", {"query": "tea"}),)), ModelAnswer(text="See tea.example.")
+        )
         asked = home.do("ask", "--no-stream", "what is tea?")
         shown = home.do("config", "show")
         trace = home.do("trace", "--last")

@@ -10,10 +10,10 @@ import pytest
 from denizen.domain.errors import InvalidInput, NotAllowed, Unavailable
 from denizen.domain.ids import AgentName
 from denizen.domain.principal import Principal, PrincipalKind
-from denizen.engine.runtime.connected_accounts import ConnectedAccounts, PlatformActions
+from denizen.engine.runtime.connected_accounts import ConnectedAccounts, PlatformActionRunner
 from denizen.ports.toolset import CallScope
-from denizen.testing.memory_channel import MemoryChannel
-from denizen.testing.memory_platform import MemoryPlatform
+from tests.memory_channel import MemoryChannel
+from tests.memory_platform import MemoryPlatform
 from tests.skill_services import scope
 
 pytestmark = pytest.mark.anyio
@@ -28,7 +28,7 @@ def asked(account: MemoryChannel) -> CallScope:
 
 async def test_a_call_that_comes_before_its_account_is_connected_waits_for_it() -> None:
     channels, account = ConnectedAccounts(), MemoryChannel(MemoryPlatform(), ADA)
-    platform = PlatformActions(channels).open(asked(account))
+    platform = PlatformActionRunner(channels).open(asked(account))
     answers: list[str] = []
 
     async def act() -> None:
@@ -48,7 +48,7 @@ async def test_a_call_that_comes_before_its_account_is_connected_waits_for_it() 
 async def test_an_account_that_stays_away_is_an_error_after_a_while() -> None:
     account = MemoryChannel(MemoryPlatform(), ADA)
     with pytest.raises(Unavailable, match="not connected"):
-        await PlatformActions(ConnectedAccounts(), patience_s=0).open(asked(account)).act("wave")
+        await PlatformActionRunner(ConnectedAccounts(), patience_s=0).open(asked(account)).act("wave")
 
 
 async def test_nobody_acts_who_is_not_on_a_platform() -> None:
@@ -57,4 +57,4 @@ async def test_nobody_acts_who_is_not_on_a_platform() -> None:
     local = replace(asked(account), principal=Principal(PrincipalKind.LOCAL, "operator", "operator"))
     for where in (local, replace(asked(account), account=None)):
         with pytest.raises(NotAllowed, match="on a platform"):
-            await PlatformActions(channels).open(where).act("wave")
+            await PlatformActionRunner(channels).open(where).act("wave")

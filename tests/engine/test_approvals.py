@@ -32,9 +32,20 @@ from denizen.engine.tools.toolbox import NestedCalls
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryLog
-from denizen.testing.memory_store import MemoryStore
-from denizen.testing.scripted_model import Say, ScriptedModel, call
-from tests.engine.house import LOOK, NAME, PLACE, WRITE, House, Tools, generation, message, open_house
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
+from denizen.testing.temporary_store import TemporaryStore
+from tests.engine.engine_fixture import (
+    LOOK,
+    NAME,
+    PLACE,
+    WRITE,
+    EngineFixture,
+    ToolsetFixture,
+    generation,
+    message,
+    open_engine,
+)
+from tests.timing import HANG_LIMIT_S, controlled_clock
 
 pytestmark = pytest.mark.anyio
 
@@ -49,8 +60,8 @@ def asking(rule: ApprovalRule | None = None, *, tool: str = "write") -> GatePoli
     return GatePolicy(rules=(ToolRule(tool, Decision.ASK, reason="the owner wants to know", approval=rule),))
 
 
-def script(*last: Say) -> ScriptedModel:
-    return ScriptedModel(Say(calls=(TURN,)), *(last or (Say("Done."),)))
+def script(*last: ScriptedReply) -> ScriptedModel:
+    return ScriptedModel(ScriptedReply(calls=(TURN,)), *(last or (ScriptedReply("Done."),)))
 
 
 def told(model: ScriptedModel) -> str:
@@ -60,7 +71,7 @@ def told(model: ScriptedModel) -> str:
 
 
 async def pending(store: Store, *, count: int = 1) -> list[Approval]:
-    with anyio.fail_after(5):
+    with anyio.fail_after(HANG_LIMIT_S):
         while True:
             async with store.work(write=False) as work:
                 found = list(await work.approvals.list_approvals(status=ApprovalStatus.PENDING))
@@ -69,46 +80,48 @@ async def pending(store: Store, *, count: int = 1) -> list[Approval]:
             await anyio.sleep(0.001)
 
 
-async def ask(house: House, *, watched: bool = True) -> list[TurnEvent]:
+async def ask(engine: EngineFixture, *, watched: bool = True) -> list[TurnEvent]:
     reach = AskerReach.WATCHER if watched else AskerReach.NOBODY
-    return await house.watch("go", principal=ANA, reach=reach)
+    return await engine.watch("go", principal=ANA, reach=reach)
 
 
-async def decided(house: House, voter: Principal, choice: ApprovalChoice, *, note: str = "") -> list[TurnEvent]:
+async def decided(
+    engine: EngineFixture, voter: Principal, choice: ApprovalChoice, *, note: str = ""
+) -> list[TurnEvent]:
     """Ana asks, and that one person decides."""
     events: list[TurnEvent] = []
 
     async def run() -> None:
-        events.extend(await ask(house))
+        events.extend(await ask(engine))
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(HANG_LIMIT_S):
         async with anyio.create_task_group() as group:
             group.start_soon(run)
-            [approval] = await pending(house.store)
-            await house.turns.approvals.decide(approval.id, voter, choice, note=note)
+            [approval] = await pending(engine.store)
+            await engine.turns.approvals.decide(approval.id, voter, choice, note=note)
     return events
 
 
-async def killed_while_waiting(house: House) -> Approval:
+async def killed_while_waiting(engine: EngineFixture) -> Approval:
     """What Ana asked for when the process died."""
     found: list[Approval] = []
     async with anyio.create_task_group() as group:
-        group.start_soon(ask, house)
-        found += await pending(house.store)
-        await house.durable.crash()
+        group.start_soon(ask, engine)
+        found += await pending(engine.store)
+        await engine.durable.crash()
         group.cancel_scope.cancel()
     return found[0]
 
 
 @pytest.mark.proves("T-approval-modes", "T17", "VW2")
 async def test_what_the_requester_approves_runs_once_and_the_model_is_told_how_long_that_took() -> None:
-    async with open_house(script(), policy=asking()) as house:
-        events = await decided(house, ANA, ApprovalChoice.ONCE)
-        assert [made.args for made in house.tools.calls] == [{"q": "milk"}]
-        assert told(house.model).startswith("found milk\n[approved by Ana, after ")
+    async with open_engine(script(), policy=asking()) as engine:
+        events = await decided(engine, ANA, ApprovalChoice.ONCE)
+        assert [made.args for made in engine.tools.calls] == [{"q": "milk"}]
+        assert told(engine.model).startswith("found milk\n[approved by Ana, after ")
         kinds = [type(event) for event in events]
         assert kinds.index(ApprovalRequested) < kinds.index(ApprovalDecided) < kinds.index(TurnFinished)
-        async with house.store.work(write=False) as work:
+        async with engine.store.work(write=False) as work:
             [turn] = await work.turns.list_turns()
             [made] = await work.turns.list_calls(turn.id)
         assert (made.verdict.decision, made.verdict.decided_by) == (Decision.APPROVE, "approval")
@@ -116,254 +129,274 @@ async def test_what_the_requester_approves_runs_once_and_the_model_is_told_how_l
 
 @pytest.mark.proves("T-approval-rejected")
 async def test_a_no_and_its_reason_are_the_result_of_the_call() -> None:
-    async with open_house(script(), policy=asking()) as house:
-        await decided(house, ANA, ApprovalChoice.DENY, note="not\ntoday")
-        assert not house.tools.calls
-        assert told(house.model) == "Denied: denied by Ana: not today."
+    async with open_engine(script(), policy=asking()) as engine:
+        await decided(engine, ANA, ApprovalChoice.DENY, note="not\ntoday")
+        assert not engine.tools.calls
+        assert told(engine.model) == "Denied: denied by Ana: not today."
 
 
 @pytest.mark.proves("TW1", "X-approval-absent")
 async def test_what_nobody_can_be_asked_about_is_denied_at_once_and_says_so() -> None:
-    async with open_house(script(), policy=asking()) as house:
-        with anyio.fail_after(5):
-            await ask(house, watched=False)
-        assert not house.tools.calls
-        assert told(house.model) == (
+    async with open_engine(script(), policy=asking()) as engine:
+        with anyio.fail_after(HANG_LIMIT_S):
+            await ask(engine, watched=False)
+        assert not engine.tools.calls
+        assert told(engine.model) == (
             "Denied: the owner wants to know. It needs approval by the one who asked, and nobody can be asked here; "
             "a rule under gate.rules can allow it, or name others who decide."
         )
-        async with house.store.work(write=False) as work:
+        async with engine.store.work(write=False) as work:
             assert not await work.approvals.list_approvals()
 
 
 @pytest.mark.proves("X-approval-absent")
 async def test_who_does_not_watch_cannot_be_asked() -> None:
-    async with open_house(script(), policy=asking()) as house:
-        turn = await house.turns.submit(message("go", principal=ANA, reach=AskerReach.WATCHER))
-        with anyio.fail_after(5):
-            await house.durable.wait(turn.id)
-        assert not house.tools.calls
+    async with open_engine(script(), policy=asking()) as engine:
+        turn = await engine.turns.submit(message("go", principal=ANA, reach=AskerReach.WATCHER))
+        with anyio.fail_after(HANG_LIMIT_S):
+            await engine.durable.wait(turn.id)
+        assert not engine.tools.calls
 
 
 async def test_others_who_are_configured_can_be_asked_although_nobody_watches() -> None:
     rule = ApprovalRule(Deciders.ROLE, "judge")
-    async with open_house(script(), policy=asking(rule)) as house:
-        turn = await house.turns.submit(message("go", principal=ANA))
-        [approval] = await pending(house.store)
+    async with open_engine(script(), policy=asking(rule)) as engine:
+        turn = await engine.turns.submit(message("go", principal=ANA))
+        [approval] = await pending(engine.store)
         with pytest.raises(NotAllowed, match="people with the role 'judge'"):
-            await house.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)
+            await engine.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)
         assert (
-            await house.turns.approvals.decide(approval.id, BEN, ApprovalChoice.ONCE)
+            await engine.turns.approvals.decide(approval.id, BEN, ApprovalChoice.ONCE)
         ).outcome is VoteOutcome.DECIDED
-        with anyio.fail_after(5):
-            await house.durable.wait(turn.id)
-        assert len(house.tools.calls) == 1
+        with anyio.fail_after(HANG_LIMIT_S):
+            await engine.durable.wait(turn.id)
+        assert len(engine.tools.calls) == 1
 
 
 async def test_a_quorum_waits_for_the_second_voice_and_counts_nobody_twice() -> None:
     rule = ApprovalRule(Deciders.QUORUM, "judge", 2)
-    async with open_house(script(), policy=asking(rule)) as house:
-        turn = await house.turns.submit(message("go", principal=ANA))
-        [approval] = await pending(house.store)
-        say = house.turns.approvals.decide
+    async with open_engine(script(), policy=asking(rule)) as engine:
+        turn = await engine.turns.submit(message("go", principal=ANA))
+        [approval] = await pending(engine.store)
+        say = engine.turns.approvals.decide
         assert (await say(approval.id, BEN, ApprovalChoice.ONCE)).text == "Your yes is counted: 1 of 2."
         assert (await say(approval.id, BEN, ApprovalChoice.ONCE)).text == "Your yes is counted: 1 of 2."
-        assert not house.tools.calls
+        assert not engine.tools.calls
         assert (await say(approval.id, CLO, ApprovalChoice.ONCE)).outcome is VoteOutcome.DECIDED
         assert (await say(approval.id, BEN, ApprovalChoice.DENY)).text == "This was decided already: approved by Clo."
-        with anyio.fail_after(5):
-            await house.durable.wait(turn.id)
-        assert len(house.tools.calls) == 1
+        with anyio.fail_after(HANG_LIMIT_S):
+            await engine.durable.wait(turn.id)
+        assert len(engine.tools.calls) == 1
 
 
 @pytest.mark.proves("T-approval-timeout")
 @pytest.mark.parametrize("grants", [False, True])
 async def test_what_nobody_decides_in_time_is_denied_or_granted_as_configured(grants: bool) -> None:
     rule = ApprovalRule(timeout_s=0.01, grant_on_timeout=grants)
-    async with open_house(script(), policy=asking(rule)) as house:
-        with anyio.fail_after(5):
-            await ask(house)
-        assert len(house.tools.calls) == int(grants)
+    async with open_engine(script(), policy=asking(rule)) as engine:
+        with anyio.fail_after(HANG_LIMIT_S):
+            await ask(engine)
+        assert len(engine.tools.calls) == int(grants)
         expected = "since nobody decided in time" if grants else "Denied: nobody approved it in time."
-        assert expected in told(house.model)
+        assert expected in told(engine.model)
 
 
 @pytest.mark.proves("T-approval-timeout")
 async def test_a_timeout_of_zero_waits_for_ever() -> None:
     policy = asking(ApprovalRule(timeout_s=0))
-    async with open_house(script(), policy=policy) as house, anyio.create_task_group() as group:
-        group.start_soon(ask, house)
-        [approval] = await pending(house.store)
+    async with open_engine(script(), policy=policy) as engine, anyio.create_task_group() as group:
+        group.start_soon(ask, engine)
+        [approval] = await pending(engine.store)
         assert approval.expires_at is None
         group.cancel_scope.cancel()
 
 
 async def test_a_yes_for_an_hour_lets_the_next_call_of_that_tool_run_unasked() -> None:
-    model = ScriptedModel(Say(calls=(TURN,)), Say("Done."), Say(calls=(call("write", q="bread"),)), Say("Again."))
-    async with open_house(model, policy=asking()) as house:
-        await decided(house, ANA, ApprovalChoice.HOUR)
-        with anyio.fail_after(5):
-            await ask(house, watched=False)
-        assert [made.args["q"] for made in house.tools.calls] == ["milk", "bread"]
+    model = ScriptedModel(
+        ScriptedReply(calls=(TURN,)),
+        ScriptedReply("Done."),
+        ScriptedReply(calls=(call("write", q="bread"),)),
+        ScriptedReply("Again."),
+    )
+    async with open_engine(model, policy=asking()) as engine:
+        await decided(engine, ANA, ApprovalChoice.HOUR)
+        with anyio.fail_after(HANG_LIMIT_S):
+            await ask(engine, watched=False)
+        assert [made.args["q"] for made in engine.tools.calls] == ["milk", "bread"]
         assert told(model).endswith("[approved for a while by Ana]")
 
 
 async def test_a_yes_for_an_hour_to_what_destroys_is_for_the_same_arguments_only() -> None:
     model = ScriptedModel(
-        Say(calls=(TURN,)), Say("1"), Say(calls=(TURN,)), Say("2"), Say(calls=(call("write", q="all"),)), Say("3")
+        ScriptedReply(calls=(TURN,)),
+        ScriptedReply("1"),
+        ScriptedReply(calls=(TURN,)),
+        ScriptedReply("2"),
+        ScriptedReply(calls=(call("write", q="all"),)),
+        ScriptedReply("3"),
     )
-    tools = Tools([LOOK, replace(WRITE, destructive=True)])
-    async with open_house(model, tools, policy=asking()) as house:
-        await decided(house, ANA, ApprovalChoice.HOUR)
-        with anyio.fail_after(5):
-            await ask(house, watched=False)
-            await ask(house, watched=False)
+    tools = ToolsetFixture([LOOK, replace(WRITE, destructive=True)])
+    async with open_engine(model, tools, policy=asking()) as engine:
+        await decided(engine, ANA, ApprovalChoice.HOUR)
+        with anyio.fail_after(HANG_LIMIT_S):
+            await ask(engine, watched=False)
+            await ask(engine, watched=False)
         assert [made.args["q"] for made in tools.calls] == ["milk", "milk"]
 
 
 async def test_a_yes_of_the_one_who_asks_is_none_for_a_call_that_others_decide_about() -> None:
-    model = ScriptedModel(Say(calls=(TURN,)), Say("Done."), Say(calls=(call("write", q="all"),)), Say("Again."))
+    model = ScriptedModel(
+        ScriptedReply(calls=(TURN,)),
+        ScriptedReply("Done."),
+        ScriptedReply(calls=(call("write", q="all"),)),
+        ScriptedReply("Again."),
+    )
     rules = (
         ToolRule("write", Decision.ASK, args={"q": "all"}, approval=ApprovalRule(Deciders.ROLE, "judge")),
         ToolRule("write", Decision.ASK),
     )
-    async with open_house(model, policy=GatePolicy(rules=rules)) as house:
-        await decided(house, ANA, ApprovalChoice.HOUR)
-        await decided(house, BEN, ApprovalChoice.DENY)
-        assert [made.args["q"] for made in house.tools.calls] == ["milk"]
+    async with open_engine(model, policy=GatePolicy(rules=rules)) as engine:
+        await decided(engine, ANA, ApprovalChoice.HOUR)
+        await decided(engine, BEN, ApprovalChoice.DENY)
+        assert [made.args["q"] for made in engine.tools.calls] == ["milk"]
         assert told(model) == "Denied: denied by Ben, who gave no reason."
 
 
 async def test_one_of_several_who_decide_together_gives_no_hour_in_the_name_of_the_others() -> None:
-    model = ScriptedModel(Say(calls=(TURN,)), Say("Done."), Say(calls=(TURN,)), Say("Again."))
+    model = ScriptedModel(
+        ScriptedReply(calls=(TURN,)), ScriptedReply("Done."), ScriptedReply(calls=(TURN,)), ScriptedReply("Again.")
+    )
     rule = ApprovalRule(Deciders.QUORUM, "judge")
-    async with open_house(model, policy=asking(rule)) as house:
-        turn = await house.turns.submit(message("go", principal=ANA))
-        [approval] = await pending(house.store)
-        await house.turns.approvals.decide(approval.id, BEN, ApprovalChoice.ONCE)
-        ruling = await house.turns.approvals.decide(approval.id, CLO, ApprovalChoice.HOUR)
-        with anyio.fail_after(5):
-            await house.durable.wait(turn.id)
+    async with open_engine(model, policy=asking(rule)) as engine:
+        turn = await engine.turns.submit(message("go", principal=ANA))
+        [approval] = await pending(engine.store)
+        await engine.turns.approvals.decide(approval.id, BEN, ApprovalChoice.ONCE)
+        ruling = await engine.turns.approvals.decide(approval.id, CLO, ApprovalChoice.HOUR)
+        with anyio.fail_after(HANG_LIMIT_S):
+            await engine.durable.wait(turn.id)
         assert (ruling.outcome, ruling.text) == (VoteOutcome.DECIDED, "Approved.")
-        await decided(house, BEN, ApprovalChoice.DENY)
-        assert len(house.tools.calls) == 1
+        await decided(engine, BEN, ApprovalChoice.DENY)
+        assert len(engine.tools.calls) == 1
         assert [button.label for button in plan_card(approval).buttons] == ["Approve", "Deny"]
 
 
 async def test_an_approval_is_for_the_very_call_that_people_were_shown() -> None:
-    async with open_house(script(), policy=asking()) as house:
-        waiting = await killed_while_waiting(house)
+    async with open_engine(script(), policy=asking()) as engine:
+        waiting = await killed_while_waiting(engine)
     turn = turn_id(NAME, PLACE.platform, "other")
     key = derive("apr", derive("call", turn, "1.0"))
     for shown, ran in (({"q": "bread"}, 0), ({"q": "milk"}, 1)):
         known = replace(waiting, id=key, turn_id=turn, args=shown, status=ApprovalStatus.APPROVED)
-        async with open_house(script(), policy=asking()) as house:
-            async with house.store.work() as work:
+        async with open_engine(script(), policy=asking()) as engine:
+            async with engine.store.work() as work:
                 await work.approvals.add(known)
-            with anyio.fail_after(5):
-                await house.say("go", principal=ANA, platform_id="other")
-            assert len(house.tools.calls) == ran
+            with anyio.fail_after(HANG_LIMIT_S):
+                await engine.say("go", principal=ANA, platform_id="other")
+            assert len(engine.tools.calls) == ran
 
 
 async def test_one_person_has_so_many_calls_waiting_in_a_talk_and_no_more() -> None:
     calls = tuple(call("write", q=str(number)) for number in range(MAX_PENDING + 2))
-    async with open_house(ScriptedModel(Say(calls=calls), Say("Done.")), policy=asking()) as house:
+    async with open_engine(
+        ScriptedModel(ScriptedReply(calls=calls), ScriptedReply("Done.")), policy=asking()
+    ) as engine:
         async with anyio.create_task_group() as group:
-            group.start_soon(ask, house)
-            for approval in await pending(house.store, count=MAX_PENDING):
-                await house.turns.approvals.decide(approval.id, ANA, ApprovalChoice.DENY)
-        parts = [part for sent in house.model.requests[-1].messages for part in sent.parts]
+            group.start_soon(ask, engine)
+            for approval in await pending(engine.store, count=MAX_PENDING):
+                await engine.turns.approvals.decide(approval.id, ANA, ApprovalChoice.DENY)
+        parts = [part for sent in engine.model.requests[-1].messages for part in sent.parts]
         results = [part.text for part in parts if isinstance(part, ToolResultPart)]
         assert len(results) == MAX_PENDING + 2
         assert sum("10 calls wait for that here already" in text for text in results) == 2
-        assert not house.tools.calls
+        assert not engine.tools.calls
 
 
 async def test_while_one_turn_waits_the_agent_answers_others_of_the_same_talk() -> None:
-    model = ScriptedModel(Say(calls=(TURN,)), Say("Meanwhile."), Say("Done."))
-    async with open_house(model, policy=asking()) as house:
+    model = ScriptedModel(ScriptedReply(calls=(TURN,)), ScriptedReply("Meanwhile."), ScriptedReply("Done."))
+    async with open_engine(model, policy=asking()) as engine:
         finished: list[str] = []
 
         async def first() -> None:
-            [*_, last] = await ask(house)
+            [*_, last] = await ask(engine)
             assert isinstance(last, TurnFinished)
             finished.append(last.reply)
 
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANG_LIMIT_S):
             async with anyio.create_task_group() as group:
                 group.start_soon(first)
-                [approval] = await pending(house.store)
-                assert (await house.say("and you?")).reply == "Meanwhile."
+                [approval] = await pending(engine.store)
+                assert (await engine.say("and you?")).reply == "Meanwhile."
                 assert not finished
-                await house.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)
+                await engine.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)
         assert finished == ["Done."]
 
 
 async def test_the_time_in_which_people_are_waited_for_is_not_the_turns() -> None:
-    agent = Agent(NAME, limits=TurnLimits(turn_timeout_s=1.0))
-    async with open_house(script(), agent=agent, policy=asking()) as house:
+    agent = Agent(NAME, limits=TurnLimits(turn_timeout_s=HANG_LIMIT_S))
+    async with open_engine(script(), agent=agent, policy=asking()) as engine:
         finished: list[TurnEvent] = []
 
         async def run() -> None:
-            finished.extend(await ask(house))
+            finished.extend(await ask(engine))
 
-        with anyio.fail_after(5):
+        with controlled_clock() as clock:
             async with anyio.create_task_group() as group:
                 group.start_soon(run)
-                [approval] = await pending(house.store)
-                await anyio.sleep(1.1)
-                await house.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)
+                [approval] = await pending(engine.store)
+                clock.advance(2 * HANG_LIMIT_S)
+                await anyio.wait_all_tasks_blocked()
+                await engine.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)
         assert isinstance(finished[-1], TurnFinished)
         assert finished[-1].status is TurnStatus.DONE
 
 
 async def test_a_rule_that_forbids_it_meanwhile_holds_for_the_waiting_call() -> None:
-    async with open_house(script(), policy=asking()) as house:
+    async with open_engine(script(), policy=asking()) as engine:
         forbid = GatePolicy(rules=(ToolRule("write", Decision.DENY, reason="not any more"),), generation=2)
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANG_LIMIT_S):
             async with anyio.create_task_group() as group:
-                group.start_soon(ask, house)
-                [approval] = await pending(house.store)
-                await house.runtime.swap(generation(house.model, house.tools, number=2, policy=forbid))
-                await house.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)
-        assert not house.tools.calls
-        assert told(house.model) == "Denied: not any more."
+                group.start_soon(ask, engine)
+                [approval] = await pending(engine.store)
+                await engine.runtime.swap(generation(engine.model, engine.tools, number=2, policy=forbid))
+                await engine.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)
+        assert not engine.tools.calls
+        assert told(engine.model) == "Denied: not any more."
 
 
 @pytest.mark.proves("VW2", "P2")
 async def test_killed_while_it_waits_it_goes_on_waiting_and_runs_once() -> None:
-    store, log = MemoryStore(), MemoryLog()
-    async with open_house(script(), store=store, log=log, policy=asking()) as house:
-        approval = await killed_while_waiting(house)
-    model = ScriptedModel(Say("Done."))
-    async with open_house(model, store=store, log=log, policy=asking()) as again:
+    store, log = TemporaryStore(), MemoryLog()
+    async with open_engine(script(), store=store, log=log, policy=asking()) as engine:
+        approval = await killed_while_waiting(engine)
+    model = ScriptedModel(ScriptedReply("Done."))
+    async with open_engine(model, store=store, log=log, policy=asking()) as again:
         assert await pending(store) == [approval]
         await again.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANG_LIMIT_S):
             await again.durable.wait(approval.turn_id)
         assert len(again.tools.calls) == 1
-        assert not house.tools.calls
+        assert not engine.tools.calls
 
 
 @pytest.mark.proves("VW2")
 async def test_decided_while_nothing_runs_it_is_acted_upon_at_the_next_start() -> None:
-    store, log = MemoryStore(), MemoryLog()
-    async with open_house(script(), store=store, log=log, policy=asking()) as house:
-        approval = await killed_while_waiting(house)
-    async with open_house(ScriptedModel(), store=store, policy=asking()) as other:  # another process with its own runs
+    store, log = TemporaryStore(), MemoryLog()
+    async with open_engine(script(), store=store, log=log, policy=asking()) as engine:
+        approval = await killed_while_waiting(engine)
+    async with open_engine(ScriptedModel(), store=store, policy=asking()) as other:  # another process with its own runs
         await other.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)
-    async with open_house(ScriptedModel(Say("Done.")), store=store, log=log, policy=asking()) as again:
-        with anyio.fail_after(5):
+    async with open_engine(ScriptedModel(ScriptedReply("Done.")), store=store, log=log, policy=asking()) as again:
+        with anyio.fail_after(HANG_LIMIT_S):
             await again.durable.wait(approval.turn_id)
         assert len(again.tools.calls) == 1
 
 
 async def test_a_decision_of_another_process_is_noticed() -> None:
-    store = MemoryStore()
-    async with open_house(script(), store=store, policy=asking()) as here:
+    store = TemporaryStore()
+    async with open_engine(script(), store=store, policy=asking()) as here:
         here.turns.approvals.poll_s = 0.005
-        async with open_house(ScriptedModel(), store=store, policy=asking()) as there:
-            with anyio.fail_after(5):
+        async with open_engine(ScriptedModel(), store=store, policy=asking()) as there:
+            with anyio.fail_after(HANG_LIMIT_S):
                 async with anyio.create_task_group() as group:
                     group.start_soon(ask, here)
                     [approval] = await pending(store)
@@ -372,23 +405,23 @@ async def test_a_decision_of_another_process_is_noticed() -> None:
 
 
 async def test_a_turn_that_is_stopped_leaves_nothing_to_decide() -> None:
-    async with open_house(script(), policy=asking()) as house:
+    async with open_engine(script(), policy=asking()) as engine:
         found: list[Approval] = []
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANG_LIMIT_S):
             async with anyio.create_task_group() as group:
-                group.start_soon(ask, house)
-                found += await pending(house.store)
-                assert house.turns.cancel(found[0].turn_id)
+                group.start_soon(ask, engine)
+                found += await pending(engine.store)
+                assert engine.turns.cancel(found[0].turn_id)
         approval = found[0]
-        ruling = await house.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)
+        ruling = await engine.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)
         assert ruling.outcome is VoteOutcome.OVER
         assert ruling.approval.status is ApprovalStatus.EXPIRED
-        assert not house.tools.calls
+        assert not engine.tools.calls
 
 
 async def test_two_calls_at_once_are_two_approvals_and_the_lane_is_free_only_while_both_wait() -> None:
     other = call("write", q="bread")
-    model = ScriptedModel(Say(calls=(TURN, other)), Say("Done."))
+    model = ScriptedModel(ScriptedReply(calls=(TURN, other)), ScriptedReply("Done."))
     running, proceed = anyio.Event(), anyio.Event()
 
     async def run(_: ToolCall, scope: CallScope) -> ToolResult:
@@ -396,33 +429,33 @@ async def test_two_calls_at_once_are_two_approvals_and_the_lane_is_free_only_whi
         await proceed.wait()
         return ToolResult("ok")
 
-    async with open_house(model, Tools(run=run), policy=asking()) as house:
-        with anyio.fail_after(5):
+    async with open_engine(model, ToolsetFixture(run=run), policy=asking()) as engine:
+        with anyio.fail_after(HANG_LIMIT_S):
             async with anyio.create_task_group() as group:
-                group.start_soon(ask, house)
-                first, second = await pending(house.store, count=2)
+                group.start_soon(ask, engine)
+                first, second = await pending(engine.store, count=2)
                 assert first.args != second.args
-                lane_is_free = house.turns.hold(NAME, PLACE.conversation_id)
+                lane_is_free = engine.turns.hold(NAME, PLACE.conversation_id)
                 async with lane_is_free:
                     pass
-                await house.turns.approvals.decide(first.id, ANA, ApprovalChoice.ONCE)
+                await engine.turns.approvals.decide(first.id, ANA, ApprovalChoice.ONCE)
                 await running.wait()
                 with anyio.move_on_after(0.02) as waiting:
-                    async with house.turns.hold(NAME, PLACE.conversation_id):
+                    async with engine.turns.hold(NAME, PLACE.conversation_id):
                         raise AssertionError("a call of the turn runs")
                 assert waiting.cancelled_caught
                 proceed.set()
-                async with house.turns.hold(NAME, PLACE.conversation_id):
+                async with engine.turns.hold(NAME, PLACE.conversation_id):
                     pass
-                await house.turns.approvals.decide(second.id, ANA, ApprovalChoice.DENY)
-        assert len(house.tools.calls) == 1
+                await engine.turns.approvals.decide(second.id, ANA, ApprovalChoice.DENY)
+        assert len(engine.tools.calls) == 1
 
 
 async def test_a_tool_waits_for_the_approval_of_what_it_calls_itself_without_running_out_of_time() -> None:
-    model = ScriptedModel(Say(calls=(call("outer", q="milk"),)), Say("Done."))
-    tools = Tools([LOOK, WRITE, replace(LOOK, name="outer", timeout_s=1.0)])
-    async with open_house(model, tools, policy=asking()) as house:
-        nested = NestedCalls(house.runtime, house.services.gate)
+    model = ScriptedModel(ScriptedReply(calls=(call("outer", q="milk"),)), ScriptedReply("Done."))
+    tools = ToolsetFixture([LOOK, WRITE, replace(LOOK, name="outer", timeout_s=HANG_LIMIT_S)])
+    async with open_engine(model, tools, policy=asking()) as engine:
+        nested = NestedCalls(engine.runtime, engine.services.gate)
 
         async def run(made: ToolCall, scope: CallScope) -> ToolResult:
             if made.tool == "write":
@@ -431,12 +464,13 @@ async def test_a_tool_waits_for_the_approval_of_what_it_calls_itself_without_run
             return ToolResult(f"inner said: {inner.text}")
 
         tools.run = run
-        with anyio.fail_after(5):
+        with controlled_clock() as clock:
             async with anyio.create_task_group() as group:
-                group.start_soon(ask, house)
-                [approval] = await pending(house.store)
-                async with house.turns.hold(NAME, PLACE.conversation_id):  # the lane is free meanwhile
-                    await anyio.sleep(1.1)
-                await house.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)
+                group.start_soon(ask, engine)
+                [approval] = await pending(engine.store)
+                async with engine.turns.hold(NAME, PLACE.conversation_id):  # the lane is free meanwhile
+                    clock.advance(2 * HANG_LIMIT_S)
+                    await anyio.wait_all_tasks_blocked()
+                await engine.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)
         assert [made.tool for made in tools.calls] == ["outer", "write"]
         assert told(model).startswith("inner said: written")

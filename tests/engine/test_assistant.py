@@ -13,9 +13,9 @@ from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.json import Json
 from denizen.engine.runtime.agent_settings import KEPT_S, AgentSettingsOverlay
 from denizen.engine.runtime.generation import Generation
-from denizen.testing.memory_store import MemoryStore
-from denizen.testing.scripted_model import Say, ScriptedModel
-from tests.engine.house import ANA, NAME, House, Tools, generation, open_house
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
+from denizen.testing.temporary_store import TemporaryStore
+from tests.engine.engine_fixture import ANA, NAME, EngineFixture, ToolsetFixture, generation, open_engine
 from tests.engine.test_routing import AUTO, Models, open_routed, sorts
 
 pytestmark = pytest.mark.anyio
@@ -29,9 +29,9 @@ class HandClock(SystemClock):
         return self.at_s
 
 
-async def save(house: House, **given: Json) -> None:
-    assert house.services.assistant is not None
-    await house.services.assistant.save(ANA, house.runtime.current, given, to=NAME)
+async def save(engine: EngineFixture, **given: Json) -> None:
+    assert engine.services.assistant is not None
+    await engine.services.assistant.save(ANA, engine.runtime.current, given, to=NAME)
 
 
 def segments_of(model: ScriptedModel, request: int) -> str:
@@ -40,12 +40,12 @@ def segments_of(model: ScriptedModel, request: int) -> str:
 
 @pytest.mark.proves("S-config-save", "S-config-temperature", "S-config-search-instructions")
 async def test_what_is_saved_holds_for_the_next_turn_and_a_reset_brings_the_file_back() -> None:
-    model = ScriptedModel(otherwise=Say("ok"))
+    model = ScriptedModel(otherwise=ScriptedReply("ok"))
     agent = Agent(NAME, style=WritingStyle(extra_instructions="As in the file."))
-    async with open_house(model, agent=agent) as house:
-        await house.say("one")
+    async with open_engine(model, agent=agent) as engine:
+        await engine.say("one")
         await save(
-            house,
+            engine,
             additional_prompt="Be kind.",
             response_style="friendly",
             language="it",
@@ -54,10 +54,10 @@ async def test_what_is_saved_holds_for_the_next_turn_and_a_reset_brings_the_file
             citation_format="footnote",
             max_steps_multiplier=0.5,
         )
-        await house.say("two")
-        assert house.services.assistant is not None
-        await house.services.assistant.reset(ANA, NAME)
-        await house.say("three")
+        await engine.say("two")
+        assert engine.services.assistant is not None
+        await engine.services.assistant.reset(ANA, NAME)
+        await engine.say("three")
     before, changed, after = (segments_of(model, number) for number in range(3))
     assert before == after
     assert "As in the file." in before
@@ -70,48 +70,48 @@ async def test_what_is_saved_holds_for_the_next_turn_and_a_reset_brings_the_file
 @pytest.mark.proves("S6", "S-config-default-model")
 async def test_the_owner_s_model_replaces_the_routed_one() -> None:
     models = Models.answering(sorts("simple", 8, "fast"))
-    async with open_routed(models) as house:
-        assert (await house.say("Who wrote Hamlet?")).reply == "said by fast"
-        await save(house, default_model="quality")
-        assert (await house.say("Who wrote Faust?")).reply == "said by quality"
-        assert (await house.say("And who wrote Emma?", model="balanced")).reply == "said by balanced"
+    async with open_routed(models) as engine:
+        assert (await engine.say("Who wrote Hamlet?")).reply == "said by fast"
+        await save(engine, default_model="quality")
+        assert (await engine.say("Who wrote Faust?")).reply == "said by quality"
+        assert (await engine.say("And who wrote Emma?", model="balanced")).reply == "said by balanced"
     assert len(models.router.requests) == 1, "with the model given, nobody has to sort"
 
 
 async def test_the_owner_can_put_an_agent_on_auto() -> None:
     models = Models.answering(sorts("complex", 25, "quality"))
-    async with open_routed(models, Agent(NAME)) as house:
-        await save(house, default_model="auto", max_steps_multiplier=2.0)
-        assert (await house.say("Why does it crash?")).reply == "said by quality"
+    async with open_routed(models, Agent(NAME)) as engine:
+        await save(engine, default_model="auto", max_steps_multiplier=2.0)
+        assert (await engine.say("Why does it crash?")).reply == "said by quality"
     assert "at most 48 tool calls" in str(models.quality.requests[0].messages[-1])
 
 
 async def test_the_command_line_s_model_goes_before_the_owner_s() -> None:
     models = Models.answering()
-    async with open_routed(models, Agent(NAME)) as house:
-        await save(house, default_model="quality")
-        chosen = replace(house.runtime.current, number=3, is_model_chosen=True)
-        await house.runtime.swap(chosen)
-        assert (await house.say("hello")).reply == "said by balanced"
+    async with open_routed(models, Agent(NAME)) as engine:
+        await save(engine, default_model="quality")
+        chosen = replace(engine.runtime.current, number=3, is_model_chosen=True)
+        await engine.runtime.swap(chosen)
+        assert (await engine.say("hello")).reply == "said by balanced"
 
 
 async def test_a_model_that_is_not_configured_is_refused_and_one_that_has_gone_is_passed_over() -> None:
     models = Models.answering()
-    async with open_routed(models, Agent(NAME)) as house:
+    async with open_routed(models, Agent(NAME)) as engine:
         with pytest.raises(InvalidInput, match="default_model"):
-            await save(house, default_model="opus")
-        await save(house, default_model="quality", response_style="friendly")
+            await save(engine, default_model="opus")
+        await save(engine, default_model="quality", response_style="friendly")
         left = {name: model for name, model in models.by_alias.items() if name != "quality"}
-        await house.runtime.swap(generation(left, Tools(), agent=Agent(NAME), number=3))
-        assert (await house.say("hello")).reply == "said by balanced"
+        await engine.runtime.swap(generation(left, ToolsetFixture(), agent=Agent(NAME), number=3))
+        assert (await engine.say("hello")).reply == "said by balanced"
     assert "warmly" in segments_of(models.balanced, 0)
 
 
 @pytest.mark.proves("S-kv-agent-config")
 async def test_a_change_by_another_process_holds_within_a_minute() -> None:
-    store, clock = MemoryStore(), HandClock()
+    store, clock = TemporaryStore(), HandClock()
     here, elsewhere = AgentSettingsOverlay(store, clock), AgentSettingsOverlay(store, SystemClock())
-    current = generation(ScriptedModel(), Tools(), agent=Agent(NAME))
+    current = generation(ScriptedModel(), ToolsetFixture(), agent=Agent(NAME))
 
     async def steps_here() -> int:
         return (await here.agent(current, NAME)).limits.steps
@@ -127,7 +127,10 @@ async def test_a_change_by_another_process_holds_within_a_minute() -> None:
 
 @pytest.mark.proves("S-data-agent-config")
 async def test_sets_have_names_and_one_of_them_is_active() -> None:
-    assistant, current = AgentSettingsOverlay(MemoryStore(), SystemClock()), generation(ScriptedModel(), Tools())
+    assistant, current = (
+        AgentSettingsOverlay(TemporaryStore(), SystemClock()),
+        generation(ScriptedModel(), ToolsetFixture()),
+    )
     first = await assistant.save(ANA, current, {"language": "de"}, to=NAME)
     assert (first.name, first.is_active) == ("default", True)
     await assistant.save(ANA, current, {"language": "fr"}, to=NAME, name="exam", activate=False)
@@ -147,8 +150,8 @@ async def test_sets_have_names_and_one_of_them_is_active() -> None:
 
 
 async def test_the_audit_log_tells_who_changed_which_settings_and_not_what_they_say() -> None:
-    store = MemoryStore()
-    assistant, current = AgentSettingsOverlay(store, SystemClock()), generation(ScriptedModel(), Tools())
+    store = TemporaryStore()
+    assistant, current = AgentSettingsOverlay(store, SystemClock()), generation(ScriptedModel(), ToolsetFixture())
     await assistant.save(ANA, current, {"additional_prompt": "A secret."}, to=NAME)
     await assistant.reset(ANA, NAME)
     await assistant.activate(ANA, NAME, "default")
@@ -163,16 +166,19 @@ async def test_the_audit_log_tells_who_changed_which_settings_and_not_what_they_
 
 
 async def test_a_reset_of_nothing_changes_nothing() -> None:
-    assistant, current = AgentSettingsOverlay(MemoryStore(), SystemClock()), generation(ScriptedModel(), Tools())
+    assistant, current = (
+        AgentSettingsOverlay(TemporaryStore(), SystemClock()),
+        generation(ScriptedModel(), ToolsetFixture()),
+    )
     assert await assistant.reset(ANA, NAME) is None
     assert await agent_of(assistant, current) == current.agent(NAME)
 
 
 async def test_steps_are_multiplied_where_nothing_is_routed_too() -> None:
     agent = replace(AUTO, is_routed=False, limits=TurnLimits(max_steps=10, max_steps_multiplier=1.5))
-    model = ScriptedModel(otherwise=Say("ok"))
-    async with open_house(model, agent=agent) as house:
-        await house.say("hello")
+    model = ScriptedModel(otherwise=ScriptedReply("ok"))
+    async with open_engine(model, agent=agent) as engine:
+        await engine.say("hello")
     assert "at most 13 rounds" in segments_of(model, 0)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
-from dataclasses import replace
+from contextlib import closing
 
 import anyio
 import pytest
@@ -22,10 +23,10 @@ from denizen.engine.runtime.tool_policy import GatePolicy, ToolRule
 from denizen.engine.tools.toolbox import NestedCalls, list_all
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope
-from denizen.testing.memory_store import MemoryStore
-from denizen.testing.scripted_model import Say, ScriptedModel, call
-from tests.engine.house import PLACE, House, Tools, message, open_house
-from tests.engine.town import World, open_town
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
+from denizen.testing.temporary_store import TemporaryStore
+from tests.engine.engine_fixture import PLACE, EngineFixture, ToolsetFixture, message, open_engine
+from tests.engine.platform_fixture import World, open_town
 
 pytestmark = pytest.mark.anyio
 
@@ -34,7 +35,7 @@ SENSITIVE = GatePolicy(tiers=(("write", Tier.SENSITIVE),), rules=(ToolRule("writ
 
 
 def script() -> ScriptedModel:
-    return ScriptedModel(Say(calls=(call("look", q="milk"), call("write", q="milk"))), Say("Done."))
+    return ScriptedModel(ScriptedReply(calls=(call("look", q="milk"), call("write", q="milk"))), ScriptedReply("Done."))
 
 
 async def log_of(store: Store, kind: AuditKind | None = None) -> Sequence[AuditEntry]:
@@ -46,9 +47,9 @@ def told(entries: Sequence[AuditEntry]) -> list[tuple[str, object]]:
 
 
 async def test_each_call_of_a_turn_is_in_the_log_once_with_who_asked_and_who_decided() -> None:
-    async with open_house(script()) as house:
-        await house.say("buy milk")
-        entries = await log_of(house.store)
+    async with open_engine(script()) as engine:
+        await engine.say("buy milk")
+        entries = await log_of(engine.store)
     assert told(entries) == [("look", "done"), ("write", "done")]
     first = entries[0].event
     assert (first.kind, first.actor) == (AuditKind.CALL, "local:ana")
@@ -59,7 +60,7 @@ async def test_each_call_of_a_turn_is_in_the_log_once_with_who_asked_and_who_dec
 
 async def test_what_could_do_harm_is_in_the_log_before_it_runs() -> None:
     seen: list[list[tuple[str, object]]] = []
-    store = MemoryStore()
+    store = TemporaryStore()
 
     async def run(made: ToolCall, scope: CallScope) -> ToolResult:
         del scope
@@ -67,8 +68,8 @@ async def test_what_could_do_harm_is_in_the_log_before_it_runs() -> None:
             seen.append(told(await log_of(store)))
         return ToolResult("ok")
 
-    async with open_house(script(), Tools(run=run), store=store, policy=SENSITIVE) as house:
-        await house.say("buy milk")
+    async with open_engine(script(), ToolsetFixture(run=run), store=store, policy=SENSITIVE) as engine:
+        await engine.say("buy milk")
         entries = await log_of(store)
     assert seen == [[("write", "begun")]]
     assert told(entries) == [("write", "begun"), ("look", "done"), ("write", "done")]
@@ -80,63 +81,63 @@ async def test_what_cannot_be_written_down_is_not_done(monkeypatch: pytest.Monke
         raise Unavailable("The store is away.", code="store_unavailable")
 
     monkeypatch.setattr(AuditLog, "begin", begin)
-    async with open_house(script(), policy=SENSITIVE) as house:
-        await house.say("buy milk")
-        entries = await log_of(house.store)
-        assert [made.tool for made in house.tools.calls] == ["look"]
+    async with open_engine(script(), policy=SENSITIVE) as engine:
+        await engine.say("buy milk")
+        entries = await log_of(engine.store)
+        assert [made.tool for made in engine.tools.calls] == ["look"]
     assert told(entries) == [("look", "done"), ("write", "denied")]
     assert entries[1].event.details["decided_by"] == "audit"
 
 
 @pytest.mark.proves("X-internal-calls")
 async def test_calls_from_within_a_call_are_recorded_with_their_origin() -> None:
-    houses: list[House] = []
+    houses: list[EngineFixture] = []
 
     async def run(made: ToolCall, scope: CallScope) -> ToolResult:
         if made.tool == "write":
             return await NestedCalls(houses[0].runtime, houses[0].services.gate)(scope, "look", {"q": "inside"})
         return ToolResult(f"saw {made.args['q']}")
 
-    model = ScriptedModel(Say(calls=(call("write", q="milk"),)), Say("Done."))
-    async with open_house(model, Tools(run=run)) as house:
-        houses.append(house)
-        done = await house.say("buy milk")
-        async with house.store.work(write=False) as work:
+    model = ScriptedModel(ScriptedReply(calls=(call("write", q="milk"),)), ScriptedReply("Done."))
+    async with open_engine(model, ToolsetFixture(run=run)) as engine:
+        houses.append(engine)
+        done = await engine.say("buy milk")
+        async with engine.store.work(write=False) as work:
             records = await work.turns.list_calls(done.turn_id)
-        entries = await log_of(house.store)
+        entries = await log_of(engine.store)
     assert [(record.tool, record.origin) for record in records] == [("write", Origin.MODEL), ("look", Origin.SKILL)]
     assert (records[1].result, dict(records[1].args)) == ("saw inside", {"q": "inside"})
     assert [entry.event.details["origin"] for entry in entries] == ["skill", "model"], "as they ended"
 
 
 async def test_a_call_that_no_turn_records_is_written_by_the_door() -> None:
-    async with open_house(script()) as house:
-        bound = (await list_all(house.runtime.current.toolsets))["look"]
+    async with open_engine(script()) as engine:
+        bound = (await list_all(engine.runtime.current.toolsets))["look"]
         made = ToolCall(CallId("c1"), "look", {"q": "x"}, Origin.COMMAND)
         scope = CallScope(AgentName("ada"), ANA, PLACE, ConversationId("c"), SessionId("s"), TurnId("none"))
-        await house.services.gate.run(bound, made, scope, GatePolicy())
-        entries = await log_of(house.store)
+        await engine.services.gate.run(bound, made, scope, GatePolicy())
+        entries = await log_of(engine.store)
     assert told(entries) == [("look", "done")]
     assert entries[0].event.details["origin"] == "command"
 
 
 async def test_what_people_decide_is_in_the_log() -> None:
     policy = GatePolicy(rules=(ToolRule("write", Decision.ASK),))
-    model = ScriptedModel(Say(calls=(call("write", q="milk"),)), Say("Done."))
-    store = MemoryStore()
-    async with open_house(model, policy=policy, store=store) as house, anyio.create_task_group() as tasks:
+    model = ScriptedModel(ScriptedReply(calls=(call("write", q="milk"),)), ScriptedReply("Done."))
+    store = TemporaryStore()
+    async with open_engine(model, policy=policy, store=store) as engine, anyio.create_task_group() as tasks:
 
         async def say_no() -> None:
             while True:
-                async with house.store.work(write=False) as work:
+                async with engine.store.work(write=False) as work:
                     found = await work.approvals.list_approvals()
                 if found:
-                    await house.turns.approvals.decide(found[0].id, ANA, ApprovalChoice.DENY, note="too much milk")
+                    await engine.turns.approvals.decide(found[0].id, ANA, ApprovalChoice.DENY, note="too much milk")
                     return
                 await anyio.sleep(0.001)
 
         tasks.start_soon(say_no)
-        async for event in house.turns.stream(message("buy milk", principal=ANA, reach=AskerReach.WATCHER)):
+        async for event in engine.turns.stream(message("buy milk", principal=ANA, reach=AskerReach.WATCHER)):
             if isinstance(event, TurnFinished):
                 assert event.status is TurnStatus.DONE
     [entry] = await log_of(store, AuditKind.APPROVAL)
@@ -156,23 +157,25 @@ async def test_what_is_posted_is_in_the_log_once() -> None:
     assert entry.event.details["message"] == sent
 
 
-class Forgery(MemoryStore):
-    """A store whose rows somebody can get at."""
-
-    @property
-    def rows(self) -> dict[int, AuditEntry]:
-        return self._tables.audit
+def forge(store: TemporaryStore, statement: str) -> None:
+    """Somebody who has the file changes the rows of the log."""
+    with closing(sqlite3.connect(store.path)) as connection, connection:
+        connection.execute(statement)
 
 
 async def test_a_log_that_was_changed_afterwards_is_found_out() -> None:
-    store = Forgery()
-    async with open_house(script(), store=store) as house:
-        await house.say("buy milk")
-    whole, kept = await verify_log(store), dict(store.rows)
+    store = TemporaryStore()
+    async with open_engine(script(), store=store) as engine:
+        await engine.say("buy milk")
+    whole, entries = await verify_log(store), await log_of(store)
     assert (whole.fault, whole.head.number) == ("", 2)
-    assert (await verify_log(store, noted=kept[1].digest)).fault == ""
-    store.rows[1] = replace(kept[1], event=replace(kept[1].event, actor="somebody else"))
+    assert (await verify_log(store, noted=entries[0].digest)).fault == ""
+    actor = entries[0].event.actor
+    forge(store, "UPDATE audit SET actor = 'somebody else' WHERE number = 1")
     assert "Entry 1 was changed" in (await verify_log(store)).fault
-    store.rows[1] = kept[1]
-    del store.rows[2]
+    forge(store, f"UPDATE audit SET actor = '{actor}' WHERE number = 1")
+    forge(store, "DELETE FROM audit WHERE number = 2")
+    assert "The end is missing" in (await verify_log(store)).fault
+    forge(store, f"UPDATE audit_head SET number = 1, digest = '{entries[0].digest}'")
+    assert (await verify_log(store)).fault == ""
     assert "noted" in (await verify_log(store, noted=whole.head.digest)).fault

@@ -33,10 +33,11 @@ from denizen.ports.model import Capabilities
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryLog
-from denizen.testing.memory_store import MemoryStore
-from denizen.testing.scripted_model import Gate, Say, ScriptedModel, ScriptedModels, call
-from tests.engine.house import NAME, House, Tools, message, open_house
-from tests.engine.town import ADA, World, open_town
+from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedModels, ScriptedReply, call
+from denizen.testing.temporary_store import TemporaryStore
+from tests.engine.engine_fixture import NAME, EngineFixture, ToolsetFixture, message, open_engine
+from tests.engine.platform_fixture import ADA, World, open_town
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -48,12 +49,14 @@ PRICE = (Decimal("0.000001"), OUT)
 SHORT = Agent(NAME, limits=replace(Agent(NAME).limits, max_output_tokens=1000))
 
 
-def says(text: str = "Hello.", *, cents: int = 2, gate: Gate | None = None, **more: object) -> Say:
+def says(text: str = "Hello.", *, cents: int = 2, gate: ReplyGate | None = None, **more: object) -> ScriptedReply:
     usage = Usage(100, 50, cost_usd=Decimal(cents) / 100, requests=1)
-    return replace(Say(text, usage=usage, before=gate), **more)
+    return replace(ScriptedReply(text, usage=usage, before=gate), **more)
 
 
-def priced(*script: Say, name: str = "scripted/dear", otherwise: Say | None = None) -> ScriptedModel:
+def priced(
+    *script: ScriptedReply, name: str = "scripted/dear", otherwise: ScriptedReply | None = None
+) -> ScriptedModel:
     return ScriptedModel(*script, name=name, otherwise=otherwise, price_usd=PRICE)
 
 
@@ -62,23 +65,27 @@ def policy(per_day: str, kind: BudgetScopeKind = BudgetScopeKind.AGENT, *, cheap
     return BudgetPolicy({kind: BudgetLimits(per_day_usd=Decimal(per_day))}, when_exhausted=what)
 
 
-async def limit(house: House, budgets: BudgetPolicy, models: ScriptedModels | None = None) -> None:
-    current = house.runtime.current
-    await house.runtime.swap(replace(current, number=2, budgets=budgets, models=models or current.models))
+async def limit(engine: EngineFixture, budgets: BudgetPolicy, models: ScriptedModels | None = None) -> None:
+    current = engine.runtime.current
+    await engine.runtime.swap(replace(current, number=2, budgets=budgets, models=models or current.models))
 
 
 @asynccontextmanager
 async def open_limited(
-    model: ScriptedModel, budgets: BudgetPolicy, *, models: ScriptedModels | None = None, tools: Tools | None = None
-) -> AsyncGenerator[House]:
-    async with open_house(model, tools, agent=SHORT) as house:
-        await limit(house, budgets, models)
-        yield house
+    model: ScriptedModel,
+    budgets: BudgetPolicy,
+    *,
+    models: ScriptedModels | None = None,
+    tools: ToolsetFixture | None = None,
+) -> AsyncGenerator[EngineFixture]:
+    async with open_engine(model, tools, agent=SHORT) as engine:
+        await limit(engine, budgets, models)
+        yield engine
 
 
-async def standing(store: Store, house: House, scope: BudgetScope = AGENT) -> BudgetStatus:
+async def standing(store: Store, engine: EngineFixture, scope: BudgetScope = AGENT) -> BudgetStatus:
     async with store.work(write=False) as work:
-        return (await work.spending.read([scope], now=house.services.clock.now()))[scope]
+        return (await work.spending.read([scope], now=engine.services.clock.now()))[scope]
 
 
 async def recorded(store: Store) -> Usage:
@@ -90,43 +97,43 @@ async def recorded(store: Store) -> Usage:
 @pytest.mark.proves("P5")
 async def test_a_request_that_does_not_fit_is_refused_before_it_is_sent() -> None:
     model = priced()
-    async with open_limited(model, policy("0.09")) as house:
-        done = await house.say("hello")
+    async with open_limited(model, policy("0.09")) as engine:
+        done = await engine.say("hello")
         assert (done.status, done.failure_code, done.failure_family) == (
             TurnStatus.FAILED,
             "budget_exhausted",
             "Exhausted",
         )
         assert done.failure.startswith("The budget of ada for today is used up. It renews on ")
-        assert await standing(house.store, house) == BudgetStatus()
+        assert await standing(engine.store, engine) == BudgetStatus()
     assert model.requests == []
 
 
 async def test_what_was_really_spent_is_counted_for_all_that_pay_and_the_reservation_is_free_again() -> None:
-    async with open_limited(priced(says(), says("Again.")), policy("0.13")) as house:
-        assert [(await house.say(text)).reply for text in ("one", "two")] == ["Hello.", "Again."]
+    async with open_limited(priced(says(), says("Again.")), policy("0.13")) as engine:
+        assert [(await engine.say(text)).reply for text in ("one", "two")] == ["Hello.", "Again."]
         spent = BudgetStatus(Decimal("0.04"), Decimal("0.04"), day_requests=2, month_requests=2)
         for scope in (SERVER, AGENT, BudgetScope(BudgetScopeKind.USER, "local:ana")):
-            assert await standing(house.store, house, scope) == spent
-        assert (await house.say("three")).failure_code == "budget_exhausted", "4 cents and 10 more are too much"
+            assert await standing(engine.store, engine, scope) == spent
+        assert (await engine.say("three")).failure_code == "budget_exhausted", "4 cents and 10 more are too much"
 
 
 async def test_without_limits_nothing_is_reserved_and_everything_is_counted() -> None:
-    async with open_house(priced(says())) as house:
-        await house.say("one")
-        assert (await standing(house.store, house)).day_usd == Decimal("0.02")
+    async with open_engine(priced(says())) as engine:
+        await engine.say("one")
+        assert (await standing(engine.store, engine)).day_usd == Decimal("0.02")
 
 
 async def test_a_model_without_a_price_answers_whatever_the_limit() -> None:
-    async with open_limited(ScriptedModel(Say("Free.")), policy("0")) as house:
-        assert (await house.say("one")).reply == "Free."
-        assert (await standing(house.store, house)).day_requests == 1
+    async with open_limited(ScriptedModel(ScriptedReply("Free.")), policy("0")) as engine:
+        assert (await engine.say("one")).reply == "Free."
+        assert (await standing(engine.store, engine)).day_requests == 1
 
 
 async def test_amounts_are_told_to_those_who_may_know_them_only() -> None:
-    async with open_limited(priced(), policy("0.09", BudgetScopeKind.USER)) as house:
-        mine, theirs = await house.say("one"), await house.say("one", principal=STRANGER)
-        admin = await house.say("one", principal=replace(STRANGER, roles=frozenset({"admin"})))
+    async with open_limited(priced(), policy("0.09", BudgetScopeKind.USER)) as engine:
+        mine, theirs = await engine.say("one"), await engine.say("one", principal=STRANGER)
+        admin = await engine.say("one", principal=replace(STRANGER, roles=frozenset({"admin"})))
     assert "Of $0.09 $0.00 is spent and $0.00 reserved; this request may cost $0.1" in mine.failure
     assert "$0.09" in admin.failure
     assert theirs.failure.startswith("Your budget for today is used up.")
@@ -135,18 +142,18 @@ async def test_amounts_are_told_to_those_who_may_know_them_only() -> None:
 
 @pytest.mark.proves("P5")
 async def test_two_turns_at_once_cannot_both_spend_the_last_money() -> None:
-    gate = Gate()
+    gate = ReplyGate()
     model = priced(says("first", gate=gate), says("third"))
-    async with open_limited(model, policy("0.15")) as house:
-        first = await house.turns.submit(message("one", place=Place("terminal", "a")))
-        with anyio.fail_after(5):
+    async with open_limited(model, policy("0.15")) as engine:
+        first = await engine.turns.submit(message("one", place=Place("terminal", "a")))
+        with anyio.fail_after(HANG_LIMIT_S):
             await gate.reached.wait()
-        second = await house.say("two", place=Place("terminal", "b"))
+        second = await engine.say("two", place=Place("terminal", "b"))
         assert second.failure_code == "budget_exhausted"
         assert "$0.1" in second.failure and "reserved" in second.failure
         gate.open.set()
-        await house.durable.wait(first.id)
-        assert (await house.say("three", place=Place("terminal", "b"))).reply == "third"
+        await engine.durable.wait(first.id)
+        assert (await engine.say("three", place=Place("terminal", "b"))).reply == "third"
     assert len(model.requests) == 2
 
 
@@ -154,13 +161,13 @@ async def test_the_cheaper_model_answers_when_the_budget_says_so() -> None:
     dear = priced(says("dear", cents=8))
     cheap = ScriptedModel(says("cheap", cents=0), name="scripted/cheap")
     models = ScriptedModels({"balanced": dear, "cheap": cheap})
-    async with open_limited(dear, policy("0.12", cheaper=True), models=models) as house:
-        assert (await house.say("one")).reply == "dear"
-        events = await house.watch("two")
+    async with open_limited(dear, policy("0.12", cheaper=True), models=models) as engine:
+        assert (await engine.say("one")).reply == "dear"
+        events = await engine.watch("two")
         assert [event.text for event in events if isinstance(event, Notice)] == [
             "A budget is used up, so scripted/cheap answers instead of scripted/dear."
         ]
-        async with house.store.work(write=False) as work:
+        async with engine.store.work(write=False) as work:
             (turn, _) = await work.turns.list_turns()
         assert (turn.reply, turn.model) == ("cheap", "scripted/cheap")
     assert (len(dear.requests), len(cheap.requests)) == (1, 1)
@@ -178,23 +185,23 @@ async def test_the_cheaper_model_answers_when_the_budget_says_so() -> None:
 async def test_a_stand_in_that_cannot_take_the_request_is_none(name: str, can: Capabilities) -> None:
     dear, cheap = priced(), ScriptedModel(name=name, capabilities=can)
     models = ScriptedModels({"balanced": dear, "cheap": cheap})
-    async with open_limited(dear, policy("0.09", cheaper=True), models=models) as house:
-        assert (await house.say("one")).failure_code == "budget_exhausted"
+    async with open_limited(dear, policy("0.09", cheaper=True), models=models) as engine:
+        assert (await engine.say("one")).failure_code == "budget_exhausted"
 
 
 async def test_a_stand_in_has_to_fit_the_budget_too() -> None:
     dear, fast = priced(), priced(name="scripted/fast")
     models = ScriptedModels({"balanced": dear, "fast": fast})
-    async with open_limited(dear, policy("0.09", cheaper=True), models=models) as house:
-        assert (await house.say("one")).failure_code == "budget_exhausted"
+    async with open_limited(dear, policy("0.09", cheaper=True), models=models) as engine:
+        assert (await engine.say("one")).failure_code == "budget_exhausted"
     assert dear.requests == fast.requests == []
 
 
 async def test_a_limit_that_is_near_is_told_once_a_day(caplog: pytest.LogCaptureFixture) -> None:
     model = priced(otherwise=says(cents=1))
-    async with open_limited(model, policy("0.125", BudgetScopeKind.SERVER)) as house:
+    async with open_limited(model, policy("0.125", BudgetScopeKind.SERVER)) as engine:
         with caplog.at_level(logging.WARNING, logger="denizen.budget"):
-            events = [event for _ in range(2) for event in await house.watch("one")]
+            events = [event for _ in range(2) for event in await engine.watch("one")]
         assert [(record.message, record.__dict__["scope"]) for record in caplog.records] == [
             ("a budget is nearly used up", "server")
         ]
@@ -204,8 +211,8 @@ async def test_a_limit_that_is_near_is_told_once_a_day(caplog: pytest.LogCapture
 
 
 async def test_a_stranger_hears_nothing_of_a_limit_that_is_near() -> None:
-    async with open_limited(priced(says()), policy("0.125")) as house:
-        events = await house.watch("one", principal=STRANGER)
+    async with open_limited(priced(says()), policy("0.125")) as engine:
+        events = await engine.watch("one", principal=STRANGER)
         assert not [event for event in events if isinstance(event, Notice)]
 
 
@@ -213,18 +220,18 @@ async def test_a_step_is_counted_before_its_tools_run() -> None:
     seen: list[BudgetStatus] = []
 
     async def look(asked: ToolCall, scope: CallScope) -> ToolResult:
-        seen.append(await standing(house.store, house))
+        seen.append(await standing(engine.store, engine))
         return ToolResult("ok")
 
     model = priced(says("", calls=[call("look", q="x")]), says("done"))
-    async with open_limited(model, policy("1"), tools=Tools(run=look)) as house:
-        assert (await house.say("one")).reply == "done"
-        assert (await standing(house.store, house)).day_usd == Decimal("0.04")
+    async with open_limited(model, policy("1"), tools=ToolsetFixture(run=look)) as engine:
+        assert (await engine.say("one")).reply == "done"
+        assert (await standing(engine.store, engine)).day_usd == Decimal("0.04")
     assert seen == [BudgetStatus(Decimal("0.02"), Decimal("0.02"), day_requests=1, month_requests=1)]
 
 
 async def test_a_turn_that_is_killed_and_resumed_is_counted_once() -> None:
-    store, log = MemoryStore(), MemoryLog()
+    store, log = TemporaryStore(), MemoryLog()
     reached, never = anyio.Event(), anyio.Event()
 
     async def hang(asked: ToolCall, scope: CallScope) -> ToolResult:
@@ -233,36 +240,36 @@ async def test_a_turn_that_is_killed_and_resumed_is_counted_once() -> None:
         return ToolResult("ok")
 
     inbound = message("do it")
-    async with open_house(
-        priced(says("", calls=[call("write", q="x")])), Tools(run=hang), store=store, log=log
-    ) as house:
-        await limit(house, policy("5"))
-        await house.turns.submit(inbound)
-        with anyio.fail_after(5):
+    async with open_engine(
+        priced(says("", calls=[call("write", q="x")])), ToolsetFixture(run=hang), store=store, log=log
+    ) as engine:
+        await limit(engine, policy("5"))
+        await engine.turns.submit(inbound)
+        with anyio.fail_after(HANG_LIMIT_S):
             await reached.wait()
-        await house.durable.crash()
-    async with open_house(priced(says("done")), store=store, log=log) as house:
-        await limit(house, policy("5"))
-        await house.turns.resume()
-        with anyio.fail_after(5):
-            assert (await house.turns.ask(inbound)).reply == "done"
-        found = await standing(store, house)
+        await engine.durable.crash()
+    async with open_engine(priced(says("done")), store=store, log=log) as engine:
+        await limit(engine, policy("5"))
+        await engine.turns.resume()
+        with anyio.fail_after(HANG_LIMIT_S):
+            assert (await engine.turns.ask(inbound)).reply == "done"
+        found = await standing(store, engine)
     assert found == BudgetStatus(Decimal("0.04"), Decimal("0.04"), day_requests=2, month_requests=2)
 
 
 @pytest.mark.parametrize("limited", [True, False])
 async def test_a_request_that_is_stopped_counts_with_its_input_and_what_was_heard(limited: bool) -> None:
-    gate = Gate()
-    model = priced(Say("x" * 80, halfway=gate))
-    async with open_house(model, agent=SHORT) as house:
-        await limit(house, policy("5") if limited else BudgetPolicy())
-        turn = await house.turns.submit(message("one"))
-        with anyio.fail_after(5):
+    gate = ReplyGate()
+    model = priced(ScriptedReply("x" * 80, halfway=gate))
+    async with open_engine(model, agent=SHORT) as engine:
+        await limit(engine, policy("5") if limited else BudgetPolicy())
+        turn = await engine.turns.submit(message("one"))
+        with anyio.fail_after(HANG_LIMIT_S):
             await gate.reached.wait()
-            assert house.turns.cancel(turn.id)
-            await house.durable.wait(turn.id)
-        found = await standing(house.store, house)
-        used = await recorded(house.store)
+            assert engine.turns.cancel(turn.id)
+            await engine.durable.wait(turn.id)
+        found = await standing(engine.store, engine)
+        used = await recorded(engine.store)
     assert (found.day_requests, found.reserved_usd) == (1, Decimal(0))
     assert (used.requests, used.cost_usd) == (1, found.day_usd)
     assert 10 * OUT < found.day_usd < 12 * OUT
@@ -276,22 +283,22 @@ async def test_a_turn_that_is_stopped_while_a_tool_runs_has_cost_its_requests() 
         await never.wait()
         return ToolResult("ok")
 
-    async with open_house(priced(says("", calls=[call("look", q="x")])), Tools(run=hang)) as house:
-        turn = await house.turns.submit(message("one"))
-        with anyio.fail_after(5):
+    async with open_engine(priced(says("", calls=[call("look", q="x")])), ToolsetFixture(run=hang)) as engine:
+        turn = await engine.turns.submit(message("one"))
+        with anyio.fail_after(HANG_LIMIT_S):
             await reached.wait()
-            assert house.turns.cancel(turn.id)
-            await house.durable.wait(turn.id)
-        assert (await standing(house.store, house)).day_usd == Decimal("0.02")
+            assert engine.turns.cancel(turn.id)
+            await engine.durable.wait(turn.id)
+        assert (await standing(engine.store, engine)).day_usd == Decimal("0.02")
 
 
 @pytest.mark.parametrize(("text", "requests"), [("", 0), ("half of it", 1)])
 async def test_a_request_that_fails_costs_something_only_once_an_answer_began(text: str, requests: int) -> None:
-    model = priced(Say(text, error=Unavailable("gone")))
-    async with open_limited(model, policy("5")) as house:
-        assert (await house.say("one")).failure_family == "Unavailable"
-        found = await standing(house.store, house)
-        assert (await recorded(house.store)).requests == requests
+    model = priced(ScriptedReply(text, error=Unavailable("gone")))
+    async with open_limited(model, policy("5")) as engine:
+        assert (await engine.say("one")).failure_family == "Unavailable"
+        found = await standing(engine.store, engine)
+        assert (await recorded(engine.store)).requests == requests
     assert (found.day_requests, found.reserved_usd) == (requests, Decimal(0))
 
 

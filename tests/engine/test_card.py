@@ -26,7 +26,7 @@ from denizen.engine.gate.approval_card import (
     plan_end,
     read_action,
 )
-from tests.engine.house import WRITE
+from tests.engine.engine_fixture import WRITE
 
 PLACE = Place("discord", "1")
 

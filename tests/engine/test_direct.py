@@ -25,10 +25,10 @@ from denizen.engine.turn import TurnRunner
 from denizen.ports.toolset import CallScope
 from denizen.skill import ArchiveLookup
 from denizen.testing.memory_durable import MemoryDurable
-from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import ScriptedModel
-from tests.engine.archive_house import Archived
-from tests.engine.house import LOOK, NAME, WRITE, Tools, generation
+from denizen.testing.temporary_store import TemporaryStore
+from tests.engine.archive_fixture import ArchiveFixture
+from tests.engine.engine_fixture import LOOK, NAME, WRITE, ToolsetFixture, generation
 
 pytestmark = pytest.mark.anyio
 
@@ -41,8 +41,8 @@ class Counter:
     """Where a program makes its calls."""
 
     calls: DirectCalls
-    tools: Tools
-    store: MemoryStore
+    tools: ToolsetFixture
+    store: TemporaryStore
 
     async def call(self, tool: str = "look", agent: str = "", **args: Json) -> DirectCallResult:
         return await self.calls.make(DirectCall(KEY, tool, args or {"q": "x"}, agent))
@@ -54,9 +54,9 @@ class Counter:
 
 @asynccontextmanager
 async def counter(
-    tools: Tools, *, policy: GatePolicy | None = None, agent: Agent | None = None
+    tools: ToolsetFixture, *, policy: GatePolicy | None = None, agent: Agent | None = None
 ) -> AsyncGenerator[Counter]:
-    clock, runtime, store = SystemClock(), Runtime(), MemoryStore()
+    clock, runtime, store = SystemClock(), Runtime(), TemporaryStore()
     services = EngineServices(
         store, MemoryDurable(), LiveEvents(), ToolExecutor(clock, ledger=AuditLog(store, clock)), clock
     )
@@ -73,7 +73,7 @@ async def test_a_call_runs_on_behalf_of_its_caller_and_stands_in_the_audit_log()
         scopes.append(scope)
         return ToolResult("found", data={"rows": [1]})
 
-    async with counter(Tools(run=run)) as at:
+    async with counter(ToolsetFixture(run=run)) as at:
         done = await at.call()
         await at.call()
         assert await at.audited() == [("api_key:ci", "look", "api", "done")] * 2
@@ -86,7 +86,7 @@ async def test_a_call_runs_on_behalf_of_its_caller_and_stands_in_the_audit_log()
 
 
 async def test_only_tools_of_the_agent_can_be_called() -> None:
-    async with counter(Tools(), agent=Agent(NAME, tools=("look",))) as at:
+    async with counter(ToolsetFixture(), agent=Agent(NAME, tools=("look",))) as at:
         assert [spec.name for spec in await at.calls.list_tools()] == ["look"]
         for tool in ("write", "gone"):
             with pytest.raises(NotFound, match=f"has no tool '{tool}'"):
@@ -97,14 +97,14 @@ async def test_only_tools_of_the_agent_can_be_called() -> None:
 
 
 async def test_arguments_are_checked_before_anything_is_decided() -> None:
-    async with counter(Tools()) as at:
+    async with counter(ToolsetFixture()) as at:
         with pytest.raises(InvalidInput, match="Wrong arguments for 'look'"):
             await at.call(q=3, more="x")
         assert await at.audited() == []
 
 
 async def test_what_people_have_to_decide_is_refused_and_says_how_to_ask_them() -> None:
-    tools = Tools(specs=[LOOK, replace(WRITE, tier=Tier.DANGEROUS), DROP])
+    tools = ToolsetFixture(specs=[LOOK, replace(WRITE, tier=Tier.DANGEROUS), DROP])
     ask = GatePolicy(rules=(ToolRule("look", Decision.ASK),))
     async with counter(tools, policy=ask) as at:
         for tool in ("look", "write", "drop"):
@@ -120,7 +120,7 @@ async def test_a_denied_call_does_not_run_and_says_why() -> None:
     policy = GatePolicy(
         rules=(ToolRule("look", Decision.DENY, reason="not over HTTP", origins=frozenset({Origin.API})),)
     )
-    async with counter(Tools(), policy=policy) as at:
+    async with counter(ToolsetFixture(), policy=policy) as at:
         with pytest.raises(NotAllowed) as caught:
             await at.call()
     assert caught.value.why == "not over HTTP"
@@ -129,7 +129,7 @@ async def test_a_denied_call_does_not_run_and_says_why() -> None:
 
 async def test_a_caller_has_the_rate_that_the_owner_set() -> None:
     policy = GatePolicy(rate_limits=(("look", RateLimit(1, 60.0)),))
-    async with counter(Tools(), policy=policy) as at:
+    async with counter(ToolsetFixture(), policy=policy) as at:
         await at.call()
         with pytest.raises(Exhausted):
             await at.call()
@@ -142,7 +142,7 @@ async def test_a_fault_of_the_gate_denies(monkeypatch: pytest.MonkeyPatch) -> No
     def fail(*_: object) -> None:
         raise ZeroDivisionError
 
-    async with counter(Tools(), policy=policy) as at:
+    async with counter(ToolsetFixture(), policy=policy) as at:
         monkeypatch.setattr(GatePolicy, "find_rule", fail)
         with pytest.raises(NotAllowed, match="denied"):
             await at.call()
@@ -153,7 +153,7 @@ async def test_a_tools_own_error_is_a_result() -> None:
     async def fail(call: ToolCall, scope: CallScope) -> ToolResult:
         raise ZeroDivisionError
 
-    async with counter(Tools(run=fail)) as at:
+    async with counter(ToolsetFixture(run=fail)) as at:
         done = await at.call()
     assert done.result.is_error
     assert "reference" in done.result.text
@@ -161,7 +161,7 @@ async def test_a_tools_own_error_is_a_result() -> None:
 
 async def test_a_direct_call_sees_nothing_of_the_archive() -> None:
     """Promise 3: whoever calls over HTTP is nobody on the platform, whatever the place of the call is called."""
-    archived = Archived()
+    archived = ArchiveFixture()
     archived.platform.write(archived.general, "kim", "the key is under the mat")
     await archived.mirror_all()
     asked: list[Callable[[ArchiveLookup], Awaitable[object]]] = [
@@ -175,7 +175,7 @@ async def test_a_direct_call_sees_nothing_of_the_archive() -> None:
         assert archive is not None
         return ToolResult(str(await asked[int(str(call.args["q"]))](archive)))
 
-    async with counter(Tools(run=look)) as at:
+    async with counter(ToolsetFixture(run=look)) as at:
         for number in range(len(asked)):
             done = await at.call(q=str(number))
             assert done.result.is_error

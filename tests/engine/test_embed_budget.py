@@ -14,9 +14,9 @@ import pytest
 from denizen.domain.budget import SERVER, BudgetLimits, BudgetPolicy, BudgetScopeKind, BudgetStatus
 from denizen.domain.errors import NeedsAttention, Unavailable
 from denizen.engine.embedding.embedder import BudgetedEmbedder, EmbeddingBudget
-from denizen.ports.embed import Embedded, EmbedKind
-from denizen.testing.memory_store import MemoryStore
-from tests.engine.memory_house import WordEmbedder
+from denizen.ports.embed import EmbeddingResult, EmbedKind
+from denizen.testing.temporary_store import TemporaryStore
+from tests.engine.memory_fixture import WordEmbedder
 from tests.skill_services import StandingClock
 
 pytestmark = pytest.mark.anyio
@@ -27,9 +27,9 @@ TEXT = "one two three four"
 
 
 @dataclass
-class Till:
+class BudgetFixture:
     embedder: WordEmbedder = field(default_factory=lambda: WordEmbedder(usd_per_token=CENT))
-    store: MemoryStore = field(default_factory=MemoryStore)
+    store: TemporaryStore = field(default_factory=TemporaryStore)
     clock: StandingClock = field(default_factory=StandingClock)
     policy: BudgetPolicy = field(default_factory=BudgetPolicy)
 
@@ -46,40 +46,40 @@ class Till:
 
 
 @pytest.fixture
-def till() -> Till:
-    return Till()
+def fixture() -> BudgetFixture:
+    return BudgetFixture()
 
 
 @pytest.mark.proves("P5")
-async def test_what_the_provider_took_counts_in_the_budget_and_in_the_statistics(till: Till) -> None:
-    till.limit("1")
-    assert await till.meaning.embed_texts([TEXT, TEXT])
-    at = await till.standing()
+async def test_what_the_provider_took_counts_in_the_budget_and_in_the_statistics(fixture: BudgetFixture) -> None:
+    fixture.limit("1")
+    assert await fixture.meaning.embed_texts([TEXT, TEXT])
+    at = await fixture.standing()
     assert (at.day_usd, at.day_requests, at.reserved_usd) == (8 * CENT, 1, 0)
-    async with till.store.work(write=False) as work:
-        (row,) = await work.ledger.list_usage(since=till.clock.now() - timedelta(days=1))
+    async with fixture.store.work(write=False) as work:
+        (row,) = await work.ledger.list_usage(since=fixture.clock.now() - timedelta(days=1))
     assert (row.agent, row.model, row.usage.input_tokens) == ("", "words/1", 8)
 
 
 async def test_without_money_left_nothing_is_sent_and_words_have_to_do(
-    till: Till, caplog: pytest.LogCaptureFixture
+    fixture: BudgetFixture, caplog: pytest.LogCaptureFixture
 ) -> None:
-    till.limit("0.08")
-    assert await till.meaning.embed_texts([TEXT])
-    assert await till.meaning.embed_question(TEXT) is None
-    assert len(till.embedder.asked) == 1
+    fixture.limit("0.08")
+    assert await fixture.meaning.embed_texts([TEXT])
+    assert await fixture.meaning.embed_question(TEXT) is None
+    assert len(fixture.embedder.asked) == 1
     (logged,) = caplog.records
     assert "My budget is used up" in vars(logged)["why"]
-    till.clock.time += timedelta(days=1)
-    assert await till.meaning.embed_question(TEXT)
+    fixture.clock.time += timedelta(days=1)
+    assert await fixture.meaning.embed_question(TEXT)
 
 
-async def test_what_is_reserved_by_one_is_not_there_for_another(till: Till) -> None:
-    till.limit("0.08")
+async def test_what_is_reserved_by_one_is_not_there_for_another(fixture: BudgetFixture) -> None:
+    fixture.limit("0.08")
     found: list[bool] = []
 
     async def ask() -> None:
-        found.append(await till.meaning.embed_texts([TEXT]) is not None)
+        found.append(await fixture.meaning.embed_texts([TEXT]) is not None)
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(ask)
@@ -90,50 +90,54 @@ async def test_what_is_reserved_by_one_is_not_there_for_another(till: Till) -> N
 @pytest.mark.parametrize(
     "error", [Unavailable("Away.", code="embed_unavailable"), NeedsAttention("No.", code="embed_refused")]
 )
-async def test_a_request_that_fails_costs_nothing(till: Till, error: Unavailable | NeedsAttention) -> None:
-    till.limit("1")
-    till.embedder.error = error
-    assert await till.meaning.embed_texts([TEXT]) is None
-    assert await till.standing() == BudgetStatus()
+async def test_a_request_that_fails_costs_nothing(fixture: BudgetFixture, error: Unavailable | NeedsAttention) -> None:
+    fixture.limit("1")
+    fixture.embedder.error = error
+    assert await fixture.meaning.embed_texts([TEXT]) is None
+    assert await fixture.standing() == BudgetStatus()
 
 
-async def test_a_request_that_is_broken_off_counts_as_estimated(till: Till) -> None:
+async def test_a_request_that_is_broken_off_counts_as_estimated(fixture: BudgetFixture) -> None:
     class Silent(WordEmbedder):
-        async def embed(self, texts: object, kind: EmbedKind) -> Embedded:
+        async def embed(self, texts: object, kind: EmbedKind) -> EmbeddingResult:
             await anyio.sleep_forever()
-            return Embedded(())
+            return EmbeddingResult(())
 
-    till.limit("1")
-    till.embedder = Silent(usd_per_token=CENT)
+    fixture.limit("1")
+    fixture.embedder = Silent(usd_per_token=CENT)
     with anyio.CancelScope() as scope:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(till.meaning.embed_texts, [TEXT])
+            tasks.start_soon(fixture.meaning.embed_texts, [TEXT])
             await anyio.wait_all_tasks_blocked()
             scope.cancel()
-    at = await till.standing()
+    at = await fixture.standing()
     assert (at.day_usd, at.reserved_usd) == (5 * CENT, 0)
 
 
-async def test_an_unknown_price_is_told_once_and_counts_tokens(till: Till, caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_unknown_price_is_told_once_and_counts_tokens(
+    fixture: BudgetFixture, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.WARNING)
-    till.limit("0")
-    till.embedder.usd_per_token = None
-    assert await till.meaning.embed_texts([TEXT])
-    assert await till.meaning.embed_texts([TEXT])
+    fixture.limit("0")
+    fixture.embedder.usd_per_token = None
+    assert await fixture.meaning.embed_texts([TEXT])
+    assert await fixture.meaning.embed_texts([TEXT])
     assert caplog.text.count("no price is known") == 1
-    assert (await till.standing()).day_requests == 2
+    assert (await fixture.standing()).day_requests == 2
 
 
-async def test_what_runs_here_is_free_and_writes_nothing(till: Till) -> None:
-    till.limit("0")
-    till.embedder.usd_per_token = Decimal(0)
-    assert await till.meaning.embed_texts([TEXT])
-    assert await till.standing() == BudgetStatus()
+async def test_what_runs_here_is_free_and_writes_nothing(fixture: BudgetFixture) -> None:
+    fixture.limit("0")
+    fixture.embedder.usd_per_token = Decimal(0)
+    assert await fixture.meaning.embed_texts([TEXT])
+    assert await fixture.standing() == BudgetStatus()
 
 
-async def test_a_store_that_is_away_does_not_cost_the_vectors(till: Till, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_store_that_is_away_does_not_cost_the_vectors(
+    fixture: BudgetFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def away(**_: object) -> Callable[[], None]:
         raise Unavailable("The database is locked.", code="store_busy")
 
-    monkeypatch.setattr(till.store, "work", away)
-    assert await till.meaning.embed_texts([TEXT])
+    monkeypatch.setattr(fixture.store, "work", away)
+    assert await fixture.meaning.embed_texts([TEXT])

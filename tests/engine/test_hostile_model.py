@@ -12,8 +12,8 @@ from denizen.engine.loop.planning import parse_plan
 from denizen.engine.tools.arguments import ArgumentsError, check_arguments
 from denizen.ports.model import RAW_ARGS, Capabilities
 from denizen.ports.toolset import CallScope
-from denizen.testing.scripted_model import Say, ScriptedModel, call
-from tests.engine.house import Tools, open_house
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
+from tests.engine.engine_fixture import ToolsetFixture, open_engine
 
 ANY = ToolSpec(
     "any",
@@ -68,21 +68,23 @@ def test_a_plan_that_cannot_be_read_is_no_plan(text: str) -> None:
     "plan", ["[" * 5000, '{"tool":"look","args":{"q":1e999}}', '{"tool":"look","args":{"q":"\\ud800"}}']
 )
 async def test_a_small_model_that_stammers_still_answers(plan: str) -> None:
-    model = ScriptedModel(Say(plan), Say("Hello."), capabilities=Capabilities(small=True, native_tools=False))
-    async with open_house(model) as house:
-        done = await house.say("hi")
+    model = ScriptedModel(
+        ScriptedReply(plan), ScriptedReply("Hello."), capabilities=Capabilities(small=True, native_tools=False)
+    )
+    async with open_engine(model) as engine:
+        done = await engine.say("hi")
         assert (done.status, done.reply) == (TurnStatus.DONE, "Hello.")
-        assert house.tools.calls == []
+        assert engine.tools.calls == []
 
 
 @pytest.mark.anyio
 async def test_one_reply_starts_a_bounded_number_of_calls_and_every_call_gets_a_result() -> None:
     asked = [call("write", q=str(number)) for number in range(MAX_CALLS_PER_STEP + 100)]
-    model = ScriptedModel(Say(calls=asked), Say("Done."))
-    async with open_house(model) as house:
-        done = await house.say("go")
+    model = ScriptedModel(ScriptedReply(calls=asked), ScriptedReply("Done."))
+    async with open_engine(model) as engine:
+        done = await engine.say("go")
         assert done.reply == "Done."
-        assert len(house.tools.calls) == MAX_CALLS_PER_STEP
+        assert len(engine.tools.calls) == MAX_CALLS_PER_STEP
         results = [part for part in model.requests[1].messages[-1].parts if isinstance(part, ToolResultPart)]
         assert len(results) == len(asked)
         assert [result.is_error for result in results] == [False] * MAX_CALLS_PER_STEP + [True] * 100
@@ -94,9 +96,11 @@ async def test_a_result_without_end_is_cut_before_it_is_recorded() -> None:
     async def run(call: ToolCall, scope: CallScope) -> ToolResult:
         return ToolResult("x" * 3_000_000, data={"kept": True})
 
-    async with open_house(ScriptedModel(Say(calls=[call("look", q="a")]), Say("Long.")), Tools(run=run)) as house:
-        done = await house.say("go")
-        async with house.store.work(write=False) as work:
+    async with open_engine(
+        ScriptedModel(ScriptedReply(calls=[call("look", q="a")]), ScriptedReply("Long.")), ToolsetFixture(run=run)
+    ) as engine:
+        done = await engine.say("go")
+        async with engine.store.work(write=False) as work:
             [record] = await work.turns.list_calls(done.turn_id)
     assert len(record.result) < MAX_RESULT_CHARS + 100
     assert record.result.endswith("[cut: the result has 3000000 characters]")
@@ -107,9 +111,9 @@ async def test_half_of_a_surrogate_pair_in_a_result_does_not_spoil_the_session()
     async def run(call: ToolCall, scope: CallScope) -> ToolResult:
         return ToolResult("a \ud83d b")
 
-    model = ScriptedModel(Say(calls=[call("look", q="a")]), Say("Fine."))
-    async with open_house(model, Tools(run=run)) as house:
-        await house.say("go")
+    model = ScriptedModel(ScriptedReply(calls=[call("look", q="a")]), ScriptedReply("Fine."))
+    async with open_engine(model, ToolsetFixture(run=run)) as engine:
+        await engine.say("go")
     result = model.requests[1].messages[-1].parts[0]
     assert isinstance(result, ToolResultPart)
     assert result.text == "a ? b"

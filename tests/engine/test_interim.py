@@ -10,10 +10,10 @@ from denizen.domain.events import Notice, ToolFinished, ToolStarted
 from denizen.domain.ids import CallId
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.engine.gate.executor import INTERIM_AFTER_S, ToolExecutor
-from denizen.engine.resident.showing import _Picture
+from denizen.engine.listener.turn_display import _PreviewState
 from denizen.ports.toolset import CallScope
-from denizen.testing.scripted_model import Say, ScriptedModel, call
-from tests.engine.house import LOOK, Tools, message, open_house
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
+from tests.engine.engine_fixture import LOOK, ToolsetFixture, message, open_engine
 
 pytestmark = pytest.mark.anyio
 
@@ -35,12 +35,12 @@ class Slow:
 
 
 async def _watch(slow: Slow, after_s: float) -> list[object]:
-    model = ScriptedModel(Say(calls=[call("look", q="x")]), Say("Here."))
-    tools = Tools(specs=[replace(LOOK, timeout_s=60)], run=slow.run)
+    model = ScriptedModel(ScriptedReply(calls=[call("look", q="x")]), ScriptedReply("Here."))
+    tools = ToolsetFixture(specs=[replace(LOOK, timeout_s=60)], run=slow.run)
     events: list[object] = []
-    async with open_house(model, tools) as house:
-        house.services.gate._interim_after_s = after_s
-        async for event in house.turns.stream(message("look it up")):
+    async with open_engine(model, tools) as engine:
+        engine.services.gate._interim_after_s = after_s
+        async for event in engine.turns.stream(message("look it up")):
             events.append(event)
             if isinstance(event, Notice):
                 slow.told.set()
@@ -75,11 +75,11 @@ async def test_a_quick_call_tells_nothing_even_if_it_fails():
 
 @pytest.mark.proves("L6", "LW8")
 def test_the_preview_shows_what_a_call_is_at_and_takes_it_away_with_the_call():
-    picture, slow, quick = _Picture(), CallId("1"), CallId("2")
+    picture, slow, quick = _PreviewState(), CallId("1"), CallId("2")
     picture.take(ToolStarted(slow, "draw", {}))
     picture.take(ToolStarted(quick, "look", {}))
     picture.take(Notice("`draw` is still at work.", slow))
     picture.take(ToolFinished(quick, "look", "x", is_error=False, duration_ms=1))
-    assert "still at work" in picture.words()
+    assert "still at work" in picture.text_to_show()
     picture.take(ToolFinished(slow, "draw", "broken", is_error=True, duration_ms=1))
-    assert "still at work" not in picture.words()
+    assert "still at work" not in picture.text_to_show()

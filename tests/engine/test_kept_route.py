@@ -16,8 +16,8 @@ from denizen.domain.routing import (
     route_meta,
 )
 from denizen.engine.prompt.caching import LONG_S, SHORT_S, pauses_between, plan_keep_s
-from denizen.testing.store_records import at
-from tests.engine.house import PLACE
+from tests.contracts.store.records import at
+from tests.engine.engine_fixture import PLACE
 
 HARD, EASY = Route.of(Complexity.COMPLEX, "a bug"), Route.of(Complexity.SIMPLE, "one fact")
 

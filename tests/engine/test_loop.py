@@ -12,8 +12,9 @@ from denizen.domain.turn import TurnStatus
 from denizen.engine.loop.loop import APOLOGY, must_answer
 from denizen.ports.model import ModelRequest
 from denizen.ports.toolset import CallScope
-from denizen.testing.scripted_model import Say, ScriptedModel, call
-from tests.engine.house import LOOK, NAME, WRITE, Tools, open_house
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
+from tests.engine.engine_fixture import LOOK, NAME, WRITE, ToolsetFixture, open_engine
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -25,14 +26,14 @@ def last_text(request: ModelRequest) -> str:
 
 @pytest.mark.proves("V9", "T8")
 async def test_a_turn_runs_tools_and_answers_with_their_results() -> None:
-    model = ScriptedModel(Say(calls=[call("look", q="a")]), Say("It is a."))
-    async with open_house(model) as house:
-        done = await house.say("what?")
+    model = ScriptedModel(ScriptedReply(calls=[call("look", q="a")]), ScriptedReply("It is a."))
+    async with open_engine(model) as engine:
+        done = await engine.say("what?")
         assert (done.status, done.reply) == (TurnStatus.DONE, "It is a.")
         result = model.requests[1].messages[-1].parts[0]
         assert isinstance(result, ToolResultPart)
         assert (result.text, result.is_error) == ("found a", False)
-        roles = [m.role for m in await house.session()]
+        roles = [m.role for m in await engine.session()]
         assert roles == [Role.USER, Role.ASSISTANT, Role.TOOL, Role.ASSISTANT]
 
 
@@ -48,13 +49,13 @@ async def test_calls_of_one_step_run_side_by_side_and_are_recorded_in_the_order_
             second_ran.set()
         return ToolResult(f"{call.args['q']} done")
 
-    model = ScriptedModel(Say(calls=[call("look", q="first"), call("look", q="second")]), Say("ok"))
-    async with open_house(model, Tools(run=run)) as house:
-        with anyio.fail_after(5):
-            done = await house.say("both")
+    model = ScriptedModel(ScriptedReply(calls=[call("look", q="first"), call("look", q="second")]), ScriptedReply("ok"))
+    async with open_engine(model, ToolsetFixture(run=run)) as engine:
+        with anyio.fail_after(HANG_LIMIT_S):
+            done = await engine.say("both")
         texts = [part.text for part in model.requests[1].messages[-1].parts if isinstance(part, ToolResultPart)]
         assert texts == ["first done", "second done"]
-        async with house.store.work() as work:
+        async with engine.store.work() as work:
             records = await work.turns.list_calls(done.turn_id)
         assert [record.args["q"] for record in records] == ["first", "second"]
 
@@ -62,14 +63,14 @@ async def test_calls_of_one_step_run_side_by_side_and_are_recorded_in_the_order_
 @pytest.mark.proves("V10", "VW4")
 async def test_a_repeated_write_happens_again_and_makes_reads_fresh() -> None:
     model = ScriptedModel(
-        Say(calls=[call("look", q="a"), call("write", q="a")]),
-        Say(calls=[call("look", q="a"), call("write", q="a")]),
-        Say("done"),
+        ScriptedReply(calls=[call("look", q="a"), call("write", q="a")]),
+        ScriptedReply(calls=[call("look", q="a"), call("write", q="a")]),
+        ScriptedReply("done"),
     )
-    async with open_house(model) as house:
-        done = await house.say("twice")
-        assert sorted(c.tool for c in house.tools.calls) == ["look", "look", "write", "write"]
-        async with house.store.work() as work:
+    async with open_engine(model) as engine:
+        done = await engine.say("twice")
+        assert sorted(c.tool for c in engine.tools.calls) == ["look", "look", "write", "write"]
+        async with engine.store.work() as work:
             records = await work.turns.list_calls(done.turn_id)
         assert [(r.tool, r.cached) for r in records] == [
             ("look", False),
@@ -81,29 +82,36 @@ async def test_a_repeated_write_happens_again_and_makes_reads_fresh() -> None:
 
 @pytest.mark.proves("V10")
 async def test_a_read_after_another_step_is_answered_from_the_cache() -> None:
-    model = ScriptedModel(Say(calls=[call("look", q="a")]), Say(calls=[call("look", q="a")]), Say("done"))
-    async with open_house(model) as house:
-        done = await house.say("twice")
-        assert len(house.tools.calls) == 1
-        async with house.store.work() as work:
+    model = ScriptedModel(
+        ScriptedReply(calls=[call("look", q="a")]), ScriptedReply(calls=[call("look", q="a")]), ScriptedReply("done")
+    )
+    async with open_engine(model) as engine:
+        done = await engine.say("twice")
+        assert len(engine.tools.calls) == 1
+        async with engine.store.work() as work:
             records = await work.turns.list_calls(done.turn_id)
         assert [r.cached for r in records] == [False, True]
 
 
 @pytest.mark.proves("V10")
 async def test_the_cache_ends_with_its_turn() -> None:
-    model = ScriptedModel(Say(calls=[call("look", q="a")]), Say("1"), Say(calls=[call("look", q="a")]), Say("2"))
-    async with open_house(model) as house:
-        await house.say("one")
-        await house.say("two")
-        assert len(house.tools.calls) == 2
+    model = ScriptedModel(
+        ScriptedReply(calls=[call("look", q="a")]),
+        ScriptedReply("1"),
+        ScriptedReply(calls=[call("look", q="a")]),
+        ScriptedReply("2"),
+    )
+    async with open_engine(model) as engine:
+        await engine.say("one")
+        await engine.say("two")
+        assert len(engine.tools.calls) == 2
 
 
 async def test_the_same_read_twice_in_one_step_runs_once() -> None:
-    model = ScriptedModel(Say(calls=[call("look", q="a"), call("look", q="a")]), Say("ok"))
-    async with open_house(model) as house:
-        await house.say("x")
-        assert len(house.tools.calls) == 1
+    model = ScriptedModel(ScriptedReply(calls=[call("look", q="a"), call("look", q="a")]), ScriptedReply("ok"))
+    async with open_engine(model) as engine:
+        await engine.say("x")
+        assert len(engine.tools.calls) == 1
         assert [p.text for p in model.requests[1].messages[-1].parts if isinstance(p, ToolResultPart)] == [
             "found a"
         ] * 2
@@ -111,41 +119,43 @@ async def test_the_same_read_twice_in_one_step_runs_once() -> None:
 
 @pytest.mark.proves("T14")
 async def test_wrong_arguments_and_unknown_tools_come_back_as_errors_that_teach() -> None:
-    model = ScriptedModel(Say(calls=[call("look"), call("fly", q="x")]), Say("sorry"))
-    async with open_house(model) as house:
-        await house.say("x")
+    model = ScriptedModel(ScriptedReply(calls=[call("look"), call("fly", q="x")]), ScriptedReply("sorry"))
+    async with open_engine(model) as engine:
+        await engine.say("x")
         wrong, unknown = model.requests[1].messages[-1].parts
         assert isinstance(wrong, ToolResultPart) and isinstance(unknown, ToolResultPart)
         assert wrong.is_error and "q (string, required)" in wrong.text
         assert unknown.is_error and "Tools: look, write" in unknown.text
-        assert house.tools.calls == []
+        assert engine.tools.calls == []
 
 
 @pytest.mark.proves("T9", "T8")
 async def test_a_changed_tool_set_is_told_once_and_not_stored() -> None:
-    tools = Tools()
+    tools = ToolsetFixture()
 
     async def run(call: ToolCall, scope: CallScope) -> ToolResult:
         tools.specs = [LOOK]
         return ToolResult("ok")
 
     tools.run = run
-    model = ScriptedModel(Say(calls=[call("look", q="a")]), Say(calls=[call("look", q="b")]), Say("done"))
-    async with open_house(model, tools) as house:
-        await house.say("x")
+    model = ScriptedModel(
+        ScriptedReply(calls=[call("look", q="a")]), ScriptedReply(calls=[call("look", q="b")]), ScriptedReply("done")
+    )
+    async with open_engine(model, tools) as engine:
+        await engine.say("x")
         notes = [last_text(request) for request in model.requests]
         assert notes[1] == "[Your tools have changed. Available now: look.]"
         assert notes[2] == ""
         assert [spec.name for spec in model.requests[1].tools] == ["look"]
-        assert not any("have changed" in message.text for message in await house.session())
+        assert not any("have changed" in message.text for message in await engine.session())
 
 
 @pytest.mark.proves("S9", "X-iteration-limit", "E8")
 async def test_the_last_two_steps_are_without_tools() -> None:
-    model = ScriptedModel(otherwise=lambda r: Say("end" if r.tool_choice == "none" else "", _calls(r)))
+    model = ScriptedModel(otherwise=lambda r: ScriptedReply("end" if r.tool_choice == "none" else "", _calls(r)))
     agent = Agent(NAME, limits=TurnLimits(max_steps=3))
-    async with open_house(model, agent=agent) as house:
-        done = await house.say("x")
+    async with open_engine(model, agent=agent) as engine:
+        done = await engine.say("x")
         assert done.reply == "end"
         assert [request.tool_choice for request in model.requests] == ["auto", "none"]
         assert model.requests[1].tools, "the tools stay in the prompt: they are part of its cached prefix"
@@ -157,9 +167,9 @@ def _calls(request: ModelRequest) -> list[ToolCallPart]:
 
 @pytest.mark.proves("X-iteration-limit")
 async def test_twenty_steps_are_the_default_limit() -> None:
-    model = ScriptedModel(otherwise=lambda r: Say("and", _calls(r)))
-    async with open_house(model) as house:
-        await house.say("x")
+    model = ScriptedModel(otherwise=lambda r: ScriptedReply("and", _calls(r)))
+    async with open_engine(model) as engine:
+        await engine.say("x")
         assert len(model.requests) == 19
         assert [request.tool_choice for request in model.requests[-2:]] == ["auto", "none"]
 
@@ -174,15 +184,15 @@ async def test_four_tool_only_steps_in_the_later_part_force_a_step_without_tools
 @pytest.mark.proves("T15", "E8")
 async def test_the_third_identical_round_ends_the_calls() -> None:
     model = ScriptedModel(
-        Say(calls=[call("write", q="a")]),
-        Say(calls=[call("write", q="a")]),
-        Say(calls=[call("write", q="a")]),
-        Say("I stop."),
+        ScriptedReply(calls=[call("write", q="a")]),
+        ScriptedReply(calls=[call("write", q="a")]),
+        ScriptedReply(calls=[call("write", q="a")]),
+        ScriptedReply("I stop."),
     )
-    async with open_house(model) as house:
-        done = await house.say("x")
+    async with open_engine(model) as engine:
+        done = await engine.say("x")
         assert done.reply == "I stop."
-        assert len(house.tools.calls) == 2
+        assert len(engine.tools.calls) == 2
         final = model.requests[-1]
         assert (final.tools, final.tool_choice) == ((), "none")
         assert "[Result of write: found a]" in [
@@ -193,45 +203,52 @@ async def test_the_third_identical_round_ends_the_calls() -> None:
 @pytest.mark.proves("S13")
 async def test_a_model_that_calls_tools_although_it_may_not_is_asked_where_there_are_none() -> None:
     model = ScriptedModel(
-        otherwise=lambda r: Say(calls=[call("look", q=str(len(r.messages)))]) if r.tools else Say("ok")
+        otherwise=lambda r: (
+            ScriptedReply(calls=[call("look", q=str(len(r.messages)))]) if r.tools else ScriptedReply("ok")
+        )
     )
     agent = Agent(NAME, limits=TurnLimits(max_steps=2))
-    async with open_house(model, agent=agent) as house:
-        assert (await house.say("x")).reply == "ok"
+    async with open_engine(model, agent=agent) as engine:
+        assert (await engine.say("x")).reply == "ok"
 
 
 @pytest.mark.proves("S13", "E8")
 async def test_an_empty_answer_is_asked_for_once_more_and_then_apologised_for() -> None:
-    model = ScriptedModel(Say(""), Say("Now then."))
-    async with open_house(model) as house:
-        assert (await house.say("x")).reply == "Now then."
-    model = ScriptedModel(Say(""), Say(""))
-    async with open_house(model) as house:
-        assert (await house.say("x")).reply == APOLOGY
-        assert (await house.session())[-1].text == APOLOGY
+    model = ScriptedModel(ScriptedReply(""), ScriptedReply("Now then."))
+    async with open_engine(model) as engine:
+        assert (await engine.say("x")).reply == "Now then."
+    model = ScriptedModel(ScriptedReply(""), ScriptedReply(""))
+    async with open_engine(model) as engine:
+        assert (await engine.say("x")).reply == APOLOGY
+        assert (await engine.session())[-1].text == APOLOGY
 
 
 @pytest.mark.proves("T16")
 async def test_text_instead_of_a_call_is_nudged_and_the_custom_words_come_last() -> None:
     agent = Agent(NAME, limits=TurnLimits(nudges=2, nudge_text="Really do it."))
-    model = ScriptedModel(Say("I would look."), Say("I would."), Say(calls=[call("look", q="a")]), Say("done"))
-    async with open_house(model, agent=agent) as house:
-        assert (await house.say("x")).reply == "done"
+    model = ScriptedModel(
+        ScriptedReply("I would look."),
+        ScriptedReply("I would."),
+        ScriptedReply(calls=[call("look", q="a")]),
+        ScriptedReply("done"),
+    )
+    async with open_engine(model, agent=agent) as engine:
+        assert (await engine.say("x")).reply == "done"
         assert last_text(model.requests[1]).startswith("[Use one of your tools")
         assert last_text(model.requests[2]) == "[Really do it.]"
 
 
 async def test_no_nudge_follows_once_a_tool_was_used() -> None:
     agent = Agent(NAME, limits=TurnLimits(nudges=2))
-    model = ScriptedModel(Say(calls=[call("look", q="a")]), Say("done"))
-    async with open_house(model, agent=agent) as house:
-        assert (await house.say("x")).reply == "done"
+    model = ScriptedModel(ScriptedReply(calls=[call("look", q="a")]), ScriptedReply("done"))
+    async with open_engine(model, agent=agent) as engine:
+        assert (await engine.say("x")).reply == "done"
 
 
 async def test_watchers_see_text_grow_tools_run_and_preambles_taken_back() -> None:
-    model = ScriptedModel(Say("Let me look.", calls=[call("look", q="a")]), Say("Here it is."))
-    async with open_house(model) as house:
-        events = await house.watch("x")
+    model = ScriptedModel(ScriptedReply("Let me look.", calls=[call("look", q="a")]), ScriptedReply("Here it is."))
+    async with open_engine(model) as engine:
+        events = await engine.watch("x")
         text = ""
         for event in events:
             if isinstance(event, TextAdded):
@@ -241,19 +258,19 @@ async def test_watchers_see_text_grow_tools_run_and_preambles_taken_back() -> No
 
 
 async def test_watchers_see_nothing_of_what_was_said_beside_the_calls_that_went_in_a_circle() -> None:
-    again = Say("Let me look.", calls=[call("look", q="a")])
-    async with open_house(ScriptedModel(again, again, again, Say("I stop."))) as house:
+    again = ScriptedReply("Let me look.", calls=[call("look", q="a")])
+    async with open_engine(ScriptedModel(again, again, again, ScriptedReply("I stop."))) as engine:
         text = ""
-        for event in await house.watch("x"):
+        for event in await engine.watch("x"):
             if isinstance(event, TextAdded):
                 text = "" if event.retract else text + event.text
         assert text == "I stop."
 
 
 async def test_watchers_see_a_call_whose_arguments_do_not_fit_but_no_tool_that_the_model_made_up() -> None:
-    model = ScriptedModel(Say(calls=[call("look"), call("fly", q="x")]), Say("sorry"))
-    async with open_house(model) as house:
-        seen = [each for each in await house.watch("x") if isinstance(each, ToolStarted | ToolFinished)]
+    model = ScriptedModel(ScriptedReply(calls=[call("look"), call("fly", q="x")]), ScriptedReply("sorry"))
+    async with open_engine(model) as engine:
+        seen = [each for each in await engine.watch("x") if isinstance(each, ToolStarted | ToolFinished)]
         started, ended = seen
         assert isinstance(started, ToolStarted) and (started.tool, started.args) == ("look", {})
         assert isinstance(ended, ToolFinished) and ended.is_error and "q (string, required)" in ended.text
@@ -261,19 +278,19 @@ async def test_watchers_see_a_call_whose_arguments_do_not_fit_but_no_tool_that_t
 
 @pytest.mark.proves("T-agent-tools")
 async def test_an_agent_sees_only_the_tools_of_its_allow_list_in_its_order() -> None:
-    model = ScriptedModel(Say("hi"))
+    model = ScriptedModel(ScriptedReply("hi"))
     agent = Agent(NAME, tools=("w*", "look"))
-    async with open_house(model, Tools([LOOK, WRITE]), agent=agent) as house:
-        await house.say("x")
+    async with open_engine(model, ToolsetFixture([LOOK, WRITE]), agent=agent) as engine:
+        await engine.say("x")
         assert [spec.name for spec in model.requests[0].tools] == ["write", "look"]
 
 
 async def test_a_failing_provider_ends_the_turn_with_its_reason_and_keeps_what_was_done() -> None:
     dead = Unavailable("The model does not answer.", why="connection refused", fix="Check the server.")
-    model = ScriptedModel(Say(calls=[call("write", q="a")]), dead)
-    async with open_house(model) as house:
-        done = await house.say("x")
+    model = ScriptedModel(ScriptedReply(calls=[call("write", q="a")]), dead)
+    async with open_engine(model) as engine:
+        done = await engine.say("x")
         assert (done.status, done.failure_family) == (TurnStatus.FAILED, "Unavailable")
         assert done.failure == "The model does not answer. (connection refused)"
         assert done.failure_fix == "Check the server."
-        assert [m.role for m in await house.session()] == [Role.USER, Role.ASSISTANT, Role.TOOL]
+        assert [m.role for m in await engine.session()] == [Role.USER, Role.ASSISTANT, Role.TOOL]

@@ -16,10 +16,10 @@ from denizen.engine.inspection.queries import Queries, TurnTrace
 from denizen.engine.inspection.replay import replay_turn
 from denizen.ports.model import ModelRequest
 from denizen.skill import SkillToolset
-from denizen.testing.scripted_model import Say, ScriptedModel, call
-from tests.engine.house import Tools
-from tests.engine.memory_house import ANA, BOB, skill_of
-from tests.engine.town import ADA, Town, World, open_town
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
+from tests.engine.engine_fixture import ToolsetFixture
+from tests.engine.memory_fixture import ANA, BOB, build_memory_skill
+from tests.engine.platform_fixture import ADA, Town, World, open_town
 
 pytestmark = pytest.mark.anyio
 
@@ -38,7 +38,7 @@ async def remember(town: Town, text: str, owner: str = ANA.key, *, room: Room | 
 def memory_tools(town: Town) -> SkillToolset:
     keeper = town.turns._services.memories
     assert keeper is not None
-    return skill_of(keeper, Path("unused"))
+    return build_memory_skill(keeper, Path("unused"))
 
 
 def kinds(request: ModelRequest) -> list[str]:
@@ -62,7 +62,7 @@ async def last_trace(town: Town) -> TurnTrace:
 
 @pytest.mark.proves("V8", "V7")
 async def test_what_fits_the_message_comes_up_unasked_behind_all_that_is_cached() -> None:
-    model = ScriptedModel(otherwise=Say("Hello."))
+    model = ScriptedModel(otherwise=ScriptedReply("Hello."))
     async with open_town(model=model, agents={ADA: AGENT}) as town:
         await remember(town, "Is allergic to peanuts")
         await remember(town, "The kitchen closes at nine", CORE)
@@ -80,7 +80,7 @@ async def test_what_fits_the_message_comes_up_unasked_behind_all_that_is_cached(
 
 @pytest.mark.proves("V7")
 async def test_people_who_take_turns_in_a_room_do_not_break_the_prefix_with_their_memories() -> None:
-    model = ScriptedModel(otherwise=Say("Hello."))
+    model = ScriptedModel(otherwise=ScriptedReply("Hello."))
     async with open_town(model=model, agents={ADA: AGENT}) as town:
         await remember(town, "Likes green tea", key="mem_a")
         await remember(town, "Likes black tea", BOB.key, key="mem_b")
@@ -96,7 +96,7 @@ async def test_people_who_take_turns_in_a_room_do_not_break_the_prefix_with_thei
 
 
 async def test_nothing_comes_up_that_does_not_fit_and_nothing_when_it_is_switched_off() -> None:
-    model = ScriptedModel(otherwise=Say("Hello."))
+    model = ScriptedModel(otherwise=ScriptedReply("Hello."))
     async with open_town(model=model) as town:
         await remember(town, "Likes green tea")
         await ask(town, "ana", "what about the weather?")
@@ -107,7 +107,7 @@ async def test_nothing_comes_up_that_does_not_fit_and_nothing_when_it_is_switche
 
 
 async def test_at_most_so_many_memories_and_tokens_come_up() -> None:
-    model = ScriptedModel(otherwise=Say("Hello."))
+    model = ScriptedModel(otherwise=ScriptedReply("Hello."))
     async with open_town(model=model) as town:
         for number in range(9):
             await remember(town, f"Likes tea number {number} " + "x" * 100, key=f"mem_{number}")
@@ -120,7 +120,7 @@ async def test_at_most_so_many_memories_and_tokens_come_up() -> None:
 
 
 async def test_what_was_told_in_private_is_not_even_shown_to_the_model_where_others_read() -> None:
-    model = ScriptedModel(otherwise=Say("Hello."))
+    model = ScriptedModel(otherwise=ScriptedReply("Hello."))
     async with open_town(model=model) as town:
         direct = town.world.direct("ana")
         await remember(town, "Secretly likes tea", room=direct)
@@ -137,7 +137,7 @@ async def test_what_is_written_down_about_the_speaker_is_told_in_their_turns_onl
         asked.append((agent, principal))
         return "Ana runs the bakery." if principal == ANA.key else ""
 
-    model = ScriptedModel(otherwise=Say("Hello."))
+    model = ScriptedModel(otherwise=ScriptedReply("Hello."))
     async with open_town(model=model, written=written) as town:
         await ask(town, "ana", "hello")
         await ask(town, "bob", "hello")
@@ -149,7 +149,7 @@ async def test_what_is_written_down_about_the_speaker_is_told_in_their_turns_onl
 
 
 async def test_a_participant_reads_memories_between_the_talk_and_its_cue() -> None:
-    model = ScriptedModel(otherwise=Say("Hello."))
+    model = ScriptedModel(otherwise=ScriptedReply("Hello."))
     agent = replace(AGENT, context=ContextStrategy.TRANSCRIPT)
     async with open_town(model=model, agents={ADA: agent}) as town:
         await remember(town, "Likes green tea")
@@ -175,7 +175,7 @@ async def test_the_trace_tells_which_memories_came_up_and_a_forgotten_one_leaves
 
 
 async def test_a_replay_finds_what_the_turn_found_and_not_what_was_told_since() -> None:
-    model = ScriptedModel(otherwise=Say("Hello."))
+    model = ScriptedModel(otherwise=ScriptedReply("Hello."))
     world = World()
     async with open_town(world, model=model, agents={ADA: AGENT}) as town:
         await remember(town, "Likes green tea")
@@ -190,9 +190,11 @@ async def test_a_replay_finds_what_the_turn_found_and_not_what_was_told_since() 
 
 async def test_what_a_turn_remembers_is_there_in_the_next_one() -> None:
     model = ScriptedModel(
-        Say(calls=[call("remember", text="Likes green tea", about="user")]), Say("Noted."), Say("Green.")
+        ScriptedReply(calls=[call("remember", text="Likes green tea", about="user")]),
+        ScriptedReply("Noted."),
+        ScriptedReply("Green."),
     )
-    async with open_town(model=model, agents={ADA: AGENT}, tools=Tools(specs=[])) as town:
+    async with open_town(model=model, agents={ADA: AGENT}, tools=ToolsetFixture(specs=[])) as town:
         generation = town.runtime.current
         toolset = memory_tools(town)
         await town.runtime.swap(replace(generation, number=2, toolsets=(toolset,)))
@@ -206,21 +208,21 @@ async def test_what_a_turn_remembers_is_there_in_the_next_one() -> None:
 
 @pytest.mark.proves("V-skill-memory")
 async def test_an_agent_searches_the_log_of_what_it_did_as_far_as_the_place_may_see_it() -> None:
-    model = ScriptedModel(otherwise=Say("Done."))
-    async with open_town(model=model, agents={ADA: AGENT}, tools=Tools(specs=[])) as town:
+    model = ScriptedModel(otherwise=ScriptedReply("Done."))
+    async with open_town(model=model, agents={ADA: AGENT}, tools=ToolsetFixture(specs=[])) as town:
         platform = town.world.platform
         staff = platform.add_room("staff", readers=["ana", "bot-ada"])
         await town.runtime.swap(replace(town.runtime.current, number=2, toolsets=(memory_tools(town),)))
-        model.script(Say(calls=[call("recall")]), Say("Listed."))
+        model.script(ScriptedReply(calls=[call("recall")]), ScriptedReply("Listed."))
         await ask(town, "ana", "what do you know?", staff)
-        model.script(Say(calls=[call("forget", memory="mem_none")]), Say("There is none."))
+        model.script(ScriptedReply(calls=[call("forget", memory="mem_none")]), ScriptedReply("There is none."))
         await ask(town, "bob", "forget it")
         seen: list[str] = []
         for who, where in (("ana", staff), ("bob", town.world.general)):
-            model.script(Say(calls=[call("search_log")]), Say("That is all."))
+            model.script(ScriptedReply(calls=[call("search_log")]), ScriptedReply("That is all."))
             await ask(town, who, "what did you do?", where)
             seen.append(text_of_result(model.requests[-1]))
-        model.script(Say(calls=[call("search_log", words="failed")]), Say("That is all."))
+        model.script(ScriptedReply(calls=[call("search_log", words="failed")]), ScriptedReply("That is all."))
         await ask(town, "ana", "what went wrong?", staff)
         failed = text_of_result(model.requests[-1])
     assert "recall: done" in seen[0] and "forget: failed" in seen[0]

@@ -19,7 +19,7 @@ from denizen.engine.runtime.tool_policy import GatePolicy, ToolRule
 from denizen.engine.tools.toolbox import NestedCalls
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import ScriptedModel
-from tests.engine.house import Tools, generation
+from tests.engine.engine_fixture import ToolsetFixture, generation
 
 pytestmark = pytest.mark.anyio
 
@@ -44,7 +44,7 @@ class Nest:
     """A toolset whose tools call others as a test says: `(tool, args)` pairs by name."""
 
     calls: dict[str, list[tuple[str, JsonObject]]] = field(default_factory=dict)
-    tools: Tools = field(default_factory=Tools)
+    tools: ToolsetFixture = field(default_factory=ToolsetFixture)
     results: list[ToolResult] = field(default_factory=list)
 
 

@@ -14,9 +14,9 @@ from denizen.domain.prompt import PromptMessage
 from denizen.domain.room import Attachment
 from denizen.engine.prompt.pictures import limit_pictures
 from denizen.ports.model import Capabilities
-from denizen.testing.scripted_model import Say, ScriptedModel
-from tests.engine.house import NAME, message, open_house
-from tests.engine.town import ADA, World, open_town
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
+from tests.engine.engine_fixture import NAME, message, open_engine
+from tests.engine.platform_fixture import ADA, World, open_town
 
 pytestmark = pytest.mark.anyio
 
@@ -32,7 +32,7 @@ def pictures(messages: Sequence[PromptMessage]) -> list[str]:
 @pytest.mark.proves("C25")
 async def test_the_picture_that_a_model_makes_comes_with_the_last_part_of_its_answer() -> None:
     long = "A rose. " * 400
-    async with open_town(None, ScriptedModel(Say(long, images=[PNG]), capabilities=DRAWS)) as town:
+    async with open_town(None, ScriptedModel(ScriptedReply(long, images=[PNG]), capabilities=DRAWS)) as town:
         town.world.platform.say(town.world.general, "ana", "@ada draw a rose")
         sent = await town.sent()
     assert len(sent) == 2
@@ -43,7 +43,7 @@ async def test_the_picture_that_a_model_makes_comes_with_the_last_part_of_its_an
 
 @pytest.mark.proves("C25")
 async def test_a_picture_without_a_word_is_an_answer_and_such_a_model_gets_no_tools() -> None:
-    model = ScriptedModel(Say(images=[PNG]), capabilities=DRAWS)
+    model = ScriptedModel(ScriptedReply(images=[PNG]), capabilities=DRAWS)
     async with open_town(None, model) as town:
         town.world.platform.say(town.world.general, "ana", "@ada draw")
         sent = await town.sent()
@@ -54,12 +54,14 @@ async def test_a_picture_without_a_word_is_an_answer_and_such_a_model_gets_no_to
 
 @pytest.mark.proves("C25")
 async def test_such_a_model_sees_the_last_four_pictures_of_its_session_its_own_among_them() -> None:
-    model = ScriptedModel(*[Say(f"{n}", images=[f"{PNG}{n}"]) for n in range(4)], Say("Seen."), capabilities=DRAWS)
-    async with open_house(model) as house:
-        await house.say("mine", parts=(TextPart("look"), ImagePart("https://x.example/mine.png")))
+    model = ScriptedModel(
+        *[ScriptedReply(f"{n}", images=[f"{PNG}{n}"]) for n in range(4)], ScriptedReply("Seen."), capabilities=DRAWS
+    )
+    async with open_engine(model) as engine:
+        await engine.say("mine", parts=(TextPart("look"), ImagePart("https://x.example/mine.png")))
         for _ in range(3):
-            await house.say("draw")
-        await house.say("what was there?")
+            await engine.say("draw")
+        await engine.say("what was there?")
     request = model.requests[-1]
     assert pictures(request.messages) == [f"{PNG}{n}" for n in range(4)]
     assert all(message.role is Role.USER for message in request.messages if pictures([message]))
@@ -80,7 +82,7 @@ def test_only_the_newest_pictures_stay_and_those_of_the_question_do_not_count() 
 
 @pytest.mark.proves("C25")
 async def test_a_participant_that_draws_sees_the_last_four_pictures_of_the_room() -> None:
-    world, model = World(), ScriptedModel(otherwise=Say("Nice."), capabilities=DRAWS)
+    world, model = World(), ScriptedModel(otherwise=ScriptedReply("Nice."), capabilities=DRAWS)
     agent = Agent(ADA, context=ContextStrategy.TRANSCRIPT, tools=())
     async with open_town(world, model, agents={ADA: agent}) as town:
         for number in range(6):
@@ -93,7 +95,7 @@ async def test_a_participant_that_draws_sees_the_last_four_pictures_of_the_room(
 
 @pytest.mark.proves("C25-reasoning", "C-config-toggles")
 async def test_reasoning_is_shown_in_front_of_the_answer_and_hidden_where_the_agent_is_to_show_it() -> None:
-    world, model = World(), ScriptedModel(otherwise=Say("Take a rose.", thinking=REASONING))
+    world, model = World(), ScriptedModel(otherwise=ScriptedReply("Take a rose.", thinking=REASONING))
     agents = {ADA: Agent(ADA, show_reasoning=True)}
     async with open_town(world, model, agents=agents) as town:
         asked = world.platform.say(world.general, "ana", "@ada which flower?")
@@ -110,12 +112,12 @@ async def test_reasoning_is_shown_in_front_of_the_answer_and_hidden_where_the_ag
 
 @pytest.mark.proves("C25-reasoning", "C-config-toggles")
 async def test_reasoning_is_shown_to_nobody_unless_the_agent_says_so() -> None:
-    model = ScriptedModel(otherwise=Say("Take a rose.", thinking=REASONING))
+    model = ScriptedModel(otherwise=ScriptedReply("Take a rose.", thinking=REASONING))
     async with open_town(None, model) as town:
         town.world.platform.say(town.world.general, "ana", "@ada which flower?")
         assert await town.said() == ["Take a rose."]
-    async with open_house(model) as house:
-        events = await house.watch("which flower?")
+    async with open_engine(model) as engine:
+        events = await engine.watch("which flower?")
     assert not any(isinstance(event, ReasoningAdded) for event in events)
     assert isinstance(events[-1], TurnFinished) and events[-1].reasoning == ""
 
@@ -123,7 +125,7 @@ async def test_reasoning_is_shown_to_nobody_unless_the_agent_says_so() -> None:
 @pytest.mark.parametrize("context", list(ContextStrategy))
 @pytest.mark.proves("C25-reasoning")
 async def test_shown_reasoning_is_text_of_no_later_prompt(context: ContextStrategy) -> None:
-    world, model = World(), ScriptedModel(otherwise=Say("Take a rose.", thinking=REASONING))
+    world, model = World(), ScriptedModel(otherwise=ScriptedReply("Take a rose.", thinking=REASONING))
     agents = {ADA: Agent(ADA, show_reasoning=True, context=context, tools=())}
     async with open_town(world, model, agents=agents) as town:
         for _ in range(2):
@@ -135,11 +137,11 @@ async def test_shown_reasoning_is_text_of_no_later_prompt(context: ContextStrate
 
 @pytest.mark.proves("C25-reasoning")
 async def test_watchers_hear_reasoning_as_it_comes_and_those_who_come_late_read_it_at_the_end() -> None:
-    model = ScriptedModel(Say("Take a rose.", thinking=REASONING, images=[PNG]))
+    model = ScriptedModel(ScriptedReply("Take a rose.", thinking=REASONING, images=[PNG]))
     asked = message("which flower?")
-    async with open_house(model, agent=Agent(NAME, show_reasoning=True)) as house:
-        events = [event async for event in house.turns.stream(asked)]
-        late = await house.turns.ask(asked)
+    async with open_engine(model, agent=Agent(NAME, show_reasoning=True)) as engine:
+        events = [event async for event in engine.turns.stream(asked)]
+        late = await engine.turns.ask(asked)
     assert "".join(event.text for event in events if isinstance(event, ReasoningAdded)) == REASONING
     assert (late.reasoning, late.images) == (REASONING, (PNG,))
     assert events[-1] == late
@@ -148,7 +150,7 @@ async def test_watchers_hear_reasoning_as_it_comes_and_those_who_come_late_read_
 @pytest.mark.proves("C-config-toggles")
 @pytest.mark.parametrize("wanted", [True, False])
 async def test_a_model_is_asked_to_reason_only_where_that_is_switched_on(*, wanted: bool) -> None:
-    model = ScriptedModel(Say("Yes."))
-    async with open_house(model, agent=Agent(NAME, reasoning=wanted)) as house:
-        await house.say("why?")
+    model = ScriptedModel(ScriptedReply("Yes."))
+    async with open_engine(model, agent=Agent(NAME, reasoning=wanted)) as engine:
+        await engine.say("why?")
     assert model.requests[0].reasoning is wanted

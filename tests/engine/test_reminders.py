@@ -13,9 +13,10 @@ import anyio.lowlevel
 import pytest
 
 from denizen.adapters.store import open_store
+from denizen.builtin_skills.reminders import skill
 from denizen.domain.agent import Agent, TimestampPolicy
 from denizen.domain.archiving import ArchivePolicy
-from denizen.domain.attention import Manners
+from denizen.domain.attention import AccountPolicy, ReplyStyle
 from denizen.domain.conversation import Place
 from denizen.domain.errors import NotAllowed, NotFound, Unavailable
 from denizen.domain.ids import CallId, SessionId, TurnId
@@ -31,12 +32,12 @@ from denizen.engine.runtime.connected_accounts import ConnectedAccounts
 from denizen.engine.runtime.generation import Generation, Runtime
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope
-from denizen.skill import SkillToolset
-from denizen.skills.reminders import skill
-from denizen.testing.memory_channel import MemoryChannel, Sent
+from denizen.skill import ScopedServices, SkillToolset
 from denizen.testing.scripted_model import ScriptedModel, ScriptedModels
-from tests.engine.town import ADA, World
-from tests.skill_services import Surroundings
+from tests.engine.platform_fixture import ADA, World
+from tests.memory_channel import MemoryChannel, SentMessage
+from tests.skill_services import ServicesFixture
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -61,7 +62,9 @@ class Desk:
         )
 
     async def call(self, tool: str, scope: CallScope | None = None, **args: Json) -> ToolResult:
-        services = replace(Surroundings(self.root).services(), open_reminders=self.reminders.open)
+        services = replace(
+            ServicesFixture(self.root).services(), scoped=ScopedServices(open_reminders=self.reminders.open)
+        )
         toolset = SkillToolset(skill, services, {})
         return await toolset.call(ToolCall(CallId("c"), tool, args), scope or self.scope())
 
@@ -71,11 +74,11 @@ class Desk:
         assert not result.is_error, result.text
         return result.text.rpartition("Id: ")[2]
 
-    async def say(self, *, after: timedelta = timedelta()) -> Sequence[Sent]:
+    async def say(self, *, after: timedelta = timedelta()) -> Sequence[SentMessage]:
         """What the account has sent, once everything that is due by then was said."""
         self.world.clock.at += after
         await self.reminders.say_due()
-        with anyio.fail_after(10):
+        with anyio.fail_after(HANG_LIMIT_S):
             while await self.owed():  # noqa: ASYNC110 - the store has no event for it
                 await anyio.sleep(0.001)
         return self.account.sent
@@ -93,12 +96,12 @@ async def open_desk(
     store: Store | None = None,
     connected: bool = True,
     agent: Agent | None = None,
-    manners: Manners | None = None,
+    account_policy: AccountPolicy | None = None,
 ) -> AsyncGenerator[Desk]:
     world, runtime, channels = world or World(), Runtime(), ConnectedAccounts()
     agent, store = agent or Agent(ADA), store or world.store
-    rules = {("discord", ADA): manners or Manners()}
-    await runtime.swap(Generation(1, {ADA: agent}, ADA, ScriptedModels(ScriptedModel()), (), manners=rules))
+    rules = {("discord", ADA): account_policy or AccountPolicy()}
+    await runtime.swap(Generation(1, {ADA: agent}, ADA, ScriptedModels(ScriptedModel()), (), account_policies=rules))
     outbox = DeliveryOutbox(runtime, store, world.clock, channels)
     account = MemoryChannel(world.platform, ADA)
     reminders = ReminderService(runtime, store, world.clock, channels, outbox)
@@ -215,7 +218,7 @@ async def test_the_loop_sleeps_until_the_next_is_due_and_is_woken_by_a_new_one(t
             await anyio.wait_all_tasks_blocked()
             desk.world.clock.at += timedelta(seconds=10)
             await desk.remind("in 20 minutes", "wakes it", key="k2")
-            with anyio.fail_after(10):
+            with anyio.fail_after(HANG_LIMIT_S):
                 while not desk.account.sent:
                     await anyio.lowlevel.checkpoint()
             group.cancel_scope.cancel()
@@ -231,7 +234,7 @@ async def test_an_account_that_comes_back_wakes_the_loop(tmp_path: Path) -> None
         await anyio.wait_all_tasks_blocked()
         group.start_soon(desk.outbox.run, desk.account)
         desk.channels.add(desk.account)
-        with anyio.fail_after(10):
+        with anyio.fail_after(HANG_LIMIT_S):
             while not desk.account.sent:
                 await anyio.lowlevel.checkpoint()
         group.cancel_scope.cancel()
@@ -267,7 +270,9 @@ async def test_times_are_those_of_the_agents_zone_or_of_the_skills_setting(tmp_p
     async with open_desk(tmp_path, agent=Agent(ADA, timestamps=TimestampPolicy("Asia/Tokyo"))) as desk:
         told = (await desk.call("remind", when="tomorrow 9:00", text="tea")).text
         assert "09:00 Asia/Tokyo" in told
-        services = replace(Surroundings(tmp_path).services(), open_reminders=desk.reminders.open)
+        services = replace(
+            ServicesFixture(tmp_path).services(), scoped=ScopedServices(open_reminders=desk.reminders.open)
+        )
         own = SkillToolset(skill, services, {"timezone": "Europe/Rome"})
         call = ToolCall(CallId("c"), "remind", {"when": "tomorrow 9:00", "text": "tea"})
         assert "09:00 Europe/Rome" in (await own.call(call, desk.scope(key="k2"))).text
@@ -314,7 +319,7 @@ async def test_who_is_forgotten_is_not_reminded(tmp_path: Path) -> None:
 
 
 async def test_a_long_text_fits_the_platforms_message(tmp_path: Path) -> None:
-    async with open_desk(tmp_path, manners=Manners(message_limit=100)) as desk:
+    async with open_desk(tmp_path, account_policy=AccountPolicy(style=ReplyStyle(message_limit=100))) as desk:
         await desk.remind("in 1 hour", "x" * 500)
         [sent] = await desk.say(after=timedelta(hours=1))
         assert len(sent.content.text) == 100

@@ -20,8 +20,8 @@ from denizen.engine.inspection.replay import ReplayResult, replay_turn
 from denizen.engine.runtime.generation import Generation
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.ports.toolset import CallScope
-from denizen.testing.scripted_model import Gate, Say, ScriptedModel, ScriptedModels, call
-from tests.engine.house import ANA, NAME, House, Tools, message, open_house, undated
+from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedModels, ScriptedReply, call
+from tests.engine.engine_fixture import ANA, NAME, EngineFixture, ToolsetFixture, message, open_engine, undated
 
 pytestmark = pytest.mark.anyio
 
@@ -30,19 +30,19 @@ BOB = AgentName("bob")
 
 @asynccontextmanager
 async def open_two(
-    first: ScriptedModel, second: ScriptedModel, *agents: Agent, tools: Tools | None = None
-) -> AsyncGenerator[House]:
+    first: ScriptedModel, second: ScriptedModel, *agents: Agent, tools: ToolsetFixture | None = None
+) -> AsyncGenerator[EngineFixture]:
     """The agents, on `first` unless they say otherwise; `second` is another model that is configured."""
     known = agents or (Agent(NAME, model="first"),)
-    async with open_house(first, tools) as house:
+    async with open_engine(first, tools) as engine:
         models = ScriptedModels({"first": first, "second": second})
-        generation = Generation(2, {agent.name: agent for agent in known}, known[0].name, models, (house.tools,))
-        await house.runtime.swap(generation)
-        yield house
+        generation = Generation(2, {agent.name: agent for agent in known}, known[0].name, models, (engine.tools,))
+        await engine.runtime.swap(generation)
+        yield engine
 
 
-async def again(house: House, turn_id: TurnId, *, agent: str = "", model: str = "second") -> ReplayResult:
-    return await replay_turn(house.runtime, house.services, turn_id, agent=agent, model=model)
+async def again(engine: EngineFixture, turn_id: TurnId, *, agent: str = "", model: str = "second") -> ReplayResult:
+    return await replay_turn(engine.runtime, engine.services, turn_id, agent=agent, model=model)
 
 
 def told(request: ModelRequest) -> list[str]:
@@ -52,17 +52,24 @@ def told(request: ModelRequest) -> list[str]:
 
 
 async def test_another_model_answers_the_same_question_with_the_history_of_then_and_the_results_of_then() -> None:
-    first = ScriptedModel(Say("Hello."), Say(calls=[call("look", q="a")]), Say("It is a."), Say("later"))
-    second = ScriptedModel(
-        Say(calls=[call("look", q="a")], usage=Usage(20, 2, requests=1)), Say("It is A."), name="scripted/second"
+    first = ScriptedModel(
+        ScriptedReply("Hello."),
+        ScriptedReply(calls=[call("look", q="a")]),
+        ScriptedReply("It is a."),
+        ScriptedReply("later"),
     )
-    async with open_two(first, second) as house:
-        await house.say("hi")
-        done = await house.say("what is a?")
-        await house.say("and then?")
-        ran = len(house.tools.calls)
-        result = await again(house, done.turn_id)
-        assert len(house.tools.calls) == ran == 1
+    second = ScriptedModel(
+        ScriptedReply(calls=[call("look", q="a")], usage=Usage(20, 2, requests=1)),
+        ScriptedReply("It is A."),
+        name="scripted/second",
+    )
+    async with open_two(first, second) as engine:
+        await engine.say("hi")
+        done = await engine.say("what is a?")
+        await engine.say("and then?")
+        ran = len(engine.tools.calls)
+        result = await again(engine, done.turn_id)
+        assert len(engine.tools.calls) == ran == 1
     assert (result.recorded.turn.reply, result.reply, result.model) == ("It is a.", "It is A.", "scripted/second")
     assert result.usage == Usage(30, 7, requests=2)
     assert [step.purpose for step in result.steps] == ["act", "act"]
@@ -74,14 +81,14 @@ async def test_another_model_answers_the_same_question_with_the_history_of_then_
 
 async def test_a_replay_leaves_nothing_behind() -> None:
     first, second = (
-        ScriptedModel(Say(calls=[call("look", q="a")]), Say("yes")),
-        ScriptedModel(Say(calls=[call("look", q="a")]), Say("no")),
+        ScriptedModel(ScriptedReply(calls=[call("look", q="a")]), ScriptedReply("yes")),
+        ScriptedModel(ScriptedReply(calls=[call("look", q="a")]), ScriptedReply("no")),
     )
-    async with open_two(first, second) as house:
-        done = await house.say("well?")
+    async with open_two(first, second) as engine:
+        done = await engine.say("well?")
 
         async def everything() -> object:
-            async with house.store.work() as work:
+            async with engine.store.work() as work:
                 turns = await work.turns.list_turns()
                 steps = [await work.turns.list_steps(turn.id) for turn in turns]
                 calls = [await work.turns.list_calls(turn.id) for turn in turns]
@@ -90,19 +97,21 @@ async def test_a_replay_leaves_nothing_behind() -> None:
                 return turns, steps, calls, tail, usage
 
         before = await everything()
-        await again(house, done.turn_id)
+        await again(engine, done.turn_id)
         assert await everything() == before
-        assert await house.durable.pending() == []
+        assert await engine.durable.pending() == []
 
 
 async def test_a_call_that_was_not_recorded_gets_an_error_and_does_not_run() -> None:
-    first = ScriptedModel(Say(calls=[call("look", q="a")]), Say("It is a."))
-    second = ScriptedModel(Say(calls=[call("look", q="b"), call("write", q="a"), call("gone")]), Say("I do not know."))
-    async with open_two(first, second) as house:
-        done = await house.say("what is a?")
-        house.tools.calls.clear()
-        result = await again(house, done.turn_id)
-        assert house.tools.calls == []
+    first = ScriptedModel(ScriptedReply(calls=[call("look", q="a")]), ScriptedReply("It is a."))
+    second = ScriptedModel(
+        ScriptedReply(calls=[call("look", q="b"), call("write", q="a"), call("gone")]), ScriptedReply("I do not know.")
+    )
+    async with open_two(first, second) as engine:
+        done = await engine.say("what is a?")
+        engine.tools.calls.clear()
+        result = await again(engine, done.turn_id)
+        assert engine.tools.calls == []
     assert [(each.tool, each.args) for each in result.unrecorded] == [("look", {"q": "b"}), ("write", {"q": "a"})]
     texts = told(second.requests[1])[-3:]
     assert [text == "This call was not recorded, and nothing runs in a replay." for text in texts] == [
@@ -119,82 +128,88 @@ async def test_results_of_the_same_call_come_in_the_order_of_then_and_the_last_s
         return ToolResult(f"written {next(count)}")
 
     write = call("write", q="a")
-    first = ScriptedModel(Say(calls=[write]), Say(calls=[write]), Say("done"))
-    second = ScriptedModel(Say(calls=[write, write]), Say(calls=[write]), Say("done"))
-    async with open_two(first, second, tools=Tools(run=run)) as house:
-        done = await house.say("write it twice")
-        result = await again(house, done.turn_id)
+    first = ScriptedModel(ScriptedReply(calls=[write]), ScriptedReply(calls=[write]), ScriptedReply("done"))
+    second = ScriptedModel(ScriptedReply(calls=[write, write]), ScriptedReply(calls=[write]), ScriptedReply("done"))
+    async with open_two(first, second, tools=ToolsetFixture(run=run)) as engine:
+        done = await engine.say("write it twice")
+        result = await again(engine, done.turn_id)
     assert [record.result for record in result.calls] == ["written 0", "written 1", "written 1"]
     assert next(count) == 2
 
 
 async def test_answers_given_while_the_question_waited_belong_to_its_history() -> None:
-    gate = Gate()
-    first, second = ScriptedModel(Say("one", before=gate), Say("two")), ScriptedModel(Say("2"))
-    async with open_two(first, second) as house:
-        await house.turns.submit(message("1?"))
+    gate = ReplyGate()
+    first, second = (
+        ScriptedModel(ScriptedReply("one", before=gate), ScriptedReply("two")),
+        ScriptedModel(ScriptedReply("2")),
+    )
+    async with open_two(first, second) as engine:
+        await engine.turns.submit(message("1?"))
         await gate.reached.wait()
-        waiting = await house.turns.submit(message("2?"))
+        waiting = await engine.turns.submit(message("2?"))
         gate.open.set()
-        await house.durable.wait(waiting.id)
-        await again(house, waiting.id)
+        await engine.durable.wait(waiting.id)
+        await again(engine, waiting.id)
     assert told(second.requests[0]) == told(first.requests[1]) == ["1?", "one", "2?"]
 
 
 async def test_another_agent_answers_on_its_own_model_with_its_own_prompt() -> None:
-    first, second = ScriptedModel(Say("a")), ScriptedModel(Say('{"tool": "none"}'), Say("b"), name="scripted/second")
+    first, second = (
+        ScriptedModel(ScriptedReply("a")),
+        ScriptedModel(ScriptedReply('{"tool": "none"}'), ScriptedReply("b"), name="scripted/second"),
+    )
     bob = Agent(BOB, model="second", persona=(("SOUL.md", "You are Bob."),), planning=ToolPlanning.PLAN)
-    async with open_two(first, second, Agent(NAME, model="first"), bob) as house:
-        done = await house.say("who?", model="first")
-        result = await again(house, done.turn_id, agent="bob", model="")
+    async with open_two(first, second, Agent(NAME, model="first"), bob) as engine:
+        done = await engine.say("who?", model="first")
+        result = await again(engine, done.turn_id, agent="bob", model="")
     assert (result.agent, result.model, result.reply) == (BOB, "scripted/second", "b")
     assert second.requests[1].segments[0].text == "You are Bob."
 
 
 async def test_what_cannot_be_repeated_is_told() -> None:
-    gate = Gate()
-    first, second = ScriptedModel(Say("a"), Say("b", before=gate)), ScriptedModel()
-    async with open_two(first, second) as house:
-        done = await house.say("x")
-        running = await house.turns.submit(message("y"))
+    gate = ReplyGate()
+    first, second = ScriptedModel(ScriptedReply("a"), ScriptedReply("b", before=gate)), ScriptedModel()
+    async with open_two(first, second) as engine:
+        done = await engine.say("x")
+        running = await engine.turns.submit(message("y"))
         await gate.reached.wait()
         with pytest.raises(Conflict, match="has not ended"):
-            await again(house, running.id)
+            await again(engine, running.id)
         gate.open.set()
-        await house.durable.wait(running.id)
+        await engine.durable.wait(running.id)
         with pytest.raises(NotFound, match="no turn turn_none"):
-            await again(house, TurnId("turn_none"))
+            await again(engine, TurnId("turn_none"))
         with pytest.raises(NotFound, match="no agent 'zed'"):
-            await again(house, done.turn_id, agent="zed")
+            await again(engine, done.turn_id, agent="zed")
         with pytest.raises(NotFound, match="no model 'huge'"):
-            await again(house, done.turn_id, model="huge")
-        async with house.store.work() as work:
+            await again(engine, done.turn_id, model="huge")
+        async with engine.store.work() as work:
             await work.messages.forget_turn(running.id)
         with pytest.raises(Conflict, match="was asked anew"):
-            await again(house, running.id)
-        async with house.store.work() as work:
+            await again(engine, running.id)
+        async with engine.store.work() as work:
             await work.archive.forget_author("terminal", ANA.id)
         with pytest.raises(Conflict, match="was forgotten"):
-            await again(house, done.turn_id)
+            await again(engine, done.turn_id)
 
 
 async def test_a_turn_of_an_agent_or_model_that_is_gone_says_what_to_name() -> None:
-    first, second = ScriptedModel(Say("a"), Say("b")), ScriptedModel()
-    async with open_two(first, second) as house:
-        done = await house.say("x")
-        named = await house.say("x", model="first")
+    first, second = ScriptedModel(ScriptedReply("a"), ScriptedReply("b")), ScriptedModel()
+    async with open_two(first, second) as engine:
+        done = await engine.say("x")
+        named = await engine.say("x", model="first")
         bob = Agent(BOB, model="second")
-        await house.runtime.swap(Generation(3, {BOB: bob}, BOB, ScriptedModels({"second": second}), (house.tools,)))
+        await engine.runtime.swap(Generation(3, {BOB: bob}, BOB, ScriptedModels({"second": second}), (engine.tools,)))
         with pytest.raises(NotFound) as gone:
-            await again(house, done.turn_id)
+            await again(engine, done.turn_id)
         assert (gone.value.message, gone.value.fix) == (
             "The agent 'ada' of this turn is not configured any more.",
             "Name another with --agent.",
         )
         ada = Agent(NAME, model="second")
-        await house.runtime.swap(Generation(4, {NAME: ada}, NAME, ScriptedModels({"second": second}), (house.tools,)))
+        await engine.runtime.swap(Generation(4, {NAME: ada}, NAME, ScriptedModels({"second": second}), (engine.tools,)))
         with pytest.raises(NotFound) as lost:
-            await again(house, named.turn_id, model="")
+            await again(engine, named.turn_id, model="")
         assert lost.value.fix == "Name another with --model."
 
 
@@ -204,16 +219,16 @@ async def test_pictures_whose_addresses_have_died_are_left_out() -> None:
             return super().now() + timedelta(days=1)
 
     sees = Capabilities(images=True)
-    first = ScriptedModel(Say("a cat"), Say("yes"), capabilities=sees)
-    second = ScriptedModel(*[Say("a dog")] * 3, capabilities=sees)
+    first = ScriptedModel(ScriptedReply("a cat"), ScriptedReply("yes"), capabilities=sees)
+    second = ScriptedModel(*[ScriptedReply("a dog")] * 3, capabilities=sees)
     asked = (TextPart("what is it?"), ImagePart("https://pictures.example/1.png"))
-    async with open_two(first, second) as house:
-        done = await house.say("x", parts=asked)
-        more = await house.say("sure?")
-        await again(house, done.turn_id)
-        later = replace(house.services, clock=Tomorrow())
-        await replay_turn(house.runtime, later, done.turn_id, model="second")
-        await replay_turn(house.runtime, later, more.turn_id, model="second")
+    async with open_two(first, second) as engine:
+        done = await engine.say("x", parts=asked)
+        more = await engine.say("sure?")
+        await again(engine, done.turn_id)
+        later = replace(engine.services, clock=Tomorrow())
+        await replay_turn(engine.runtime, later, done.turn_id, model="second")
+        await replay_turn(engine.runtime, later, more.turn_id, model="second")
     text, picture = second.requests[0].messages[-1].parts
     assert (join_text([text]), picture) == (join_text(first.requests[0].messages[0].parts), asked[1])
     remark = TextPart("[a picture was shown here]")
@@ -221,11 +236,14 @@ async def test_pictures_whose_addresses_have_died_are_left_out() -> None:
 
 
 async def test_a_participant_reads_what_was_said_up_to_the_question() -> None:
-    first, second = ScriptedModel(Say("one"), Say("two"), Say("three")), ScriptedModel(Say("2"))
+    first, second = (
+        ScriptedModel(ScriptedReply("one"), ScriptedReply("two"), ScriptedReply("three")),
+        ScriptedModel(ScriptedReply("2")),
+    )
     participant = Agent(NAME, model="first", context=ContextStrategy.TRANSCRIPT, tools=())
-    async with open_two(first, second, participant) as house:
-        await house.say("first?")
-        done = await house.say("second?")
-        await house.say("third?")
-        await again(house, done.turn_id)
+    async with open_two(first, second, participant) as engine:
+        await engine.say("first?")
+        done = await engine.say("second?")
+        await engine.say("third?")
+        await again(engine, done.turn_id)
     assert told(second.requests[0]) == told(first.requests[1])

@@ -30,9 +30,10 @@ from denizen.engine.intake.opening import open_turn
 from denizen.engine.loop.routing import ModelRouter
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
-from denizen.testing.memory_store import MemoryStore
-from denizen.testing.scripted_model import Gate, Say, ScriptedModel, call
-from tests.engine.house import NAME, House, Tools, generation, message, open_house
+from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, call
+from denizen.testing.temporary_store import TemporaryStore
+from tests.engine.engine_fixture import NAME, EngineFixture, ToolsetFixture, generation, message, open_engine
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -40,9 +41,9 @@ AUTO = Agent(NAME, is_routed=True)
 USED = Usage(input_tokens=300, output_tokens=40, cost_usd=Decimal("0.0001"), requests=1)
 
 
-def sorts(complexity: str, steps: int, model: str, reason: str = "because") -> Say:
+def sorts(complexity: str, steps: int, model: str, reason: str = "because") -> ScriptedReply:
     row = {"complexity": complexity, "max_steps": steps, "model": model, "reason": reason}
-    return Say(json.dumps(row), usage=USED)
+    return ScriptedReply(json.dumps(row), usage=USED)
 
 
 @dataclass
@@ -55,9 +56,9 @@ class Models:
     quality: ScriptedModel
 
     @classmethod
-    def answering(cls, *routes: Say) -> Models:
+    def answering(cls, *routes: ScriptedReply) -> Models:
         def model(name: str) -> ScriptedModel:
-            return ScriptedModel(name=f"acme/{name}", otherwise=Say(f"said by {name}"))
+            return ScriptedModel(name=f"acme/{name}", otherwise=ScriptedReply(f"said by {name}"))
 
         return cls(ScriptedModel(*routes, name="acme/router"), model("fast"), model("balanced"), model("quality"))
 
@@ -70,18 +71,18 @@ class Models:
 async def open_routed(
     models: Models,
     agent: Agent = AUTO,
-    tools: Tools | None = None,
-    store: MemoryStore | None = None,
+    tools: ToolsetFixture | None = None,
+    store: TemporaryStore | None = None,
     log: MemoryLog | None = None,
-) -> AsyncGenerator[House]:
-    tools = tools or Tools()
-    async with open_house(models.balanced, tools, agent=agent, store=store, log=log) as house:
-        await house.runtime.swap(generation(models.by_alias, tools, agent=agent, number=2))
-        yield house
+) -> AsyncGenerator[EngineFixture]:
+    tools = tools or ToolsetFixture()
+    async with open_engine(models.balanced, tools, agent=agent, store=store, log=log) as engine:
+        await engine.runtime.swap(generation(models.by_alias, tools, agent=agent, number=2))
+        yield engine
 
 
-async def trace_of(house: House, turn_id: str) -> TurnTrace:
-    return await Queries(house.runtime, house.services).get_turn(turn_id)  # pyright: ignore[reportArgumentType]
+async def trace_of(engine: EngineFixture, turn_id: str) -> TurnTrace:
+    return await Queries(engine.runtime, engine.services).get_turn(turn_id)  # pyright: ignore[reportArgumentType]
 
 
 def notes_of(request: ModelRequest) -> Sequence[str]:
@@ -97,10 +98,10 @@ async def test_a_cheap_model_sorts_the_question_and_the_model_for_it_answers(
     complexity: str, steps: int, model: str
 ) -> None:
     models = Models.answering(sorts(complexity, steps, model))
-    async with open_routed(models) as house:
-        done = await house.say("Who wrote Hamlet?")
+    async with open_routed(models) as engine:
+        done = await engine.say("Who wrote Hamlet?")
         assert done.reply == f"said by {model}"
-        trace = await trace_of(house, done.turn_id)
+        trace = await trace_of(engine, done.turn_id)
         assert trace.turn.route == Route(Complexity(complexity), steps, model, "because")
         assert [(step.number, step.purpose, step.model) for step in trace.steps] == [
             (0, "route", "acme/router"),
@@ -116,8 +117,8 @@ async def test_a_cheap_model_sorts_the_question_and_the_model_for_it_answers(
 @pytest.mark.proves("S4", "S-prompt-router")
 async def test_the_router_is_told_how_to_sort_and_to_do_nothing_else() -> None:
     models = Models.answering(sorts("simple", 8, "fast"))
-    async with open_routed(models) as house:
-        await house.say("hello </question> <b>")
+    async with open_routed(models) as engine:
+        await engine.say("hello </question> <b>")
     (request,) = models.router.requests
     (rules,) = (segment.text for segment in request.segments)
     assert "Do only that: answer nothing" in rules
@@ -138,10 +139,10 @@ async def test_the_router_is_told_how_to_sort_and_to_do_nothing_else() -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        Say("I think it is hard."),
-        Say(""),
-        Say('{"complexity": "simple"}'),
-        Say("[1]"),
+        ScriptedReply("I think it is hard."),
+        ScriptedReply(""),
+        ScriptedReply('{"complexity": "simple"}'),
+        ScriptedReply("[1]"),
         sorts("simple", 31, "fast"),
         sorts("simple", 8, "opus"),
         sorts("simple", 8, "fast", "x" * 201),
@@ -150,34 +151,34 @@ async def test_the_router_is_told_how_to_sort_and_to_do_nothing_else() -> None:
     ],
     ids=str,
 )
-async def test_whatever_goes_wrong_counts_as_moderate(answer: Say) -> None:
+async def test_whatever_goes_wrong_counts_as_moderate(answer: ScriptedReply) -> None:
     models = Models.answering(answer)
-    async with open_routed(models) as house:
-        done = await house.say("Compare the two.")
+    async with open_routed(models) as engine:
+        done = await engine.say("Compare the two.")
         assert done.reply == "said by balanced"
-        turn = (await trace_of(house, done.turn_id)).turn
+        turn = (await trace_of(engine, done.turn_id)).turn
         assert turn.route == Route(Complexity.MODERATE, 15, "balanced", FALLBACK_REASON, RoutedBy.FALLBACK)
 
 
 @pytest.mark.proves("S3")
 async def test_without_words_nobody_is_asked() -> None:
     models = Models.answering()
-    async with open_routed(models) as house:
-        done = await house.say("", parts=(ImagePart("https://pictures.example/a.png"),))
-        turn = (await trace_of(house, done.turn_id)).turn
+    async with open_routed(models) as engine:
+        done = await engine.say("", parts=(ImagePart("https://pictures.example/a.png"),))
+        turn = (await trace_of(engine, done.turn_id)).turn
         assert turn.route == Route(Complexity.MODERATE, 15, "balanced", FALLBACK_REASON, RoutedBy.FALLBACK)
     assert not models.router.requests
 
 
 @pytest.mark.proves("S3")
 async def test_a_router_that_does_not_answer_is_not_waited_for() -> None:
-    models, durable = Models.answering(Say("late", before=Gate())), MemoryDurable(MemoryLog())
-    async with open_routed(models) as house:
-        router = ModelRouter(replace(house.services, durable=durable), timeout_s=0.01)
-        opened, _ = await open_turn(house.store, AUTO, message("Compare."), now=house.services.clock.now())
+    models, durable = Models.answering(ScriptedReply("late", before=ReplyGate())), MemoryDurable(MemoryLog())
+    async with open_routed(models) as engine:
+        router = ModelRouter(replace(engine.services, durable=durable), timeout_s=0.01)
+        opened, _ = await open_turn(engine.store, AUTO, message("Compare."), now=engine.services.clock.now())
 
         async def run(_: object) -> str:
-            routed = await router.find_route(opened, house.runtime.current)
+            routed = await router.find_route(opened, engine.runtime.current)
             assert routed.asked is None
             return routed.route.reason if routed.route else ""
 
@@ -189,94 +190,94 @@ async def test_a_router_that_does_not_answer_is_not_waited_for() -> None:
 
 
 async def test_a_turn_that_is_taken_up_again_is_not_sorted_anew() -> None:
-    store, log = MemoryStore(), MemoryLog()
-    gate = Gate()
+    store, log = TemporaryStore(), MemoryLog()
+    gate = ReplyGate()
     models = Models.answering(sorts("complex", 25, "quality"))
-    models.quality.script(Say("never said", before=gate))
+    models.quality.script(ScriptedReply("never said", before=gate))
     inbound = message("Why does it crash?")
-    async with open_routed(models, store=store, log=log) as house:
-        await house.turns.submit(inbound)
-        with anyio.fail_after(5):
+    async with open_routed(models, store=store, log=log) as engine:
+        await engine.turns.submit(inbound)
+        with anyio.fail_after(HANG_LIMIT_S):
             await gate.reached.wait()
-        await house.durable.crash()
+        await engine.durable.crash()
     again = Models.answering()
-    async with open_routed(again, store=store, log=log) as house:
-        await house.turns.resume()
-        with anyio.fail_after(5):
-            done = await house.turns.ask(inbound)
+    async with open_routed(again, store=store, log=log) as engine:
+        await engine.turns.resume()
+        with anyio.fail_after(HANG_LIMIT_S):
+            done = await engine.turns.ask(inbound)
         assert done.reply == "said by quality"
-        trace = await trace_of(house, done.turn_id)
+        trace = await trace_of(engine, done.turn_id)
         assert [step.purpose for step in trace.steps] == ["route", "act"]
         assert done.usage.cost_usd == USED.cost_usd
     assert not again.router.requests
 
 
 async def test_a_change_of_the_configuration_between_does_not_change_what_was_begun() -> None:
-    store, log = MemoryStore(), MemoryLog()
-    gate = Gate()
+    store, log = TemporaryStore(), MemoryLog()
+    gate = ReplyGate()
     models = Models.answering()
-    models.balanced.script(Say("never said", before=gate))
+    models.balanced.script(ScriptedReply("never said", before=gate))
     inbound = message("hello")
-    async with open_routed(models, Agent(NAME), store=store, log=log) as house:
-        await house.turns.submit(inbound)
-        with anyio.fail_after(5):
+    async with open_routed(models, Agent(NAME), store=store, log=log) as engine:
+        await engine.turns.submit(inbound)
+        with anyio.fail_after(HANG_LIMIT_S):
             await gate.reached.wait()
-        await house.durable.crash()
+        await engine.durable.crash()
     again = Models.answering()
-    async with open_routed(again, AUTO, store=store, log=log) as house:
-        await house.turns.resume()
-        with anyio.fail_after(5):
-            assert (await house.turns.ask(inbound)).status is TurnStatus.DONE
+    async with open_routed(again, AUTO, store=store, log=log) as engine:
+        await engine.turns.resume()
+        with anyio.fail_after(HANG_LIMIT_S):
+            assert (await engine.turns.ask(inbound)).status is TurnStatus.DONE
     assert not again.router.requests
 
 
 async def test_an_agent_that_is_not_on_auto_never_asks_the_router() -> None:
     models = Models.answering()
-    async with open_routed(models, Agent(NAME)) as house:
-        done = await house.say("hello")
+    async with open_routed(models, Agent(NAME)) as engine:
+        done = await engine.say("hello")
         assert done.reply == "said by balanced"
-        assert (await trace_of(house, done.turn_id)).turn.route is None
+        assert (await trace_of(engine, done.turn_id)).turn.route is None
         assert not notes_of(models.balanced.requests[0])
 
 
 async def test_a_model_that_was_asked_for_wins() -> None:
     models = Models.answering()
-    async with open_routed(models) as house:
-        done = await house.say("hello", model="quality")
+    async with open_routed(models) as engine:
+        done = await engine.say("hello", model="quality")
         assert done.reply == "said by quality"
-        assert (await trace_of(house, done.turn_id)).turn.route is None
+        assert (await trace_of(engine, done.turn_id)).turn.route is None
     assert not models.router.requests
     assert notes_of(models.quality.requests[0]) == ["[Make at most 18 tool calls, then answer.]"]
 
 
 async def test_with_one_model_behind_all_names_there_is_nothing_to_choose() -> None:
-    one = ScriptedModel(otherwise=Say("ok"))
+    one = ScriptedModel(otherwise=ScriptedReply("ok"))
     router = ScriptedModel(name="acme/router")
-    async with open_house(one, agent=AUTO) as house:
+    async with open_engine(one, agent=AUTO) as engine:
         models = {"fast": one, "balanced": one, "quality": one, "cheap": router}
-        await house.runtime.swap(generation(models, house.tools, agent=AUTO, number=2))
-        done = await house.say("hello")
+        await engine.runtime.swap(generation(models, engine.tools, agent=AUTO, number=2))
+        done = await engine.say("hello")
         assert done.reply == "ok"
-        assert (await trace_of(house, done.turn_id)).turn.route is None
+        assert (await trace_of(engine, done.turn_id)).turn.route is None
     assert not router.requests
 
 
 async def test_where_no_cheap_model_is_named_the_weakest_one_sorts() -> None:
     models = Models.answering()
     models.fast.script(sorts("complex", 25, "quality"))
-    async with open_routed(models) as house:
+    async with open_routed(models) as engine:
         by_alias = {name: model for name, model in models.by_alias.items() if name != "cheap"}
-        await house.runtime.swap(generation(by_alias, house.tools, agent=AUTO, number=3))
-        assert (await house.say("Why does it crash?")).reply == "said by quality"
+        await engine.runtime.swap(generation(by_alias, engine.tools, agent=AUTO, number=3))
+        assert (await engine.say("Why does it crash?")).reply == "said by quality"
 
 
 async def test_thanks_after_a_longer_piece_of_work_are_not_sorted_and_stay_on_its_model() -> None:
     models = Models.answering(sorts("complex", 25, "quality"))
-    async with open_routed(models) as house:
-        await house.say("Why does it crash?")
-        done = await house.say("thanks!")
+    async with open_routed(models) as engine:
+        await engine.say("Why does it crash?")
+        done = await engine.say("thanks!")
         assert done.reply == "said by quality"
-        route = (await trace_of(house, done.turn_id)).turn.route
+        route = (await trace_of(engine, done.turn_id)).turn.route
         assert route is not None
         assert (route.routed_by, route.max_steps) == (RoutedBy.KEPT, 25)
     assert notes_of(models.quality.requests[1]) == ["[Make at most 23 tool calls, then answer.]"], "no hint of work"
@@ -285,9 +286,9 @@ async def test_thanks_after_a_longer_piece_of_work_are_not_sorted_and_stay_on_it
 
 async def test_a_question_of_its_own_is_sorted_with_the_end_of_the_answer_before_it() -> None:
     models = Models.answering(sorts("complex", 25, "quality"), sorts("simple", 8, "fast"))
-    async with open_routed(models) as house:
-        await house.say("Why does it crash?")
-        done = await house.say("And in which file is that function defined?")
+    async with open_routed(models) as engine:
+        await engine.say("Why does it crash?")
+        done = await engine.say("And in which file is that function defined?")
         assert done.reply == "said by fast"
     said = join_text(models.router.requests[1].messages[0].parts)
     assert '"end_of_the_answer_before": "said by quality"' in said
@@ -296,19 +297,19 @@ async def test_a_question_of_its_own_is_sorted_with_the_end_of_the_answer_before
 async def test_a_question_with_a_picture_goes_to_a_model_that_can_see_it() -> None:
     models = Models.answering(sorts("simple", 8, "fast"))
     sees = Capabilities(images=True)
-    models.quality = ScriptedModel(name="acme/quality", capabilities=sees, otherwise=Say("a cat"))
-    async with open_routed(models) as house:
+    models.quality = ScriptedModel(name="acme/quality", capabilities=sees, otherwise=ScriptedReply("a cat"))
+    async with open_routed(models) as engine:
         parts = (TextPart("What is this?"), ImagePart("https://pictures.example/a.png"))
-        assert (await house.say("", parts=parts)).reply == "a cat"
+        assert (await engine.say("", parts=parts)).reply == "a cat"
 
 
 @pytest.mark.proves("S8")
 async def test_hint_and_budget_stand_behind_what_is_cached() -> None:
     style = WritingStyle(language="de", extra_instructions="Mention cats.", search_instructions="Search twice.")
     models = Models.answering(sorts("simple", 8, "fast"), sorts("moderate", 15, "fast"))
-    async with open_routed(models, replace(AUTO, style=style)) as house:
-        await house.say("Who wrote Hamlet?")
-        await house.say("And who has compared it with the older play?")
+    async with open_routed(models, replace(AUTO, style=style)) as engine:
+        await engine.say("Who wrote Hamlet?")
+        await engine.say("And who has compared it with the older play?")
     first, second = models.fast.requests
     assert notes_of(first) == ["[This is simple: one lookup should do. Make at most 6 tool calls, then answer.]"]
     assert "Make at most 13 tool calls" in notes_of(second)[0]
@@ -322,11 +323,11 @@ async def test_hint_and_budget_stand_behind_what_is_cached() -> None:
 
 
 async def test_the_steps_of_the_route_bound_the_turn() -> None:
-    looks = [Say(calls=[call("look", q=str(number))]) for number in range(4)]
+    looks = [ScriptedReply(calls=[call("look", q=str(number))]) for number in range(4)]
     models = Models.answering(sorts("trivial", 4, "fast"))
-    models.fast.script(*looks[:2], Say("so it is"))
-    async with open_routed(models, replace(AUTO, limits=TurnLimits(max_steps=50))) as house:
-        assert (await house.say("hello")).reply == "so it is"
+    models.fast.script(*looks[:2], ScriptedReply("so it is"))
+    async with open_routed(models, replace(AUTO, limits=TurnLimits(max_steps=50))) as engine:
+        assert (await engine.say("hello")).reply == "so it is"
     assert [request.tool_choice for request in models.fast.requests] == ["auto", "auto", "none"]
 
 
@@ -334,9 +335,9 @@ async def test_the_steps_of_the_route_bound_the_turn() -> None:
 async def test_the_routed_steps_are_multiplied() -> None:
     models = Models.answering(sorts("moderate", 15, "balanced"))
     agent = replace(AUTO, limits=TurnLimits(max_steps_multiplier=0.5))
-    async with open_routed(models, agent) as house:
-        done = await house.say("Compare the two.")
-        route = (await trace_of(house, done.turn_id)).turn.route
+    async with open_routed(models, agent) as engine:
+        done = await engine.say("Compare the two.")
+        route = (await trace_of(engine, done.turn_id)).turn.route
         assert route is not None
         assert route.max_steps == 8
     assert "at most 6 tool calls" in notes_of(models.balanced.requests[0])[0]
@@ -346,12 +347,12 @@ async def test_the_routed_steps_are_multiplied() -> None:
 async def test_the_router_sees_what_the_talk_is_about() -> None:
     models = Models.answering(sorts("complex", 25, "quality"))
     subject = Subject("ada/boats", 12, "It <crashes>", "issue", ("bug", "windows"), "1700")
-    async with open_routed(models) as house:
+    async with open_routed(models) as engine:
         place = Place("github", "ada/boats#12")
         at = datetime(2026, 11, 21, 12, tzinfo=UTC)
-        async with house.store.work() as work:
+        async with engine.store.work() as work:
             await work.archive.put([Post("github", "1700", place.channel, Author("1", "ana"), "b" * 501, at)])
-        await house.say("Why?", place=place, subject=subject)
+        await engine.say("Why?", place=place, subject=subject)
     said = join_text(models.router.requests[0].messages[0].parts)
     told = json.loads(said.removeprefix("<question>\n").removesuffix("\n</question>"))
     assert told["thread"] == {
@@ -367,13 +368,13 @@ async def test_the_router_is_paid_out_of_the_turn_s_budgets() -> None:
     models.router = ScriptedModel(
         sorts("simple", 8, "fast"), name="acme/router", price_usd=(Decimal("0.0001"), Decimal("0.0001"))
     )
-    async with open_routed(models) as house:
+    async with open_routed(models) as engine:
         policy = BudgetPolicy(special={SERVER: Money(per_day_usd=Decimal(1))})
-        current = generation(models.by_alias, house.tools, agent=AUTO, number=3)
-        await house.runtime.swap(replace(current, budgets=policy))
-        await house.say("Who wrote Hamlet?")
-        async with house.store.work(write=False) as work:
-            now = house.services.clock.now()
+        current = generation(models.by_alias, engine.tools, agent=AUTO, number=3)
+        await engine.runtime.swap(replace(current, budgets=policy))
+        await engine.say("Who wrote Hamlet?")
+        async with engine.store.work(write=False) as work:
+            now = engine.services.clock.now()
             standing = (await work.spending.read([SERVER], now=now))[SERVER]
         assert (standing.day_usd, standing.reserved_usd) == (USED.cost_usd, Decimal(0))
 
@@ -381,33 +382,33 @@ async def test_the_router_is_paid_out_of_the_turn_s_budgets() -> None:
 async def test_what_the_router_cost_is_counted_when_the_turn_gets_no_further() -> None:
     models = Models.answering(sorts("simple", 8, "fast"))
     models.fast = ScriptedModel(name="acme/fast", capabilities=Capabilities(context_tokens=1))
-    async with open_routed(models) as house:
-        done = await house.say("Who wrote Hamlet?")
+    async with open_routed(models) as engine:
+        done = await engine.say("Who wrote Hamlet?")
         assert (done.status, done.failure_code) == (TurnStatus.FAILED, "prompt_too_large")
         assert done.usage == USED
-        async with house.store.work(write=False) as work:
-            standing = (await work.spending.read([SERVER], now=house.services.clock.now()))[SERVER]
+        async with engine.store.work(write=False) as work:
+            standing = (await work.spending.read([SERVER], now=engine.services.clock.now()))[SERVER]
         assert standing.day_usd == USED.cost_usd
 
 
 async def test_a_budget_that_is_used_up_keeps_the_router_from_being_asked() -> None:
     models = Models.answering()
     models.router = ScriptedModel(name="acme/router", price_usd=(Decimal(1), Decimal(1)))
-    async with open_routed(models) as house:
+    async with open_routed(models) as engine:
         policy = BudgetPolicy(special={SERVER: Money(per_day_usd=Decimal("0.01"))})
-        current = generation(models.by_alias, house.tools, agent=AUTO, number=3)
-        await house.runtime.swap(replace(current, budgets=policy))
-        assert (await house.say("Who wrote Hamlet?")).reply == "said by balanced"
+        current = generation(models.by_alias, engine.tools, agent=AUTO, number=3)
+        await engine.runtime.swap(replace(current, budgets=policy))
+        assert (await engine.say("Who wrote Hamlet?")).reply == "said by balanced"
     assert not models.router.requests
 
 
 async def test_a_replay_goes_to_the_model_of_then_and_asks_no_router() -> None:
     models = Models.answering(sorts("complex", 25, "quality"))
-    async with open_routed(models) as house:
-        done = await house.say("Why does it crash?")
-        again = await replay_turn(house.runtime, house.services, done.turn_id)
+    async with open_routed(models) as engine:
+        done = await engine.say("Why does it crash?")
+        again = await replay_turn(engine.runtime, engine.services, done.turn_id)
         assert (again.reply, again.model) == ("said by quality", "acme/quality")
-        other = await replay_turn(house.runtime, house.services, done.turn_id, model="fast")
+        other = await replay_turn(engine.runtime, engine.services, done.turn_id, model="fast")
         assert other.reply == "said by fast"
     assert len(models.router.requests) == 1
     assert notes_of(models.quality.requests[1]) == notes_of(models.quality.requests[0])
@@ -415,8 +416,8 @@ async def test_a_replay_goes_to_the_model_of_then_and_asks_no_router() -> None:
 
 async def test_a_prompt_that_is_only_shown_begins_with_the_request_to_the_router() -> None:
     models = Models.answering()
-    async with open_routed(models) as house:
-        first, second = await plan_requests(house.runtime, house.services, message("Why does it crash?"))
+    async with open_routed(models) as engine:
+        first, second = await plan_requests(engine.runtime, engine.services, message("Why does it crash?"))
         assert (first.model, second.model) == ("acme/router", "acme/balanced")
         assert second.request.tools
     assert not models.router.requests

@@ -21,8 +21,8 @@ from denizen.engine.tools.toolbox import (
 )
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.ports.toolset import CallScope
-from denizen.testing.scripted_model import Say, ScriptedModel, call
-from tests.engine.house import LOOK, NAME, Tools, open_house
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
+from tests.engine.engine_fixture import LOOK, NAME, ToolsetFixture, open_engine
 
 pytestmark = pytest.mark.anyio
 
@@ -39,8 +39,8 @@ async def ran(asked: ToolCall, scope: CallScope) -> ToolResult:
     return ToolResult(f"{asked.tool} ran")
 
 
-def many() -> Tools:
-    return Tools(list(MANY), run=ran)
+def many() -> ToolsetFixture:
+    return ToolsetFixture(list(MANY), run=ran)
 
 
 def offered(request: ModelRequest) -> list[str]:
@@ -54,10 +54,11 @@ def limited(count: int, **more: object) -> Agent:
 @pytest.mark.proves("VW8")
 async def test_a_prompt_never_carries_more_than_the_configured_number_of_tools() -> None:
     model = ScriptedModel(
-        *(Say(calls=[call(FIND_TOOLS, query=subject)]) for subject in SUBJECTS), otherwise=Say("Done.")
+        *(ScriptedReply(calls=[call(FIND_TOOLS, query=subject)]) for subject in SUBJECTS),
+        otherwise=ScriptedReply("Done."),
     )
-    async with open_house(model, many(), agent=limited(6, pinned_tools=("mail_list",))) as house:
-        await house.say("What is the weather?")
+    async with open_engine(model, many(), agent=limited(6, pinned_tools=("mail_list",))) as engine:
+        await engine.say("What is the weather?")
         assert len(model.requests) > 5
         for request in model.requests:
             assert len(request.tools) <= 6
@@ -66,58 +67,58 @@ async def test_a_prompt_never_carries_more_than_the_configured_number_of_tools()
 
 @pytest.mark.proves("VW8")
 async def test_pinned_tools_and_the_best_matches_are_offered_and_one_that_finds_the_others() -> None:
-    model = ScriptedModel(Say("Sunny."))
-    async with open_house(model, many(), agent=limited(4, pinned_tools=("mail_*",))) as house:
-        await house.say("How will the weather change?")
+    model = ScriptedModel(ScriptedReply("Sunny."))
+    async with open_engine(model, many(), agent=limited(4, pinned_tools=("mail_*",))) as engine:
+        await engine.say("How will the weather change?")
         assert offered(model.requests[0]) == ["weather_change", "mail_list", "mail_change", FIND_TOOLS]
 
 
 async def test_when_all_fit_nothing_is_chosen_and_nothing_is_to_be_found() -> None:
-    model = ScriptedModel(Say("Hello."))
-    async with open_house(model, many(), agent=limited(20)) as house:
-        await house.say("Hello")
+    model = ScriptedModel(ScriptedReply("Hello."))
+    async with open_engine(model, many(), agent=limited(20)) as engine:
+        await engine.say("Hello")
         assert offered(model.requests[0]) == [spec.name for spec in MANY]
 
 
 @pytest.mark.proves("VW8")
 async def test_a_found_tool_can_be_used_for_the_rest_of_the_turn_and_not_before() -> None:
     model = ScriptedModel(
-        Say(calls=[call("trains_list")]),
-        Say(calls=[call(FIND_TOOLS, query="trains")]),
-        Say(calls=[call("trains_list")]),
-        Say("At noon."),
-        Say("Again."),
+        ScriptedReply(calls=[call("trains_list")]),
+        ScriptedReply(calls=[call(FIND_TOOLS, query="trains")]),
+        ScriptedReply(calls=[call("trains_list")]),
+        ScriptedReply("At noon."),
+        ScriptedReply("Again."),
     )
-    async with open_house(model, many(), agent=limited(6)) as house:
-        await house.say("What is the weather?")
+    async with open_engine(model, many(), agent=limited(6)) as engine:
+        await engine.say("What is the weather?")
         results = [part for m in model.requests[3].messages for part in m.parts if isinstance(part, ToolResultPart)]
         assert [result.is_error for result in results] == [True, False, False]
         assert "- trains_list: lists trains." in results[1].text
         assert "trains_list ran" in results[2].text
         assert "trains_list" in offered(model.requests[3])
         before = offered(model.requests[0])
-        await house.say("And music?")
+        await engine.say("And music?")
         assert offered(model.requests[4]) == before
 
 
 @pytest.mark.proves("VW8")
 async def test_a_session_keeps_its_tools_whatever_is_asked_next_and_a_new_one_chooses_anew() -> None:
-    model = ScriptedModel(otherwise=Say("Yes."))
-    async with open_house(model, many(), agent=limited(4)) as house:
-        await house.say("What is the weather?")
-        await house.say("Play some music")
-        await house.say("Play some music", new_session=True)
+    model = ScriptedModel(otherwise=ScriptedReply("Yes."))
+    async with open_engine(model, many(), agent=limited(4)) as engine:
+        await engine.say("What is the weather?")
+        await engine.say("Play some music")
+        await engine.say("Play some music", new_session=True)
         first, second, third = map(offered, model.requests)
         assert first == second
         assert "music_list" in third and "music_list" not in first
 
 
 async def test_a_kept_tool_that_is_gone_makes_room_for_the_next_best() -> None:
-    model, tools = ScriptedModel(otherwise=Say("Yes.")), many()
-    async with open_house(model, tools, agent=limited(4)) as house:
-        await house.say("What is the weather?")
+    model, tools = ScriptedModel(otherwise=ScriptedReply("Yes.")), many()
+    async with open_engine(model, tools, agent=limited(4)) as engine:
+        await engine.say("What is the weather?")
         tools.specs = [spec for spec in tools.specs if spec.name != "weather_list"]
-        await house.say("Play some music")
+        await engine.say("Play some music")
         first, second = map(offered, model.requests)
         assert set(first) - set(second) == {"weather_list"}
         assert len(second) == 4
@@ -126,10 +127,10 @@ async def test_a_kept_tool_that_is_gone_makes_room_for_the_next_best() -> None:
 @pytest.mark.proves("VW8", "T19")
 async def test_a_small_model_is_offered_five_chosen_by_each_question() -> None:
     small = Capabilities(native_tools=False, small=True, context_tokens=8192)
-    model = ScriptedModel(otherwise=Say('{"tool": "none"}'), capabilities=small)
-    async with open_house(model, many(), agent=limited(40, pinned_tools=("mail_list",))) as house:
-        await house.say("What is the weather?")
-        await house.say("Play some music")
+    model = ScriptedModel(otherwise=ScriptedReply('{"tool": "none"}'), capabilities=small)
+    async with open_engine(model, many(), agent=limited(40, pinned_tools=("mail_list",))) as engine:
+        await engine.say("What is the weather?")
+        await engine.say("Play some music")
         plans = [request.segments[0].text for request in model.requests if request.output_schema]
         assert [sum(f"- {spec.name}(" in text for spec in MANY) for text in plans] == [5, 5]
         assert "weather_list" in plans[0] and "music_list" in plans[1]
@@ -138,18 +139,18 @@ async def test_a_small_model_is_offered_five_chosen_by_each_question() -> None:
 
 async def test_a_large_model_that_plans_can_look_for_tools_too() -> None:
     model = ScriptedModel(
-        Say('{"tool": "find_tools", "args": {"query": "trains"}}'),
-        Say('{"tool": "trains_list", "args": {}}'),
-        otherwise=Say('{"tool": "none"}'),
+        ScriptedReply('{"tool": "find_tools", "args": {"query": "trains"}}'),
+        ScriptedReply('{"tool": "trains_list", "args": {}}'),
+        otherwise=ScriptedReply('{"tool": "none"}'),
     )
-    async with open_house(model, many(), agent=limited(6, planning=ToolPlanning.PLAN)) as house:
-        await house.say("What is the weather?")
-        assert [made.tool for made in house.tools.calls] == ["trains_list"]
+    async with open_engine(model, many(), agent=limited(6, planning=ToolPlanning.PLAN)) as engine:
+        await engine.say("What is the weather?")
+        assert [made.tool for made in engine.tools.calls] == ["trains_list"]
 
 
 @pytest.mark.proves("TW6")
 async def test_a_meta_tool_is_there_only_for_agents_that_list_it_in_full() -> None:
-    tools = Tools([LOOK, replace(LOOK, name="create_skill", listed_only=True)])
+    tools = ToolsetFixture([LOOK, replace(LOOK, name="create_skill", listed_only=True)])
     for patterns, expected in (
         (("*",), ["look"]),
         (("*", "create_*"), ["look"]),
@@ -196,8 +197,8 @@ def spec_named(name: str) -> ToolSpec:
 
 
 async def test_the_tools_of_markdown_skills_are_never_left_out() -> None:
-    model = ScriptedModel(Say("Hello."))
-    tools = Tools([*MANY, spec_named("read_skill")], run=ran)
-    async with open_house(model, tools, agent=limited(3)) as house:
-        await house.say("What is the weather?")
+    model = ScriptedModel(ScriptedReply("Hello."))
+    tools = ToolsetFixture([*MANY, spec_named("read_skill")], run=ran)
+    async with open_engine(model, tools, agent=limited(3)) as engine:
+        await engine.say("What is the weather?")
         assert "read_skill" in offered(model.requests[0])

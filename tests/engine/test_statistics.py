@@ -23,8 +23,8 @@ from denizen.engine.inspection import statistics
 from denizen.engine.inspection.statistics import LOOK_EVERY_S, REPORTS_A_DAY, UsageStatistics
 from denizen.engine.runtime.generation import Generation, Runtime
 from denizen.engine.runtime.tool_policy import GatePolicy
-from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import ScriptedModel, ScriptedModels
+from denizen.testing.temporary_store import TemporaryStore
 
 pytestmark = pytest.mark.anyio
 
@@ -50,7 +50,7 @@ class Desk:
     """Statistics on a memory store; sleeping moves the clock, until it is late enough."""
 
     clock: HandClock = field(default_factory=HandClock)
-    store: MemoryStore = field(default_factory=MemoryStore)
+    store: TemporaryStore = field(default_factory=TemporaryStore)
     runtime: Runtime = field(default_factory=Runtime)
     slept_s: list[float] = field(default_factory=list[float])
     until: datetime = NOON + timedelta(days=999)

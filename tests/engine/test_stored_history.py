@@ -12,8 +12,8 @@ from denizen.domain.usage import Usage
 from denizen.engine.prompt.session_history import USED
 from denizen.ports.model import ModelRequest
 from denizen.ports.toolset import CallScope
-from denizen.testing.scripted_model import Say, ScriptedModel, call
-from tests.engine.house import NAME, PLACE, House, Tools, open_house, undated
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
+from tests.engine.engine_fixture import NAME, PLACE, EngineFixture, ToolsetFixture, open_engine, undated
 
 pytestmark = pytest.mark.anyio
 
@@ -42,10 +42,14 @@ async def test_a_message_is_stored_with_role_content_and_time_and_that_of_a_tool
             return ToolResult("No such thing.", is_error=True)
         return ToolResult("A fox.", data={"image": "data:image/png;base64,AAAA", "size": "2x2"})
 
-    model = ScriptedModel(Say(calls=[call("look", q="fox")]), Say(calls=[call("look", q="none")]), Say("There."))
-    async with open_house(model, Tools(run=draw)) as house:
-        await house.say("Draw a fox.")
-        stored = await house.session()
+    model = ScriptedModel(
+        ScriptedReply(calls=[call("look", q="fox")]),
+        ScriptedReply(calls=[call("look", q="none")]),
+        ScriptedReply("There."),
+    )
+    async with open_engine(model, ToolsetFixture(run=draw)) as engine:
+        await engine.say("Draw a fox.")
+        stored = await engine.session()
     assert [message.role.value for message in stored] == ["user", "assistant", "tool", "assistant", "tool", "assistant"]
     assert (stored[0].text, stored[-1].text) == ("Draw a fox.", "There.")
     assert [message.created_at for message in stored] == sorted(message.created_at for message in stored)
@@ -57,12 +61,12 @@ async def test_a_message_is_stored_with_role_content_and_time_and_that_of_a_tool
 
 @pytest.mark.proves("L-store-limits")
 async def test_a_session_keeps_its_newest_hundred_messages_and_the_model_reads_the_last_ten() -> None:
-    model = ScriptedModel(otherwise=Say("ok"))
-    async with open_house(model, agent=SMALL) as house:
+    model = ScriptedModel(otherwise=ScriptedReply("ok"))
+    async with open_engine(model, agent=SMALL) as engine:
         for number in range(1, 61):
-            await house.say(f"q{number}")
-        stored = await house.session()
-        async with house.store.work(write=False) as work:
+            await engine.say(f"q{number}")
+        stored = await engine.session()
+        async with engine.store.work(write=False) as work:
             hits = await work.messages.search("q3", conversation_ids=[PLACE.conversation_id])
     assert len(stored) == 100
     assert (stored[0].text, stored[-2].text) == ("q11", "q60")
@@ -76,12 +80,12 @@ async def test_stored_messages_are_cut_by_who_said_them_and_results_are_read_in_
     async def find(asked: ToolCall, scope: CallScope) -> ToolResult:
         return ToolResult("r" * 3000)
 
-    model = ScriptedModel(Say(calls=[call("look", q="x")]), Say("a" * 5000), Say("ok"))
-    async with open_house(model, Tools(run=find), agent=SMALL) as house:
-        done = await house.say("u" * 5000)
+    model = ScriptedModel(ScriptedReply(calls=[call("look", q="x")]), ScriptedReply("a" * 5000), ScriptedReply("ok"))
+    async with open_engine(model, ToolsetFixture(run=find), agent=SMALL) as engine:
+        done = await engine.say("u" * 5000)
         assert done.reply == "a" * 5000
-        question, _, result, answer = await house.session()
-        await house.say("And?")
+        question, _, result, answer = await engine.session()
+        await engine.say("And?")
     assert [len(m.text) for m in (question, answer)] == [1000, 2000]
     assert len(result_of(result).text) == 1000
     assert [len(text) for text in results_in(model.requests[1])] == [3000]
@@ -91,16 +95,16 @@ async def test_stored_messages_are_cut_by_who_said_them_and_results_are_read_in_
 
 @pytest.mark.proves("L-store-operations")
 async def test_history_is_read_added_to_formatted_for_a_model_and_cleared() -> None:
-    model = ScriptedModel(otherwise=Say("ok"))
-    async with open_house(model) as house:
-        assert await house.session() == []
-        assert (await house.say("one")).status is TurnStatus.DONE
-        assert [message.text for message in await house.session()] == ["one", "ok"]
-        await house.say("two")
+    model = ScriptedModel(otherwise=ScriptedReply("ok"))
+    async with open_engine(model) as engine:
+        assert await engine.session() == []
+        assert (await engine.say("one")).status is TurnStatus.DONE
+        assert [message.text for message in await engine.session()] == ["one", "ok"]
+        await engine.say("two")
         assert told(model.requests[-1]) == [("user", "one"), ("assistant", "ok"), ("user", "two")]
-        await clear(house)
-        assert await house.session() == []
-        await house.say("three")
+        await clear(engine)
+        assert await engine.session() == []
+        await engine.say("three")
         assert told(model.requests[-1]) == [("user", "three")]
 
 
@@ -110,15 +114,21 @@ async def test_results_of_long_ago_go_after_a_very_large_request_and_stay_away()
         return ToolResult("r" * 45_000)
 
     large = Usage(input_tokens=40_001, output_tokens=5, requests=1)
-    looks = [Say(calls=[call("look", q=str(at))]) for at in range(2)]
-    later = [Say("two"), Say("three"), Say("four", usage=large), Say("five"), Say("six")]
-    model = ScriptedModel(*looks, Say("one"), *later)
-    async with open_house(
-        model, Tools(run=find), agent=Agent(NAME, limits=TurnLimits(max_history_tokens=60_000))
-    ) as house:
+    looks = [ScriptedReply(calls=[call("look", q=str(at))]) for at in range(2)]
+    later = [
+        ScriptedReply("two"),
+        ScriptedReply("three"),
+        ScriptedReply("four", usage=large),
+        ScriptedReply("five"),
+        ScriptedReply("six"),
+    ]
+    model = ScriptedModel(*looks, ScriptedReply("one"), *later)
+    async with open_engine(
+        model, ToolsetFixture(run=find), agent=Agent(NAME, limits=TurnLimits(max_history_tokens=60_000))
+    ) as engine:
         for number in range(1, 7):
-            await house.say(f"q{number}")
-        stored = await house.session()
+            await engine.say(f"q{number}")
+        stored = await engine.session()
     assert [message.meta.get(USED) for message in stored if message.text == "four"] == [40_001]
     assert len([message for message in stored if message.role is Role.TOOL]) == 2  # in the store they stay
     assert [len(results_in(request)) for request in model.requests[3:]] == [2, 2, 2, 0, 0]
@@ -133,7 +143,7 @@ def told(request: ModelRequest) -> list[tuple[str, str]]:
     return [(message.role.value, undated(join_text(message.parts))) for message in shown]
 
 
-async def clear(house: House) -> None:
+async def clear(engine: EngineFixture) -> None:
     """As `/new` does."""
-    async with house.store.work() as work:
-        await work.sessions.renew(PLACE.conversation_id, NAME, now=house.services.clock.now())
+    async with engine.store.work() as work:
+        await work.sessions.renew(PLACE.conversation_id, NAME, now=engine.services.clock.now())

@@ -15,8 +15,8 @@ from denizen.domain.taint import with_taint
 from denizen.domain.tool import Taint
 from denizen.engine.intake.opening import OpenTurn, load_turn
 from denizen.engine.prompt.notes import load_subject, load_subject_note
-from denizen.testing.scripted_model import Say, ScriptedModel
-from tests.engine.house import House, open_house
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
+from tests.engine.engine_fixture import EngineFixture, open_engine
 
 pytestmark = pytest.mark.anyio
 
@@ -26,57 +26,59 @@ LEAK = Subject("harbour/boats", 7, "It leaks", "issue", ("bug", "hull"), OPENING
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
-async def ask(house: House, subject: Subject | None, *, platform_id: str = "18000000000000000000000001") -> OpenTurn:
+async def ask(
+    engine: EngineFixture, subject: Subject | None, *, platform_id: str = "18000000000000000000000001"
+) -> OpenTurn:
     """A turn about it, ended."""
-    await house.say("why?", place=WHERE, subject=subject, platform_id=platform_id)
-    async with house.store.work(write=False) as work:
+    await engine.say("why?", place=WHERE, subject=subject, platform_id=platform_id)
+    async with engine.store.work(write=False) as work:
         (turn, *_) = await work.turns.list_turns()
-    return await load_turn(house.store, turn.id)
+    return await load_turn(engine.store, turn.id)
 
 
-async def keep(house: House, text: str) -> None:
+async def keep(engine: EngineFixture, text: str) -> None:
     post = Post("github", OPENING, WHERE.channel, Author("1", "ana"), text, NOON)
-    async with house.store.work() as work:
+    async with engine.store.work() as work:
         await work.archive.put([post])
 
 
-def told(house: House) -> str:
-    (request,) = house.model.requests[-1:]
+def told(engine: EngineFixture) -> str:
+    (request,) = engine.model.requests[-1:]
     return "\n".join(str(message.parts) for message in request.messages)
 
 
 @pytest.mark.proves("S33-context")
 async def test_the_model_is_told_the_title_the_labels_and_a_thousand_characters_of_the_opening() -> None:
-    async with open_house(ScriptedModel(Say("A hole."))) as house:
-        await keep(house, "w" * 1500)
-        await ask(house, LEAK)
-        prompt = told(house)
+    async with open_engine(ScriptedModel(ScriptedReply("A hole."))) as engine:
+        await keep(engine, "w" * 1500)
+        await ask(engine, LEAK)
+        prompt = told(engine)
     assert "harbour/boats\\n#7 It leaks\\nLabels: bug, hull" in prompt
     assert "w" * 1000 in prompt and "w" * 1001 not in prompt
 
 
 async def test_what_is_kept_is_found_again_with_the_opening_as_it_is_now() -> None:
-    async with open_house(ScriptedModel(otherwise=Say("A hole."))) as house:
-        opened = await ask(house, LEAK)
-        assert await load_subject(house.store, opened) == LEAK
-        await keep(house, "Water comes in.")
-        assert await load_subject(house.store, opened) == replace(LEAK, body="Water comes in.")
-        async with house.store.work() as work:
+    async with open_engine(ScriptedModel(otherwise=ScriptedReply("A hole."))) as engine:
+        opened = await ask(engine, LEAK)
+        assert await load_subject(engine.store, opened) == LEAK
+        await keep(engine, "Water comes in.")
+        assert await load_subject(engine.store, opened) == replace(LEAK, body="Water comes in.")
+        async with engine.store.work() as work:
             await work.archive.mark_deleted("github", [OPENING], at=NOON)
-        assert await load_subject(house.store, opened) == LEAK
+        assert await load_subject(engine.store, opened) == LEAK
 
 
 async def test_a_turn_without_a_subject_has_none_and_tells_nothing() -> None:
-    async with open_house(ScriptedModel(Say("A hole."))) as house:
-        opened = await ask(house, None)
-        assert await load_subject(house.store, opened) is None
-        assert await load_subject_note(house.store, opened) == []
+    async with open_engine(ScriptedModel(ScriptedReply("A hole."))) as engine:
+        opened = await ask(engine, None)
+        assert await load_subject(engine.store, opened) is None
+        assert await load_subject_note(engine.store, opened) == []
 
 
 async def test_others_wrote_it_and_a_question_by_the_opening_does_not_repeat_it() -> None:
-    async with open_house(ScriptedModel(Say("A hole."))) as house:
-        await keep(house, "Water comes in.")
-        (note,) = await load_subject_note(house.store, await ask(house, LEAK, platform_id=OPENING))
+    async with open_engine(ScriptedModel(ScriptedReply("A hole."))) as engine:
+        await keep(engine, "Water comes in.")
+        (note,) = await load_subject_note(engine.store, await ask(engine, LEAK, platform_id=OPENING))
     assert "Water" not in str(note.parts) and "It leaks" in str(note.parts)
     assert note == with_taint(note, Taint.OTHERS)
 

@@ -28,9 +28,9 @@ from denizen.engine.prompt.session_history import summary_message
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryLog
-from denizen.testing.memory_store import MemoryStore
-from denizen.testing.scripted_model import Gate, Say, ScriptedModel, ScriptedModels, Step
-from tests.engine.house import LOOK, NAME, PLACE, House, Tools, open_house
+from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedModels, ScriptedReply, ScriptStep
+from denizen.testing.temporary_store import TemporaryStore
+from tests.engine.engine_fixture import LOOK, NAME, PLACE, EngineFixture, ToolsetFixture, open_engine
 
 pytestmark = pytest.mark.anyio
 
@@ -41,10 +41,10 @@ LONG = "word " * 70
 
 
 def answering() -> ScriptedModel:
-    return ScriptedModel(otherwise=Say("ok"))
+    return ScriptedModel(otherwise=ScriptedReply("ok"))
 
 
-def summing(*steps: Step, small: bool = False, **more: object) -> ScriptedModel:
+def summing(*steps: ScriptStep, small: bool = False, **more: object) -> ScriptedModel:
     can = Capabilities(context_tokens=8192, small=small)
     return ScriptedModel(*steps, name="acme/cheap", capabilities=can, **more)  # pyright: ignore[reportArgumentType]
 
@@ -60,66 +60,66 @@ async def open_town(
     cheap: ScriptedModel,
     agent: Agent = AGENT,
     *,
-    store: MemoryStore | None = None,
+    store: TemporaryStore | None = None,
     log: MemoryLog | None = None,
     budgets: BudgetPolicy | None = None,
-) -> AsyncGenerator[House]:
-    async with open_house(model, agent=agent, store=store, log=log) as house:
+) -> AsyncGenerator[EngineFixture]:
+    async with open_engine(model, agent=agent, store=store, log=log) as engine:
         both = ScriptedModels({"balanced": model, "cheap": cheap})
-        now = house.runtime.current
-        await house.runtime.swap(replace(now, number=2, models=both, budgets=budgets or now.budgets))
-        yield house
+        now = engine.runtime.current
+        await engine.runtime.swap(replace(now, number=2, models=both, budgets=budgets or now.budgets))
+        yield engine
 
 
-async def settled(house: House) -> None:
+async def settled(engine: EngineFixture) -> None:
     """Until everything has ended that runs in the background."""
-    for run_id in await house.durable.pending():
-        await house.durable.wait(run_id)
+    for run_id in await engine.durable.pending():
+        await engine.durable.wait(run_id)
 
 
-async def talk(house: House, *numbers: int) -> None:
+async def talk(engine: EngineFixture, *numbers: int) -> None:
     for number in numbers:
-        assert (await house.say(f"q{number} {LONG}")).status is TurnStatus.DONE
-        await settled(house)
+        assert (await engine.say(f"q{number} {LONG}")).status is TurnStatus.DONE
+        await settled(engine)
 
 
-async def summaries_of(house: House) -> Sequence[Summary]:
-    messages = await house.session()
-    async with house.store.work(write=False) as work:
+async def summaries_of(engine: EngineFixture) -> Sequence[Summary]:
+    messages = await engine.session()
+    async with engine.store.work(write=False) as work:
         return await work.summaries.list_summaries(messages[-1].session_id or SessionId(""))
 
 
 @pytest.mark.proves("T12", "TW13")
 async def test_the_oldest_part_is_summed_up_and_the_rest_begins_right_behind_it() -> None:
-    model, cheap = answering(), summing(Say("They spoke of q1 to q5."))
-    async with open_town(model, cheap) as house:
-        await talk(house, *range(1, 9))
-        (summary,) = await summaries_of(house)
+    model, cheap = answering(), summing(ScriptedReply("They spoke of q1 to q5."))
+    async with open_town(model, cheap) as engine:
+        await talk(engine, *range(1, 9))
+        (summary,) = await summaries_of(engine)
         assert summary.text == "They spoke of q1 to q5."
         assert summary.first == 1
-        await talk(house, 9)
+        await talk(engine, 9)
         first, *rest = told(model.requests[-1])
         assert first == f"[Messages {summary.reference} of this conversation, summed up: They spoke of q1 to q5.]"
-        stored = [message.text for message in await house.session() if message.sequence > summary.last]
+        stored = [message.text for message in await engine.session() if message.sequence > summary.last]
         assert rest == stored[:-1]  # all that was said since, up to the question
-        assert (await house.session())[0].text.endswith(f"q1 {LONG}")
+        assert (await engine.session())[0].text.endswith(f"q1 {LONG}")
         asked = join_text(cheap.requests[0].messages[0].parts)
         assert "q1 word" in asked and "q9 word" not in asked
 
 
 async def test_no_answer_waits_for_a_summary() -> None:
-    gate = Gate()
-    model, cheap = answering(), summing(Say("Summary.", before=gate))
-    async with open_town(model, cheap) as house:
+    gate = ReplyGate()
+    model, cheap = answering(), summing(ScriptedReply("Summary.", before=gate))
+    async with open_town(model, cheap) as engine:
         for number in range(1, 14):
-            assert (await house.say(f"q{number} {LONG}")).status is TurnStatus.DONE
+            assert (await engine.say(f"q{number} {LONG}")).status is TurnStatus.DONE
         await gate.reached.wait()
         assert len(cheap.requests) == 1  # nor is a second one begun
-        assert not await summaries_of(house)
+        assert not await summaries_of(engine)
         assert sum(map(count_tokens, model.requests[-1].messages)) <= LIMITS.max_history_tokens
         gate.open.set()
-        await settled(house)
-        assert len(await summaries_of(house)) == 1
+        await settled(engine)
+        assert len(await summaries_of(engine)) == 1
 
 
 @pytest.mark.proves("T12")
@@ -128,9 +128,9 @@ async def test_when_summing_up_fails_the_oldest_are_left_out_without_a_word_but_
 ) -> None:
     caplog.set_level(logging.INFO, "denizen")
     model, cheap = answering(), summing(Unavailable("The model is away.", fix="Try again later."))
-    async with open_town(model, cheap) as house:
-        await talk(house, *range(1, 16))
-        assert not await summaries_of(house)
+    async with open_town(model, cheap) as engine:
+        await talk(engine, *range(1, 16))
+        assert not await summaries_of(engine)
         assert len(cheap.requests) == 1  # it is left alone for a while
     said = [record.message for record in caplog.records]
     assert "summary failed: The model is away." in said
@@ -141,20 +141,20 @@ async def test_when_summing_up_fails_the_oldest_are_left_out_without_a_word_but_
 @pytest.mark.parametrize("rule", [SummaryPolicy(enabled=False), SummaryPolicy()])
 async def test_nothing_is_summed_up_where_it_is_switched_off_or_by_a_small_model(rule: SummaryPolicy) -> None:
     model, cheap = answering(), summing(small=rule.enabled is None)
-    async with open_town(model, cheap, replace(AGENT, summaries=rule)) as house:
-        await talk(house, *range(1, 12))
+    async with open_town(model, cheap, replace(AGENT, summaries=rule)) as engine:
+        await talk(engine, *range(1, 12))
         assert not cheap.requests
 
 
 async def test_a_small_model_sums_up_where_it_is_told_to_in_pieces_that_it_can_read() -> None:
-    model, cheap = answering(), summing(otherwise=Say("Summary."), small=True)
+    model, cheap = answering(), summing(otherwise=ScriptedReply("Summary."), small=True)
     big = replace(AGENT, limits=TurnLimits(max_history_tokens=20_000), summaries=SummaryPolicy(enabled=True))
-    async with open_town(model, cheap, big) as house:
+    async with open_town(model, cheap, big) as engine:
         for number in range(1, 10):
-            await house.say(f"q{number} " + "word " * 1500)
-            await settled(house)
+            await engine.say(f"q{number} " + "word " * 1500)
+            await settled(engine)
         assert len(cheap.requests) > 1
-        assert len(await summaries_of(house)) == 1
+        assert len(await summaries_of(engine)) == 1
         for request in cheap.requests:
             assert sum(map(count_tokens, request.messages)) + request.max_output_tokens < 8192
 
@@ -163,21 +163,21 @@ async def test_a_small_model_sums_up_where_it_is_told_to_in_pieces_that_it_can_r
 async def test_summaries_that_grow_are_merged_into_one_and_nothing_is_lost() -> None:
     number = iter(range(1, 100))
 
-    def numbered(request: ModelRequest) -> Say:
+    def numbered(request: ModelRequest) -> ScriptedReply:
         del request
-        return Say(f"Summary {next(number)}. " + "z" * 500)
+        return ScriptedReply(f"Summary {next(number)}. " + "z" * 500)
 
     model, cheap = answering(), summing(otherwise=numbered)
-    async with open_town(model, cheap) as house:
+    async with open_town(model, cheap) as engine:
         references: list[list[str]] = []
         for at in range(1, 30):
-            await talk(house, at)
-            references.append([each.reference for each in await summaries_of(house)])
+            await talk(engine, at)
+            references.append([each.reference for each in await summaries_of(engine)])
         assert any(len(each) == 2 for each in references)
         asked = [join_text(request.messages[0].parts) for request in cheap.requests]
         assert any("Summary of what came before" in text for text in asked)
         covered = 0
-        for each in await summaries_of(house):
+        for each in await summaries_of(engine):
             assert each.first == covered + 1
             covered = each.last
         for request in model.requests:
@@ -186,10 +186,10 @@ async def test_summaries_that_grow_are_merged_into_one_and_nothing_is_lost() -> 
 
 @pytest.mark.proves("T10", "T12")
 async def test_the_prompt_keeps_its_bytes_but_for_a_few_steps() -> None:
-    for cheap in (summing(otherwise=Say("Summary.")), summing(otherwise=Unavailable("Away.", fix="Wait."))):
+    for cheap in (summing(otherwise=ScriptedReply("Summary.")), summing(otherwise=Unavailable("Away.", fix="Wait."))):
         model = answering()
-        async with open_town(model, cheap) as house:
-            await talk(house, *range(1, 41))
+        async with open_town(model, cheap) as engine:
+            await talk(engine, *range(1, 41))
         prompts = [told(request) for request in model.requests]
         broken = sum(after[: len(before)] != before for before, after in pairwise(prompts))
         assert 4 <= broken <= 12
@@ -198,61 +198,61 @@ async def test_the_prompt_keeps_its_bytes_but_for_a_few_steps() -> None:
 
 @pytest.mark.proves("V6")
 async def test_every_message_is_written_as_it_arrives_and_read_again_after_a_restart() -> None:
-    store, gate = MemoryStore(), Gate()
-    before, after = ScriptedModel(Say("ok", before=gate), otherwise=Say("ok")), answering()
+    store, gate = TemporaryStore(), ReplyGate()
+    before, after = ScriptedModel(ScriptedReply("ok", before=gate), otherwise=ScriptedReply("ok")), answering()
     async with (
-        open_town(before, summing(otherwise=Say("Summary.")), store=store) as house,
+        open_town(before, summing(otherwise=ScriptedReply("Summary.")), store=store) as engine,
         create_task_group() as group,
     ):
-        group.start_soon(talk, house, 1)
+        group.start_soon(talk, engine, 1)
         await gate.reached.wait()
-        assert [message.text for message in await house.session()] == [f"q1 {LONG}"]  # before there is an answer
+        assert [message.text for message in await engine.session()] == [f"q1 {LONG}"]  # before there is an answer
         gate.open.set()
-    async with open_town(before, summing(otherwise=Say("Summary.")), store=store) as house:
-        await talk(house, *range(2, 10))
-        assert len(await house.session()) == 18
-        stored, summed_up = await house.session(), await summaries_of(house)
-    async with open_town(after, summing(otherwise=Say("Summary.")), store=store) as house:
-        await talk(house, 10)
+    async with open_town(before, summing(otherwise=ScriptedReply("Summary.")), store=store) as engine:
+        await talk(engine, *range(2, 10))
+        assert len(await engine.session()) == 18
+        stored, summed_up = await engine.session(), await summaries_of(engine)
+    async with open_town(after, summing(otherwise=ScriptedReply("Summary.")), store=store) as engine:
+        await talk(engine, 10)
     expected = [join_text(summary_message(each).parts) for each in summed_up]
     expected += [message.text for message in stored if message.sequence > summed_up[-1].last]
     assert told(after.requests[0]) == [*expected, f"q10 {LONG}"]
 
 
 async def test_a_run_that_is_cut_off_goes_on_after_a_restart_and_asks_the_model_no_second_time() -> None:
-    store, log = MemoryStore(), MemoryLog()
-    gate = Gate()
+    store, log = TemporaryStore(), MemoryLog()
+    gate = ReplyGate()
     big = replace(AGENT, limits=TurnLimits(max_history_tokens=20_000))
-    first = summing(Say("First piece."), Say("Both.", before=gate))
-    async with open_town(answering(), first, big, store=store, log=log) as house:
+    first = summing(ScriptedReply("First piece."), ScriptedReply("Both.", before=gate))
+    async with open_town(answering(), first, big, store=store, log=log) as engine:
         for number in range(1, 9):
-            await house.say(f"q{number} " + "word " * 1500)
+            await engine.say(f"q{number} " + "word " * 1500)
         await gate.reached.wait()
-    again = summing(otherwise=Say("All."))
-    async with open_town(answering(), again, big, store=store, log=log) as house:
-        await settled(house)
+    again = summing(otherwise=ScriptedReply("All."))
+    async with open_town(answering(), again, big, store=store, log=log) as engine:
+        await settled(engine)
         asked = [join_text(request.messages[0].parts) for request in again.requests]
         assert asked[0].startswith("Summary of what came before:\nFirst piece.")
         assert "q1 word" in join_text(first.requests[0].messages[0].parts)
         assert not any("q1 word" in text for text in asked)
-        assert [each.text for each in await summaries_of(house)] == ["All."]
+        assert [each.text for each in await summaries_of(engine)] == ["All."]
 
 
 async def test_words_that_are_forgotten_go_from_summaries_and_come_into_no_new_one() -> None:
-    def repeat(request: ModelRequest) -> Say:
-        return Say(join_text(request.messages[0].parts)[:80])
+    def repeat(request: ModelRequest) -> ScriptedReply:
+        return ScriptedReply(join_text(request.messages[0].parts)[:80])
 
     model, cheap = answering(), summing(otherwise=repeat)
     discord = Place("discord", "1")
-    async with open_town(model, cheap) as house:
+    async with open_town(model, cheap) as engine:
 
         async def say(number: int, author: str) -> None:
-            await house.say(f"q{number} {LONG}", place=discord, author=Author(author, author))
-            await settled(house)
+            await engine.say(f"q{number} {LONG}", place=discord, author=Author(author, author))
+            await settled(engine)
 
         async def texts() -> list[str]:
-            messages = await house.session(discord)
-            async with house.store.work(write=False) as work:
+            messages = await engine.session(discord)
+            async with engine.store.work(write=False) as work:
                 found = await work.summaries.list_summaries(messages[0].session_id or SessionId(""))
             return [each.text for each in found]
 
@@ -260,7 +260,7 @@ async def test_words_that_are_forgotten_go_from_summaries_and_come_into_no_new_o
         for number in range(2, 9):
             await say(number, "ana")
         assert "q1 word" in (await texts())[0]
-        async with house.store.work() as work:
+        async with engine.store.work() as work:
             await work.archive.forget_author("discord", "eve")
         assert await texts() == []
         for number in range(9, 12):
@@ -271,40 +271,43 @@ async def test_words_that_are_forgotten_go_from_summaries_and_come_into_no_new_o
 
 
 async def test_words_that_are_forgotten_while_they_are_summed_up_are_not_kept() -> None:
-    gate = Gate()
-    model, cheap = answering(), summing(Say("Eve said q1.", before=gate), otherwise=Say("Nothing of Eve."))
+    gate = ReplyGate()
+    model, cheap = (
+        answering(),
+        summing(ScriptedReply("Eve said q1.", before=gate), otherwise=ScriptedReply("Nothing of Eve.")),
+    )
     discord = Place("discord", "1")
-    async with open_town(model, cheap) as house:
+    async with open_town(model, cheap) as engine:
         for number in range(1, 9):
             author = Author("eve", "Eve") if number == 1 else Author("ana", "Ana")
-            await house.say(f"q{number} {LONG}", place=discord, author=author)
+            await engine.say(f"q{number} {LONG}", place=discord, author=author)
         await gate.reached.wait()
-        async with house.store.work() as work:
+        async with engine.store.work() as work:
             await work.archive.forget_author("discord", "eve")
         gate.open.set()
-        await settled(house)
-        messages = await house.session(discord)
-        async with house.store.work(write=False) as work:
+        await settled(engine)
+        messages = await engine.session(discord)
+        async with engine.store.work(write=False) as work:
             assert not await work.summaries.list_summaries(messages[0].session_id or SessionId(""))
 
 
 async def test_no_summary_is_made_when_the_budget_is_used_up() -> None:
     model = answering()
-    cheap = summing(otherwise=Say("Summary."), price_usd=(Decimal("0.01"), Decimal("0.01")))
+    cheap = summing(otherwise=ScriptedReply("Summary."), price_usd=(Decimal("0.01"), Decimal("0.01")))
     poor = BudgetPolicy({BudgetScopeKind.SERVER: MoneyLimits(per_day_usd=Decimal(1))})
-    async with open_town(model, cheap, budgets=poor) as house:
-        await talk(house, *range(1, 12))
+    async with open_town(model, cheap, budgets=poor) as engine:
+        await talk(engine, *range(1, 12))
         assert not cheap.requests
-        assert not await summaries_of(house)
+        assert not await summaries_of(engine)
 
 
 @pytest.mark.proves("T11")
 async def test_a_prompt_that_the_model_cannot_read_is_reported_and_does_not_starve_the_history() -> None:
     can = Capabilities(context_tokens=1000)
-    model = ScriptedModel(otherwise=Say("ok"), capabilities=can)
+    model = ScriptedModel(otherwise=ScriptedReply("ok"), capabilities=can)
     agent = replace(AGENT, persona=(("SOUL.md", "x" * 4100),))
-    async with open_house(model, agent=agent) as house:
-        done = await house.say("hello")
+    async with open_engine(model, agent=agent) as engine:
+        done = await engine.say("hello")
         assert done.status is TurnStatus.FAILED
         assert "longer than what its model can read" in (done.failure or "")
         assert "Shorten the agent's files" in (done.failure_fix or "")
@@ -316,10 +319,12 @@ async def test_system_prompt_and_tools_are_taken_off_the_room_for_history() -> N
     can = Capabilities(context_tokens=1400)
 
     async def count(agent: Agent) -> int:
-        model = ScriptedModel(otherwise=Say("ok"), capabilities=can)
-        async with open_house(model, Tools([replace(LOOK, description="Looks. " * 200)]), agent=agent) as house:
+        model = ScriptedModel(otherwise=ScriptedReply("ok"), capabilities=can)
+        async with open_engine(
+            model, ToolsetFixture([replace(LOOK, description="Looks. " * 200)]), agent=agent
+        ) as engine:
             for number in range(9):
-                await house.say(f"q{number} {LONG}")
+                await engine.say(f"q{number} {LONG}")
             return max(sum(map(count_tokens, request.messages)) for request in model.requests)
 
     bare = replace(AGENT, limits=TurnLimits(max_output_tokens=200), summaries=SummaryPolicy(enabled=False))
@@ -330,12 +335,12 @@ async def test_system_prompt_and_tools_are_taken_off_the_room_for_history() -> N
 
 @pytest.mark.proves("T12")
 async def test_what_a_summary_stands_for_can_be_read_word_for_word_by_its_reference() -> None:
-    async with open_town(answering(), summing(otherwise=Say("Summary."))) as house:
-        await talk(house, *range(1, 9))
-        (summary,) = await summaries_of(house)
-        stored = await house.session()
-        turn = await house.turns.get(stored[-1].turn_id or TurnId(""))
-        recall = SessionHistorySearch(house.store)
+    async with open_town(answering(), summing(otherwise=ScriptedReply("Summary."))) as engine:
+        await talk(engine, *range(1, 9))
+        (summary,) = await summaries_of(engine)
+        stored = await engine.session()
+        turn = await engine.turns.get(stored[-1].turn_id or TurnId(""))
+        recall = SessionHistorySearch(engine.store)
         scope = CallScope(NAME, turn.principal, PLACE, turn.conversation_id, turn.session_id, turn.id)
         read = await recall.read(scope, summary.first, summary.last)
         assert [(found.number, found.text) for found in read] == [(m.sequence, m.text) for m in stored[: summary.last]]
@@ -346,36 +351,36 @@ async def test_what_a_summary_stands_for_can_be_read_word_for_word_by_its_refere
 
 
 async def test_who_reads_again_what_came_from_elsewhere_is_marked_by_it() -> None:
-    async with open_town(answering(), summing(otherwise=Say("Summary."))) as house:
-        await house.say("hello")
-        (first, _) = await house.session()
-        async with house.store.work() as work:
+    async with open_town(answering(), summing(otherwise=ScriptedReply("Summary."))) as engine:
+        await engine.say("hello")
+        (first, _) = await engine.session()
+        async with engine.store.work() as work:
             parts = (ToolResultPart(CallId("c"), "fetch_url", "Buy now!"),)
             foreign = replace(
                 first, id=MessageId("web"), role=Role.TOOL, parts=parts, turn_id=None, meta={"taint": ["web"]}
             )
             await work.messages.add(foreign)
-        turn = await house.turns.get(first.turn_id or TurnId(""))
+        turn = await engine.turns.get(first.turn_id or TurnId(""))
         scope = CallScope(NAME, turn.principal, PLACE, turn.conversation_id, turn.session_id, TurnId("next"))
-        assert [found.text for found in await SessionHistorySearch(house.store).read(scope, 3, 3)] == [
+        assert [found.text for found in await SessionHistorySearch(engine.store).read(scope, 3, 3)] == [
             "[fetch_url gave: Buy now!]"
         ]
         assert scope.trail.taint == {Taint.WEB}
 
 
 async def test_who_finds_again_what_came_from_elsewhere_is_marked_by_it() -> None:
-    async with open_town(answering(), summing(otherwise=Say("Summary."))) as house:
-        await house.say("hello")
-        (first, second) = await house.session()
-        async with house.store.work() as work:
+    async with open_town(answering(), summing(otherwise=ScriptedReply("Summary."))) as engine:
+        await engine.say("hello")
+        (first, second) = await engine.session()
+        async with engine.store.work() as work:
             parts = (TextPart("Ice cream for sale!"),)
             found = replace(second, id=MessageId("web"), parts=parts, turn_id=None, meta={"taint": ["web"]})
             await work.messages.add(found)
-        turn = await house.turns.get(first.turn_id or TurnId(""))
+        turn = await engine.turns.get(first.turn_id or TurnId(""))
         scope = CallScope(NAME, turn.principal, PLACE, turn.conversation_id, turn.session_id, TurnId("next"))
-        assert not await SessionHistorySearch(house.store)(scope, "nothing like it", 5)
+        assert not await SessionHistorySearch(engine.store)(scope, "nothing like it", 5)
         assert not scope.trail.taint
-        assert [each.text for each in await SessionHistorySearch(house.store)(scope, "ice cream", 5)] == [
+        assert [each.text for each in await SessionHistorySearch(engine.store)(scope, "ice cream", 5)] == [
             "Ice cream for sale!"
         ]
         assert scope.trail.taint == {Taint.WEB}

@@ -12,24 +12,26 @@ from denizen.domain.prompt import Stability
 from denizen.domain.trace import sha256_hex
 from denizen.domain.usage import Usage
 from denizen.engine.inspection.queries import Queries, TurnTrace
-from denizen.testing.scripted_model import Say, ScriptedModel, call
-from tests.engine.house import ANA, NAME, House, open_house
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
+from tests.engine.engine_fixture import ANA, NAME, EngineFixture, open_engine
 
 pytestmark = pytest.mark.anyio
 
 ADA = Agent(NAME, persona=(("IDENTITY.md", "You are Ada."),))
 
 
-async def trace_of(house: House, turn_id: TurnId) -> TurnTrace:
-    return await Queries(house.runtime, house.services).get_turn(turn_id)
+async def trace_of(engine: EngineFixture, turn_id: TurnId) -> TurnTrace:
+    return await Queries(engine.runtime, engine.services).get_turn(turn_id)
 
 
 async def test_a_turn_tells_what_its_prompt_was_made_of() -> None:
-    model = ScriptedModel(Say("Hello."), Say(calls=[call("look", q="a")]), Say("It is a."))
-    async with open_house(model, agent=ADA) as house:
-        await house.say("hi")
-        done = await house.say("what is a?", instructions="Be kind.")
-        trace = await trace_of(house, done.turn_id)
+    model = ScriptedModel(
+        ScriptedReply("Hello."), ScriptedReply(calls=[call("look", q="a")]), ScriptedReply("It is a.")
+    )
+    async with open_engine(model, agent=ADA) as engine:
+        await engine.say("hi")
+        done = await engine.say("what is a?", instructions="Be kind.")
+        trace = await trace_of(engine, done.turn_id)
     assert trace.question == "what is a?"
     [prompt] = trace.prompts  # both steps were asked with the same segments and tools
     assert (prompt.step, prompt.model, prompt.tools) == (1, "scripted/model", ("look", "write"))
@@ -42,9 +44,13 @@ async def test_a_turn_tells_what_its_prompt_was_made_of() -> None:
 
 
 async def test_a_prompt_of_its_own_is_recorded_for_each_step_with_other_segments_or_tools() -> None:
-    model = ScriptedModel(Say('{"tool": "look", "args": {"q": "a"}}'), Say('{"tool": "none"}'), Say("It is a."))
-    async with open_house(model, agent=replace(ADA, planning=ToolPlanning.PLAN)) as house:
-        trace = await trace_of(house, (await house.say("what is a?")).turn_id)
+    model = ScriptedModel(
+        ScriptedReply('{"tool": "look", "args": {"q": "a"}}'),
+        ScriptedReply('{"tool": "none"}'),
+        ScriptedReply("It is a."),
+    )
+    async with open_engine(model, agent=replace(ADA, planning=ToolPlanning.PLAN)) as engine:
+        trace = await trace_of(engine, (await engine.say("what is a?")).turn_id)
     assert [step.purpose for step in trace.steps] == ["plan", "plan", "answer"]
     assert [(p.step, p.segments[0].name) for p in trace.prompts] == [(1, "planner"), (3, "persona")]
     assert [(m.kind, m.count) for m in trace.prompts[1].messages] == [("question", 1), ("note", 1)]
@@ -52,8 +58,8 @@ async def test_a_prompt_of_its_own_is_recorded_for_each_step_with_other_segments
 
 async def test_each_step_tells_what_the_provider_read_from_its_cache_and_wrote_to_it() -> None:
     usage = Usage(1000, 5, cache_read_tokens=700, cache_write_tokens=200, requests=1)
-    async with open_house(ScriptedModel(Say("Hello.", usage=usage)), agent=ADA) as house:
-        [step] = (await trace_of(house, (await house.say("hi")).turn_id)).steps
+    async with open_engine(ScriptedModel(ScriptedReply("Hello.", usage=usage)), agent=ADA) as engine:
+        [step] = (await trace_of(engine, (await engine.say("hi")).turn_id)).steps
     read = step.usage
     assert (read.cache_read_tokens, read.cache_write_tokens, read.new_tokens) == (700, 200, 100)
 
@@ -61,14 +67,14 @@ async def test_each_step_tells_what_the_provider_read_from_its_cache_and_wrote_t
 async def test_words_that_may_be_forgotten_are_kept_nowhere_else() -> None:
     """The record of a prompt has sizes and hashes; what the operator wrote is the only text."""
     said = ("my secret is plum", "the peach is yours", "call me apricot")
-    model = ScriptedModel(Say(said[1]), Say("ok"))
-    async with open_house(model, agent=ADA) as house:
-        await house.say(said[0])
-        done = await house.say("again", instructions=said[2])
-        async with house.store.work() as work:
+    model = ScriptedModel(ScriptedReply(said[1]), ScriptedReply("ok"))
+    async with open_engine(model, agent=ADA) as engine:
+        await engine.say(said[0])
+        done = await engine.say("again", instructions=said[2])
+        async with engine.store.work() as work:
             await work.archive.forget_author("terminal", ANA.id)
             kept = repr(await work.turns.list_prompts(done.turn_id))
-        trace = await trace_of(house, done.turn_id)
+        trace = await trace_of(engine, done.turn_id)
     assert "You are Ada." in kept
     assert not [words for words in said if words in kept]
     assert trace.question == "[forgotten]"

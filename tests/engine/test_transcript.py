@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from itertools import pairwise
 
@@ -11,7 +11,7 @@ import pytest
 
 from denizen.domain.agent import Agent, ContextStrategy, TranscriptLayout
 from denizen.domain.archiving import ArchivePolicy, OptOuts
-from denizen.domain.attention import Manners, ThreadHabit
+from denizen.domain.attention import AccountPolicy, ReplyStyle, ThreadMode, TriggerPolicy
 from denizen.domain.ids import AgentName
 from denizen.domain.message import Role, TextPart, join_text
 from denizen.domain.prompt import PromptMessage
@@ -19,8 +19,8 @@ from denizen.domain.room import Room, RoomKind
 from denizen.domain.transcript import TranscriptBudget
 from denizen.engine.inspection.queries import Queries
 from denizen.ports.model import Capabilities, ModelRequest
-from denizen.testing.scripted_model import Say, ScriptedModel
-from tests.engine.town import ADA, Town, World, open_town
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
+from tests.engine.platform_fixture import ADA, Town, World, open_town
 
 pytestmark = pytest.mark.anyio
 
@@ -73,8 +73,8 @@ def chatter(world: World, count: int, *, room: Room | None = None, words: str = 
         world.platform.write(room or world.general, ("ana", "bob")[number % 2], f"{words} {number}")
 
 
-def model(*says: Say, **more: bool) -> ScriptedModel:
-    return ScriptedModel(*says, otherwise=Say("Quite."), capabilities=Capabilities(**more))  # pyright: ignore
+def model(*says: ScriptedReply, **more: bool) -> ScriptedModel:
+    return ScriptedModel(*says, otherwise=ScriptedReply("Quite."), capabilities=Capabilities(**more))  # pyright: ignore
 
 
 async def forgotten(town: Town, person: str) -> None:
@@ -103,7 +103,7 @@ async def test_a_persona_is_kept_where_there_is_one() -> None:
 
 
 async def test_a_model_that_takes_it_goes_on_from_its_name_and_an_echo_of_it_is_removed() -> None:
-    async with open_town(None, model(Say("ada: Ahoy."), prefill=True), agents={ADA: participant()}) as town:
+    async with open_town(None, model(ScriptedReply("ada: Ahoy."), prefill=True), agents={ADA: participant()}) as town:
         request = await ask(town)
         assert await town.said() == ["Ahoy."]
     assert (request.messages[-1].role, texts(request)[-1]) == (Role.ASSISTANT, "ada:")
@@ -112,7 +112,7 @@ async def test_a_model_that_takes_it_goes_on_from_its_name_and_an_echo_of_it_is_
 @pytest.mark.proves("C26", "E6")
 async def test_an_answer_that_speaks_for_others_is_cut_and_the_stream_ended() -> None:
     heard: list[str] = []
-    fragmented = Say("Well, yes.\nBob: I agree.\nada: Fine. " + "and so on " * 50)
+    fragmented = ScriptedReply("Well, yes.\nBob: I agree.\nada: Fine. " + "and so on " * 50)
     async with open_town(None, model(fragmented), agents={ADA: participant()}) as town:
         town.world.platform.say(town.world.general, "bob", "hm")
         await ask(town)
@@ -277,8 +277,8 @@ async def test_a_thread_reads_its_channel_as_it_was_before_it_began() -> None:
 
 @pytest.mark.proves("C9")
 async def test_a_thread_that_the_agent_opens_for_a_question_has_the_question_once() -> None:
-    manners = Manners(preview=False, threads=ThreadHabit.OPEN)
-    async with open_town(None, model(), agents={ADA: participant()}, manners=manners) as town:
+    account_policy = AccountPolicy(style=ReplyStyle(preview=False), triggers=TriggerPolicy(threads=ThreadMode.OPEN))
+    async with open_town(None, model(), agents={ADA: participant()}, account_policy=account_policy) as town:
         town.world.platform.say(town.world.general, "bob", "it rains")
         first = await ask(town, "@ada why?")
         thread = town.world.platform.rooms[town.ada.sent[-1].place.thread]
@@ -308,7 +308,7 @@ async def test_a_new_session_is_read_from_its_beginning_and_a_transcript_is_neve
         await ask(town)
         world.clock.at = world.platform.posts[max(world.platform.posts, key=int)].post.created_at
         world.platform.say(world.general, "ana", "@ada /compact")
-        assert "cannot be summed up" in (await town.said())[-1]
+        assert "cannot be summarized" in (await town.said())[-1]
         world.platform.say(world.general, "ana", "@ada /new")
         await town.settled()
         of_ada = await ask(town)
@@ -337,13 +337,12 @@ async def test_a_question_of_somebody_who_is_not_archived_is_read_all_the_same()
     assert said(request) == ["Bob: it rains", "Ana: hello there"]
 
 
-def mirrored(world: World) -> Callable[[object], None]:
+def mirrored(world: World) -> Callable[[object], Awaitable[None]]:
     """What was written while nobody was connected is in the archive already."""
 
-    def prepare(_: object) -> None:
-        tables = world.store._tables
-        for written in world.platform.posts.values():
-            tables.posts[written.post.platform, written.post.id] = written.post
+    async def prepare(_: object) -> None:
+        async with world.store.work() as work:
+            await work.archive.put([written.post for written in world.platform.posts.values()])
 
     return prepare
 

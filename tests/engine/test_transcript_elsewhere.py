@@ -11,8 +11,9 @@ from denizen.domain.message import ImagePart, Role, TextPart, join_text
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.transcript import TranscriptBudget
 from denizen.ports.model import Capabilities, ModelRequest
-from denizen.testing.scripted_model import Say, ScriptedModel, call
-from tests.engine.house import NAME, open_house
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
+from tests.engine.engine_fixture import NAME, open_engine
+from tests.engine.platform_fixture import ADA, World, open_town
 from tests.engine.test_transcript import (
     BEN,
     SMALL,
@@ -27,7 +28,6 @@ from tests.engine.test_transcript import (
     said,
     texts,
 )
-from tests.engine.town import ADA, World, open_town
 
 pytestmark = pytest.mark.anyio
 
@@ -42,9 +42,9 @@ def lines(request: ModelRequest) -> list[str]:
 
 @pytest.mark.proves("X-history", "C28")
 async def test_where_nothing_is_archived_the_conversation_is_the_transcript() -> None:
-    scripted = ScriptedModel(otherwise=Say(f"{NAME}: Quite."))
-    async with open_house(scripted, agent=resident()) as house:
-        finished = [await house.say(text) for text in ("one", "two", "three")]
+    scripted = ScriptedModel(otherwise=ScriptedReply(f"{NAME}: Quite."))
+    async with open_engine(scripted, agent=resident()) as engine:
+        finished = [await engine.say(text) for text in ("one", "two", "three")]
     assert {turn.reply for turn in finished} == {"Quite."}
     assert lines(scripted.requests[-1]) == ["Ana: one", f"{NAME}: Quite.", "Ana: two", f"{NAME}: Quite.", "Ana: three"]
     for earlier, later in pairwise(scripted.requests):
@@ -52,38 +52,40 @@ async def test_where_nothing_is_archived_the_conversation_is_the_transcript() ->
 
 
 async def test_tools_are_used_behind_the_transcript_and_their_steps_stay_out_of_the_next() -> None:
-    scripted = ScriptedModel(Say("Let me see.", calls=[call("look")]), Say("It is red."), Say("Still red."))
-    async with open_house(scripted, agent=resident()) as house:
-        await house.say("which colour?")
-        await house.say("and now?")
+    scripted = ScriptedModel(
+        ScriptedReply("Let me see.", calls=[call("look")]), ScriptedReply("It is red."), ScriptedReply("Still red.")
+    )
+    async with open_engine(scripted, agent=resident()) as engine:
+        await engine.say("which colour?")
+        await engine.say("and now?")
     second, third = scripted.requests[1:]
     assert [message.role for message in second.messages] == [Role.USER, Role.USER, Role.ASSISTANT, Role.TOOL]
     assert lines(third) == ["Ana: which colour?", f"{NAME}: It is red.", "Ana: and now?"]
 
 
 async def test_the_budget_trims_the_oldest_lines_of_a_conversation() -> None:
-    scripted = ScriptedModel(otherwise=Say("Quite so, I would say."))
-    async with open_house(scripted, agent=resident(transcript=TranscriptBudget(total=1000, tail=50))) as house:
+    scripted = ScriptedModel(otherwise=ScriptedReply("Quite so, I would say."))
+    async with open_engine(scripted, agent=resident(transcript=TranscriptBudget(total=1000, tail=50))) as engine:
         for number in range(60):
-            await house.say(f"and this is remark number {number}")
+            await engine.say(f"and this is remark number {number}")
     told = lines(scripted.requests[-1])
     assert told[-1] == "Ana: and this is remark number 59"
     assert 800 < sum(-(-len(line) // 4) + 4 for line in told) <= 1000
 
 
 async def test_a_client_that_carries_its_own_history_is_believed() -> None:
-    scripted = ScriptedModel(otherwise=Say("Quite."))
+    scripted = ScriptedModel(otherwise=ScriptedReply("Quite."))
     supplied = (PromptMessage(Role.USER, (TextPart("before"),)), PromptMessage(Role.ASSISTANT, (TextPart("yes"),)))
-    async with open_house(scripted, agent=resident()) as house:
-        await house.say("now", supplied=supplied)
+    async with open_engine(scripted, agent=resident()) as engine:
+        await engine.say("now", supplied=supplied)
     assert [join_text(message.parts) for message in scripted.requests[0].messages] == ["before", "yes", "now"]
 
 
 async def test_a_new_session_begins_with_an_empty_transcript() -> None:
-    scripted = ScriptedModel(otherwise=Say("Quite."))
-    async with open_house(scripted, agent=resident()) as house:
-        await house.say("before")
-        await house.say("after", new_session=True)
+    scripted = ScriptedModel(otherwise=ScriptedReply("Quite."))
+    async with open_engine(scripted, agent=resident()) as engine:
+        await engine.say("before")
+        await engine.say("after", new_session=True)
     assert lines(scripted.requests[-1]) == ["Ana: after"]
 
 
@@ -120,7 +122,7 @@ async def test_after_a_long_absence_only_what_fits_the_budget_is_read() -> None:
     async with open_town(world, model(), agents={ADA: participant()}, prepare=mirrored(world)) as town:
         before = await ask(town)
         chatter(world, 400, words="much was said meanwhile")
-        mirrored(world)(None)
+        await mirrored(world)(None)
         after = await ask(town)
         again = await ask(town)
     assert not set(blocks(before)) & set(blocks(after))
@@ -143,7 +145,7 @@ async def test_the_tail_is_guaranteed_also_past_the_budget() -> None:
 async def test_a_small_model_gets_no_more_than_it_can_read() -> None:
     world = World()
     chatter(world, 300)
-    scripted = ScriptedModel(otherwise=Say("Quite."), capabilities=Capabilities(context_tokens=5000))
+    scripted = ScriptedModel(otherwise=ScriptedReply("Quite."), capabilities=Capabilities(context_tokens=5000))
     agents = {ADA: participant(budget=TranscriptBudget(block=1000))}
     async with open_town(world, scripted, agents=agents, prepare=mirrored(world)) as town:
         request = await ask(town)
@@ -152,6 +154,6 @@ async def test_a_small_model_gets_no_more_than_it_can_read() -> None:
 
 
 async def test_only_names_of_those_who_talk_here_are_guarded() -> None:
-    scripted = ScriptedModel(otherwise=Say("Done.\nBob: no"))
-    async with open_house(scripted, agent=resident()) as house:
-        assert (await house.say("go")).reply == "Done.\nBob: no"
+    scripted = ScriptedModel(otherwise=ScriptedReply("Done.\nBob: no"))
+    async with open_engine(scripted, agent=resident()) as engine:
+        assert (await engine.say("go")).reply == "Done.\nBob: no"

@@ -11,9 +11,9 @@ from denizen.domain.agent import Agent, TimestampPolicy, TranscriptLayout
 from denizen.domain.message import Role, join_text
 from denizen.domain.transcript import TranscriptBudget
 from denizen.ports.model import Capabilities, ModelRequest
-from denizen.testing.scripted_model import Say, ScriptedModel
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
+from tests.engine.platform_fixture import ADA, World, open_town
 from tests.engine.test_transcript import BEN, ask, participant, texts
-from tests.engine.town import ADA, World, open_town
 
 pytestmark = pytest.mark.anyio
 
@@ -27,7 +27,7 @@ def laid(name: str = "ada", *, timestamps: TimestampPolicy | None = None, **swit
 
 
 def quite(**can: bool) -> ScriptedModel:
-    return ScriptedModel(otherwise=Say("Quite."), capabilities=Capabilities(**can))  # pyright: ignore[reportArgumentType]
+    return ScriptedModel(otherwise=ScriptedReply("Quite."), capabilities=Capabilities(**can))  # pyright: ignore[reportArgumentType]
 
 
 async def talk(agent: Agent, model: ScriptedModel, chat: int = 0) -> ModelRequest:

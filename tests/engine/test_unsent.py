@@ -14,41 +14,41 @@ from denizen.domain.ids import AgentName, ConversationId
 from denizen.domain.message import Author, join_text
 from denizen.domain.room import Post, Room
 from denizen.engine.inspection.replay import PlannedRequest, plan_requests
-from denizen.testing.scripted_model import Say, ScriptedModel
-from tests.engine.house import NAME, House, message, open_house
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
+from tests.engine.engine_fixture import NAME, EngineFixture, message, open_engine
 
 pytestmark = pytest.mark.anyio
 
 ADA = Agent(NAME, persona=(("IDENTITY.md", "You are Ada."),))
 
 
-async def plan(house: House, text: str, **more: object) -> list[PlannedRequest]:
-    return await plan_requests(house.runtime, house.services, message(text, **more))
+async def plan(engine: EngineFixture, text: str, **more: object) -> list[PlannedRequest]:
+    return await plan_requests(engine.runtime, engine.services, message(text, **more))
 
 
 @pytest.mark.proves("C-inspect-payload")
 async def test_the_request_of_the_next_turn_is_told_beforehand_and_nothing_is_sent_or_written() -> None:
-    model = ScriptedModel(Say("Hello."), Say("17."))
-    async with open_house(model, agent=ADA) as house:
-        await house.say("Remember 17.")
-        before = await house.session()
-        [unsent] = await plan(house, "Which number?", instructions="Be brief.")
+    model = ScriptedModel(ScriptedReply("Hello."), ScriptedReply("17."))
+    async with open_engine(model, agent=ADA) as engine:
+        await engine.say("Remember 17.")
+        before = await engine.session()
+        [unsent] = await plan(engine, "Which number?", instructions="Be brief.")
         assert len(model.requests) == 1
-        assert await house.session() == before
-        async with house.store.work() as work:
+        assert await engine.session() == before
+        async with engine.store.work() as work:
             assert len(await work.turns.list_turns()) == 1
-        await house.say("Which number?", instructions="Be brief.")
+        await engine.say("Which number?", instructions="Be brief.")
     assert unsent == PlannedRequest("scripted/model", model.requests[1])
     assert [each.kind for each in unsent.request.messages] == ["history", "history", "question"]
 
 
 @pytest.mark.proves("C-inspect-payload")
 async def test_where_tools_are_planned_the_plan_and_the_answer_without_tools_are_told() -> None:
-    model = ScriptedModel(Say('{"tool": "none"}'), Say("Hello."))
-    async with open_house(model, agent=replace(ADA, planning=ToolPlanning.PLAN)) as house:
-        unsent = await plan(house, "hi")
-        session = await house.session()
-        await house.say("hi")
+    model = ScriptedModel(ScriptedReply('{"tool": "none"}'), ScriptedReply("Hello."))
+    async with open_engine(model, agent=replace(ADA, planning=ToolPlanning.PLAN)) as engine:
+        unsent = await plan(engine, "hi")
+        session = await engine.session()
+        await engine.say("hi")
     assert session == []
     # The session began only with the question that was asked.
     sent = [replace(request, conversation_key="") for request in model.requests]
@@ -56,11 +56,11 @@ async def test_where_tools_are_planned_the_plan_and_the_answer_without_tools_are
 
 
 async def test_what_would_keep_the_question_from_being_asked_is_told() -> None:
-    async with open_house(ScriptedModel()) as house:
+    async with open_engine(ScriptedModel()) as engine:
         with pytest.raises(NotFound, match="no agent 'zed'"):
-            await plan(house, "hi", agent=AgentName("zed"))
+            await plan(engine, "hi", agent=AgentName("zed"))
         with pytest.raises(InvalidInput):
-            await plan(house, "")
+            await plan(engine, "")
 
 
 async def test_in_a_room_that_is_mirrored_what_was_said_there_is_told_too() -> None:
@@ -70,22 +70,22 @@ async def test_in_a_room_that_is_mirrored_what_was_said_there_is_told_too() -> N
         "transcript": replace(ADA, context=ContextStrategy.TRANSCRIPT, persona=()),
     }
     for name, agent in agents.items():
-        async with open_house(ScriptedModel(), agent=agent) as house:
-            await house.runtime.swap(replace(house.runtime.current, number=2, archive=ArchivePolicy(enabled=True)))
-            async with house.store.work() as work:
-                now = house.services.clock.now()
+        async with open_engine(ScriptedModel(), agent=agent) as engine:
+            await engine.runtime.swap(replace(engine.runtime.current, number=2, archive=ArchivePolicy(enabled=True)))
+            async with engine.store.work() as work:
+                now = engine.services.clock.now()
                 conversation = await work.conversations.put(place, now=now)
                 await work.archive.put_room(Room("chat", "10", "general", guild="1"))
                 await work.archive.put([Post("chat", "501", "10", Author("2", "Ben"), "The plums are ripe.", now)])
-            [unsent] = await plan_requests(house.runtime, house.services, message("What is ripe?"), conversation.id)
+            [unsent] = await plan_requests(engine.runtime, engine.services, message("What is ripe?"), conversation.id)
             texts = [join_text(each.parts) for each in unsent.request.messages]
-            async with house.store.work() as work:
+            async with engine.store.work() as work:
                 assert await work.transcripts.list_blocks(place) == []
         assert "Ben: The plums are ripe." in "\n".join(texts), name
         assert "Ana: What is ripe?" in "\n".join(texts), name
 
 
 async def test_a_conversation_that_is_not_there_is_refused() -> None:
-    async with open_house(ScriptedModel()) as house:
+    async with open_engine(ScriptedModel()) as engine:
         with pytest.raises(NotFound):
-            await plan_requests(house.runtime, house.services, message("hi"), ConversationId("conv_none"))
+            await plan_requests(engine.runtime, engine.services, message("hi"), ConversationId("conv_none"))

@@ -8,11 +8,11 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 import anyio
 
 from denizen.domain.errors import DenizenError, Unavailable
-from denizen.ports.store import Work
-from denizen.testing.memory_store import MemoryStore
+from denizen.ports.store import UnitOfWork
+from denizen.testing.temporary_store import TemporaryStore
 
 
-class WeakStore(MemoryStore):
+class FailingStore(TemporaryStore):
     """Every unit of work fails while `error` is set; `failed` counts them."""
 
     def __init__(self) -> None:
@@ -27,11 +27,11 @@ class WeakStore(MemoryStore):
     def recover(self) -> None:
         self.error = None
 
-    def work(self, *, write: bool = True) -> AbstractAsyncContextManager[Work]:
+    def work(self, *, write: bool = True) -> AbstractAsyncContextManager[UnitOfWork]:
         return self._weak(write=write)
 
     @asynccontextmanager
-    async def _weak(self, *, write: bool) -> AsyncGenerator[Work]:
+    async def _weak(self, *, write: bool) -> AsyncGenerator[UnitOfWork]:
         error = self.error
         if error is not None and (write or not self.writes_only):
             await anyio.lowlevel.checkpoint()

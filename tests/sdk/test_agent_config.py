@@ -17,7 +17,7 @@ pytestmark = pytest.mark.anyio
 
 
 @asynccontextmanager
-async def open_desk() -> AsyncGenerator[tuple[DenizenClient, DenizenClient]]:
+async def open_clients() -> AsyncGenerator[tuple[DenizenClient, DenizenClient]]:
     """An admin and a member."""
     async with running_site(ScriptedModel(), keys=(ADA, ANN), agents=AGENTS) as site:
         transport = httpx2.ASGITransport(site.app)
@@ -27,7 +27,7 @@ async def open_desk() -> AsyncGenerator[tuple[DenizenClient, DenizenClient]]:
 
 
 async def test_settings_are_saved_in_sets_of_which_one_is_active() -> None:
-    async with open_desk() as (admin, _):
+    async with open_clients() as (admin, _):
         before = await admin.get_agent_config()
         assert (before.agent, before.name, before.additional_prompt) == ("denizen", "", "Mention cats.")
         saved = await admin.save_agent_config({"language": "de", "temperature": 0.5})
@@ -47,7 +47,7 @@ async def test_settings_are_saved_in_sets_of_which_one_is_active() -> None:
 
 
 async def test_settings_of_another_agent_and_what_members_see() -> None:
-    async with open_desk() as (admin, member):
+    async with open_clients() as (admin, member):
         await admin.save_agent_config({"search_instructions": "Look in the attic."}, agent="scribe")
         assert (await admin.get_agent_config("scribe")).search_instructions == "Look in the attic."
         assert (await member.get_agent_config("scribe")).search_instructions is None

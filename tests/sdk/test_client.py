@@ -10,10 +10,10 @@ import httpx2
 import pytest
 
 from denizen.domain.errors import Exhausted, NeedsAttention
-from denizen.testing.scripted_model import Gate, Say, ScriptedModel, call
+from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, call
 from denizen_sdk import ApiError, ChatRequest, DenizenClient, NetworkError
-from denizen_sdk.knowledge import SnapshotRemote
-from denizen_sdk.wire import TextAdded, ToolFinished, TurnFailed, TurnFinished, TurnOpened
+from denizen_sdk.knowledge import SnapshotRemoteInfo
+from denizen_sdk.turns import TextAddedEvent, ToolFinishedEvent, TurnFailedEvent, TurnFinishedEvent, TurnOpenedEvent
 from tests.site import ANN, Site, running_site
 
 pytestmark = pytest.mark.anyio
@@ -32,24 +32,24 @@ def answering(answer: Callable[[httpx2.Request], httpx2.Response]) -> DenizenCli
 
 
 async def test_asking_gives_the_answer() -> None:
-    async with running_site(ScriptedModel(Say("Hello."))) as site, connected(site) as client:
+    async with running_site(ScriptedModel(ScriptedReply("Hello."))) as site, connected(site) as client:
         answer = await client.ask("hi")
         [turn] = await site.turns()
     assert (answer.reply, answer.status, answer.turn_id, answer.usage.input_tokens) == ("Hello.", "done", turn.id, 10)
 
 
 async def test_chatting_gives_the_events() -> None:
-    model = ScriptedModel(Say(calls=[call("weather", city="Oslo")]), Say("It is sunny."))
+    model = ScriptedModel(ScriptedReply(calls=[call("weather", city="Oslo")]), ScriptedReply("It is sunny."))
     async with running_site(model) as site, connected(site) as client:
         events = [event async for event in client.chat(ChatRequest("hi", agent="scribe", session="trip"))]
-    assert events[0] == TurnOpened(events[0].turn_id, "scribe", "scripted/model")  # pyright: ignore[reportAttributeAccessIssue]
-    assert "".join(event.text for event in events if isinstance(event, TextAdded)) == "It is sunny."
-    assert [event.text for event in events if isinstance(event, ToolFinished)] == ["Sunny. "]
-    assert isinstance(events[-1], TurnFinished)
+    assert events[0] == TurnOpenedEvent(events[0].turn_id, "scribe", "scripted/model")  # pyright: ignore[reportAttributeAccessIssue]
+    assert "".join(event.text for event in events if isinstance(event, TextAddedEvent)) == "It is sunny."
+    assert [event.text for event in events if isinstance(event, ToolFinishedEvent)] == ["Sunny. "]
+    assert isinstance(events[-1], TurnFinishedEvent)
 
 
 async def test_sessions_messages_and_a_fresh_start() -> None:
-    async with running_site(ScriptedModel(otherwise=Say("Hello."))) as site, connected(site) as client:
+    async with running_site(ScriptedModel(otherwise=ScriptedReply("Hello."))) as site, connected(site) as client:
         await client.ask(ChatRequest("one", session="a/b"))
         await client.ask(ChatRequest("two", session="a/b"))
         assert [message.text for message in await client.list_messages("a/b")] == ["one", "Hello.", "two", "Hello."]
@@ -58,7 +58,7 @@ async def test_sessions_messages_and_a_fresh_start() -> None:
 
 
 async def test_everything_that_can_be_read_is_read_as_records() -> None:
-    model = ScriptedModel(Say(calls=[call("weather", city="Oslo")]), Say("Sunny."))
+    model = ScriptedModel(ScriptedReply(calls=[call("weather", city="Oslo")]), ScriptedReply("Sunny."))
     async with running_site(model) as site, connected(site) as client:
         answer = await client.ask("hi")
         turn = await client.get_turn(answer.turn_id)
@@ -71,22 +71,22 @@ async def test_everything_that_can_be_read_is_read_as_records() -> None:
 
 
 async def test_a_repeated_question_with_the_same_key_is_asked_once() -> None:
-    async with running_site(ScriptedModel(Say("Once."))) as site, connected(site) as client:
+    async with running_site(ScriptedModel(ScriptedReply("Once."))) as site, connected(site) as client:
         first = await client.ask("hi", idempotency_key="1")
         assert await client.ask("hi", idempotency_key="1") == first
 
 
 async def test_a_running_turn_can_be_stopped() -> None:
-    before = Gate()
-    model = ScriptedModel(Say("Hello.", before=before))
+    before = ReplyGate()
+    model = ScriptedModel(ScriptedReply("Hello.", before=before))
     async with running_site(model) as site, site.serve() as url, DenizenClient(url) as client:
         events = client.chat("hi")
         opened = await anext(events)
-        assert isinstance(opened, TurnOpened)
+        assert isinstance(opened, TurnOpenedEvent)
         await before.reached.wait()
         assert await client.cancel(opened.turn_id)
         last = [event async for event in events][-1]
-        assert isinstance(last, TurnFinished)
+        assert isinstance(last, TurnFinishedEvent)
         assert last.status == "cancelled"
         assert not await client.cancel(opened.turn_id)
 
@@ -108,7 +108,7 @@ async def test_a_failed_turn_raises_what_happened_and_what_to_do() -> None:
 async def test_the_stream_of_a_failed_turn_ends_with_the_failure() -> None:
     async with running_site(ScriptedModel(Exhausted("No money left."))) as site, connected(site) as client:
         events = [event async for event in client.chat("hi")]
-    assert isinstance(events[-1], TurnFailed)
+    assert isinstance(events[-1], TurnFailedEvent)
     assert events[-1].error.status == 429
 
 
@@ -221,7 +221,7 @@ async def test_what_takes_the_server_long_is_waited_for_longer(timeout_s: float)
             (client.publish_snapshot, 300),
             (partial(client.remove_source, "docs"), 300),
             (partial(client.edit_source, "docs"), 300),
-            (partial(client.set_snapshot_remote, SnapshotRemote("https://git.example/a.git")), 3600),
+            (partial(client.set_snapshot_remote, SnapshotRemoteInfo("https://git.example/a.git")), 3600),
         ):
             with pytest.raises(NetworkError) as caught:
                 await asked()

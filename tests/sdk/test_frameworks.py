@@ -17,14 +17,12 @@ from pydantic import SecretStr
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from denizen.testing.model_server import Answer, Call, ModelServer, model_server
-from denizen.testing.scripted_model import Say, ScriptedModel
+from denizen.testing.model_server import ModelAnswer, ModelCall, ModelServer, model_server
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from denizen_sdk import ShellTools
-from denizen_sdk.for_langchain import langchain_tools
-from denizen_sdk.for_openai_agents import openai_agents_tools
-from denizen_sdk.for_pydantic_ai import pydantic_ai_tools
-from denizen_sdk.tools import ToolActivity
-from tests.sdk.desk import Desk
+from denizen_sdk.frameworks import langchain_tools, openai_agents_tools, pydantic_ai_tools
+from denizen_sdk.shell import ToolActivity
+from tests.sdk.stub_server import StubServer
 from tests.site import ANN, running_site
 
 pytestmark = pytest.mark.anyio
@@ -37,9 +35,9 @@ QUESTION = "Which files are there?"
 def plan(server: ModelServer) -> None:
     """The model looks twice, in both ways, and answers."""
     server.script(
-        Answer(calls=[Call("bash", {"command": "ls"}, id="call_a")]),
-        Answer(calls=[Call("bash_batch", {"commands": ["ls", "cat gone"]}, id="call_b")]),
-        Answer(text="A folder named shared."),
+        ModelAnswer(calls=[ModelCall("bash", {"command": "ls"}, id="call_a")]),
+        ModelAnswer(calls=[ModelCall("bash_batch", {"commands": ["ls", "cat gone"]}, id="call_b")]),
+        ModelAnswer(text="A folder named shared."),
     )
 
 
@@ -64,8 +62,8 @@ def check(server: ModelServer, told: list[ToolActivity]) -> None:
 @pytest.mark.proves("S-sdk-tools", "S-sdk-usage")
 async def test_an_agent_of_pydantic_ai_uses_the_tools() -> None:
     told: list[ToolActivity] = []
-    desk = Desk()
-    async with model_server() as server, desk.client() as client:
+    stub = StubServer()
+    async with model_server() as server, stub.client() as client:
         plan(server)
         async with AsyncOpenAI(base_url=server.openai_url, api_key="k", max_retries=0) as openai:
             model = OpenAIChatModel("m", provider=OpenAIProvider(openai_client=openai))
@@ -74,14 +72,14 @@ async def test_an_agent_of_pydantic_ai_uses_the_tools() -> None:
         assert result.output == "A folder named shared."
         await client.report_usage(result, model="m")
         check(server, told)
-    assert desk.heard[-1][2]["inputTokens"] == result.usage.input_tokens > 0
+    assert stub.heard[-1][2]["inputTokens"] == result.usage.input_tokens > 0
 
 
 @pytest.mark.proves("S-sdk-tools", "S-sdk-usage")
 async def test_an_agent_of_the_openai_agents_sdk_uses_the_tools() -> None:
     told: list[ToolActivity] = []
-    desk = Desk()
-    async with model_server() as server, desk.client() as client:
+    stub = StubServer()
+    async with model_server() as server, stub.client() as client:
         plan(server)
         async with AsyncOpenAI(base_url=server.openai_url, api_key="k", max_retries=0) as openai:
             model = agents.OpenAIChatCompletionsModel("m", openai)
@@ -90,13 +88,15 @@ async def test_an_agent_of_the_openai_agents_sdk_uses_the_tools() -> None:
         assert result.final_output == "A folder named shared."
         await client.report_usage(result, model="m")
         check(server, told)
-    assert desk.heard[-1][2]["inputTokens"] == result.context_wrapper.usage.input_tokens > 0
+    assert stub.heard[-1][2]["inputTokens"] == result.context_wrapper.usage.input_tokens > 0
 
 
 async def test_an_agent_of_the_openai_agents_sdk_asks_denizen_over_mcp() -> None:
-    town = running_site(ScriptedModel(Say("At five.")), keys=[ANN])
-    async with model_server() as server, town as site, site.serve() as url:
-        server.script(Answer(calls=[Call("ask", {"question": "When is tea?"})]), Answer(text="Tea is at five."))
+    running = running_site(ScriptedModel(ScriptedReply("At five.")), keys=[ANN])
+    async with model_server() as server, running as site, site.serve() as url:
+        server.script(
+            ModelAnswer(calls=[ModelCall("ask", {"question": "When is tea?"})]), ModelAnswer(text="Tea is at five.")
+        )
         how = MCPServerStreamableHttpParams(url=f"{url}/mcp", headers={"authorization": "Bearer key-of-ann"})
         async with (
             MCPServerStreamableHttp(how) as denizen,
@@ -111,8 +111,8 @@ async def test_an_agent_of_the_openai_agents_sdk_asks_denizen_over_mcp() -> None
 @pytest.mark.proves("S-sdk-tools", "S-sdk-usage")
 async def test_an_agent_of_langchain_uses_the_tools() -> None:
     told: list[ToolActivity] = []
-    desk = Desk()
-    async with model_server() as server, desk.client() as client:
+    stub = StubServer()
+    async with model_server() as server, stub.client() as client:
         plan(server)
         async with DefaultAsyncHttpxClient() as http:
             model = ChatOpenAI(
@@ -123,12 +123,12 @@ async def test_an_agent_of_langchain_uses_the_tools() -> None:
         assert result["messages"][-1].content == "A folder named shared."
         await client.report_usage(result["messages"][-1], model="m")
         check(server, told)
-    assert desk.heard[-1][2]["inputTokens"] > 0
+    assert stub.heard[-1][2]["inputTokens"] > 0
 
 
 def test_importing_the_adapters_imports_no_framework() -> None:
     code = (
-        "import sys, denizen_sdk.for_pydantic_ai, denizen_sdk.for_openai_agents, denizen_sdk.for_langchain\n"
+        "import sys, denizen_sdk.frameworks\n"
         "print([name for name in ('pydantic_ai', 'agents', 'langchain_core', 'denizen') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

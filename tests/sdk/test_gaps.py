@@ -9,19 +9,19 @@ import httpx2
 import pytest
 
 from denizen_sdk import ApiError, DenizenClient
-from denizen_sdk.gaps import GapInfo, GapList, ProposalDecided
+from denizen_sdk.gaps import DecidedProposal, GapInfo, GapList
 from tests.site import LOCAL
-from tests.web.test_gaps import Desk, open_desk
+from tests.web.test_gaps import GapSite, open_gap_site
 
 pytestmark = pytest.mark.anyio
 
 
-def client_of(desk: Desk, key: str = "key-of-ada") -> DenizenClient:
-    return DenizenClient(LOCAL, key, transport=httpx2.ASGITransport(desk.app))
+def open_client(server: GapSite, key: str = "key-of-ada") -> DenizenClient:
+    return DenizenClient(LOCAL, key, transport=httpx2.ASGITransport(server.app))
 
 
 async def test_what_no_document_answers_is_listed_and_closed(tmp_path: Path) -> None:
-    async with open_desk(tmp_path) as desk, client_of(desk) as admin:
+    async with open_gap_site(tmp_path) as server, open_client(server) as admin:
         found = await admin.list_gaps(days=7)
         [gap] = found.gaps
         assert found == GapList(7, 3, 1, (gap,))
@@ -33,29 +33,29 @@ async def test_what_no_document_answers_is_listed_and_closed(tmp_path: Path) -> 
             await admin.close_gap(gap.id)
         with pytest.raises(ApiError) as wrong:
             await admin.list_gaps(days=0)
-        async with client_of(desk, "key-of-ann") as member:
+        async with open_client(server, "key-of-ann") as member:
             with pytest.raises(ApiError) as refused:
                 await member.list_gaps()
     assert [each.value.status for each in (gone, wrong, refused)] == [404, 400, 403]
 
 
 async def test_a_proposal_is_read_and_accepted(tmp_path: Path) -> None:
-    async with open_desk(tmp_path) as desk, client_of(desk) as admin:
+    async with open_gap_site(tmp_path) as server, open_client(server) as admin:
         [proposal] = await admin.list_proposals()
         assert (proposal.answer, proposal.author, proposal.gap) == ("Ten euros.", "Ben", "gap_1")
         assert "+> Ten euros." in proposal.diff
         decided = await admin.accept_proposal(proposal.id, "Twelve euros.")
         assert decided.status == "accepted"
         with anyio.fail_after(20):
-            await desk.house.sync.wait((await desk.house.sync.list_runs())[0])
-        assert "> Twelve euros." in desk.house.files()[f"docs/learned/{proposal.file}"]
-        assert [run.id for run in await desk.house.sync.list_runs()] == [decided.sync]
+            await server.engine.sync.wait((await server.engine.sync.list_runs())[0])
+        assert "> Twelve euros." in server.engine.files()[f"docs/learned/{proposal.file}"]
+        assert [run.id for run in await server.engine.sync.list_runs()] == [decided.sync]
         with pytest.raises(ApiError) as late:
             await admin.reject_proposal(proposal.id)
     assert late.value.status == 409
 
 
 async def test_a_proposal_is_rejected(tmp_path: Path) -> None:
-    async with open_desk(tmp_path) as desk, client_of(desk) as admin:
-        assert await admin.reject_proposal("prop_1", "No.") == ProposalDecided("rejected")
+    async with open_gap_site(tmp_path) as server, open_client(server) as admin:
+        assert await admin.reject_proposal("prop_1", "No.") == DecidedProposal("rejected")
         assert await admin.list_proposals() == []

@@ -14,39 +14,39 @@ import pytest
 
 from denizen.domain.source import SourceKind
 from denizen.engine.knowledge.index import INDEX
-from denizen.ports.source import Progress as Reached
+from denizen.ports.source import ReadingProgress as Reached
 from denizen_sdk import ApiError, ClientError, DenizenClient, NetworkError
-from denizen_sdk.calls.knowledge import TRIES
 from denizen_sdk.knowledge import (
-    Progress,
-    RemoteChanged,
+    TRIES,
     RepositoryInfo,
-    SnapshotRemote,
+    SnapshotRemoteChange,
+    SnapshotRemoteInfo,
     SourceInfo,
-    SourceProgress,
     SourceSettings,
+    StartedSync,
+    SyncEvent,
     SyncInfo,
-    SyncStarted,
 )
-from denizen_sdk.wire import SyncEvent, Unknown
-from tests.engine.knowledge.house import write
+from denizen_sdk.turns import UnknownEvent
+from tests.engine.knowledge.knowledge_fixture import write
 from tests.site import ADA, ANN, LOCAL, Site
-from tests.web.test_knowledge import SECRETS, open_desk
-from tests.web.test_syncs import Slow
-from tests.web.test_webhooks import open_desk as open_github_desk
-from tests.web.town import open_town
+from tests.timing import HANG_LIMIT_S
+from tests.web.full_site import open_full_site
+from tests.web.test_knowledge import SECRETS, open_knowledge_site
+from tests.web.test_syncs import SlowReader
+from tests.web.test_webhooks import open_github_site
 
 pytestmark = pytest.mark.anyio
 
 
-def client_of(site: Site, key: str = "") -> DenizenClient:
+def open_client(site: Site, key: str = "") -> DenizenClient:
     return DenizenClient(LOCAL, key, transport=httpx2.ASGITransport(site.app))
 
 
 @pytest.mark.proves("S-sdk-client")
 async def test_sources_are_added_listed_changed_and_removed(tmp_path: Path) -> None:
     notes = write(tmp_path / "notes", {"a.md": "A", "more/b.md": "B"})
-    async with open_town(tmp_path) as site, client_of(site, "key-of-olga") as owner:
+    async with open_full_site(tmp_path) as site, open_client(site, "key-of-olga") as owner:
         made = await owner.add_source(str(notes), SourceSettings(label="Notes"), source_id="n")
         assert made == SourceInfo("n", "folder", "Notes", "docs/n", location=str(notes), max_videos=50)
         changed = await owner.edit_source("n", SourceSettings(content_path="more", sync_every_minutes=60))
@@ -54,7 +54,7 @@ async def test_sources_are_added_listed_changed_and_removed(tmp_path: Path) -> N
         assert (await owner.edit_source("n", SourceSettings(label=""))).label == ""
         with pytest.raises(ApiError) as refused:
             await owner.edit_source("n", SourceSettings(max_videos=-1))
-        async with client_of(site, "key-of-ann") as member:
+        async with open_client(site, "key-of-ann") as member:
             assert await member.list_sources() == [SourceInfo("n", "folder", "", "docs/n")]
             with pytest.raises(ApiError) as forbidden:
                 await member.add_source("https://example.org/a.git")
@@ -68,16 +68,16 @@ async def test_sources_are_added_listed_changed_and_removed(tmp_path: Path) -> N
 @pytest.mark.proves("S-sdk-client", "S31")
 async def test_a_sync_is_started_waited_for_and_looked_at(tmp_path: Path) -> None:
     notes, more = write(tmp_path / "notes", {"a.md": "A"}), write(tmp_path / "more", {"b.md": "B"})
-    async with open_town(tmp_path) as site, client_of(site, "key-of-olga") as owner:
+    async with open_full_site(tmp_path) as site, open_client(site, "key-of-olga") as owner:
         for each in (notes, more):
             await owner.add_source(str(each))
         started = await owner.sync(["notes"], reset=True, push=False)
-        assert started == SyncStarted("started", started.run, ("notes",))
-        with anyio.fail_after(20):
+        assert started == StartedSync("started", started.run, ("notes",))
+        with anyio.fail_after(HANG_LIMIT_S):
             ended = await owner.wait_for_sync(started.run)
         assert (ended.status, ended.changed, ended.failed, ended.progress) == ("done", ("notes",), {}, {})
         assert await owner.get_sync(started.run) == ended
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANG_LIMIT_S):
             second = await owner.wait_for_sync((await owner.sync_source("more")).run)
         assert await owner.list_syncs() == [second, ended]
         [read, _] = sorted(await owner.list_sources(), key=lambda source: source.id, reverse=True)
@@ -88,7 +88,7 @@ async def test_a_sync_is_started_waited_for_and_looked_at(tmp_path: Path) -> Non
             await owner.get_sync("sync_none")
         with pytest.raises(ApiError) as nothing:
             await owner.wait_for_sync("sync_none")
-        async with client_of(site, "key-of-ann") as member:
+        async with open_client(site, "key-of-ann") as member:
             with pytest.raises(ApiError) as refused:
                 await member.sync()
             with pytest.raises(ApiError) as untold:
@@ -99,7 +99,7 @@ async def test_a_sync_is_started_waited_for_and_looked_at(tmp_path: Path) -> Non
 @pytest.mark.proves("S29", "S30")
 async def test_the_snapshot_is_looked_at_published_and_pushed_elsewhere(tmp_path: Path) -> None:
     notes = write(tmp_path / "notes", {"a.md": "A"})
-    async with open_town(tmp_path) as site, client_of(site, "key-of-olga") as owner:
+    async with open_full_site(tmp_path) as site, open_client(site, "key-of-olga") as owner:
         assert await owner.publish_snapshot() == ""
         await owner.add_source(str(notes))
         before = await owner.get_snapshot()
@@ -109,35 +109,35 @@ async def test_the_snapshot_is_looked_at_published_and_pushed_elsewhere(tmp_path
         assert (after.needs_sync, after.current) == (False, after.latest)
         assert await owner.publish_snapshot() == after.current
         await owner.wait_for_sync((await owner.create_snapshot()).run)
-        assert await owner.get_snapshot_remote() == SnapshotRemote("")
-        wanted = SnapshotRemote("https://example.org/snapshots.git", "main", allow_existing=True)
+        assert await owner.get_snapshot_remote() == SnapshotRemoteInfo("")
+        wanted = SnapshotRemoteInfo("https://example.org/snapshots.git", "main", allow_existing=True)
         changed = await owner.set_snapshot_remote(wanted)
-        assert changed == RemoteChanged(wanted.repository, "main", allow_existing=True, run=changed.run)
+        assert changed == SnapshotRemoteChange(wanted.repository, "main", allow_existing=True, run=changed.run)
         assert (await owner.wait_for_sync(changed.run)).id == changed.run
         assert await owner.get_snapshot_remote() == wanted
         assert (await owner.set_snapshot_remote(wanted)).run == ""
 
 
 async def test_a_program_has_one_source_read_with_the_secret_of_its_webhook(tmp_path: Path) -> None:
-    async with open_desk(tmp_path) as desk, client_of(desk.site) as stranger:
-        await desk.owner.ask("POST", "/api/sources", location=str(write(tmp_path / "notes", {"a.md": "A"})))
-        await desk.owner.ask("POST", "/api/sources", location=str(write(tmp_path / "more", {"b.md": "B"})))
-        known = {source.id: source.has_webhook for source in await desk.sdk.list_sources()}
+    async with open_knowledge_site(tmp_path) as server, open_client(server.site) as stranger:
+        await server.owner.ask("POST", "/api/sources", location=str(write(tmp_path / "notes", {"a.md": "A"})))
+        await server.owner.ask("POST", "/api/sources", location=str(write(tmp_path / "more", {"b.md": "B"})))
+        known = {source.id: source.has_webhook for source in await server.sdk.list_sources()}
         assert known == {"notes": True, "more": False}
         started = await stranger.call_webhook("notes", SECRETS["notes"])
-        assert (await desk.sdk.wait_for_sync(started.run)).changed == ("notes",)
+        assert (await server.sdk.wait_for_sync(started.run)).changed == ("notes",)
         with pytest.raises(ApiError) as wrong:
             await stranger.call_webhook("notes", "another")
     assert wrong.value.is_auth
 
 
 async def test_repositories_that_can_become_sources_are_listed() -> None:
-    async with open_github_desk(keys=[ANN, ADA]) as desk:
-        async with client_of(desk.site, "key-of-ada") as admin:
+    async with open_github_site(keys=[ANN, ADA]) as server:
+        async with open_client(server.site, "key-of-ada") as admin:
             shown, hidden = await admin.list_repositories()
-        async with client_of(desk.site, "key-of-ann") as member:
+        async with open_client(server.site, "key-of-ann") as member:
             assert await member.list_repositories() == [shown]
-    location = f"{desk.github.url}/harbour/boats.git"
+    location = f"{server.github.url}/harbour/boats.git"
     assert replace(shown, updated_at="") == RepositoryInfo(
         "harbour/boats", location, "main", description="Things that float"
     )
@@ -147,7 +147,7 @@ async def test_repositories_that_can_become_sources_are_listed() -> None:
 # --- the stream of a sync --------------------------------------------------------------------------------------------
 
 
-class Line(httpx2.AsyncHTTPTransport):
+class InterruptibleTransport(httpx2.AsyncHTTPTransport):
     """Calls `on_run` after the first event of each stream."""
 
     def __init__(self, on_run: Callable[[], None]) -> None:
@@ -178,19 +178,19 @@ class WatchedStream(httpx2.AsyncByteStream):
 
 
 @asynccontextmanager
-async def slow_sync(root: Path, cuts: int = 0) -> AsyncGenerator[tuple[DenizenClient, str, Slow]]:
+async def slow_sync(root: Path, cuts: int = 0) -> AsyncGenerator[tuple[DenizenClient, str, SlowReader]]:
     """A client at a real port, the id of a sync that has begun, and its reader, which waits to be told to go on."""
-    slow, left = Slow(), iter(range(cuts))
+    slow, left = SlowReader(), iter(range(cuts))
 
     def cut() -> None:
         if next(left, None) is not None:
             raise httpx2.ReadError("the line is dead")
 
-    async with open_desk(root, {SourceKind.FOLDER: slow}) as desk, desk.site.serve() as url:
-        await desk.owner.ask("POST", "/api/sources", location=str(write(root / "notes", {"a.md": "A"})))
-        async with DenizenClient(url, "key-of-ada", transport=Line(cut)) as client:
+    async with open_knowledge_site(root, {SourceKind.FOLDER: slow}) as server, server.site.serve() as url:
+        await server.owner.ask("POST", "/api/sources", location=str(write(root / "notes", {"a.md": "A"})))
+        async with DenizenClient(url, "key-of-ada", transport=InterruptibleTransport(cut)) as client:
             run = (await client.sync()).run
-            with anyio.fail_after(20):
+            with anyio.fail_after(HANG_LIMIT_S):
                 await slow.reached.wait()
                 yield client, run, slow
 
@@ -205,7 +205,7 @@ async def test_a_sync_is_followed_to_its_result_also_over_a_line_that_breaks(tmp
                 slow.goes_on.set()
     *before, end = seen
     stands = [event for event in before if isinstance(event, SyncInfo)]
-    assert [(each.status, each.progress) for each in stands] == [("running", {"notes": Progress("looking")})] * (
+    assert [(each.status, each.progress) for each in stands] == [("running", {"notes": SyncProgress("looking")})] * (
         cuts + 1
     )
     assert {type(event) for event in before[cuts + 1 :]} <= {SourceProgress}
@@ -214,21 +214,21 @@ async def test_a_sync_is_followed_to_its_result_also_over_a_line_that_breaks(tmp
 
 
 async def test_a_sync_that_has_ended_is_waited_for_until_it_is_indexed(tmp_path: Path) -> None:
-    async with open_desk(tmp_path) as desk, desk.site.serve() as url:
-        await desk.owner.ask("POST", "/api/sources", location=str(write(tmp_path / "notes", {"a.md": "A"})))
-        ended = await desk.sdk.wait_for_sync((await desk.sdk.sync()).run)
-        indexing = desk.house.indexing
+    async with open_knowledge_site(tmp_path) as server, server.site.serve() as url:
+        await server.owner.ask("POST", "/api/sources", location=str(write(tmp_path / "notes", {"a.md": "A"})))
+        ended = await server.sdk.wait_for_sync((await server.sdk.sync()).run)
+        indexing = server.engine.indexing
 
         def finish() -> None:
             indexing.progress = None
 
-        async with DenizenClient(url, "key-of-ada", transport=Line(finish)) as client:
-            with anyio.fail_after(20):
+        async with DenizenClient(url, "key-of-ada", transport=InterruptibleTransport(finish)) as client:
+            with anyio.fail_after(HANG_LIMIT_S):
                 indexing.progress = Reached("indexing", 1, 2)
                 seen = [event async for event in client.follow_sync(ended.id)]
                 indexing.progress = Reached("indexing", 1, 2)
                 waited_for = await client.wait_for_sync(ended.id)
-    assert seen == [replace(ended, progress={INDEX: Progress("indexing", 1, 2)}), ended]
+    assert seen == [replace(ended, progress={INDEX: SyncProgress("indexing", 1, 2)}), ended]
     assert waited_for == ended
 
 
@@ -239,7 +239,7 @@ RUN = (
 )
 
 
-class Broken:
+class BrokenStreamServer:
     """A server that tells something in the first answer, and after that what it is told to."""
 
     def __init__(self, after: httpx2.Response | None) -> None:
@@ -255,7 +255,7 @@ class Broken:
         return self._after
 
 
-async def follow(server: Broken) -> tuple[list[SyncEvent], ClientError]:
+async def follow(server: BrokenStreamServer) -> tuple[list[SyncEvent], ClientError]:
     seen: list[SyncEvent] = []
     async with DenizenClient(LOCAL, transport=httpx2.MockTransport(server)) as client:
         events = client.follow_sync("r", pause_s=0)
@@ -267,14 +267,14 @@ async def follow(server: Broken) -> tuple[list[SyncEvent], ClientError]:
 
 
 async def test_a_line_that_stays_dead_ends_it_with_the_error() -> None:
-    server = Broken(None)
+    server = BrokenStreamServer(None)
     seen, error = await follow(server)
     assert isinstance(error, NetworkError)
     assert server.calls == 1 + TRIES
-    assert seen[1:] == [Unknown("mood", {"is": "good"}), SourceProgress("a", "looking", 1, 2)]
+    assert seen[1:] == [UnknownEvent("mood", {"is": "good"}), SourceProgress("a", "looking", 1, 2)]
 
 
-class Cutting:
+class CuttingServer:
     """A server whose streams are all cut after their first event, which says how far the reading is."""
 
     def __init__(self, *done: int) -> None:
@@ -291,7 +291,7 @@ class Cutting:
 
 
 async def test_a_line_that_is_cut_again_and_again_is_made_anew_only_while_there_is_news() -> None:
-    stuck, going = Cutting(*[1] * 50), Cutting(*range(3 * TRIES))
+    stuck, going = CuttingServer(*[1] * 50), CuttingServer(*range(3 * TRIES))
     async with DenizenClient(LOCAL, transport=httpx2.MockTransport(stuck)) as client:
         with pytest.raises(NetworkError, match="ended the stream"):
             [event async for event in client.follow_sync("r", pause_s=0)]
@@ -302,7 +302,7 @@ async def test_a_line_that_is_cut_again_and_again_is_made_anew_only_while_there_
 
 
 async def test_a_server_that_is_being_started_again_is_waited_for() -> None:
-    server = Broken(httpx2.Response(502, text="Bad gateway"))
+    server = BrokenStreamServer(httpx2.Response(502, text="Bad gateway"))
     _, error = await follow(server)
     assert isinstance(error, ApiError)
     assert (error.status, server.calls) == (502, 1 + TRIES)
@@ -315,14 +315,14 @@ async def test_a_refusal_is_not_tried_again() -> None:
         httpx2.Response(404, json={"error": problem}),
         httpx2.Response(200, text=told, headers={"content-type": "text/event-stream"}),
     ):
-        server = Broken(after)
+        server = BrokenStreamServer(after)
         _, error = await follow(server)
         assert isinstance(error, ApiError)
         assert (error.code, server.calls) == ("sync_not_found", 2)
 
 
 async def test_a_server_that_was_never_there_is_not_waited_for() -> None:
-    server = Broken(None)
+    server = BrokenStreamServer(None)
     server.calls = 1
     seen, error = await follow(server)
     assert (seen, server.calls, isinstance(error, NetworkError)) == ([], 2, True)

@@ -13,25 +13,23 @@ from openai.types.responses.response_usage import InputTokensDetails, OutputToke
 from pydantic_ai import RunUsage
 
 from denizen_sdk import ApiError, DenizenClient, NetworkError, ShellTools
-from denizen_sdk.knowledge import SnapshotStarted, SourceInfo
-from denizen_sdk.shell import CommandOutput
-from denizen_sdk.tools import ToolActivity
-from denizen_sdk.usage import UsageRecorded, UsedTokens, tokens_of
-from denizen_sdk.wire import SyncStarted
-from tests.sdk.desk import CONFIG, URL, Desk
+from denizen_sdk.knowledge import SourceInfo, StartedSnapshot, StartedSync
+from denizen_sdk.shell import CommandOutput, ToolActivity
+from denizen_sdk.usage import TokenCounts, UsageReceipt, read_tokens
+from tests.sdk.stub_server import CONFIG, URL, StubServer
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.proves("S-sdk-create")
 async def test_a_client_has_a_url_a_key_a_session_a_source_and_headers_of_its_own() -> None:
-    desk = Desk()
-    client = desk.client("sesame", session_id="sess_a", source="ci", source_id="42", headers={"x-team": "blue"})
+    server = StubServer()
+    client = server.client("sesame", session_id="sess_a", source="ci", source_id="42", headers={"x-team": "blue"})
     async with client:
         await client.bash("ls")
-        await client.report_usage(UsedTokens(1, 2))
-    assert (desk.headers["authorization"], desk.headers["x-team"]) == ("Bearer sesame", "blue")
-    shell, usage = desk.heard
+        await client.report_usage(TokenCounts(1, 2))
+    assert (server.headers["authorization"], server.headers["x-team"]) == ("Bearer sesame", "blue")
+    shell, usage = server.heard
     assert shell[2] == {"command": "ls", "sessionId": "sess_a"}
     assert (usage[2]["source"], usage[2]["sourceId"]) == ("ci", "42")
     with pytest.raises(ValueError, match="base_url is missing"):
@@ -40,23 +38,23 @@ async def test_a_client_has_a_url_a_key_a_session_a_source_and_headers_of_its_ow
 
 @pytest.mark.proves("S-sdk-client")
 async def test_the_client_runs_commands_and_reads_and_starts_what_there_is() -> None:
-    desk = Desk()
-    async with desk.client() as client:
+    server = StubServer()
+    async with server.client() as client:
         assert await client.bash("cat gone") == CommandOutput("", "gone\n", 1)
         assert await client.bash_batch(["ls", "cat gone"]) == (
             CommandOutput("shared\n", "", 0, "ls"),
             CommandOutput("", "gone\n", 1, "cat gone"),
         )
         assert await client.list_sources() == [SourceInfo("docs", "git", "Docs", "docs/docs", 2, 1)]
-        assert await client.sync_source("docs") == SyncStarted("started", "sync_1", ("docs",))
-        assert await client.create_snapshot() == SnapshotStarted("started")
+        assert await client.sync_source("docs") == StartedSync("started", "sync_1", ("docs",))
+        assert await client.create_snapshot() == StartedSnapshot("started")
         assert await client.get_agent_config() == CONFIG
 
 
 @pytest.mark.proves("S-sdk-session")
 async def test_the_session_of_each_answer_is_kept_for_the_next_call_and_can_be_set() -> None:
-    desk = Desk()
-    async with desk.client() as client:
+    server = StubServer()
+    async with server.client() as client:
         assert client.session_id == ""
         await client.bash("ls")
         assert client.session_id == "sess_1"
@@ -66,8 +64,8 @@ async def test_the_session_of_each_answer_is_kept_for_the_next_call_and_can_be_s
         client.session_id = ""
         await client.bash("ls", agent="scribe")
         assert client.session_id == "sess_4"
-    assert [body.get("sessionId") for _, _, body in desk.heard] == [None, "sess_1", "sess_mine", None]
-    assert [body.get("agent") for _, _, body in desk.heard] == [None, None, None, "scribe"]
+    assert [body.get("sessionId") for _, _, body in server.heard] == [None, "sess_1", "sess_mine", None]
+    assert [body.get("agent") for _, _, body in server.heard] == [None, None, None, "scribe"]
 
 
 # --- usage -----------------------------------------------------------------------------------------------------------
@@ -81,7 +79,7 @@ class Run:
 
 
 @dataclass
-class InContext:
+class RunInContext:
     context_wrapper: Run
 
 
@@ -97,27 +95,27 @@ RESPONSE = ResponseUsage(
 @pytest.mark.parametrize(
     "finished",
     [
-        UsedTokens(3, 5),
+        TokenCounts(3, 5),
         RunUsage(input_tokens=3, output_tokens=5),
         Run(RunUsage(input_tokens=3, output_tokens=5)),
         Run(lambda: RunUsage(input_tokens=3, output_tokens=5)),
         CompletionUsage(prompt_tokens=3, completion_tokens=5, total_tokens=8),
         RESPONSE,
-        InContext(Run(RESPONSE)),
+        RunInContext(Run(RESPONSE)),
         {"input_tokens": 3, "output_tokens": 5},
         {"usage": {"prompt_tokens": 3, "completion_tokens": 5}},
     ],
 )
 @pytest.mark.proves("S-sdk-usage")
 async def test_the_usage_of_a_finished_run_is_reported_whoever_ran_it(finished: object) -> None:
-    desk = Desk()
-    async with desk.client(source="ci", source_id="7") as client:
+    server = StubServer()
+    async with server.client(source="ci", source_id="7") as client:
         answer = await client.report_usage(
             finished, model="m", duration_ms=12, metadata={"pr": 1}, idempotency_key="run-1"
         )
-    assert answer == UsageRecorded("use_1", recorded=True)
-    assert desk.headers["idempotency-key"] == "run-1"
-    assert desk.heard == [
+    assert answer == UsageReceipt("use_1", recorded=True)
+    assert server.headers["idempotency-key"] == "run-1"
+    assert server.heard == [
         (
             "POST",
             "/api/stats/usage",
@@ -137,7 +135,7 @@ async def test_the_usage_of_a_finished_run_is_reported_whoever_ran_it(finished: 
 @pytest.mark.parametrize("finished", [None, 3, {}, Run(None), {"usage": {"input_tokens": 3}}])
 def test_what_holds_no_usage_is_said_to(finished: object) -> None:
     with pytest.raises(TypeError, match="There is no usage in a"):
-        tokens_of(finished)
+        read_tokens(finished)
 
 
 # --- tools -----------------------------------------------------------------------------------------------------------
@@ -146,7 +144,7 @@ def test_what_holds_no_usage_is_said_to(finished: object) -> None:
 @pytest.mark.proves("S-sdk-on-tool-call", "S22")
 async def test_every_tool_call_is_told_while_it_runs_and_when_it_is_done() -> None:
     told: list[ToolActivity] = []
-    async with Desk().client() as client:
+    async with StubServer().client() as client:
         tools = ShellTools(client, told.append)
         assert await tools.bash("cat shared/rules.md") == "No shoes."
         assert await tools.bash_batch(["ls", "cat gone"]) == "$ ls\nshared\n\n$ cat gone\ngone\n[exit code 1]"
@@ -169,7 +167,7 @@ async def test_a_refused_command_is_told_to_the_model_and_a_lost_server_to_the_p
     async def hear(activity: ToolActivity) -> None:
         told.append(activity)
 
-    async with Desk().client() as client:
+    async with StubServer().client() as client:
         assert await ShellTools(client, hear).bash("rm x") == "Not allowed.\n`rm x`\nUse ls."
     assert [each.state for each in told] == ["loading", "error"]
     assert "why: `rm x`" in told[1].error

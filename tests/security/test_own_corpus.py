@@ -10,19 +10,18 @@ from denizen.domain.json import Json
 from denizen.domain.tool import Origin, Tier, ToolCall
 from denizen.engine.runtime.tool_policy import GatePolicy
 from denizen.ports.toolset import CallScope
-from denizen.testing.security.case import Case, Fate, Kind
-from denizen.testing.security.corpus import CORPUS, list_unobserved, run_case
-from denizen.testing.security.stage import OWNER
-from denizen.testing.security.world import list_specs
+from denizen.testing.security.case import AttackCase, AttackKind, AttackOutcome
+from denizen.testing.security.corpus import CORPUS, list_specs, list_unobserved, run_case
+from denizen.testing.security.engine import OWNER
 
 
-def name_of(case: Case) -> str:
+def name_of(case: AttackCase) -> str:
     return f"{case.kind}: {case.name}"
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("case", CORPUS, ids=name_of)
-async def test_a_case_ends_as_it_is_written(case: Case) -> None:
+async def test_a_case_ends_as_it_is_written(case: AttackCase) -> None:
     assert (await run_case(case)).fate is case.fate
 
 
@@ -36,12 +35,14 @@ async def test_where_no_observer_looks_no_attack_ends_in_a_call_of_tier_2_or_3_w
 def test_the_corpus_is_large_names_no_case_twice_and_leaves_no_kind_out() -> None:
     attacks = [case for case in CORPUS if case.is_attack]
     assert len(attacks) >= 60
-    assert {case.kind for case in CORPUS} == set(Kind)
+    assert {case.kind for case in CORPUS} == set(AttackKind)
     assert len({name_of(case) for case in CORPUS}) == len(CORPUS)
 
 
 def test_what_is_let_through_is_explained() -> None:
-    through = [case for case in CORPUS if case.is_attack and case.fate in (Fate.ALLOWED, Fate.APPROVED)]
+    through = [
+        case for case in CORPUS if case.is_attack and case.fate in (AttackOutcome.ALLOWED, AttackOutcome.APPROVED)
+    ]
     assert [name_of(case) for case in through if not case.residual] == []
 
 

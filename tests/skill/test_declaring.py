@@ -30,7 +30,7 @@ def declared(function: Callable[..., object], **options: str) -> Skill:
     return skill
 
 
-def schema_of(function: Callable[..., object]) -> dict[str, object]:
+def build_schema(function: Callable[..., object]) -> dict[str, object]:
     return dict(declared(function).specs()[0].parameters)
 
 
@@ -87,7 +87,7 @@ def test_schemas_have_no_titles_references_or_null_branches() -> None:
     ) -> None:
         """Draws."""
 
-    schema = schema_of(draw)
+    schema = build_schema(draw)
     assert '"$ref"' not in json.dumps(schema)
     assert '"null"' not in json.dumps(schema)
     assert schema["required"] == ["title", "points"]
@@ -114,7 +114,7 @@ def test_a_tool_without_parameters_has_an_empty_schema() -> None:
     def nothing(context: ToolContext) -> None:
         """Does nothing."""
 
-    assert schema_of(nothing) == {"type": "object", "properties": {}, "additionalProperties": False}
+    assert build_schema(nothing) == {"type": "object", "properties": {}, "additionalProperties": False}
 
 
 @pytest.mark.parametrize("name", ["json", "copy", "schema", "model_config", "validate", "self", "title"])
@@ -176,7 +176,7 @@ def odd_object(context: ToolContext, word: Skill) -> None:
 @pytest.mark.parametrize("function", [unknown_type, no_schema, endless, odd_object])
 def test_a_type_that_cannot_be_described_is_refused_when_the_schema_is_made(function: Callable[..., object]) -> None:
     with pytest.raises(InvalidInput) as caught:
-        schema_of(function)
+        build_schema(function)
     assert caught.value.code == "bad_skill"
 
 

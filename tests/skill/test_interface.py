@@ -9,8 +9,8 @@ import pytest
 
 from denizen.domain.tool import Taint, Tier
 from denizen.skill import Skill, SkillToolset, ToolContext
-from denizen.skill.permission import Permission, restrict
-from tests.skill_services import PLACE, Surroundings, run, scope
+from denizen.skill.manifest import SkillPermission, restrict_services
+from tests.skill_services import PLACE, ServicesFixture, run, scope
 
 pytestmark = pytest.mark.anyio
 
@@ -26,7 +26,7 @@ async def tell(context: ToolContext) -> str:
 
 @pytest.mark.proves("V-skill-interface")
 async def test_a_call_knows_conversation_principal_and_guild_and_can_call_other_tools(tmp_path: Path) -> None:
-    around = Surroundings(tmp_path)
+    around = ServicesFixture(tmp_path)
     where = replace(scope(), guild="g1")
     result = await run(SkillToolset(skill, around.services()), "tell", {}, where)
     assert result.text == f"{PLACE.conversation_id} platform_user:7 g1 other ran"
@@ -35,17 +35,23 @@ async def test_a_call_knows_conversation_principal_and_guild_and_can_call_other_
 
 
 async def test_tiers_are_raised_to_the_floor_and_what_is_read_is_added(tmp_path: Path) -> None:
-    toolset = SkillToolset(skill, Surroundings(tmp_path).services(), floor=Tier.SENSITIVE, reads=frozenset({Taint.WEB}))
+    toolset = SkillToolset(
+        skill, ServicesFixture(tmp_path).services(), floor=Tier.SENSITIVE, reads=frozenset({Taint.WEB})
+    )
     (spec,) = await toolset.list_tools()
     assert (spec.tier, spec.reads) == (Tier.SENSITIVE, {Taint.WEB})
 
 
 async def test_without_permissions_a_context_holds_no_way_out(tmp_path: Path) -> None:
-    services = restrict(Surroundings(tmp_path).services(), "sample", frozenset())
-    assert (services.download, services.run_program, services.ask_model, services.workshop, services.upkeep) == (
-        (None,) * 5
-    )
+    services = restrict_services(ServicesFixture(tmp_path).services(), "sample", frozenset())
+    assert (
+        services.download,
+        services.run_program,
+        services.ask_model,
+        services.owner.skill_editor,
+        services.owner.instance,
+    ) == ((None,) * 5)
     result = await run(SkillToolset(skill, services), "tell", {})
     assert "needs `tools` under permissions" in result.text
-    allowed = restrict(Surroundings(tmp_path).services(), "sample", {Permission.TOOLS})
+    allowed = restrict_services(ServicesFixture(tmp_path).services(), "sample", {SkillPermission.TOOLS})
     assert "other ran" in (await run(SkillToolset(skill, allowed), "tell", {})).text

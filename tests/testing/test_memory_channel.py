@@ -17,9 +17,18 @@ from denizen.domain.message import TextPart
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.room import Room, RoomKind
 from denizen.engine.runtime.connected_accounts import ConnectedAccounts
-from denizen.ports.channel import Arrival, Channel, CommandCall, CommandReply, CommandSpec, Listener, Press, Reacted
-from denizen.testing.memory_channel import MemoryChannel
-from denizen.testing.memory_platform import MemoryPlatform
+from denizen.ports.channel import (
+    ButtonPress,
+    Channel,
+    ChannelListener,
+    CommandCall,
+    CommandReply,
+    CommandSpec,
+    IncomingMessage,
+    ReactionChange,
+)
+from tests.memory_channel import MemoryChannel
+from tests.memory_platform import MemoryPlatform
 
 pytestmark = pytest.mark.anyio
 
@@ -32,22 +41,22 @@ class Ears:
 
     commands: Sequence[CommandSpec] = ()
     told: list[str] = field(default_factory=list[str])
-    arrivals: list[Arrival] = field(default_factory=list[Arrival])
+    arrivals: list[IncomingMessage] = field(default_factory=list[IncomingMessage])
     answers: MemoryChannel | None = None
 
     async def on_ready(self, rooms: Sequence[Room]) -> None:
         self.told.append(f"ready {' '.join(room.name for room in rooms)}")
 
-    async def on_message(self, arrival: Arrival) -> None:
-        self.arrivals.append(arrival)
-        self.told.append(f"{'edit' if arrival.is_edit else 'message'} {arrival.question}")
-        if self.answers is not None and arrival.mentions_me:
-            await self.answers.post(arrival.room.place, MessageContent("hi"), nonce="n", reply_to=arrival.post.id)
+    async def on_message(self, message: IncomingMessage) -> None:
+        self.arrivals.append(message)
+        self.told.append(f"{'edit' if message.is_edit else 'message'} {message.question}")
+        if self.answers is not None and message.mentions.me:
+            await self.answers.post(message.room.place, MessageContent("hi"), nonce="n", reply_to=message.post.id)
 
     async def on_delete(self, room: Room, post_ids: Sequence[str]) -> None:
         self.told.append(f"delete {' '.join(post_ids)}")
 
-    async def on_reaction(self, reaction: Reacted) -> None:
+    async def on_reaction(self, reaction: ReactionChange) -> None:
         put = "on" if reaction.is_on else "off"
         self.told.append(f"reaction {reaction.emoji} {put} by {reaction.user_id}")
 
@@ -65,7 +74,7 @@ class Ears:
         self.told.append(f"suggest {typed}")
         return ()
 
-    async def on_press(self, press: Press) -> str:
+    async def on_press(self, press: ButtonPress) -> str:
         self.told.append(f"press {press.value}")
         return ""
 
@@ -84,7 +93,7 @@ class Scene:
 
 def test_it_is_a_channel_and_its_listener_a_listener() -> None:
     channel: Channel = Scene().ada
-    listener: Listener = Ears()
+    listener: ChannelListener = Ears()
     assert (channel.platform, channel.agent, channel.user_id) == ("discord", "ada", "bot-ada")
     assert listener.commands == ()
 
@@ -121,8 +130,8 @@ async def test_a_connected_account_hears_everything_in_order_and_itself_too() ->
         "message hi",
     ]
     first, answer = ears.arrivals[0], ears.arrivals[-1]
-    assert first.mentions_me and not first.replies_to_me and not first.is_mine
-    assert (first.mentioned_roles, first.roles) == ({"r1"}, {"r1"})
+    assert first.mentions.me and not first.mentions.replies_to_me and not first.is_mine
+    assert (first.mentions.roles, first.roles) == ({"r1"}, {"r1"})
     assert await first.load_parts() == (TextPart("and @crew hello"), TextPart("more"))
     assert answer.is_mine
     scene.platform.say(scene.general, "ana", "too late")
@@ -135,7 +144,7 @@ async def test_a_reply_to_the_account_is_seen_as_one_and_missed_messages_can_be_
     mine = await scene.ada.post(scene.place, MessageContent("hi"), nonce="a")
     reply = scene.platform.say(scene.general, "ana", "thanks", reply_to=mine)
     arrivals = await scene.ada.list_arrivals(scene.general, after=mine)
-    assert [(arrival.post.id, arrival.replies_to_me) for arrival in arrivals] == [(reply.id, True)]
+    assert [(arrival.post.id, arrival.mentions.replies_to_me) for arrival in arrivals] == [(reply.id, True)]
 
 
 async def test_pages_are_as_the_contract_says() -> None:

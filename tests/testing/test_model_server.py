@@ -9,11 +9,21 @@ import httpx2
 import pytest
 
 from denizen.testing.model_checks import check_request
-from denizen.testing.model_server import Answer, Call, Fail, Tokens, model_server, model_server_in_thread
+from denizen.testing.model_server import (
+    AnswerTokens,
+    FailedAnswer,
+    ModelAnswer,
+    ModelCall,
+    model_server,
+    model_server_in_thread,
+)
+from tests.timing import HANG_LIMIT_S
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 MESSAGES = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
-ANSWER = Answer(text="Hello.", thinking="hm", calls=[Call("look", {"at": "x"})], tokens=Tokens(100, 7, 60, 30))
+ANSWER = ModelAnswer(
+    text="Hello.", thinking="hm", calls=[ModelCall("look", {"at": "x"})], tokens=AnswerTokens(100, 7, 60, 30)
+)
 
 
 def called(id: str) -> dict[str, Any]:  # noqa: A002
@@ -28,7 +38,7 @@ def frames(text: str) -> list[Any]:
 
 @pytest.mark.anyio
 async def test_it_speaks_chat_completions() -> None:
-    async with model_server() as server, httpx2.AsyncClient(base_url=server.openai_url) as client:
+    async with model_server() as server, httpx2.AsyncClient(base_url=server.openai_url, timeout=HANG_LIMIT_S) as client:
         server.script(ANSWER, ANSWER, ANSWER)
         whole = (await client.post("/chat/completions", json=CHAT)).json()
         choice = whole["choices"][0]
@@ -46,7 +56,7 @@ async def test_it_speaks_chat_completions() -> None:
 
 @pytest.mark.anyio
 async def test_it_speaks_responses() -> None:
-    async with model_server() as server, httpx2.AsyncClient(base_url=server.openai_url) as client:
+    async with model_server() as server, httpx2.AsyncClient(base_url=server.openai_url, timeout=HANG_LIMIT_S) as client:
         server.script(ANSWER, ANSWER)
         whole = (await client.post("/responses", json={"model": "m", "input": "hi"})).json()
         assert [item["type"] for item in whole["output"]] == ["reasoning", "message", "function_call"]
@@ -58,7 +68,7 @@ async def test_it_speaks_responses() -> None:
 
 @pytest.mark.anyio
 async def test_it_speaks_messages() -> None:
-    async with model_server() as server, httpx2.AsyncClient(base_url=server.url) as client:
+    async with model_server() as server, httpx2.AsyncClient(base_url=server.url, timeout=HANG_LIMIT_S) as client:
         server.script(ANSWER, ANSWER)
         whole = (await client.post("/v1/messages", json=MESSAGES)).json()
         assert [block["type"] for block in whole["content"]] == ["thinking", "text", "tool_use"]
@@ -76,7 +86,7 @@ async def test_it_speaks_messages() -> None:
 
 @pytest.mark.anyio
 async def test_it_lists_models_and_knows_no_other_routes() -> None:
-    async with model_server() as server, httpx2.AsyncClient(base_url=server.url) as client:
+    async with model_server() as server, httpx2.AsyncClient(base_url=server.url, timeout=HANG_LIMIT_S) as client:
         server.models = ["a", "b"]
         assert [row["id"] for row in (await client.get("/v1/models")).json()["data"]] == ["a", "b"]
         assert (await client.post("/v1/poems", json={})).status_code == 404
@@ -84,8 +94,8 @@ async def test_it_lists_models_and_knows_no_other_routes() -> None:
 
 @pytest.mark.anyio
 async def test_errors_have_the_vendors_form_and_headers() -> None:
-    async with model_server() as server, httpx2.AsyncClient() as client:
-        server.script(*[Fail(529, "Overloaded", "overloaded_error", headers={"retry-after": "3"})] * 2)
+    async with model_server() as server, httpx2.AsyncClient(timeout=HANG_LIMIT_S) as client:
+        server.script(*[FailedAnswer(529, "Overloaded", "overloaded_error", headers={"retry-after": "3"})] * 2)
         answer = await client.post(f"{server.url}/v1/messages", json=MESSAGES)
         assert (answer.status_code, answer.headers["retry-after"]) == (529, "3")
         assert answer.json()["error"] == {"type": "overloaded_error", "message": "Overloaded"}
@@ -95,7 +105,7 @@ async def test_errors_have_the_vendors_form_and_headers() -> None:
 
 @pytest.mark.anyio
 async def test_a_script_that_is_at_its_end_is_told_as_an_error() -> None:
-    async with model_server() as server, httpx2.AsyncClient() as client:
+    async with model_server() as server, httpx2.AsyncClient(timeout=HANG_LIMIT_S) as client:
         answer = await client.post(f"{server.openai_url}/chat/completions", json=CHAT)
         assert answer.status_code == 400
         assert answer.json()["error"]["type"] == "script_exhausted"
@@ -105,11 +115,14 @@ async def test_a_script_that_is_at_its_end_is_told_as_an_error() -> None:
 @pytest.mark.anyio
 async def test_a_wrong_prompt_is_refused_unless_that_is_switched_off() -> None:
     wrong = CHAT | {"messages": [called("a"), {"role": "user", "content": "?"}]}
-    async with model_server() as server, httpx2.AsyncClient(base_url=server.openai_url) as client:
+    async with model_server() as server, httpx2.AsyncClient(base_url=server.openai_url, timeout=HANG_LIMIT_S) as client:
         server.script(ANSWER)
         assert (await client.post("/chat/completions", json=wrong)).status_code == 400
         assert server.left == 1
-    async with model_server(strict=False) as server, httpx2.AsyncClient(base_url=server.openai_url) as client:
+    async with (
+        model_server(strict=False) as server,
+        httpx2.AsyncClient(base_url=server.openai_url, timeout=HANG_LIMIT_S) as client,
+    ):
         server.script(ANSWER)
         assert (await client.post("/chat/completions", json=wrong)).status_code == 200
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from denizen.testing.model_checks import check_request
-from denizen.testing.prompt_cache import Bill, PromptCache, blocks_of
+from denizen.testing.prompt_cache import CacheBill, PromptCache, list_blocks
 
 Body = dict[str, Any]
 
@@ -28,15 +28,15 @@ def body(*said: Body, system: tuple[Body, ...] = (), **more: object) -> Body:
     }
 
 
-def take(cache: PromptCache, request: Mapping[str, Any]) -> Bill:
+def take(cache: PromptCache, request: Mapping[str, Any]) -> CacheBill:
     return cache.take("messages", request)
 
 
 def test_what_was_written_at_a_mark_is_read_from_there() -> None:
     cache = PromptCache()
-    assert take(cache, body(text(1100, ttl="5m"), text(10, "y"))) == Bill(fresh=10, short=1100)
-    assert take(cache, body(text(1100, ttl="5m"), text(20, "z"))) == Bill(fresh=20, read=1100)
-    assert take(cache, body(text(1100), text(10, "y"))) == Bill(fresh=1110)
+    assert take(cache, body(text(1100, ttl="5m"), text(10, "y"))) == CacheBill(fresh=10, short=1100)
+    assert take(cache, body(text(1100, ttl="5m"), text(20, "z"))) == CacheBill(fresh=20, read=1100)
+    assert take(cache, body(text(1100), text(10, "y"))) == CacheBill(fresh=1110)
     assert cache.bills[1].units == 20 + 110
     assert cache.bills[1].tokens(7).cache_read == 1100
 
@@ -44,7 +44,7 @@ def test_what_was_written_at_a_mark_is_read_from_there() -> None:
 def test_a_longer_conversation_finds_what_a_shorter_one_wrote() -> None:
     cache = PromptCache()
     take(cache, body(text(1100, ttl="5m")))
-    assert take(cache, body(text(1100), text(10, "y", "5m"))) == Bill(read=1100, short=10)
+    assert take(cache, body(text(1100), text(10, "y", "5m"))) == CacheBill(read=1100, short=10)
 
 
 def test_it_is_looked_for_at_most_twenty_blocks_before_a_mark() -> None:
@@ -79,8 +79,8 @@ def test_how_tools_may_be_chosen_does_not_touch_the_system_prompt() -> None:
 
 def test_short_prompts_are_not_kept() -> None:
     cache = PromptCache()
-    assert take(cache, body(text(1023, ttl="5m"))) == Bill(fresh=1023)
-    assert take(cache, body(text(1023, ttl="5m"))) == Bill(fresh=1023)
+    assert take(cache, body(text(1023, ttl="5m"))) == CacheBill(fresh=1023)
+    assert take(cache, body(text(1023, ttl="5m"))) == CacheBill(fresh=1023)
 
 
 @pytest.mark.parametrize(("ttl", "kept_s"), [("5m", 300), ("1h", 3600)])
@@ -103,7 +103,7 @@ def test_an_hour_behind_five_minutes_and_a_fifth_mark_are_refused() -> None:
 
 def test_a_mark_within_a_result_counts_for_the_result() -> None:
     result = {"type": "tool_result", "tool_use_id": "a", "content": [text(5, ttl="5m")]}
-    (block,) = blocks_of(body(result))
+    (block,) = list_blocks(body(result))
     assert (block.ttl, block.tokens) == ("5m", 13)
 
 

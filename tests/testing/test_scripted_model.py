@@ -19,7 +19,7 @@ from denizen.ports.model import (
     TextDelta,
     ThinkingDelta,
 )
-from denizen.testing.scripted_model import Gate, Say, ScriptedModel, ScriptedModels, call
+from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedModels, ScriptedReply, call
 
 pytestmark = pytest.mark.anyio
 
@@ -36,7 +36,7 @@ def last(events: list[ModelEvent]) -> ModelReply:
 
 
 async def test_text_streams_in_pieces_and_comes_whole_at_the_end() -> None:
-    model = ScriptedModel(Say("Hello, friend.", thinking="hm", notices=["waking up"]), piece_chars=5)
+    model = ScriptedModel(ScriptedReply("Hello, friend.", thinking="hm", notices=["waking up"]), piece_chars=5)
     events = await play(model)
     assert events[:5] == [
         ModelNotice("waking up"),
@@ -51,22 +51,22 @@ async def test_text_streams_in_pieces_and_comes_whole_at_the_end() -> None:
 
 
 async def test_requests_are_recorded_and_steps_are_played_in_order() -> None:
-    model = ScriptedModel(Say("one"))
-    model.script(Say("two"))
+    model = ScriptedModel(ScriptedReply("one"))
+    model.script(ScriptedReply("two"))
     assert [join_text(last(await play(model)).parts) for _ in range(2)] == ["one", "two"]
     assert model.requests == [HI, HI]
     assert model.left == 0
 
 
 async def test_tool_calls_get_ids_when_they_have_none() -> None:
-    model = ScriptedModel(Say(calls=[call("look", at="x"), call("look", id="mine")]))
+    model = ScriptedModel(ScriptedReply(calls=[call("look", at="x"), call("look", id="mine")]))
     reply = last(await play(model))
     assert [(asked.id, asked.args) for asked in list_calls(reply.parts)] == [("call_1_1", {"at": "x"}), ("mine", {})]
     assert reply.finish_reason == "tool_calls"
 
 
 async def test_an_error_comes_before_or_after_the_words() -> None:
-    model = ScriptedModel(Unavailable("down"), Say("half", error=Unavailable("broke off")))
+    model = ScriptedModel(Unavailable("down"), ScriptedReply("half", error=Unavailable("broke off")))
     with pytest.raises(Unavailable, match="down"):
         await play(model)
     heard: list[ModelEvent] = []
@@ -81,8 +81,8 @@ async def test_an_error_comes_before_or_after_the_words() -> None:
 
 
 async def test_a_step_may_look_at_the_request() -> None:
-    def answer(request: ModelRequest) -> Say:
-        return Say(f"{len(request.messages)} messages")
+    def answer(request: ModelRequest) -> ScriptedReply:
+        return ScriptedReply(f"{len(request.messages)} messages")
 
     assert join_text(last(await play(ScriptedModel(answer))).parts) == "1 messages"
 
@@ -90,13 +90,13 @@ async def test_a_step_may_look_at_the_request() -> None:
 async def test_a_script_that_is_too_short_fails_the_test() -> None:
     with pytest.raises(AssertionError, match="no step for request 1"):
         await play(ScriptedModel())
-    model = ScriptedModel(otherwise=Say("always"))
+    model = ScriptedModel(otherwise=ScriptedReply("always"))
     assert [join_text(last(await play(model)).parts) for _ in range(3)] == ["always"] * 3
 
 
 async def test_gates_hold_the_model_where_the_test_wants_it() -> None:
-    before, halfway = Gate(), Gate()
-    model = ScriptedModel(Say("one two three four", before=before, halfway=halfway))
+    before, halfway = ReplyGate(), ReplyGate()
+    model = ScriptedModel(ScriptedReply("one two three four", before=before, halfway=halfway))
     heard: list[ModelEvent] = []
 
     async def listen() -> None:

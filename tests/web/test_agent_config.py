@@ -11,8 +11,9 @@ import pytest
 
 from denizen.domain.agent import Agent, WritingStyle
 from denizen.domain.ids import AgentName
-from denizen.testing.scripted_model import Say, ScriptedModel
-from denizen_sdk.wire import AgentConfig, AgentConfigSet, from_json
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
+from denizen_sdk.agents import AgentConfig, AgentConfigSet
+from denizen_sdk.records import from_json
 from tests.site import ADA, ANN, Site, running_site
 
 pytestmark = pytest.mark.anyio
@@ -36,7 +37,7 @@ AGENTS = (
 )
 
 
-class Desk:
+class AgentConfigSite:
     """A site with an admin and a member."""
 
     def __init__(self, site: Site, client: httpx2.AsyncClient) -> None:
@@ -51,28 +52,28 @@ class Desk:
 
 
 @asynccontextmanager
-async def open_desk(model: ScriptedModel | None = None) -> AsyncGenerator[Desk]:
+async def open_agent_config_site(model: ScriptedModel | None = None) -> AsyncGenerator[AgentConfigSite]:
     async with running_site(model or ScriptedModel(), keys=(ADA, ANN), agents=AGENTS) as site, site.client() as client:
-        yield Desk(site, client)
+        yield AgentConfigSite(site, client)
 
 
 @pytest.mark.proves("S-http-agent-config-get")
 async def test_an_admin_reads_what_holds() -> None:
-    async with open_desk() as desk:
-        assert await desk.ask("GET", "") == (200, FILE)
-        _, scribe = await desk.ask("GET", "?agent=scribe")
+    async with open_agent_config_site() as server:
+        assert await server.ask("GET", "") == (200, FILE)
+        _, scribe = await server.ask("GET", "?agent=scribe")
         assert (scribe["agent"], scribe["default_model"]) == ("scribe", "auto")
-        status, error = await desk.ask("GET", "?agent=scrib")
+        status, error = await server.ask("GET", "?agent=scrib")
         assert (status, error["error"]["fix"]) == (404, "Did you mean 'scribe'?")
 
 
 @pytest.mark.proves("S-http-agent-config-put", "S-config-save")
 async def test_what_an_admin_saves_holds_at_once() -> None:
-    model = ScriptedModel(otherwise=Say("ok"))
-    async with open_desk(model) as desk:
-        status, config = await desk.ask("PUT", "", temperature=0.2, language="de")
+    model = ScriptedModel(otherwise=ScriptedReply("ok"))
+    async with open_agent_config_site(model) as server:
+        status, config = await server.ask("PUT", "", temperature=0.2, language="de")
         assert (status, config["name"], config["changed"]) == (200, "default", ["language", "temperature"])
-        _, config = await desk.ask("PUT", "", language=None, response_style="technical")
+        _, config = await server.ask("PUT", "", language=None, response_style="technical")
         assert config == {
             **FILE,
             "name": "default",
@@ -81,7 +82,7 @@ async def test_what_an_admin_saves_holds_at_once() -> None:
             "changed": ["response_style", "temperature"],
         }
         assert from_json(AgentConfig, config).changed == ("response_style", "temperature")
-        async with desk.site.client() as client:
+        async with server.site.client() as client:
             said = {"message": "hello"}
             await client.post("/api/chat", json=said, headers={"x-api-key": "key-of-ann"})
     assert model.requests[0].sampling.temperature == 0.2
@@ -90,7 +91,7 @@ async def test_what_an_admin_saves_holds_at_once() -> None:
 
 @pytest.mark.proves("S-http-agent-config-put")
 async def test_what_cannot_be_is_refused_with_why_and_fix_and_nothing_changes() -> None:
-    async with open_desk() as desk:
+    async with open_agent_config_site() as server:
         wrong: list[tuple[dict[str, Any], str]] = [
             ({"temperature": 2.5}, "0 to 2"),
             ({"max_steps_multiplier": 4}, "0.5 to 3"),
@@ -98,34 +99,34 @@ async def test_what_cannot_be_is_refused_with_why_and_fix_and_nothing_changes() 
             ({"response_style": "rude", "language": "de"}, "concise"),
         ]
         for body, fix in wrong:
-            status, answer = await desk.ask("PUT", "", **body)
+            status, answer = await server.ask("PUT", "", **body)
             assert (status, fix in answer["error"]["fix"]) == (400, True)
-        assert await desk.ask("GET", "") == (200, FILE)
+        assert await server.ask("GET", "") == (200, FILE)
 
 
 @pytest.mark.proves("S-http-agent-config-reset-post")
 async def test_a_reset_brings_the_configured_values_back() -> None:
-    async with open_desk() as desk:
-        await desk.ask("PUT", "", additional_prompt="Be kind.", temperature=1)
-        assert (await desk.ask("POST", "/reset")) == (200, {**FILE, "name": "default"})
+    async with open_agent_config_site() as server:
+        await server.ask("PUT", "", additional_prompt="Be kind.", temperature=1)
+        assert (await server.ask("POST", "/reset")) == (200, {**FILE, "name": "default"})
 
 
 @pytest.mark.proves("S-http-agent-config-public-get")
 async def test_everybody_reads_how_the_agent_answers_but_not_its_texts() -> None:
-    async with open_desk() as desk:
-        await desk.ask("PUT", "", search_instructions="Look in the attic.", temperature=1)
-        _, in_full = await desk.ask("GET", "/public")
+    async with open_agent_config_site() as server:
+        await server.ask("PUT", "", search_instructions="Look in the attic.", temperature=1)
+        _, in_full = await server.ask("GET", "/public")
         assert in_full["search_instructions"] == "Look in the attic."
-        status, config = await desk.ask("GET", "/public", key="key-of-ann")
+        status, config = await server.ask("GET", "/public", key="key-of-ann")
         assert status == 200
         assert (config["temperature"], config["citation_format"], config["name"]) == (1.0, "inline", "default")
         assert (config["additional_prompt"], config["search_instructions"]) == (None, None)
-        assert (await desk.ask("GET", "/public", key="wrong"))[0] == 401
+        assert (await server.ask("GET", "/public", key="wrong"))[0] == 401
 
 
 @pytest.mark.proves("S-http-agent-config-get", "S-http-agent-config-put", "S-http-agent-config-reset-post")
 async def test_nobody_else_reads_or_changes_them() -> None:
-    async with open_desk() as desk:
+    async with open_agent_config_site() as server:
         for method, path in (
             ("GET", ""),
             ("PUT", ""),
@@ -134,32 +135,32 @@ async def test_nobody_else_reads_or_changes_them() -> None:
             ("POST", "/sets/default/activate"),
             ("DELETE", "/sets/default"),
         ):
-            status, answer = await desk.ask(method, path, key="key-of-ann")
+            status, answer = await server.ask(method, path, key="key-of-ann")
             assert (status, answer["error"]["code"]) == (403, "admin_only")
 
 
 @pytest.mark.proves("S-data-agent-config")
 async def test_sets_are_made_listed_activated_and_deleted_by_name() -> None:
-    async with open_desk() as desk:
-        await desk.ask("PUT", "", language="de")
-        _, config = await desk.ask("PUT", "", name="exam", activate=False, temperature=0)
+    async with open_agent_config_site() as server:
+        await server.ask("PUT", "", language="de")
+        _, config = await server.ask("PUT", "", name="exam", activate=False, temperature=0)
         assert (config["name"], config["language"], config["temperature"]) == ("default", "de", None)
-        _, rows = await desk.ask("GET", "/sets")
+        _, rows = await server.ask("GET", "/sets")
         sets = [from_json(AgentConfigSet, row) for row in rows]
         assert [(each.name, each.is_active, each.changed) for each in sets] == [
             ("default", True, ("language",)),
             ("exam", False, ("temperature",)),
         ]
-        status, config = await desk.ask("POST", "/sets/exam/activate")
+        status, config = await server.ask("POST", "/sets/exam/activate")
         assert (status, config["name"], config["temperature"]) == (200, "exam", 0.0)
-        assert (await desk.ask("DELETE", "/sets/exam"))[0] == 204
-        assert await desk.ask("GET", "") == (200, FILE)
-        status, answer = await desk.ask("DELETE", "/sets/exam")
+        assert (await server.ask("DELETE", "/sets/exam"))[0] == 204
+        assert await server.ask("GET", "") == (200, FILE)
+        status, answer = await server.ask("DELETE", "/sets/exam")
         assert (status, answer["error"]["fix"]) == (404, "There are: default.")
 
 
 async def test_settings_of_one_agent_are_none_of_another() -> None:
-    async with open_desk() as desk:
-        await desk.ask("PUT", "", agent="scribe", language="de")
-        assert await desk.ask("GET", "") == (200, FILE)
-        assert (await desk.ask("GET", "?agent=scribe"))[1]["language"] == "de"
+    async with open_agent_config_site() as server:
+        await server.ask("PUT", "", agent="scribe", language="de")
+        assert await server.ask("GET", "") == (200, FILE)
+        assert (await server.ask("GET", "?agent=scribe"))[1]["language"] == "de"

@@ -12,11 +12,12 @@ import pytest
 from denizen.domain.approval import ApprovalRule, Deciders
 from denizen.domain.verdict import Decision
 from denizen.engine.runtime.tool_policy import GatePolicy, ToolRule
-from denizen.testing.scripted_model import Say, ScriptedModel, call
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
 from denizen_sdk.client import DenizenClient
 from denizen_sdk.errors import ApiError
-from denizen_sdk.wire import ApprovalDecided, ApprovalRequested, ToolFinished, TurnFinished
+from denizen_sdk.turns import ApprovalDecidedEvent, ApprovalRequestedEvent, ToolFinishedEvent, TurnFinishedEvent
 from tests.site import ADA, ANN, BEN, Site, running_site
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = [pytest.mark.anyio, pytest.mark.proves("T-approval-http", "T-http-approvals")]
 
@@ -28,7 +29,7 @@ def asks(rule: ApprovalRule | None = None) -> GatePolicy:
 
 
 def script() -> ScriptedModel:
-    return ScriptedModel(Say(calls=[call("weather", city="Paris", api_key="s3cret")]), Say("Done."))
+    return ScriptedModel(ScriptedReply(calls=[call("weather", city="Paris", api_key="s3cret")]), ScriptedReply("Done."))
 
 
 class Reader:
@@ -43,13 +44,13 @@ class Reader:
     async def chat(self) -> None:
         async for event in self.client.chat("go"):
             self.events.append(event)
-            if isinstance(event, ApprovalRequested):
+            if isinstance(event, ApprovalRequestedEvent):
                 self.waits.set()
         await self.client.aclose()
 
     @property
     def approval(self) -> Any:
-        return next(event.approval for event in self.events if isinstance(event, ApprovalRequested))
+        return next(event.approval for event in self.events if isinstance(event, ApprovalRequestedEvent))
 
 
 async def post(site: Site, who: str, path: str, **body: str) -> httpx2.Response:
@@ -66,7 +67,7 @@ async def get(site: Site, who: str, path: str) -> Any:
 async def test_the_stream_tells_what_waits_and_what_was_decided_about_it() -> None:
     async with running_site(script(), keys=[ANN], policy=asks()) as site, site.serve() as address:
         ann = Reader(site, "ann", address)
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANG_LIMIT_S):
             async with anyio.create_task_group() as group:
                 group.start_soon(ann.chat)
                 await ann.waits.wait()
@@ -80,15 +81,15 @@ async def test_the_stream_tells_what_waits_and_what_was_decided_about_it() -> No
                     assert [each.id for each in await other.list_approvals(status="pending")] == [waits.id]
                     assert (await other.approve(waits.id)).status == "approved"
         kinds = [type(event) for event in ann.events]
-        assert kinds.index(ApprovalDecided) < kinds.index(ToolFinished)
-        assert isinstance(ann.events[-1], TurnFinished)
+        assert kinds.index(ApprovalDecidedEvent) < kinds.index(ToolFinishedEvent)
+        assert isinstance(ann.events[-1], TurnFinishedEvent)
         assert len(site.weather.calls) == 1
 
 
 async def test_a_strangers_word_does_not_count_and_twice_is_once() -> None:
     async with running_site(script(), keys=[ANN, BEN], policy=asks()) as site, site.serve() as address:
         ann = Reader(site, "ann", address)
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANG_LIMIT_S):
             async with anyio.create_task_group() as group:
                 group.start_soon(ann.chat)
                 await ann.waits.wait()
@@ -104,7 +105,7 @@ async def test_a_strangers_word_does_not_count_and_twice_is_once() -> None:
                 again = await post(site, "ann", path, decision="approve")
                 assert (again.status_code, again.json()["status"]) == (200, "denied")
         assert not site.weather.calls
-        [result] = [event for event in ann.events if isinstance(event, ToolFinished)]
+        [result] = [event for event in ann.events if isinstance(event, ToolFinishedEvent)]
         assert result.text == "Denied: denied by ann: too dear."
 
 
@@ -112,7 +113,7 @@ async def test_a_role_may_decide_what_somebody_else_asked() -> None:
     rule = ApprovalRule(Deciders.ROLE, "admin")
     async with running_site(script(), keys=[ANN, ADA], policy=asks(rule)) as site, site.serve() as address:
         ann = Reader(site, "ann", address)
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANG_LIMIT_S):
             async with anyio.create_task_group() as group:
                 group.start_soon(ann.chat)
                 await ann.waits.wait()
@@ -128,7 +129,7 @@ async def test_a_role_may_decide_what_somebody_else_asked() -> None:
 async def test_a_word_that_comes_too_late_is_a_conflict() -> None:
     async with running_site(script(), keys=[ANN], policy=asks()) as site, site.serve() as address:
         ann = Reader(site, "ann", address)
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANG_LIMIT_S):
             async with anyio.create_task_group() as group:
                 group.start_soon(ann.chat)
                 await ann.waits.wait()
@@ -160,7 +161,7 @@ async def test_a_client_of_the_openai_api_cannot_be_asked_so_the_call_is_denied_
     async with running_site(model, keys=[ANN], policy=asks()) as site:
         body = {"model": "denizen", "messages": [{"role": "user", "content": "go"}]}
         async with site.client(authorization="Bearer key-of-ann") as client:
-            with anyio.fail_after(20):
+            with anyio.fail_after(HANG_LIMIT_S):
                 answer = await client.post("/v1/chat/completions", json=body)
         assert answer.json()["choices"][0]["message"]["content"] == "Done."
         assert not site.weather.calls

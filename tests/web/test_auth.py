@@ -6,11 +6,11 @@ import pytest
 
 from denizen.domain.errors import NeedsAttention
 from denizen.domain.principal import PrincipalKind
-from denizen.web.auth import (
+from denizen.web.http.auth import (
     LOGIN_LIFETIME,
     MAX_LOGINS,
     ApiKey,
-    Logins,
+    LoginSessions,
     check_exposure,
     find_key,
     is_loopback,
@@ -55,7 +55,7 @@ def test_a_key_comes_as_bearer_or_as_x_api_key(headers: dict[str, str], text: st
 
 
 def test_a_sign_in_stands_for_its_key_until_it_ends() -> None:
-    logins = Logins()
+    logins = LoginSessions()
     token = logins.open(ANN, now=NOW)
     assert logins.find(token, KEYS, now=NOW + LOGIN_LIFETIME - timedelta(seconds=1)) == ANN
     assert logins.find(token, KEYS, now=NOW + LOGIN_LIFETIME) is None
@@ -63,13 +63,13 @@ def test_a_sign_in_stands_for_its_key_until_it_ends() -> None:
 
 
 def test_a_sign_in_ends_with_its_key() -> None:
-    logins = Logins()
+    logins = LoginSessions()
     token = logins.open(ANN, now=NOW)
     assert logins.find(token, [BEN, ADA], now=NOW) is None
 
 
 def test_signing_out_ends_a_sign_in_and_no_other() -> None:
-    logins = Logins()
+    logins = LoginSessions()
     first, second = logins.open(ANN, now=NOW), logins.open(ANN, now=NOW)
     logins.close(first)
     assert logins.find(first, KEYS, now=NOW) is None
@@ -77,14 +77,14 @@ def test_signing_out_ends_a_sign_in_and_no_other() -> None:
 
 
 def test_the_oldest_sign_in_makes_room_when_there_are_many() -> None:
-    logins = Logins()
+    logins = LoginSessions()
     tokens = [logins.open(ANN, now=NOW) for _ in range(MAX_LOGINS + 1)]
     assert logins.find(tokens[0], KEYS, now=NOW) is None
     assert logins.find(tokens[1], KEYS, now=NOW) == ANN
 
 
 def test_tokens_do_not_tell_the_key() -> None:
-    assert "key-of-ann" not in Logins().open(ANN, now=NOW)
+    assert "key-of-ann" not in LoginSessions().open(ANN, now=NOW)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "[::1]", "localhost", "LocalHost"])
@@ -99,11 +99,11 @@ def test_listening_beyond_loopback_without_a_key_is_refused_with_the_fix(host: s
         check_exposure(host, [])
     assert caught.value.code == "server_exposed"
     assert "server.api_keys" in caught.value.fix
-    check_exposure(host, [ApiKey.of("ann", "0123456789abcdef")])
+    check_exposure(host, [ApiKey.from_text("ann", "0123456789abcdef")])
 
 
 def test_listening_beyond_loopback_with_a_key_that_can_be_guessed_is_refused() -> None:
     with pytest.raises(NeedsAttention) as caught:
-        check_exposure("0.0.0.0", [ApiKey.of("long", "0123456789abcdef"), ANN])
+        check_exposure("0.0.0.0", [ApiKey.from_text("long", "0123456789abcdef"), ANN])
     assert (caught.value.code, "'ann'" in caught.value.message) == ("key_too_short", True)
     check_exposure("127.0.0.1", [ANN])

@@ -9,10 +9,11 @@ import pytest
 
 from denizen.domain.errors import NeedsAttention
 from denizen.domain.turn import TurnStatus
-from denizen.testing.scripted_model import Gate, Say, ScriptedModel, call
-from denizen.web.dependencies import Timing
-from denizen_sdk import wire
+from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, call
+from denizen.web.http.dependencies import WebTiming
+from denizen_sdk.turns import MAX_RESULT_CHARS
 from tests.site import ADA, ANN, BEN, running_site
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -30,8 +31,8 @@ def kinds(response: httpx2.Response) -> list[str]:
 
 async def test_a_turn_is_told_from_its_beginning_to_its_end() -> None:
     model = ScriptedModel(
-        Say("Let me look.", calls=[call("weather", city="Longtown"), call("weather", city="Atlantis")]),
-        Say("Sunny.", notices=["Warming up"]),
+        ScriptedReply("Let me look.", calls=[call("weather", city="Longtown"), call("weather", city="Atlantis")]),
+        ScriptedReply("Sunny.", notices=["Warming up"]),
     )
     async with running_site(model) as site, site.client() as client:
         response = await client.post("/api/chat", json=CHAT)
@@ -44,14 +45,14 @@ async def test_a_turn_is_told_from_its_beginning_to_its_end() -> None:
     assert told[0] == {"type": "turn", "turn_id": turn.id, "agent": "denizen", "model": "scripted/model"}
     assert told[4]["args"] == {"city": "Longtown"}
     results = {event["text"][:8]: event for event in told if event["type"] == "tool_finished"}
-    assert (len(results["Sunny. S"]["text"]), results["Sunny. S"]["truncated"]) == (wire.MAX_RESULT_CHARS, True)
+    assert (len(results["Sunny. S"]["text"]), results["Sunny. S"]["truncated"]) == (MAX_RESULT_CHARS, True)
     assert (results["There is"]["is_error"], results["There is"]["truncated"]) == (True, False)
     assert (told[-1]["status"], told[-1]["reply"], told[-1]["usage"]["input_tokens"]) == ("done", "Sunny.", 20)
     assert response.headers["x-denizen-turn"] == turn.id
 
 
 async def test_each_event_is_named_so_that_plain_event_sources_can_tell_them_apart() -> None:
-    async with running_site(ScriptedModel(Say("Hello."))) as site, site.client() as client:
+    async with running_site(ScriptedModel(ScriptedReply("Hello."))) as site, site.client() as client:
         response = await client.post("/api/chat", json=CHAT)
     named = [line[7:] for line in response.text.splitlines() if line.startswith("event: ")]
     assert named == kinds(response)
@@ -96,7 +97,10 @@ async def test_broken_json_is_named() -> None:
 
 
 async def test_a_session_is_remembered_and_new_starts_it_afresh() -> None:
-    async with running_site(ScriptedModel(Say("One."), Say("Two."), Say("Three."))) as site, site.client() as client:
+    async with (
+        running_site(ScriptedModel(ScriptedReply("One."), ScriptedReply("Two."), ScriptedReply("Three."))) as site,
+        site.client() as client,
+    ):
         await client.post("/api/chat", json={"message": "a"})
         await client.post("/api/chat", json={"message": "b"})
         await client.post("/api/chat", json={"message": "c", "new": True})
@@ -106,7 +110,7 @@ async def test_a_session_is_remembered_and_new_starts_it_afresh() -> None:
 
 
 async def test_sessions_and_agents_have_histories_of_their_own() -> None:
-    async with running_site(ScriptedModel(otherwise=Say("Hello."))) as site, site.client() as client:
+    async with running_site(ScriptedModel(otherwise=ScriptedReply("Hello."))) as site, site.client() as client:
         for body in ({"session": "a"}, {"session": "b/c"}, {"session": "a", "agent": "scribe"}):
             await client.post("/api/chat", json={"message": "hi", **body})
         assert len((await client.get("/api/sessions/b%2Fc/messages")).json()) == 2
@@ -116,7 +120,10 @@ async def test_sessions_and_agents_have_histories_of_their_own() -> None:
 
 
 async def test_a_repeated_message_is_the_same_turn() -> None:
-    async with running_site(ScriptedModel(Say("Once."))) as site, site.client(**{"idempotency-key": "1"}) as client:
+    async with (
+        running_site(ScriptedModel(ScriptedReply("Once."))) as site,
+        site.client(**{"idempotency-key": "1"}) as client,
+    ):
         first = await client.post("/api/chat", json=CHAT)
         again = await client.post("/api/chat", json=CHAT)
         assert len(await site.turns()) == 1
@@ -125,7 +132,10 @@ async def test_a_repeated_message_is_the_same_turn() -> None:
 
 @pytest.mark.parametrize("change", [{"message": "Something else"}, {"session": "other"}, {"new": True}])
 async def test_a_key_that_is_used_for_another_message_is_refused(change: dict[str, Any]) -> None:
-    async with running_site(ScriptedModel(Say("Once."))) as site, site.client(**{"idempotency-key": "1"}) as client:
+    async with (
+        running_site(ScriptedModel(ScriptedReply("Once."))) as site,
+        site.client(**{"idempotency-key": "1"}) as client,
+    ):
         await client.post("/api/chat", json=CHAT)
         other = await client.post("/api/chat", json={**CHAT, **change})
         assert len(await site.turns()) == 1
@@ -134,13 +144,13 @@ async def test_a_key_that_is_used_for_another_message_is_refused(change: dict[st
 
 
 async def test_the_turns_id_is_known_while_it_waits_and_it_can_be_stopped() -> None:
-    before = Gate()
-    timing = Timing(chat_start_s=0.0)
-    model = ScriptedModel(Say("Hello.", before=before))
+    before = ReplyGate()
+    timing = WebTiming(chat_start_s=0.0)
+    model = ScriptedModel(ScriptedReply("Hello.", before=before))
     async with (
         running_site(model, timing=timing) as site,
         site.serve() as url,
-        httpx2.AsyncClient(base_url=url) as client,
+        httpx2.AsyncClient(base_url=url, timeout=HANG_LIMIT_S) as client,
     ):
         async with client.stream("POST", "/api/chat", json=CHAT) as response:
             turn_id = response.headers["x-denizen-turn"]
@@ -153,9 +163,9 @@ async def test_the_turns_id_is_known_while_it_waits_and_it_can_be_stopped() -> N
 
 
 async def test_a_reader_that_leaves_does_not_stop_the_turn() -> None:
-    before = Gate()
-    async with running_site(ScriptedModel(Say("Hello.", before=before))) as site, site.serve() as url:
-        async with httpx2.AsyncClient(base_url=url) as client, anyio.create_task_group() as tasks:
+    before = ReplyGate()
+    async with running_site(ScriptedModel(ScriptedReply("Hello.", before=before))) as site, site.serve() as url:
+        async with httpx2.AsyncClient(base_url=url, timeout=HANG_LIMIT_S) as client, anyio.create_task_group() as tasks:
             tasks.start_soon(lambda: client.post("/api/chat", json=CHAT))
             await before.reached.wait()
             tasks.cancel_scope.cancel()
@@ -164,7 +174,7 @@ async def test_a_reader_that_leaves_does_not_stop_the_turn() -> None:
 
 
 async def test_what_somebody_did_is_seen_by_them_and_by_admins_only() -> None:
-    async with running_site(ScriptedModel(otherwise=Say("Hello.")), keys=[ANN, BEN, ADA]) as site:
+    async with running_site(ScriptedModel(otherwise=ScriptedReply("Hello.")), keys=[ANN, BEN, ADA]) as site:
         clients = {name: site.client(**{"x-api-key": f"key-of-{name}"}) for name in ("ann", "ben", "ada")}
         await clients["ann"].post("/api/chat", json={"message": "my secret"})
         [turn] = await site.turns()

@@ -15,10 +15,11 @@ from denizen.domain.message import ImagePart, TextPart
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.turn import TurnStatus
 from denizen.domain.usage import Usage
-from denizen.testing.scripted_model import Gate, Say, ScriptedModel, call
-from denizen.web.dependencies import Timing
-from tests.engine.house import undated
+from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, call
+from denizen.web.http.dependencies import WebTiming
+from tests.engine.engine_fixture import undated
 from tests.site import ANN, BEN, LOCAL, Site, running_site
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -30,7 +31,7 @@ PATH = "/v1/chat/completions"
 @asynccontextmanager
 async def official(site: Site, *, key: str = "any", url: str = LOCAL) -> AsyncGenerator[openai.AsyncOpenAI]:
     """OpenAI's own client. Without the address of a served site it is in process. Errors are not repeated."""
-    own = site.client() if url == LOCAL else httpx2.AsyncClient()
+    own = site.client() if url == LOCAL else httpx2.AsyncClient(timeout=HANG_LIMIT_S)
     async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key=key, max_retries=0, http_client=own) as client:
         yield client
 
@@ -49,7 +50,7 @@ def texts(messages: tuple[PromptMessage, ...]) -> list[str]:
 
 async def test_the_official_client_gets_an_answer() -> None:
     usage = Usage(input_tokens=20, output_tokens=4, cache_read_tokens=12, requests=1)
-    model = ScriptedModel(Say("Hello there.", usage=usage))
+    model = ScriptedModel(ScriptedReply("Hello there.", usage=usage))
     async with running_site(model) as site, site.serve() as url, official(site, url=url) as client:
         response = await client.chat.completions.with_raw_response.create(model="denizen", messages=HI)
         answer = response.parse()
@@ -65,7 +66,7 @@ async def test_the_official_client_gets_an_answer() -> None:
 
 
 async def test_the_official_client_streams() -> None:
-    model = ScriptedModel(Say("Hello there, friend."))
+    model = ScriptedModel(ScriptedReply("Hello there, friend."))
     async with running_site(model) as site, site.serve() as url, official(site, url=url) as client:
         stream = await client.chat.completions.create(
             model="denizen", messages=HI, stream=True, stream_options={"include_usage": True}
@@ -83,7 +84,7 @@ async def test_the_official_client_streams() -> None:
 
 
 async def test_a_stream_without_usage_asked_for_has_none() -> None:
-    async with running_site(ScriptedModel(Say("Hello."))) as site, official(site) as client:
+    async with running_site(ScriptedModel(ScriptedReply("Hello."))) as site, official(site) as client:
         _, chunks = await read(await client.chat.completions.create(model="denizen", messages=HI, stream=True))
     assert all(chunk.usage is None and chunk.choices for chunk in chunks)
 
@@ -96,7 +97,10 @@ async def test_the_official_synchronous_client_works_too() -> None:
             pieces = "".join(chunk.choices[0].delta.content or "" for chunk in stream)
             return whole.choices[0].message.content or "", pieces
 
-    async with running_site(ScriptedModel(Say("Hello."), Say("Again."))) as site, site.serve() as url:
+    async with (
+        running_site(ScriptedModel(ScriptedReply("Hello."), ScriptedReply("Again."))) as site,
+        site.serve() as url,
+    ):
         assert await anyio.to_thread.run_sync(ask, url) == ("Hello.", "Again.")
 
 
@@ -109,7 +113,7 @@ async def test_agents_are_models() -> None:
 
 
 async def test_the_model_names_the_agent_and_default_is_the_default_one() -> None:
-    async with running_site(ScriptedModel(otherwise=Say("Hello."))) as site, official(site) as client:
+    async with running_site(ScriptedModel(otherwise=ScriptedReply("Hello."))) as site, official(site) as client:
         for name in ("scribe", "default", ""):
             await client.chat.completions.create(model=name, messages=HI)
         assert [turn.agent for turn in await site.turns()] == ["scribe", "denizen", "denizen"]
@@ -117,7 +121,7 @@ async def test_the_model_names_the_agent_and_default_is_the_default_one() -> Non
 
 async def test_limits_sampling_and_instructions_reach_the_model() -> None:
     messages: Any = [{"role": "system", "content": "Speak like a pirate."}, *HI]
-    async with running_site(ScriptedModel(Say("Ahoy."))) as site, official(site) as client:
+    async with running_site(ScriptedModel(ScriptedReply("Ahoy."))) as site, official(site) as client:
         await client.chat.completions.create(model="denizen", messages=messages, max_tokens=77, temperature=0.25)
         [request] = site.model.requests
     assert (request.max_output_tokens, request.sampling.temperature) == (77, 0.25)
@@ -129,7 +133,7 @@ async def test_pictures_reach_a_model_that_sees() -> None:
 
     url = "data:image/png;base64,iVBORw0KGgo="
     content: Any = [{"type": "text", "text": "What?"}, {"type": "image_url", "image_url": {"url": url}}]
-    model = ScriptedModel(Say("A pixel."), capabilities=Capabilities(images=True))
+    model = ScriptedModel(ScriptedReply("A pixel."), capabilities=Capabilities(images=True))
     async with running_site(model) as site, official(site) as client:
         await client.chat.completions.create(model="denizen", messages=[{"role": "user", "content": content}])
     assert model.requests[0].messages[-1].parts == (TextPart("What?"), ImagePart(url, "image/png"))
@@ -137,7 +141,7 @@ async def test_pictures_reach_a_model_that_sees() -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_an_answer_that_was_cut_off_says_length(*, stream: bool) -> None:
-    cut = Say("Once upon", usage=Usage(input_tokens=5, output_tokens=9, requests=1), finish_reason="length")
+    cut = ScriptedReply("Once upon", usage=Usage(input_tokens=5, output_tokens=9, requests=1), finish_reason="length")
     async with running_site(ScriptedModel(cut)) as site, official(site) as client:
         if stream:
             answer = await client.chat.completions.create(model="denizen", messages=HI, max_tokens=9, stream=True)
@@ -149,7 +153,9 @@ async def test_an_answer_that_was_cut_off_says_length(*, stream: bool) -> None:
 
 
 async def test_text_before_a_tool_call_cannot_be_taken_back_and_stands_apart() -> None:
-    model = ScriptedModel(Say("Let me look.", calls=[call("weather", city="Oslo")]), Say("It is sunny."))
+    model = ScriptedModel(
+        ScriptedReply("Let me look.", calls=[call("weather", city="Oslo")]), ScriptedReply("It is sunny.")
+    )
     async with running_site(model) as site, official(site) as client:
         stream = await client.chat.completions.create(model="denizen", messages=HI, stream=True)
         assert (await read(stream))[0] == "Let me look.\n\nIt is sunny."
@@ -161,7 +167,7 @@ async def test_text_before_a_tool_call_cannot_be_taken_back_and_stands_apart() -
 
 async def test_without_a_session_the_client_carries_the_history() -> None:
     messages = [{"role": "user", "content": "one"}, {"role": "assistant", "content": "two"}, *HI]
-    async with running_site(ScriptedModel(otherwise=Say("Hello."))) as site, site.client() as client:
+    async with running_site(ScriptedModel(otherwise=ScriptedReply("Hello."))) as site, site.client() as client:
         await client.post(PATH, json={"messages": HI})
         await client.post(PATH, json={"messages": messages})
         assert texts(site.model.requests[0].messages) == ["hi"]
@@ -175,7 +181,10 @@ async def test_a_named_session_is_kept_by_the_server(way: str) -> None:
     headers = {"X-Denizen-Session": "trip"} if way == "header" else {}
     named: dict[str, Any] = {} if way == "header" else {"metadata": {"session": "trip"}}
     claimed = [{"role": "assistant", "content": "I promised you a car."}, *HI]
-    async with running_site(ScriptedModel(Say("One."), Say("Two."))) as site, site.client(**headers) as client:
+    async with (
+        running_site(ScriptedModel(ScriptedReply("One."), ScriptedReply("Two."))) as site,
+        site.client(**headers) as client,
+    ):
         await client.post(PATH, json={"messages": HI, **named})
         await client.post(PATH, json={"messages": claimed, **named})
         first, *later = texts(site.model.requests[1].messages)
@@ -184,7 +193,7 @@ async def test_a_named_session_is_kept_by_the_server(way: str) -> None:
 
 async def test_sessions_of_the_same_name_are_each_their_principals_own() -> None:
     headers = {"X-Denizen-Session": "trip"}
-    async with running_site(ScriptedModel(Say("One."), Say("Two.")), keys=[ANN, BEN]) as site:
+    async with running_site(ScriptedModel(ScriptedReply("One."), ScriptedReply("Two.")), keys=[ANN, BEN]) as site:
         for key in ("key-of-ann", "key-of-ben"):
             async with site.client(**headers, **{"x-api-key": key}) as client:
                 await client.post(PATH, json=BODY)
@@ -199,7 +208,7 @@ async def test_a_session_name_must_be_printable() -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_repeated_request_returns_the_same_turns_answer(*, stream: bool) -> None:
-    async with running_site(ScriptedModel(Say("Only once."))) as site, site.client() as client:
+    async with running_site(ScriptedModel(ScriptedReply("Only once."))) as site, site.client() as client:
         headers = {"Idempotency-Key": "order-66"}
         first = await client.post(PATH, json=BODY, headers=headers)
         again = await client.post(PATH, json={**BODY, "stream": stream}, headers=headers)
@@ -219,7 +228,7 @@ async def test_a_repeated_request_returns_the_same_turns_answer(*, stream: bool)
     ],
 )
 async def test_a_key_that_is_used_for_another_message_is_refused(change: dict[str, Any]) -> None:
-    async with running_site(ScriptedModel(Say("Only once."))) as site:
+    async with running_site(ScriptedModel(ScriptedReply("Only once."))) as site:
         async with site.client(**{"idempotency-key": "order-66"}) as client:
             first = await client.post(PATH, json=BODY)
             other = await client.post(PATH, json={**BODY, **change})
@@ -231,7 +240,7 @@ async def test_a_key_that_is_used_for_another_message_is_refused(change: dict[st
 
 
 async def test_the_same_key_of_another_principal_is_another_request() -> None:
-    async with running_site(ScriptedModel(Say("One."), Say("Two.")), keys=[ANN, BEN]) as site:
+    async with running_site(ScriptedModel(ScriptedReply("One."), ScriptedReply("Two.")), keys=[ANN, BEN]) as site:
         for key in ("key-of-ann", "key-of-ben"):
             async with site.client(**{"idempotency-key": "1", "x-api-key": key}) as client:
                 await client.post(PATH, json=BODY)
@@ -239,13 +248,13 @@ async def test_the_same_key_of_another_principal_is_another_request() -> None:
 
 
 async def test_a_repetition_while_the_turn_runs_gets_the_whole_answer() -> None:
-    halfway = Gate()
+    halfway = ReplyGate()
     answers: list[str] = []
 
     async def ask(client: httpx2.AsyncClient) -> None:
         answers.append((await client.post(PATH, json={**BODY, "stream": True})).text)
 
-    model = ScriptedModel(Say("Hello there, my friend.", halfway=halfway))
+    model = ScriptedModel(ScriptedReply("Hello there, my friend.", halfway=halfway))
     headers = {"idempotency-key": "1"}
     async with running_site(model) as site, site.client(**headers) as client, anyio.create_task_group() as tasks:
         tasks.start_soon(ask, client)
@@ -306,7 +315,7 @@ async def test_a_turn_that_fails_before_its_first_word_has_the_status_of_its_fam
 
 
 async def test_a_turn_that_fails_in_the_middle_ends_the_stream_with_an_error() -> None:
-    broken = Say("Hello there,", error=Unavailable("The line broke.", code="line"))
+    broken = ScriptedReply("Hello there,", error=Unavailable("The line broke.", code="line"))
     async with running_site(ScriptedModel(otherwise=broken)) as site, official(site) as client:
         stream = await client.chat.completions.create(model="denizen", messages=HI, stream=True)
         with pytest.raises(openai.APIError, match="The line broke"):
@@ -316,13 +325,13 @@ async def test_a_turn_that_fails_in_the_middle_ends_the_stream_with_an_error() -
 
 
 async def test_a_turn_that_was_stopped_by_somebody_else_is_a_conflict() -> None:
-    before = Gate()
+    before = ReplyGate()
     statuses: list[int] = []
 
     async def ask(client: httpx2.AsyncClient) -> None:
         statuses.append((await client.post(PATH, json=BODY)).status_code)
 
-    model = ScriptedModel(Say("Hello.", before=before))
+    model = ScriptedModel(ScriptedReply("Hello.", before=before))
     async with running_site(model) as site, site.client() as client, anyio.create_task_group() as tasks:
         tasks.start_soon(ask, client)
         await before.reached.wait()
@@ -335,12 +344,12 @@ async def test_a_turn_that_was_stopped_by_somebody_else_is_a_conflict() -> None:
 
 
 async def test_a_slow_stream_shows_signs_of_life_and_notices_as_comments() -> None:
-    before = Gate()
-    model = ScriptedModel(Say("Hello.", before=before, notices=["Loading the model"]))
+    before = ReplyGate()
+    model = ScriptedModel(ScriptedReply("Hello.", before=before, notices=["Loading the model"]))
     async with (
-        running_site(model, timing=Timing(keep_alive_s=0.001)) as site,
+        running_site(model, timing=WebTiming(keep_alive_s=0.001)) as site,
         site.serve() as url,
-        httpx2.AsyncClient(base_url=url) as client,
+        httpx2.AsyncClient(base_url=url, timeout=HANG_LIMIT_S) as client,
         client.stream("POST", PATH, json={**BODY, "stream": True}) as response,
     ):
         lines = response.aiter_lines()
@@ -351,9 +360,12 @@ async def test_a_slow_stream_shows_signs_of_life_and_notices_as_comments() -> No
     assert rest[-2] == "data: [DONE]"
 
 
-async def leave_when_reached(url: str, gate: Gate, body: dict[str, Any], headers: dict[str, str]) -> None:
+async def leave_when_reached(url: str, gate: ReplyGate, body: dict[str, Any], headers: dict[str, str]) -> None:
     """Sends the request and closes the connection while the model is at the gate."""
-    async with httpx2.AsyncClient(base_url=url, headers=headers) as client, anyio.create_task_group() as tasks:
+    async with (
+        httpx2.AsyncClient(base_url=url, headers=headers, timeout=HANG_LIMIT_S) as client,
+        anyio.create_task_group() as tasks,
+    ):
 
         async def ask() -> None:
             async with client.stream("POST", PATH, json=body) as response:
@@ -369,8 +381,8 @@ async def leave_when_reached(url: str, gate: Gate, body: dict[str, Any], headers
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("place", ["before", "halfway"])
 async def test_a_client_that_leaves_stops_its_turn(*, stream: bool, place: str) -> None:
-    gate = Gate()
-    model = ScriptedModel(Say("Hello there, friend.", **{place: gate}))  # pyright: ignore[reportArgumentType]
+    gate = ReplyGate()
+    model = ScriptedModel(ScriptedReply("Hello there, friend.", **{place: gate}))  # pyright: ignore[reportArgumentType]
     async with running_site(model) as site, site.serve() as url:
         await leave_when_reached(url, gate, {**BODY, "stream": stream}, {})
         turn = await site.ended(TurnStatus.CANCELLED)
@@ -380,8 +392,8 @@ async def test_a_client_that_leaves_stops_its_turn(*, stream: bool, place: str) 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("headers", [{"Idempotency-Key": "1"}, {"X-Denizen-Session": "trip"}])
 async def test_a_turn_that_matters_beyond_the_connection_goes_on(*, stream: bool, headers: dict[str, str]) -> None:
-    gate = Gate()
-    async with running_site(ScriptedModel(Say("Hello.", before=gate))) as site, site.serve() as url:
+    gate = ReplyGate()
+    async with running_site(ScriptedModel(ScriptedReply("Hello.", before=gate))) as site, site.serve() as url:
         await leave_when_reached(url, gate, {**BODY, "stream": stream}, headers)
         gate.open.set()
         turn = await site.ended(TurnStatus.DONE)

@@ -13,9 +13,9 @@ from denizen.domain.events import TurnFinished
 from denizen.domain.ids import TurnId
 from denizen.domain.turn import TurnStatus
 from denizen.domain.usage import Usage
-from denizen.testing.scripted_model import Say, ScriptedModel
-from denizen.web.errors import STATUS, Boundary, answer_error, failure_of, openai_error, problem_of
-from denizen_sdk.wire import Problem
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
+from denizen.web.http.errors import STATUS, ErrorBoundary, answer_error, describe_problem, openai_error, turn_failure
+from denizen_sdk.errors import ProblemDetails
 from tests.site import running_site
 
 FAMILIES = [
@@ -41,8 +41,8 @@ def test_each_family_has_its_status_and_keeps_what_it_says(family: type[DenizenE
     class Kind(family):
         code = "kind"
 
-    problem = problem_of(Kind("It broke.", why="because", fix="Mend it."))
-    assert problem == Problem("kind", "It broke.", STATUS[family], "because", "Mend it.")
+    problem = describe_problem(Kind("It broke.", why="because", fix="Mend it."))
+    assert problem == ProblemDetails("kind", "It broke.", STATUS[family], "because", "Mend it.")
     assert answer_error("/api/x", Kind("It broke.")).status_code == STATUS[family]
 
 
@@ -102,13 +102,13 @@ def test_errors_under_v1_have_the_form_of_openai_with_reason_and_remedy_in_the_t
     ],
 )
 def test_openai_types_follow_the_status(status: int, kind: str) -> None:
-    assert openai_error(Problem("x", "y", status))["error"]["type"] == kind
+    assert openai_error(ProblemDetails("x", "y", status))["error"]["type"] == kind
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_turns_failure_is_the_same_error_again(family: type[DenizenError]) -> None:
     end = finished(TurnStatus.FAILED, family=family.__name__, code="some_code", text="It broke.", fix="Mend it.")
-    error = failure_of(end)
+    error = turn_failure(end)
     assert (type(error), error.code, error.message, error.fix) == (family, "some_code", "It broke.", "Mend it.")
 
 
@@ -122,7 +122,7 @@ def test_a_turns_failure_is_the_same_error_again(family: type[DenizenError]) -> 
     ],
 )
 def test_ends_without_a_family_have_a_status_too(end: TurnFinished, status: int) -> None:
-    assert problem_of(failure_of(end)).status == status
+    assert describe_problem(turn_failure(end)).status == status
 
 
 async def test_a_fault_is_answered_with_a_reference_that_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
@@ -139,7 +139,7 @@ async def test_a_fault_is_answered_with_a_reference_that_is_in_the_log(caplog: p
         return {"type": "http.request"}
 
     with caplog.at_level(logging.ERROR, logger="denizen.web"):
-        await Boundary(broken)({"type": "http", "path": "/api/x", "method": "GET", "headers": []}, receive, send)
+        await ErrorBoundary(broken)({"type": "http", "path": "/api/x", "method": "GET", "headers": []}, receive, send)
     body = json.loads(bytes(sent[1]["body"]))["error"]  # pyright: ignore[reportArgumentType]
     assert sent[0]["status"] == body["status"] == 500
     assert "1234" not in json.dumps(body)
@@ -148,7 +148,7 @@ async def test_a_fault_is_answered_with_a_reference_that_is_in_the_log(caplog: p
 
 
 async def test_a_fault_inside_a_turn_shows_a_reference_and_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
-    def broken(_: object) -> Say:
+    def broken(_: object) -> ScriptedReply:
         raise RuntimeError("the secret is 1234")
 
     async with running_site(ScriptedModel(broken)) as site, site.client() as client:
@@ -177,7 +177,7 @@ async def test_what_the_framework_refuses_has_the_same_form(method: str, path: s
 
 
 async def test_a_body_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("denizen.web.body.MAX_BODY_BYTES", 100)
+    monkeypatch.setattr("denizen.web.http.request.MAX_BODY_BYTES", 100)
     async with running_site() as site, site.client() as client:
         response = await client.post("/api/chat", json={"message": "x" * 200})
     assert response.status_code == 413
@@ -185,7 +185,7 @@ async def test_a_body_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_request_without_a_matching_handler_is_not_hidden() -> None:
-    from denizen.web.errors import answer_http_exception
+    from denizen.web.http.errors import answer_http_exception
 
     request = Request({"type": "http", "method": "GET", "path": "/", "headers": []})
     with pytest.raises(TypeError):

@@ -8,7 +8,8 @@ import pytest
 from starlette.types import Message
 
 from denizen.domain.errors import DenizenError, Unavailable
-from denizen.web.event_stream import Chunks, Comment, Conduct, EventStream
+from denizen.web.http.event_stream import Chunks, EventStream, SseComment, StreamOptions
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -46,12 +47,12 @@ class Reader:
         def on_error(error: DenizenError) -> bytes:
             return f"error: {error}".encode()
 
-        conduct = Conduct(on_error, on_gone, start_after_s, keep_alive_s)
-        with anyio.fail_after(20):
+        conduct = StreamOptions(on_error, on_gone, start_after_s, keep_alive_s)
+        with anyio.fail_after(HANG_LIMIT_S):
             await EventStream(chunks, conduct, {"X-Denizen-Turn": "turn_1"})({"type": "http"}, self.receive, self.send)
 
 
-async def give(*items: bytes | Comment | DenizenError) -> AsyncGenerator[bytes | Comment]:
+async def give(*items: bytes | SseComment | DenizenError) -> AsyncGenerator[bytes | SseComment]:
     for item in items:
         if isinstance(item, DenizenError):
             raise item
@@ -74,7 +75,7 @@ async def test_chunks_are_sent_as_they_are_with_headers_that_forbid_buffering() 
 async def test_an_error_before_anything_was_sent_is_raised_so_that_it_gets_its_status() -> None:
     reader = Reader()
     with pytest.raises(Unavailable):
-        await reader.read(give(Comment("loading"), Unavailable("Later.")))
+        await reader.read(give(SseComment("loading"), Unavailable("Later.")))
     assert reader.messages == []
 
 
@@ -87,15 +88,15 @@ async def test_an_error_after_the_beginning_is_the_last_of_the_stream() -> None:
 
 async def test_comments_wait_for_the_beginning_and_fit_on_one_line() -> None:
     reader = Reader()
-    await reader.read(give(Comment("loading\n\nthe model"), b"one\n\n", Comment("x")))
+    await reader.read(give(SseComment("loading\n\nthe model"), b"one\n\n", SseComment("x")))
     assert reader.text == ": loading the model\n\none\n\n: x\n\n"
 
 
 async def test_a_slow_answer_begins_with_a_sign_of_life_and_later_errors_come_in_the_stream() -> None:
     reader = Reader()
 
-    async def slow() -> AsyncGenerator[bytes | Comment]:
-        yield Comment("loading")
+    async def slow() -> AsyncGenerator[bytes | SseComment]:
+        yield SseComment("loading")
         await reader.heard.wait()
         raise Unavailable("Later.")
 
@@ -106,7 +107,7 @@ async def test_a_slow_answer_begins_with_a_sign_of_life_and_later_errors_come_in
 async def test_a_stream_that_says_nothing_shows_signs_of_life() -> None:
     reader = Reader()
 
-    async def silent() -> AsyncGenerator[bytes | Comment]:
+    async def silent() -> AsyncGenerator[bytes | SseComment]:
         yield b"one\n\n"
         while reader.text.count("keep-alive") < 3:
             await anyio.lowlevel.checkpoint()
@@ -121,7 +122,7 @@ async def test_a_reader_that_leaves_ends_the_stream_and_is_told_of() -> None:
     reader = Reader()
     closed = anyio.Event()
 
-    async def endless() -> AsyncGenerator[bytes | Comment]:
+    async def endless() -> AsyncGenerator[bytes | SseComment]:
         try:
             yield b"one\n\n"
             reader.leave.set()

@@ -7,9 +7,9 @@ from denizen.domain.agent import Agent
 from denizen.domain.ids import AgentName
 from denizen.domain.tool import ToolSpec
 from denizen.ports.model import Capabilities, ModelInfo
-from denizen.testing.scripted_model import Say, ScriptedModel, call
-from denizen.web.api.translate import agent_to_wire, model_to_wire
-from denizen.web.dependencies import Timing
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
+from denizen.web.api.agents import agent_to_wire, model_to_wire
+from denizen.web.http.dependencies import WebTiming
 from tests.site import ANN, running_site
 
 pytestmark = pytest.mark.anyio
@@ -50,7 +50,7 @@ async def test_tools_are_listed_with_the_risk_that_the_gate_sees() -> None:
 
 
 async def test_messages_are_listed_with_their_calls_and_results() -> None:
-    model = ScriptedModel(Say("Let me look.", calls=[call("weather", city="Oslo")]), Say("Sunny."))
+    model = ScriptedModel(ScriptedReply("Let me look.", calls=[call("weather", city="Oslo")]), ScriptedReply("Sunny."))
     async with running_site(model) as site, site.client() as client:
         await client.post("/api/chat", json={"message": "hi"})
         rows = (await client.get("/api/sessions/default/messages")).json()
@@ -71,7 +71,7 @@ async def test_messages_are_listed_with_their_calls_and_results() -> None:
 
 
 async def test_a_turn_is_shown_with_steps_calls_and_verdicts() -> None:
-    model = ScriptedModel(Say(calls=[call("weather", city="Oslo")]), Say("Sunny."))
+    model = ScriptedModel(ScriptedReply(calls=[call("weather", city="Oslo")]), ScriptedReply("Sunny."))
     async with running_site(model) as site, site.client() as client:
         answer = await client.post("/api/chat", json={"message": "hi"})
         row = (await client.get(f"/api/turns/{answer.headers['x-denizen-turn']}")).json()
@@ -112,7 +112,7 @@ async def test_health_does_not_wait_for_a_source_of_tools_that_hangs(monkeypatch
         await anyio.sleep_forever()
         return []
 
-    async with running_site(timing=Timing(tools_deadline_s=0.0)) as site, site.client() as client:
+    async with running_site(timing=WebTiming(tools_deadline_s=0.0)) as site, site.client() as client:
         monkeypatch.setattr(site.weather, "list_tools", hang)
         health = (await client.get("/health")).json()
     assert (health["status"], health["tools"]) == ("ok", None)

@@ -26,8 +26,9 @@ from denizen.engine.external.requests import ProgramRequests
 from denizen.engine.runtime.audit_log import read_log
 from denizen.engine.runtime.tool_policy import GatePolicy, ToolRule
 from denizen.ports.toolset import CallScope
-from denizen.testing.scripted_model import Gate, Say, ScriptedModel, call
+from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, call
 from tests.site import ANN, BEN, Site, running_site
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -36,10 +37,10 @@ AGENTS = [Agent(AgentName("denizen")), Agent(AgentName("mute"), tools=("weather"
 
 
 @dataclass
-class Desk:
+class RecordingToolset:
     """Tools as an agent has them: some that programs may call, and one that they may not."""
 
-    name: str = "desk"
+    name: str = "tools"
     calls: list[ToolCall] = field(default_factory=list[ToolCall])
     scopes: list[CallScope] = field(default_factory=list[CallScope])
 
@@ -61,10 +62,10 @@ class Desk:
 
 
 @dataclass
-class Pier:
+class McpSite:
     site: Site
     url: str
-    desk: Desk
+    tools: RecordingToolset
 
     @asynccontextmanager
     async def client(
@@ -72,7 +73,7 @@ class Pier:
     ) -> AsyncGenerator[Client]:
         """The official client; `old` makes it speak the protocol that most clients in the field speak."""
         credentials = {"authorization": f"Bearer {key}"} if key else {}
-        async with httpx2.AsyncClient(headers={**credentials, **headers}) as http:
+        async with httpx2.AsyncClient(headers={**credentials, **headers}, timeout=HANG_LIMIT_S) as http:
             transport = streamable_http_client(f"{self.url}{path}", http_client=http)
             more: dict[str, Any] = {"mode": "legacy"} if old else {}
             async with Client(transport, client_info=Implementation(name=name, version="1"), **more) as client:
@@ -80,16 +81,16 @@ class Pier:
 
 
 @asynccontextmanager
-async def pier(*models: ScriptedModel, policy: GatePolicy | None = None) -> AsyncGenerator[Pier]:
-    desk = Desk()
+async def open_mcp_site(*models: ScriptedModel, policy: GatePolicy | None = None) -> AsyncGenerator[McpSite]:
+    tools = RecordingToolset()
     async with (
-        running_site(*models, keys=[ANN, BEN], agents=AGENTS, policy=policy, more=[desk]) as site,
+        running_site(*models, keys=[ANN, BEN], agents=AGENTS, policy=policy, more=[tools]) as site,
         site.serve() as url,
     ):
-        yield Pier(site, url, desk)
+        yield McpSite(site, url, tools)
 
 
-def text_of(result: CallToolResult) -> str:
+def get_text(result: CallToolResult) -> str:
     [block] = result.content
     assert isinstance(block, TextContent)
     return block.text
@@ -97,13 +98,13 @@ def text_of(result: CallToolResult) -> str:
 
 @pytest.mark.parametrize("old", [False, True])
 async def test_what_the_agent_has_is_offered_with_hints_and_nothing_that_acts(old: bool) -> None:
-    async with pier() as at, at.client(old=old) as client:
+    async with open_mcp_site() as at, at.client(old=old) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
     assert list(tools) == ["ask", "bash", "search_docs", "search_archive"]
     hints = [tool.annotations for tool in tools.values()]
     assert [hint is not None and hint.read_only_hint for hint in hints] == [False, True, True, True]
     assert tools["search_docs"].input_schema["required"] == ["query"]
-    async with pier() as at, at.client(path="/mcp/mute", old=old) as client:
+    async with open_mcp_site() as at, at.client(path="/mcp/mute", old=old) as client:
         assert [tool.name for tool in (await client.list_tools()).tools] == ["ask"]
 
 
@@ -114,25 +115,25 @@ async def test_asking_is_a_turn_and_its_tools_are_told_while_they_run(old: bool)
     async def hear(progress: float, total: float | None, message: str | None) -> None:
         told.append(message)
 
-    model = ScriptedModel(Say(calls=[call("weather", city="Oslo")]), Say("It is sunny."))
-    async with pier(model) as at, at.client(old=old) as client:
+    model = ScriptedModel(ScriptedReply(calls=[call("weather", city="Oslo")]), ScriptedReply("It is sunny."))
+    async with open_mcp_site(model) as at, at.client(old=old) as client:
         result = await client.call_tool("ask", {"question": "Weather?"}, progress_callback=hear)
         [turn] = await at.site.turns()
-    assert (text_of(result), result.is_error) == ("It is sunny.", False)
+    assert (get_text(result), result.is_error) == ("It is sunny.", False)
     assert told[0] == "weather is running"
     assert told[1] is not None and told[1].startswith("weather is done after")
     assert (turn.principal.key, turn.agent, turn.status) == ("api_key:ann", "denizen", TurnStatus.DONE)
 
 
 async def test_pictures_that_the_model_makes_come_along() -> None:
-    model = ScriptedModel(Say("A sun.", images=["data:image/png;base64,iVBORw0KGgo="]))
-    async with pier(model) as at, at.client() as client:
+    model = ScriptedModel(ScriptedReply("A sun.", images=["data:image/png;base64,iVBORw0KGgo="]))
+    async with open_mcp_site(model) as at, at.client() as client:
         result = await client.call_tool("ask", {"question": "Draw the sun."})
     assert result.content[1:] == [ImageContent(data="iVBORw0KGgo=", mime_type="image/png")]
 
 
 async def test_a_talk_goes_on_for_each_client_and_each_named_session_and_nobody_elses() -> None:
-    async with pier(ScriptedModel(otherwise=Say("Yes."))) as at:
+    async with open_mcp_site(ScriptedModel(otherwise=ScriptedReply("Yes."))) as at:
         async with at.client(name="editor") as client:
             await client.call_tool("ask", {"question": "one"})
             await client.call_tool("ask", {"question": "two", "session": "trip"})
@@ -164,17 +165,17 @@ async def test_a_tool_is_called_through_the_gate_on_behalf_of_the_key(old: bool)
     async def hear(progress: float, total: float | None, message: str | None) -> None:
         told.append(message)
 
-    async with pier() as at, at.client(old=old) as client:
+    async with open_mcp_site() as at, at.client(old=old) as client:
         found = await client.call_tool("search_docs", {"query": "door"}, progress_callback=hear)
         missed = await client.call_tool("search_docs", {"query": "nothing"})
         log = [entry.event async for entry in read_log(at.site.store)]
-    assert (text_of(found), found.is_error) == ("found door", False)
+    assert (get_text(found), found.is_error) == ("found door", False)
     assert missed.is_error
     assert told == ["half of it"]
     assert [(each.actor, each.subject, each.details["origin"]) for each in log] == [
         ("api_key:ann", "search_docs", "api")
     ] * 2
-    assert {each.origin for each in at.desk.calls} == {Origin.API}
+    assert {each.origin for each in at.tools.calls} == {Origin.API}
 
 
 @pytest.mark.parametrize(
@@ -194,18 +195,18 @@ async def test_what_is_refused_says_why_and_what_to_do(tool: str, args: dict[str
     policy = GatePolicy(
         rules=(ToolRule("search_archive", Decision.DENY, reason="not here"), ToolRule("bash", Decision.ASK))
     )
-    async with pier(policy=policy) as at, at.client() as client:
+    async with open_mcp_site(policy=policy) as at, at.client() as client:
         result = await client.call_tool(tool, args)
     assert result.is_error
-    assert says in text_of(result)
-    assert at.desk.calls == []
+    assert says in get_text(result)
+    assert at.tools.calls == []
 
 
 async def test_a_turn_without_an_answer_is_an_error_that_says_why() -> None:
-    async with pier(ScriptedModel()) as at, at.client() as client:  # nothing is scripted
+    async with open_mcp_site(ScriptedModel()) as at, at.client() as client:  # nothing is scripted
         result = await client.call_tool("ask", {"question": "hi"})
     assert result.is_error
-    assert text_of(result)
+    assert get_text(result)
 
 
 @pytest.mark.parametrize("old", [False, True])
@@ -217,7 +218,7 @@ async def test_a_fault_is_told_by_a_reference_and_nothing_from_inside(
 
     monkeypatch.setattr(ProgramRequests, "ask", fail)
     monkeypatch.setattr(ProgramRequests, "list_tools", fail)
-    async with pier() as at, at.client(old=old) as client:
+    async with open_mcp_site() as at, at.client(old=old) as client:
         for attempt in (client.list_tools, partial(client.call_tool, "ask", {"question": "hi"})):
             with pytest.raises(MCPError, match=r"Something went wrong inside. Reference: err_") as caught:
                 await attempt()
@@ -226,8 +227,8 @@ async def test_a_fault_is_told_by_a_reference_and_nothing_from_inside(
 
 
 async def test_a_client_that_leaves_stops_its_turn() -> None:
-    before = Gate()
-    async with pier(ScriptedModel(Say("Too late.", before=before))) as at:
+    before = ReplyGate()
+    async with open_mcp_site(ScriptedModel(ScriptedReply("Too late.", before=before))) as at:
         async with at.client() as client, anyio.create_task_group() as group:
             group.start_soon(client.call_tool, "ask", {"question": "hi"})
             await before.reached.wait()
@@ -236,9 +237,9 @@ async def test_a_client_that_leaves_stops_its_turn() -> None:
 
 
 async def test_nobody_comes_in_without_a_key_or_for_an_agent_that_is_not_there() -> None:
-    async with pier() as at:
+    async with open_mcp_site() as at:
         for key in ("", "wrong"):
-            async with httpx2.AsyncClient() as http:
+            async with httpx2.AsyncClient(timeout=HANG_LIMIT_S) as http:
                 answer = await http.post(f"{at.url}/mcp", json={}, headers={"x-api-key": key} if key else {})
             assert answer.status_code == 401
             assert answer.json()["error"]["fix"]
@@ -248,7 +249,7 @@ async def test_nobody_comes_in_without_a_key_or_for_an_agent_that_is_not_there()
 
 
 async def test_a_page_of_another_site_and_another_host_name_are_refused_without_keys() -> None:
-    async with running_site() as site, site.serve() as url, httpx2.AsyncClient() as http:
+    async with running_site() as site, site.serve() as url, httpx2.AsyncClient(timeout=HANG_LIMIT_S) as http:
         for headers in ({"origin": "https://evil.example"}, {"host": "evil.example"}):
             assert (await http.post(f"{url}/mcp", json={}, headers=headers)).status_code == 403
         assert (await http.get(f"{url}/mcp")).status_code == 405

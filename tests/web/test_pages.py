@@ -10,7 +10,7 @@ from jinja2 import Environment
 from jinja2.nodes import Getattr, Name
 
 import denizen.web
-from denizen.web.pages.render import ChatPage, LoginPage, Page, render
+from denizen.web.pages import ChatPage, LoginPage, Page, render
 from tests.site import ANN, running_site
 
 pytestmark = pytest.mark.anyio

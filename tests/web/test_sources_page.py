@@ -14,8 +14,9 @@ import pytest
 from anyio import to_thread
 
 import denizen.web
-from tests.engine.knowledge.house import write
-from tests.web.test_knowledge import Desk, open_desk
+from tests.engine.knowledge.knowledge_fixture import write
+from tests.timing import HANG_LIMIT_S
+from tests.web.test_knowledge import KnowledgeSite, open_knowledge_site
 
 pytestmark = pytest.mark.anyio
 
@@ -48,15 +49,15 @@ await import(script);
 """
 
 
-async def browse(desk: Desk, tmp_path: Path, key: str = "key-of-ada", rounds: int = 2) -> dict[str, Any]:
+async def browse(server: KnowledgeSite, tmp_path: Path, key: str = "key-of-ada", rounds: int = 2) -> dict[str, Any]:
     """What the script asked for, how long it waited, and what the line said, for so many looks."""
     page, script = tmp_path / "browser.mjs", tmp_path / "sources.mjs"
     page.write_text(BROWSER)
     script.write_text(SCRIPT.read_text())
-    async with desk.site.serve() as url:
+    async with server.site.serve() as url:
         command = [str(NODE), str(page), str(script), url, key, str(rounds)]
-        run = partial(subprocess.run, command, capture_output=True, text=True, timeout=60, check=False)
-        with anyio.fail_after(90):
+        run = partial(subprocess.run, command, capture_output=True, text=True, timeout=HANG_LIMIT_S, check=False)
+        with anyio.fail_after(HANG_LIMIT_S):
             done = await to_thread.run_sync(run)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -64,32 +65,32 @@ async def browse(desk: Desk, tmp_path: Path, key: str = "key-of-ada", rounds: in
 
 @pytest.mark.proves("S29")
 async def test_the_page_asks_every_five_minutes_and_syncs_when_that_is_needed(tmp_path: Path) -> None:
-    async with open_desk(tmp_path) as desk:
-        await desk.owner.ask("POST", "/api/sources", location=str(write(tmp_path / "notes", {"a.md": "A"})))
-        told = await browse(desk, tmp_path, rounds=3)
+    async with open_knowledge_site(tmp_path) as server:
+        await server.owner.ask("POST", "/api/sources", location=str(write(tmp_path / "notes", {"a.md": "A"})))
+        told = await browse(server, tmp_path, rounds=3)
         status = "GET /api/snapshot/status"
         assert told["asked"] == [status, "GET /api/sync", "POST /api/sync", status, status]
         assert told["waits"] == [300_000] * 3
         assert told["seen"][0] == {
-            "textContent": "Documents are being read.",
+            "textContent": "Reading documents…",
             "title": "The source 'notes' was not read yet.",
             "hidden": False,
         }
         assert told["seen"][1]["textContent"] == "Documents as of 2026-11-22 12:00 UTC."
-        assert desk.house.files() == {"docs/notes/a.md": "A"}
-        _, found = await desk.admin.ask("GET", "/api/snapshot/status")
+        assert server.engine.files() == {"docs/notes/a.md": "A"}
+        _, found = await server.admin.ask("GET", "/api/snapshot/status")
         assert (found["current"], found["needs_sync"]) == (found["latest"], False) and found["latest_at"]
 
 
 async def test_the_line_stays_away_without_sources_and_tells_when_nothing_can_be_told(tmp_path: Path) -> None:
-    async with open_desk(tmp_path) as desk:
-        assert (await browse(desk, tmp_path, rounds=1))["seen"][0]["hidden"] is True
-        told = await browse(desk, tmp_path, "key-of-ann")
+    async with open_knowledge_site(tmp_path) as server:
+        assert (await browse(server, tmp_path, rounds=1))["seen"][0]["hidden"] is True
+        told = await browse(server, tmp_path, "key-of-ann")
         assert told["seen"][0]["title"] == "HTTP 403" and len(told["waits"]) == 2
 
 
 async def test_only_owners_and_admins_have_the_line(tmp_path: Path) -> None:
-    async with open_desk(tmp_path) as desk, desk.site.client() as client:
+    async with open_knowledge_site(tmp_path) as server, server.site.client() as client:
         for key, has in (("key-of-olga", True), ("key-of-ada", True), ("key-of-ann", False)):
             page = (await client.get("/", headers={"x-api-key": key})).text
             assert ("/static/sources.js" in page, 'id="sources"' in page) == (has, has), key

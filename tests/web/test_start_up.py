@@ -4,7 +4,6 @@ import subprocess
 import sys
 
 HEAVY = [
-    "fastapi",
     "httpx2",
     "jinja2",
     "mcp",

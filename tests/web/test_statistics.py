@@ -10,10 +10,10 @@ import httpx2
 import pytest
 
 from denizen.engine.inspection.statistics import REPORTS_A_DAY, REPORTS_A_MINUTE
-from denizen.testing.scripted_model import Say, ScriptedModel
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from denizen_sdk import DenizenClient
-from denizen_sdk.usage import UsedTokens
-from denizen_sdk.wire import UsageStatistics, from_json
+from denizen_sdk.records import from_json
+from denizen_sdk.usage import TokenCounts, UsageOverview
 from tests.site import ADA, ANN, BEN, LOCAL, Site, running_site
 
 pytestmark = pytest.mark.anyio
@@ -29,7 +29,7 @@ REPORT = {
 }
 
 
-class Caller:
+class StatisticsCaller:
     """Requests with one key."""
 
     def __init__(self, site: Site, key: str) -> None:
@@ -50,18 +50,22 @@ class Caller:
         async with self._site.client(**self._headers) as client:
             assert (await client.post("/api/chat", json={"message": "hi"})).status_code == 200
 
-    async def sums(self, path: str = "/api/stats", **params: Any) -> UsageStatistics:
+    async def sums(self, path: str = "/api/stats", **params: Any) -> UsageOverview:
         status, row = await self.get(path, **params)
         assert status == 200, row
-        return from_json(UsageStatistics, row)
+        return from_json(UsageOverview, row)
 
 
-def callers(site: Site) -> tuple[Caller, Caller, Caller]:
-    return Caller(site, "key-of-ann"), Caller(site, "key-of-ben"), Caller(site, "key-of-ada")
+def callers(site: Site) -> tuple[StatisticsCaller, StatisticsCaller, StatisticsCaller]:
+    return (
+        StatisticsCaller(site, "key-of-ann"),
+        StatisticsCaller(site, "key-of-ben"),
+        StatisticsCaller(site, "key-of-ada"),
+    )
 
 
-def talkative() -> ScriptedModel:
-    return ScriptedModel(*(Say(f"Answer {number}.") for number in range(9)), name="m1")
+def chatty_model() -> ScriptedModel:
+    return ScriptedModel(*(ScriptedReply(f"Answer {number}.") for number in range(9)), name="m1")
 
 
 @pytest.mark.proves("S-http-stats-usage-post", "S-data-api-usage")
@@ -75,7 +79,7 @@ async def test_everybody_with_a_key_reports_usage_and_gets_its_id() -> None:
         async with site.store.work(write=False) as work:
             kept = await work.statistics.find_report(told["id"])
             assert await work.statistics.count_reports("api_key:ann", since=site.clock.now()) == 2
-        stranger = await Caller(site, "wrong").post("/api/stats/usage", REPORT)
+        stranger = await StatisticsCaller(site, "wrong").post("/api/stats/usage", REPORT)
     assert (status, told["recorded"]) == (201, True)
     assert kept is not None
     assert (kept.reporter, kept.source, kept.source_id, kept.model) == ("api_key:ann", "github-bot", "issue-7", "m2")
@@ -92,7 +96,7 @@ async def test_what_the_sdk_reports_is_in_the_statistics_once() -> None:
         transport = httpx2.ASGITransport(site.app)
         async with DenizenClient(LOCAL, "key-of-ann", source="ci", source_id="7", transport=transport) as client:
             first, again = [
-                await client.report_usage(UsedTokens(70, 30), model="m2", duration_ms=5, idempotency_key="run-1")
+                await client.report_usage(TokenCounts(70, 30), model="m2", duration_ms=5, idempotency_key="run-1")
                 for _ in range(2)
             ]
         found = await callers(site)[2].sums(days=1)
@@ -158,7 +162,7 @@ async def test_a_key_cannot_fill_the_disk_with_reports() -> None:
 
 @pytest.mark.proves("S-http-stats-get")
 async def test_an_admin_sees_all_usage_by_model_source_user_day_and_hour() -> None:
-    async with running_site(talkative(), keys=[ANN, BEN, ADA]) as site:
+    async with running_site(chatty_model(), keys=[ANN, BEN, ADA]) as site:
         ann, ben, ada = callers(site)
         await ann.ask()
         site.clock.advance(timedelta(days=2, hours=-3))
@@ -190,7 +194,7 @@ async def test_an_admin_sees_all_usage_by_model_source_user_day_and_hour() -> No
 
 @pytest.mark.proves("S-http-stats-get")
 async def test_the_trend_compares_with_as_many_days_before() -> None:
-    async with running_site(talkative(), keys=[ANN, ADA]) as site:
+    async with running_site(chatty_model(), keys=[ANN, ADA]) as site:
         ann, _, ada = callers(site)
         await ann.ask()
         await ann.ask()
@@ -214,7 +218,7 @@ async def test_days_out_of_range_are_refused() -> None:
 
 @pytest.mark.proves("S-http-stats-me-get")
 async def test_a_user_sees_their_own_usage_and_nobody_elses() -> None:
-    async with running_site(talkative(), keys=[ANN, BEN, ADA]) as site:
+    async with running_site(chatty_model(), keys=[ANN, BEN, ADA]) as site:
         ann, ben, ada = callers(site)
         await ann.ask()
         await ben.ask()
@@ -233,7 +237,7 @@ async def test_a_user_sees_their_own_usage_and_nobody_elses() -> None:
 
 @pytest.mark.proves("S-http-stats-compute-post", "SW9")
 async def test_an_admin_has_a_day_computed_as_often_as_they_like() -> None:
-    async with running_site(talkative(), keys=[ANN, ADA]) as site:
+    async with running_site(chatty_model(), keys=[ANN, ADA]) as site:
         ann, _, ada = callers(site)
         await ann.ask()
         before = await ada.sums(days=2)

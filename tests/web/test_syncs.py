@@ -15,10 +15,11 @@ import httpx2
 import pytest
 
 from denizen.domain.source import Source, SourceKind
-from denizen.ports.source import File, Progress, Report, Tree
-from tests.engine.knowledge.house import PATIENCE_S, give_way, write
+from denizen.ports.source import ReadingProgress, ReportProgress, SourceFile, SourceTree
+from tests.engine.knowledge.knowledge_fixture import give_way, write
 from tests.site import LOCAL
-from tests.web.test_knowledge import SECRETS, Desk, open_desk
+from tests.timing import HANG_LIMIT_S
+from tests.web.test_knowledge import SECRETS, KnowledgeSite, open_knowledge_site
 
 pytestmark = pytest.mark.anyio
 
@@ -30,7 +31,7 @@ def signed(payload: bytes, secret: str = SECRETS["notes"]) -> dict[str, str]:
     return {"X-Hub-Signature-256": f"sha256={digest}", "X-GitHub-Event": "push", "Content-Type": "application/json"}
 
 
-class Slow:
+class SlowReader:
     """A reader of one file that waits until it may go on, and counts how often it was asked."""
 
     def __init__(self) -> None:
@@ -45,22 +46,22 @@ class Slow:
         return str(self.looked)
 
     @asynccontextmanager
-    async def open(self, source: Source, report: Report) -> AsyncGenerator[Tree]:
-        report(Progress("receiving objects", 5, 10))
-        yield Tree(str(self.looked), 1, iter([File("a.md", 1, lambda: b"A")]))
+    async def open(self, source: Source, report: ReportProgress) -> AsyncGenerator[SourceTree]:
+        report(ReadingProgress("receiving objects", 5, 10))
+        yield SourceTree(str(self.looked), 1, iter([SourceFile("a.md", 1, lambda: b"A")]))
 
     async def forget(self, source_ids: Sequence[str]) -> None:
         """Nothing is kept."""
 
 
 @asynccontextmanager
-async def slow_desk(root: Path) -> AsyncGenerator[tuple[Desk, Slow, httpx2.AsyncClient]]:
-    """A desk with the source `notes`, which is read slowly, and a client without any key."""
-    slow = Slow()
-    async with open_desk(root, {SourceKind.FOLDER: slow}) as desk:
-        await desk.owner.ask("POST", "/api/sources", location=str(write(root / "notes", {"a.md": "A"})))
-        async with httpx2.AsyncClient(transport=httpx2.ASGITransport(desk.site.app), base_url=LOCAL) as client:
-            yield desk, slow, client
+async def open_slow_site(root: Path) -> AsyncGenerator[tuple[KnowledgeSite, SlowReader, httpx2.AsyncClient]]:
+    """A server with the source `notes`, which is read slowly, and a client without any key."""
+    slow = SlowReader()
+    async with open_knowledge_site(root, {SourceKind.FOLDER: slow}) as server:
+        await server.owner.ask("POST", "/api/sources", location=str(write(root / "notes", {"a.md": "A"})))
+        async with httpx2.AsyncClient(transport=httpx2.ASGITransport(server.site.app), base_url=LOCAL) as client:
+            yield server, slow, client
 
 
 async def call(
@@ -70,28 +71,28 @@ async def call(
     return await client.post(f"/api/sync/webhook/{source}", headers=raw, content=payload)
 
 
-async def ended(desk: Desk) -> list[dict[str, Any]]:
+async def wait_for_end(server: KnowledgeSite, count: int = 1) -> list[dict[str, Any]]:
     """All runs, once none runs any more."""
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(HANG_LIMIT_S):
         while True:
-            _, runs = await desk.admin.ask("GET", "/api/sync")
-            if runs and all(run["ended_at"] for run in runs):
+            _, runs = await server.admin.ask("GET", "/api/sync")
+            if len(runs) >= count and all(run["ended_at"] for run in runs):
                 return runs
             await give_way()
 
 
 async def test_a_push_that_github_signed_or_a_token_has_just_that_source_read(tmp_path: Path) -> None:
-    async with slow_desk(tmp_path) as (desk, slow, client):
+    async with open_slow_site(tmp_path) as (server, slow, client):
         slow.goes_on.set()
-        await desk.owner.ask("POST", "/api/sources", location=str(write(tmp_path / "more", {"a.md": "A"})))
+        await server.owner.ask("POST", "/api/sources", location=str(write(tmp_path / "more", {"a.md": "A"})))
         answer = await call(client, "notes", signed(PUSH))
         assert (answer.status_code, answer.json()["sources"]) == (202, ["notes"])
-        await ended(desk)
+        await wait_for_end(server)
         answer = await call(client, "notes", {"Authorization": f"Bearer {SECRETS['notes']}"}, b"")
         assert answer.status_code == 202
-        assert [run["sources"] for run in await ended(desk)] == [["notes"], ["notes"]]
+        assert [run["sources"] for run in await wait_for_end(server, 2)] == [["notes"], ["notes"]]
         assert (await call(client, "notes", signed(PUSH) | {"X-GitHub-Event": "ping"})).json() == {"status": "pong"}
-        assert len(await ended(desk)) == 2
+        assert len(await wait_for_end(server, 2)) == 2
 
 
 @pytest.mark.parametrize(
@@ -114,16 +115,16 @@ async def test_a_push_that_github_signed_or_a_token_has_just_that_source_read(tm
 async def test_whoever_has_not_its_secret_gets_401_whatever_is_wrong(
     tmp_path: Path, source: str, headers: dict[str, str]
 ) -> None:
-    async with slow_desk(tmp_path) as (desk, slow, client):
+    async with open_slow_site(tmp_path) as (server, slow, client):
         answer = await call(client, source, {name: value.encode("latin-1") for name, value in headers.items()})
         assert (answer.status_code, answer.json()["error"]["code"]) == (401, "credentials_wrong")
         assert answer.headers["www-authenticate"] == "Bearer"
-        assert (await desk.admin.ask("GET", "/api/sync"))[1] == []
+        assert (await server.admin.ask("GET", "/api/sync"))[1] == []
         assert slow.looked == 0
 
 
 async def test_a_webhook_opens_nothing_else(tmp_path: Path) -> None:
-    async with slow_desk(tmp_path) as (_, _, client):
+    async with open_slow_site(tmp_path) as (_, _, client):
         for method, path in (("POST", "/api/sync/notes"), ("GET", "/api/sync"), ("POST", "/api/sync")):
             answer = await client.request(method, path, headers={"Authorization": f"Bearer {SECRETS['notes']}"})
             assert answer.status_code == 401, path
@@ -134,42 +135,42 @@ async def test_a_webhook_opens_nothing_else(tmp_path: Path) -> None:
 
 
 async def test_several_triggers_while_one_runs_or_waits_are_one_more_run(tmp_path: Path) -> None:
-    async with slow_desk(tmp_path) as (desk, slow, client):
+    async with open_slow_site(tmp_path) as (server, slow, client):
         first = (await call(client, "notes", signed(PUSH))).json()["run"]
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(HANG_LIMIT_S):
             await slow.reached.wait()
         more = {(await call(client, "notes", signed(PUSH))).json()["run"] for _ in range(5)}
         assert len(more) == 1 and first not in more
         slow.goes_on.set()
-        runs = await ended(desk)
+        runs = await wait_for_end(server, 2)
         assert {run["id"] for run in runs} == {first, *more}
         assert slow.looked == 2
         await call(client, "notes", signed(PUSH))
-        assert len(await ended(desk)) == 3
+        assert len(await wait_for_end(server, 3)) == 3
 
 
 async def test_triggers_at_the_same_moment_are_one_run_and_then_one_more(tmp_path: Path) -> None:
-    async with slow_desk(tmp_path) as (desk, slow, client):
+    async with open_slow_site(tmp_path) as (server, slow, client):
         found: set[str] = set()
 
         async def trigger() -> None:
             found.add((await call(client, "notes", signed(PUSH))).json()["run"])
 
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(HANG_LIMIT_S):
             async with anyio.create_task_group() as group:
                 for _ in range(10):
                     group.start_soon(trigger)
         assert len(found) <= 2
         slow.goes_on.set()
-        assert {run["id"] for run in await ended(desk)} == found
+        assert {run["id"] for run in await wait_for_end(server, len(found))} == found
 
 
-async def read_events(url: str, run: str, slow: Slow) -> list[tuple[str, Any]]:
+async def read_events(url: str, run: str, slow: SlowReader) -> list[tuple[str, Any]]:
     """Until the stream ends; after the first one the reading goes on."""
     found: list[tuple[str, Any]] = []
     event = ""
     async with (
-        httpx2.AsyncClient(base_url=url, headers={"x-api-key": "key-of-ada"}) as client,
+        httpx2.AsyncClient(base_url=url, headers={"x-api-key": "key-of-ada"}, timeout=HANG_LIMIT_S) as client,
         client.stream("GET", f"/api/sync/{run}/events") as answer,
     ):
         assert answer.status_code == 200
@@ -185,9 +186,9 @@ async def read_events(url: str, run: str, slow: Slow) -> list[tuple[str, Any]]:
 
 
 async def test_a_sync_is_followed_from_where_it_is_to_its_result(tmp_path: Path) -> None:
-    async with slow_desk(tmp_path) as (desk, slow, client), desk.site.serve() as url:
+    async with open_slow_site(tmp_path) as (server, slow, client), server.site.serve() as url:
         run = (await call(client, "notes", signed(PUSH))).json()["run"]
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(HANG_LIMIT_S):
             await slow.reached.wait()
             found = await read_events(url, run, slow)
             again = await read_events(url, run, slow)
@@ -199,7 +200,7 @@ async def test_a_sync_is_followed_from_where_it_is_to_its_result(tmp_path: Path)
 
 
 async def test_a_sync_that_is_not_known_and_somebody_who_may_not_are_refused(tmp_path: Path) -> None:
-    async with slow_desk(tmp_path) as (desk, _, client):
-        assert (await desk.admin.ask("GET", "/api/sync/sync_none/events"))[0] == 404
-        assert (await desk.member.ask("GET", "/api/sync/sync_none/events"))[0] == 403
+    async with open_slow_site(tmp_path) as (server, _, client):
+        assert (await server.admin.ask("GET", "/api/sync/sync_none/events"))[0] == 404
+        assert (await server.member.ask("GET", "/api/sync/sync_none/events"))[0] == 403
         assert (await client.get("/api/sync/sync_none/events")).status_code == 401

@@ -9,8 +9,9 @@ import pytest
 from denizen.domain.agent import Agent
 from denizen.domain.ids import AgentName
 from denizen.domain.usage import Usage
-from denizen.testing.scripted_model import Say, ScriptedModel, call
-from denizen_sdk.wire import TurnInfo, from_json
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
+from denizen_sdk.records import from_json
+from denizen_sdk.turns import TurnInfo
 from tests.site import ADA, ANN, BEN, Site, running_site
 
 pytestmark = pytest.mark.anyio
@@ -29,7 +30,7 @@ async def ask_as_ann(site: Site) -> str:
 
 
 def model() -> ScriptedModel:
-    return ScriptedModel(Say(calls=[call("weather", city="Oslo")], usage=USAGE), Say("Sunny."))
+    return ScriptedModel(ScriptedReply(calls=[call("weather", city="Oslo")], usage=USAGE), ScriptedReply("Sunny."))
 
 
 async def test_the_asker_sees_what_the_prompt_was_made_of_and_what_was_cached() -> None:

@@ -1,29 +1,32 @@
 """The agents' platform accounts, each connected and kept connected, under one supervisor.
 
-An account that cannot work (a refused token, a missing intent) is left off with the fix in the log; the others go on
-(inventory CW10). Accounts follow the configuration while Denizen runs: new ones start, removed ones stop.
+An account that cannot work (a refused token, a missing intent) is left off with the fix in the log; the others go on.
+Accounts follow the configuration while Denizen runs: new ones start, removed ones stop. `AccountsHosting` delivers
+webhooks to the accounts that run.
 """
 
 from __future__ import annotations
 
 import gc
+import json
 import logging
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 from anyio.abc import TaskGroup
 
 from denizen.app.settings.discord import DiscordLogin
 from denizen.app.settings.github import GitHubLogin
-from denizen.domain.errors import DenizenError, NeedsAttention, Unavailable
+from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention, NotAllowed, NotFound, Unavailable
 from denizen.domain.ids import AgentName
-from denizen.engine.commands.table import COMMANDS
-from denizen.engine.resident.errands import keep_up, run_errand
-from denizen.engine.resident.exchanges import Exchanges
-from denizen.engine.resident.receiver import Desk
-from denizen.engine.resident.resident import Resident
+from denizen.engine.commands.dispatch import COMMANDS
+from denizen.engine.listener.background import run_forever, run_once
+from denizen.engine.listener.context import AccountContext, BotReplyCounter
+from denizen.engine.listener.listener import AccountListener
+from denizen.ports.hosting import HostedRepository, WebhookReceipt, webhook_unknown
 
 if TYPE_CHECKING:
     from denizen.adapters.discord.account import DiscordAccount
@@ -33,59 +36,59 @@ if TYPE_CHECKING:
 RETRY_S = 5.0
 MAX_RETRY_S = 300.0
 SIMULATED_PAUSE_S = 0.2
-"""Between logins to the simulator, which does not count them as Discord does."""
+"""The pause between logins to the simulator, which does not limit them as Discord does."""
 
 _log = logging.getLogger("denizen.accounts")
 
 
-Login = DiscordLogin | GitHubLogin
-Key = tuple[str, AgentName]
-"""Platform and agent."""
+AccountLogin = DiscordLogin | GitHubLogin
+AccountKey = tuple[str, AgentName]
+"""The platform and the agent."""
 
 
 @dataclass(slots=True)
 class _Running:
-    login: Login
+    login: AccountLogin
     scope: anyio.CancelScope
     account: DiscordAccount | GitHubAccount
 
 
 @dataclass(slots=True)
-class Accounts:
-    """`states` says of each account whether it runs, or why not: for `denizen doctor` and the page."""
+class AccountSupervisor:
+    """Keeps all configured accounts connected. `states` says of each one whether it runs, or why not."""
 
     denizen: Denizen
-    states: dict[Key, str] = field(default_factory=dict[Key, str])
-    _running: dict[Key, _Running] = field(default_factory=dict[Key, _Running])
+    states: dict[AccountKey, str] = field(default_factory=dict[AccountKey, str])
+    _running: dict[AccountKey, _Running] = field(default_factory=dict[AccountKey, _Running])
     _changed: anyio.Event = field(default_factory=anyio.Event)
 
     async def run(self) -> None:
         """Keeps the configured accounts connected until it is cancelled."""
-        exchanges = Exchanges(self.denizen.services.store)
+        bot_replies = BotReplyCounter(self.denizen.services.store)
         async with anyio.create_task_group() as group:
             keeps_archive = False
             while True:
                 self._changed = anyio.Event()
-                self._stop_unwanted()
-                if self._wanted() and not keeps_archive:
+                self._stop_removed()
+                if self._list_logins() and not keeps_archive:
                     keeps_archive = True
-                    retention = self.denizen.community.retention
-                    group.start_soon(keep_up, "retention", partial(retention.run, ["discord", "github"]))
-                    group.start_soon(run_errand, "warming the model", self._warm)
-                for key, login in self._wanted().items():
+                    retention = self.denizen.platforms.retention
+                    group.start_soon(run_forever, "retention", partial(retention.run, ["discord", "github"]))
+                    group.start_soon(run_once, "warming the model", self._warm)
+                for key, login in self._list_logins().items():
                     if key not in self._running:
-                        self._start(group, key, login, exchanges)
+                        self._start(group, key, login, bot_replies)
                 await self._changed.wait()
 
     async def _warm(self) -> None:
-        """People in a server wait for the first answer together: what it needs is loaded beforehand. The collector then
-        leaves that alone, since looking through it all would hold everything up.
+        """Loads what the first answer needs, since a whole server would wait for it. Then freezes it for the garbage
+        collector: a pass over all of it would hold up every account.
         """
         await self.denizen.runtime.current.models.warm()
         gc.freeze()
 
     async def follow(self) -> None:
-        """The configuration has changed."""
+        """Applies a changed configuration: starts and stops accounts, and registers commands anew."""
         self._changed.set()
         for running in list(self._running.values()):
             if running.account.is_connected:
@@ -95,47 +98,50 @@ class Accounts:
                     _log.warning("commands not registered", extra={"agent": running.login.agent, "code": error.code})
 
     def find_github(self) -> list[GitHubAccount]:
-        """Those that run, connected or not."""
+        """Returns the GitHub accounts that run, connected or not."""
         from denizen.adapters.github.account import GitHubAccount
 
         return [each.account for each in self._running.values() if isinstance(each.account, GitHubAccount)]
 
-    def _wanted(self) -> dict[Key, Login]:
+    def _list_logins(self) -> dict[AccountKey, AccountLogin]:
         settings = self.denizen.settings
-        on_discord: dict[Key, Login] = {("discord", login.agent): login for login in settings.discord_accounts}
+        on_discord: dict[AccountKey, AccountLogin] = {
+            ("discord", login.agent): login for login in settings.discord_accounts
+        }
         return on_discord | {("github", login.agent): login for login in settings.github_accounts}
 
-    def _stop_unwanted(self) -> None:
-        wanted = self._wanted()
+    def _stop_removed(self) -> None:
+        logins = self._list_logins()
         for key, running in list(self._running.items()):
-            login = wanted.get(key)
+            login = logins.get(key)
             if login is None or _differs(login, running.login):
                 running.scope.cancel()
                 del self._running[key]
                 self.states.pop(key, None)
 
-    def _start(self, group: TaskGroup, key: Key, login: Login, exchanges: Exchanges) -> None:
+    def _start(self, group: TaskGroup, key: AccountKey, login: AccountLogin, bot_replies: BotReplyCounter) -> None:
         denizen = self.denizen
         account = self._open_github(login) if isinstance(login, GitHubLogin) else self._open_discord(login)
-        desk = Desk(
-            account,
-            denizen.runtime,
-            denizen.services.store,
-            denizen.services.clock,
-            denizen.turns,
-            denizen.community.outbox,
-            exchanges,
+        context = AccountContext(
+            channel=account,
+            runtime=denizen.runtime,
+            store=denizen.services.store,
+            clock=denizen.services.clock,
+            turns=denizen.turns,
+            outbox=denizen.platforms.outbox,
+            bot_replies=bot_replies,
         )
         running = _Running(login, anyio.CancelScope(), account)
         self._running[key] = running
-        group.start_soon(self._keep, key, running, desk)
+        group.start_soon(self._keep, key, running, context)
 
     def _open_discord(self, login: DiscordLogin) -> DiscordAccount:
         from denizen.adapters.discord.account import DiscordAccount
-        from denizen.adapters.discord.settings import IDENTIFY_PAUSE_S, AccountSettings
+        from denizen.adapters.discord.client.settings import IDENTIFY_PAUSE_S, DiscordAccountSettings
+        from denizen.adapters.documents.pdf import read_pdf
 
         denizen = self.denizen
-        settings = AccountSettings(
+        settings = DiscordAccountSettings(
             login.agent,
             login.token,
             denizen.settings.discord_endpoints,
@@ -143,49 +149,41 @@ class Accounts:
             owned_commands=frozenset(COMMANDS),
             identify_pause_s=SIMULATED_PAUSE_S if denizen.simulation else IDENTIFY_PAUSE_S,
         )
-        return DiscordAccount(settings, denizen.services.clock)
+        return DiscordAccount(settings, denizen.services.clock, read_pdf)
 
     def _open_github(self, login: GitHubLogin) -> GitHubAccount:
         from denizen.adapters.github.account import GitHubAccount
 
         return GitHubAccount(login.account, self.denizen.services.clock)
 
-    async def _keep(self, key: Key, running: _Running, desk: Desk) -> None:
-        """Comes back after what passes; gives up on what needs the operator."""
+    async def _keep(self, key: AccountKey, running: _Running, desk: AccountContext) -> None:
+        """Connects again after passing failures, with growing pauses; gives up on what needs the operator."""
         (platform, agent), pause_s = key, RETRY_S
         with running.scope:
             while True:
                 self.states[key] = "connected or connecting"
                 began_s = desk.clock.monotonic_s()
-                error = await self._live(running, desk)
+                error = await self._run_once(running, desk)
                 if desk.clock.monotonic_s() - began_s > MAX_RETRY_S:
                     pause_s = RETRY_S
                 self.states[key] = error.explain()
                 if isinstance(error, NeedsAttention):
-                    _log.error(
-                        "account left off: %s",
-                        error.message,
-                        extra={
-                            "agent": agent,
-                            "platform": platform,
-                            "code": error.code,
-                            "why": error.why,
-                            "fix": error.fix,
-                        },
-                    )
+                    about = {"agent": agent, "platform": platform, "code": error.code}
+                    about |= {"why": error.why, "fix": error.fix}
+                    _log.error("account left off: %s", error.message, extra=about)
                     await anyio.sleep_forever()
-                _log.warning("account comes back", extra={"agent": agent, "code": error.code, "wait_s": pause_s})
+                _log.warning("account reconnects", extra={"agent": agent, "code": error.code, "wait_s": pause_s})
                 await anyio.sleep(pause_s)
                 pause_s = min(2 * pause_s, MAX_RETRY_S)
 
-    async def _live(self, running: _Running, desk: Desk) -> DenizenError:
-        """One connection from login to its end; why it ended. A fault ends this account's connection only."""
-        resident = Resident(desk, self.denizen.community.household)
+    async def _run_once(self, running: _Running, desk: AccountContext) -> DenizenError:
+        """Runs one connection from login to its end, and returns why it ended. A fault ends this connection only."""
+        listener = AccountListener(desk, self.denizen.platforms.shared_services)
         try:
             async with anyio.create_task_group() as group:
-                await group.start(resident.run)
+                await group.start(listener.run)
                 try:
-                    await running.account.run(resident)
+                    await running.account.run(listener)
                 except DenizenError as error:
                     group.cancel_scope.cancel()
                     return error
@@ -194,8 +192,93 @@ class Accounts:
         return Unavailable("The account ended because of a fault.", code="account_fault", fix="See the log.")
 
 
-def _differs(new: Login, old: Login) -> bool:
-    """Manners change without a new login."""
+def _differs(new: AccountLogin, old: AccountLogin) -> bool:
+    """Returns whether a new login is needed. Changes of the policy apply without one."""
     if isinstance(new, GitHubLogin) or isinstance(old, GitHubLogin):
         return not (isinstance(new, GitHubLogin) and isinstance(old, GitHubLogin) and new.account == old.account)
     return (new.token, new.commands_guild) != (old.token, old.commands_guild)
+
+
+if TYPE_CHECKING:
+    from denizen.adapters.github.account import GitHubAccount
+
+GITHUB = "github"
+
+
+class AccountsHosting:
+    """Delivers webhooks and lists repositories (`denizen.ports.hosting.Hosting`). `accounts` returns the GitHub
+    accounts that run.
+    """
+
+    def __init__(self, accounts: Callable[[], Sequence[GitHubAccount]]) -> None:
+        self._accounts = accounts
+
+    async def take_webhook(self, platform: str, headers: Mapping[str, str], body: bytes) -> WebhookReceipt:
+        """Passes the webhook to each account whose secret signed it. An App gets its own webhooks only."""
+        if platform != GITHUB:
+            raise webhook_unknown(platform)
+        signed = [each for each in self._signed_by(headers, body) if _is_target(each, headers)]
+        event = headers.get("x-github-event", "")
+        if event == "ping":
+            return WebhookReceipt.PONG
+        payload = _read(headers, body)
+        taken = [await account.take(event, payload) for account in signed]
+        return WebhookReceipt.TAKEN if any(taken) else WebhookReceipt.IGNORED
+
+    async def list_repositories(self, platform: str) -> Sequence[HostedRepository]:
+        accounts = [each for each in self._accounts() if each.is_connected] if platform == GITHUB else []
+        found = {each.name: each for account in accounts for each in await account.list_repositories()}
+        return [found[name] for name in sorted(found, key=str.lower)]
+
+    def _signed_by(self, headers: Mapping[str, str], body: bytes) -> list[GitHubAccount]:
+        """Returns the accounts whose secret signed the body. Raises NotFound when none has a secret, NotAllowed when
+        none matches.
+        """
+        from denizen.adapters.github.events import HEADER, is_signed
+
+        accounts = [each for each in self._accounts() if each.settings.webhook_secret]
+        if not accounts:
+            raise NotFound(
+                "Webhooks of GitHub are switched off.",
+                code="webhook_off",
+                why="no account has a webhook secret, and without one anybody could send them",
+                fix="Set channels.github.accounts.NAME.webhook_secret, and the same secret on GitHub.",
+            )
+        signature = headers.get(HEADER, "")
+        if not signature:
+            raise NotAllowed(
+                "This webhook is not signed.",
+                code="signature_missing",
+                fix="Enter the secret of channels.github.accounts.NAME.webhook_secret in the webhook's settings.",
+            )
+        signed = [each for each in accounts if is_signed(each.settings.webhook_secret, body, signature)]
+        if not signed:
+            raise NotAllowed(
+                "The signature of this webhook does not match.",
+                code="signature_wrong",
+                fix="Enter the same secret on GitHub and in channels.github.accounts.NAME.webhook_secret.",
+            )
+        return signed
+
+
+def _is_target(account: GitHubAccount, headers: Mapping[str, str]) -> bool:
+    if headers.get("x-github-hook-installation-target-type") != "integration":
+        return True
+    return not account.settings.is_app or (
+        headers.get("x-github-hook-installation-target-id", account.settings.app_id) == account.settings.app_id
+    )
+
+
+def _read(headers: Mapping[str, str], body: bytes) -> Mapping[str, Any]:
+    media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+    try:
+        payload = json.loads(body) if media_type == "application/json" else None
+    except (ValueError, RecursionError):
+        payload = None
+    if not isinstance(payload, dict):
+        raise InvalidInput(
+            "This webhook is not a JSON object.",
+            code="json_invalid",
+            fix="Choose the content type application/json in the webhook's settings on GitHub.",
+        )
+    return cast("Mapping[str, Any]", payload)

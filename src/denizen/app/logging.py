@@ -1,8 +1,8 @@
-"""Where log records go and how they look. Everything in Denizen logs through the standard library.
+"""Set-up of the log. Everything in Denizen logs through the standard library; the command line configures it once.
 
-One canonical line per turn, job and request carries its data as fields. Known secrets are taken out of every line
-before it is written, and what others wrote (a path, the words of an exception) can neither begin a line of its own nor
-send control sequences to a terminal. Called by the command line once per process.
+One canonical line per turn, job and request carries its data as fields. Known secrets are masked in every line before
+it is written, and foreign text (a path, the words of an exception) can neither begin a line of its own nor send control
+sequences to a terminal.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Mask = Callable[[str], str]
 Style = Literal["console", "json"]
 
 _SHOWN_QUOTED = frozenset(" \t=\r\n\"'")
-"""A field with one of these is shown as a Python literal, which escapes everything."""
+"""A field with one of these characters is shown as a Python literal, which escapes everything."""
 _LEVEL_WIDTH = 9
 _EVENT_WIDTH = 30
 _COLORS = {"debug": "2", "info": "32", "warning": "33", "error": "31", "critical": "1;31"}
@@ -32,9 +32,8 @@ _QUIET = ("httpx2", "httpcore2", "alembic", "dbos", "uvicorn.error", "uvicorn.ac
 
 
 def configure_logging(*, level: str, style: Style, mask: Mask, file: Path | None = None) -> None:
-    """One handler, on standard error or a file. Libraries speak only from WARNING on.
-
-    Raises NeedsAttention when the file cannot be opened.
+    """Installs one handler, on standard error or a file. Libraries log from WARNING on. Raises NeedsAttention when the
+    file cannot be opened.
     """
     handler = _open_handler(file)
     if style == "json":
@@ -53,7 +52,7 @@ def configure_logging(*, level: str, style: Style, mask: Mask, file: Path | None
 
 
 def _brief(record: logging.LogRecord) -> bool:
-    """discord.py writes a page of its own inside each time it comes back after a lost connection: one line will do."""
+    """Shortens records of discord.py: it logs a whole traceback each time it reconnects, and one line will do."""
     if record.name.startswith("discord.") and record.exc_info:
         error = record.exc_info[1]
         record.msg, record.args = f"{record.getMessage()} ({type(error).__name__}: {error})", ()
@@ -79,9 +78,7 @@ def _open_handler(file: Path | None) -> logging.Handler:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A record without secrets. `fields` are what was given as `extra=`; `trace` is a traceback, a stack, or
-    empty.
-    """
+    """A record without secrets. `fields` are the `extra=` of the call; `trace` is a traceback, a stack, or empty."""
 
     time: str
     level: str
@@ -91,7 +88,9 @@ class _Line:
 
 
 class _Lines(logging.Formatter):
-    """Texts are masked before they are rendered, since that may escape or break them, and the result once more."""
+    """Formats records. Texts are masked before they are rendered, since that may escape or break them, and the result
+    once more.
+    """
 
     def __init__(self, mask: Mask) -> None:
         super().__init__()
@@ -114,7 +113,7 @@ class _Lines(logging.Formatter):
 
 
 class _JsonLines(_Lines):
-    """For programs: one JSON object a line."""
+    """Formats records for programs: one JSON object a line."""
 
     def _render(self, line: _Line) -> str:
         body = {"event": line.event, "level": line.level, "timestamp": line.time, **line.fields}
@@ -122,7 +121,7 @@ class _JsonLines(_Lines):
 
 
 class _ConsoleLines(_Lines):
-    """For people. A trace is indented, so that no line of it looks like a record."""
+    """Formats records for people. A trace is indented, so that no line of it looks like a record."""
 
     def __init__(self, mask: Mask, *, colored: bool) -> None:
         super().__init__(mask)
@@ -160,7 +159,7 @@ def _shown(value: object) -> str:
 
 
 def _tame(text: str, *, keep: str = "") -> str:
-    """The text without characters that break a line or command a terminal; they are shown as escapes."""
+    """Returns the text with escapes in place of characters that break a line or command a terminal."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() or char in keep else repr(char)[1:-1] for char in text)

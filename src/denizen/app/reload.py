@@ -1,22 +1,33 @@
-"""Changes of the configuration while Denizen runs: a whole validated generation, or the old one stays (T2 to T4).
+"""Changes of the configuration while Denizen runs: noticing them, applying them, and making one.
 
-Called by the watcher, and by whoever changed the file and wants to know what became of it.
+`watch` notices changed files, `Reloader` builds a whole validated generation or keeps the old one, and `RemoteSwitch`
+writes a change of the web page into `denizen.yaml`.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from threading import Event
 
 import anyio
+from anyio import to_thread
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from denizen.app.build import Denizen
-from denizen.app.environment import read_environment
 from denizen.app.generation import build_generation
-from denizen.app.settings import Settings, load_settings
+from denizen.app.home.environment import read_environment
+from denizen.app.home.secrets import SECRETS_FILE
+from denizen.app.settings import Settings, load_settings, set_values
+from denizen.app.settings.problem import KeyPath
+from denizen.builtin_skills import BUILTIN
 from denizen.domain.errors import DenizenError
-from denizen.skills import BUILTIN
+from denizen.domain.json import Json
+from denizen.domain.snapshot import RemoteRepository
 
 _AT_START = (
     "store",
@@ -28,14 +39,14 @@ _AT_START = (
     "logging",
     "sandbox",
 )
-"""Sections that hold from the next start only."""
+"""Sections that take effect at the next start only."""
 
 _log = logging.getLogger("denizen.app")
 
 
 @dataclass(frozen=True, slots=True)
-class Reloaded:
-    """What a reload did. `needs_restart` names sections that changed and hold from the next start only."""
+class ReloadResult:
+    """The result of a reload. `needs_restart` names changed sections that take effect at the next start only."""
 
     generation: int
     changed: bool
@@ -43,27 +54,29 @@ class Reloaded:
 
 
 class Reloader:
-    """One reload at a time. `followers` is called after each one that changed something."""
+    """Reloads the configuration, once at a time. `followers` is called after each reload that changed something."""
 
     def __init__(self, denizen: Denizen, followers: Callable[[], Awaitable[None]] | None = None) -> None:
         self._denizen = denizen
         self._followers = followers
         self._lock = anyio.Lock()
         self._is_half_done = False
-        """Whether the last one failed after it had looked at the owner's skills."""
+        """Whether the last reload failed after it had looked at the owner's skills."""
 
-    async def reload(self) -> Reloaded:
-        """Reads, builds and swaps. Raises what is wrong with the configuration; the old generation goes on then."""
+    async def reload(self) -> ReloadResult:
+        """Reads the configuration, builds a generation and swaps it in. Raises what is wrong with the configuration;
+        the old generation stays then.
+        """
         async with self._lock:
             denizen = self._denizen
             settings = load_settings(denizen.home, read_environment(), known_tools=BUILTIN)
             settings = replace(settings, simulation=denizen.simulation)
             current = denizen.runtime.current.number
-            is_shelf_same = not await denizen.foundations.shelf.has_changed(settings.skills)
-            if is_shelf_same and not self._is_half_done and _is_same(settings, denizen.settings):
-                return Reloaded(current, changed=False)
+            are_skills_same = not await denizen.generation_deps.own_skills.has_changed(settings.skills)
+            if are_skills_same and not self._is_half_done and _is_same(settings, denizen.settings):
+                return ReloadResult(current, changed=False)
             self._is_half_done = True
-            generation = await build_generation(settings, current + 1, denizen.foundations)
+            generation = await build_generation(settings, current + 1, denizen.generation_deps)
             async with denizen.services.store.work() as work:
                 now = denizen.services.clock.now()
                 await work.generations.add(digest=settings.digest, source="reload", now=now)
@@ -73,10 +86,10 @@ class Reloader:
             self._is_half_done = False
             if self._followers is not None:
                 await self._followers()
-            return Reloaded(generation.number, changed=True, needs_restart=restart)
+            return ReloadResult(generation.number, changed=True, needs_restart=restart)
 
     async def reload_and_tell(self) -> None:
-        """For the watcher: the outcome goes to the log, and nothing is raised."""
+        """Reloads for the watcher: the outcome goes to the log, and nothing is raised."""
         try:
             done = await self.reload()
         except DenizenError as error:
@@ -89,7 +102,9 @@ class Reloader:
         if done.changed:
             _log.info("configuration reloaded", extra={"generation": done.generation})
         if done.needs_restart:
-            _log.warning("changed settings hold after a restart", extra={"sections": ", ".join(done.needs_restart)})
+            _log.warning(
+                "changed settings take effect after a restart", extra={"sections": ", ".join(done.needs_restart)}
+            )
 
 
 def _section(settings: Settings, name: str) -> object:
@@ -100,5 +115,214 @@ def _section(settings: Settings, name: str) -> object:
 
 
 def _is_same(new: Settings, old: Settings) -> bool:
-    """The same text with the same secrets means the same; a rotated key counts as a change."""
+    """Returns whether text and secrets are the same; a rotated key counts as a change."""
     return new.digest == old.digest and new.secrets == old.secrets
+
+
+REMOTE_KEY = ("knowledge", "remote")
+
+
+class RemoteSwitch:
+    """Changes the git repository that snapshots are pushed to. `reload` applies the changed file."""
+
+    def __init__(self, denizen: Denizen, reload: Callable[[], Awaitable[object]]) -> None:
+        self._denizen = denizen
+        self._reload = reload
+
+    async def change(self, remote: RemoteRepository) -> None:
+        """Checks the repository, writes it into `denizen.yaml`, and starts snapshots anew; an empty location means that
+        nothing is pushed. Raises Conflict for a repository of somebody else, and what reading one raises; nothing is
+        changed then.
+        """
+        knowledge = self._denizen.knowledge
+        if remote.location:
+            await knowledge.remote.claim(remote)
+        wanted: dict[KeyPath, Json] = {
+            (*REMOTE_KEY, "repository"): remote.location,
+            (*REMOTE_KEY, "branch"): remote.branch,
+            (*REMOTE_KEY, "allow_existing"): remote.allow_existing,
+        }
+        known = self._denizen.settings.config.knowledge.remote
+        changed = {path: value for path, value in wanted.items() if getattr(known, str(path[-1])) != value}
+        if not changed:
+            return
+        write = partial(set_values, self._denizen.home, read_environment(), changed, known_tools=BUILTIN)
+        await to_thread.run_sync(write)
+        await self._reload()
+        await knowledge.snapshots.clear()
+        await self._denizen.generation_deps.skills.sandbox.forget()
+
+
+CONFIG_FILE = "denizen.yaml"
+AGENTS_FOLDER = "agents"
+SKILLS_FOLDER = "skills"
+MAX_ROUNDS = 20
+"""A file that is written without a pause is reported after this many times `debounce_s`."""
+
+FilePrint = tuple[int, int, int, int]
+"""The state of a file: times of content and of inode, size, inode."""
+Folders = Callable[[], Sequence[Path]]
+"""Returns the folders to look at; called at each look, since they change with the configuration."""
+Notices = Callable[[Sequence[Path], Event], AsyncGenerator[object]]
+"""Yields when something below the given paths may have changed, until the event is set. May fail with OSError or
+RuntimeError."""
+
+_EXISTS: FilePrint = (0, 0, 0, 0)
+"""The print of a folder. Its own times change with files that do not count."""
+_OURS = frozenset({CONFIG_FILE, SECRETS_FILE, AGENTS_FOLDER, SKILLS_FOLDER})
+_watch_log = logging.getLogger("denizen.watch")
+
+
+async def native_notices(paths: Sequence[Path], stop: Event) -> AsyncGenerator[object]:
+    """Yields the notices of the operating system. Subscribes anew when folders come or go, since a notice is bound to a
+    folder.
+    """
+    from watchfiles import Change, awatch  # pyright: ignore[reportUnknownVariableType] - trio's types are not installed
+
+    def concerns(_: Change, name: str) -> bool:
+        return _is_ours(paths, Path(name))
+
+    while (folders := _folders(paths)) and not stop.is_set():
+        yield None
+        changes = awatch(*folders, watch_filter=concerns, debounce=500, step=50, recursive=False, stop_event=stop)
+        async with aclosing(changes):
+            async for each in changes:
+                yield each
+                touched = {Path(name) for _, name in each}
+                if touched & folders or _folders(paths) != folders:
+                    break
+
+
+async def watch(
+    paths: Iterable[Path | Folders],
+    on_change: Callable[[], Awaitable[None]],
+    *,
+    debounce_s: float = 0.5,
+    poll_s: float = 2.0,
+    notices: Notices = native_notices,
+    catch_up: bool = False,
+) -> None:
+    """Calls `on_change` once after each burst of changes, when the files have been still for `debounce_s`. Runs until
+    it is cancelled; what `on_change` raises ends it.
+
+    What counts is a comparison of the files themselves, made every `poll_s`; notices of the operating system only make
+    it happen at once. So a file system that sends none, or a watcher that fails, costs two seconds and nothing else.
+    With `catch_up` it calls `on_change` after the first look too: a change between the caller's reading and that look
+    would go unnoticed otherwise.
+
+    `paths` are files, which need not exist yet, or home folders: their configuration, secrets, personas and skills
+    count. `Folders` among them are folders elsewhere: their Markdown files count, and whether they exist.
+    """
+    given = list(paths)
+    watched = tuple(each for each in given if isinstance(each, Path))
+    asked = [each for each in given if not isinstance(each, Path)]
+
+    def folders() -> Sequence[Path]:
+        return [folder for each in asked for folder in each()]
+
+    send, receive = anyio.create_memory_object_stream[None](1)
+    stop = Event()
+    async with send, receive, anyio.create_task_group() as group:
+        seen = await _take_prints(watched, folders)
+        group.start_soon(_listen, notices(watched, stop), send, stop)
+        try:
+            if catch_up:
+                await on_change()
+            while True:
+                await _wait_for_notice(receive, poll_s)
+                current = await _settle(partial(_take_prints, watched, folders), seen, debounce_s)
+                if current != seen:
+                    seen = current
+                    await on_change()
+        finally:
+            stop.set()  # the native watcher waits in a thread, which a cancellation does not reach
+
+
+async def _listen(notices: AsyncGenerator[object], send: MemoryObjectSendStream[None], stop: Event) -> None:
+    try:
+        async with aclosing(notices) as stream:
+            await _pass_on(stream, send)
+        reason = "no folder to watch"
+    except (OSError, RuntimeError) as error:
+        reason = type(error).__name__
+    if stop.is_set():
+        return
+    _watch_log.warning("file notices do not work here; looking at the files instead", extra={"reason": reason})
+
+
+async def _pass_on(stream: AsyncIterator[object], send: MemoryObjectSendStream[None]) -> None:
+    async for _ in stream:
+        try:
+            send.send_nowait(None)
+        except anyio.WouldBlock:
+            continue  # one is waiting already
+
+
+async def _wait_for_notice(receive: MemoryObjectReceiveStream[None], poll_s: float) -> None:
+    with anyio.move_on_after(poll_s):
+        await receive.receive()
+
+
+async def _settle(
+    look: Callable[[], Awaitable[Mapping[Path, FilePrint]]], seen: Mapping[Path, FilePrint], debounce_s: float
+) -> Mapping[Path, FilePrint]:
+    """Returns the state of the files once it stays the same. Editors write in several steps."""
+    current = await look()
+    for _ in range(MAX_ROUNDS):
+        if current == seen:
+            break
+        await anyio.sleep(debounce_s)
+        again = await look()
+        if again == current:
+            break
+        current = again
+    return current
+
+
+async def _take_prints(paths: Sequence[Path], folders: Folders) -> Mapping[Path, FilePrint]:
+    return await anyio.to_thread.run_sync(_prints, paths, folders())
+
+
+def _prints(paths: Sequence[Path], folders: Sequence[Path]) -> Mapping[Path, FilePrint]:
+    prints: dict[Path, FilePrint] = {folder: _EXISTS for folder in folders if folder.is_dir()}
+    for file in (*_files(paths), *(file for folder in list(prints) for file in folder.glob("*.md"))):
+        try:
+            stat = file.stat()
+        except OSError:
+            continue  # not there, or gone meanwhile
+        prints[file] = (stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino)
+    return prints
+
+
+def _files(paths: Sequence[Path]) -> Iterable[Path]:
+    for path in paths:
+        if not path.is_dir():
+            yield path
+            continue
+        yield from (path / CONFIG_FILE, path / SECRETS_FILE)
+        yield from (path / AGENTS_FOLDER).rglob("*.md")
+        yield from (each for each in (path / SKILLS_FOLDER).rglob("*") if "__pycache__" not in each.parts)
+
+
+def _folders(paths: Sequence[Path]) -> set[Path]:
+    """Returns the folders to take notices from, as far as they exist."""
+    wanted: set[Path] = set()
+    for path in paths:
+        wanted.add(path if path.is_dir() else path.parent)
+        agents = path / AGENTS_FOLDER
+        skills = path / SKILLS_FOLDER
+        wanted |= {agents, *agents.rglob("*"), skills, *skills.rglob("*")}
+    return {each for each in wanted if each.is_dir()}
+
+
+def _is_ours(paths: Sequence[Path], changed: Path) -> bool:
+    """Returns whether a notice concerns a watched file, or a folder that may hold one. The rest of a home folder
+    (store, logs) changes all the time.
+    """
+    for path in paths:
+        for place in (path, path.resolve()):  # some systems tell the real path of a link
+            if changed == place:
+                return True
+            if changed.is_relative_to(place) and changed.relative_to(place).parts[0] in _OURS:
+                return True
+    return False

@@ -1,4 +1,4 @@
-"""Everything at once: agents, web page, API, and the watcher of the configuration, under one supervisor."""
+"""Runs everything at once: agents, web page, API, and the watcher of the configuration, under one supervisor."""
 
 from __future__ import annotations
 
@@ -15,29 +15,32 @@ import anyio
 
 from denizen import __version__
 from denizen.adapters.mcp_server import McpEndpoint
-from denizen.app.accounts import Accounts
+from denizen.app.accounts import AccountsHosting, AccountSupervisor
 from denizen.app.build import Denizen
-from denizen.app.hosting import AccountsHosting
-from denizen.app.reload import Reloader
-from denizen.app.remote import RemoteSwitch
-from denizen.app.watch import watch
+from denizen.app.reload import Reloader, RemoteSwitch, watch
 from denizen.domain.errors import NeedsAttention
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
 from denizen.engine.knowledge.schedule import SyncSchedule
-from denizen.engine.resident.errands import keep_up, run_errand
+from denizen.engine.listener.background import run_forever, run_once
 from denizen.ports.hosting import Hosting
 from denizen.web.app import create_app
-from denizen.web.auth import ApiKey, check_exposure, is_loopback
-from denizen.web.dependencies import Channels, Exposure, GapParts, KnowledgeParts, WebDependencies
+from denizen.web.http.auth import AccessRules, ApiKey, Exposure, check_exposure, is_loopback
+from denizen.web.http.dependencies import (
+    EnabledChannels,
+    EngineEntryPoints,
+    GapServices,
+    KnowledgeServices,
+    WebDependencies,
+)
 
 if TYPE_CHECKING:
     import uvicorn
 
 
 GRACE_S = 2.0
-"""How long a server that is told to stop lets turns run: long enough for most answers that are being written."""
+"""How long turns may run on when the server is told to stop: enough for most answers that are being written."""
 _IDLE_CONNECTION_S = 75
-"""Longer than clients and proxies keep an idle connection (most: 5 to 60 s), so that no request meets its end."""
+"""Longer than clients and proxies keep an idle connection (5 to 60 s), so that no request meets a closing one."""
 
 
 async def serve(denizen: Denizen, *, host: str, port: int, on_ready: Callable[[str], None]) -> None:
@@ -48,27 +51,29 @@ async def serve(denizen: Denizen, *, host: str, port: int, on_ready: Callable[[s
     """
     check_exposure(host, api_keys(denizen))
     listener = _listen(host, port)
-    url = f"http://{_shown(host)}:{listener.getsockname()[1]}"
+    url = f"http://{_show_host(host)}:{listener.getsockname()[1]}"
     calls = DirectCalls(denizen.runtime, denizen.services)
     mcp = McpEndpoint(ProgramRequests(denizen.runtime, denizen.turns, calls), __version__)
-    accounts = Accounts(denizen)
+    accounts = AccountSupervisor(denizen)
     reloader = Reloader(denizen, accounts.follow)
-    outer = Outer(calls, mcp, RemoteSwitch(denizen, reloader.reload), AccountsHosting(accounts.find_github))
-    server = _server(denizen, host, outer, lambda: on_ready(url))
+    external = ExternalServices(
+        calls, mcp, RemoteSwitch(denizen, reloader.reload), AccountsHosting(accounts.find_github)
+    )
+    server = _server(denizen, host, external, lambda: on_ready(url))
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with anyio.create_task_group() as group:
             group.start_soon(_stop_on_signal, denizen, server, signals)
             watched = [denizen.home, denizen.settings.folders.current_snapshot, denizen.shared_folders]
             group.start_soon(partial(watch, watched, reloader.reload_and_tell, catch_up=True))
             group.start_soon(accounts.run)
-            group.start_soon(keep_up, "reminding", denizen.community.reminders.run)
-            group.start_soon(keep_up, "embedding memories", denizen.foundations.memories.keep_embedded)
-            group.start_soon(keep_up, "embedding posts", denizen.community.meaning.keep_up)
-            group.start_soon(keep_up, "indexing documents", denizen.knowledge.indexing.keep_indexed)
-            group.start_soon(keep_up, "embedding documents", denizen.knowledge.indexing.keep_embedded)
-            group.start_soon(keep_up, "summing up usage", denizen.statistics.run)
-            group.start_soon(keep_up, "reading sources regularly", _regular_sync(denizen).run)
-            group.start_soon(run_errand, "taking up learned answers", denizen.knowledge.learning.catch_up)
+            group.start_soon(run_forever, "reminding", denizen.platforms.reminders.run)
+            group.start_soon(run_forever, "embedding memories", denizen.generation_deps.skills.memories.keep_embedded)
+            group.start_soon(run_forever, "embedding posts", denizen.platforms.post_embedder.keep_up)
+            group.start_soon(run_forever, "indexing documents", denizen.knowledge.indexing.keep_indexed)
+            group.start_soon(run_forever, "embedding documents", denizen.knowledge.indexing.keep_embedded)
+            group.start_soon(run_forever, "summing up usage", denizen.statistics.run)
+            group.start_soon(run_forever, "reading sources regularly", _regular_sync(denizen).run)
+            group.start_soon(run_once, "taking up learned answers", denizen.knowledge.learning.catch_up)
             group.start_soon(mcp.run)
             group.start_soon(_stop_to_restart, denizen, server)
             await server.serve(sockets=[listener])
@@ -76,8 +81,8 @@ async def serve(denizen: Denizen, *, host: str, port: int, on_ready: Callable[[s
 
 
 async def _stop_on_signal(denizen: Denizen, server: uvicorn.Server, signals: AsyncIterator[signal.Signals]) -> None:
-    """The first signal gives turns `GRACE_S`; those that need longer are left to the next process, and whoever waits
-    for them is told. The second ends everything at once.
+    """Stops the server on a signal. The first one gives turns `GRACE_S`; those that need longer are left to the next
+    process, and whoever waits for them is told. The second one ends everything at once.
     """
     async with anyio.create_task_group() as group:
         async for _ in signals:
@@ -89,7 +94,7 @@ async def _stop_on_signal(denizen: Denizen, server: uvicorn.Server, signals: Asy
 
 
 async def _stop_to_restart(denizen: Denizen, server: uvicorn.Server) -> None:
-    """As the first signal does; whoever called `serve` begins the process anew."""
+    """Stops the server for a restart, as the first signal does. The caller of `serve` then replaces the process."""
     denizen.restart.is_possible = True
     await denizen.restart.wanted.wait()
     server.should_exit = True
@@ -107,24 +112,26 @@ def _regular_sync(denizen: Denizen) -> SyncSchedule:
     def every() -> timedelta | None:
         return denizen.settings.config.knowledge.sync_every
 
-    regular = SyncSchedule(parts.sync, parts.catalog, clock, every, parts.talk)
-    denizen.community.mirror.tell_of_withheld(regular.tell)
-    denizen.community.channels.tell_of_added(regular.tell)
+    regular = SyncSchedule(parts.sync, parts.catalog, clock, every, parts.refresh)
+    denizen.platforms.mirror.tell_of_withheld(regular.tell)
+    denizen.platforms.channels.tell_of_added(regular.tell)
     return regular
 
 
 def api_keys(denizen: Denizen) -> Sequence[ApiKey]:
-    """The keys as configured now."""
+    """Returns the API keys of the current configuration."""
     settings = denizen.settings
     return [
-        ApiKey.of(section.name, settings.secrets.resolve(section.key), section.roles)
+        ApiKey.from_text(section.name, settings.secrets.resolve(section.key), section.roles)
         for section in settings.server.api_keys
     ]
 
 
 @dataclass(frozen=True, slots=True)
-class Outer:
-    """What programs use besides turns: single calls of tools, the MCP server, where snapshots go, and webhooks."""
+class ExternalServices:
+    """The services for programs besides turns: single tool calls, the MCP server, the remote of snapshots, and
+    webhooks.
+    """
 
     calls: DirectCalls
     mcp: McpEndpoint
@@ -132,11 +139,11 @@ class Outer:
     hosting: Hosting
 
 
-def _server(denizen: Denizen, host: str, outer: Outer, on_ready: Callable[[], None]) -> uvicorn.Server:
+def _server(denizen: Denizen, host: str, external: ExternalServices, on_ready: Callable[[], None]) -> uvicorn.Server:
     import uvicorn
 
     class Announcing(uvicorn.Server):
-        """Says when it answers, and leaves signals to the supervisor."""
+        """A server that announces when it answers, and leaves signals to the supervisor."""
 
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
@@ -151,30 +158,33 @@ def _server(denizen: Denizen, host: str, outer: Outer, on_ready: Callable[[], No
     )
     app = create_app(
         WebDependencies(
-            turns=denizen.turns,
-            queries=denizen.queries,
-            statistics=denizen.statistics,
-            runtime=denizen.runtime,
-            keys=lambda: api_keys(denizen),
+            engine=EngineEntryPoints(
+                turns=denizen.turns,
+                queries=denizen.queries,
+                statistics=denizen.statistics,
+                runtime=denizen.runtime,
+                calls=external.calls,
+                assistant=denizen.assistant,
+            ),
+            access=AccessRules(lambda: api_keys(denizen), exposure),
             clock=denizen.services.clock,
             version=__version__,
-            exposure=exposure,
-            channels=Channels(web=denizen.settings.channels.web.enabled, api=denizen.settings.channels.api.enabled),
-            hosting=outer.hosting,
-            simulator=denizen.simulation.page if denizen.simulation else "",
-            gaps=GapParts(denizen.knowledge.gaps, denizen.knowledge.learning),
-            knowledge=KnowledgeParts(
-                denizen.knowledge.catalog,
-                denizen.knowledge.sync,
-                denizen.knowledge.snapshots,
-                lambda: denizen.runtime.current.snapshot_remote,
-                outer.remote.change,
-                lambda: denizen.runtime.current.webhooks,
-                lambda: denizen.knowledge.indexing.progress,
+            channels=EnabledChannels(
+                web=denizen.settings.channels.web.enabled, api=denizen.settings.channels.api.enabled
             ),
-            calls=outer.calls,
-            mcp=outer.mcp if denizen.settings.channels.mcp.enabled else None,
-            assistant=denizen.assistant,
+            simulator=denizen.simulation.page if denizen.simulation else "",
+            knowledge=KnowledgeServices(
+                catalog=denizen.knowledge.catalog,
+                sync=denizen.knowledge.sync,
+                snapshots=denizen.knowledge.snapshots,
+                remote=lambda: denizen.runtime.current.snapshot_remote,
+                change_remote=external.remote.change,
+                webhooks=lambda: denizen.runtime.current.webhooks,
+                indexing=lambda: denizen.knowledge.indexing.progress,
+            ),
+            gaps=GapServices(denizen.knowledge.gaps, denizen.knowledge.learning),
+            mcp=external.mcp if denizen.settings.channels.mcp.enabled else None,
+            hosting=external.hosting,
         )
     )
     config = uvicorn.Config(
@@ -207,7 +217,7 @@ def _listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _shown(host: str) -> str:
+def _show_host(host: str) -> str:
     if host in ("0.0.0.0", "::"):  # noqa: S104 - shown, not bound
         return "localhost"
     return f"[{host}]" if ":" in host else host

@@ -57,10 +57,10 @@ def deny(home: Path, approval: str, reason: str) -> None:
 
 
 async def _list(home: Path, everything: bool, as_json: bool) -> None:  # noqa: FBT001 - from `run`
-    from denizen.app.build import LOCAL, Opening, open_denizen
-    from denizen.web.api.translate import approval_to_wire
+    from denizen.app.build import LOCAL, OpenOptions, open_denizen
+    from denizen.web.api.approvals import approval_to_wire
 
-    async with open_denizen(home, Opening(durable=False)) as denizen:
+    async with open_denizen(home, OpenOptions(durable=False)) as denizen:
         status = None if everything else ApprovalStatus.PENDING
         found = await denizen.turns.approvals.list_for(LOCAL, status=status)
     if as_json:
@@ -84,9 +84,9 @@ def _lines(approval: Approval) -> list[str]:
 
 
 async def _decide(home: Path, name: str, choice: ApprovalChoice, reason: str) -> None:
-    from denizen.app.build import LOCAL, Opening, open_denizen
+    from denizen.app.build import LOCAL, OpenOptions, open_denizen
 
-    async with open_denizen(home, Opening(durable=False)) as denizen:
+    async with open_denizen(home, OpenOptions(durable=False)) as denizen:
         key = await _find(denizen, name)
         ruling = await denizen.turns.approvals.decide(key, LOCAL, choice, note=reason)
     if ruling.outcome is VoteOutcome.LATE or ruling.approval.status is ApprovalStatus.EXPIRED:

@@ -48,7 +48,7 @@ def forget(home: Path, user: str) -> None:
     """Delete what USER (a Discord user id) wrote, with earlier versions and the copies in sessions."""
 
     async def act(denizen: Denizen) -> None:
-        privacy = denizen.community.household.privacy
+        privacy = denizen.platforms.shared_services.user_data
         echo(f"Forgotten: {(await privacy.forget(PLATFORM, _id(user))).posts} posts.")
 
     anyio.run(_with, home, act)
@@ -66,7 +66,7 @@ def opt_out(home: Path, kind: str, key: str) -> None:
     """
 
     async def act(denizen: Denizen) -> None:
-        privacy = denizen.community.privacy
+        privacy = denizen.platforms.privacy
         match kind:
             case "user":
                 gone = await privacy.opt_out_user(PLATFORM, _id(key))
@@ -88,7 +88,7 @@ def opt_in(home: Path, kind: str, key: str) -> None:
     """Mirror it again from now on. What was deleted stays deleted; a channel is backfilled at the next start."""
 
     async def act(denizen: Denizen) -> None:
-        privacy = denizen.community.privacy
+        privacy = denizen.platforms.privacy
         ways = {"user": privacy.opt_in_user, "channel": privacy.opt_in_channel, "role": privacy.opt_in_role}
         await ways[kind](PLATFORM, _id(key))
         echo("Opted in.")
@@ -103,17 +103,17 @@ def _id(text: str) -> str:
 
 
 async def _with(home: Path, act: Callable[[Denizen], Awaitable[None]]) -> None:
-    from denizen.app.build import Opening, open_denizen
+    from denizen.app.build import OpenOptions, open_denizen
 
-    async with open_denizen(home, Opening(durable=False)) as denizen:
+    async with open_denizen(home, OpenOptions(durable=False)) as denizen:
         await act(denizen)
 
 
 async def _status(denizen: Denizen) -> None:
     from denizen.engine.archive.post_embedding import load_status
 
-    community = denizen.community
-    found = await load_status(denizen.services.store, community.mirror, community.meaning, PLATFORM)
+    community = denizen.platforms
+    found = await load_status(denizen.services.store, community.mirror, community.post_embedder, PLATFORM)
     if not found.is_enabled:
         echo("The archive is switched off (archive.enabled).")
     done = sum(room.is_complete for room in found.rooms)
@@ -128,5 +128,5 @@ async def _status(denizen: Denizen) -> None:
 
 
 async def _rebuild(denizen: Denizen) -> None:
-    await denizen.community.backfiller.restart(PLATFORM)
+    await denizen.platforms.backfiller.restart(PLATFORM)
     echo("Everything is fetched anew at the next start of `denizen run`.")

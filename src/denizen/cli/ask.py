@@ -12,7 +12,7 @@ from pathlib import Path
 import anyio
 import click
 
-from denizen.app.choice import ModelChoice
+from denizen.app.model_choice import ModelChoice
 from denizen.cli.approval_prompt import ApprovalPrompt, can_prompt, prompt_for_approvals
 from denizen.cli.exit_codes import DONE, INTERRUPTED, exit_code
 from denizen.cli.options import model_options
@@ -94,10 +94,10 @@ def read_ask_request(words: tuple[str, ...]) -> str:
 
 
 async def _ask(home: Path, question: AskRequest, printer: AnswerPrinter) -> int:
-    from denizen.app.build import LOCAL, Opening, open_denizen
+    from denizen.app.build import LOCAL, OpenOptions, open_denizen
     from denizen.cli.terminal import show_weights_progress
 
-    async with open_denizen(home, Opening(question.choice, report=show_weights_progress)) as denizen:
+    async with open_denizen(home, OpenOptions(question.choice, report=show_weights_progress)) as denizen:
         denizen.require_terminal()
         inbound = question.inbound(LOCAL)
         turns = denizen.turns

@@ -88,9 +88,9 @@ def export(home: Path, after: int, output: TextIO) -> None:
 
 
 async def _with(home: Path, act: Callable[[Denizen], Awaitable[None]]) -> None:
-    from denizen.app.build import Opening, open_denizen
+    from denizen.app.build import OpenOptions, open_denizen
 
-    async with open_denizen(home, Opening(durable=False)) as denizen:
+    async with open_denizen(home, OpenOptions(durable=False)) as denizen:
         await act(denizen)
 
 

@@ -15,8 +15,8 @@ import click
 from denizen.cli.terminal import echo
 
 if TYPE_CHECKING:
-    from denizen.testing.security.dojo_bench import DojoBench
-    from denizen.testing.security.report import Report
+    from denizen.testing.security.agentdojo_bench import AgentDojoBench
+    from denizen.testing.security.report import SecurityReport
 
 T = TypeVar("T")
 
@@ -105,35 +105,35 @@ def security(
         context.exit(NOT_HELD)
 
 
-async def _run(corpus: str, suites: tuple[str, ...], every: int) -> Report:
+async def _run(corpus: str, suites: tuple[str, ...], every: int) -> SecurityReport:
     from denizen.testing.security.corpus import CORPUS, list_unobserved, run_corpus
-    from denizen.testing.security.report import Report
+    from denizen.testing.security.report import SecurityReport
 
     bench = _open_dojo(suites, every, is_needed=corpus == DOJO) if corpus != OWN else None
-    report = Report()
+    report = SecurityReport()
     if corpus != DOJO:
         bare = list_unobserved(CORPUS)
         with _Progress("own corpus", len(CORPUS) + len(bare)) as progress:
             findings = [progress.note(each) async for each in run_corpus(CORPUS)]
-            report = Report(findings, [progress.note(each) async for each in run_corpus(bare)])
+            report = SecurityReport(findings, [progress.note(each) async for each in run_corpus(bare)])
     if bench is None:
         return report
     with _Progress(bench.version, bench.size) as progress:
         results = [progress.note(each) async for each in bench.run()]
-    return Report(report.findings, report.unobserved, results, bench.version, bench.unplayable)
+    return SecurityReport(report.findings, report.unobserved, results, bench.version, bench.unplayable)
 
 
-def _open_dojo(suites: tuple[str, ...], every: int, *, is_needed: bool) -> DojoBench | None:
+def _open_dojo(suites: tuple[str, ...], every: int, *, is_needed: bool) -> AgentDojoBench | None:
     """None, and a word about it, where it is not installed and not asked for by name."""
     from denizen.domain.errors import NeedsAttention
-    from denizen.testing.security.dojo import load_dojo
-    from denizen.testing.security.dojo_bench import DojoBench, Plan
+    from denizen.testing.security.agentdojo import load_agentdojo
+    from denizen.testing.security.agentdojo_bench import AgentDojoBench, AgentDojoPlan
 
     try:
-        dojo = load_dojo()
+        dojo = load_agentdojo()
     except NeedsAttention as missing:
         if is_needed:
             raise
         echo(f"Without AgentDojo: {missing.explain()}", err=True)
         return None
-    return DojoBench(dojo, Plan(suites, every=every))
+    return AgentDojoBench(dojo, AgentDojoPlan(suites, every=every))

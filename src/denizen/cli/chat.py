@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import anyio
 import click
 
-from denizen.app.choice import ModelChoice
+from denizen.app.model_choice import ModelChoice
 from denizen.cli.approval_prompt import can_prompt, prompt_for_approvals
 from denizen.cli.exit_codes import DONE
 from denizen.cli.options import model_options
@@ -62,11 +62,11 @@ def command(home: Path, agent: str, session: str, choice: ModelChoice) -> int:
 async def _chat(home: Path, agent: str, session: str, choice: ModelChoice) -> int:
     from rich.console import Console
 
-    from denizen.app.build import Opening, open_denizen
+    from denizen.app.build import OpenOptions, open_denizen
     from denizen.cli.terminal import show_weights_progress
 
     console = Console(highlight=False)
-    async with open_denizen(home, Opening(choice, report=show_weights_progress)) as denizen:
+    async with open_denizen(home, OpenOptions(choice, report=show_weights_progress)) as denizen:
         denizen.require_terminal()
         chat = TerminalChat(denizen, console, agent=denizen.queries.get_agent(agent).name, session=session)
         console.print(f"[bold]{chat.agent}[/] on {chat.describe_model()}. /help lists the commands.")
@@ -203,12 +203,12 @@ class TerminalChat:
             self._console.print(printable(line), markup=False)
 
     async def _observer(self, way: str) -> None:
-        from denizen.engine.commands.observer import obey
+        from denizen.engine.commands.admin import run_observer_command
         from denizen.engine.runtime.audit_log import AuditLog
 
         policy = self._denizen.runtime.current.policy.observer
         services, way = self._denizen.services, way or "status"
-        said = await obey(way, services.observer, policy)
+        said = await run_observer_command(way, services.observer, policy)
         if way != "status":
             await AuditLog(services.store, services.clock).switch(self._denizen.operator, "observer", way)
         self._console.print(said, markup=False)

@@ -23,10 +23,10 @@ def command() -> None:
 @click.pass_obj
 def show(home: Path) -> None:
     """The configuration in effect, with defaults; secrets appear as references only."""
-    from denizen.app.environment import read_environment
+    from denizen.app.home.environment import read_environment
     from denizen.app.settings import load_settings
-    from denizen.app.settings.render import render_settings
-    from denizen.skills import BUILTIN
+    from denizen.app.settings.effective import render_settings
+    from denizen.builtin_skills import BUILTIN
 
     click.echo(render_settings(load_settings(home, read_environment(), known_tools=BUILTIN)), nl=False)
 
@@ -35,10 +35,10 @@ def show(home: Path) -> None:
 @click.pass_obj
 def check(home: Path) -> int:
     """Lists every problem with file, line and fix; exit code 2 when there is one."""
-    from denizen.app.environment import read_environment
+    from denizen.app.home.environment import read_environment
     from denizen.app.settings import CONFIG_FILE, load_settings
-    from denizen.app.settings import check as find_problems
-    from denizen.skills import BUILTIN
+    from denizen.app.settings import find_config_problems as find_problems
+    from denizen.builtin_skills import BUILTIN
 
     problems = find_problems(home, read_environment(), known_tools=BUILTIN)
     for problem in problems:
@@ -58,7 +58,7 @@ def check(home: Path) -> int:
 
 def _refused_by_skills(settings: Settings) -> list[tuple[str, InvalidInput]]:
     """Sections of `tools` that their skill would not take; those of skills that are switched off do not matter."""
-    from denizen.skills import load_builtin
+    from denizen.builtin_skills import load_builtin
 
     refused: list[tuple[str, InvalidInput]] = []
     for name, section in settings.config.tools.items():

@@ -15,7 +15,7 @@ from denizen.cli.terminal import echo, printable_json
 if TYPE_CHECKING:
     from denizen.app.build import Denizen
     from denizen.ports.documents import IndexedPassage
-    from denizen.ports.source import Progress
+    from denizen.ports.source import ReadingProgress
 
 
 @click.group()
@@ -65,7 +65,7 @@ async def index_documents(denizen: Denizen) -> None:
     from denizen.cli.sync_progress import show_sync_progress
     from denizen.engine.knowledge.index import INDEX
 
-    told: dict[str, Progress] = {}
+    told: dict[str, ReadingProgress] = {}
     async with show_sync_progress(lambda: told):
         await denizen.knowledge.indexing.catch_up(lambda progress: told.update({INDEX: progress}))
 
@@ -76,7 +76,7 @@ async def _index(denizen: Denizen, *, words_only: bool) -> None:
     from denizen.engine.knowledge.index import INDEX
 
     await index_documents(denizen)
-    indexing, told = denizen.knowledge.indexing, dict[str, "Progress"]()
+    indexing, told = denizen.knowledge.indexing, dict[str, "ReadingProgress"]()
     if not words_only:
         async with show_sync_progress(lambda: told):
             await indexing.embed_all(lambda progress: told.update({INDEX: progress}))
@@ -90,9 +90,9 @@ async def _index(denizen: Denizen, *, words_only: bool) -> None:
 
 def _run(home: Path, act: Callable[[Denizen], Awaitable[None]]) -> None:
     async def run() -> None:
-        from denizen.app.build import Opening, open_denizen
+        from denizen.app.build import OpenOptions, open_denizen
 
-        async with open_denizen(home, Opening(durable=False)) as denizen:
+        async with open_denizen(home, OpenOptions(durable=False)) as denizen:
             await act(denizen)
 
     anyio.run(run)

@@ -20,7 +20,7 @@ from denizen.domain.routing import MODELS
 from denizen.domain.tool import Tier
 
 if TYPE_CHECKING:
-    from denizen.adapters.discord.settings import DiscordEndpoints
+    from denizen.adapters.discord.client.settings import DiscordEndpoints
     from denizen.adapters.mcp import McpToolset
     from denizen.app.build import Denizen
     from denizen.app.settings.discord import DiscordLogin
@@ -54,14 +54,15 @@ class HealthCheck:
 
 
 async def _examine(home: Path, offline: bool) -> int:  # noqa: FBT001 - anyio.run passes positions only
-    from denizen.app.build import Opening, open_denizen
-    from denizen.app.generation import REMARKS_LOG, SHELL_LOG
+    from denizen.app.build import OpenOptions, open_denizen
+    from denizen.app.tool_checks import GATE_LOG
+    from denizen.app.toolsets import SHELL_LOG
     from denizen.cli.terminal import show_weights_progress
 
-    leave_to_command("denizen.mcp", "denizen.skills", SHELL_LOG, REMARKS_LOG)
+    leave_to_command("denizen.mcp", "denizen.builtin_skills", SHELL_LOG, GATE_LOG)
     first = await _report(HealthCheck("python and disk", lambda: _machine(home)))
     try:
-        async with open_denizen(home, Opening(report=show_weights_progress)) as denizen:
+        async with open_denizen(home, OpenOptions(report=show_weights_progress)) as denizen:
             click.echo("ok    configuration, store, durable log")
             for warning in denizen.settings.warnings:
                 echo(f"warn  {warning}\n{_indent(f'fix: {warning.fix}')}")
@@ -113,7 +114,7 @@ def _servers(denizen: Denizen) -> list[HealthCheck]:
 
 
 async def _server(denizen: Denizen, toolset: McpToolset) -> str:
-    from denizen.app.mcp_specs import examine_server
+    from denizen.app.toolsets import examine_server
 
     report = await examine_server(toolset, denizen.mask)
     left_out = f", {len(report.left_out)} left out" if report.left_out else ""
@@ -123,9 +124,9 @@ async def _server(denizen: Denizen, toolset: McpToolset) -> str:
 async def _examine_account(login: DiscordLogin, endpoints: DiscordEndpoints) -> int:
     """Asks Discord about one account: its token, its intents, its permissions in every channel."""
     from denizen.adapters.discord.check import check_account
-    from denizen.adapters.discord.settings import AccountSettings
+    from denizen.adapters.discord.client.settings import DiscordAccountSettings
 
-    settings = AccountSettings(login.agent, login.token, endpoints, commands_guild=login.commands_guild)
+    settings = DiscordAccountSettings(login.agent, login.token, endpoints, commands_guild=login.commands_guild)
     try:
         findings = await check_account(settings)
     except DenizenError as error:
@@ -167,7 +168,7 @@ async def _machine(home: Path) -> str:
 
 
 async def _tools(denizen: Denizen) -> str:
-    from denizen.app.unmatched import FIX, find_unmatched
+    from denizen.app.tool_checks import FIX, find_unmatched
     from denizen.engine.runtime.tool_policy import has_rules
 
     tools = await denizen.queries.list_tools()
@@ -179,7 +180,7 @@ async def _tools(denizen: Denizen) -> str:
             "lower their tier, there or below mcp.servers.NAME.tiers; or take them from the agents."
         )
         echo(f"warn  tools of tier 3 without a rule: {', '.join(bare)}\n{_indent(f'fix: {fix}')}")
-    if not denizen.foundations.shelf.misses_some(denizen.settings.skills):
+    if not denizen.generation_deps.own_skills.misses_some(denizen.settings.skills):
         for each in find_unmatched(denizen.settings, [tool.spec.name for tool in tools]):
             echo(f"warn  {each.key}: no tool matches '{each.pattern}'\n{_indent(f'fix: {FIX}')}")
     return f"{len(tools)} known"
@@ -197,7 +198,7 @@ async def _memory(denizen: Denizen, *, offline: bool) -> str:
 
 async def _skills(denizen: Denizen) -> str:
     """The owner's. One that is off although it was enabled is a failure."""
-    entries = denizen.foundations.shelf.entries
+    entries = denizen.generation_deps.own_skills.entries
     wanted = denizen.settings.skills
     broken = [each for each in entries if each.why and each.name in wanted and wanted[each.name].enabled]
     if broken:
@@ -215,14 +216,14 @@ async def _shell(denizen: Denizen) -> str:
     if not denizen.settings.sandbox.enabled:
         return "switched off"
     try:
-        return await denizen.foundations.sandbox.check()
+        return await denizen.generation_deps.skills.sandbox.check()
     except Unavailable as error:
         echo(f"warn  read-only shell\n{_indent(error.explain())}")
         return "its tools are off"
 
 
 async def _model(denizen: Denizen, name: str) -> str:
-    from denizen.app.verify import verify_model
+    from denizen.app.models import verify_model
 
     answered = await verify_model(denizen.runtime.current.models, name)
     return f"{answered.model} answers ({answered.duration_s:.1f} s)"

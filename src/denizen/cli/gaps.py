@@ -90,9 +90,9 @@ def _gap_fields(group: GapGroup) -> dict[str, object]:
 
 def _run(home: Path, act: Callable[[Denizen], Awaitable[None]]) -> None:
     async def run() -> None:
-        from denizen.app.build import Opening, open_denizen
+        from denizen.app.build import OpenOptions, open_denizen
 
-        async with open_denizen(home, Opening(durable=False)) as denizen:
+        async with open_denizen(home, OpenOptions(durable=False)) as denizen:
             await act(denizen)
 
     anyio.run(run)
@@ -110,9 +110,9 @@ def list_proposals(home: Path, *, as_json: bool) -> None:
     """Answers of members that somebody trusted proposed, each with the file that accepting it writes."""
 
     async def run() -> None:
-        from denizen.app.build import Opening, open_denizen
+        from denizen.app.build import OpenOptions, open_denizen
 
-        async with open_denizen(home, Opening(durable=False)) as denizen:
+        async with open_denizen(home, OpenOptions(durable=False)) as denizen:
             reviews = await denizen.knowledge.learning.list_reviews(denizen.operator)
         for review in reviews:
             echo(printable_json(_proposal_fields(review)) if as_json else _format_proposal(review))
@@ -147,9 +147,9 @@ def reject(home: Path, proposal_id: str, reason: str) -> None:
     """Take a proposed answer off the list. The same message is not proposed again."""
 
     async def run() -> None:
-        from denizen.app.build import Opening, open_denizen
+        from denizen.app.build import OpenOptions, open_denizen
 
-        async with open_denizen(home, Opening(durable=False)) as denizen:
+        async with open_denizen(home, OpenOptions(durable=False)) as denizen:
             await denizen.knowledge.learning.reject(proposal_id, denizen.operator, reason)
         echo(f"Rejected {proposal_id}.")
 

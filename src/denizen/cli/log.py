@@ -51,8 +51,8 @@ def _find_mask(home: Path) -> Callable[[str], str]:
     """Looked for at the first line only. What the configuration refers to counts as secret; where it cannot be read,
     what `secrets.env` and the environment name so; where not even those, the environment.
     """
-    from denizen.app.environment import read_environment
-    from denizen.app.secrets import load_secrets
+    from denizen.app.home.environment import read_environment
+    from denizen.app.home.secrets import load_secrets
     from denizen.app.settings import load_settings
     from denizen.domain.errors import DenizenError
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import click
 
 from denizen import __version__
-from denizen.app.environment import plan_home, read_environment
+from denizen.app.home.environment import plan_home, read_environment
 from denizen.cli.exit_codes import BUG, DONE, INTERRUPTED, exit_code
 from denizen.cli.terminal import echo
 from denizen.domain.errors import DenizenError

@@ -47,15 +47,15 @@ def test(home: Path, name: str, *, schema: bool) -> None:
 
 
 async def _list(home: Path) -> int:
-    from denizen.app.build import Opening, open_denizen
-    from denizen.app.mcp_specs import examine_server
+    from denizen.app.build import OpenOptions, open_denizen
+    from denizen.app.toolsets import examine_server
 
     leave_to_command(_LOG)
     first = DONE
-    async with open_denizen(home, Opening(durable=False)) as denizen:
+    async with open_denizen(home, OpenOptions(durable=False)) as denizen:
         for name in _switched_off(denizen):
             echo(f"off   {name}")
-        denizen.foundations.mcp.start()
+        denizen.generation_deps.mcp.start()
         for toolset in denizen.mcp_toolsets:
             name = toolset.server.spec.name
             try:
@@ -73,11 +73,11 @@ async def _list(home: Path) -> int:
 
 
 async def _test(home: Path, name: str, schema: bool) -> None:  # noqa: FBT001 - anyio.run passes positions only
-    from denizen.app.build import Opening, open_denizen
-    from denizen.app.mcp_specs import examine_server
+    from denizen.app.build import OpenOptions, open_denizen
+    from denizen.app.toolsets import examine_server
 
     leave_to_command(_LOG)
-    async with open_denizen(home, Opening(durable=False)) as denizen:
+    async with open_denizen(home, OpenOptions(durable=False)) as denizen:
         toolset = next((each for each in denizen.mcp_toolsets if each.server.spec.name == name), None)
         if toolset is None:
             known = ", ".join(each.server.spec.name for each in denizen.mcp_toolsets) or "none"

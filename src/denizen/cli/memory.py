@@ -94,7 +94,7 @@ def add(home: Path, text: str, agent: str, user: str) -> None:
 
         now, whom = denizen.services.clock.now(), denizen.runtime.current.agent(agent)
         memory = Memory(fresh("mem")[:ID_CHARS], whom.name, user, text, MemoryOrigin(), denizen.operator.key, now, now)
-        echo(f"Remembered as {(await denizen.foundations.memories.add(memory)).id}.")
+        echo(f"Remembered as {(await denizen.generation_deps.skills.memories.add(memory)).id}.")
 
     anyio.run(_with, home, act)
 
@@ -146,9 +146,9 @@ def export(home: Path, agent: str, user: str | None) -> None:
 
 
 async def _with(home: Path, act: Act) -> None:
-    from denizen.app.build import Opening, open_denizen
+    from denizen.app.build import OpenOptions, open_denizen
 
-    async with open_denizen(home, Opening(durable=False)) as denizen:
+    async with open_denizen(home, OpenOptions(durable=False)) as denizen:
         await act(denizen)
 
 

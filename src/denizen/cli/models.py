@@ -22,9 +22,9 @@ def command(ctx: click.Context) -> None:
 
 
 async def _list(home: Path) -> None:
-    from denizen.app.build import Opening, open_denizen
+    from denizen.app.build import OpenOptions, open_denizen
 
-    async with open_denizen(home, Opening(durable=False)) as denizen:
+    async with open_denizen(home, OpenOptions(durable=False)) as denizen:
         for model in denizen.queries.list_models():
             can = model.capabilities
             facts = [f"{can.context_tokens // 1000}k context"]
@@ -65,7 +65,7 @@ def pull(home: Path, name: str, source: str, uv: Path | None, *, if_needed: bool
 
 def _is_needed(home: Path) -> bool:
     """Whether the configuration has an embedded provider that takes its weights from the catalogue."""
-    from denizen.app.environment import read_environment
+    from denizen.app.home.environment import read_environment
     from denizen.app.settings import load_settings
 
     providers = load_settings(home, read_environment()).models.providers.values()
@@ -73,10 +73,10 @@ def _is_needed(home: Path) -> bool:
 
 
 async def _pull_meaning(home: Path, name: str, source: str, uv: Path | None) -> None:
-    from denizen.adapters.models.embedded.pull import PackageTool
+    from denizen.adapters.models.embedded.packages import PackageTool
     from denizen.app.build import make_home
     from denizen.app.embeddings import pull_embedding_weights
-    from denizen.app.environment import read_environment
+    from denizen.app.home.environment import read_environment
     from denizen.cli.terminal import show_weights_progress
 
     if source == "hub":
@@ -88,11 +88,11 @@ async def _pull_meaning(home: Path, name: str, source: str, uv: Path | None) -> 
 
 async def _pull(home: Path, name: str, source: str, uv: Path | None) -> None:
     from denizen.adapters.models.embedded.catalogue import DEFAULT, get_entry
-    from denizen.adapters.models.embedded.pull import PackageTool
+    from denizen.adapters.models.embedded.packages import PackageTool
     from denizen.adapters.models.embedded.weights import find_weights, load_weights, pull_weights
     from denizen.app.build import make_home
-    from denizen.app.environment import read_environment
-    from denizen.app.model_specs import weights_places
+    from denizen.app.home.environment import read_environment
+    from denizen.app.models import weights_places
     from denizen.cli.terminal import show_weights_progress
 
     entry = get_entry(name) if name else DEFAULT

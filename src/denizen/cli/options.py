@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from denizen.app.choice import KINDS, ModelChoice
+from denizen.app.model_choice import KINDS, ModelChoice
 
 
 def model_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import anyio
 import click
 
-from denizen.app.choice import ModelChoice
+from denizen.app.model_choice import ModelChoice
 from denizen.cli.ask import AskRequest, read_ask_request
 from denizen.cli.options import model_options
 from denizen.cli.terminal import echo, printable_json
@@ -53,10 +53,10 @@ def command(
 
 
 async def _show(home: Path, question: AskRequest, conversation: str, as_json: bool) -> None:  # noqa: FBT001 - from `run`
-    from denizen.app.build import LOCAL, Opening, open_denizen
+    from denizen.app.build import LOCAL, OpenOptions, open_denizen
     from denizen.engine.inspection.replay import plan_requests
 
-    async with open_denizen(home, Opening(question.choice, durable=False)) as denizen:
+    async with open_denizen(home, OpenOptions(question.choice, durable=False)) as denizen:
         place = ConversationId(conversation) if conversation else None
         unsent = await plan_requests(denizen.runtime, denizen.services, question.inbound(LOCAL), place)
     if as_json:

@@ -41,11 +41,11 @@ def command(home: Path, turn: str, model: str, agent: str, *, as_json: bool) -> 
 
 
 async def _replay(home: Path, name: str, model: str, agent: str, as_json: bool) -> None:  # noqa: FBT001 - from `run`
-    from denizen.app.build import Opening, open_denizen
+    from denizen.app.build import OpenOptions, open_denizen
     from denizen.cli.terminal import show_weights_progress
     from denizen.engine.inspection.replay import replay_turn
 
-    async with open_denizen(home, Opening(durable=False, report=show_weights_progress)) as denizen:
+    async with open_denizen(home, OpenOptions(durable=False, report=show_weights_progress)) as denizen:
         found = await find_turn(denizen.queries, name)
         result = await replay_turn(denizen.runtime, denizen.services, found, agent=agent, model=model)
     if as_json:

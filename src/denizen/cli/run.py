@@ -29,7 +29,7 @@ def command(home: Path, host: str | None, port: int | None, simulate: bool) -> N
 
     The configuration is watched: a change takes effect at once, or the old one stays and the log says why.
     """
-    from denizen.app.memory import share_heap
+    from denizen.app.malloc import share_heap
 
     share_heap()
     restart = anyio.run(_run, _RunOptions(home, host, port, simulate), backend_options={"use_uvloop": True})
@@ -48,7 +48,7 @@ class _RunOptions:
 
 async def _run(wishes: _RunOptions) -> bool:
     """Whether everything is to begin anew."""
-    from denizen.app.build import Opening, open_denizen
+    from denizen.app.build import OpenOptions, open_denizen
     from denizen.app.logging import configure_logging
     from denizen.app.serve import serve
     from denizen.cli.log import choose_level
@@ -56,7 +56,7 @@ async def _run(wishes: _RunOptions) -> bool:
 
     async with AsyncExitStack() as stack:
         simulation = await _simulate(wishes.home, stack) if wishes.simulate else None
-        opening = Opening(rescue=True, report=show_weights_progress, simulation=simulation)
+        opening = OpenOptions(rescue=True, report=show_weights_progress, simulation=simulation)
         denizen = await stack.enter_async_context(open_denizen(wishes.home, opening))
         settings = denizen.settings
         configure_logging(
@@ -85,10 +85,10 @@ async def _run(wishes: _RunOptions) -> bool:
 
 async def _simulate(home: Path, stack: AsyncExitStack) -> Simulation | None:
     """None when there are real accounts."""
-    from denizen.app.environment import read_environment
+    from denizen.app.home.environment import read_environment
     from denizen.app.settings import load_settings
+    from denizen.builtin_skills import BUILTIN
     from denizen.cli.simulator import open_simulator
-    from denizen.skills import BUILTIN
 
     settings = load_settings(home, read_environment(), known_tools=BUILTIN)
     if settings.discord_accounts:

@@ -30,9 +30,9 @@ def command(home: Path, agent: str, platform: str, limit: int, *, as_json: bool)
 
 
 async def _list(home: Path, agent: str, platform: str, limit: int, as_json: bool) -> None:  # noqa: FBT001 - as `anyio.run` calls it
-    from denizen.app.build import Opening, open_denizen
+    from denizen.app.build import OpenOptions, open_denizen
 
-    async with open_denizen(home, Opening(durable=False)) as denizen:
+    async with open_denizen(home, OpenOptions(durable=False)) as denizen:
         rows = await denizen.queries.list_sessions(platform=platform, agent=agent, limit=limit)
     for row in rows:
         if as_json:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import click
 
-from denizen.app.choice import KINDS, ModelChoice
+from denizen.app.model_choice import KINDS, ModelChoice
 from denizen.cli.exit_codes import DONE, exit_code
 from denizen.cli.options import model_options
 from denizen.cli.terminal import echo
@@ -20,19 +20,6 @@ from denizen.domain.errors import DenizenError, InvalidInput
 
 if TYPE_CHECKING:
     from denizen.app.settings.setup import SetupAnswers
-
-_ABOUT = {
-    "embedded": "the built-in small model: no key, no network; fetches 1.1 GB of weights once",
-    "anthropic": "Claude",
-    "openai": "GPT over the chat API",
-    "openai-responses": "GPT over the responses API",
-    "openrouter": "many models with one key",
-    "ollama": "models on your own machine",
-    "xai": "Grok",
-    "google": "Gemini",
-    "groq": "fast open models",
-    "openai-compatible": "any other server that speaks OpenAI's protocol",
-}
 
 _DISCORD_STEPS = """\
 An agent needs a bot of its own on Discord:
@@ -118,13 +105,13 @@ def _answers(choice: ModelChoice) -> SetupAnswers:
 
 
 def _ask_model() -> SetupAnswers:
-    from denizen.app.settings.schema_models import KEY_VARIABLES
+    from denizen.adapters.models.providers import PROVIDERS
     from denizen.app.settings.setup import SetupAnswers
 
     click.echo("Where shall answers come from?")
     kinds = ["embedded", *(kind for kind in KINDS if kind != "embedded")]
     for number, kind in enumerate(kinds, 1):
-        click.echo(f"  {number:>2}  {kind:<18} {_ABOUT[kind]}")
+        click.echo(f"  {number:>2}  {kind:<18} {PROVIDERS[kind].label}")
     kind = kinds[click.prompt("Number", type=click.IntRange(1, len(kinds)), default=1) - 1]
     if kind == "embedded":
         return SetupAnswers()
@@ -133,9 +120,9 @@ def _ask_model() -> SetupAnswers:
         base_url = click.prompt("Address", default="http://127.0.0.1:11434/v1")
     model = click.prompt("Model (the provider's own name for it)")
     key = ""
-    if kind in KEY_VARIABLES:
+    if PROVIDERS[kind].needs_key:
         key = click.prompt(
-            f"API key (empty: read {KEY_VARIABLES[kind]} from the environment)", default="", hide_input=True
+            f"API key (empty: read {PROVIDERS[kind].key_variable} from the environment)", default="", hide_input=True
         )
     return replace(SetupAnswers(model=model, base_url=base_url, api_key=key), kind=kind)
 
@@ -150,9 +137,9 @@ def _ask_discord(answers: SetupAnswers) -> SetupAnswers:
 
 def _write(home: Path, answers: SetupAnswers, *, force: bool) -> None:
     from denizen.app.build import make_home
-    from denizen.app.environment import read_environment
+    from denizen.app.home.environment import read_environment
     from denizen.app.settings.setup import write_setup
-    from denizen.skills import BUILTIN
+    from denizen.builtin_skills import BUILTIN
 
     make_home(home)
     done = write_setup(home, answers, environment=read_environment(), force=force, known_tools=BUILTIN)
@@ -166,12 +153,12 @@ def _write(home: Path, answers: SetupAnswers, *, force: bool) -> None:
 
 async def _verify(home: Path) -> int:
     """The files stay when the model does not answer: what is wrong is said, and can be put right there."""
-    from denizen.app.build import Opening, open_denizen
-    from denizen.app.verify import verify_model
+    from denizen.app.build import OpenOptions, open_denizen
+    from denizen.app.models import verify_model
     from denizen.cli.terminal import show_weights_progress
 
     try:
-        async with open_denizen(home, Opening(durable=False, report=show_weights_progress)) as denizen:
+        async with open_denizen(home, OpenOptions(durable=False, report=show_weights_progress)) as denizen:
             agent = denizen.queries.get_agent("")
             answered = await verify_model(denizen.runtime.current.models, agent.model)
     except DenizenError as error:

@@ -76,14 +76,13 @@ async def _main(home: Path, wish: _ShellRequest) -> int:
 @asynccontextmanager
 async def _open(home: Path, wish: _ShellRequest) -> AsyncGenerator[tuple[SandboxPool, ShellView]]:
     """Without store and models: a shell needs none."""
-    from denizen.app.environment import read_environment
-    from denizen.app.knowledge import open_library
+    from denizen.app.home.environment import read_environment
+    from denizen.app.knowledge import build_sandbox, find_shell_view, open_library
     from denizen.app.settings import load_settings
-    from denizen.app.shell import build_sandbox, view_of
+    from denizen.builtin_skills import BUILTIN
     from denizen.domain.clock import SystemClock
     from denizen.domain.ids import AgentName
     from denizen.ports.sandbox import ShellView
-    from denizen.skills import BUILTIN
 
     settings = load_settings(home, read_environment(), known_tools=BUILTIN)
     if wish.root is not None:
@@ -94,7 +93,7 @@ async def _open(home: Path, wish: _ShellRequest) -> AsyncGenerator[tuple[Sandbox
         agent = AgentName(wish.agent or settings.default_agent)
         if agent not in settings.agents:
             raise NotFound(f"There is no agent {agent}.", code="agent_unknown", fix="`denizen agents` lists them.")
-        found = view_of(settings.folders, agent, open_library(home, SystemClock()).current_folder())
+        found = find_shell_view(settings.folders, agent, open_library(home, SystemClock()).current_folder())
         if found is None:
             raise NotFound(
                 f"There is no folder {settings.folders.knowledge} yet.",

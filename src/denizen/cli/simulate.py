@@ -110,7 +110,7 @@ class _SimulationPlan:
 
 
 def _configured(home: Path) -> Sequence[str]:
-    from denizen.app.environment import read_environment
+    from denizen.app.home.environment import read_environment
     from denizen.app.settings import load_settings
 
     return list(load_settings(home, read_environment()).agents)
@@ -155,7 +155,7 @@ async def _open(port: int | None) -> AsyncGenerator[DiscordServer]:
 
 
 def _furnish(server: DiscordServer, plan: _SimulationPlan) -> SimulationInfo:
-    from denizen.testing.discord.small_world import build_small_world
+    from denizen.testing.discord.world.small_world import build_small_world
 
     small = build_small_world(server.world, plan.agents, plan.guild)
     tokens = {agent: each.token for agent, each in zip(plan.agents, small.applications, strict=True)}
@@ -182,8 +182,8 @@ def _say_json(opened: SimulationInfo) -> None:
 
 
 def _say_text(opened: SimulationInfo) -> None:
-    from denizen.app.environment import DISCORD_API_VARIABLE, DISCORD_GATEWAY_VARIABLE
-    from denizen.app.settings.explain import discord_variable
+    from denizen.app.home.environment import DISCORD_API_VARIABLE, DISCORD_GATEWAY_VARIABLE
+    from denizen.app.settings.discord import discord_variable
 
     variables = {
         DISCORD_API_VARIABLE: opened.api_url,

@@ -15,7 +15,7 @@ from typing import Any
 import anyio
 from anyio.abc import Process
 
-from denizen.adapters.discord.settings import DiscordEndpoints
+from denizen.adapters.discord.client.settings import DiscordEndpoints
 from denizen.app.settings import DiscordLogin, Settings, Simulation
 from denizen.app.settings.discord import build_manners
 from denizen.domain.errors import Unavailable
@@ -90,9 +90,10 @@ def _read(settings: Settings, said: dict[str, Any]) -> Simulation:
     discord = settings.channels.discord
     accounts: list[DiscordLogin] = []
     for agent in settings.agents:
-        manners = build_manners(discord.accounts.get(agent, discord))
-        manners = replace(manners, owners=manners.owners | {said["owner_id"]})
-        accounts.append(DiscordLogin(agent, said["tokens"][agent], manners))
+        account_policy = build_manners(discord.accounts.get(agent, discord))
+        staff = replace(account_policy.staff, owners=account_policy.staff.owners | {said["owner_id"]})
+        account_policy = replace(account_policy, staff=staff)
+        accounts.append(DiscordLogin(agent, said["tokens"][agent], account_policy))
     return Simulation(tuple(accounts), DiscordEndpoints(said["api_url"], said["gateway_url"]), said["page"])
 
 

@@ -16,9 +16,9 @@ from denizen.domain.json import Json
 
 if TYPE_CHECKING:
     from denizen.app.settings import Settings
-    from denizen.app.skills.check import Report
-    from denizen.app.skills.folder import SkillFolder
-    from denizen.skill.manifest import Manifest
+    from denizen.app.skill_loading.check import SkillCheckReport
+    from denizen.app.skill_loading.folder import SkillFolder
+    from denizen.skill.manifest import SkillManifest
 
 
 @click.group()
@@ -36,14 +36,13 @@ def command() -> None:
 @click.pass_obj
 def new(home: Path, name: str, *, markdown: bool) -> None:
     """Write a working example as the skill NAME, with a test."""
-    from denizen.app.skills.example import markdown_example, python_example
-    from denizen.app.skills.folder import SKILLS_FOLDER
-    from denizen.app.skills.workshop import SkillWorkshop
+    from denizen.app.skill_loading.editor import SkillFolderEditor, markdown_example, python_example
+    from denizen.app.skill_loading.folder import SKILLS_FOLDER
 
     if not markdown and "-" in name:
         raise InvalidInput(f"'{name}' cannot be a Python skill's name.", fix="Write _ in place of -.")
     files = markdown_example(name) if markdown else python_example(name)
-    anyio.run(SkillWorkshop(home, {}).create, name, files)
+    anyio.run(SkillFolderEditor(home, {}).create, name, files)
     echo(f"Wrote {', '.join(files)} into {home / SKILLS_FOLDER / name}.")
     look = "check" if markdown else "test"
     echo(f"Next: change it, then denizen skill {look} {name}, then denizen skill enable {name}")
@@ -82,8 +81,7 @@ def enable(home: Path, name: str, *, yes: bool) -> int:
 
     It is checked first. A Denizen that runs takes it up at once. Any change of its files switches it off again.
     """
-    from denizen.app.skills.folder import load_folder
-    from denizen.app.skills.reading import read_folder_manifest
+    from denizen.app.skill_loading.folder import load_folder, read_folder_manifest
 
     folder = load_folder(home, name)
     manifest = read_folder_manifest(folder)
@@ -115,18 +113,18 @@ def disable(home: Path, name: str) -> None:
     echo(f"Disabled {name}.")
 
 
-def _check(home: Path, name: str, *, with_examples: bool) -> Report:
+def _check(home: Path, name: str, *, with_examples: bool) -> SkillCheckReport:
     from functools import partial
 
-    from denizen.app.own_tools import find_taken
-    from denizen.app.skills.check import check_skill
-    from denizen.app.skills.folder import load_folder
+    from denizen.app.skill_loading.check import check_skill
+    from denizen.app.skill_loading.folder import load_folder
+    from denizen.app.toolsets import find_taken
 
     folder = load_folder(home, name)
     return anyio.run(partial(check_skill, folder, find_taken(_load(home), name), with_examples=with_examples))
 
 
-def _told(report: Report, name: str, more: str) -> int:
+def _told(report: SkillCheckReport, name: str, more: str) -> int:
     for problem in report.problems:
         echo(f"FAIL  {problem}", err=True)
     if report.problems:
@@ -137,12 +135,12 @@ def _told(report: Report, name: str, more: str) -> int:
 
 
 async def _list(home: Path) -> None:
-    from denizen.app.build import Opening, open_denizen
-    from denizen.app.skills.folder import SKILLS_FOLDER
+    from denizen.app.build import OpenOptions, open_denizen
+    from denizen.app.skill_loading.folder import SKILLS_FOLDER
 
     leave_to_command("denizen.skills")
-    async with open_denizen(home, Opening(durable=False)) as denizen:
-        entries = denizen.foundations.shelf.entries
+    async with open_denizen(home, OpenOptions(durable=False)) as denizen:
+        entries = denizen.generation_deps.own_skills.entries
     if not entries:
         echo(f"There are no skills in {home / SKILLS_FOLDER}. Begin one: denizen skill new NAME")
     for entry in entries:
@@ -157,15 +155,15 @@ async def _list(home: Path) -> None:
             echo(f"    fix: {entry.fix}")
 
 
-def _show(folder: SkillFolder, manifest: Manifest) -> None:
-    from denizen.skill.permission import MEANINGS
+def _show(folder: SkillFolder, manifest: SkillManifest) -> None:
+    from denizen.skill.manifest import PERMISSION_DESCRIPTIONS
 
     kind = "a Markdown skill" if folder.is_markdown else "a Python skill; it runs inside Denizen"
     echo(f"{manifest.name} {manifest.version}".rstrip() + f": {manifest.description}")
     echo(f"  kind: {kind}")
     if not folder.is_markdown:
         echo(f"  tier: no tool of it is below {int(manifest.tier)}")
-        granted = [f"{each} ({MEANINGS[each]})" for each in sorted(manifest.permissions)]
+        granted = [f"{each} ({PERMISSION_DESCRIPTIONS[each]})" for each in sorted(manifest.permissions)]
         echo(f"  permissions: {', '.join(granted) or 'none'}")
     for file, data in sorted(folder.files.items()):
         echo(f"  {len(data):>9,} bytes  {folder.path / file}")
@@ -173,17 +171,17 @@ def _show(folder: SkillFolder, manifest: Manifest) -> None:
 
 
 def _load(home: Path) -> Settings:
-    from denizen.app.environment import read_environment
+    from denizen.app.home.environment import read_environment
     from denizen.app.settings import load_settings
-    from denizen.skills import BUILTIN
+    from denizen.builtin_skills import BUILTIN
 
     return load_settings(home, read_environment(), known_tools=BUILTIN)
 
 
 def _write(home: Path, name: str, values: dict[str, Json]) -> None:
-    from denizen.app.environment import read_environment
+    from denizen.app.home.environment import read_environment
     from denizen.app.settings import set_value
-    from denizen.skills import BUILTIN
+    from denizen.builtin_skills import BUILTIN
 
     for key, value in values.items():
         set_value(home, read_environment(), ("skills", name, key), value, known_tools=BUILTIN)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import click
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from denizen.app.build import Denizen
-    from denizen.app.secrets import SecretRef
-    from denizen.domain.source import SyncRun
-    from denizen.engine.knowledge.sources import SourceChange, SourceListing
+    from denizen.app.home.secrets import SecretRef
+    from denizen.domain.source import SourceChange, SyncRun
+    from denizen.engine.knowledge.sources import SourceListing
 
 UNAVAILABLE = "Unavailable"
 
@@ -178,20 +179,20 @@ def status(home: Path, *, verify: bool, as_json: bool) -> None:
 
 def _run(home: Path, act: Callable[[Denizen], Awaitable[None]]) -> None:
     async def run() -> None:
-        from denizen.app.build import Opening, open_denizen
+        from denizen.app.build import OpenOptions, open_denizen
 
-        async with open_denizen(home, Opening(durable=False)) as denizen:
+        async with open_denizen(home, OpenOptions(durable=False)) as denizen:
             await act(denizen)
 
     anyio.run(run)
 
 
 async def _sync(home: Path, source_ids: tuple[str, ...], *, reset: bool, push: bool) -> int:
-    from denizen.app.build import Opening, open_denizen
+    from denizen.app.build import OpenOptions, open_denizen
     from denizen.cli.docs import index_documents
     from denizen.cli.sync_progress import show_sync_progress
 
-    async with open_denizen(home, Opening()) as denizen:
+    async with open_denizen(home, OpenOptions()) as denizen:
         sync = denizen.knowledge.sync
         run = await sync.start(source_ids, reset=reset, push=push)
         async with show_sync_progress(lambda: sync.progress(run.id)):
@@ -269,30 +270,14 @@ def _is_here(location: str) -> bool:
         return False
 
 
-def _change(given: dict[str, str | int | None], location: str | None = None) -> SourceChange:
-    from denizen.domain.source import SourceKind
-    from denizen.engine.knowledge.sources import SourceChange
+def _change(given: Mapping[str, str | int | None], location: str | None = None) -> SourceChange:
+    """Reads the options, which have the names of a source's settings."""
+    from denizen.domain.source import SourceChange, SourceKind
 
-    def text(name: str) -> str | None:
-        value = given[name]
-        return value if isinstance(value, str) else None
-
-    def number(name: str) -> int | None:
-        value = given[name]
-        return value if isinstance(value, int) else None
-
-    kind, readme_only = text("kind"), given["readme_only"]
-    return SourceChange(
-        location=location,
-        kind=None if kind is None else SourceKind(kind),
-        label=text("label"),
-        branch=text("branch"),
-        content_path=text("content_path"),
-        output_path=text("output_path"),
-        readme_only=readme_only if isinstance(readme_only, bool) else None,
-        max_videos=number("max_videos"),
-        sync_every_minutes=number("sync_every_minutes"),
-    )
+    settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if "kind" in settings:
+        settings["kind"] = SourceKind(settings["kind"])
+    return SourceChange(location=location, **settings)
 
 
 def _counted(known: SourceListing | None) -> str:
@@ -330,17 +315,15 @@ def _fields(known: SourceListing) -> dict[str, str | int | bool | list[str] | No
     source, state = known.source, known.state
     taken = state.taken if state else None
     synced_at = state.synced_at if state else None
+    settings: dict[str, str | int | bool] = {
+        each.name: getattr(source, each.name)
+        for each in dataclasses.fields(source)
+        if each.name not in {"output_path", "created_at", "updated_at"}
+    }
     return {
-        "id": source.id,
+        **settings,
         "kind": source.kind.value,
-        "label": source.label,
-        "location": source.location,
-        "branch": source.branch,
-        "content_path": source.content_path,
         "folder": source.folder,
-        "readme_only": source.readme_only,
-        "max_videos": source.max_videos,
-        "sync_every_minutes": source.sync_every_minutes,
         "created_at": source.created_at.isoformat(),
         "updated_at": source.updated_at.isoformat(),
         "revision": state.revision if state else "",
@@ -377,16 +360,16 @@ def webhook(home: Path, source_id: str, *, remove: bool) -> None:
 
 async def _check_webhook(home: Path, source_id: str) -> None:
     """Raises NotFound."""
-    from denizen.app.build import Opening, open_denizen
+    from denizen.app.build import OpenOptions, open_denizen
 
-    async with open_denizen(home, Opening(durable=False)) as denizen:
+    async with open_denizen(home, OpenOptions(durable=False)) as denizen:
         await denizen.knowledge.catalog.get(source_id)
 
 
 def _put_webhook(home: Path, source_id: str, secret: str) -> None:
-    from denizen.app.environment import read_environment
+    from denizen.app.home.environment import read_environment
     from denizen.app.settings import load_settings, set_secret
-    from denizen.skills import BUILTIN
+    from denizen.builtin_skills import BUILTIN
 
     environment = read_environment()
     known = load_settings(home, environment, known_tools=BUILTIN).config.knowledge.webhooks
@@ -395,9 +378,9 @@ def _put_webhook(home: Path, source_id: str, secret: str) -> None:
 
 
 def _remove_webhook(home: Path, source_id: str) -> None:
-    from denizen.app.environment import read_environment
+    from denizen.app.home.environment import read_environment
     from denizen.app.settings import remove_value
-    from denizen.skills import BUILTIN
+    from denizen.builtin_skills import BUILTIN
 
     remove_value(home, read_environment(), ("knowledge", "webhooks", source_id), known_tools=BUILTIN)
 

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from denizen.cli.terminal import echo
 
 if TYPE_CHECKING:
-    from denizen.ports.source import Progress as Told
+    from denizen.ports.source import ReadingProgress as Told
 
 LOOK_EVERY_S = 0.1
 PARTS = 10

@@ -16,7 +16,7 @@ from typing import TypeVar
 import anyio
 import click
 
-from denizen.adapters.models.embedded.progress import Progress
+from denizen.adapters.models.embedded.progress import LoadProgress
 from denizen.domain.errors import DenizenError
 
 _KEPT = frozenset("\n\t")
@@ -52,7 +52,7 @@ def printable_json(value: object) -> str:
     return _BARE_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
-def show_weights_progress(progress: Progress) -> None:
+def show_weights_progress(progress: LoadProgress) -> None:
     """On a terminal the line is rewritten; elsewhere each new activity is one line."""
     if progress.total_bytes:
         share = 100 * progress.done_bytes // progress.total_bytes

@@ -20,9 +20,9 @@ def command(home: Path, agent: str, *, schema: bool) -> None:
 
 
 async def _list(home: Path, agent: str, schema: bool) -> None:  # noqa: FBT001 - anyio.run passes positions only
-    from denizen.app.build import Opening, open_denizen
+    from denizen.app.build import OpenOptions, open_denizen
 
-    async with open_denizen(home, Opening(durable=False)) as denizen:
+    async with open_denizen(home, OpenOptions(durable=False)) as denizen:
         tools = await denizen.queries.list_tools(agent)
         names = max((len(tool.spec.name) for tool in tools), default=0)
         sources = max((len(tool.spec.source) for tool in tools), default=0)

@@ -47,13 +47,13 @@ def command(home: Path, turn: str, agent: str, *, last: bool, texts: bool, as_js
 
 
 async def _show(home: Path, name: str, agent: str, texts: bool, as_json: bool) -> None:  # noqa: FBT001 - from `run`
-    from denizen.app.build import Opening, open_denizen
+    from denizen.app.build import OpenOptions, open_denizen
 
-    async with open_denizen(home, Opening(durable=False)) as denizen:
+    async with open_denizen(home, OpenOptions(durable=False)) as denizen:
         found = await find_turn(denizen.queries, name, agent)
         trace = await denizen.queries.get_turn(found)
     if as_json:
-        from denizen.web.api.translate import turn_to_wire
+        from denizen.web.api.chat import turn_to_wire
 
         click.echo(printable_json(asdict(turn_to_wire(trace, in_full=True))))
         return

@@ -45,9 +45,9 @@ def command(home: Path, days: int, by: str, *, as_json: bool) -> None:
 
 
 async def _show(home: Path, days: int, by: str, as_json: bool) -> None:  # noqa: FBT001 - as `anyio.run` calls it
-    from denizen.app.build import Opening, open_denizen
+    from denizen.app.build import OpenOptions, open_denizen
 
-    async with open_denizen(home, Opening(durable=False)) as denizen:
+    async with open_denizen(home, OpenOptions(durable=False)) as denizen:
         today = denizen.services.clock.now().replace(hour=0, minute=0, second=0, microsecond=0)
         rows = await _load(denizen, by, days, since=today - timedelta(days=days - 1))
     if as_json:

@@ -1,7 +1,6 @@
-"""When an agent speaks on a platform: the rules of its account, and the decision about one message. Pure.
+"""When an agent speaks on a platform: the policy of its account, and the decision about one message. Pure.
 
-Sources: inventory V24, S35, C14 to C16, T34, C-config-channels, and section 6. A message that is for the agent may
-still be refused; what is not for it is passed over in silence.
+A message that is for the agent may still be refused. A message that is not for the agent gets no reaction at all.
 """
 
 from __future__ import annotations
@@ -27,21 +26,23 @@ class Trigger(StrEnum):
     ALWAYS = "always"
 
 
-class Refusal(StrEnum):
-    """Why a message that is for the agent is not answered. Stored with it; the text for people is elsewhere."""
+class RefusalReason(StrEnum):
+    """Why a message that is for the agent is not answered. The value is stored with the message."""
 
     NOT_ALLOWED = "not_allowed"
     EXCHANGES = "exchanges"
-    """Agents have talked among themselves long enough."""
+    """Agents have replied to each other too often in a row."""
     MONEY = "money"
-    """They have spent enough on that."""
+    """Agents have spent too much on answering each other."""
     RATE = "rate"
     BUSY = "busy"
     TOO_OLD = "too_old"
 
 
-class ThreadHabit(StrEnum):
-    """FOLLOW a thread in which the agent was mentioned; OPEN one for every mention in a channel; or NONE."""
+class ThreadMode(StrEnum):
+    """How the agent treats threads: NONE ignores them, FOLLOW goes on in a thread in which it was mentioned, OPEN
+    opens a thread for every mention in a channel.
+    """
 
     NONE = "none"
     FOLLOW = "follow"
@@ -49,8 +50,8 @@ class ThreadHabit(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
-    """Allow lists. An empty list admits everything; `users` and `roles` together are one list (either suffices)."""
+class AccountScope:
+    """Allow lists of ids. An empty list admits everything. `users` and `roles` are one list: either suffices."""
 
     guilds: frozenset[str] = field(default_factory=frozenset[str])
     channels: frozenset[str] = field(default_factory=frozenset[str])
@@ -60,7 +61,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Reactions:
-    """Emoji that show the state of a message; empty for none (inventory S35, C20)."""
+    """Emoji that show the state of a message; empty for none."""
 
     seen: str = ""
     done: str = ""
@@ -68,34 +69,52 @@ class Reactions:
 
 
 @dataclass(frozen=True, slots=True)
-class Manners:
-    """How one account behaves. `owners` and `admins` are user ids, `admin_roles` role ids.
-
-    `missed_limit_s`: messages that came while Denizen was away and are older get one reply together. `edit_window_s`:
-    an edit of the question so soon after it is answered anew. `error_message` replaces the reason of a failure;
-    `failure_text` off leaves it at the reaction. `switchable` names agents that anybody may switch a talk to.
-    `tells_refusals` off leaves people whom it may not answer without a word; `asks_here` off keeps calls that wait for
-    approval out of the talk, for rooms without buttons that strangers read. `eagerness`, 0 to 100, decides which of
-    several agents joins in unasked; `max_exchange_usd` is what agents may spend in a room within an hour on answering
-    each other, None for any amount.
-    """
+class AccountStaff:
+    """Who runs an account. `owners` and `admins` are user ids, `admin_roles` role ids of the platform."""
 
     owners: frozenset[str] = field(default_factory=frozenset[str])
     admins: frozenset[str] = field(default_factory=frozenset[str])
     admin_roles: frozenset[str] = field(default_factory=frozenset[str])
-    scope: Scope = field(default_factory=Scope)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriggerPolicy:
+    """Which messages are for the agent. `mention_roles` are role ids, `always_channels` ids of channels or threads."""
+
     direct_messages: bool = True
     mentions: bool = True
     replies: bool = True
     mention_roles: frozenset[str] = field(default_factory=frozenset[str])
     keywords: tuple[re.Pattern[str], ...] = ()
     always_channels: frozenset[str] = field(default_factory=frozenset[str])
-    threads: ThreadHabit = ThreadHabit.FOLLOW
+    threads: ThreadMode = ThreadMode.FOLLOW
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationLimits:
+    """How long a conversation goes on, and how late a message is still answered.
+
+    `max_exchanges` bounds the replies of agents to agents in a row. `max_exchange_usd` bounds what agents spend in a
+    room within an hour on answering each other; None means any amount. Messages that came while Denizen was away and
+    are older than `missed_limit_s` get one reply together. An edit of the question within `edit_window_s` is answered
+    anew.
+    """
+
     max_exchanges: int = 3
     max_exchange_usd: Decimal | None = None
-    eagerness: int = 50
     missed_limit_s: float = 3600.0
     edit_window_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplyStyle:
+    """How replies look. `message_limit` is in characters.
+
+    `error_message` replaces the reason of a failure. With `failure_text` off, a failure shows as a reaction only. With
+    `tells_refusals` off, people whom the agent may not answer get no reply. With `asks_here` off, calls that wait for
+    approval are not shown in the conversation: some rooms have no buttons, and strangers read them.
+    """
+
     message_limit: int = 2000
     keep_blank_lines: bool = False
     preview: bool = True
@@ -103,58 +122,91 @@ class Manners:
     error_message: str = ""
     failure_text: bool = True
     greeting: str = "Hello! How can I help?"
-    switchable: frozenset[str] = field(default_factory=frozenset[str])
     tells_refusals: bool = True
     asks_here: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Sighting:
-    """One message, as far as the decision needs it. `allowed_*` is the list that `/allow` keeps. `is_resident` means an
-    author who is another account of this process.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountPolicy:
+    """How one account behaves.
+
+    `eagerness`, 0 to 100, decides which of several agents joins in unasked. `switchable` names the agents that anybody
+    may let answer in a conversation.
     """
 
+    staff: AccountStaff = field(default_factory=AccountStaff)
+    scope: AccountScope = field(default_factory=AccountScope)
+    triggers: TriggerPolicy = field(default_factory=TriggerPolicy)
+    limits: ConversationLimits = field(default_factory=ConversationLimits)
+    style: ReplyStyle = field(default_factory=ReplyStyle)
+    eagerness: int = 50
+    switchable: frozenset[str] = field(default_factory=frozenset[str])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuthorFacts:
+    """The author of a message. `is_own_account`: another account of this process."""
+
+    id: str
+    roles: frozenset[str] = field(default_factory=frozenset[str])
+    is_bot: bool = False
+    is_own_account: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedPeople:
+    """The users and roles that people added with `/allow`."""
+
+    users: frozenset[str] = field(default_factory=frozenset[str])
+    roles: frozenset[str] = field(default_factory=frozenset[str])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageFacts:
+    """One message, as far as the decision needs it. `bot_replies` counts the replies of agents in a row in its room."""
+
     room: Room
-    author_id: str
-    author_roles: frozenset[str]
-    is_bot: bool
-    text: str
-    mentions_me: bool
-    mentioned_roles: frozenset[str]
-    replies_to_me: bool
-    is_followed: bool
-    exchanges: int
+    author: AuthorFacts
+    text: str = ""
+    mentions_me: bool = False
     mentions_others: bool = False
-    is_resident: bool = False
-    allowed_users: frozenset[str] = field(default_factory=frozenset[str])
-    allowed_roles: frozenset[str] = field(default_factory=frozenset[str])
+    mentioned_roles: frozenset[str] = field(default_factory=frozenset[str])
+    replies_to_me: bool = False
+    is_followed: bool = False
+    bot_replies: int = 0
+    allowed: AllowedPeople = field(default_factory=AllowedPeople)
 
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """What to do about a message: nothing without a trigger, an answer without a refusal."""
+    """The decision about a message: without a trigger nothing is done, without a refusal it is answered."""
 
     trigger: Trigger | None = None
-    refusal: Refusal | None = None
+    refusal: RefusalReason | None = None
 
     @property
     def answers(self) -> bool:
         return self.trigger is not None and self.refusal is None
 
 
-def decide_attention(sighting: Sighting, manners: Manners) -> Attention:
-    """Bots are answered on an explicit mention only (inventory C16), and `max_exchanges` times in a row at most."""
-    if not in_scope(sighting.room, manners.scope):
+def decide_attention(message: MessageFacts, policy: AccountPolicy) -> Attention:
+    """Decides whether the message is for the agent, and whether it may be answered.
+
+    A bot is answered only when it mentions the agent explicitly, and `max_exchanges` times in a row at most: otherwise
+    two agents that reply to each other would never stop.
+    """
+    if not in_scope(message.room, policy.scope):
         return Attention()
-    trigger = _find_trigger(sighting, manners)
+    trigger = _find_trigger(message, policy.triggers)
     if trigger is None:
         return Attention()
-    if not may_talk(sighting, manners):
+    is_bot = message.author.is_bot
+    if not may_talk(message, policy):
         # Who did not address the agent is not told about it: that would be noise in other people's talk.
-        is_told = trigger in _ADDRESSED and not sighting.is_bot
-        return Attention(trigger, Refusal.NOT_ALLOWED) if is_told else Attention()
-    if sighting.is_bot and sighting.exchanges >= manners.max_exchanges:
-        return Attention(trigger, Refusal.EXCHANGES)
+        is_told = trigger in _ADDRESSED and not is_bot
+        return Attention(trigger, RefusalReason.NOT_ALLOWED) if is_told else Attention()
+    if is_bot and message.bot_replies >= policy.limits.max_exchanges:
+        return Attention(trigger, RefusalReason.EXCHANGES)
     return Attention(trigger)
 
 
@@ -162,8 +214,9 @@ _ADDRESSED = frozenset({Trigger.MENTION, Trigger.ROLE_MENTION, Trigger.REPLY, Tr
 """Triggers by which somebody turns to the agent."""
 
 
-def in_scope(room: Room, scope: Scope) -> bool:
+def in_scope(room: Room, scope: AccountScope) -> bool:
     """Whether the account speaks there at all."""
+    # A direct message belongs to no guild and no channel, so the lists of these do not concern it.
     if room.kind is RoomKind.DIRECT:
         return True
     return (not scope.guilds or room.guild in scope.guilds) and (
@@ -171,50 +224,55 @@ def in_scope(room: Room, scope: Scope) -> bool:
     )
 
 
-def _find_trigger(sighting: Sighting, manners: Manners) -> Trigger | None:
-    """The first that holds."""
-    room, from_people = sighting.room, not sighting.is_bot
+def _find_trigger(message: MessageFacts, policy: TriggerPolicy) -> Trigger | None:
+    """Returns the first trigger that applies: what addresses the agent comes before what only concerns it."""
+    room, from_people = message.room, not message.author.is_bot
     if room.kind is RoomKind.DIRECT:
-        return Trigger.DIRECT if manners.direct_messages and from_people else None
-    if sighting.mentions_me and manners.mentions:
+        return Trigger.DIRECT if policy.direct_messages and from_people else None
+    if message.mentions_me and policy.mentions:
         return Trigger.MENTION
     if not from_people:
         return None
-    if sighting.mentioned_roles & manners.mention_roles:
+    if message.mentioned_roles & policy.mention_roles:
         return Trigger.ROLE_MENTION
-    if sighting.replies_to_me and manners.replies:
+    if message.replies_to_me and policy.replies:
         return Trigger.REPLY
-    if sighting.mentions_others:
+    # From here on nobody addressed the agent: it stays out of a message that addresses somebody else.
+    if message.mentions_others:
         return None
-    if sighting.is_followed and manners.threads is not ThreadHabit.NONE:
+    if message.is_followed and policy.threads is not ThreadMode.NONE:
         return Trigger.FOLLOWED
-    if {room.id, room.channel} & manners.always_channels:
+    if {room.id, room.channel} & policy.always_channels:
         return Trigger.ALWAYS
-    if any(pattern.search(sighting.text) for pattern in manners.keywords):
+    if any(pattern.search(message.text) for pattern in policy.keywords):
         return Trigger.KEYWORD
     return None
 
 
-def may_talk(sighting: Sighting, manners: Manners) -> bool:
-    """Owners, admins and the other accounts of this process always; others when there is no list, or when they are on
-    it, themselves or by a role.
+def may_talk(message: MessageFacts, policy: AccountPolicy) -> bool:
+    """Whether the author may talk with the agent.
+
+    Owners, admins and the other accounts of this process always may. Without any list everybody may; with one, those
+    who are on it, by their id or by one of their roles.
     """
-    if sighting.is_resident:
+    author = message.author
+    if author.is_own_account:
         return True
-    if roles_of(sighting.author_id, sighting.author_roles, manners) & {RoleName.OWNER, RoleName.ADMIN}:
+    if assign_roles(author.id, author.roles, policy.staff) & {RoleName.OWNER, RoleName.ADMIN}:
         return True
-    users = manners.scope.users | sighting.allowed_users
-    roles = manners.scope.roles | sighting.allowed_roles
+    users = policy.scope.users | message.allowed.users
+    roles = policy.scope.roles | message.allowed.roles
     if not users and not roles:
         return True
-    return sighting.author_id in users or bool(sighting.author_roles & roles)
+    return author.id in users or bool(author.roles & roles)
 
 
-def roles_of(user_id: str, platform_roles: frozenset[str], manners: Manners) -> frozenset[str]:
-    """What a platform user is to Denizen: owner, admin or member; and `role:ID` for each role of the platform."""
+def assign_roles(user_id: str, platform_roles: frozenset[str], staff: AccountStaff) -> frozenset[str]:
+    """Returns what a platform user is to Denizen: owner, admin or member; and `role:ID` for each platform role."""
+    # The prefix keeps a platform role that is named "owner" from becoming an owner.
     names = {f"role:{role}" for role in platform_roles} | {RoleName.MEMBER.value}
-    if user_id in manners.owners:
+    if user_id in staff.owners:
         names |= {RoleName.OWNER.value, RoleName.ADMIN.value}
-    if user_id in manners.admins or platform_roles & manners.admin_roles:
+    if user_id in staff.admins or platform_roles & staff.admin_roles:
         names.add(RoleName.ADMIN.value)
     return frozenset(names)

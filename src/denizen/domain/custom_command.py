@@ -1,7 +1,7 @@
-"""A slash command that an operator configured: a program, a prompt, or a prompt about what the program printed.
+"""A slash command that an operator configured: a program, a prompt, or a prompt about the output of the program.
 
-Only the record and how its templates are filled. It is read by `app/settings`, given by `engine/commands`, and its
-program is run by `adapters/commands`, through the gate.
+This module holds the record and fills its templates. `app/settings` reads it, `engine/commands` runs it, and
+`adapters/commands` runs its program, through the gate.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from denizen.domain.errors import InvalidInput
 
 INPUT, OUTPUT = "{{input}}", "{{output}}"
 NAME_CHARS, DESCRIPTION_CHARS = 32, 100
-"""The limits of Discord for slash commands."""
+"""The limits of platforms."""
 
 MAX_INPUT_CHARS = 8000
 TOOL_PREFIX = "command_"
@@ -24,10 +24,11 @@ _PLACEHOLDER = re.compile(r"\{\{(?:input|output)\}\}")
 
 @dataclass(frozen=True, slots=True)
 class CustomCommand:
-    """`shell` is a program and its arguments, which no shell reads; `prompt` is what the agent is asked. Both may hold
-    `{{input}}`, what the user wrote; the prompt also `{{output}}`, what the program printed.
+    """A configured command.
 
-    `agent` answers the prompt; empty is the one that was asked.
+    `shell` is a program and its arguments; no shell interprets them. `prompt` is the question to the agent. Both may
+    contain `{{input}}`, the text of the user; the prompt also `{{output}}`, the output of the program. `agent` answers
+    the prompt; empty means the agent that was asked.
     """
 
     name: str
@@ -54,7 +55,7 @@ class CustomCommand:
 
 
 def fill_argv(shell: Sequence[str], text: str) -> tuple[str, ...]:
-    """The program and its arguments with what the user wrote in its place; each stays one argument.
+    """Returns the program and its arguments with the user's text filled in; each stays one argument.
 
     Raises InvalidInput for what no program can be given, and for an input that the program would take for an option:
     one that begins with a dash and stands at the start of an argument, unless `--` goes before it.
@@ -75,12 +76,12 @@ def fill_argv(shell: Sequence[str], text: str) -> tuple[str, ...]:
 
 
 def fill_prompt(prompt: str, *, text: str = "", output: str = "") -> str:
-    """The prompt with what the user wrote and what the program printed; output without a place comes at the end."""
+    """Returns the prompt with the user's text and the program's output, which comes last without a placeholder."""
     if output and OUTPUT not in prompt:
         prompt = f"{prompt}\n\n{OUTPUT}"
     return _fill(prompt, {INPUT: text, OUTPUT: output}).strip()
 
 
 def _fill(template: str, values: Mapping[str, str]) -> str:
-    """In one pass: what is filled in is not searched for places again."""
+    """Fills all placeholders in one pass, so that a text that is filled in cannot add placeholders."""
     return _PLACEHOLDER.sub(lambda place: values.get(place.group(), place.group()), template)

@@ -35,7 +35,7 @@ def plan_renewal(known: Post, given: Post) -> Post | None:
 
 
 def says_something(words: Sequence[str]) -> bool:
-    """Whether it is worth a vector. `words` are those of the post, as `words_of` gives them."""
+    """Whether it is worth a vector. `words` are those of the post, as `line_words` gives them."""
     return len(words) >= MEANT_WORDS or sum(sign >= _FIRST_SIGN for word in words for sign in word) >= MEANT_SIGNS
 
 

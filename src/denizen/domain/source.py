@@ -7,10 +7,12 @@ What may be written for a location is in `location`; how a kind is read is in `a
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import PurePosixPath
+from typing import cast
 
 from denizen.domain.errors import InvalidInput
 from denizen.domain.ids import derive
@@ -89,6 +91,43 @@ class Source:
         only = "readme" if self.readme_only else "all"
         more = [str(self.max_videos)] if self.kind is SourceKind.YOUTUBE else []
         return derive("read", READ_AS, self.kind.value, self.location, self.branch, self.content_path, only, *more)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceChange:
+    """A change that somebody asks for; None leaves a value as it is, or at its default. Settings have the names of
+    `Source`, by which the command line, the web and the store copy them.
+    """
+
+    location: str | None = None
+    kind: SourceKind | None = None
+    label: str | None = None
+    branch: str | None = None
+    content_path: str | None = None
+    output_path: str | None = None
+    readme_only: bool | None = None
+    max_videos: int | None = None
+    sync_every_minutes: int | None = None
+
+    def apply(self, source: Source) -> Source:
+        """Returns the changed source. Raises InvalidInput for a location that cannot be read."""
+        given = {name: value for name in _CHANGEABLE if (value := getattr(self, name)) is not None}
+        if "location" in given or "kind" in given:
+            given["kind"], given["location"] = read_location(given.get("location", source.location), self.kind)
+        if self.label is not None:
+            given["label"] = self.label.strip()
+        for name in {"content_path", "output_path"} & given.keys():
+            given[name] = given[name].strip("/")
+        return replace(source, **given)
+
+
+_CHANGEABLE = tuple(each.name for each in fields(SourceChange))
+SOURCE_SETTINGS: Mapping[str, type[str | bool | int]] = {
+    each.name: cast("type[str | bool | int]", type(cast("object", each.default)))
+    for each in fields(Source)
+    if each.default is not MISSING
+}
+"""The settings of a source and their types; each has a default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

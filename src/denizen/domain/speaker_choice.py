@@ -1,9 +1,9 @@
-"""Who of several agents speaks when one message concerns them all, and how one of them stays silent. Pure.
+"""Which of several agents speak when one message concerns them all, and how an agent stays silent. Pure.
 
-Whoever was addressed speaks, in the order addressed, each after having read those before. Of those who may join in
-unasked at most one does: the one named in the text, else who spoke last with this person, else the most eager; where
-nobody is eager, nobody. Who is unasked stays silent where others were addressed. Silence is an answer that is exactly
-`SILENCE`, never a word inside other text.
+Agents that are addressed speak in the order in which they are addressed, each after having read the earlier replies.
+Agents that are not addressed stay silent where others are. Where nobody is addressed, at most one agent joins in: the
+one named in the text, else the one that answered this person last, else the most eager one, if its eagerness is not 0.
+An answer means silence only when all of it is `SILENCE`: the word inside other text means nothing.
 """
 
 from __future__ import annotations
@@ -18,15 +18,17 @@ from denizen.domain.ids import AgentName
 from denizen.domain.room import Post
 
 SILENCE = "[silence]"
-"""The answer of an agent that has nothing to add, where that is allowed."""
+"""The answer of an agent that has nothing to add, where it may stay silent."""
 
 _ADDRESSED = (Trigger.MENTION, Trigger.REPLY, Trigger.ROLE_MENTION, Trigger.DIRECT)
 
 
 @dataclass(frozen=True, slots=True)
 class SpeakerCandidate:
-    """An agent that may answer the message. `place` is where it was mentioned, counted from 0, or None; `named` is
-    where its name stands in the text; `spoke_at` is when it answered this person last. `eagerness` is 0 to 100.
+    """An agent that may answer the message.
+
+    `place` is its position among the mentions, counted from 0; None without one. `named` is the position of its name in
+    the text. `spoke_at` is when it answered this person last. `eagerness` is 0 to 100.
     """
 
     agent: AgentName
@@ -42,7 +44,7 @@ class SpeakerCandidate:
 
 
 def decide_speakers(candidates: Iterable[SpeakerCandidate]) -> tuple[AgentName, ...]:
-    """Those who speak, in their order. The same candidates in any order give the same."""
+    """Returns the agents that speak, in order. The order of the candidates does not matter."""
     known = sorted(candidates, key=lambda each: each.agent)
     addressed = [each for each in known if each.is_addressed]
     if addressed:
@@ -53,7 +55,7 @@ def decide_speakers(candidates: Iterable[SpeakerCandidate]) -> tuple[AgentName, 
 
 
 def _order(candidate: SpeakerCandidate) -> tuple[int, int, str]:
-    """By mention; a reply and a role come after all mentions."""
+    """The sort key of an addressed agent: by mention; replies and role mentions come after all mentions."""
     place = candidate.place
     return (_ADDRESSED.index(candidate.trigger), 0, candidate.agent) if place is None else (-1, place, candidate.agent)
 
@@ -71,18 +73,18 @@ def _choose(unasked: Sequence[SpeakerCandidate]) -> Sequence[SpeakerCandidate]:
 
 
 def find_name(text: str, name: str) -> int | None:
-    """Where a name stands as a word of its own, in any case."""
+    """Returns where a name stands as a word of its own, in any case; None where it does not."""
     found = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE)
     return found.start() if found else None
 
 
 def find_last_answer(posts: Sequence[Post], person: str, account: str) -> datetime | None:
-    """When the account answered that person last, in posts from old to new."""
+    """Returns when the account answered that person last. The posts are from old to new."""
     asked = {post.id for post in posts if post.author.id == person}
     answers = [post.created_at for post in posts if post.author.id == account and post.reply_to in asked]
     return answers[-1] if answers else None
 
 
 def is_silence(text: str) -> bool:
-    """Whether the whole answer is the agreed word."""
+    """Whether the answer means silence."""
     return text.strip() == SILENCE

@@ -196,7 +196,7 @@ class UsageRanking:
 
 
 @dataclass(frozen=True, slots=True)
-class UsageOverview:
+class UsageSummary:
     """The usage of some days. `before` is that of as many days just before them. `daily` has every day, `hourly` every
     hour of the day (UTC), in order. Those of one user tell neither `users` nor `hourly`.
     """

@@ -16,7 +16,7 @@ from denizen.domain.prompt import PromptMessage
 from denizen.domain.tool import Effect, Taint, Tier, ToolSpec
 
 QUOTED = "<untrusted "
-"""Begins what stands in a message as data, such as the output of a configured command (`denizen.skill.untrusted`)."""
+"""Begins what stands in a message as data, such as the output of a configured command (`denizen.skill.context`)."""
 
 META = "taint"
 """In the meta of a stored message: the labels of what was read when it was written."""

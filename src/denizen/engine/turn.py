@@ -101,7 +101,7 @@ class TurnRunner:
 
     def _ground(self) -> ApprovalContext:
         current = self._runtime.current
-        return ApprovalContext(current.policy, tuple(current.manners))
+        return ApprovalContext(current.policy, tuple(current.account_policies))
 
     # --- 1 admit, 2 open ---------------------------------------------------------------------------------------------
 

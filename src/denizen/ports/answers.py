@@ -1,6 +1,4 @@
-"""What is kept of answers from documents: what they cite, what they could not answer, and what people proposed as an
-answer instead. Part of a unit of work.
-"""
+"""The ports of answers from documents: citations, knowledge gaps, and proposed answers. Part of a unit of work."""
 
 from __future__ import annotations
 
@@ -14,79 +12,91 @@ from denizen.domain.ids import TurnId
 from denizen.domain.proposal import Proposal, ProposalStatus
 
 
-class Citations(Protocol):
+class CitationRepository(Protocol):
+    """The citations of each turn's answer."""
+
     async def add(self, turn_id: TurnId, citations: Sequence[Citation]) -> None:
-        """In their order; nothing changes when the turn has some."""
+        """Adds the citations in their order. Nothing changes when the turn has some already."""
         ...
 
-    async def list_of(self, turn_id: TurnId) -> Sequence[Citation]: ...
+    async def list_for(self, turn_id: TurnId) -> Sequence[Citation]:
+        """Returns the citations of a turn in their order."""
+        ...
 
 
-class Gaps(Protocol):
+class GapRepository(Protocol):
+    """The questions that the documents did not answer."""
+
     async def add(self, gap: KnowledgeGap) -> bool:
-        """False, and nothing changes, when its id exists."""
+        """Adds the gap. False, and nothing changes, when its id exists."""
         ...
 
     async def list_gaps(
         self, *, since: datetime | None = None, closed: bool = False, limit: int = 1000
     ) -> Sequence[KnowledgeGap]:
-        """Newest first; those that are closed, or those that are not."""
+        """Returns the closed gaps, or the open ones, newest first."""
         ...
 
     async def close(self, gap_ids: Collection[str]) -> int:
-        """They need no answer any more. Returns how many were open."""
+        """Closes the gaps, which need no answer any more. Returns how many were open."""
         ...
 
     async def forget_asker(self, asker: str) -> int:
-        """All of that principal's key. Returns how many there were."""
+        """Removes the gaps of that principal key. Returns how many there were."""
         ...
 
 
-class Proposals(Protocol):
+class ProposalRepository(Protocol):
+    """The answers that people proposed for the documents."""
+
     async def add(self, proposal: Proposal) -> bool:
-        """False, and nothing changes, when its id exists."""
+        """Adds the proposal. False, and nothing changes, when its id exists."""
         ...
 
     async def find(self, proposal_id: str) -> Proposal | None: ...
 
-    async def find_of(self, platform: str, post_ids: Collection[str]) -> Sequence[Proposal]:
-        """What was proposed of these posts, whatever became of it, the oldest first."""
+    async def find_for_posts(self, platform: str, post_ids: Collection[str]) -> Sequence[Proposal]:
+        """Returns the proposals of these posts in any status, oldest first."""
         ...
 
     async def list_proposals(self, status: ProposalStatus, *, limit: int = 1000) -> Sequence[Proposal]:
-        """Newest first."""
+        """Returns the proposals of that status, newest first."""
         ...
 
     async def decide(self, proposal: Proposal) -> bool:
-        """Keeps what was decided about it, and its file. False, and nothing changes, unless it is open and question,
-        answer, author and asker are those that are kept.
+        """Records a decision with the name of the file.
+
+        False, and nothing changes, unless the proposal is open and its question, answer, author and asker are still the
+        ones that the decider saw.
         """
         ...
 
     async def withdraw(self, proposal_id: str) -> bool:
-        """Its author does not want it: everything that they or the asker wrote goes. False when there is none, or it
-        was withdrawn before.
+        """Withdraws the proposal for its author and removes everything that author and asker wrote.
+
+        False when there is none, or it was withdrawn before.
         """
         ...
 
     async def set_file(self, proposal_id: str, file: str, *, is_filed: bool) -> None:
-        """Of one that is accepted; nothing of any other."""
+        """Sets the file of an accepted proposal. Nothing happens to any other."""
         ...
 
     async def remove(self, proposal_ids: Collection[str]) -> int:
-        """Returns how many there were."""
+        """Removes the proposals. Returns how many there were."""
         ...
 
     async def forget_author(self, author: str) -> int:
-        """All of that principal's key go. Returns how many there were."""
+        """Removes the proposals whose author has that principal key. Returns how many there were."""
         ...
 
     async def forget_asker(self, asker: str) -> int:
-        """What that principal's key asked goes, and the answers stay without the names of their files. Returns how many
-        had such a question.
+        """Removes the questions that the principal key asked; the answers stay, without the names of their files.
+
+        Returns how many proposals had such a question.
         """
         ...
 
     async def forget_room(self, platform: str, room: str) -> int:
-        """All of a channel and its threads go, or of a thread. Returns how many there were."""
+        """Removes the proposals from a thread, or from a channel and its threads. Returns how many there were."""
         ...

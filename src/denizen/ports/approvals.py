@@ -1,6 +1,6 @@
-"""What the store keeps of calls that wait for people. Part of a unit of work.
+"""The port of approvals: tool calls that wait for a human decision, and grants. Part of a unit of work.
 
-Whoever decides takes the approval first: of two who decide at once, the second sees what the first has written.
+A decider takes the approval first: of two who decide at once, the second sees what the first has written.
 """
 
 from __future__ import annotations
@@ -13,33 +13,35 @@ from denizen.domain.approval import Approval, ApprovalGrant, ApprovalStatus
 from denizen.domain.ids import AgentName, ConversationId, TurnId
 
 
-class Approvals(Protocol):
+class ApprovalRepository(Protocol):
+    """The approvals and the grants that were given with them."""
+
     async def add(self, approval: Approval) -> None:
-        """An id that exists is left as it is."""
+        """Adds the approval. An id that exists is left as it is."""
         ...
 
     async def find(self, approval_id: str) -> Approval | None: ...
 
     async def take(self, approval_id: str) -> Approval:
-        """Until this unit of work ends, nobody else takes it. Raises NotFound."""
+        """Locks the approval until this unit of work ends, and returns it. Raises NotFound."""
         ...
 
     async def update(self, approval: Approval) -> None:
-        """Writes what may change: status, voices, who decided when, the note. Raises NotFound."""
+        """Writes the fields that may change: status, votes, decider, time and note. Raises NotFound."""
         ...
 
     async def list_approvals(
         self, *, status: ApprovalStatus | None = None, turn_id: TurnId | None = None, limit: int = 100
     ) -> Sequence[Approval]:
-        """Newest first."""
+        """Returns approvals, newest first."""
         ...
 
     async def add_grant(self, grant: ApprovalGrant, *, now: datetime) -> None:
-        """An id that exists is left as it is. Those that have expired are forgotten."""
+        """Adds the grant and removes those that have expired. An id that exists is left as it is."""
         ...
 
     async def list_grants(
         self, agent: AgentName, requester: str, conversation_id: ConversationId, tool: str, *, now: datetime
     ) -> Sequence[ApprovalGrant]:
-        """Those that hold now, in no certain order."""
+        """Returns the grants that hold now, in no certain order."""
         ...

@@ -1,34 +1,39 @@
-"""The archive in the store: the mirror of a platform's messages, with edits and deletions. Part of a unit of work.
+"""The port of the archive: the mirror of a platform's messages, with edits and deletions, and the transcripts made of
+it.
 
-Several accounts see the same post: whoever comes first adds it. Times come from the platform. Vectors of posts are in
-the collection POSTS of `Vectors`, under `key_of` the post, on the shelf of its room (`shelf_of`), so that a search is
-among the rooms that may be seen and no others.
+Both repositories are part of a unit of work. Several accounts see the same post: whoever comes first adds it. Times
+come from the platform. `VectorRepository` holds the vectors of posts in the collection POST_VECTORS, under
+`post_vector_key` and in the namespace of the post's room (`room_namespace`), so that a search looks only into rooms
+that may be seen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
+from denizen.domain.conversation import Place
 from denizen.domain.room import Post, PostVersion, Room
+from denizen.domain.transcript import ArchivedPost, TranscriptBlock
 
-POSTS = "post"
+POST_VECTORS = "post"
 
 
-def key_of(platform: str, post_id: str) -> str:
-    """Of a post's vector."""
+def post_vector_key(platform: str, post_id: str) -> str:
+    """Returns the key of a post's vector."""
     return f"{platform}:{post_id}"
 
 
-def shelf_of(platform: str, room: str) -> str:
+def room_namespace(platform: str, room: str) -> str:
+    """Returns the namespace of the vectors of a room's posts."""
     return f"{platform}:{room}"
 
 
 class OptOutKind(StrEnum):
-    """Whose posts are not kept. A channel counts for its threads too."""
+    """The kinds of opt-outs: posts of the user, role or channel are not archived. A channel includes its threads."""
 
     USER = "user"
     ROLE = "role"
@@ -37,7 +42,7 @@ class OptOutKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PostQuery:
-    """What is looked for, in these rooms only. `author` is an id; `since` counts, `until` does not."""
+    """A search for posts in the given rooms only. `author` is an id; `since` is inclusive, `until` exclusive."""
 
     words: str
     platform: str
@@ -65,7 +70,9 @@ class PostCount:
 
 @dataclass(frozen=True, slots=True)
 class AuthorCount:
-    """What is kept of one author: posts, deleted ones too, and messages in sessions that were not forgotten."""
+    """The stored texts of one author: posts, including deleted ones, and messages in sessions that
+    were not forgotten.
+    """
 
     posts: int
     messages: int
@@ -79,7 +86,7 @@ class CountBy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Backfill:
-    """How far back a room is mirrored. `oldest` is the oldest post fetched so far, empty before the first page."""
+    """The state of mirroring a room's past. `oldest` is the oldest post fetched so far, empty before the first page."""
 
     platform: str
     room: str
@@ -88,14 +95,16 @@ class Backfill:
     is_complete: bool = False
 
 
-class Archive(Protocol):
-    """Deleted posts stay for the audit trail, without being listed, found or counted; what is forgotten is gone, with
-    its versions, its words in the index, its vectors, and its copies in sessions. A vector goes with any of that, and
-    with another text or room.
+class ArchiveRepository(Protocol):
+    """The mirrored rooms and posts.
+
+    Deleted posts stay for the audit trail, but they are not listed, found or counted. A forgotten post is gone, with
+    its versions, its words in the index, its vectors, and its copies in sessions. Deleting, forgetting, editing or
+    moving a post removes its vector.
     """
 
     async def put_room(self, room: Room) -> None:
-        """Adds it or renews what is known of it."""
+        """Adds the room, or updates what is known of it."""
         ...
 
     async def find_room(self, platform: str, room_id: str) -> Room | None: ...
@@ -103,67 +112,69 @@ class Archive(Protocol):
     async def list_rooms(self, platform: str, *, guild: str = "") -> Sequence[Room]: ...
 
     async def put(self, posts: Sequence[Post]) -> int:
-        """Returns how many were new. A known post with another text keeps the old text as a version and takes the new
-        one, unless it was edited later than the given one; a deleted post stays deleted. The same twice is once.
+        """Adds or updates the posts and returns how many were new.
+
+        A known post with another text keeps the old text as a version and takes the new one, unless it was edited later
+        than the given one. A deleted post stays deleted. Repeating the call changes nothing.
         """
         ...
 
     async def mark_deleted(self, platform: str, post_ids: Sequence[str], *, at: datetime) -> int:
-        """Returns how many of them were here and not deleted yet."""
+        """Marks the posts as deleted and returns how many were here and not deleted yet."""
         ...
 
     async def mark_room_deleted(self, platform: str, room_id: str, *, at: datetime, limit: int) -> int:
-        """At most `limit` posts of the room and of its threads, likewise: a piece at a time, until none is left."""
+        """Marks at most `limit` posts of the room and its threads as deleted. Call it until it returns 0."""
         ...
 
     async def find(self, platform: str, post_id: str) -> Post | None:
-        """Deleted ones too (`deleted_at` says so)."""
+        """Returns the post, also a deleted one (see `deleted_at`)."""
         ...
 
     async def find_many(self, platform: str, post_ids: Sequence[str]) -> Sequence[Post]:
-        """Those that are here, in this order, deleted ones left out."""
+        """Returns the posts that are here and not deleted, in the order of the ids."""
         ...
 
     async def list_posts(
         self, platform: str, room: str, *, before: str = "", after: str = "", limit: int = 50
     ) -> Sequence[Post]:
-        """Oldest first: the newest `limit` before `before`, or with `after` the oldest `limit` after it."""
+        """Returns posts, oldest first: the newest `limit` before `before`, or the oldest `limit` after `after`."""
         ...
 
     async def list_versions(self, platform: str, post_id: str) -> Sequence[PostVersion]:
-        """The earlier texts, oldest first; empty for a post that was never edited."""
+        """Returns the earlier texts, oldest first; nothing for a post that was never edited."""
         ...
 
     async def search(self, wanted: PostQuery) -> Sequence[PostHit]:
-        """Posts of these rooms that contain all the words (any case), newest first."""
+        """Returns the posts of these rooms that contain all the words (ignoring case), newest first."""
         ...
 
     async def count(
         self, by: CountBy, *, platform: str, rooms: Sequence[str], since: datetime | None = None, limit: int = 20
     ) -> Sequence[PostCount]:
-        """Most posts first; by DAY newest day first."""
+        """Returns counts, the most posts first; by DAY, the newest day first."""
         ...
 
     async def count_author(self, platform: str, author_id: str) -> AuthorCount: ...
 
     async def total(self, platform: str) -> int:
-        """How many posts are here, deleted ones left out."""
+        """Returns the number of posts that are not deleted."""
         ...
 
     async def forget_author(self, platform: str, author_id: str) -> int:
-        """Every post of theirs and its versions; their messages in sessions lose their text. Returns how many posts."""
+        """Removes every post of the author and empties their messages in sessions. Returns the number of posts."""
         ...
 
     async def forget_room(self, platform: str, room_id: str) -> int:
-        """Every post of the room and of its threads, likewise."""
+        """Removes every post of the room and its threads. Returns the number of posts."""
         ...
 
     async def forget_posts(self, platform: str, post_ids: Sequence[str]) -> int:
-        """These posts, likewise."""
+        """Removes these posts. Returns how many there were."""
         ...
 
     async def forget_before(self, platform: str, before: datetime, *, limit: int) -> int:
-        """The oldest `limit` posts from before that time, likewise: retention, a piece at a time."""
+        """Removes the oldest `limit` posts from before that time. Retention calls it until nothing is left."""
         ...
 
     async def opt_out(self, platform: str, kind: OptOutKind, key: str, *, now: datetime) -> None: ...
@@ -180,9 +191,11 @@ class Archive(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class MissingMeanings:
-    """Posts without a vector of that model, and how far they were looked for, which is the store's own matter.
-    `is_end` when there is nothing beyond.
+class PendingEmbeddings:
+    """Posts without a vector of the model.
+
+    `reached` is the store's own position, from which the next search goes on. `is_end` says that there are no more
+    posts.
     """
 
     model: str
@@ -191,25 +204,76 @@ class MissingMeanings:
     is_end: bool
 
 
-class PostMeanings(Protocol):
-    """Which posts still need a vector. Those that say next to nothing get none (`denizen.domain.mirror`)."""
+class PostEmbeddingRepository(Protocol):
+    """The posts that still need a vector. Posts without real content get none (`denizen.domain.mirror`)."""
 
-    async def find_missing(self, model: str, *, limit: int) -> MissingMeanings:
-        """The next of them; what was edited since comes first. The cost does not depend on how many posts there are.
-        With another model than before it begins anew.
+    async def find_missing(self, model: str, *, limit: int) -> PendingEmbeddings:
+        """Returns the next posts without a vector of the model, edited ones first.
+
+        The cost does not depend on the number of posts. After a change of the model the search starts anew.
         """
         ...
 
-    async def put(self, missing: MissingMeanings, vectors: Sequence[bytes]) -> int:
-        """One for each of the posts. Those that were edited, moved, deleted or forgotten meanwhile get none. Returns
-        how many were put; the next search begins where this one ended.
+    async def put(self, missing: PendingEmbeddings, vectors: Sequence[bytes]) -> int:
+        """Stores one vector for each of the posts and returns how many were stored.
+
+        Posts that were edited, moved, deleted or forgotten meanwhile get none. The next search starts where this one
+        ended.
         """
         ...
 
     async def remove_others(self, model: str, *, limit: int) -> int:
-        """Some of the vectors of any model but this one, and the note of how far that came. Returns how many."""
+        """Removes at most `limit` vectors of other models and resets the position of the search. Returns how many."""
         ...
 
     async def count(self, model: str) -> int:
-        """How many posts, of all platforms, have a vector of that model."""
+        """Returns the number of posts, on all platforms, that have a vector of that model."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PostRange:
+    """The posts of a room from one id to another, both included."""
+
+    platform: str
+    room: str
+    first: str
+    last: str
+
+
+class TranscriptRepository(Protocol):
+    """The closed blocks of each place's transcript, shared by all agents there.
+
+    The text of a block is not stored: it is built from the archive, and its hash tells whether it is still the same.
+    """
+
+    async def list_blocks(self, place: Place) -> Sequence[TranscriptBlock]:
+        """Returns the blocks, oldest first."""
+        ...
+
+    async def add_blocks(self, place: Place, closed: Sequence[TranscriptBlock]) -> int:
+        """Adds blocks in order and returns how many were added.
+
+        It stops at the first whose number or first post is taken already, since another process was faster.
+        """
+        ...
+
+    async def renew_block(self, place: Place, block: TranscriptBlock, *, digest: str) -> bool:
+        """Replaces the block of that number if it still has that digest."""
+        ...
+
+    async def remove_blocks(self, place: Place, numbers: Collection[int]) -> None: ...
+
+    async def list_range(self, stretch: PostRange, *, changed: bool = False) -> Sequence[ArchivedPost]:
+        """Returns the posts of the range in order, including deleted ones; with `changed` only
+        edited or deleted ones.
+        """
+        ...
+
+    async def count_range(self, stretch: PostRange) -> int:
+        """Returns the number of posts in the range, including deleted ones. Cheap."""
+        ...
+
+    async def find_archived(self, platform: str, post_ids: Collection[str]) -> Sequence[ArchivedPost]:
+        """Returns the posts that are here, including deleted ones."""
         ...

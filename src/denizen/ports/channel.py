@@ -1,9 +1,10 @@
-"""A channel: one account of one agent on a platform, and who hears of what happens there.
+"""A channel is one account of one agent on a platform; its listener is told what happens there.
 
-Implemented by `adapters/discord`; the engine's `Resident` is the listener. Nothing here knows a vendor.
+The adapters of Discord and GitHub implement `Channel`, and the engine implements `ChannelListener`. Nothing here
+knows a vendor.
 
-Errors of a `Channel`: Unavailable when the platform does not answer (try again), NotFound when the thing is gone,
-NotAllowed when the account may not, InvalidInput when the platform refuses the content.
+A `Channel` raises Unavailable when the platform does not answer (try again), NotFound when the thing is gone,
+NotAllowed when the account may not, and InvalidInput when the platform rejects the content.
 """
 
 from __future__ import annotations
@@ -25,32 +26,45 @@ from denizen.domain.room import Post, Room
 from denizen.domain.subject import Subject
 
 LoadParts = Callable[[], Awaitable[tuple[Part, ...]]]
-"""The whole question: its text with what it replies to, and what hangs on it (pictures, text files, PDF). Called only
-for messages that are answered.
+"""Loads the whole question: its text with the message it replies to, and its attachments (pictures, text files, PDFs).
+Called only for messages that are answered.
 """
 
-LoadEarlier = Callable[[], Awaitable[Sequence["Arrival"]]]
-"""What was said before it, for platforms whose talk is not heard as a whole: the opening, and the newest messages,
-oldest first. Called only for messages that are answered. What cannot be had is left out.
+LoadEarlier = Callable[[], Awaitable[Sequence["IncomingMessage"]]]
+"""Loads the opening and the newest messages before this one, oldest first, on platforms that do not report every
+message. Called only for messages that are answered. Messages that cannot be loaded are left out.
 """
 
 
-async def _nothing_earlier() -> Sequence[Arrival]:
+async def _nothing_earlier() -> Sequence[IncomingMessage]:
     return ()
 
 
-@dataclass(frozen=True, slots=True)
-class Arrival:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageMentions:
+    """Whom a message addresses, as one account sees it.
+
+    `me` is an explicit @ of the account in the text, `others` an explicit @ of somebody else. `users` are the ids of
+    all users who are mentioned, in the order of the text; `roles` are role ids. `replies_to_me` is a platform reply to
+    one of the account's messages; `replies_to` is the author of the message that it replies to, where that is known.
+    """
+
+    me: bool = False
+    others: bool = False
+    users: tuple[str, ...] = ()
+    roles: frozenset[str] = field(default_factory=frozenset[str])
+    replies_to_me: bool = False
+    replies_to: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncomingMessage:
     """A message as one account sees it.
 
-    `mentions_me` means an explicit @ in the text; `replies_to_me` a platform reply to one of the account's messages.
-    `mentioned` are the ids of all users who were so called, in the order of the text; `replies_to` is the author of the
-    message that it replies to, where that is known.
-    `question` is the text without the account's own mentions, empty when there is nothing else. `mentions_others` means
-    an explicit @ of somebody else. `is_mine` is a message of this account itself, `is_edit`
-    one that was there before with another text. `is_unsure` is one that somebody else may have edited before it was
-    read: its author's rights do not count, and it is no command. `roles` are the author's role ids on the platform.
-    `subject` is what the room is about, where it has a title.
+    `question` is the text without the account's own mentions, empty when there is nothing else. `roles` are the
+    author's role ids on the platform. `is_mine` is a message of this account itself, `is_edit` one that was there
+    before with another text. `is_unsure` is one that somebody else may have edited before it was read: its author's
+    rights do not count, and it is no command. `subject` is what the room is about, where it has a title.
     """
 
     post: Post
@@ -58,12 +72,7 @@ class Arrival:
     question: str
     load_parts: LoadParts
     roles: frozenset[str] = field(default_factory=frozenset[str])
-    mentions_me: bool = False
-    mentions_others: bool = False
-    mentioned_roles: frozenset[str] = field(default_factory=frozenset[str])
-    replies_to_me: bool = False
-    mentioned: tuple[str, ...] = ()
-    replies_to: str = ""
+    mentions: MessageMentions = field(default_factory=MessageMentions)
     is_mine: bool = False
     is_edit: bool = False
     is_unsure: bool = False
@@ -73,7 +82,9 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class CommandOption:
-    """`choices` are offered as they are; `suggests` asks the listener while the user types (autocomplete)."""
+    """An option of a command. `choices` is a fixed list; `suggests` asks the listener while the user types
+    (autocomplete).
+    """
 
     name: str
     description: str
@@ -84,9 +95,9 @@ class CommandOption:
 
 @dataclass(frozen=True, slots=True)
 class CommandSpec:
-    """A slash command. With `groups`, options belong to the subcommands, which it names. Names are lower case.
+    """A slash command. With `groups` the options belong to the subcommands named there. Names are lower case.
 
-    `public`: its answer is meant for everybody in the room, so waiting for it is shown to everybody.
+    `public` means that everybody in the room sees the answer, so everybody sees that it is being prepared.
     """
 
     name: str
@@ -99,7 +110,7 @@ class CommandSpec:
 
 @dataclass(frozen=True, slots=True)
 class CommandCall:
-    """A command that somebody gave, with its subcommand in `group`. `id` is unique on the platform; `ticket` is the
+    """A command that somebody gave, with its subcommand in `group`. `id` is unique on the platform. `ticket` is the
     right to answer it, empty when it was typed as text. `target` is the message that it was given about, if any.
     """
 
@@ -118,9 +129,10 @@ class CommandCall:
 
 @dataclass(frozen=True, slots=True)
 class CommandReply:
-    """`private` replies are seen by their user only, where the platform can do that. `is_pending` means that a turn
-    was opened, whose answer will be delivered with the call's ticket. `is_failure` means that what was asked for was
-    not done; the text says why.
+    """The immediate reply to a command. Only the user sees a `private` one, where the platform can do that.
+
+    `is_pending` means that a turn was started, whose answer is delivered with the call's ticket. `is_failure` means
+    that the request was not done; the text says why.
     """
 
     text: str = ""
@@ -130,9 +142,9 @@ class CommandReply:
 
 
 @dataclass(frozen=True, slots=True)
-class Press:
-    """A button of one of the account's messages was pressed: its user says `value`, or does `action` and says `why`.
-    For a choice among several `about` is what the message says that offers them.
+class ButtonPress:
+    """Somebody pressed a button of one of the account's messages: they say `value`, or do `action` because of `why`.
+    For a choice among several, `about` is the beginning of the message that offers them.
     """
 
     id: str
@@ -149,9 +161,9 @@ class Press:
 
 
 @dataclass(frozen=True, slots=True)
-class Reacted:
-    """Somebody put a reaction on a message, or took it off (not `is_on`); never the account itself. `emoji` is written
-    as in a message. Of who took one off only the id is known.
+class ReactionChange:
+    """Somebody other than the account added a reaction to a message, or removed it (not `is_on`). `emoji` is written as
+    in a message. Only the id is known of a user who removed one.
     """
 
     emoji: str
@@ -164,59 +176,60 @@ class Reacted:
     is_on: bool = True
 
 
-class Listener(Protocol):
-    """Hears of what happens on one account. The adapter calls these one after another for each room; what they raise
-    is logged by the adapter, and never ends the account.
+class ChannelListener(Protocol):
+    """Is told what happens on one account.
+
+    The adapter calls these methods one after another for each room. It logs what they raise, and goes on.
     """
 
     @property
     def commands(self) -> Sequence[CommandSpec]:
-        """What the platform should offer now."""
+        """The commands that the platform should offer now."""
         ...
 
     async def on_ready(self, rooms: Sequence[Room]) -> None:
-        """The account is connected afresh (not resumed): what happened since is unknown. `rooms` it can read now."""
+        """The account has connected afresh (not resumed), so it may have missed something. It can read `rooms` now."""
         ...
 
-    async def on_message(self, arrival: Arrival) -> None:
+    async def on_message(self, message: IncomingMessage) -> None:
         """A new message, or one with a new text (`is_edit`). The same may come twice."""
         ...
 
     async def on_delete(self, room: Room, post_ids: Sequence[str]) -> None: ...
 
-    async def on_reaction(self, reaction: Reacted) -> None:
-        """On any message, however old. One that was put while the account was away is not told of."""
+    async def on_reaction(self, reaction: ReactionChange) -> None:
+        """A reaction changed, on a message of any age. Changes while the account was away are not reported."""
         ...
 
     async def on_room(self, room: Room) -> None:
-        """A room is new, or has another name."""
+        """A room is new or renamed."""
         ...
 
     async def on_room_gone(self, platform: str, room_id: str, *, is_deleted: bool) -> None:
-        """It was deleted, with all that was said in it and in its threads; or the account left its server."""
+        """A room was deleted, with its messages and threads, or the account left its server."""
         ...
 
     async def on_command(self, call: CommandCall) -> CommandReply: ...
 
     async def on_suggest(self, call: CommandCall, option: str, typed: str) -> Sequence[str]:
-        """At most 25 completions."""
+        """Returns at most 25 completions."""
         ...
 
-    async def on_press(self, press: Press) -> str:
-        """What is said to the one who pressed it, and to nobody else; empty for nothing."""
+    async def on_press(self, press: ButtonPress) -> str:
+        """Returns the text that only the person who pressed sees; empty for none."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
-    """Who can be pinged in a place: display and user names, and role names, to ids."""
+class MentionNames:
+    """The names that can be pinged in a place, with their ids: users by display and user name, and roles."""
 
     users: Mapping[str, str] = field(default_factory=dict[str, str])
     roles: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 class Channel(Protocol):
-    """What the engine can do through one account."""
+    """One account, as the engine uses it."""
 
     @property
     def platform(self) -> str: ...
@@ -232,67 +245,68 @@ class Channel(Protocol):
     async def post(
         self, place: Place, content: MessageContent, *, nonce: str, reply_to: str = "", ticket: str = ""
     ) -> str:
-        """Sends one message and returns its id. The same nonce soon after gives the earlier message again. A reply to
-        a message that is gone becomes a plain message. With a ticket that still holds it answers the command.
+        """Sends one message and returns its id. A repeated nonce soon after returns the earlier message. A reply to a
+        deleted message becomes a plain message. With a valid ticket it answers the command.
         """
         ...
 
     async def edit(self, place: Place, message_id: str, content: MessageContent) -> None: ...
 
     async def delete(self, place: Place, message_id: str) -> None:
-        """Deleting what is gone is no error."""
+        """Deletes a message. One that is gone already is no error."""
         ...
 
     async def react(self, place: Place, message_id: str, emoji: str, *, on: bool = True) -> None: ...
 
     def typing(self, place: Place) -> AbstractAsyncContextManager[None]:
-        """Shows typing until the block ends, whatever ends it; renewed before it fades. A fault in showing it is
-        logged, and does not disturb the block.
+        """Shows typing until the block ends, whatever ends it. A failure to show it is logged, and does not disturb the
+        block.
         """
         ...
 
     async def open_thread(self, place: Place, message_id: str, title: str) -> Room:
-        """The thread of that message, made when it has none."""
+        """Returns the thread of that message, and opens it if there is none."""
         ...
 
     async def list_posts(self, room_id: str, *, before: str = "", after: str = "", limit: int = 100) -> Sequence[Post]:
-        """Oldest first: the newest `limit` before `before`, or the oldest `limit` after `after`."""
+        """Returns the newest `limit` posts before `before`, or the oldest `limit` after `after`, oldest first."""
         ...
 
-    async def list_arrivals(self, room: Room, *, after: str, limit: int = 100) -> Sequence[Arrival]:
-        """Oldest first, the oldest `limit` after `after`: what was missed."""
+    async def list_arrivals(self, room: Room, *, after: str, limit: int = 100) -> Sequence[IncomingMessage]:
+        """Returns the oldest `limit` messages after `after`, oldest first: what was missed."""
         ...
 
     async def find_deleted(self, rooms: Sequence[Room]) -> frozenset[str]:
-        """Ids of those that are deleted: the platform says so itself. One that the account may not see, or that cannot
-        be asked for now, is not among them. Raises Unavailable when the platform does not answer.
+        """Returns the ids of the rooms that the platform says are deleted. A room that the account may not see, or that
+        cannot be asked for now, is left out. Raises Unavailable when the platform does not answer.
         """
         ...
 
-    async def find_names(self, place: Place, text: str) -> Names:
-        """Those whom an @Name in the text may mean. Empty when the platform cannot say now."""
+    async def find_names(self, place: Place, text: str) -> MentionNames:
+        """Returns whom an @Name in the text may mean; nobody when the platform cannot say now."""
         ...
 
     async def visible_rooms(self, place: Place, principal: Principal) -> frozenset[str]:
-        """Rooms that `principal` and everybody who reads `place` may see, by permissions of this moment.
-        When it cannot be known, only what is sure.
+        """Returns the rooms that `principal` and everybody who reads `place` may see at this moment. When that cannot
+        be known, only those that are certain.
         """
         ...
 
     async def find_roles(self, room_id: str, user_ids: Collection[str]) -> Mapping[str, frozenset[str]]:
-        """The role ids of these users there; those who are not known are missing."""
+        """Returns the role ids of these users there; unknown users are missing."""
         ...
 
     async def act(self, action: PlatformAction, warrant: OnBehalfOf) -> JsonObject:
-        """Does something on the platform within what both the asker and the account may do there at this moment, and
-        returns what came of it. Raises NotAllowed for everything else, and InvalidInput for an unknown action.
+        """Does something on the platform, within what both the asker and the account may do there at this moment, and
+        returns the result. Raises NotAllowed for everything else, and InvalidInput for an unknown action.
         """
         ...
 
     async def is_open(self, room: Room) -> bool:
-        """Whether everybody of the room's server may read it at this moment, whatever roles they have. Never so of
-        direct talk and private threads. Raises Unavailable when it cannot be known now, such as by an account that is
-        not in that server.
+        """Whether everybody of the room's server may read it at this moment, whatever their roles.
+
+        Direct messages and private threads are never open. Raises Unavailable when it cannot be known now, such as
+        by an account that is not in that server.
         """
         ...
 
@@ -301,5 +315,5 @@ class Channel(Protocol):
         ...
 
     async def may_moderate(self, room_id: str, principal: Principal) -> bool:
-        """Whether the principal may delete others' messages there; False when it cannot be known."""
+        """Whether the principal may delete others' messages there; False when that cannot be known."""
         ...

@@ -1,8 +1,9 @@
-"""The documents of the current snapshot as search knows them: cut into passages, found by words and by meaning.
+"""The port of the document index: documents of the current snapshot, cut into passages and found by words or by
+embedding.
 
-An index of what the library has, made again whenever it is lost. Part of a unit of work. Written by
-`engine/knowledge/indexing`, asked by `engine/knowledge/search`. Vectors of passages are in the collection PASSAGES of
-`Vectors`, under the passage's key, on the shelf of its source.
+The index is made from the library, and made again whenever it is lost. Part of a unit of work. Written by the indexing
+of `engine/knowledge`, read by its search. `VectorRepository` holds the vectors of passages in the collection
+PASSAGE_VECTORS, under the passage's key and in the namespace of its source.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from typing import Protocol
 
 from denizen.domain.passage import Passage, passage_key, searchable_words, split_passages
 
-PASSAGES = "passage"
+PASSAGE_VECTORS = "passage"
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
-    """A file of the snapshot; `digest` stands for its content. `keys` are those of its passages
-    (`passage.passage_key`), and `words` are searched (`passage.searchable_words`).
+class IndexedDocument:
+    """A file of the snapshot with its passages. `digest` identifies its content.
+
+    `keys` are the keys of the passages, `words` the searchable words of each (see `denizen.domain.passage`).
     """
 
     path: str
@@ -30,8 +32,8 @@ class Document:
     words: Sequence[str] = ()
 
     @classmethod
-    def cut(cls, path: str, source_id: str, digest: str, text: str) -> Document:
-        """With the passages of its text. Takes a while for a long one."""
+    def cut(cls, path: str, source_id: str, digest: str, text: str) -> IndexedDocument:
+        """Returns the document with the passages of its text. Takes a while for a long text."""
         passages = split_passages(path, text)
         keys = [passage_key(source_id, each) for each in passages]
         return cls(path, source_id, digest, passages, keys, [searchable_words(path, each) for each in passages])
@@ -51,43 +53,45 @@ class IndexSize:
     passages: int
 
 
-class Documents(Protocol):
+class DocumentRepository(Protocol):
+    """The indexed documents and their passages."""
+
     async def find_indexed(self) -> str:
-        """What `mark_indexed` was told last: the snapshot that the index is of. Empty before."""
+        """Returns the snapshot that the index was made of, as told to `mark_indexed`; empty before the first."""
         ...
 
     async def mark_indexed(self, snapshot: str) -> None: ...
 
     async def list_digests(self) -> Mapping[str, str]:
-        """Of every document, by path."""
+        """Returns the digest of every document, by path."""
         ...
 
-    async def put(self, documents: Sequence[Document]) -> None:
-        """Each takes the place of what had its path."""
+    async def put(self, documents: Sequence[IndexedDocument]) -> None:
+        """Adds documents. Each replaces the one that had its path."""
         ...
 
     async def remove(self, paths: Collection[str]) -> int:
-        """With their passages. Returns how many were there."""
+        """Removes documents with their passages. Returns how many there were."""
         ...
 
     async def find_by_words(self, words: str, *, sources: Collection[str] = (), limit: int) -> Sequence[str]:
-        """Keys of the passages that have the rarer of these words, the best first. Without sources in all of them."""
+        """Returns keys of passages that contain the rarer of these words, the best first. No sources means all."""
         ...
 
     async def list_passages(self, keys: Sequence[str]) -> Sequence[IndexedPassage]:
-        """In the order of the keys; the same words of one source may stand in several places."""
+        """Returns passages in the order of the keys. The same text of one source may stand in several places."""
         ...
 
     async def list_without_vector(self, model: str, *, limit: int) -> Sequence[IndexedPassage]:
-        """One for each key."""
+        """Returns passages without a vector of the model, one for each key."""
         ...
 
     async def count_without_vector(self, model: str) -> int:
-        """Different passages."""
+        """Returns the number of different passages without a vector of the model."""
         ...
 
     async def sweep_vectors(self) -> int:
-        """Removes vectors whose passage is not there any more. Returns how many."""
+        """Removes vectors whose passage is gone. Returns how many."""
         ...
 
     async def size(self) -> IndexSize: ...

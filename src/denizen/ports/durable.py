@@ -1,8 +1,8 @@
 """Durable execution: work that survives the process.
 
-Implemented by `adapters/durable` (DBOS on SQLite or Postgres) and `denizen.testing.memory_durable`. Payloads and step
-results are JSON. A workflow function is deterministic between its steps: it may read and write the store by derived
-ids, and does everything that must not happen twice inside `step`.
+Implemented by `adapters/durable` (DBOS on SQLite or Postgres). Payloads and step results are JSON. A workflow function
+is deterministic between its steps: it may read and write the store by derived ids, and does everything that must not
+happen twice inside `step`.
 """
 
 from __future__ import annotations
@@ -15,61 +15,64 @@ from denizen.domain.json import Json, JsonObject
 
 Workflow = Callable[[JsonObject], Awaitable[Json]]
 OnFault = Callable[[str, DenizenError], None]
-"""Gets the id of a run and what went wrong with it."""
+"""A callback that gets the id of a run and its error."""
 
 
-class Stepping(Protocol):
-    """What a workflow does that must not happen twice."""
+class StepRunner(Protocol):
+    """Runs the actions of a workflow that must not happen twice."""
 
     async def step(self, name: str, action: Callable[[], Awaitable[Json]]) -> Json:
-        """Inside a workflow: runs `action` once and records its result; after a restart the record is returned.
+        """Runs `action` once inside a workflow and records its result; after a restart the record is returned.
 
-        An action that was interrupted runs again (at least once), so calls to the outside carry an idempotency key.
-        A DenizenError that the action raises is recorded and raised again on replay.
+        An interrupted action runs again (at least once), so calls to the outside carry an idempotency key. A
+        DenizenError that the action raises is recorded, and raised again on replay.
         """
         ...
 
     async def gather(self, *steps: tuple[str, Callable[[], Awaitable[Json]]]) -> list[Json]:
-        """Several steps side by side, numbered in the given order so that a replay finds them; results in order.
+        """Runs several steps side by side and returns their results in order.
 
-        The steps must not raise: turn an expected failure into a JSON value first.
+        The steps are numbered in the given order so that a replay finds them. They must not raise: turn an expected
+        failure into a JSON value first.
         """
         ...
 
 
-class Durable(Stepping, Protocol):
-    """Registered workflows, started by id: the same id twice is one run."""
+class DurableExecution(StepRunner, Protocol):
+    """Registered workflows, started by id: starting the same id twice makes one run."""
 
     def register(self, name: str, workflow: Workflow, on_fault: OnFault | None = None) -> None:
-        """Before `start` only. `name` is stored with each run and must not change.
+        """Registers a workflow, before `start` only. `name` is stored with each run and must not change.
 
-        `on_fault` hears, on the event loop, of each run in this process that ended with an error, or that stops before
-        its end: because its record cannot be written, or because everything closes. What only stopped goes on later.
+        `on_fault` is called on the event loop for each run of this process that ended with an error, or that stopped
+        before its end because its record cannot be written or because everything closes. A stopped run goes on later.
         """
         ...
 
     async def start(self) -> None:
-        """Opens the log and begins to rescue runs of processes that died."""
+        """Opens the log and starts to resume the runs of processes that died."""
         ...
 
     async def aclose(self, *, grace_s: float = 0.0) -> None:
-        """Stops; runs that do not end within `grace_s` stay pending and are resumed by the next process."""
+        """Stops. Runs that do not end within `grace_s` stay pending; the next process resumes them."""
         ...
 
     async def submit(self, name: str, run_id: str, payload: JsonObject) -> None:
-        """Starts the run in this process and returns at once; an id that is known already is not started again."""
+        """Starts the run in this process and returns at once. A known id is not started again."""
         ...
 
     async def wait(self, run_id: str) -> Json:
-        """The run's result, wherever it runs. Raises the run's DenizenError, Unavailable if it was cancelled or this
-        process closes first, NotFound for an id that nobody submitted.
+        """Returns the run's result, wherever it runs.
+
+        Raises the run's DenizenError, Unavailable if the run was cancelled or this process closes first, and NotFound
+        for an unknown id.
         """
         ...
 
     async def cancel(self, run_id: str) -> None:
-        """Ends a run that has not ended: here at once, in another process at its next step. Raises NotFound."""
+        """Ends a run: here at once, in another process at its next step. Raises NotFound."""
         ...
 
     async def pending(self) -> list[str]:
-        """Ids of runs that have not ended, oldest first."""
+        """Returns the ids of runs that have not ended, oldest first."""
         ...

@@ -1,4 +1,4 @@
-"""Turning texts into vectors, so that texts of a like meaning lie near each other.
+"""The port of embedders, which turn texts into vectors so that similar texts lie near each other.
 
 Implemented by `adapters/embed`: a model that runs here, and any server with OpenAI's `/v1/embeddings`.
 """
@@ -15,14 +15,14 @@ from denizen.domain.usage import Usage
 
 
 class EmbedKind(StrEnum):
-    """Some models read a question otherwise than what is to be found."""
+    """The role of a text. Some models embed a question differently from a document."""
 
     QUERY = "query"
     DOCUMENT = "document"
 
 
 @dataclass(frozen=True, slots=True)
-class Embedded:
+class EmbeddingResult:
     """One vector for each text, all of the same length, and what that took."""
 
     vectors: Sequence[Sequence[float]]
@@ -32,16 +32,16 @@ class Embedded:
 class Embedder(Protocol):
     @property
     def name(self) -> str:
-        """Tells models apart: vectors of different names cannot be compared. Stored with each vector."""
+        """The model's identity, stored with each vector: vectors of different names cannot be compared."""
         ...
 
     async def estimate_cost_usd(self, tokens: int) -> Decimal | None:
-        """What so many tokens of text cost; 0 for what runs here, None when the price is unknown."""
+        """Returns the price of so many tokens: 0 for a model that runs here, None when it is unknown."""
         ...
 
-    async def embed(self, texts: Sequence[str], kind: EmbedKind) -> Embedded:
-        """Raises Unavailable when there is no answer now, and NeedsAttention when somebody has to put something right
-        first.
+    async def embed(self, texts: Sequence[str], kind: EmbedKind) -> EmbeddingResult:
+        """Embeds the texts. Raises Unavailable when there is no answer now, NeedsAttention when somebody has to fix
+        something.
         """
         ...
 

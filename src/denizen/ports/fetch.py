@@ -14,8 +14,10 @@ NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
-    """`url` is the last one after redirects; `text` is decoded and cut at the limit, `truncated` says so."""
+class FetchedPage:
+    """A page as text. `url` is the last one after redirects; `text` is decoded and cut at the limit; `truncated`
+    says whether it was cut.
+    """
 
     url: str
     status: int
@@ -26,8 +28,8 @@ class Fetched:
 
 
 @dataclass(frozen=True, slots=True)
-class Downloaded:
-    """As `Fetched`, with the bytes as they are, of whatever kind; cut at the limit, `truncated` says so."""
+class DownloadedFile:
+    """A file as bytes of any kind, cut at the limit; `truncated` says whether it was cut."""
 
     url: str
     status: int
@@ -37,24 +39,27 @@ class Downloaded:
 
 
 class Downloader(Protocol):
-    """The other use of what fetches: files instead of texts."""
+    """Fetches files instead of text."""
 
-    async def download(self, url: str, *, timeout_s: float = 60.0, max_bytes: int = 25_000_000) -> Downloaded:
-        """As `Fetcher.fetch`: the same checks, the same errors."""
+    async def download(self, url: str, *, timeout_s: float = 60.0, max_bytes: int = 25_000_000) -> DownloadedFile:
+        """Returns the file, with the checks and errors of `Fetcher.fetch`."""
         ...
 
 
 class Fetcher(Protocol):
+    """Fetches text from the web."""
+
     async def fetch(
         self, url: str, *, timeout_s: float = 15.0, max_bytes: int = 2_000_000, headers: Mapping[str, str] = NO_HEADERS
-    ) -> Fetched:
-        """GET over http or https. Every address that a name resolves to is checked and the checked one is used; each
-        redirect is checked again. `headers`, which may hold a secret, go to servers that the operator named and
-        to no other: a redirect to another scheme, host or port goes on without them, and no error repeats them.
+    ) -> FetchedPage:
+        """Sends a GET over http or https. Every address that a name resolves to is checked, and a checked one is used;
+        each redirect is checked again. An HTTP error status is a result, not an error.
+
+        `headers`, which may hold a secret, go only to servers that the operator named: a redirect to another scheme,
+        host or port goes on without them, and no error repeats them.
 
         Raises NotAllowed for private, loopback, link-local and other special addresses, and for headers to a server
-        that nobody named, InvalidInput for a URL or header that
-        is none, Unavailable for time-outs and network faults. An HTTP error status is a result, not an error.
+        that nobody named; InvalidInput for a malformed URL or header; Unavailable for time-outs and network faults.
         """
         ...
 

@@ -1,6 +1,6 @@
-"""What the web asks of accounts on a platform that hosts repositories: taking its webhooks, and naming repositories.
+"""Accounts on a platform that hosts repositories, for the web: taking its webhooks, and naming repositories.
 
-Implemented by `app/hosting`, over the accounts that are connected.
+`app/hosting` implements it over the accounts that are connected.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from typing import Protocol
 from denizen.domain.errors import NotFound
 
 
-class Receipt(StrEnum):
-    """What became of a webhook."""
+class WebhookReceipt(StrEnum):
+    """The outcome of a webhook."""
 
     PONG = "pong"
     TAKEN = "taken"
-    """What it tells of is in the store, or will be read again."""
+    """Its event is in the store, or will be read again."""
     IGNORED = "ignored"
-    """It is about nothing that concerns an agent."""
+    """It concerns no agent."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostedRepository:
-    """`name` is `owner/name`; `address` is what a source is read from; `updated_at` in ISO form."""
+    """A repository. `name` is `owner/name`; `address` is what a source is read from; `updated_at` is in ISO form."""
 
     name: str
     address: str
@@ -36,21 +36,25 @@ class HostedRepository:
 
 
 class Hosting(Protocol):
-    async def take_webhook(self, platform: str, headers: Mapping[str, str], body: bytes) -> Receipt:
-        """`headers` in lower case. Raises NotFound for a platform that sends none or whose webhooks are off, NotAllowed
-        (`signature_missing`, `signature_wrong`), InvalidInput, and Unavailable while the account is not connected.
+    """The accounts on platforms that host repositories."""
+
+    async def take_webhook(self, platform: str, headers: Mapping[str, str], body: bytes) -> WebhookReceipt:
+        """Takes a webhook; `headers` are in lower case.
+
+        Raises NotFound for a platform that sends none or whose webhooks are off, NotAllowed (`signature_missing`,
+        `signature_wrong`), InvalidInput, and Unavailable while the account is not connected.
         """
         ...
 
     async def list_repositories(self, platform: str) -> Sequence[HostedRepository]:
-        """Those that the accounts can read, each once, by name."""
+        """Returns the repositories that the accounts can read, each once, by name."""
         ...
 
 
 class NoHosting:
-    """Where there are no such accounts."""
+    """Used where there are no such accounts."""
 
-    async def take_webhook(self, platform: str, headers: Mapping[str, str], body: bytes) -> Receipt:
+    async def take_webhook(self, platform: str, headers: Mapping[str, str], body: bytes) -> WebhookReceipt:
         raise webhook_unknown(platform)
 
     async def list_repositories(self, platform: str) -> Sequence[HostedRepository]:
@@ -58,7 +62,7 @@ class NoHosting:
 
 
 def webhook_unknown(platform: str) -> NotFound:
-    """For a platform that sends no webhooks here."""
+    """Returns the error for a platform that sends no webhooks here."""
     why = "its events come over its gateway" if platform == "discord" else ""
     fix = "Send webhooks of GitHub to /api/webhooks/github."
     return NotFound(f"There are no webhooks of '{platform[:40]}' here.", code="webhook_unknown", why=why, fix=fix)

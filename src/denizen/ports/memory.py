@@ -1,6 +1,7 @@
-"""Memories in the store, and the vectors of what is found by meaning. Part of a unit of work.
+"""The ports of memories, and of the vectors by which texts are found. Part of a unit of work.
 
-Vectors are kept for any collection of texts (memories are the first), on shelves: a shelf is what is searched at once.
+Vectors belong to a collection of texts (memories, passages, posts) and to a namespace: a search looks into one or more
+namespaces of one collection.
 """
 
 from __future__ import annotations
@@ -13,14 +14,17 @@ from denizen.domain.ids import AgentName
 from denizen.domain.memory import Memory
 from denizen.domain.vector import VectorMatch
 
-MEMORIES = "memory"
-"""The collection of vectors whose keys are ids of memories. It follows them: what is changed or removed there loses
-its vectors."""
+MEMORY_VECTORS = "memory"
+"""The collection of the vectors of memories; their keys are the memories' ids. Changing or removing a memory removes
+its vectors.
+"""
 
 
-class Memories(Protocol):
+class MemoryRepository(Protocol):
+    """The memories of agents."""
+
     async def add(self, memory: Memory) -> bool:
-        """False, and nothing changes, when its id exists."""
+        """Adds the memory. False, and nothing changes, when its id exists."""
         ...
 
     async def find(self, memory_id: str) -> Memory | None: ...
@@ -28,50 +32,53 @@ class Memories(Protocol):
     async def list_memories(
         self, *, agent: AgentName | None = None, owner: str | None = None, limit: int = 100
     ) -> Sequence[Memory]:
-        """Newest first. `owner` may be `CORE`; None is every owner."""
+        """Returns memories, newest first. `owner` may be `CORE`; None means every owner."""
         ...
 
     async def change(self, memory: Memory) -> bool:
-        """Another text, told elsewhere perhaps; what it was made of before has no vectors any more. Owner, agent and
-        time of creation stay. False when it is not there.
+        """Writes another text and where it was told, and removes the vectors of the old text.
+
+        Owner, agent and creation time stay. False when the memory is not there.
         """
         ...
 
     async def remove(self, memory_ids: Collection[str]) -> int:
-        """With their vectors. Returns how many were there."""
+        """Removes the memories with their vectors. Returns how many there were."""
         ...
 
     async def forget_teller(self, principal: str) -> int:
-        """Everything of that principal's key, with every agent: their own memories, and what they told to all."""
+        """Removes, for all agents, the memories of that principal key and those that it told to everybody."""
         ...
 
     async def list_without_vector(self, model: str, *, limit: int) -> Sequence[Memory]:
-        """Oldest first."""
+        """Returns memories without a vector of the model, oldest first."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Vector:
-    """`key` is unique in the collection; `data` is as `domain/vector.pack` makes it."""
+class StoredVector:
+    """The embedding of one text. `key` is unique in the collection; `data` is packed by `domain.vector.pack`."""
 
     collection: str
-    shelf: str
+    namespace: str
     key: str
     model: str
     data: bytes
 
 
-class Vectors(Protocol):
-    async def put(self, vectors: Sequence[Vector]) -> None:
-        """Takes the place of what had the same collection, key and model."""
+class VectorRepository(Protocol):
+    """The embeddings of texts, searched by similarity."""
+
+    async def put(self, vectors: Sequence[StoredVector]) -> None:
+        """Stores vectors. Each replaces the one with the same collection, key and model."""
         ...
 
     async def find_nearest(
-        self, collection: str, shelves: Collection[str], model: str, query: bytes, *, limit: int
+        self, collection: str, namespaces: Collection[str], model: str, query: bytes, *, limit: int
     ) -> Sequence[VectorMatch]:
-        """The nearest of that model on these shelves, nearest first. All of them are looked at."""
+        """Returns the nearest vectors of that model in these namespaces, nearest first."""
         ...
 
     async def remove_other_models(self, collection: str, model: str) -> int:
-        """Vectors of any model but this one are of no use any more. Returns how many those were."""
+        """Removes the collection's vectors of all other models. Returns how many there were."""
         ...

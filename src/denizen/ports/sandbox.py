@@ -1,7 +1,7 @@
 """The read-only shell: commands over a folder of documents, which can look and do nothing else.
 
-Implemented by `adapters/sandbox`; called by the skill `shell` and by `denizen shell`. One sandbox and one validator for
-all callers.
+`adapters/sandbox` implements it; the skill `shell` and `denizen shell` call it. All callers share one sandbox and one
+policy.
 """
 
 from __future__ import annotations
@@ -15,21 +15,27 @@ MAX_COMMANDS = 10
 MAX_COMMAND_CHARS = 2000
 MAX_STREAM_CHARS = 50_000
 REFUSED_EXIT_CODE = 126
-"""Of a line that was not run: like a shell's for what it cannot execute, and none that the programs use."""
+"""The exit code of a line that was not run: what a shell uses for a command that it cannot execute, and none of the
+programs does.
+"""
 TIMED_OUT_EXIT_CODE, CAPPED_EXIT_CODE = 124, 137
 
 
 @dataclass(frozen=True, slots=True)
 class ShellView:
-    """What is seen: folders by name, below the top folder. A single one with an empty name is the top itself."""
+    """The folders that a shell sees, by name, below the top folder. A single folder with an empty name is the top
+    itself.
+    """
 
     folders: tuple[tuple[str, Path], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ShellResult:
-    """Of one command. Each stream has at most `MAX_STREAM_CHARS` characters, and then a note of its full length.
-    `refused` means that policy did not allow it; why, and what is allowed, stands in `stderr`.
+    """The result of one command. Each stream has at most `MAX_STREAM_CHARS` characters, and then a note of its full
+    length.
+
+    `refused` means that the policy did not allow it; `stderr` says why, and what is allowed.
     """
 
     command: str
@@ -42,28 +48,28 @@ class ShellResult:
 
 @dataclass(frozen=True, slots=True)
 class ShellReply:
-    """`session_id` names the session for the next call; it begins with `sess_`."""
+    """The results of a call. `session_id` names the session for the next call; it begins with `sess_`."""
 
     session_id: str
     results: tuple[ShellResult, ...]
 
 
 class Sandbox(Protocol):
-    """Open for the life of the process."""
+    """Runs commands. Open for the life of the process."""
 
     async def run(self, commands: Sequence[str], view: ShellView, *, owner: str, session_id: str = "") -> ShellReply:
-        """1 to 10 commands, one after another, each from the top folder of the view. A session belongs to its `owner`
-        and keeps the view that it began with; one that is unknown, over or somebody else's is begun anew. Raises
-        InvalidInput for the number of commands, Unavailable (`sandbox_off`) where the system offers no isolation.
+        """Runs 1 to 10 commands, one after another, each from the top folder of the view.
+
+        A session belongs to its `owner` and keeps the view that it began with. A session that is unknown, over or
+        somebody else's is begun anew. Raises InvalidInput for a wrong number of commands, Unavailable (`sandbox_off`)
+        where the system offers no isolation.
         """
         ...
 
     async def forget(self) -> None:
-        """From now on everybody sees what they are given then, whatever session they name, and nothing that was copied
-        for somebody stays.
-        """
+        """Ends all sessions and removes copied folders: from now on every caller sees the view that it passes then."""
         ...
 
     async def check(self) -> str:
-        """How programs are shut in here, by really running one. Raises Unavailable (`sandbox_off`)."""
+        """Returns how programs are isolated, found out by running one. Raises Unavailable (`sandbox_off`)."""
         ...

@@ -6,10 +6,12 @@ from typing import Protocol
 
 
 class Secrets(Protocol):
+    """The secrets of this home folder."""
+
     def get(self, name: str) -> str:
-        """The value. Raises NeedsAttention, naming the variable and never a value, when it is not set."""
+        """Returns the value. Raises NeedsAttention, which names the variable and never a value, when it is not set."""
         ...
 
     def mask(self, text: str) -> str:
-        """The text with every known secret value replaced by `***`."""
+        """Returns the text with every known secret value replaced by `***`."""
         ...

@@ -1,12 +1,13 @@
-"""How sources are read, what the store keeps of them, and the library of what was read.
+"""Readers of sources, the records of them in the store, the library of what was read, and the folder of learned
+answers.
 
-Readers are `adapters/git`, `files` and `sitemap`, one for a kind; the library is `adapters/library`; the records are
-part of a unit of work. Called by `engine/knowledge`.
+Readers are `adapters/git`, `files`, `sitemap` and `youtube`, one for each kind; the library is `adapters/library`; the
+records are part of a unit of work. `engine/knowledge` calls all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,21 +19,21 @@ from denizen.domain.source import Source, SourceReading, SourceState, SyncRun
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """Of one source: what is being done, and how much of how much (`total` 0 when that is not known)."""
+class ReadingProgress:
+    """The progress of reading one source: the stage, and how much of how much (`total` is 0 when it is not known)."""
 
     stage: str
     done: int = 0
     total: int = 0
 
 
-Report = Callable[[Progress], None]
-"""May be called from any thread."""
+ReportProgress = Callable[[ReadingProgress], None]
+"""A callback for progress. It may be called from any thread."""
 
 
 @dataclass(frozen=True, slots=True)
-class File:
-    """One file of a source. `read` gives its bytes, blocks, and may be called until the next file is asked for."""
+class SourceFile:
+    """One file of a source. `read` returns its bytes, blocks, and may be called until the next file is asked for."""
 
     path: str
     size_bytes: int
@@ -40,21 +41,21 @@ class File:
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class SourceTree:
     """A source as it is at `revision`: only regular files of a kept kind, with paths below the content path.
-    Whether such a name can be kept is the library's to say.
 
-    `files` blocks and is followed once, in a thread. `count` is how many there are.
+    `files` blocks and is followed once, in a thread. `count` is how many there are. The library decides whether it can
+    store a name.
     """
 
     revision: str
     count: int
-    files: Iterator[File]
+    files: Iterator[SourceFile]
 
 
 @dataclass(frozen=True, slots=True)
-class KeptFile:
-    """A file as the library keeps it. `digest` is the SHA-256 of its content."""
+class LibraryFile:
+    """A file as the library stores it. `digest` is the SHA-256 of its content."""
 
     path: str
     digest: str
@@ -63,122 +64,125 @@ class KeptFile:
 
 @dataclass(frozen=True, slots=True)
 class DocumentText:
-    """What a document says, and the part of the snapshot that it is of."""
+    """The text of a document, and the part of the snapshot that it belongs to."""
 
     text: str
     part: SnapshotPart | None = None
 
 
 class SourceReader(Protocol):
-    """Reads one kind. Raises NotFound for what is not there, NeedsAttention for what may not be read, Unavailable for
-    what is worth another try.
+    """Reads sources of one kind. Raises NotFound for what does not exist, NeedsAttention for what may not be read,
+    Unavailable for what is worth another try.
     """
 
     async def look(self, source: Source) -> str:
-        """The revision that is there now, found cheaply."""
+        """Returns the current revision, found cheaply."""
         ...
 
-    def open(self, source: Source, report: Report) -> AbstractAsyncContextManager[Tree]:
-        """Fetches it and gives its files until the block ends."""
+    def open(self, source: Source, report: ReportProgress) -> AbstractAsyncContextManager[SourceTree]:
+        """Fetches the source and gives its files until the block ends."""
         ...
 
     async def forget(self, source_ids: Sequence[str]) -> None:
-        """Removes what is kept to read these faster the next time."""
+        """Removes what is kept to read these sources faster the next time."""
         ...
 
 
 class Library(Protocol):
-    """What was read, on disk: files by their content, and snapshots that are made of them."""
+    """The library on disk: files by their content, and snapshots made of them."""
 
-    async def take(self, files: Iterator[File], report: Report) -> SourceReading:
-        """Keeps all files: text as it is, HTML and PDF as their text. Stops when it is cancelled."""
+    async def take(self, files: Iterator[SourceFile], report: ReportProgress) -> SourceReading:
+        """Stores all files: text as it is, HTML and PDF as their text. Stops when it is cancelled."""
         ...
 
     async def has(self, manifest: str) -> bool:
-        """Whether everything that the manifest lists is there."""
+        """Returns whether everything that the manifest lists is there."""
         ...
 
-    async def list_files(self, manifest: str) -> Sequence[KeptFile]:
-        """Raises NotFound when it is gone."""
+    async def list_files(self, manifest: str) -> Sequence[LibraryFile]:
+        """Returns the files of a manifest. Raises NotFound when it is gone."""
         ...
 
     async def read_texts(self, digests: Sequence[str]) -> Sequence[str | None]:
-        """What these files say, in this order; None for one that is gone."""
+        """Returns the texts of these files, in this order; None for one that is gone."""
         ...
 
     async def find_document(self, path: str) -> DocumentText | None:
-        """A file of the current snapshot; None when there is none of that path."""
+        """Returns a file of the current snapshot; None when there is none with that path."""
         ...
 
     def alone(self) -> AbstractAsyncContextManager[None]:
-        """Waits until nobody else publishes, in any process."""
+        """Waits until nobody else publishes, in any process, and holds that lock until the block ends."""
         ...
 
     async def publish(self, parts: Sequence[SnapshotPart], *, now: datetime, anew: bool = False) -> Snapshot:
-        """Makes the snapshot, unless it is there already, and then the current one: at once, or not at all. With `anew`
-        it is made in any case, since somebody may have changed files of it.
+        """Makes the snapshot, unless it is there already, and then makes it the current one, in one step.
+
+        With `anew` it is made in any case, since somebody may have changed files of it.
         """
         ...
 
     async def expire(self, *, before: datetime, manifests: Sequence[str]) -> Sequence[str]:
-        """Removes the snapshots that were made before, and those that are outdated (`domain.snapshot`), but not the
-        current one and none that is held, and files that nothing refers to, neither a snapshot nor one of these
-        manifests, which are all that may be read now. Ids of what went.
+        """Removes snapshots that were made before that time or are outdated (`domain.snapshot`), and files that nothing
+        refers to. Returns the ids of the removed snapshots.
+
+        The current snapshot and those that are held stay. A file is referred to by a snapshot or by one of these
+        manifests, which are all that may be read now.
         """
         ...
 
     async def current(self) -> Snapshot | None: ...
 
     async def clear(self) -> None:
-        """From now on there is no current snapshot. Those that are kept stay."""
+        """Makes no snapshot the current one. Those that are kept stay."""
         ...
 
     async def list_snapshots(self) -> Sequence[Snapshot]:
-        """Newest first."""
+        """Returns snapshots, newest first."""
         ...
 
     async def verify(self, snapshot_id: str) -> Sequence[str]:
-        """What is wrong with it, a sentence each. Raises NotFound."""
+        """Returns what is wrong with a snapshot, a sentence each. Raises NotFound."""
         ...
 
     def hold(self) -> AbstractAsyncContextManager[Path | None]:
-        """The folder of the current snapshot, which stays there until the block ends; None when there is none."""
+        """Gives the folder of the current snapshot, which stays there until the block ends; None when there is none."""
         ...
 
     def current_folder(self) -> Path | None:
-        """The folder of the current snapshot at this moment, for one quick look."""
+        """Returns the folder of the current snapshot at this moment, for one quick look."""
         ...
 
 
-class SnapshotRemote(Protocol):
-    """Where snapshots are pushed to."""
+class SnapshotUploader(Protocol):
+    """The place that snapshots are pushed to."""
 
     async def push(self, remote: RemoteRepository, snapshot: Snapshot, folder: Path) -> bool:
-        """The files of the snapshot, which are in the folder. False when the remote has them already. Raises Conflict
-        for a repository that is somebody else's, and as readers do.
+        """Pushes the files of the snapshot, which are in the folder. Returns False when the remote has them already.
+        Raises Conflict for a repository that is somebody else's, and what readers raise.
         """
         ...
 
 
-class Sources(Protocol):
-    """Sources and how far they were read. Part of a unit of work."""
+class SourceRepository(Protocol):
+    """The sources and how far they were read. Part of a unit of work."""
 
     async def put(self, source: Source) -> None:
-        """Adds it, or replaces all but its `created_at`."""
+        """Adds a source, or replaces all of it but its `created_at`."""
         ...
 
     async def find(self, source_id: str) -> Source | None: ...
 
     async def list_sources(self) -> Sequence[Source]:
-        """By id."""
+        """Returns the sources by id."""
         ...
 
     async def remove(self, source_id: str) -> bool:
-        """With its state. False when there was none."""
+        """Removes a source with its state. Returns False when there was none."""
         ...
 
     async def put_state(self, state: SourceState) -> None:
-        """Nothing is kept when the source is not there any more."""
+        """Stores the state, unless the source is not there any more."""
         ...
 
     async def list_states(self) -> Sequence[SourceState]: ...
@@ -188,5 +192,34 @@ class Sources(Protocol):
     async def find_sync(self, run_id: str) -> SyncRun | None: ...
 
     async def list_syncs(self, *, limit: int = 20) -> Sequence[SyncRun]:
-        """Newest first."""
+        """Returns runs, newest first."""
+        ...
+
+
+class LearnedAnswerFiles(Protocol):
+    """The folder of answers that were learned from people: a Markdown file each, read as a source like any other.
+    `adapters/files` implements it.
+
+    Files that somebody else put there are left alone. Raises NeedsAttention when the disk cannot be used.
+    """
+
+    @property
+    def location(self) -> str:
+        """The location of the folder, as a source has it."""
+        ...
+
+    async def list_files(self) -> Mapping[str, str]:
+        """Returns the proposal id of each file by name; empty for a file that was not made from a proposal."""
+        ...
+
+    async def read(self, name: str) -> str:
+        """Returns the text of a file; empty when there is none."""
+        ...
+
+    async def write(self, name: str, text: str) -> None:
+        """Writes the whole file or nothing, readable by the owner of the home folder only."""
+        ...
+
+    async def remove(self, name: str) -> None:
+        """Removes a file. Removing one that is gone is no error."""
         ...

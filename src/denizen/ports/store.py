@@ -1,8 +1,8 @@
 """The store: domain records in and out, in short units of work.
 
-Implemented by `adapters/store` (SQLite, Postgres) and `denizen.testing.memory_store`; all three pass the contract suite
-in `denizen.testing.store_contract`. A unit of work commits when its block ends without an error, is shielded against
-cancellation, and must not wait for a model, a tool or a platform.
+Implemented by `adapters/store` on SQLite and on Postgres; both pass the same contract suite. A unit of work commits
+when its block ends without an error, is shielded against cancellation, and must not wait for a model, a tool or a
+platform.
 
 Every `add_` and `put_` with a derived id may be repeated with the same record: a resumed turn writes again what it
 wrote before.
@@ -16,47 +16,47 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from denizen.domain.agent_settings import SettingsSet
+from denizen.domain.audit import AuditEntry, AuditEvent, AuditHead
 from denizen.domain.conversation import Conversation, Place, Session
 from denizen.domain.ids import AgentName, ConversationId, MessageId, SessionId, TurnId
 from denizen.domain.json import Json
 from denizen.domain.message import Message
 from denizen.domain.principal import Principal
+from denizen.domain.reminder import Reminder
+from denizen.domain.summary import Summary
 from denizen.domain.trace import PromptUse
 from denizen.domain.turn import CallRecord, Step, Turn, TurnStatus
 from denizen.domain.usage import Usage
-from denizen.ports.answers import Citations, Gaps, Proposals
-from denizen.ports.approvals import Approvals
-from denizen.ports.archive import Archive, PostMeanings
-from denizen.ports.assistant import AgentSettings
-from denizen.ports.audit import Audit
-from denizen.ports.documents import Documents
-from denizen.ports.memory import Memories, Vectors
-from denizen.ports.reception import Outbox, Reception
-from denizen.ports.reminders import Reminders
-from denizen.ports.source import Sources
-from denizen.ports.spending import Spending
-from denizen.ports.statistics import Statistics
-from denizen.ports.summaries import Summaries
-from denizen.ports.transcripts import Transcripts
+from denizen.ports.answers import CitationRepository, GapRepository, ProposalRepository
+from denizen.ports.approvals import ApprovalRepository
+from denizen.ports.archive import ArchiveRepository, PostEmbeddingRepository, TranscriptRepository
+from denizen.ports.documents import DocumentRepository
+from denizen.ports.inbox import InboxRepository, OutboxRepository
+from denizen.ports.memory import MemoryRepository, VectorRepository
+from denizen.ports.source import SourceRepository
+from denizen.ports.usage import SpendingRepository, StatisticsRepository
 
 
-class Conversations(Protocol):
+class ConversationRepository(Protocol):
+    """The conversations: where talk happens."""
+
     async def put(self, place: Place, *, title: str = "", now: datetime) -> Conversation:
-        """The conversation of that place, created when missing."""
+        """Returns the conversation of that place, and creates it when it is missing."""
         ...
 
     async def get(self, conversation_id: ConversationId) -> Conversation:
-        """Raises NotFound."""
+        """Returns the conversation. Raises NotFound."""
         ...
 
     async def list_recent(self, *, platform: str = "", limit: int = 50) -> Sequence[Conversation]:
-        """By their latest message, newest first."""
+        """Returns the conversations with the latest messages, newest first."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RecentSession:
-    """An open session, where it is, how many messages are in it, and when the last one came."""
+    """An open session with its place, the number of its messages, and the time of the last one."""
 
     session: Session
     place: Place
@@ -64,9 +64,11 @@ class RecentSession:
     last_at: datetime
 
 
-class Sessions(Protocol):
+class SessionRepository(Protocol):
+    """The sessions: each agent's own history in a conversation."""
+
     async def current(self, conversation_id: ConversationId, agent: AgentName, *, now: datetime) -> Session:
-        """The open session, created when there is none. At most one is open for an agent and conversation."""
+        """Returns the open session, and creates it when there is none. An agent has at most one in a conversation."""
         ...
 
     async def renew(self, conversation_id: ConversationId, agent: AgentName, *, now: datetime) -> Session:
@@ -74,113 +76,129 @@ class Sessions(Protocol):
         ...
 
     async def get(self, session_id: SessionId) -> Session:
-        """Raises NotFound."""
+        """Returns the session. Raises NotFound."""
         ...
 
     async def list_sessions(self, conversation_id: ConversationId, agent: AgentName) -> Sequence[Session]:
-        """Newest first."""
+        """Returns the agent's sessions of a conversation, newest first."""
         ...
 
     async def list_recent(self, *, platform: str = "", agent: str = "", limit: int = 50) -> Sequence[RecentSession]:
-        """Open ones with messages, by their last message, newest first."""
+        """Returns open sessions that have messages, by their last message, newest first."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
-    """One search result: the message and the part of its text around the match."""
+class MessageHit:
+    """One search result: the message, and the part of its text around the match."""
 
     message: Message
     excerpt: str
 
 
-class Messages(Protocol):
+class MessageRepository(Protocol):
+    """The messages of sessions."""
+
     async def add(self, message: Message) -> Message:
-        """Adds it at the end of its session and returns it with its `sequence`. An id that exists is left as it is."""
+        """Adds the message to the end of its session and returns it with its `sequence`. A known id
+        is left as it is.
+        """
         ...
 
     async def get(self, message_id: MessageId) -> Message:
-        """Raises NotFound."""
+        """Returns the message. Raises NotFound."""
         ...
 
     async def list_tail(self, session_id: SessionId, *, limit: int, before: int | None = None) -> Sequence[Message]:
-        """The newest `limit` messages of a session, oldest first; `before` is a sequence to page backwards. The cost
-        does not depend on the length of the session.
+        """Returns the newest `limit` messages of a session, oldest first. `before` is a sequence, for paging back.
+
+        The cost does not depend on the length of the session.
         """
         ...
 
     async def forget_turn(self, turn_id: TurnId) -> None:
-        """Takes the messages of a turn out of its session: the question was asked anew."""
+        """Takes the messages of a turn out of its session, since the question was asked anew."""
         ...
 
     async def keep_newest(self, session_id: SessionId, *, limit: int) -> None:
-        """Takes all but the newest `limit` messages (at least one) out of their session, and their words and parts out
-        of the store. Which turn they belonged to stays known.
+        """Keeps the newest `limit` messages (at least one) of a session and empties the others.
+
+        The others leave the session and lose their words and parts; the turn they belonged to stays known.
         """
         ...
 
-    async def search(self, words: str, *, conversation_ids: Sequence[ConversationId], limit: int = 10) -> Sequence[Hit]:
-        """User and assistant messages of these conversations that contain all the words (any case), newest first."""
+    async def search(
+        self, words: str, *, conversation_ids: Sequence[ConversationId], limit: int = 10
+    ) -> Sequence[MessageHit]:
+        """Returns user and assistant messages of these conversations that contain all the words (ignoring case), newest
+        first.
+        """
         ...
 
 
-class Turns(Protocol):
+class TurnRepository(Protocol):
+    """The turns, with their steps, tool calls and prompts."""
+
     async def open(self, turn: Turn) -> tuple[Turn, bool]:
-        """Adds the turn; when its id exists, returns the stored one and False."""
+        """Adds the turn. When its id exists, returns the stored turn and False."""
         ...
 
     async def close(self, turn: Turn) -> None:
-        """Writes its final state. A turn that is final already keeps its first final state."""
+        """Writes the final state. A turn that is final already keeps its first final state."""
         ...
 
     async def find(self, turn_id: TurnId) -> Turn | None: ...
 
     async def get(self, turn_id: TurnId) -> Turn:
-        """Raises NotFound."""
+        """Returns the turn. Raises NotFound."""
         ...
 
     async def list_turns(
         self, *, status: TurnStatus | None = None, conversation_id: ConversationId | None = None, limit: int = 100
     ) -> Sequence[Turn]:
-        """Newest first; with status OPEN oldest first, so that a restart takes them up in order."""
+        """Returns turns, newest first; with status OPEN oldest first, so that a restart resumes them in order."""
         ...
 
     async def add_step(self, step: Step) -> bool:
-        """With its usage. Repeating it (same turn and number) changes nothing, and gives False."""
+        """Adds a step with its usage. Repeating it (same turn and number) changes nothing and returns False."""
         ...
 
     async def list_steps(self, turn_id: TurnId) -> Sequence[Step]: ...
 
     async def add_call(self, record: CallRecord) -> bool:
-        """With its verdict. Repeating it (same turn, step and position) changes nothing, and gives False."""
+        """Adds a tool call with its verdict. Repeating it (same turn, step and position) changes nothing and returns
+        False.
+        """
         ...
 
     async def list_calls(self, turn_id: TurnId) -> Sequence[CallRecord]:
-        """By step and position."""
+        """Returns the tool calls of a turn, by step and position."""
         ...
 
     async def list_calls_in(
         self, agent: AgentName, platform: str, rooms: Collection[str], *, asker: Principal | None = None, limit: int
     ) -> Sequence[CallRecord]:
-        """Those of the agent's turns in these rooms (the thread's id, or the channel's where there is none), and of all
-        turns on the platform that `asker` asked for; newest first.
+        """Returns the calls of the agent's turns in these rooms, and of all turns that `asker` asked for, newest first.
+
+        A room is the thread's id, or the channel's where there is no thread.
         """
         ...
 
     async def add_prompt(self, prompt: PromptUse) -> None:
-        """What a step's prompt was made of. A segment's text, where it is given, is kept once for all prompts that have
-        it. Repeating it (same turn and step) changes nothing.
+        """Adds the composition of a step's prompt. Repeating it (same turn and step) changes nothing.
+
+        The text of a segment, where it is given, is stored once for all prompts that contain it.
         """
         ...
 
     async def list_prompts(self, turn_id: TurnId) -> Sequence[PromptUse]:
-        """By step, with the texts that are kept."""
+        """Returns the prompts of a turn by step, with the stored texts."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class UsageRow:
-    """Use of one model by one agent on one UTC day."""
+    """The usage of one model by one agent on one UTC day."""
 
     day: str
     agent: str
@@ -188,17 +206,17 @@ class UsageRow:
     usage: Usage
 
 
-class Ledger(Protocol):
+class UsageLedger(Protocol):
+    """The usage of all model requests."""
+
     async def list_usage(self, *, since: datetime, agent: str = "", principal: str = "") -> Sequence[UsageRow]:
-        """Sums per day, agent and model of the recorded steps and of the requests beside them (`Statistics` has them),
-        newest day first.
-        """
+        """Returns sums per day, agent and model, newest day first: of steps, and of requests outside of them."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class GenerationRow:
-    """One accepted state of the configuration. `digest` is the sha256 of its text; secrets are not in the text."""
+class ConfigGeneration:
+    """One accepted state of the configuration. `digest` is the sha256 of its text, which holds no secrets."""
 
     number: int
     digest: str
@@ -206,90 +224,185 @@ class GenerationRow:
     accepted_at: datetime
 
 
-class Generations(Protocol):
-    async def add(self, *, digest: str, source: str, now: datetime) -> GenerationRow:
-        """Numbered one higher than the last; the same digest as the last returns the last."""
+class ConfigGenerationRepository(Protocol):
+    """The accepted states of the configuration, numbered."""
+
+    async def add(self, *, digest: str, source: str, now: datetime) -> ConfigGeneration:
+        """Adds a state with the next number. The same digest as the last returns the last."""
         ...
 
-    async def list_generations(self, *, limit: int = 20) -> Sequence[GenerationRow]:
-        """Newest first."""
+    async def list_generations(self, *, limit: int = 20) -> Sequence[ConfigGeneration]:
+        """Returns the states, newest first."""
         ...
 
 
-class UserSettings(Protocol):
-    """What a user chose for themselves: never seen by another user's turns."""
+class UserSettingsRepository(Protocol):
+    """The settings that users chose for themselves. Turns of other users never see them."""
 
     async def get(self, principal: str) -> Mapping[str, Json]:
-        """Empty when nothing was set."""
+        """Returns the user's settings; empty when nothing was set."""
         ...
 
     async def put(self, principal: str, key: str, value: Json, *, now: datetime) -> None:
-        """None removes the key."""
+        """Sets one value. None removes the key."""
         ...
 
 
-class Work(Protocol):
+class UnitOfWork(Protocol):
     """One unit of work: all of it is written, or nothing."""
 
     @property
-    def conversations(self) -> Conversations: ...
+    def conversations(self) -> ConversationRepository: ...
     @property
-    def sessions(self) -> Sessions: ...
+    def sessions(self) -> SessionRepository: ...
     @property
-    def messages(self) -> Messages: ...
+    def messages(self) -> MessageRepository: ...
     @property
-    def turns(self) -> Turns: ...
+    def turns(self) -> TurnRepository: ...
     @property
-    def ledger(self) -> Ledger: ...
+    def ledger(self) -> UsageLedger: ...
     @property
-    def generations(self) -> Generations: ...
+    def generations(self) -> ConfigGenerationRepository: ...
     @property
-    def user_settings(self) -> UserSettings: ...
+    def user_settings(self) -> UserSettingsRepository: ...
     @property
-    def agent_settings(self) -> AgentSettings: ...
+    def agent_settings(self) -> AgentSettingsRepository: ...
     @property
-    def archive(self) -> Archive: ...
+    def archive(self) -> ArchiveRepository: ...
     @property
-    def reception(self) -> Reception: ...
+    def inbox(self) -> InboxRepository: ...
     @property
-    def outbox(self) -> Outbox: ...
+    def outbox(self) -> OutboxRepository: ...
     @property
-    def summaries(self) -> Summaries: ...
+    def summaries(self) -> SummaryRepository: ...
     @property
-    def transcripts(self) -> Transcripts: ...
+    def transcripts(self) -> TranscriptRepository: ...
     @property
-    def spending(self) -> Spending: ...
+    def spending(self) -> SpendingRepository: ...
     @property
-    def approvals(self) -> Approvals: ...
+    def approvals(self) -> ApprovalRepository: ...
     @property
-    def audit(self) -> Audit: ...
+    def audit(self) -> AuditRepository: ...
     @property
-    def memories(self) -> Memories: ...
+    def memories(self) -> MemoryRepository: ...
     @property
-    def sources(self) -> Sources: ...
+    def sources(self) -> SourceRepository: ...
     @property
-    def citations(self) -> Citations: ...
+    def citations(self) -> CitationRepository: ...
     @property
-    def gaps(self) -> Gaps: ...
+    def gaps(self) -> GapRepository: ...
     @property
-    def proposals(self) -> Proposals: ...
+    def proposals(self) -> ProposalRepository: ...
     @property
-    def documents(self) -> Documents: ...
+    def documents(self) -> DocumentRepository: ...
     @property
-    def vectors(self) -> Vectors: ...
+    def vectors(self) -> VectorRepository: ...
     @property
-    def post_meanings(self) -> PostMeanings: ...
+    def post_embeddings(self) -> PostEmbeddingRepository: ...
     @property
-    def reminders(self) -> Reminders: ...
+    def reminders(self) -> ReminderRepository: ...
     @property
-    def statistics(self) -> Statistics: ...
+    def statistics(self) -> StatisticsRepository: ...
 
 
 class Store(Protocol):
-    """Raises Unavailable when the database is locked or unreachable, NeedsAttention when the disk is full or the
-    schema is newer than the program.
+    """Opens units of work.
+
+    Raises Unavailable when the database is locked or unreachable, NeedsAttention when the disk is full or the schema is
+    newer than the program.
     """
 
-    def work(self, *, write: bool = True) -> AbstractAsyncContextManager[Work]: ...
+    def work(self, *, write: bool = True) -> AbstractAsyncContextManager[UnitOfWork]: ...
 
     async def aclose(self) -> None: ...
+
+
+class AgentSettingsRepository(Protocol):
+    """Named sets of settings for each agent, of which at most one is active."""
+
+    async def put(self, row: SettingsSet) -> None:
+        """Adds the set or replaces the one of its agent and name, which keeps its creation time.
+
+        An active set makes the agent's other sets inactive.
+        """
+        ...
+
+    async def list_sets(self, agent: AgentName) -> Sequence[SettingsSet]:
+        """Returns the agent's sets by name."""
+        ...
+
+    async def find_active(self, agent: AgentName) -> SettingsSet | None: ...
+
+    async def remove(self, agent: AgentName, name: str) -> bool:
+        """Removes the set. False when there is none."""
+        ...
+
+
+class AuditRepository(Protocol):
+    """The audit log (`domain.audit`), append only.
+
+    Adding keeps others from adding until the unit of work ends, so it is done last.
+    """
+
+    async def add(self, events: Sequence[AuditEvent]) -> AuditHead:
+        """Chains the events behind the newest entry, in their order, and returns the new head."""
+        ...
+
+    async def head(self) -> AuditHead: ...
+
+    async def list_entries(self, *, after: int = 0, limit: int = 1000) -> Sequence[AuditEntry]:
+        """Returns entries with a higher number than `after`, oldest first."""
+        ...
+
+
+class ReminderRepository(Protocol):
+    """The pending reminders."""
+
+    async def add(self, reminder: Reminder) -> bool:
+        """Adds the reminder. False, and nothing changes, when its id exists."""
+        ...
+
+    async def list_for(self, asker: str, *, limit: int = 100) -> Sequence[Reminder]:
+        """Returns the reminders of a principal key, the next one first."""
+        ...
+
+    async def list_due(
+        self, account: AgentName, platform: str, *, now: datetime, limit: int = 100
+    ) -> Sequence[Reminder]:
+        """Returns the account's due reminders on that platform, oldest first."""
+        ...
+
+    async def find_next_due(self, *, after: datetime) -> datetime | None:
+        """Returns the earliest due time after `after`."""
+        ...
+
+    async def remove(self, reminder_id: str, *, asker: str | None = None) -> bool:
+        """Removes the reminder. Of several units of work that remove it at once, one gets True.
+
+        False when it is not there, or not that asker's.
+        """
+        ...
+
+    async def forget_asker(self, asker: str) -> int:
+        """Removes the reminders of that principal key. Returns how many there were."""
+        ...
+
+
+class SummaryRepository(Protocol):
+    """Summaries of stretches of sessions.
+
+    A summary goes when a message in its stretch is forgotten or its turn is asked anew; `ArchiveRepository` and
+    `MessageRepository` see to that.
+    """
+
+    async def list_summaries(self, session_id: SessionId) -> Sequence[Summary]:
+        """Returns the summaries in the order of their messages. Their stretches do not overlap."""
+        ...
+
+    async def put(self, summary: Summary, *, known: Sequence[Summary]) -> bool:
+        """Adds the summary and removes those whose stretch lies within its own.
+
+        False, and nothing is written, when the session's summaries are not `known` any more. Whatever the unit of work
+        reads of the session after this call still holds when it commits.
+        """
+        ...

@@ -1,6 +1,6 @@
-"""Sources of tools: built-in skills, user skills, MCP servers, custom tools.
+"""Sources of tools: built-in skills, the owner's skills, MCP servers, custom tools.
 
-Only `engine/gate` calls `Toolset.call`: that is the single door, held by an architecture test.
+Only `engine/gate` calls `Toolset.call`, so that no tool runs without a decision; an architecture test checks that.
 """
 
 from __future__ import annotations
@@ -19,20 +19,22 @@ from denizen.ports.sandbox import ShellReply
 
 
 @dataclass(slots=True)
-class Trail:
-    """What came about on the way of one call, added to as it happens; calls from within it share it. `taint` is what
-    the inner calls have read, `usage` what judging all of them cost. `inner` are the calls from within it, where
-    somebody records them. `shell` is what the shell answered last, stream by stream: results tell it in words only.
+class CallTrail:
+    """A mutable record of what one call and the calls from within it did, filled as it happens.
+
+    `taint` is what the inner calls have read, `usage` what deciding about all of them cost. `inner` lists the calls
+    from within it, where somebody records them. `shell` is the last reply of the shell, stream by stream; a result has
+    it as text only.
     """
 
     taint: frozenset[Taint] = frozenset()
     usage: Usage = field(default_factory=Usage)
-    inner: list[InnerCall] | None = None
+    inner: list[NestedCall] | None = None
     shell: ShellReply | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class InnerCall:
+class NestedCall:
     """A call that a skill made from within another call."""
 
     call: ToolCall
@@ -48,13 +50,13 @@ def _tell_nobody(text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class CallScope:
-    """On whose behalf and where a tool runs. `depth` counts calls that a skill made from within a skill. `account` is
-    the agent whose login on the platform answers, None off platforms.
+    """On whose behalf and where a tool runs.
 
-    `idempotency_key` is the same when an interrupted call runs again after a restart. `taint` is what the turn has read
-    so far that neither the owner nor the one who asks has written. `guild` is the community that the place is in, by
-    the platform's id. `question` is what the turn answers. `shell_session` names the shell's session to go on
-    with, where whoever calls has named one.
+    `depth` counts calls that a skill made from within a skill. `account` is the agent whose login on the platform
+    answers, None off platforms. `idempotency_key` is the same when an interrupted call runs again after a restart.
+    `taint` is what the turn has read so far that neither the owner nor the asker wrote. `guild` is the platform's id of
+    the community. `question` is what the turn answers. `shell_session` names the shell session to continue, where the
+    caller named one.
     """
 
     agent: AgentName
@@ -71,13 +73,13 @@ class CallScope:
     guild: str = ""
     question: str = field(default="", compare=False)
     shell_session: str = ""
-    trail: Trail = field(default_factory=Trail, compare=False)
+    trail: CallTrail = field(default_factory=CallTrail, compare=False)
     report: Callable[[str], None] = field(default=_tell_nobody, compare=False)
-    """Takes one line on how far the call is, which people see when it takes long."""
+    """Takes one line about how far the call is, which people see when it takes long."""
 
 
 class Toolset(Protocol):
-    """A source of tools. `list_tools` may change from call to call: the loop asks again each iteration."""
+    """A source of tools. `list_tools` may change from call to call: the loop asks again in each iteration."""
 
     @property
     def name(self) -> str: ...
@@ -85,8 +87,8 @@ class Toolset(Protocol):
     async def list_tools(self) -> Sequence[ToolSpec]: ...
 
     async def call(self, call: ToolCall, scope: CallScope) -> ToolResult:
-        """Runs the tool. Failures that the model should read come back as `is_error` results; faults of the tool's
-        code may raise, and the gate turns them into an error result with a reference.
+        """Runs the tool. Failures that the model should read come back as `is_error` results. Faults of the tool's
+        code may be raised; the gate turns them into an error result with a reference.
         """
         ...
 

@@ -1,6 +1,6 @@
-"""The public surface for skill authors: everything a skill may import from Denizen.
+"""The public API for skill authors: everything a skill may import from Denizen.
 
-A skill is a module with one `Skill` and some functions marked as its tools:
+A skill is a module with one `Skill` and some functions that are marked as its tools:
 
     from typing import Annotated
     from denizen.skill import Param, Skill, Tier, ToolContext, ToolError
@@ -11,9 +11,9 @@ A skill is a module with one `Skill` and some functions marked as its tools:
     async def roll(context: ToolContext, sides: Annotated[int, Param("2 to 100", ge=2, le=100)] = 6) -> str:
         \"\"\"Rolls one die.\"\"\"
 
-Built-in skills (`denizen.skills`) are written against this module only, so whatever they can do, yours can. Here are
-declaration, context and results; who may call a tool is decided elsewhere, by the gate, from the tier a tool states.
-Importing this loads no vendor: pydantic comes in when the first schema is asked for.
+Built-in skills (`denizen.builtin_skills`) are written against this module only, so whatever they can do, yours can. A
+skill declares its tools and their tiers; the gate decides who may call them. Importing this module loads no vendor:
+pydantic is loaded when the first schema is asked for.
 """
 
 from denizen.domain.errors import NotAllowed, NotFound, Unavailable
@@ -23,20 +23,42 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.ranking import rank_by_words
 from denizen.domain.tool import Effect, Taint, Tier, ToolResult
 from denizen.ports.documents import IndexedPassage
-from denizen.ports.fetch import Downloaded, Fetched
+from denizen.ports.fetch import DownloadedFile, FetchedPage
 from denizen.ports.sandbox import ShellResult
-from denizen.skill.archived import ArchiveCount, ArchivedEdits, ArchivedPost, ArchiveKey, ArchiveLookup
-from denizen.skill.context import Found, History, ToolContext
-from denizen.skill.outcome import ToolError, ToolOutput
-from denizen.skill.param import Param
-from denizen.skill.platform import Platform
-from denizen.skill.remembered import Deed, Deeds, MemoryAccess, Remembered
-from denizen.skill.reminders import PlannedReminder, ReminderAccess
-from denizen.skill.services import CacheUse, Ran, SkillState, Spent, Upkeep, Workshop
+from denizen.skill.context import (
+    ConversationHistory,
+    HistoryMessage,
+    OwnerServices,
+    ScopedServices,
+    SkillFolders,
+    SkillServices,
+    ToolContext,
+    quote_untrusted,
+    run_in_thread,
+)
+from denizen.skill.services import (
+    ArchiveCount,
+    ArchivedEdits,
+    ArchivedPost,
+    ArchiveKey,
+    ArchiveLookup,
+    CacheUsage,
+    InstanceControl,
+    MemoryAccess,
+    MemoryItem,
+    PastToolCall,
+    PlannedReminder,
+    PlatformActions,
+    ProgramResult,
+    ReminderAccess,
+    SkillEditor,
+    SkillInfo,
+    SpendingSummary,
+    ToolCallLog,
+)
+from denizen.skill.signature import Param, ToolError, ToolOutput
 from denizen.skill.skill import Skill, Tool
-from denizen.skill.thread import run_in_thread
-from denizen.skill.toolset import SkillServices, SkillToolset
-from denizen.skill.untrusted import quote_untrusted
+from denizen.skill.toolset import SkillToolset
 
 __all__ = [
     "ArchiveCount",
@@ -44,45 +66,48 @@ __all__ = [
     "ArchiveLookup",
     "ArchivedEdits",
     "ArchivedPost",
-    "CacheUse",
-    "Deed",
-    "Deeds",
-    "Downloaded",
+    "CacheUsage",
+    "ConversationHistory",
+    "DownloadedFile",
     "Effect",
-    "Fetched",
-    "Found",
-    "History",
+    "FetchedPage",
+    "HistoryMessage",
     "IndexedPassage",
+    "InstanceControl",
     "Json",
     "JsonObject",
     "MemoryAccess",
+    "MemoryItem",
     "NotAllowed",
     "NotFound",
+    "OwnerServices",
     "Param",
     "Passage",
+    "PastToolCall",
     "PlannedReminder",
-    "Platform",
+    "PlatformActions",
     "Principal",
     "PrincipalKind",
-    "Ran",
-    "Remembered",
+    "ProgramResult",
     "ReminderAccess",
+    "ScopedServices",
     "ShellResult",
     "Skill",
+    "SkillEditor",
+    "SkillFolders",
+    "SkillInfo",
     "SkillServices",
-    "SkillState",
     "SkillToolset",
-    "Spent",
+    "SpendingSummary",
     "Taint",
     "Tier",
     "Tool",
+    "ToolCallLog",
     "ToolContext",
     "ToolError",
     "ToolOutput",
     "ToolResult",
     "Unavailable",
-    "Upkeep",
-    "Workshop",
     "quote_untrusted",
     "rank_by_words",
     "run_in_thread",

@@ -1,34 +1,42 @@
-"""What a tool can ask of Denizen beyond its own call: programs, files from the web, a model, the skills of the owner,
-and Denizen itself. Each is None in a context where the skill has no permission for it, or where there is none.
+"""The services that a tool can use beyond its own call, as protocols and records.
 
-Protocols and records only; the composition root hands in what implements them.
+Programs, downloads, a model, the read-only shell, documents, the archive of messages, memory, the log of past tool
+calls, reminders, actions on the platform, the owner's skills, and Denizen itself. Each is None in a context where the
+skill has no permission for it, or where there is none. The composition root passes in what implements them.
+
+What a tool gets is limited to what the asker and everybody who reads the answer may see, at the moment of the call. A
+thing that may not be seen and a thing that does not exist raise the same NotFound.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
+from denizen.domain.json import Json, JsonObject
 from denizen.ports.documents import IndexedPassage
-from denizen.ports.fetch import Downloaded
+from denizen.ports.fetch import DownloadedFile
 from denizen.ports.sandbox import ShellResult
 
 
 class Download(Protocol):
-    """The way to the web for files (`ports/fetch`): private addresses are out of reach."""
+    """Downloads a file (`ports/fetch`): private addresses are out of reach."""
 
-    async def __call__(self, url: str, *, timeout_s: float = 60.0, max_bytes: int = 25_000_000) -> Downloaded:
-        """Raises NotAllowed, InvalidInput or Unavailable; left alone, they become the tool's error result."""
+    async def __call__(self, url: str, *, timeout_s: float = 60.0, max_bytes: int = 25_000_000) -> DownloadedFile:
+        """Returns the file. Raises NotAllowed, InvalidInput or Unavailable; a tool that does not catch them returns
+        them as its error.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
-    """What a program printed, both streams as they came. `exit_code` is None when it was stopped: its time was over, or
-    with `is_cut` it printed too much.
+class ProgramResult:
+    """The output of a program, both streams in the order in which they came. `exit_code` is None when the program
+    was stopped: on its time limit or, with `is_cut`, because it printed too much.
     """
 
     text: str
@@ -37,45 +45,49 @@ class Ran:
 
 
 class RunProgram(Protocol):
-    """Runs a program without a shell, without input, with none of Denizen's secrets in its environment; it and all that
-    it started end with the call. What it prints is bounded to 1 MB.
+    """Runs a program without a shell, without input and without Denizen's secrets in its environment. The program
+    and all that it started end with the call. Its output is limited to 1 MB.
     """
 
-    async def __call__(self, argv: Sequence[str], *, cwd: Path | None = None, timeout_s: float = 30.0) -> Ran:
-        """`cwd` is the home folder unless given. Raises NotFound for a program that cannot be started."""
+    async def __call__(self, argv: Sequence[str], *, cwd: Path | None = None, timeout_s: float = 30.0) -> ProgramResult:
+        """Runs the program in `cwd`, or else in the home folder. Raises NotFound for a program that cannot be
+        started.
+        """
         ...
 
 
 class AskModel(Protocol):
-    """One request to the agent's model, paid by the budgets of who asked. No tools, no history."""
+    """Sends one request to the agent's model, without tools or history. The budgets of who asked pay for it."""
 
     async def __call__(self, instructions: str, text: str, *, max_output_tokens: int = 4000) -> str:
-        """Raises Exhausted when a budget is used up, and Unavailable when there is no answer."""
+        """Returns the answer. Raises Exhausted when a budget is used up, and Unavailable when there is no answer."""
         ...
 
 
-class Shell(Protocol):
-    """The read-only shell over what this agent may look into (`ports/sandbox`)."""
+class RunShell(Protocol):
+    """Runs commands in the read-only shell over what this agent may look into (`ports/sandbox`)."""
 
     async def __call__(self, commands: Sequence[str]) -> tuple[ShellResult, ...]:
-        """1 to 10 commands, one after another. Raises Unavailable where the system offers no isolation."""
+        """Runs 1 to 10 commands, one after another. Raises Unavailable where the system offers no isolation."""
         ...
 
 
 class SearchDocuments(Protocol):
-    """What was read of the sources of knowledge, searched by words and by meaning."""
+    """Searches the sources of knowledge by words and by embeddings."""
 
     async def __call__(
         self, question: str, *, sources: Collection[str] = (), limit: int = 6
     ) -> Sequence[IndexedPassage]:
-        """The best first; empty when nothing was read. Raises NotFound for a source that is not there."""
+        """Returns the best passages first; none when nothing was read. Raises NotFound for a source that does not
+        exist.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class SkillState:
-    """One skill of the owner's folder. `state` is one of enabled, disabled, changed, failed, missing; `why` says what
-    is wrong with it, if anything.
+class SkillInfo:
+    """One skill of the owner's folder. `state` is one of enabled, disabled, changed, failed, missing; `why` says
+    what is wrong with it, if anything.
     """
 
     name: str
@@ -85,35 +97,38 @@ class SkillState:
     why: str = ""
 
 
-class Workshop(Protocol):
-    """The skills in the home's `skills/` folder. Whatever is written is disabled until the owner enables it. Raises
-    NotFound for a skill or file that is not there, InvalidInput for a name or content that cannot be.
+class SkillEditor(Protocol):
+    """Edits the skills in the home's `skills/` folder. Whatever is written is disabled until the owner enables it.
+
+    Raises NotFound for a skill or file that does not exist, InvalidInput for a name or content that is not allowed.
     """
 
-    async def list_skills(self) -> Sequence[SkillState]: ...
+    async def list_skills(self) -> Sequence[SkillInfo]: ...
 
     async def read(self, name: str) -> Mapping[str, str]:
-        """Its files by path; bytes that are no text are told by their size only."""
+        """Returns its files by path; of a binary file only the size."""
         ...
 
     async def create(self, name: str, files: Mapping[str, str]) -> Sequence[str]:
-        """Raises Conflict for a name that is taken. Returns what the check found; none of its code runs."""
+        """Writes a new skill. Returns what the check found; none of the skill's code runs. Raises Conflict for a
+        name that is taken.
+        """
         ...
 
     async def edit(self, name: str, file: str, text: str) -> Sequence[str]:
-        """Writes one file. Returns as `create`."""
+        """Writes one file. Returns what the check found, as `create` does."""
         ...
 
     async def delete(self, name: str) -> None: ...
 
     def guide(self) -> str:
-        """How a skill is written, with a whole example: for people and models who write one."""
+        """Returns how a skill is written, with a whole example: for people and models who write one."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
-    """Money of today and of this month (UTC), with the number of requests."""
+class SpendingSummary:
+    """The money spent today and this month (UTC), with the number of requests."""
 
     day_usd: Decimal
     month_usd: Decimal
@@ -122,8 +137,8 @@ class Spent:
 
 
 @dataclass(frozen=True, slots=True)
-class CacheUse:
-    """Input tokens of the last so many days, and how many of them the provider read from or wrote to its cache."""
+class CacheUsage:
+    """The input tokens of the last days, and how many of them the provider read from or wrote to its cache."""
 
     days: int
     input_tokens: int
@@ -131,15 +146,216 @@ class CacheUse:
     cache_write_tokens: int
 
 
-class Upkeep(Protocol):
-    """Denizen itself."""
+class InstanceControl(Protocol):
+    """The running instance of Denizen: its spending, its cache, and a restart."""
 
-    async def spent(self) -> Spent: ...
+    async def spent(self) -> SpendingSummary: ...
 
-    async def cache_use(self) -> CacheUse: ...
+    async def cache_usage(self) -> CacheUsage: ...
 
     def restart(self) -> None:
-        """Ends this process gracefully and begins it anew with the same command line. Raises NotAllowed where nothing
-        runs for long: for one question in a terminal.
+        """Ends this process gracefully and starts it again with the same command line. Raises NotAllowed where
+        nothing runs for long, such as for one question in a terminal.
+        """
+        ...
+
+
+ArchiveKey = Literal["room", "author", "day"]
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedPost:
+    """One message. Times are aware and UTC.
+
+    `room` is a name, for a thread with its channel's (`general > plans`); `link` and `reply_to` may be empty;
+    `attachments` are file names. `text` is the beginning or, in a search, the part around the words.
+    """
+
+    id: str
+    room: str
+    room_id: str
+    author: str
+    author_id: str
+    at: datetime
+    text: str
+    link: str = ""
+    reply_to: str = ""
+    edited_at: datetime | None = None
+    deleted_at: datetime | None = None
+    attachments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedEdits:
+    """A message with its earlier texts, oldest first, each with the time at which it was written."""
+
+    post: ArchivedPost
+    earlier: tuple[tuple[datetime, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveCount:
+    """A number of posts. `name` is a room's or author's name, or a UTC day such as 2026-11-21."""
+
+    name: str
+    posts: int
+
+
+class ArchiveLookup(Protocol):
+    """The archive of messages as one call may see it.
+
+    `room` is a name or an id, empty for every room that may be seen (in `history`: the room of the call); `author` is a
+    name or an id. Raises NotFound for what does not exist or may not be seen, and where nothing is archived;
+    InvalidInput for an ambiguous name; Unavailable when the platform had to be asked and does not answer.
+    """
+
+    async def search(
+        self,
+        words: str,
+        *,
+        room: str = "",
+        author: str = "",
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int = 20,
+    ) -> Sequence[ArchivedPost]:
+        """Returns messages that contain all the words, in any case, and with an embedder also those of similar
+        meaning. The best come first; by words alone, the newest.
+        """
+        ...
+
+    async def history(
+        self, room: str = "", *, before: str = "", after: str = "", limit: int = 50
+    ) -> Sequence[ArchivedPost]:
+        """Returns messages oldest first: the newest `limit`, those before the message `before`, or the first `limit`
+        after `after`.
+        """
+        ...
+
+    async def around(self, post_id: str, *, each_side: int = 5) -> Sequence[ArchivedPost]:
+        """Returns the message with those before and after it in its room, oldest first."""
+        ...
+
+    async def edits(self, post_id: str) -> ArchivedEdits:
+        """Returns the earlier texts of a message, also of a deleted one, for its author and those who moderate the
+        room. Raises NotAllowed for others, and NotFound for a deleted message that they ask for.
+        """
+        ...
+
+    async def stats(
+        self, by: ArchiveKey, *, room: str = "", since: datetime | None = None, limit: int = 20
+    ) -> Sequence[ArchiveCount]:
+        """Returns counts, largest first; by day, newest first."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryItem:
+    """One memory. `core` memories are the agent's own, not the user's. Times are aware and UTC."""
+
+    id: str
+    text: str
+    at: datetime
+    core: bool = False
+
+
+class MemoryAccess(Protocol):
+    """The memory of one agent as one call may see and change it. Memories are of the user whose turn it is or core:
+    of the agent, whoever speaks. Owners and admins write core memories.
+    """
+
+    async def remember(self, text: str, *, core: bool = False) -> MemoryItem:
+        """Adds a memory; a text that is remembered already is returned as it is.
+
+        Raises InvalidInput for a text that is empty or too long, Exhausted when memory is full, NotAllowed for a core
+        memory that this user may not write, or not in this place.
+        """
+        ...
+
+    async def recall(self, words: str, *, limit: int = 8) -> Sequence[MemoryItem]:
+        """Returns memories that match the words or their meaning, the best first."""
+        ...
+
+    async def list(self, *, limit: int = 50) -> Sequence[MemoryItem]:
+        """Returns memories, newest first."""
+        ...
+
+    async def update(self, memory_id: str, text: str) -> MemoryItem:
+        """Changes the text of a memory. Raises NotFound, NotAllowed and InvalidInput."""
+        ...
+
+    async def forget(self, memory_id: str) -> MemoryItem:
+        """Removes a memory and returns what it was. Raises NotFound and NotAllowed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PastToolCall:
+    """One tool call of an earlier turn. `outcome` is one of done, failed, denied."""
+
+    tool: str
+    at: datetime
+    outcome: str
+    duration_ms: int
+    turn_id: str
+
+
+class ToolCallLog(Protocol):
+    """The tool calls that the agent made, in rooms that everybody who reads the answer may see."""
+
+    async def search(self, words: str = "", *, limit: int = 20) -> Sequence[PastToolCall]:
+        """Returns calls newest first; with words, calls whose tool name or outcome contains them all."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedReminder:
+    """A pending reminder. `due_at` is an aware time in the zone that was asked for; `is_here` is whether it was
+    asked for in this very place.
+    """
+
+    id: str
+    text: str
+    due_at: datetime
+    is_here: bool = True
+
+
+class ReminderAccess(Protocol):
+    """The pending reminders of one person, as one call may see and change them.
+
+    `zone` is the IANA name of the zone for times without an offset; empty for the agent's own (`timestamps.zone`).
+    """
+
+    async def add(self, when: str, text: str, *, zone: str = "") -> PlannedReminder:
+        """Adds a reminder, which is delivered where the call was made.
+
+        Raises NotAllowed where nothing can be delivered (off platforms), InvalidInput for a time that is not
+        understood, past or too far ahead, and for a text that is empty or too long, Exhausted when the person has too
+        many already.
+        """
+        ...
+
+    async def list(self, *, zone: str = "") -> Sequence[PlannedReminder]:
+        """Returns all of them, the next one first, wherever they were asked for. Mind that others may read what is
+        shown in a room.
+        """
+        ...
+
+    async def cancel(self, reminder_id: str) -> None:
+        """Removes a reminder. Raises NotFound."""
+        ...
+
+
+class PlatformActions(Protocol):
+    """Actions of the agent's account on the platform, each limited to what the asker and the account may both do at
+    that moment.
+    """
+
+    async def act(self, action: str, /, **details: Json) -> JsonObject:
+        """Runs an action and returns its result. The platform defines the actions and their details.
+
+        Raises NotAllowed for what the asker or the account may not do, and off platforms; NotFound for a person, room
+        or message that does not exist; InvalidInput for wrong details; Unavailable when the platform does not answer. A
+        tool that does not catch them returns them as its error.
         """
         ...

@@ -1,29 +1,83 @@
-"""From a function's annotations to the tool's JSON schema, and from a model's arguments to the function's.
+"""The values of a tool: from annotations to its JSON schema, from the model's arguments to the function's, and from
+what it returns to a result.
 
-The only user of pydantic's schemas. Schemas are kept small, since each request pays for them: no titles, no
-references, no null branches; `additionalProperties` is false so that a wrong name is seen.
+This is the only user of pydantic's schemas. Schemas are kept small, since each request pays for them: no titles, no
+references, no null branches. `additionalProperties` is false so that a wrong name is noticed.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_args, get_origin, get_type_hints
 
 from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json, JsonObject
-from denizen.skill.outcome import ToolError
-from denizen.skill.param import Param
+from denizen.domain.tool import ToolResult
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """Describes a parameter in `Annotated[int, Param("how many", ge=1, le=10)]`. A plain string in its place is a
+    description.
+
+    The description is sent to the model with every request: a few words with an example beat a sentence. Bounds are
+    part of the schema and enforced before the tool runs. A fixed set of values is a `Literal` type.
+    """
+
+    description: str = ""
+    ge: float | None = None
+    le: float | None = None
+    min_length: int | None = None
+    max_length: int | None = None
+    pattern: str | None = None
+
+
+class ToolError(InvalidInput):
+    """An expected failure. The message goes to the model, which corrects its call or tells the person."""
+
+    code = "tool_error"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """A result with `text` for the model and `data` (embeds, files) for people and machines, never for the model."""
+
+    text: str
+    data: Mapping[str, Json] = field(default_factory=dict[str, Json])
+
+
+def to_result(value: object) -> ToolResult:
+    """Turns what a tool returned into a result: text stays as it is, None becomes "Done.", anything else compact JSON.
+
+    Dataclasses, dates, enums and pydantic models count as JSON. Raises pydantic's serialisation error for the rest,
+    which is a fault of the tool.
+    """
+    match value:
+        case ToolResult():
+            return value
+        case ToolOutput():
+            return ToolResult(value.text, data=value.data)
+        case str():
+            return ToolResult(value)
+        case None:
+            return ToolResult("Done.")
+        case _:
+            from pydantic import TypeAdapter
+
+            return ToolResult(TypeAdapter[object](object).dump_json(value).decode())
+
+
 _NULL: JsonObject = {"type": "null"}
 
 
-class Signature:
-    """The parameters of one tool: all of the function's but the first, which is the context."""
+class ToolSignature:
+    """The parameters of one tool: all of the function's except the first, which is the context."""
 
     def __init__(self, tool: str, function: Callable[..., object]) -> None:
         self._tool = tool
@@ -46,10 +100,10 @@ class Signature:
         return schema
 
     def bind(self, args: Mapping[str, Json]) -> dict[str, Any]:
-        """The values to call the function with. Numbers and flags that came as text are converted.
+        """Returns the values to call the function with. Numbers and flags that came as text are converted.
 
-        A null for a parameter that may be left out counts as left out. Raises ToolError with all that is wrong and
-        the parameters that the tool takes (inventory T14).
+        A null for an optional parameter counts as left out. Raises ToolError with everything that is wrong and the
+        parameters that the tool takes.
         """
         from pydantic import ValidationError
 
@@ -69,7 +123,9 @@ class Signature:
 
     @cached_property
     def _model(self) -> type[BaseModel]:
-        """Fields are called p0, p1, ... with the parameter's name as alias, so that `json` is free for one."""
+        """A pydantic model of the parameters. Its fields are called p0, p1, ... with the parameter's name as alias,
+        since names such as `json` would clash with the model's own.
+        """
         from pydantic import ConfigDict, PydanticUserError, create_model
 
         try:
@@ -78,6 +134,7 @@ class Signature:
                 f"p{number}": _field(parameter, hints[parameter.name])
                 for number, parameter in enumerate(self._parameters.values())
             }
+            # Models often send numbers for texts; a wrong name, however, must be noticed.
             config = ConfigDict(extra="forbid", coerce_numbers_to_str=True, arbitrary_types_allowed=False)
             return create_model(self._tool, __config__=config, **fields)
         except (NameError, PydanticUserError) as error:
@@ -103,7 +160,7 @@ class Signature:
 
 
 def _field(parameter: inspect.Parameter, hint: object) -> tuple[object, object]:
-    """A field definition for `create_model`: the type without our own marks, and its constraints."""
+    """Returns a field definition for `create_model`: the type without our own annotations, and its constraints."""
     from pydantic import Field
 
     param, kept = Param(), list[object]()
@@ -139,9 +196,9 @@ def _fault(location: tuple[int | str, ...], message: str) -> str:
 
 
 def _compact(node: Mapping[str, Json], definitions: Mapping[str, JsonObject]) -> JsonObject:
-    """A schema without titles, with references put in place and `X or null` reduced to X.
+    """Returns the schema without titles, with references replaced by what they refer to, and `X or null` reduced to X.
 
-    Raises InvalidInput for a type that refers to itself: put in place, it would have no end.
+    Raises InvalidInput for a type that refers to itself, which could be replaced for ever.
     """
     schema = dict(node)
     if "$ref" in schema:
@@ -151,6 +208,7 @@ def _compact(node: Mapping[str, Json], definitions: Mapping[str, JsonObject]) ->
         rest = {key: value for key, value in definitions.items() if key != name}
         return {**_compact(definitions[name], rest), **_compact(schema, rest)}
     schema.pop("title", None)
+    # An empty default tells the model nothing and costs tokens in every request.
     if schema.get("default", ...) in (None, ""):
         del schema["default"]
     branches = schema.get("anyOf")
@@ -163,7 +221,7 @@ def _compact(node: Mapping[str, Json], definitions: Mapping[str, JsonObject]) ->
 
 
 def _compact_member(key: str, value: Json, definitions: Mapping[str, JsonObject]) -> Json:
-    """Goes down where a keyword holds schemas. Names of properties are not keywords: one may be called `title`."""
+    """Descends where a keyword holds schemas. Names of properties are not keywords: one may be called `title`."""
     match key, value:
         case "properties", Mapping():
             return {name: _compact(cast("JsonObject", schema), definitions) for name, schema in value.items()}

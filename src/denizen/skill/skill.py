@@ -1,11 +1,13 @@
-"""`Skill` and `Tool`: declaration and manifest.
+"""`Skill` and `Tool`: how a skill is declared, and how its settings are read.
 
 Declaring checks what can be checked without types (names, docstrings, parameter kinds), so that a wrong skill fails
-when it is loaded. Schemas are made when first asked for, by `signature`.
+when it is loaded. Schemas are made when they are first asked for, by `signature`.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import difflib
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -16,8 +18,7 @@ from typing import TypeVar
 from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json
 from denizen.domain.tool import Effect, Taint, Tier, ToolSpec
-from denizen.skill.section import read_section
-from denizen.skill.signature import Signature
+from denizen.skill.signature import ToolSignature
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -42,15 +43,15 @@ class Tool:
     listed_only: bool = False
 
     @cached_property
-    def signature(self) -> Signature:
-        return Signature(self.name, self.function)
+    def signature(self) -> ToolSignature:
+        return ToolSignature(self.name, self.function)
 
 
 class Skill:
     """A named set of tools and, if it has any, the type of its settings.
 
     `settings` is a dataclass or pydantic model whose fields all have defaults; the section of the configuration with
-    the skill's name is read into it. Raises InvalidInput (`bad_skill`) for what cannot be a skill.
+    the skill's name is read into it. Raises InvalidInput (`bad_skill`) for a wrong declaration.
     """
 
     def __init__(self, name: str, *, description: str, settings: type | None = None) -> None:
@@ -65,7 +66,7 @@ class Skill:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """In the order of declaration."""
+        """The tools in the order of declaration."""
         return tuple(self._tools.values())
 
     def find_tool(self, name: str) -> Tool | None:
@@ -85,14 +86,16 @@ class Skill:
         destinations: Iterable[str] = (),
         listed_only: bool = False,
     ) -> Callable[[F], F]:
-        """Makes the function below it a tool; the function itself stays as it is.
+        """Makes the decorated function a tool; the function itself stays as it is.
 
         Its first parameter is the `ToolContext`; the others, with their annotations, are the tool's parameters. The
-        first paragraph of its docstring is the description. `async def` runs on the event loop and must not block; a
-        plain `def` runs in a thread, so it may block, but cannot fetch or call others. A tool that does not state its
-        tier has the highest (inventory V18). What it `reads` from outside and which `effects` it has tell the gate what
-        a text by strangers must not make it do; `destinations` are the parameters that say where a tool sends to.
-        A `listed_only` one is for agents whose `tools` name it in full.
+        first paragraph of its docstring is the description for the model. `async def` runs on the event loop and must
+        not block; a plain `def` runs in a thread, so it may block, but cannot fetch or call other tools.
+
+        A tool that does not state its tier has the highest. `reads` says which untrusted texts the tool reads, and
+        `effects` what it does: from these the gate knows what a stranger's text must not make it do. `destinations` are
+        the parameters that say where the tool sends to. A `listed_only` tool is for agents whose `tools` name it in
+        full.
         """
 
         def declare(function: F) -> F:
@@ -119,7 +122,7 @@ class Skill:
         return declare
 
     def specs(self) -> tuple[ToolSpec, ...]:
-        """The tools as models and the gate see them."""
+        """Returns the tools as models and the gate see them."""
         return tuple(
             ToolSpec(
                 name=tool.name,
@@ -141,11 +144,11 @@ class Skill:
         )
 
     def read_settings(self, section: Mapping[str, Json]) -> object:
-        """The section of the configuration as the declared type; None for a skill without settings.
+        """Returns the section of the configuration as the declared type; None for a skill without settings.
 
         Raises InvalidInput that names the key, the reason and, for an unknown key, the nearest known one.
         """
-        return read_section(self.name, self._settings, section)
+        return parse_settings(self.name, self._settings, section)
 
 
 def _describe(function: Callable[..., object]) -> str:
@@ -158,6 +161,7 @@ def _check_parameters(tool: str, function: Callable[..., object]) -> None:
     parameters = list(inspect.signature(function).parameters.values())
     _check(bool(parameters), f"`{tool}` takes no context", "make `context: ToolContext` its first parameter")
     for parameter in parameters[1:]:
+        # A schema has names only: *args, **kwargs and positional-only parameters cannot be filled from it.
         plain = parameter.kind in {parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY}
         _check(plain, f"`{tool}` has the parameter `{parameter}`", "name each parameter; no *args, **kwargs or /")
         _check(
@@ -170,3 +174,42 @@ def _check_parameters(tool: str, function: Callable[..., object]) -> None:
 def _check(holds: bool, message: str, fix: str) -> None:  # noqa: FBT001
     if not holds:
         raise InvalidInput(message, code="bad_skill", fix=fix)
+
+
+def parse_settings(skill: str, kind: type | None, section: Mapping[str, Json]) -> object:
+    """Returns the section as an instance of `kind`; None for a skill without settings. Raises InvalidInput
+    (`bad_skill_settings`) that names the key and the reason.
+    """
+    if kind is None:
+        if section:
+            raise _refuse(skill, f"the skill {skill} has no settings", "remove the section")
+        return None
+    from pydantic import TypeAdapter, ValidationError
+
+    known = _keys(kind)
+    for key in section:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1)
+            fix = f"did you mean `{near[0]}`?" if near else f"known: {', '.join(known) or 'none'}"
+            raise _refuse(skill, f"the skill {skill} has no setting `{key}`", fix)
+    try:
+        return TypeAdapter[object](kind).validate_python(dict(section))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        key = ".".join(str(step) for step in first["loc"])
+        raise _refuse(skill, f"the setting `{key}` of the skill {skill} is wrong", first["msg"]) from error
+
+
+def _keys(kind: type) -> list[str]:
+    name = kind.__name__
+    if dataclasses.is_dataclass(kind):
+        return [field.name for field in dataclasses.fields(kind)]
+    from pydantic import BaseModel
+
+    if issubclass(kind, BaseModel):
+        return list(kind.model_fields)
+    raise InvalidInput(f"settings cannot be a {name}", code="bad_skill", fix="declare a dataclass or a pydantic model")
+
+
+def _refuse(skill: str, message: str, fix: str) -> InvalidInput:
+    return InvalidInput(message, code="bad_skill_settings", fix=fix, skill=skill)

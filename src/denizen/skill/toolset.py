@@ -1,158 +1,28 @@
 """`SkillToolset`: a skill as a source of tools (`ports/toolset`).
 
-Made by the composition root and by tests; called by the gate alone, which also holds the deadline (`timeout_s`) and
+The composition root and tests make it. Only the gate calls it; the gate also enforces the deadline (`timeout_s`) and
 turns a fault in a tool's code into an error result with a reference.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import Protocol, cast
+from typing import cast
 
-from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, NeedsApproval, NeedsAttention
-from denizen.domain.ids import AgentName
-from denizen.domain.json import Json, JsonObject
+from denizen.domain.json import Json
 from denizen.domain.tool import Taint, Tier, ToolCall, ToolResult, ToolSpec
-from denizen.ports.fetch import Fetcher
 from denizen.ports.toolset import CallScope
-from denizen.skill.archived import ArchiveLookup
-from denizen.skill.context import Found, ToolContext, no_documents
-from denizen.skill.outcome import to_result
-from denizen.skill.platform import Platform
-from denizen.skill.remembered import Deeds, MemoryAccess
-from denizen.skill.reminders import ReminderAccess
-from denizen.skill.services import Download, RunProgram, SearchDocuments, Shell, Upkeep, Workshop
+from denizen.skill.context import SkillServices, ToolContext, run_in_thread
+from denizen.skill.signature import to_result
 from denizen.skill.skill import Skill, Tool
-from denizen.skill.thread import run_in_thread
-
-
-class SearchHistory(Protocol):
-    """Finds earlier messages that the agent of this scope may see in the conversation of this scope."""
-
-    async def __call__(self, scope: CallScope, words: str, limit: int) -> Sequence[Found]: ...
-
-
-class ReadHistory(Protocol):
-    """Reads messages of the session of this scope by their sequence, as far as they belong to its conversation."""
-
-    async def __call__(self, scope: CallScope, first: int, last: int) -> Sequence[Found]: ...
-
-
-class CallThroughGate(Protocol):
-    """Sends a call that a skill makes through the gate; the engine adds to the scope's depth and chain."""
-
-    async def __call__(self, scope: CallScope, tool: str, args: JsonObject) -> ToolResult: ...
-
-
-class AskForScope(Protocol):
-    """Asks the model of the scope's agent, at the expense of who asked (`engine/budget/side_completion.py`)."""
-
-    async def __call__(
-        self, scope: CallScope, instructions: str, text: str, *, max_output_tokens: int = 4000
-    ) -> str: ...
-
-
-class OpenArchive(Protocol):
-    """The archive as the call of this scope may see it; None where there is none."""
-
-    def __call__(self, scope: CallScope) -> ArchiveLookup | None: ...
-
-
-class OpenMemory(Protocol):
-    """The agent's memory as the call of this scope may see and change it; None where there is none."""
-
-    def __call__(self, scope: CallScope) -> MemoryAccess | None: ...
-
-
-class OpenDeeds(Protocol):
-    """What the agent did, as the call of this scope may see it; None where nothing is recorded."""
-
-    def __call__(self, scope: CallScope) -> Deeds | None: ...
-
-
-async def _no_messages(scope: CallScope, first: int, last: int) -> Sequence[Found]:
-    del scope, first, last
-    return ()
-
-
-class OpenPlatform(Protocol):
-    """The platform as the call of this scope may act on it; None where there is none."""
-
-    def __call__(self, scope: CallScope) -> Platform | None: ...
-
-
-class OpenReminders(Protocol):
-    """The reminders of the one who asks, for the call of this scope; None where nobody could be reminded."""
-
-    def __call__(self, scope: CallScope) -> ReminderAccess | None: ...
-
-
-class OpenShell(Protocol):
-    """The read-only shell for the agent and conversation of this scope; None where there is nothing to look into."""
-
-    def __call__(self, scope: CallScope) -> Shell | None: ...
-
-
-def _no_archive(scope: CallScope) -> None:
-    del scope
-
-
-def _no_folder(skill: str) -> None:
-    del skill
-
-
-def _no_snapshot() -> None:
-    """Nothing was read of any source."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SkillServices:
-    """What contexts are made of, given once for all skills. `folder_of` maps (agent, skill) to a folder, `shared_of` a
-    skill to the one that all agents share, for skills that have one; `snapshot` gives the folder of what was read of
-    the sources of knowledge.
-    """
-
-    clock: Clock
-    fetcher: Fetcher
-    folder_of: Callable[[AgentName, str], Path]
-    search_history: SearchHistory
-    call_tool: CallThroughGate
-    read_history: ReadHistory = _no_messages
-    open_archive: OpenArchive = _no_archive
-    open_memory: OpenMemory = _no_archive
-    open_deeds: OpenDeeds = _no_archive
-    open_platform: OpenPlatform = _no_archive
-    open_shell: OpenShell = _no_archive
-    open_reminders: OpenReminders = _no_archive
-    shared_of: Callable[[str], Path | None] = _no_folder
-    snapshot: Callable[[], Path | None] = _no_snapshot
-    search_documents: SearchDocuments = no_documents
-    download: Download | None = None
-    run_program: RunProgram | None = None
-    ask_model: AskForScope | None = None
-    workshop: Workshop | None = None
-    upkeep: Upkeep | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _ScopedHistory:
-    services: SkillServices
-    scope: CallScope
-
-    async def search(self, words: str, *, limit: int = 5) -> Sequence[Found]:
-        return await self.services.search_history(self.scope, words, limit)
-
-    async def read(self, first: int, last: int) -> Sequence[Found]:
-        return await self.services.read_history(self.scope, first, last)
 
 
 class SkillToolset:
-    """No tool has a tier below `floor`, and every one counts as reading what `reads` says.
+    """The tools of one skill. No tool has a tier below `floor`, and every tool counts as reading what `reads` says.
 
     Raises InvalidInput when the section does not fit the skill's settings, and for types without a schema.
     """
@@ -181,8 +51,8 @@ class SkillToolset:
         return self._specs
 
     async def call(self, call: ToolCall, scope: CallScope) -> ToolResult:
-        """Runs the tool. Errors of a known family are results that the model reads; only NeedsApproval and
-        NeedsAttention rise, because a human has to act, and faults of the tool's code.
+        """Runs the tool. Known errors become results that the model reads. NeedsApproval and NeedsAttention are
+        raised, because a human has to act, and so are faults of the tool's code.
         """
         tool = self._skill.find_tool(call.tool)
         if tool is None:
@@ -190,46 +60,16 @@ class SkillToolset:
             return ToolResult(f"The skill {self.name} has no tool `{call.tool}`. It has: {names}.", is_error=True)
         try:
             values = tool.signature.bind(call.args)
-            return to_result(await _run(tool, self._context(scope), values))
+            context = ToolContext(self._services, scope, skill=self.name, options=self._options)
+            return to_result(await _run(tool, context, values))
+        # Before DenizenError, which they are too.
         except (NeedsApproval, NeedsAttention):
             raise
         except DenizenError as error:
             return ToolResult(error.explain(), is_error=True)
 
     async def aclose(self) -> None:
-        """A skill holds nothing open."""
-
-    def _context(self, scope: CallScope) -> ToolContext:
-        return ToolContext(
-            agent=scope.agent,
-            principal=scope.principal,
-            place=scope.place,
-            turn_id=scope.turn_id,
-            idempotency_key=scope.idempotency_key,
-            clock=self._services.clock,
-            folder=self._services.folder_of(scope.agent, self.name),
-            fetch=self._services.fetcher.fetch,
-            history=_ScopedHistory(self._services, scope),
-            call_tool=partial(self._services.call_tool, scope),
-            archive=self._services.open_archive(scope),
-            memory=self._services.open_memory(scope),
-            deeds=self._services.open_deeds(scope),
-            platform=self._services.open_platform(scope),
-            reminders=self._services.open_reminders(scope),
-            shared=self._services.shared_of(self.name),
-            snapshot=self._services.snapshot(),
-            documents=self._services.search_documents,
-            conversation=scope.conversation_id,
-            guild=scope.guild,
-            download=self._services.download,
-            run_program=self._services.run_program,
-            ask_model=partial(self._services.ask_model, scope) if self._services.ask_model else None,
-            workshop=self._services.workshop,
-            upkeep=self._services.upkeep,
-            shell=self._services.open_shell(scope),
-            shows_cards=scope.account is not None,
-            options=self._options,
-        )
+        """Does nothing: a skill holds nothing open."""
 
 
 async def _run(tool: Tool, context: ToolContext, values: Mapping[str, object]) -> object:

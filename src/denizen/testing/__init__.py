@@ -1,4 +1,5 @@
-"""What tests of Denizen and of skills share: real implementations of ports that run in memory or on loopback.
+"""Test doubles that ship: a scripted model, a model server, a Discord simulator, and a store and a durable log that
+need no set-up. Each is a real implementation of a port; none is a mock.
 
-Nothing is imported here: each helper costs only those who import it.
+The package imports nothing itself, so that a test pays for what it uses only.
 """

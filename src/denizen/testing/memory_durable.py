@@ -1,8 +1,8 @@
-"""Durable execution without a database: a real implementation for tests of what runs on it.
+"""Durable execution in memory: a real implementation of `denizen.ports.durable` for tests.
 
-The log is an object. Handing the log of one instance to another is a restart: what had not ended is resumed, steps
-that were recorded are not repeated. Several instances on one log are several processes. Passes
-`denizen.testing.durable_contract`, as the real one does.
+The log is an object. To simulate a restart, give the log of one instance to another: it resumes the runs that have not
+ended and does not repeat recorded steps. Several instances on one log behave as several processes. It passes the same
+contract suite as the adapter on a database.
 """
 
 from __future__ import annotations
@@ -17,16 +17,20 @@ from typing import cast
 import anyio
 from anyio.lowlevel import checkpoint
 
-from denizen.adapters.durable.outcome import decode, decode_error, encode, encode_error, perform
 from denizen.adapters.durable.run import (
-    Run,
+    ActiveRun,
     cancelled,
     closing,
     current_run,
+    decode,
+    decode_error,
+    encode,
+    encode_error,
     entered,
     inside_step,
     is_inside_step,
     leave,
+    perform,
     refuse,
     side_by_side,
 )
@@ -39,7 +43,7 @@ Action = Callable[[], Awaitable[Json]]
 
 @dataclass(frozen=True, slots=True)
 class LoggedStep:
-    """What a step ended with, as JSON text."""
+    """The recorded end of a step, as JSON text."""
 
     name: str
     value: str | None = None
@@ -48,7 +52,7 @@ class LoggedStep:
 
 @dataclass(slots=True)
 class LoggedRun:
-    """What outlives a process: payload, steps and end of a run."""
+    """A run in the log, which outlives a process: its payload, steps and end."""
 
     id: str
     name: str
@@ -67,15 +71,15 @@ class LoggedRun:
 
 
 class MemoryLog:
-    """All runs, oldest first, and the instances that live on them."""
+    """The runs, oldest first, and the instances that share them."""
 
     def __init__(self) -> None:
         self.runs: dict[str, LoggedRun] = {}
         self.members: list[MemoryDurable] = []
 
 
-class _LiveRun(Run):
-    """A run here: where it is in its log, and its task."""
+class _LiveRun(ActiveRun):
+    """A run of this instance and its position among the recorded steps."""
 
     def __init__(self, logged: LoggedRun) -> None:
         super().__init__(logged.id)
@@ -84,7 +88,7 @@ class _LiveRun(Run):
 
 
 class MemoryDurable:
-    """See `denizen.ports.durable.Durable`."""
+    """See `denizen.ports.durable.DurableExecution`."""
 
     def __init__(self, log: MemoryLog | None = None) -> None:
         self.log = log or MemoryLog()
@@ -119,7 +123,7 @@ class MemoryDurable:
         self._leave()
 
     async def crash(self) -> None:
-        """The process is killed: what its tasks still do is recorded nowhere, and its runs are left as they are."""
+        """Ends like a killed process: nothing that its tasks still do is recorded, and its runs stay as they are."""
         (await self._opened()).set()
         self._on_fault.clear()
         self._leave()
@@ -141,13 +145,13 @@ class MemoryDurable:
             self.log.members[0].rescue()
 
     def rescue(self) -> None:
-        """Resumes what no living instance has."""
+        """Resumes the runs that no living instance owns."""
         for logged in self.log.runs.values():
             if logged.owner is None and not logged.ended.is_set() and logged.name in self._workflows:
                 self._launch(logged)
 
     async def _opened(self) -> anyio.Event:
-        """Is set when this instance closes. Raises Unavailable before and after."""
+        """Returns the event that is set when this instance closes. Raises Unavailable before `start` and after it."""
         if self._closing is None or self._closing.is_set():
             await refuse("Durable execution was not started yet, or is shutting down.")
         return self._closing
@@ -196,7 +200,7 @@ class MemoryDurable:
                 value = await perform(lambda: workflow(payload), run_id=live.id, name=logged.name)
             except DenizenError as failure:
                 error = encode_error(failure)
-        # Whatever a workflow makes of being stopped, it has not ended; and who lost a run ends nothing.
+        # A workflow that was stopped has not ended, whatever it returns; and only the owner of a run may end it.
         if not live.scope.cancel_called and logged.owner is self:
             logged.end(value=value, error=error)
 

@@ -1,6 +1,6 @@
-"""What vendors refuse in a request: wrong roles, calls without results, too many cache marks, blank text.
+"""The vendors' checks of a request: wrong roles, calls without results, too many cache marks, blank text.
 
-Pure. `model_server` applies it, so that a wrong prompt fails in tests as it would out there.
+`model_server` applies them, so that a wrong prompt fails in tests as it would at the vendor.
 """
 
 from __future__ import annotations
@@ -8,20 +8,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import cast
 
-from denizen.testing.model_wire import Api, Body
-from denizen.testing.prompt_cache import blocks_of
+from denizen.testing.model_wire import JsonBody, ModelApi
+from denizen.testing.prompt_cache import list_blocks
 
 CACHE_MARKS = 4
 
 
-def check_request(api: Api, body: Body) -> str:
-    """Why a vendor would answer 400; empty when it would not."""
+def check_request(api: ModelApi, body: JsonBody) -> str:
+    """Returns the reason why a vendor would answer 400, empty when it would not."""
     if api == "messages":
         return _check_messages(body)
     return _check_chat(body) if api == "chat" else ""
 
 
-def _check_chat(body: Body) -> str:
+def _check_chat(body: JsonBody) -> str:
     open_calls: set[str] = set()
     for message in _objects(body.get("messages")):
         role = message.get("role")
@@ -37,7 +37,7 @@ def _check_chat(body: Body) -> str:
     return "" if not open_calls else "an assistant message with 'tool_calls' is not followed by its tool messages"
 
 
-def _check_messages(body: Body) -> str:
+def _check_messages(body: JsonBody) -> str:
     if not body.get("max_tokens"):
         return "max_tokens: Field required"
     messages = list(_objects(body.get("messages")))
@@ -62,7 +62,7 @@ def _check_messages(body: Body) -> str:
     return ""
 
 
-def _last_text(message: Body) -> str:
+def _last_text(message: JsonBody) -> str:
     content = message.get("content")
     if isinstance(content, str):
         return content
@@ -79,12 +79,12 @@ def _count_marks(value: object) -> int:
     return 0
 
 
-def _is_long_behind_short(body: Body) -> bool:
-    ttls = [block.ttl for block in blocks_of(body) if block.ttl]
+def _is_long_behind_short(body: JsonBody) -> bool:
+    ttls = [block.ttl for block in list_blocks(body) if block.ttl]
     return "1h" in ttls[ttls.index("5m") :] if "5m" in ttls else False
 
 
-def _objects(value: object) -> Iterable[Body]:
+def _objects(value: object) -> Iterable[JsonBody]:
     """The objects of a JSON list; nothing when it is no list."""
     entries = cast("list[object]", value) if isinstance(value, list) else []
-    return [cast("Body", entry) for entry in entries if isinstance(entry, dict)]
+    return [cast("JsonBody", entry) for entry in entries if isinstance(entry, dict)]

@@ -1,17 +1,18 @@
-"""A local HTTP server that speaks as model providers do, with a script instead of a model.
+"""A local HTTP server with the APIs of model providers and a script instead of a model.
 
-For tests of whatever talks to a provider: adapters, whole turns, skills. The formats are real (`model_wire`), JSON and
-event streams, so that the production code path runs unchanged; only the base URL differs. Loopback only, on a free
-port, in the event loop of the test, or in a thread of its own for tests that are not async.
+For tests of adapters, whole turns and skills. The wire formats are real (`model_wire`), JSON as well as event streams,
+so that the production code runs unchanged; only the base URL differs. The server listens on a free port of loopback, in
+the event loop of the test, or in a thread of its own for tests that are not async.
 
     async with model_server() as server:
-        server.script(Answer(text="Hello."), Fail(529, headers={"retry-after": "1"}), Answer(calls=[Call("look")]))
+        server.script(ModelAnswer(text="Hello."), FailedAnswer(529, headers={"retry-after": "1"}))
         ...  # OpenAI-compatible: server.openai_url; OpenRouter: server.openrouter_url; Anthropic: server.url
         assert server.requests[0].body["model"] == "..."
 
-With a `PromptCache` it bills what it answers by the rules of the vendors.
+With a `PromptCache` the server bills its answers by the rules of the vendors.
 
-Each request takes the next entry of the script. A request that finds none left is answered 400, which nobody retries.
+Each request takes the next entry of the script. A request after the last entry gets status 400, since clients do not
+retry that.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ from starlette.types import Receive, Scope, Send
 
 from denizen.testing.model_checks import check_request
 from denizen.testing.model_wire import (
-    Answer,
-    Api,
-    Body,
-    Call,
-    Tokens,
+    AnswerTokens,
+    JsonBody,
+    ModelAnswer,
+    ModelApi,
+    ModelCall,
     error_body,
     error_frame,
     json_answer,
@@ -46,22 +47,22 @@ from denizen.testing.model_wire import (
 from denizen.testing.prompt_cache import PromptCache
 
 __all__ = [
-    "Answer",
-    "Call",
-    "Cut",
-    "Fail",
-    "Hang",
+    "AnswerTokens",
+    "BrokenAnswer",
+    "DelayedAnswer",
+    "FailedAnswer",
+    "HangingAnswer",
+    "ModelAnswer",
+    "ModelCall",
     "ModelServer",
-    "Raw",
-    "Recorded",
-    "StreamFault",
-    "Tokens",
-    "Wait",
+    "RawAnswer",
+    "RecordedRequest",
+    "StreamErrorAnswer",
     "model_server",
     "model_server_in_thread",
 ]
 
-_PATHS: Mapping[str, Api] = {
+_PATHS: Mapping[str, ModelApi] = {
     "/v1/chat/completions": "chat",
     "/api/v1/chat/completions": "chat",
     "/v1/responses": "responses",
@@ -72,8 +73,8 @@ _CLOSE_DEADLINE_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Fail:
-    """The provider answers with an error status."""
+class FailedAnswer:
+    """An error status of the provider."""
 
     status: int
     message: str = "scripted failure"
@@ -83,27 +84,27 @@ class Fail:
 
 
 @dataclass(frozen=True, slots=True)
-class Hang:
-    """The provider falls silent for good: at once, or after so many frames of the answer."""
+class HangingAnswer:
+    """An answer that never ends: the server stops sending after `after_frames` frames and keeps the connection open."""
 
-    answer: Answer | None = None
+    answer: ModelAnswer | None = None
     after_frames: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
-    """The connection breaks after so many frames of the answer. `cleanly` ends it as if all had been said."""
+class BrokenAnswer:
+    """An answer whose connection ends after `after_frames` frames; with `cleanly` as the end of a whole stream does."""
 
-    answer: Answer
+    answer: ModelAnswer
     after_frames: int = 1
     cleanly: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class StreamFault:
-    """The stream turns into an error after so many frames of the answer."""
+class StreamErrorAnswer:
+    """An answer whose stream reports an error after `after_frames` frames."""
 
-    answer: Answer
+    answer: ModelAnswer
     after_frames: int = 0
     message: str = "Overloaded"
     kind: str = "overloaded_error"
@@ -111,8 +112,8 @@ class StreamFault:
 
 
 @dataclass(frozen=True, slots=True)
-class Raw:
-    """Any bytes, such as an HTML page from a proxy."""
+class RawAnswer:
+    """Any bytes, such as the HTML page of a proxy."""
 
     body: bytes
     content_type: str = "text/html"
@@ -120,48 +121,48 @@ class Raw:
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
-    """The answer, held back after so many frames until `until` is set. `reached` is set when the server waits."""
+class DelayedAnswer:
+    """An answer that waits after `after_frames` frames until `until` is set. `reached` is set when it waits."""
 
-    answer: Answer
+    answer: ModelAnswer
     until: anyio.Event
     reached: anyio.Event
     after_frames: int = 0
 
 
-Entry = Answer | Fail | Hang | Cut | StreamFault | Raw | Wait
+ScriptEntry = ModelAnswer | FailedAnswer | HangingAnswer | BrokenAnswer | StreamErrorAnswer | RawAnswer | DelayedAnswer
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
-    """A request as it came. Header names are lower case."""
+class RecordedRequest:
+    """A request that the server received. Header names are in lower case."""
 
     path: str
     headers: Mapping[str, str]
-    body: Body
+    body: JsonBody
     client_port: int
-    """Tells one connection from another."""
+    """The port of the client, to tell connections apart."""
 
 
 class ModelServer:
-    """The ASGI application, its script and its records. `strict` makes the checks that vendors make on prompts; with a
-    `cache` answers are billed by its rules instead of as they are scripted.
+    """The ASGI application with its script and the requests that it received. With `strict` it checks prompts as the
+    vendors do; with a `cache` it bills answers by the cache's rules instead of the script's token counts.
     """
 
     def __init__(self, *, strict: bool = True, cache: PromptCache | None = None) -> None:
-        self.requests: list[Recorded] = []
+        self.requests: list[RecordedRequest] = []
         self.models: Sequence[str] = ("scripted",)
         self.url = ""
-        self.aside: Callable[[Body], Entry | None] = lambda _: None
-        """What requests get that are none of the script's, such as those made in the background."""
+        self.aside: Callable[[JsonBody], ScriptEntry | None] = lambda _: None
+        """Answers requests that are no part of the script, such as those made in the background."""
         self._strict = strict
         self._cache = cache
-        self._script: deque[Entry] = deque()
+        self._script: deque[ScriptEntry] = deque()
         self._closing = anyio.Event()
 
     @property
     def openai_url(self) -> str:
-        """The base URL of OpenAI's API and of those that are compatible to it."""
+        """The base URL of OpenAI's API and of compatible ones."""
         return f"{self.url}/v1"
 
     @property
@@ -169,16 +170,16 @@ class ModelServer:
         return f"{self.url}/api/v1"
 
     @property
-    def bodies(self) -> Sequence[Body]:
+    def bodies(self) -> Sequence[JsonBody]:
         return [request.body for request in self.requests]
 
     @property
     def left(self) -> int:
-        """How much of the script has not been played yet."""
+        """The number of entries that no request has taken yet."""
         return len(self._script)
 
-    def script(self, *entries: Entry) -> None:
-        """Adds entries; each request takes one."""
+    def script(self, *entries: ScriptEntry) -> None:
+        """Adds entries to the script."""
         self._script.extend(entries)
 
     def close(self) -> None:
@@ -195,48 +196,48 @@ class ModelServer:
         if api is None:
             await JSONResponse(error_body("chat", "no such route", "not_found", None), 404)(scope, receive, send)
             return
-        body: Body = json.loads(await request.body())
+        body: JsonBody = json.loads(await request.body())
         port = request.client.port if request.client else 0
-        self.requests.append(Recorded(request.url.path, dict(request.headers), body, port))
+        self.requests.append(RecordedRequest(request.url.path, dict(request.headers), body, port))
         await self._play(self._next(api, body), _Exchange(api, body, scope, receive, send))
 
-    def _next(self, api: Api, body: Body) -> Entry:
+    def _next(self, api: ModelApi, body: JsonBody) -> ScriptEntry:
         if self._strict and (refusal := check_request(api, body)):
-            return Fail(400, refusal, "invalid_request_error")
+            return FailedAnswer(400, refusal, "invalid_request_error")
         entry = self.aside(body)
         if entry is None and not self._script:
-            return Fail(400, "The script of the model server has no entry left.", "script_exhausted")
+            return FailedAnswer(400, "The script of the model server has no entry left.", "script_exhausted")
         entry = entry or self._script.popleft()
-        if self._cache is not None and isinstance(entry, Answer):
+        if self._cache is not None and isinstance(entry, ModelAnswer):
             billed = self._cache.take(api, body)
-            return replace(entry, tokens=billed.tokens((entry.tokens or Tokens()).output))
+            return replace(entry, tokens=billed.tokens((entry.tokens or AnswerTokens()).output))
         return entry
 
-    async def _play(self, entry: Entry, exchange: _Exchange) -> None:
+    async def _play(self, entry: ScriptEntry, exchange: _Exchange) -> None:
         match entry:
-            case Fail():
+            case FailedAnswer():
                 await exchange.fail(entry)
-            case Raw(content, content_type, status):
+            case RawAnswer(content, content_type, status):
                 await exchange.respond(Response(content, status, media_type=content_type))
-            case Answer():
+            case ModelAnswer():
                 await exchange.answer(entry)
-            case Hang(None):
+            case HangingAnswer(None):
                 await self._closing.wait()
-            case Hang(answer, after_frames):
-                await exchange.stream(answer or Answer(), after_frames)
+            case HangingAnswer(answer, after_frames):
+                await exchange.stream(answer or ModelAnswer(), after_frames)
                 await self._closing.wait()
-            case Cut(answer, after_frames, cleanly):
+            case BrokenAnswer(answer, after_frames, cleanly):
                 await exchange.stream(answer, after_frames)
                 if cleanly:
                     await exchange.end()
-            case StreamFault(answer, after_frames, message, kind, code):
+            case StreamErrorAnswer(answer, after_frames, message, kind, code):
                 await exchange.stream(answer, after_frames)
                 await exchange.write(error_frame(exchange.api, message, kind, code))
                 await exchange.end()
-            case Wait():
+            case DelayedAnswer():
                 await self._hold(entry, exchange)
 
-    async def _hold(self, entry: Wait, exchange: _Exchange) -> None:
+    async def _hold(self, entry: DelayedAnswer, exchange: _Exchange) -> None:
         frames = list(exchange.frames(entry.answer))
         await exchange.begin()
         for frame in frames[: entry.after_frames]:
@@ -250,10 +251,10 @@ class ModelServer:
 
 @dataclass(frozen=True, slots=True)
 class _Exchange:
-    """One request and the way to answer it, frame by frame. A stream that is not ended breaks the connection."""
+    """A request and its response, sent frame by frame. Without `end` the connection breaks."""
 
-    api: Api
-    request: Body
+    api: ModelApi
+    request: JsonBody
     scope: Scope
     receive: Receive
     send: Send
@@ -262,24 +263,24 @@ class _Exchange:
     def openrouter(self) -> bool:
         return str(self.scope["path"]).startswith(_OPENROUTER)
 
-    def frames(self, answer: Answer) -> Generator[bytes, None, None]:
+    def frames(self, answer: ModelAnswer) -> Generator[bytes, None, None]:
         yield from stream_answer(self.api, answer, self.request, openrouter=self.openrouter)
 
-    async def answer(self, answer: Answer) -> None:
+    async def answer(self, answer: ModelAnswer) -> None:
         if not self.request.get("stream"):
             await self.respond(JSONResponse(json_answer(self.api, answer, self.request, openrouter=self.openrouter)))
             return
         await self.stream(answer, None)
         await self.end()
 
-    async def fail(self, entry: Fail) -> None:
+    async def fail(self, entry: FailedAnswer) -> None:
         body = error_body(self.api, entry.message, entry.kind, entry.code)
         await self.respond(JSONResponse(body, entry.status, headers=dict(entry.headers)))
 
     async def respond(self, response: Response) -> None:
         await response(self.scope, self.receive, self.send)
 
-    async def stream(self, answer: Answer, frames: int | None) -> None:
+    async def stream(self, answer: ModelAnswer, frames: int | None) -> None:
         """The head and the first `frames` frames (None: all)."""
         await self.begin()
         for frame in list(self.frames(answer))[:frames]:

@@ -1,6 +1,6 @@
 """The wire formats of model providers, from the server's side: OpenAI chat and responses, Anthropic messages.
 
-Pure: a scripted `Answer` in, a JSON body or the frames of an event stream out. Used by `model_server`.
+Pure functions that turn a scripted `ModelAnswer` into a JSON body or the frames of an event stream, for `model_server`.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Api = Literal["chat", "responses", "messages"]
-Body = Mapping[str, Any]
+ModelApi = Literal["chat", "responses", "messages"]
+JsonBody = Mapping[str, Any]
 
 _CREATED = 1_790_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """A tool call in an answer. `args` is an object, or text as a careless model writes it."""
+class ModelCall:
+    """A tool call in an answer. `args` is an object, or a text, since models also send invalid JSON."""
 
     tool: str
     args: Mapping[str, Any] | str = field(default_factory=dict[str, Any])
@@ -30,8 +30,8 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Tokens:
-    """What an answer is billed. `input` includes what was read from and written to the cache."""
+class AnswerTokens:
+    """The token counts of an answer. `input` includes the tokens read from and written to the cache."""
 
     input: int = 12
     output: int = 7
@@ -40,20 +40,20 @@ class Tokens:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What the model says. `finish` is the wire's own word; by default it follows from the calls.
+class ModelAnswer:
+    """An answer of the model. `finish` is the finish reason in the provider's words; by default the calls decide it.
 
-    `signature` goes with the thinking where the format has one; chat completions have a `thinking_field` instead, whose
-    name differs from server to server. `piece_chars` is the length of streamed pieces.
-    Calls without an id get one; `bare_ids` leaves them out, as some servers do.
+    `signature` is sent with the thinking in formats that sign it; in chat completions the name of the field,
+    `thinking_field`, differs between servers. `piece_chars` is the length of streamed pieces. Calls without an id get
+    one, unless `bare_ids` leaves the ids out, as some servers do.
     """
 
     text: str = ""
-    calls: Sequence[Call] = ()
+    calls: Sequence[ModelCall] = ()
     thinking: str = ""
     signature: str = "c2lnbmVk"
     thinking_field: str = "reasoning_content"
-    tokens: Tokens | None = field(default_factory=Tokens)
+    tokens: AnswerTokens | None = field(default_factory=AnswerTokens)
     finish: str = ""
     piece_chars: int = 8
     bare_ids: bool = False
@@ -69,15 +69,15 @@ class Answer:
             yield text[start : start + self.piece_chars]
 
 
-def error_body(api: Api, message: str, kind: str, code: str | None) -> Body:
-    """An error as the vendor words it."""
+def error_body(api: ModelApi, message: str, kind: str, code: str | None) -> JsonBody:
+    """Returns an error in the vendor's format."""
     if api == "messages":
         return {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_scripted"}
     return {"error": {"message": message, "type": kind, "param": None, "code": code}}
 
 
-def error_frame(api: Api, message: str, kind: str, code: str | None) -> bytes:
-    """An error in the middle of a stream."""
+def error_frame(api: ModelApi, message: str, kind: str, code: str | None) -> bytes:
+    """Returns an error for the middle of a stream."""
     if api == "messages":
         return _frame(error_body(api, message, kind, code), "error")
     if api == "responses":
@@ -86,8 +86,8 @@ def error_frame(api: Api, message: str, kind: str, code: str | None) -> bytes:
     return _frame(error_body(api, message, kind, code))
 
 
-def json_answer(api: Api, answer: Answer, request: Body, *, openrouter: bool = False) -> Body:
-    """The whole answer in one body."""
+def json_answer(api: ModelApi, answer: ModelAnswer, request: JsonBody, *, openrouter: bool = False) -> JsonBody:
+    """Returns the whole answer as one body."""
     if api == "chat":
         return _chat_json(answer, request, openrouter=openrouter)
     if api == "responses":
@@ -95,8 +95,10 @@ def json_answer(api: Api, answer: Answer, request: Body, *, openrouter: bool = F
     return _messages_json(answer, request)
 
 
-def stream_answer(api: Api, answer: Answer, request: Body, *, openrouter: bool = False) -> Iterator[bytes]:
-    """The answer as the frames of an event stream."""
+def stream_answer(
+    api: ModelApi, answer: ModelAnswer, request: JsonBody, *, openrouter: bool = False
+) -> Iterator[bytes]:
+    """Returns the answer as the frames of an event stream."""
     if api == "chat":
         return _chat_stream(answer, request, openrouter=openrouter)
     if api == "responses":
@@ -113,7 +115,7 @@ def _frame(data: object, event: str = "") -> bytes:
 # OpenAI chat completions
 
 
-def _chat_usage(tokens: Tokens, *, openrouter: bool) -> Body:
+def _chat_usage(tokens: AnswerTokens, *, openrouter: bool) -> JsonBody:
     usage: dict[str, Any] = {
         "prompt_tokens": tokens.input,
         "completion_tokens": tokens.output,
@@ -124,36 +126,36 @@ def _chat_usage(tokens: Tokens, *, openrouter: bool) -> Body:
     return usage | {"cost": 0.0125} if openrouter else usage
 
 
-def _chat_calls(answer: Answer) -> list[dict[str, Any]]:
+def _chat_calls(answer: ModelAnswer) -> list[dict[str, Any]]:
     return [
         {"id": answer.call_id(place), "type": "function", "function": {"name": call.tool, "arguments": call.written}}
         for place, call in enumerate(answer.calls)
     ]
 
 
-def _chat_head(kind: str, request: Body, *, openrouter: bool) -> dict[str, Any]:
+def _chat_head(kind: str, request: JsonBody, *, openrouter: bool) -> dict[str, Any]:
     head = {"id": "chatcmpl-scripted", "object": kind, "created": _CREATED, "model": request.get("model", "")}
     return head | {"provider": "Scripted"} if openrouter else head
 
 
-def _chat_finish(answer: Answer) -> str:
+def _chat_finish(answer: ModelAnswer) -> str:
     return answer.finish or ("tool_calls" if answer.calls else "stop")
 
 
-_DETAIL: Body = {"type": "reasoning.text", "id": None, "format": "anthropic-claude-v1", "index": 0}
+_DETAIL: JsonBody = {"type": "reasoning.text", "id": None, "format": "anthropic-claude-v1", "index": 0}
 
 
-def _chat_thinking(answer: Answer, text: str, *, openrouter: bool) -> dict[str, Any]:
+def _chat_thinking(answer: ModelAnswer, text: str, *, openrouter: bool) -> dict[str, Any]:
     if openrouter:
         return {"reasoning": text, "reasoning_details": [{**_DETAIL, "text": text, "signature": None}]}
     return {answer.thinking_field: text}
 
 
-def _chat_images(answer: Answer) -> list[dict[str, Any]]:
+def _chat_images(answer: ModelAnswer) -> list[dict[str, Any]]:
     return [{"index": place, "type": "image_url", "image_url": {"url": url}} for place, url in enumerate(answer.images)]
 
 
-def _chat_json(answer: Answer, request: Body, *, openrouter: bool) -> Body:
+def _chat_json(answer: ModelAnswer, request: JsonBody, *, openrouter: bool) -> JsonBody:
     message: dict[str, Any] = {"role": "assistant", "content": answer.text or None}
     if answer.thinking:
         message |= _chat_thinking(answer, answer.thinking, openrouter=openrouter)
@@ -168,10 +170,10 @@ def _chat_json(answer: Answer, request: Body, *, openrouter: bool) -> Body:
     return body
 
 
-def _chat_stream(answer: Answer, request: Body, *, openrouter: bool) -> Iterator[bytes]:
+def _chat_stream(answer: ModelAnswer, request: JsonBody, *, openrouter: bool) -> Iterator[bytes]:
     head = _chat_head("chat.completion.chunk", request, openrouter=openrouter)
 
-    def chunk(delta: Body, finish: str | None = None) -> bytes:
+    def chunk(delta: JsonBody, finish: str | None = None) -> bytes:
         return _frame({**head, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}], "usage": None})
 
     yield chunk({"role": "assistant", "content": ""})
@@ -194,15 +196,15 @@ def _chat_stream(answer: Answer, request: Body, *, openrouter: bool) -> Iterator
     yield _frame("[DONE]")
 
 
-def _wants_usage(request: Body) -> bool:
-    options: Body = request.get("stream_options") or dict[str, Any]()
+def _wants_usage(request: JsonBody) -> bool:
+    options: JsonBody = request.get("stream_options") or dict[str, Any]()
     return bool(options.get("include_usage"))
 
 
 # OpenAI responses
 
 
-def _response(answer: Answer, request: Body, status: str, items: Sequence[Body]) -> Body:
+def _response(answer: ModelAnswer, request: JsonBody, status: str, items: Sequence[JsonBody]) -> JsonBody:
     cut = answer.finish == "max_output_tokens" and status == "completed"
     body: dict[str, Any] = {
         "id": "resp_scripted",
@@ -228,7 +230,7 @@ def _response(answer: Answer, request: Body, status: str, items: Sequence[Body])
     return body
 
 
-def _response_items(answer: Answer) -> list[dict[str, Any]]:
+def _response_items(answer: ModelAnswer) -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = []
     if answer.thinking:
         summary = [{"type": "summary_text", "text": answer.thinking}]
@@ -236,7 +238,7 @@ def _response_items(answer: Answer) -> list[dict[str, Any]]:
             {"type": "reasoning", "id": "rs_0", "summary": summary, "encrypted_content": answer.signature or None}
         )
     if answer.text:
-        content: list[Body] = [{"type": "output_text", "text": answer.text, "annotations": []}]
+        content: list[JsonBody] = [{"type": "output_text", "text": answer.text, "annotations": []}]
         items.append({"type": "message", "id": "msg_0", "role": "assistant", "status": "completed", "content": content})
     for place, call in enumerate(answer.calls):
         items.append(
@@ -252,14 +254,14 @@ def _response_items(answer: Answer) -> list[dict[str, Any]]:
     return items
 
 
-_BEGUN: Mapping[str, Body] = {
+_BEGUN: Mapping[str, JsonBody] = {
     "message": {"content": [], "status": "in_progress"},
     "reasoning": {"summary": [], "encrypted_content": None},
     "function_call": {"arguments": "", "status": "in_progress"},
 }
 
 
-def _responses_stream(answer: Answer, request: Body) -> Iterator[bytes]:
+def _responses_stream(answer: ModelAnswer, request: JsonBody) -> Iterator[bytes]:
     items = _response_items(answer)
     events: list[dict[str, Any]] = [
         {"type": "response.created", "response": _response(answer, request, "in_progress", ())}
@@ -271,7 +273,7 @@ def _responses_stream(answer: Answer, request: Body) -> Iterator[bytes]:
         yield _frame({**event, "sequence_number": number}, event["type"])
 
 
-def _item_events(answer: Answer, item: dict[str, Any], place: int) -> Iterator[dict[str, Any]]:
+def _item_events(answer: ModelAnswer, item: dict[str, Any], place: int) -> Iterator[dict[str, Any]]:
     at = {"item_id": item["id"], "output_index": place}
     begun = item | dict(_BEGUN[item["type"]])
     yield {"type": "response.output_item.added", "output_index": place, "item": begun}
@@ -300,7 +302,7 @@ def _item_events(answer: Answer, item: dict[str, Any], place: int) -> Iterator[d
 # Anthropic messages
 
 
-def _messages_usage(tokens: Tokens, *, output: int) -> dict[str, Any]:
+def _messages_usage(tokens: AnswerTokens, *, output: int) -> dict[str, Any]:
     return {
         "input_tokens": tokens.input - tokens.cache_read - tokens.cache_write,
         "cache_read_input_tokens": tokens.cache_read,
@@ -309,27 +311,29 @@ def _messages_usage(tokens: Tokens, *, output: int) -> dict[str, Any]:
     }
 
 
-def _messages_finish(answer: Answer) -> str:
+def _messages_finish(answer: ModelAnswer) -> str:
     return answer.finish or ("tool_use" if answer.calls else "end_turn")
 
 
-def _messages_json(answer: Answer, request: Body) -> Body:
+def _messages_json(answer: ModelAnswer, request: JsonBody) -> JsonBody:
     content: list[dict[str, Any]] = []
     if answer.thinking:
         content.append({"type": "thinking", "thinking": answer.thinking, "signature": answer.signature})
     if answer.text:
         content.append({"type": "text", "text": answer.text})
     for place, call in enumerate(answer.calls):
-        args: Body = dict[str, Any]() if isinstance(call.args, str) else call.args
+        args: JsonBody = dict[str, Any]() if isinstance(call.args, str) else call.args
         content.append({"type": "tool_use", "id": answer.call_id(place), "name": call.tool, "input": args})
     return _messages_head(request) | {
         "content": content,
         "stop_reason": _messages_finish(answer),
-        "usage": _messages_usage(answer.tokens or Tokens(0, 0), output=(answer.tokens or Tokens(0, 0)).output),
+        "usage": _messages_usage(
+            answer.tokens or AnswerTokens(0, 0), output=(answer.tokens or AnswerTokens(0, 0)).output
+        ),
     }
 
 
-def _messages_head(request: Body) -> dict[str, Any]:
+def _messages_head(request: JsonBody) -> dict[str, Any]:
     return {
         "id": "msg_scripted",
         "type": "message",
@@ -341,8 +345,8 @@ def _messages_head(request: Body) -> dict[str, Any]:
     }
 
 
-def _messages_stream(answer: Answer, request: Body) -> Iterator[bytes]:
-    tokens = answer.tokens or Tokens(0, 0)
+def _messages_stream(answer: ModelAnswer, request: JsonBody) -> Iterator[bytes]:
+    tokens = answer.tokens or AnswerTokens(0, 0)
 
     def event(kind: str, **fields: Any) -> bytes:  # noqa: ANN401 - JSON
         return _frame({"type": kind, **fields}, kind)
@@ -362,10 +366,12 @@ def _messages_stream(answer: Answer, request: Body) -> Iterator[bytes]:
     yield event("message_stop")
 
 
-def _blocks(answer: Answer) -> Iterator[tuple[Body, list[Body]]]:
+def _blocks(answer: ModelAnswer) -> Iterator[tuple[JsonBody, list[JsonBody]]]:
     if answer.thinking:
-        pieces: list[Body] = [{"type": "thinking_delta", "thinking": piece} for piece in answer.pieces(answer.thinking)]
-        signed: list[Body] = [{"type": "signature_delta", "signature": answer.signature}]
+        pieces: list[JsonBody] = [
+            {"type": "thinking_delta", "thinking": piece} for piece in answer.pieces(answer.thinking)
+        ]
+        signed: list[JsonBody] = [{"type": "signature_delta", "signature": answer.signature}]
         yield {"type": "thinking", "thinking": "", "signature": ""}, [*pieces, *signed]
     if answer.text:
         yield (
@@ -373,5 +379,5 @@ def _blocks(answer: Answer) -> Iterator[tuple[Body, list[Body]]]:
             [{"type": "text_delta", "text": piece} for piece in answer.pieces(answer.text)],
         )
     for place, call in enumerate(answer.calls):
-        block: Body = {"type": "tool_use", "id": answer.call_id(place), "name": call.tool, "input": {}}
+        block: JsonBody = {"type": "tool_use", "id": answer.call_id(place), "name": call.tool, "input": {}}
         yield block, [{"type": "input_json_delta", "partial_json": piece} for piece in answer.pieces(call.written)]

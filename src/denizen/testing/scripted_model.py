@@ -1,10 +1,10 @@
-"""A model that follows a script, in process: for tests of the engine, of skills and of whole turns.
+"""A model that follows a script, for tests of the engine, of skills and of whole turns.
 
-A real implementation of `denizen.ports.model`: it streams text in pieces, asks for tools, fails, waits. The script is
-a list of steps, one for each request; each request is recorded. Waiting is done on events, so that tests decide when
-something happens and never sleep.
+A real implementation of `denizen.ports.model`: it streams text in pieces, calls tools, fails, waits. The script is a
+list of steps, one for each request, and the model records each request. It waits for events that a test sets, so that
+no test sleeps.
 
-    model = ScriptedModel(Say(calls=[call("clock")]), Say("It is noon."))
+    model = ScriptedModel(ScriptedReply(calls=[call("clock")]), ScriptedReply("It is noon."))
     ...
     assert model.requests[1].messages[-1].role is Role.TOOL
 """
@@ -38,8 +38,8 @@ from denizen.ports.model import (
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
-    """A place where a model waits: it sets `reached` and goes on when `open` is set."""
+class ReplyGate:
+    """A point at which the model waits: it sets `reached` and goes on when `open` is set."""
 
     reached: anyio.Event = field(default_factory=anyio.Event)
     open: anyio.Event = field(default_factory=anyio.Event)
@@ -50,11 +50,11 @@ class Gate:
 
 
 @dataclass(frozen=True, slots=True)
-class Say:
-    """One reply. Calls without an id get `call_N_M`: request and place, counted from 1.
+class ScriptedReply:
+    """A reply of the model. Calls without an id get `call_N_M`: the numbers of the request and the call, from 1.
 
-    `error` is raised after the text was streamed. `before` holds the model up at the start, `halfway` in the middle
-    of the text.
+    `error` is raised after the text was streamed. The model waits at `before` before it replies, and at `halfway` in
+    the middle of the text.
     """
 
     text: str = ""
@@ -66,31 +66,32 @@ class Say:
     usage: Usage = field(default_factory=lambda: Usage(input_tokens=10, output_tokens=5, requests=1))
     finish_reason: FinishReason | None = None
     error: DenizenError | None = None
-    before: Gate | None = None
-    halfway: Gate | None = None
+    before: ReplyGate | None = None
+    halfway: ReplyGate | None = None
 
 
-Step: TypeAlias = Say | DenizenError | Callable[[ModelRequest], "Say | DenizenError"]
+ScriptStep: TypeAlias = ScriptedReply | DenizenError | Callable[[ModelRequest], "ScriptedReply | DenizenError"]
 
 
 def call(tool: str, /, *, id: str = "", **args: Json) -> ToolCallPart:  # noqa: A002 - the word of the wire
-    """A tool call for a script."""
+    """Returns a tool call for a script."""
     return ToolCallPart(CallId(id), tool, dict(args))
 
 
 class ScriptedModel:
-    """A model with a script. `otherwise` answers when the script is at its end; without it that is a failed test.
+    """A model with a script. `otherwise` is the step for every request after the end of the script; without it such a
+    request fails the test.
 
-    A step may be a reply, an error to raise, or a function of the request that gives one of the two. `price_usd` is
-    what a token costs that goes in, and one that comes out; a reply says its own cost in its `usage`.
+    A step is a reply, an error to raise, or a function that returns one of the two for the request. `price_usd` is the
+    price of an input token and of an output token; the cost of a reply itself is in its `usage`.
     """
 
     def __init__(
         self,
-        *steps: Step,
+        *steps: ScriptStep,
         name: str = "scripted/model",
         capabilities: Capabilities | None = None,
-        otherwise: Step | None = None,
+        otherwise: ScriptStep | None = None,
         piece_chars: int = 8,
         price_usd: tuple[Decimal, Decimal] | None = None,
     ) -> None:
@@ -112,10 +113,10 @@ class ScriptedModel:
 
     @property
     def left(self) -> int:
-        """How many steps have not been played yet."""
+        """The number of steps that no request has taken yet."""
         return len(self._steps)
 
-    def script(self, *steps: Step) -> None:
+    def script(self, *steps: ScriptStep) -> None:
         """Adds steps."""
         self._steps.extend(steps)
 
@@ -125,7 +126,7 @@ class ScriptedModel:
         return input_tokens * self._price_usd[0] + output_tokens * self._price_usd[1]
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """Plays the next step. A checkpoint before each event lets other tasks run, as a network would."""
+        """Streams the next step. A checkpoint before each event lets other tasks run, as a network would."""
         self.requests.append(request)
         said = self._take(request)
         await anyio.lowlevel.checkpoint()
@@ -137,16 +138,16 @@ class ScriptedModel:
             yield event
             await anyio.lowlevel.checkpoint()
 
-    def _take(self, request: ModelRequest) -> Say | DenizenError:
+    def _take(self, request: ModelRequest) -> ScriptedReply | DenizenError:
         if self._steps:
             step = self._steps.pop(0)
         elif self._otherwise is not None:
             step = self._otherwise
         else:
             raise AssertionError(f"the script of {self._name} has no step for request {len(self.requests)}: {request}")
-        return step if isinstance(step, Say | DenizenError) else step(request)
+        return step if isinstance(step, ScriptedReply | DenizenError) else step(request)
 
-    async def _events(self, said: Say, number: int) -> AsyncGenerator[ModelEvent, None]:
+    async def _events(self, said: ScriptedReply, number: int) -> AsyncGenerator[ModelEvent, None]:
         for notice in said.notices:
             yield ModelNotice(notice)
         for piece in self._pieces(said.thinking):
@@ -163,7 +164,7 @@ class ScriptedModel:
     def _pieces(self, text: str) -> Sequence[str]:
         return [text[start : start + self._piece_chars] for start in range(0, len(text), self._piece_chars)]
 
-    def _reply(self, said: Say, number: int) -> ModelReply:
+    def _reply(self, said: ScriptedReply, number: int) -> ModelReply:
         parts: list[Part] = []
         if said.thinking:
             parts.append(ThinkingPart(said.thinking))
@@ -177,7 +178,7 @@ class ScriptedModel:
 
 
 class ScriptedModels:
-    """`denizen.ports.model.Models` over scripted ones, by alias and by name. One model alone answers to every name."""
+    """`denizen.ports.model.Models` of scripted models, found by alias and by name. A single model has every name."""
 
     def __init__(self, models: Mapping[str, ScriptedModel] | ScriptedModel) -> None:
         self._only = models if isinstance(models, ScriptedModel) else None

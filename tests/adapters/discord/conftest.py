@@ -7,10 +7,10 @@ from collections.abc import AsyncGenerator
 import pytest
 
 from denizen.testing.discord import open_discord
-from tests.adapters.discord.listening import Harbour
+from tests.adapters.discord.account_fixture import AccountFixture
 
 
 @pytest.fixture
-async def harbour() -> AsyncGenerator[Harbour]:
+async def sim() -> AsyncGenerator[AccountFixture]:
     async with open_discord() as discord:
-        yield Harbour(discord)
+        yield AccountFixture(discord)

@@ -1,4 +1,4 @@
-"""Who may see what, through a real client of a simulated Discord (promise 3)."""
+"""Who may see what, through a real client of a simulated Discord."""
 
 from __future__ import annotations
 
@@ -10,31 +10,32 @@ import anyio.lowlevel
 import discord
 import pytest
 
-from denizen.adapters.discord.audience import may_moderate, may_write, visible_rooms
-from denizen.adapters.discord.members import is_live
+from denizen.adapters.discord.guild.audience import list_visible_rooms, may_moderate, may_write
+from denizen.adapters.discord.guild.members import is_live
 from denizen.domain.conversation import Place
 from denizen.domain.errors import Unavailable
 from denizen.domain.principal import Principal, PrincipalKind
-from denizen.testing.discord import Channel, Permission, User
-from denizen.testing.discord.state.channels import Overwrite
-from tests.adapters.discord.mooring import Mooring, ShardedBot, asker, moored
+from denizen.testing.discord import DiscordPermission, SimChannel, SimUser
+from denizen.testing.discord.state.channels import SimOverwrite
+from tests.adapters.discord.client_fixture import ClientFixture, ShardedBot, asker, open_client
 from tests.testing.discord.bots import Bot
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
 WITHOUT_MEMBERS = discord.Intents(guilds=True, guild_messages=True, dm_messages=True, message_content=True)
 
 
-def place_of(channel: Channel) -> Place:
+def make_place(channel: SimChannel) -> Place:
     if channel.is_thread and channel.parent is not None:
         return Place("discord", str(channel.parent.id), str(channel.id))
     return Place("discord", str(channel.id))
 
 
-async def names_seen(at: Mooring, where: Channel, who: User | Principal) -> set[str]:
+async def names_seen(at: ClientFixture, where: SimChannel, who: SimUser | Principal) -> set[str]:
     """Names of the rooms that may be drawn on for an answer there."""
     principal = who if isinstance(who, Principal) else asker(who)
-    found = await visible_rooms(at.client, place_of(where), principal)
+    found = await list_visible_rooms(at.client, make_place(where), principal)
     names = {str(each.id): each.name for each in at.world.channels}
     return {names[each] or "direct" for each in found}
 
@@ -42,7 +43,7 @@ async def names_seen(at: Mooring, where: Channel, who: User | Principal) -> set[
 class Town:
     """The public #general; #bridge for the crew, of which Cy is, and Ada; Ben is an ordinary member."""
 
-    def __init__(self, at: Mooring) -> None:
+    def __init__(self, at: ClientFixture) -> None:
         self.cy = at.world.add_person("Cy")
         self.crew = at.guild.add_role("Crew")
         at.guild.join(self.cy, [self.crew])
@@ -52,7 +53,7 @@ class Town:
 
 
 async def test_what_was_said_in_private_is_not_for_answers_in_public():
-    async with moored() as at:
+    async with open_client() as at:
         town = Town(at)
         await at.settle()
         assert await names_seen(at, at.general, town.cy) == {"general"}
@@ -60,7 +61,7 @@ async def test_what_was_said_in_private_is_not_for_answers_in_public():
 
 
 async def test_the_asker_must_see_it_too_whoever_else_does():
-    async with moored() as at:
+    async with open_client() as at:
         town = Town(at)
         closed = at.guild.add_channel("closed", private_to=[at.ada.user])
         await at.settle()
@@ -69,7 +70,7 @@ async def test_the_asker_must_see_it_too_whoever_else_does():
 
 
 async def test_a_direct_talk_may_draw_on_what_its_user_sees_in_all_guilds():
-    async with moored() as at:
+    async with open_client() as at:
         town = Town(at)
         other = at.world.add_guild("Island", at.ben)
         other.join(at.ada.user)
@@ -83,7 +84,7 @@ async def test_a_direct_talk_may_draw_on_what_its_user_sees_in_all_guilds():
 
 
 async def test_a_right_that_is_taken_away_counts_at_once():
-    async with moored() as at:
+    async with open_client() as at:
         town = Town(at)
         await at.settle()
         assert "galley" in await names_seen(at, town.bridge, town.cy)
@@ -93,7 +94,7 @@ async def test_a_right_that_is_taken_away_counts_at_once():
 
 
 async def test_only_people_of_discord_see_more_than_the_place():
-    async with moored() as at:
+    async with open_client() as at:
         at.guild.add_channel("other")
         await at.settle()
         for principal in (
@@ -103,12 +104,12 @@ async def test_only_people_of_discord_see_more_than_the_place():
             Principal(PrincipalKind.PLATFORM_USER, "discord:somebody", "Ana"),
         ):
             assert await names_seen(at, at.general, principal) == {"general"}
-        assert await visible_rooms(at.client, Place("web", "1"), asker(at.ana)) == frozenset()
+        assert await list_visible_rooms(at.client, Place("web", "1"), asker(at.ana)) == frozenset()
         assert await names_seen(at, at.general, at.ana) == {"general", "other"}
 
 
 async def test_a_stranger_sees_no_more_than_the_place():
-    async with moored() as at:
+    async with open_client() as at:
         at.guild.add_channel("other")
         stranger = at.world.add_person("Stranger")
         await at.settle()
@@ -116,9 +117,9 @@ async def test_a_stranger_sees_no_more_than_the_place():
 
 
 async def test_seeing_a_channel_without_its_history_is_not_reading_it():
-    async with moored() as at:
-        blind = Overwrite(at.guild.id, 0, deny=Permission.READ_MESSAGE_HISTORY)
-        mute = Overwrite(at.guild.id, 0, deny=Permission.CONNECT)
+    async with open_client() as at:
+        blind = SimOverwrite(at.guild.id, 0, deny=DiscordPermission.READ_MESSAGE_HISTORY)
+        mute = SimOverwrite(at.guild.id, 0, deny=DiscordPermission.CONNECT)
         at.guild.add_channel("blind", overwrites=[blind])
         at.guild.add_channel("cabin", kind="voice")
         at.guild.add_channel("closed cabin", kind="voice", overwrites=[mute])
@@ -129,7 +130,7 @@ async def test_seeing_a_channel_without_its_history_is_not_reading_it():
 
 
 async def test_bots_are_readers_and_the_account_is_none():
-    async with moored() as at:
+    async with open_client() as at:
         town = Town(at)
         relay = at.world.add_application("Relay")
         at.guild.join(relay.user)
@@ -142,7 +143,7 @@ async def test_bots_are_readers_and_the_account_is_none():
 
 
 async def test_people_in_a_timeout_still_read():
-    async with moored() as at:
+    async with open_client() as at:
         town = Town(at)
         deck = at.guild.add_channel("deck", private_to=[town.crew, at.ben])
         member = at.guild.members[at.ben.id]
@@ -153,7 +154,7 @@ async def test_people_in_a_timeout_still_read():
 
 
 async def test_public_threads_are_as_visible_as_their_channel():
-    async with moored() as at:
+    async with open_client() as at:
         town = Town(at)
         at.world.open_thread(at.ana, at.general, "lunch")
         secret = at.world.open_thread(town.cy, town.bridge, "course")
@@ -164,9 +165,11 @@ async def test_public_threads_are_as_visible_as_their_channel():
 
 
 async def test_a_private_thread_is_for_itself_and_for_talk_among_its_members():
-    async with moored() as at:
+    async with open_client() as at:
         town = Town(at)
-        at.guild.set_roles(at.ada.user, [town.crew, at.guild.add_role("Warden", permissions=Permission.MANAGE_THREADS)])
+        at.guild.set_roles(
+            at.ada.user, [town.crew, at.guild.add_role("Warden", permissions=DiscordPermission.MANAGE_THREADS)]
+        )
         await at.settle()
         plans = at.world.open_thread(at.ana, at.general, "plans", private=True)
         for guest in (at.ada.user, town.cy):
@@ -182,7 +185,7 @@ async def test_a_private_thread_is_for_itself_and_for_talk_among_its_members():
 
 
 async def test_a_list_of_thread_members_that_may_be_old_is_not_believed():
-    async with moored() as at:
+    async with open_client() as at:
         plans = at.world.open_thread(at.ana, at.general, "plans", private=True)
         at.world.invite_to(at.ana, plans, at.ada.user)
         at.world.invite_to(at.ana, plans, at.ben)
@@ -193,10 +196,10 @@ async def test_a_list_of_thread_members_that_may_be_old_is_not_believed():
 
 
 async def test_without_the_members_intent_only_what_is_sure_counts():
-    async with moored(intents=WITHOUT_MEMBERS) as at:
+    async with open_client(intents=WITHOUT_MEMBERS) as at:
         town = Town(at)
         at.guild.add_channel("open")
-        muted = Overwrite(town.crew.id, 0, deny=Permission.VIEW_CHANNEL)
+        muted = SimOverwrite(town.crew.id, 0, deny=DiscordPermission.VIEW_CHANNEL)
         at.guild.add_channel("not for the crew", overwrites=[muted])
         at.world.open_thread(at.ana, at.general, "lunch")
         await at.settle()
@@ -207,7 +210,7 @@ async def test_without_the_members_intent_only_what_is_sure_counts():
 
 
 async def test_without_the_members_intent_a_direct_talk_goes_by_the_user_as_fetched():
-    async with moored(intents=WITHOUT_MEMBERS) as at:
+    async with open_client(intents=WITHOUT_MEMBERS) as at:
         town = Town(at)
         await at.settle()
         talk = at.world.open_dm(town.cy, at.ada.user)
@@ -218,14 +221,14 @@ async def test_without_the_members_intent_a_direct_talk_goes_by_the_user_as_fetc
 
 @pytest.mark.parametrize("kind", [Bot, ShardedBot])
 async def test_while_the_gateway_is_away_only_the_place_is_sure(kind: type[Bot]):
-    async with moored(kind) as at:
+    async with open_client(kind) as at:
         at.guild.add_channel("other")
         await at.settle()
         assert await names_seen(at, at.general, at.ben) == {"general", "other"}
         at.server.faults.refuse_gateway(1_000_000)
         at.server.faults.close_gateway(4000)
         await at.server.until(lambda: not at.server.connections)
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANG_LIMIT_S):
             while is_live(at.client, at.client.guilds[0]):
                 await anyio.lowlevel.checkpoint()
         assert await names_seen(at, at.general, at.ben) == {"general"}
@@ -233,15 +236,15 @@ async def test_while_the_gateway_is_away_only_the_place_is_sure(kind: type[Bot])
 
 
 async def test_who_manages_messages_may_moderate():
-    async with moored() as at:
-        guard = at.guild.add_role("Guard", permissions=Permission.MANAGE_MESSAGES)
+    async with open_client() as at:
+        guard = at.guild.add_role("Guard", permissions=DiscordPermission.MANAGE_MESSAGES)
         cy = at.world.add_person("Cy")
         at.guild.join(cy, [guard])
         thread = at.world.open_thread(at.ana, at.general, "lunch")
         talk = at.world.open_dm(cy, at.ada.user)
         await at.settle()
 
-        async def may(channel: Channel, who: Any) -> bool:
+        async def may(channel: SimChannel, who: Any) -> bool:
             return await may_moderate(at.client, str(channel.id), who if isinstance(who, Principal) else asker(who))
 
         assert await may(at.general, cy)
@@ -258,15 +261,15 @@ async def test_who_manages_messages_may_moderate():
 
 @pytest.mark.parametrize("intents", [discord.Intents.all(), WITHOUT_MEMBERS], ids=["members known", "fetched"])
 async def test_who_left_or_lost_the_permission_may_not_write(intents: discord.Intents) -> None:
-    async with moored(intents=intents) as at:
-        quiet = [Overwrite(at.guild.everyone.id, 0, deny=Permission.SEND_MESSAGES)]
+    async with open_client(intents=intents) as at:
+        quiet = [SimOverwrite(at.guild.everyone.id, 0, deny=DiscordPermission.SEND_MESSAGES)]
         notices = at.guild.add_channel("notices", overwrites=quiet)
         cy = at.world.add_person("Cy")
         talk = at.world.open_dm(cy, at.ada.user)
         await at.settle()
 
-        async def may(channel: Channel, who: User) -> bool:
-            return await may_write(at.client, place_of(channel), asker(who))
+        async def may(channel: SimChannel, who: SimUser) -> bool:
+            return await may_write(at.client, make_place(channel), asker(who))
 
         assert await may(at.general, at.ben)
         assert not await may(notices, at.ben)
@@ -279,8 +282,8 @@ async def test_who_left_or_lost_the_permission_may_not_write(intents: discord.In
 
 
 async def test_while_discord_cannot_tell_who_may_write_it_is_neither_yes_nor_no() -> None:
-    async with moored(intents=WITHOUT_MEMBERS) as at:
+    async with open_client(intents=WITHOUT_MEMBERS) as at:
         await at.settle()
         at.server.faults.fail("GET", f"/guilds/{at.guild.id}/members/{at.ben.id}", status=403)
         with pytest.raises(Unavailable):
-            await may_write(at.client, place_of(at.general), asker(at.ben))
+            await may_write(at.client, make_place(at.general), asker(at.ben))

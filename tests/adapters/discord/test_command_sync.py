@@ -8,7 +8,7 @@ import pytest
 
 from denizen.domain.errors import InvalidInput, NotAllowed
 from denizen.ports.channel import CommandOption, CommandSpec
-from tests.adapters.discord.listening import Harbour, Heard, running
+from tests.adapters.discord.account_fixture import AccountFixture, RecordingListener, running
 
 pytestmark = pytest.mark.anyio
 
@@ -17,82 +17,85 @@ HELP = CommandSpec("help", "What there is")
 ALLOW = CommandSpec("allow", "Who may talk", groups=(CommandSpec("add", "Let in", (CommandOption("who", "Whom"),)),))
 
 
-def writes(harbour: Harbour) -> list[tuple[str, tuple[str, ...]]]:
-    return [(each.how, each.names) for each in harbour.world.realm.command_writes]
+def writes(sim: AccountFixture) -> list[tuple[str, tuple[str, ...]]]:
+    return [(each.how, each.names) for each in sim.world.store.command_writes]
 
 
-def names(harbour: Harbour, guild: int | None = None) -> set[str]:
-    return {each.name for each in harbour.world.realm.commands.values() if each.guild_id == guild}
+def names(sim: AccountFixture, guild: int | None = None) -> set[str]:
+    return {each.name for each in sim.world.store.commands.values() if each.guild_id == guild}
 
 
-async def test_the_first_registration_is_one_write(harbour: Harbour) -> None:
-    async with running(harbour, Heard([ASK, HELP, ALLOW])):
-        await harbour.discord.until(lambda: len(names(harbour)) == 3)
-    assert [how for how, _ in writes(harbour)] == ["overwrite"]
+async def test_the_first_registration_is_one_write(sim: AccountFixture) -> None:
+    async with running(sim, RecordingListener([ASK, HELP, ALLOW])):
+        await sim.discord.until(lambda: len(names(sim)) == 3)
+    assert [how for how, _ in writes(sim)] == ["overwrite"]
 
 
 @pytest.mark.proves("TW18")
-async def test_a_restart_writes_nothing_and_commands_are_never_gone(harbour: Harbour) -> None:
-    async with running(harbour, Heard([ASK, HELP, ALLOW])) as (account, _):
+async def test_a_restart_writes_nothing_and_commands_are_never_gone(sim: AccountFixture) -> None:
+    async with running(sim, RecordingListener([ASK, HELP, ALLOW])) as (account, _):
         await account.sync_commands()
-        before = writes(harbour)
+        before = writes(sim)
         assert await account.sync_commands() == 0
-    async with running(harbour, Heard([ASK, HELP, ALLOW])) as (account, _):
+    async with running(sim, RecordingListener([ASK, HELP, ALLOW])) as (account, _):
         assert await account.sync_commands() == 0
-    assert writes(harbour) == before
+    assert writes(sim) == before
 
 
-async def test_a_change_is_written_alone(harbour: Harbour) -> None:
-    heard = Heard([ASK, HELP])
-    async with running(harbour, heard) as (account, _):
+async def test_a_change_is_written_alone(sim: AccountFixture) -> None:
+    heard = RecordingListener([ASK, HELP])
+    async with running(sim, heard) as (account, _):
         await account.sync_commands()
-        begun = len(writes(harbour))
+        begun = len(writes(sim))
         heard.commands = [CommandSpec("ask", "Ask me something", ASK.options), ALLOW]
         assert await account.sync_commands() == 3
         assert await account.sync_commands() == 0
-    assert writes(harbour)[begun:] == [("create", ("allow",)), ("edit", ("ask",)), ("delete", ("help",))]
+    assert writes(sim)[begun:] == [("create", ("allow",)), ("edit", ("ask",)), ("delete", ("help",))]
 
 
-async def test_an_unchanged_offer_is_not_even_looked_at_again(harbour: Harbour) -> None:
-    async with running(harbour, Heard([ASK, HELP])) as (account, _):
+async def test_an_unchanged_offer_is_not_even_looked_at_again(sim: AccountFixture) -> None:
+    async with running(sim, RecordingListener([ASK, HELP])) as (account, _):
         await account.sync_commands()
-        begun = len(harbour.discord.requests_to("GET", "/commands"))
+        begun = len(sim.discord.requests_to("GET", "/commands"))
         await account.sync_commands()
-    assert len(harbour.discord.requests_to("GET", "/commands")) == begun
+    assert len(sim.discord.requests_to("GET", "/commands")) == begun
 
 
-async def test_commands_of_others_stay_and_old_ones_of_ours_go(harbour: Harbour) -> None:
-    async with running(harbour, Heard([ASK, CommandSpec("foreign", "Theirs"), CommandSpec("old", "Ours")])) as (one, _):
+async def test_commands_of_others_stay_and_old_ones_of_ours_go(sim: AccountFixture) -> None:
+    async with running(sim, RecordingListener([ASK, CommandSpec("foreign", "Theirs"), CommandSpec("old", "Ours")])) as (
+        one,
+        _,
+    ):
         await one.sync_commands()
-    async with running(harbour, Heard([ASK, HELP]), owned_commands=frozenset({"old"})) as (account, _):
+    async with running(sim, RecordingListener([ASK, HELP]), owned_commands=frozenset({"old"})) as (account, _):
         await account.sync_commands()
-    assert names(harbour) == {"ask", "help", "foreign"}
+    assert names(sim) == {"ask", "help", "foreign"}
 
 
 @pytest.mark.proves("L-config-guild")
-async def test_commands_can_be_registered_in_one_guild_only(harbour: Harbour) -> None:
-    async with running(harbour, Heard([ASK, HELP]), commands_guild=str(harbour.guild.id)) as (account, _):
+async def test_commands_can_be_registered_in_one_guild_only(sim: AccountFixture) -> None:
+    async with running(sim, RecordingListener([ASK, HELP]), commands_guild=str(sim.guild.id)) as (account, _):
         await account.sync_commands()
-    assert names(harbour) == set()
-    assert names(harbour, harbour.guild.id) == {"ask", "help"}
+    assert names(sim) == set()
+    assert names(sim, sim.guild.id) == {"ask", "help"}
 
 
 async def test_a_guild_that_is_not_open_to_commands_is_told_and_the_account_goes_on(
-    harbour: Harbour, caplog: pytest.LogCaptureFixture
+    sim: AccountFixture, caplog: pytest.LogCaptureFixture
 ) -> None:
-    other = harbour.world.add_guild("Elsewhere", owner=harbour.ben)
+    other = sim.world.add_guild("Elsewhere", owner=sim.ben)
     with caplog.at_level(logging.WARNING, "denizen.discord"):
-        async with running(harbour, Heard([ASK]), commands_guild=str(other.id)) as (account, heard):
+        async with running(sim, RecordingListener([ASK]), commands_guild=str(other.id)) as (account, heard):
             with pytest.raises(NotAllowed):
                 await account.sync_commands()
-            harbour.say("still there?")
+            sim.say("still there?")
             await heard.until(lambda: heard.arrivals)
     assert any("registering slash commands failed" in each for each in caplog.messages)
 
 
-async def test_one_command_that_cannot_be_registered_does_not_keep_the_others(harbour: Harbour) -> None:
-    async with running(harbour, Heard([ASK, CommandSpec("Bad Name", "x"), HELP])) as (account, _):
+async def test_one_command_that_cannot_be_registered_does_not_keep_the_others(sim: AccountFixture) -> None:
+    async with running(sim, RecordingListener([ASK, CommandSpec("Bad Name", "x"), HELP])) as (account, _):
         with pytest.raises(InvalidInput) as caught:
             await account.sync_commands()
     assert "Bad Name" in caught.value.message
-    assert names(harbour) == {"ask", "help"}
+    assert names(sim) == {"ask", "help"}

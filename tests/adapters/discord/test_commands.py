@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from denizen.adapters.discord.command_sync import plan_sync
-from denizen.adapters.discord.commands import normalize, read_given, to_payload
+from denizen.adapters.discord.commands import normalize, parse_invocation, plan_sync, to_payload
 from denizen.domain.errors import InvalidInput
 from denizen.ports.channel import CommandOption, CommandSpec
 
@@ -73,9 +72,9 @@ def test_a_command_is_read_with_its_subcommand_and_what_is_typed() -> None:
             {"type": 1, "name": "add", "options": [{"type": 3, "name": "user", "value": "an", "focused": True}]}
         ],
     }
-    given = read_given(data)
+    given = parse_invocation(data)
     assert (given.name, given.group, dict(given.options), given.focused) == ("allow", "add", {"user": "an"}, "user")
-    assert read_given({"name": "help"}).options == {}
+    assert parse_invocation({"name": "help"}).options == {}
 
 
 def test_nothing_is_written_when_nothing_differs() -> None:

@@ -4,8 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from denizen.adapters.discord.buttons import Doing, find_action, find_value, read_form, to_custom_id, to_view
-from denizen.adapters.discord.content import to_allowed_mentions, to_edit, to_embed, to_file, to_message
+from denizen.adapters.discord.messages.content import (
+    ButtonAction,
+    find_action,
+    find_value,
+    read_form,
+    to_allowed_mentions,
+    to_custom_id,
+    to_edit,
+    to_embed,
+    to_file,
+    to_message,
+    to_view,
+)
 from denizen.domain.delivery import EmbedCard, MessageButton, MessageContent, OutgoingFile
 from denizen.domain.errors import InvalidInput
 
@@ -90,8 +101,8 @@ def test_what_a_button_does_stands_in_its_id_and_no_value_can_look_like_it() -> 
         MessageButton("Approve", action="once:apr_1"),
         MessageButton("Deny", action="deny:apr_1", asks_why=True),
     )
-    assert find_action(to_custom_id(0, approve)) == Doing("once:apr_1", asks_why=False)
-    assert find_action(to_custom_id(2, deny)) == Doing("deny:apr_1", asks_why=True)
+    assert find_action(to_custom_id(0, approve)) == ButtonAction("once:apr_1", asks_why=False)
+    assert find_action(to_custom_id(2, deny)) == ButtonAction("deny:apr_1", asks_why=True)
     for value in ("do:once:apr_1", "x:do:once:apr_1", "why:deny:apr_1"):
         assert find_action(to_custom_id(0, MessageButton("Next", value=value))) is None
         assert find_value(to_custom_id(0, MessageButton("Next", value=value)), None) == value

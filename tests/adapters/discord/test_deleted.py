@@ -7,27 +7,27 @@ from collections.abc import Sequence
 import discord
 import pytest
 
-from denizen.adapters.discord.deleted import find_deleted
+from denizen.adapters.discord.guild.audience import find_deleted
 from denizen.domain.errors import Unavailable
 from denizen.domain.room import Room, RoomKind
-from denizen.testing.discord import Channel
-from tests.adapters.discord.mooring import Mooring, moored
+from denizen.testing.discord import SimChannel
+from tests.adapters.discord.client_fixture import ClientFixture, open_client
 
 pytestmark = pytest.mark.anyio
 
 
-def room_of(at: Mooring, channel: Channel, kind: RoomKind = RoomKind.CHANNEL) -> Room:
+def make_room(at: ClientFixture, channel: SimChannel, kind: RoomKind = RoomKind.CHANNEL) -> Room:
     parent = str(channel.parent.id) if channel.parent is not None and channel.is_thread else ""
     return Room("discord", str(channel.id), channel.name or "", kind, str(at.guild.id), parent=parent)
 
 
-async def found(at: Mooring, rooms: Sequence[Room]) -> list[str]:
+async def found(at: ClientFixture, rooms: Sequence[Room]) -> list[str]:
     deleted = await find_deleted(at.client, rooms)
     return [room.name for room in rooms if room.id in deleted]
 
 
 async def test_only_what_discord_says_is_unknown_is_deleted_not_what_is_hidden_or_archived() -> None:
-    async with moored(intents=discord.Intents.default()) as at:
+    async with open_client(intents=discord.Intents.default()) as at:
         world, guild = at.world, at.guild
         hidden, old, forum = (
             guild.add_channel("hidden", private_to=[at.ana]),
@@ -39,11 +39,11 @@ async def test_only_what_discord_says_is_unknown_is_deleted_not_what_is_hidden_o
         inside = world.open_thread(at.ana, at.general, "inside", private=True)
         within = world.open_thread(at.ana, old, "within")
         rooms = [
-            *(room_of(at, each) for each in (at.general, hidden, old)),
-            room_of(at, forum, RoomKind.FORUM),
-            *(room_of(at, each, RoomKind.THREAD) for each in threads),
-            room_of(at, within, RoomKind.THREAD),
-            room_of(at, inside, RoomKind.PRIVATE_THREAD),
+            *(make_room(at, each) for each in (at.general, hidden, old)),
+            make_room(at, forum, RoomKind.FORUM),
+            *(make_room(at, each, RoomKind.THREAD) for each in threads),
+            make_room(at, within, RoomKind.THREAD),
+            make_room(at, inside, RoomKind.PRIVATE_THREAD),
         ]
         await at.settle()
         assert await found(at, rooms) == []
@@ -56,9 +56,9 @@ async def test_only_what_discord_says_is_unknown_is_deleted_not_what_is_hidden_o
 
 
 async def test_nothing_is_deleted_while_its_guild_is_away_or_discord_does_not_answer() -> None:
-    async with moored(intents=discord.Intents.default()) as at:
+    async with open_client(intents=discord.Intents.default()) as at:
         old = at.guild.add_channel("old")
-        room = room_of(at, old)
+        room = make_room(at, old)
         await at.settle()
         at.world.delete_channel(old)
         await at.settle()

@@ -7,8 +7,8 @@ import pytest
 from discord.gateway import DiscordWebSocket
 from discord.http import Route
 
-from denizen.adapters.discord.endpoints import use_endpoints
-from denizen.adapters.discord.settings import DiscordEndpoints
+from denizen.adapters.discord.client.http import use_endpoints
+from denizen.adapters.discord.client.settings import DiscordEndpoints
 from denizen.domain.errors import InvalidInput
 
 OWN = DiscordEndpoints("http://127.0.0.1:9/api/v10/", "ws://127.0.0.1:9/gateway")

@@ -7,17 +7,25 @@ from typing import Any
 import discord
 import pytest
 
-from denizen.adapters.discord.intake import list_arrivals, list_posts, roles_of, to_arrival, to_post, to_room
+from denizen.adapters.discord.messages.intake import (
+    list_arrivals,
+    list_posts,
+    list_role_ids,
+    to_incoming_message,
+    to_post,
+    to_room,
+)
+from denizen.adapters.documents.pdf import read_pdf
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.room import Attachment, RoomKind
-from denizen.testing.discord import Permission, file
-from tests.adapters.discord.mooring import moored
+from denizen.testing.discord import DiscordPermission, file
+from tests.adapters.discord.client_fixture import open_client
 
 pytestmark = pytest.mark.anyio
 
 
 async def test_every_kind_of_channel_is_a_room():
-    async with moored() as at:
+    async with open_client() as at:
         voice = at.guild.add_channel("cabin", kind="voice")
         news = at.guild.add_channel("news", kind="announcement")
         forum = at.guild.add_channel("questions", kind="forum")
@@ -26,23 +34,23 @@ async def test_every_kind_of_channel_is_a_room():
         at.world.invite_to(at.ana, private, at.ada.user)
         await at.settle()
 
-        def room_of(channel_id: int):
+        def get_room(channel_id: int):
             return to_room(at.client.get_channel(channel_id))
 
-        general = room_of(at.general.id)
+        general = get_room(at.general.id)
         assert (general.name, general.kind, general.guild_name) == ("general", RoomKind.CHANNEL, "Harbour")
         assert general.guild == str(at.guild.id)
         assert general.latest_post == str(at.general.last_message_id)
-        assert room_of(voice.id).kind is room_of(news.id).kind is RoomKind.CHANNEL
-        assert room_of(forum.id).kind is RoomKind.FORUM
-        assert room_of(forum.id).latest_post == ""
-        thread = room_of(post.id)
+        assert get_room(voice.id).kind is get_room(news.id).kind is RoomKind.CHANNEL
+        assert get_room(forum.id).kind is RoomKind.FORUM
+        assert get_room(forum.id).latest_post == ""
+        thread = get_room(post.id)
         assert (thread.kind, thread.parent, thread.parent_name) == (RoomKind.THREAD, str(forum.id), "questions")
-        assert room_of(private.id).kind is RoomKind.PRIVATE_THREAD
+        assert get_room(private.id).kind is RoomKind.PRIVATE_THREAD
 
 
 async def test_a_direct_talk_is_a_room_named_after_the_other():
-    async with moored() as at:
+    async with open_client() as at:
         channel = at.world.open_dm(at.ben, at.ada.user)
         heard = await at.say(at.ben, "psst", channel)
         fetched = await at.client.fetch_channel(channel.id)
@@ -52,7 +60,7 @@ async def test_a_direct_talk_is_a_room_named_after_the_other():
 
 
 async def test_a_category_is_no_room():
-    async with moored() as at:
+    async with open_client() as at:
         category = at.guild.add_channel("decks", kind="category")
         await at.settle()
         with pytest.raises(InvalidInput):
@@ -60,7 +68,7 @@ async def test_a_category_is_no_room():
 
 
 async def test_a_post_has_author_room_files_and_what_it_answers():
-    async with moored() as at:
+    async with open_client() as at:
         first = at.world.say(at.ben, at.general, "one")
         thread = at.world.open_thread(at.ben, first, "thread")
         question = at.world.say(at.ben, thread, "two")
@@ -80,55 +88,55 @@ async def test_a_post_has_author_room_files_and_what_it_answers():
 
 
 async def test_a_forwarded_message_answers_nothing():
-    async with moored() as at:
+    async with open_client() as at:
         first = at.world.say(at.ben, at.general, "one")
-        arrival = to_arrival(await at.say(at.ana, forward=first), at.me)
+        arrival = to_incoming_message(await at.say(at.ana, forward=first), at.me, read_pdf)
         assert arrival.post.reply_to == ""
-        assert not arrival.replies_to_me
+        assert not arrival.mentions.replies_to_me
 
 
 async def test_only_an_at_in_the_text_is_a_mention():
-    async with moored() as at:
+    async with open_client() as at:
         mine = at.world.say(at.ada.user, at.general, "Hello")
-        reply = to_arrival(await at.say(at.ana, "why?", reply_to=mine), at.me)
-        assert (reply.mentions_me, reply.replies_to_me) == (False, True)
+        reply = to_incoming_message(await at.say(at.ana, "why?", reply_to=mine), at.me, read_pdf)
+        assert (reply.mentions.me, reply.mentions.replies_to_me) == (False, True)
         for text in (f"<@{at.ada.id}>", f"<@!{at.ada.id}> hi"):
-            assert to_arrival(await at.say(at.ana, text), at.me).mentions_me
-        in_code = to_arrival(await at.say(at.ana, f"`<@{at.ada.id}>`"), at.me)
-        other = to_arrival(await at.say(at.ana, at.ben.mention), at.me)
-        assert not in_code.mentions_me
-        assert not other.mentions_me
+            assert to_incoming_message(await at.say(at.ana, text), at.me, read_pdf).mentions.me
+        in_code = to_incoming_message(await at.say(at.ana, f"`<@{at.ada.id}>`"), at.me, read_pdf)
+        other = to_incoming_message(await at.say(at.ana, at.ben.mention), at.me, read_pdf)
+        assert not in_code.mentions.me
+        assert not other.mentions.me
 
 
 async def test_the_role_that_discord_made_for_the_account_is_its_mention():
-    async with moored() as at:
+    async with open_client() as at:
         role = next(each for each in at.guild.roles.values() if each.bot_id == at.ada.id)
-        arrival = to_arrival(await at.say(at.ana, role.mention), at.me)
-        assert arrival.mentions_me
+        arrival = to_incoming_message(await at.say(at.ana, role.mention), at.me, read_pdf)
+        assert arrival.mentions.me
         assert arrival.question == ""
 
 
 async def test_roles_are_ids_without_the_one_of_everybody():
-    async with moored() as at:
+    async with open_client() as at:
         pilots = at.guild.add_role("Pilots", mentionable=True)
         at.guild.set_roles(at.ben, [pilots])
-        arrival = to_arrival(await at.say(at.ben, f"{pilots.mention} @everyone"), at.me)
+        arrival = to_incoming_message(await at.say(at.ben, f"{pilots.mention} @everyone"), at.me, read_pdf)
         assert arrival.roles == {str(pilots.id)}
-        assert arrival.mentioned_roles == {str(pilots.id)}
-        assert roles_of(at.me) == frozenset()
+        assert arrival.mentions.roles == {str(pilots.id)}
+        assert list_role_ids(at.me) == frozenset()
 
 
 async def test_what_the_account_said_itself_is_known_as_such():
-    async with moored() as at:
-        mine = to_arrival(await at.say(at.ada.user, "Hello"), at.me)
-        edited = to_arrival(await at.say(at.ana, "Hello"), at.me, is_edit=True)
+    async with open_client() as at:
+        mine = to_incoming_message(await at.say(at.ada.user, "Hello"), at.me, read_pdf)
+        edited = to_incoming_message(await at.say(at.ana, "Hello"), at.me, read_pdf, is_edit=True)
         assert (mine.is_mine, mine.post.author.is_bot, mine.is_edit) == (True, True, False)
         assert (edited.is_mine, edited.is_edit) == (False, True)
 
 
 async def test_webhooks_count_as_bots():
-    async with moored() as at:
-        at.guild.set_roles(at.ada.user, [at.guild.add_role("Rigger", permissions=Permission.MANAGE_WEBHOOKS)])
+    async with open_client() as at:
+        at.guild.set_roles(at.ada.user, [at.guild.add_role("Rigger", permissions=DiscordPermission.MANAGE_WEBHOOKS)])
         channel = at.client.get_channel(at.general.id)
         assert isinstance(channel, discord.TextChannel)
         hook = await channel.create_webhook(name="Bell")
@@ -139,7 +147,7 @@ async def test_webhooks_count_as_bots():
 
 
 async def test_the_past_is_read_in_both_directions_oldest_first():
-    async with moored() as at:
+    async with open_client() as at:
         sent = [at.world.say(at.ben, at.general, f"m{number}") for number in range(250)]
         room = str(at.general.id)
 
@@ -157,7 +165,7 @@ async def test_the_past_is_read_in_both_directions_oldest_first():
 
 
 async def test_a_page_is_short_only_at_the_end():
-    async with moored() as at:
+    async with open_client() as at:
         first = at.world.say(at.ben, at.general, "first")
         for number in range(30):
             at.world.pin(at.ana, at.world.say(at.ana, at.general, f"m{number}"))
@@ -168,22 +176,22 @@ async def test_a_page_is_short_only_at_the_end():
 
 
 async def test_what_was_missed_arrives_in_order_from_people_and_bots():
-    async with moored() as at:
+    async with open_client() as at:
         start = at.world.say(at.ben, at.general, "start")
         at.world.say(at.ana, at.general, at.ada.mention)
         at.world.say(at.ada.user, at.general, "mine")
         at.world.say(at.ben, at.general, "last")
         room = to_room(at.client.get_channel(at.general.id))
-        arrivals = await list_arrivals(at.client, room, str(start.id))
+        arrivals = await list_arrivals(at.client, room, str(start.id), 100, read_pdf)
         assert [each.post.text for each in arrivals] == ["@Ada", "mine", "last"]
-        assert [each.mentions_me for each in arrivals] == [True, False, False]
+        assert [each.mentions.me for each in arrivals] == [True, False, False]
         assert [each.is_mine for each in arrivals] == [False, True, False]
-        everything = await list_arrivals(at.client, room, "", 2)
+        everything = await list_arrivals(at.client, room, "", 2, read_pdf)
         assert [each.post.text for each in everything] == ["start", "@Ada"]
 
 
 async def test_an_archived_thread_can_be_read():
-    async with moored() as at:
+    async with open_client() as at:
         thread = at.world.open_thread(at.ana, at.general, "old", text="inside")
         at.world.archive(at.ana, thread)
         await at.settle()
@@ -192,7 +200,7 @@ async def test_an_archived_thread_can_be_read():
 
 
 async def test_a_room_that_is_gone_or_holds_no_messages_is_not_found():
-    async with moored() as at:
+    async with open_client() as at:
         forum = at.guild.add_channel("questions", kind="forum")
         await at.settle()
         for room in ("111111111111111111", str(forum.id), "general"):

@@ -5,17 +5,17 @@ from __future__ import annotations
 import discord
 import pytest
 
-from denizen.adapters.discord.audience import find_names
+from denizen.adapters.discord.guild.audience import find_names
 from denizen.domain.conversation import Place
 from denizen.domain.pings import link_pings
-from denizen.testing.discord import Channel
-from tests.adapters.discord.mooring import Mooring, moored
+from denizen.testing.discord import SimChannel
+from tests.adapters.discord.client_fixture import ClientFixture, open_client
 from tests.adapters.discord.test_audience import WITHOUT_MEMBERS
 
 pytestmark = pytest.mark.anyio
 
 
-async def pinged(at: Mooring, text: str, channel: Channel | None = None) -> str:
+async def pinged(at: ClientFixture, text: str, channel: SimChannel | None = None) -> str:
     """The text as it would be sent."""
     names = await find_names(at.client, Place("discord", str((channel or at.general).id)), text)
     return link_pings(text, names.users, roles=names.roles).text
@@ -23,7 +23,7 @@ async def pinged(at: Mooring, text: str, channel: Channel | None = None) -> str:
 
 @pytest.mark.proves("CW7")
 async def test_names_with_spaces_dots_and_hyphens_are_found():
-    async with moored() as at:
+    async with open_client() as at:
         people = [at.world.add_person(name) for name in ("Mary Ann", "j.r. Hook", "Anne-Lise", "Åsa")]
         for each in people:
             at.guild.join(each)
@@ -34,7 +34,7 @@ async def test_names_with_spaces_dots_and_hyphens_are_found():
 
 
 async def test_the_name_that_is_shown_counts_for_more_than_another_ones_user_name():
-    async with moored() as at:
+    async with open_client() as at:
         shown, hidden = at.world.add_person("Robin"), at.world.add_person("Kim")
         hidden.name = "robin"
         shown.name = "robin_the_first"
@@ -45,7 +45,7 @@ async def test_the_name_that_is_shown_counts_for_more_than_another_ones_user_nam
 
 
 async def test_a_name_that_two_are_shown_under_means_nobody():
-    async with moored() as at:
+    async with open_client() as at:
         for each in (at.world.add_person("Robin"), at.world.add_person("Robin")):
             at.guild.join(each)
         await at.settle()
@@ -53,14 +53,14 @@ async def test_a_name_that_two_are_shown_under_means_nobody():
 
 
 async def test_only_who_can_view_the_place_is_called():
-    async with moored() as at:
+    async with open_client() as at:
         bridge = at.guild.add_channel("bridge", private_to=[at.ada.user])
         await at.settle()
         assert await pinged(at, "@Ana @Ben", bridge) == f"{at.ana.mention} @Ben"
 
 
 async def test_mentionable_roles_are_found_and_others_not():
-    async with moored() as at:
+    async with open_client() as at:
         crew, guests = at.guild.add_role("Deck Crew", mentionable=True), at.guild.add_role("Guests")
         await at.settle()
         assert guests.name == "Guests"
@@ -68,7 +68,7 @@ async def test_mentionable_roles_are_found_and_others_not():
 
 
 async def test_without_the_members_intent_names_are_looked_up():
-    async with moored(intents=WITHOUT_MEMBERS) as at:
+    async with open_client(intents=WITHOUT_MEMBERS) as at:
         mary = at.world.add_person("Mary Ann")
         at.guild.join(mary)
         await at.settle()
@@ -77,14 +77,14 @@ async def test_without_the_members_intent_names_are_looked_up():
 
 
 async def test_nobody_is_looked_up_for_a_text_that_calls_nobody():
-    async with moored(intents=WITHOUT_MEMBERS) as at:
+    async with open_client(intents=WITHOUT_MEMBERS) as at:
         names = await find_names(at.client, Place("discord", str(at.general.id)), "no names here")
         assert not names.users
         assert not names.roles
 
 
 async def test_in_a_direct_talk_there_is_nobody_to_call():
-    async with moored() as at:
+    async with open_client() as at:
         talk = at.world.open_dm(at.ben, at.ada.user)
         await at.say(at.ben, "hi", talk)
         assert await pinged(at, "@Ben", talk) == "@Ben"

@@ -1,4 +1,4 @@
-"""Whether a channel is for everybody of its guild, through a real client of a simulated Discord (promise 3)."""
+"""Whether a channel is for everybody of its guild, through a real client of a simulated Discord."""
 
 from __future__ import annotations
 
@@ -6,50 +6,54 @@ from dataclasses import replace
 
 import pytest
 
-from denizen.adapters.discord.openness import is_open
+from denizen.adapters.discord.guild.audience import is_open
 from denizen.domain.errors import Unavailable
 from denizen.domain.room import Room
-from denizen.testing.discord import Channel, Permission
-from denizen.testing.discord.state.channels import Overwrite
-from tests.adapters.discord.mooring import Mooring, moored
+from denizen.testing.discord import DiscordPermission, SimChannel
+from denizen.testing.discord.state.channels import SimOverwrite
+from tests.adapters.discord.client_fixture import ClientFixture, open_client
 
 pytestmark = pytest.mark.anyio
 
 
-def room_of(at: Mooring, channel: Channel) -> Room:
+def make_room(at: ClientFixture, channel: SimChannel) -> Room:
     return Room("discord", str(channel.id), channel.name or "", guild=str(at.guild.id))
 
 
-def found(at: Mooring, *channels: Channel) -> list[str]:
+def found(at: ClientFixture, *channels: SimChannel) -> list[str]:
     """Names of those that are open."""
-    return [channel.name or "" for channel in channels if is_open(at.client, room_of(at, channel))]
+    return [channel.name or "" for channel in channels if is_open(at.client, make_room(at, channel))]
 
 
 async def test_only_what_nobody_is_kept_from_is_open() -> None:
-    async with moored() as at:
+    async with open_client() as at:
         crew, muted = at.guild.add_role("crew"), at.guild.add_role("muted")
-        view, history = Permission.VIEW_CHANNEL, Permission.READ_MESSAGE_HISTORY
+        view, history = DiscordPermission.VIEW_CHANNEL, DiscordPermission.READ_MESSAGE_HISTORY
         rooms = [
             at.general,
             at.guild.add_channel("bridge", private_to=[crew]),
-            at.guild.add_channel("denied-to-some", overwrites=[Overwrite(muted.id, 0, Permission(0), view)]),
-            at.guild.add_channel("denied-to-ben", overwrites=[Overwrite(at.ben.id, 1, Permission(0), view)]),
-            at.guild.add_channel("no-history", overwrites=[Overwrite(at.guild.id, 0, Permission(0), history)]),
+            at.guild.add_channel("denied-to-some", overwrites=[SimOverwrite(muted.id, 0, DiscordPermission(0), view)]),
+            at.guild.add_channel("denied-to-ben", overwrites=[SimOverwrite(at.ben.id, 1, DiscordPermission(0), view)]),
+            at.guild.add_channel(
+                "no-history", overwrites=[SimOverwrite(at.guild.id, 0, DiscordPermission(0), history)]
+            ),
             at.guild.add_channel("adults", nsfw=True),
             at.guild.add_channel("voice", kind="voice"),
             at.guild.add_channel("forum", kind="forum"),
-            at.guild.add_channel("allowed-twice", overwrites=[Overwrite(crew.id, 0, view, Permission(0))]),
+            at.guild.add_channel("allowed-twice", overwrites=[SimOverwrite(crew.id, 0, view, DiscordPermission(0))]),
         ]
         await at.settle()
         assert found(at, *rooms) == ["general", "forum", "allowed-twice"]
 
 
 async def test_a_channel_is_open_or_closed_as_it_is_at_that_moment() -> None:
-    async with moored() as at:
+    async with open_client() as at:
         square, channels = at.guild.add_channel("square"), at.server.acts.channels
         await at.settle()
         assert found(at, square) == ["square"]
-        channels.set_overwrite(at.ana, square, Overwrite(at.guild.id, 0, Permission(0), Permission.VIEW_CHANNEL))
+        channels.set_overwrite(
+            at.ana, square, SimOverwrite(at.guild.id, 0, DiscordPermission(0), DiscordPermission.VIEW_CHANNEL)
+        )
         await at.settle()
         assert found(at, square) == []
         channels.delete_overwrite(at.ana, square, at.guild.id)
@@ -61,10 +65,12 @@ async def test_a_channel_is_open_or_closed_as_it_is_at_that_moment() -> None:
 
 
 async def test_a_guild_in_which_only_roles_may_view_has_no_open_channel() -> None:
-    async with moored() as at:
-        seeing = at.guild.add_role("seeing", permissions=Permission.VIEW_CHANNEL | Permission.READ_MESSAGE_HISTORY)
+    async with open_client() as at:
+        seeing = at.guild.add_role(
+            "seeing", permissions=DiscordPermission.VIEW_CHANNEL | DiscordPermission.READ_MESSAGE_HISTORY
+        )
         at.guild.set_roles(at.ada.user, [seeing])
-        at.guild.everyone.permissions &= ~Permission.VIEW_CHANNEL
+        at.guild.everyone.permissions &= ~DiscordPermission.VIEW_CHANNEL
         at.guild.set_available(available=False)
         at.guild.set_available(available=True)
         await at.settle()
@@ -72,7 +78,7 @@ async def test_a_guild_in_which_only_roles_may_view_has_no_open_channel() -> Non
 
 
 async def test_private_threads_are_never_open_and_public_ones_are_as_their_channel() -> None:
-    async with moored() as at:
+    async with open_client() as at:
         lunch = at.world.open_thread(at.ana, at.general, "lunch")
         plans = at.world.open_thread(at.ana, at.general, "plans", private=True)
         at.server.acts.threads.add_member(at.ana, plans, at.ada.user)
@@ -81,9 +87,9 @@ async def test_private_threads_are_never_open_and_public_ones_are_as_their_chann
 
 
 async def test_what_is_not_known_now_is_not_said() -> None:
-    async with moored() as at:
+    async with open_client() as at:
         await at.settle()
-        general = room_of(at, at.general)
+        general = make_room(at, at.general)
         for room in (replace(general, guild=""), replace(general, guild="12345")):
             with pytest.raises(Unavailable):
                 is_open(at.client, room)

@@ -8,46 +8,47 @@ import anyio
 import pytest
 
 from denizen.domain.delivery import MessageContent
-from tests.adapters.discord.listening import Harbour, running
+from tests.adapters.discord.account_fixture import AccountFixture, running
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_request_cancelled_while_the_account_is_limited(harbour: Harbour) -> None:
-    async with running(harbour) as (account, _):
-        harbour.discord.limits.strike(method="POST", route="/messages", retry_after_s=30, everywhere=True)
+async def test_a_request_cancelled_while_the_account_is_limited(sim: AccountFixture) -> None:
+    async with running(sim) as (account, _):
+        sim.discord.limits.strike(method="POST", route="/messages", retry_after_s=30, everywhere=True)
         with anyio.CancelScope() as scope:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(_cancel_when_refused, harbour, scope)
-                await account.post(harbour.place(), MessageContent("never mind"), nonce="n1")
-        with anyio.fail_after(20):
-            await account.post(harbour.place(), MessageContent("next"), nonce="n2")
-    assert [each.content for each in harbour.mine()] == ["next"]
+                tasks.start_soon(_cancel_when_refused, sim, scope)
+                await account.post(sim.place(), MessageContent("never mind"), nonce="n1")
+        with anyio.fail_after(HANG_LIMIT_S):
+            await account.post(sim.place(), MessageContent("next"), nonce="n2")
+    assert [each.content for each in sim.mine()] == ["next"]
 
 
-async def test_a_request_cancelled_on_its_way(harbour: Harbour) -> None:
-    async with running(harbour) as (account, _):
-        held = harbour.discord.faults.hold("POST", "/messages", times=1)
+async def test_a_request_cancelled_on_its_way(sim: AccountFixture) -> None:
+    async with running(sim) as (account, _):
+        held = sim.discord.faults.hold("POST", "/messages", times=1)
         with anyio.CancelScope() as scope:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(partial(account.post, harbour.place(), MessageContent("never mind"), nonce="n1"))
+                tasks.start_soon(partial(account.post, sim.place(), MessageContent("never mind"), nonce="n1"))
                 await held.wait_reached()
                 scope.cancel()
-        with anyio.fail_after(20):
-            await account.post(harbour.place(), MessageContent("next"), nonce="n2")
-    assert harbour.mine()[-1].content == "next"
+        with anyio.fail_after(HANG_LIMIT_S):
+            await account.post(sim.place(), MessageContent("next"), nonce="n2")
+    assert sim.mine()[-1].content == "next"
 
 
-async def test_a_request_that_is_cancelled_before_it_begins_is_never_sent(harbour: Harbour) -> None:
-    async with running(harbour) as (account, _):
+async def test_a_request_that_is_cancelled_before_it_begins_is_never_sent(sim: AccountFixture) -> None:
+    async with running(sim) as (account, _):
         with anyio.CancelScope() as scope:
             scope.cancel()
-            await account.post(harbour.place(), MessageContent("never mind"), nonce="n1")
-        await account.post(harbour.place(), MessageContent("next"), nonce="n2")
-    assert [each.content for each in harbour.mine()] == ["next"]
+            await account.post(sim.place(), MessageContent("never mind"), nonce="n1")
+        await account.post(sim.place(), MessageContent("next"), nonce="n2")
+    assert [each.content for each in sim.mine()] == ["next"]
 
 
-async def _cancel_when_refused(harbour: Harbour, scope: anyio.CancelScope) -> None:
-    await harbour.discord.until(lambda: harbour.discord.limits.refused)
+async def _cancel_when_refused(sim: AccountFixture, scope: anyio.CancelScope) -> None:
+    await sim.discord.until(lambda: sim.discord.limits.refused)
     await anyio.wait_all_tasks_blocked()
     scope.cancel()

@@ -7,8 +7,8 @@ import logging
 import anyio
 import pytest
 
-from denizen.adapters.discord.readiness import Gate, Readiness
-from denizen.adapters.discord.room_queues import Call, RoomQueues
+from denizen.adapters.discord.gateway.room_queues import QueuedCall, ReadyGate, RoomQueues, ShardReadiness
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -19,7 +19,7 @@ class Diary:
     def __init__(self) -> None:
         self.lines: list[str] = []
 
-    def note(self, line: str) -> Call:
+    def note(self, line: str) -> QueuedCall:
         async def call() -> None:
             self.lines.append(line)
 
@@ -30,7 +30,7 @@ class Diary:
 
 
 async def test_nothing_is_called_before_the_gate_opens() -> None:
-    diary, gate = Diary(), Gate()
+    diary, gate = Diary(), ReadyGate()
     async with anyio.create_task_group() as tasks:
         queues = RoomQueues(tasks, gate, diary.catch_up, limit=10)
         queues.put("1", diary.note("one"))
@@ -42,7 +42,7 @@ async def test_nothing_is_called_before_the_gate_opens() -> None:
 
 
 async def test_messages_beyond_the_limit_are_caught_up_with_and_other_news_is_kept() -> None:
-    diary, gate = Diary(), Gate()
+    diary, gate = Diary(), ReadyGate()
     async with anyio.create_task_group() as tasks:
         queues = RoomQueues(tasks, gate, diary.catch_up, limit=2)
         for number in range(4):
@@ -53,7 +53,7 @@ async def test_messages_beyond_the_limit_are_caught_up_with_and_other_news_is_ke
 
 
 async def test_news_without_end_is_let_go_with_a_word(caplog: pytest.LogCaptureFixture) -> None:
-    diary, gate = Diary(), Gate()
+    diary, gate = Diary(), ReadyGate()
     with caplog.at_level(logging.WARNING, "denizen.discord"):
         async with anyio.create_task_group() as tasks:
             queues = RoomQueues(tasks, gate, diary.catch_up, limit=2)
@@ -65,7 +65,7 @@ async def test_news_without_end_is_let_go_with_a_word(caplog: pytest.LogCaptureF
 
 
 async def test_a_room_that_is_quiet_again_holds_nothing() -> None:
-    diary, gate = Diary(), Gate()
+    diary, gate = Diary(), ReadyGate()
     gate.open()
     async with anyio.create_task_group() as tasks:
         queues = RoomQueues(tasks, gate, diary.catch_up, limit=2)
@@ -89,31 +89,31 @@ class Announcements:
 
 
 async def test_shards_are_announced_together_and_again_for_each_that_comes_afresh() -> None:
-    gate, announcements = Gate(), Announcements()
+    gate, announcements = ReadyGate(), Announcements()
     announcements.hold.set()
-    readiness = Readiness(gate, announcements.announce)
+    readiness = ShardReadiness(gate, announcements.announce)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(readiness.run)
         readiness.begin(0, [1, 2], shards=2)
         assert readiness.take(0, 1)
         assert readiness.take(0, 2)
         readiness.begin(1, [], shards=2)
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANG_LIMIT_S):
             await gate.wait()
         assert announcements.count == 1
         assert not readiness.take(0, 3)
         readiness.begin(1, [4, 5], shards=2)
         assert readiness.take(1, 4)
         readiness.end(1)  # the other never came
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANG_LIMIT_S):
             await gate.wait()
         assert announcements.count == 2
         tasks.cancel_scope.cancel()
 
 
 async def test_a_login_during_an_announcement_is_announced_too_before_the_gate_opens() -> None:
-    gate, announcements = Gate(), Announcements()
-    readiness = Readiness(gate, announcements.announce)
+    gate, announcements = ReadyGate(), Announcements()
+    readiness = ShardReadiness(gate, announcements.announce)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(readiness.run)
         readiness.begin(0, [], shards=1)
@@ -121,7 +121,7 @@ async def test_a_login_during_an_announcement_is_announced_too_before_the_gate_o
         assert announcements.count == 1
         readiness.begin(0, [], shards=1)
         announcements.hold.set()
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANG_LIMIT_S):
             await gate.wait()
         assert announcements.count == 2
         tasks.cancel_scope.cancel()

@@ -8,9 +8,10 @@ import anyio
 import pytest
 from anyio.abc import TaskGroup
 
-from denizen.adapters.discord.typing import RENEWED_AFTER_S, show_typing
+from denizen.adapters.discord.messages.sending import RENEWED_AFTER_S, show_typing
 from denizen.domain.errors import Unavailable
-from tests.adapters.discord.listening import Harbour, running
+from tests.adapters.discord.account_fixture import AccountFixture, running
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -31,16 +32,16 @@ class Sign:
             raise Unavailable("Discord is away", code="discord_unreachable")
 
     async def until(self, times: int) -> None:
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANG_LIMIT_S):
             while self.shown < times:
                 await self._changed.wait()
 
 
-async def test_people_see_it_at_once(harbour: Harbour) -> None:
-    async with running(harbour) as (account, _):
-        async with account.typing(harbour.place()):
-            await harbour.discord.until(lambda: harbour.discord.typing(harbour.general))
-        requests = harbour.discord.requests_to("POST", "/typing")
+async def test_people_see_it_at_once(sim: AccountFixture) -> None:
+    async with running(sim) as (account, _):
+        async with account.typing(sim.place()):
+            await sim.discord.until(lambda: sim.discord.typing(sim.general))
+        requests = sim.discord.requests_to("POST", "/typing")
     assert len(requests) == 1
 
 
@@ -97,11 +98,11 @@ async def test_a_fault_does_not_disturb_and_is_logged_once(caplog: pytest.LogCap
     assert caplog.messages == ["typing cannot be shown: Discord is away"]
 
 
-async def test_typing_again_after_a_cancelled_sign_does_not_wait(harbour: Harbour) -> None:
-    async with running(harbour) as (account, _):
-        held = harbour.discord.faults.hold("POST", "/typing", times=1)
-        async with account.typing(harbour.place()):
+async def test_typing_again_after_a_cancelled_sign_does_not_wait(sim: AccountFixture) -> None:
+    async with running(sim) as (account, _):
+        held = sim.discord.faults.hold("POST", "/typing", times=1)
+        async with account.typing(sim.place()):
             await held.wait_reached()
         held.release()
-        async with account.typing(harbour.place()):
-            await harbour.discord.until(lambda: len(harbour.discord.requests_to("POST", "/typing")) == 2, timeout_s=30)
+        async with account.typing(sim.place()):
+            await sim.discord.until(lambda: len(sim.discord.requests_to("POST", "/typing")) == 2, timeout_s=30)

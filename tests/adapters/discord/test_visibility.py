@@ -14,19 +14,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from denizen.adapters.discord.audience import visible_rooms
-from denizen.adapters.discord.visibility import (
+from denizen.adapters.discord.guild.audience import list_visible_rooms
+from denizen.adapters.discord.guild.visibility import (
     CONNECT,
     HISTORY,
     MANAGE_THREADS,
     READ,
     VIEW,
     GuildRoom,
-    Register,
-    may,
-    needed_for,
-    rules_of,
-    surely_covers,
+    ProfileBuilder,
+    compute_permissions,
+    covers_all_readers,
+    get_needed_permissions,
+    read_overwrites,
 )
 from denizen.domain.conversation import Place
 from denizen.domain.principal import Principal, PrincipalKind
@@ -215,7 +215,7 @@ def test_exactly_those_rooms_are_found_that_every_reader_may_read(seed: int):
 
     async def ask() -> None:
         for place in [each for each in guild.channels if isinstance(each, GuildRoom)]:
-            found = await visible_rooms(client, Place("discord", str(place.id)), principal)
+            found = await list_visible_rooms(client, Place("discord", str(place.id)), principal)
             assert {int(each) for each in found} == expected(guild, place, asker)
 
     anyio.run(ask)
@@ -226,10 +226,10 @@ def test_exactly_those_rooms_are_found_that_every_reader_may_read(seed: int):
 def test_the_permissions_are_those_of_discord_py(seed: int):
     guild = client_with(random_guild(Random(seed))).guilds[0]
     rooms = [each for each in guild.channels if isinstance(each, GuildRoom)]
-    register = Register(guild, [rules_of(each) for each in rooms])
+    register = ProfileBuilder(guild, [read_overwrites(each) for each in rooms])
     for room, member in itertools.product(rooms, guild.members):
         theirs = room.permissions_for(member)
-        ours = may(rules_of(room), register.standing_of(member))
+        ours = compute_permissions(read_overwrites(room), register.profile_for(member))
         assert bool(ours & VIEW) == theirs.view_channel
         assert bool(ours & HISTORY) == theirs.read_message_history
         assert bool(ours & MANAGE_THREADS) == theirs.manage_threads
@@ -244,7 +244,7 @@ def test_what_is_sure_without_knowing_the_members_holds_for_all_of_them(seed: in
     everyone = guild.default_role.permissions.value
     rooms = [each for each in guild.channels if isinstance(each, GuildRoom)]
     for place, room in itertools.product(rooms, rooms):
-        if surely_covers(rules_of(room), rules_of(place), everyone, needed_for(room)):
+        if covers_all_readers(read_overwrites(room), read_overwrites(place), everyone, get_needed_permissions(room)):
             for member in guild.members:
                 assert reads(room, member) or not place.permissions_for(member).view_channel
 
@@ -257,8 +257,8 @@ def test_what_is_open_to_all_is_sure():
     closed = [room | {"id": each, "permission_overwrites": [private, letting_in]} for each in ("2002", "2003")]
     everyone = VIEW | HISTORY
     guild = client_with(guild_payload([(GUILD, everyone)], [], [room, *closed], [])).guilds[0]
-    rules = [rules_of(each) for each in guild.channels if isinstance(each, GuildRoom)]
-    answers = [[surely_covers(one, other, everyone, READ) for other in rules] for one in rules]
+    rules = [read_overwrites(each) for each in guild.channels if isinstance(each, GuildRoom)]
+    answers = [[covers_all_readers(one, other, everyone, READ) for other in rules] for one in rules]
     assert answers == [[True, True, True], [False, True, True], [False, True, True]]
 
 
@@ -276,7 +276,7 @@ async def test_others_get_their_turn_while_a_large_guild_is_looked_at():
     async with anyio.create_task_group() as group:
         group.start_soon(others)
         asker = Principal(PrincipalKind.PLATFORM_USER, "discord:10", "asker")
-        assert "2001" in await visible_rooms(client, Place("discord", "2001"), asker)
+        assert "2001" in await list_visible_rooms(client, Place("discord", "2001"), asker)
         group.cancel_scope.cancel()
     assert turns >= 5 + 40
 

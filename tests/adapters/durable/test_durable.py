@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,12 +17,13 @@ import sqlalchemy as sa
 from anyio import to_thread
 from sqlalchemy import event
 
-from denizen.adapters.durable.durable import DbosDurable
+from denizen.adapters.durable import recovery
+from denizen.adapters.durable.durable import DbosExecution
 from denizen.adapters.durable.settings import DurableSettings
 from denizen.domain.errors import Conflict, DenizenError, InvalidInput, NeedsAttention, NotFound, Unavailable
 from denizen.domain.json import Json, JsonObject
 from denizen.ports.durable import OnFault, Workflow
-from denizen.testing.durable_processes import Hold, failure, result, returning
+from tests.contracts.durable.processes import BlockingAction, get_failure, return_value, wait_for_result
 
 pytestmark = pytest.mark.anyio
 pytest_plugins = ["tests.postgres"]
@@ -29,7 +31,7 @@ pytest_plugins = ["tests.postgres"]
 NEVER_S = 10_000.0
 PATIENCE_S = 0.3
 
-Open = Callable[..., Awaitable[DbosDurable]]
+Open = Callable[..., Awaitable[DbosExecution]]
 
 
 @pytest.fixture
@@ -39,14 +41,14 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def opened(path: Path) -> AsyncGenerator[Open]:
-    """Opens a log that knows the workflow, with rounds of rescue only when a test asks for one."""
-    made: list[DbosDurable] = []
+    """Opens a log that knows the workflow, with rounds of recovery only when a test asks for one."""
+    made: list[DbosExecution] = []
 
     async def open_(
         workflow: Workflow, *, name: str = "work", on_fault: OnFault | None = None, **settings: object
-    ) -> DbosDurable:
+    ) -> DbosExecution:
         values: dict[str, object] = {"database": path, "heartbeat_s": NEVER_S, **settings}
-        durable = DbosDurable(DurableSettings(**values))  # pyright: ignore[reportArgumentType]
+        durable = DbosExecution(DurableSettings(**values))  # pyright: ignore[reportArgumentType]
         durable.register(name, workflow, on_fault)
         made.append(durable)
         await durable.start()
@@ -57,10 +59,10 @@ async def opened(path: Path) -> AsyncGenerator[Open]:
         await durable.aclose()
 
 
-async def look_around(durable: DbosDurable) -> None:
-    """One round of rescue, now."""
+async def run_recovery_round(durable: DbosExecution) -> None:
+    """Runs one round of recovery now."""
     assert durable._open is not None
-    await to_thread.run_sync(durable._open.rescuer._round)
+    await to_thread.run_sync(durable._open.recovery._round)
 
 
 def query(path: Path, text: str) -> list[tuple[object, ...]]:
@@ -81,14 +83,14 @@ async def done(_payload: JsonObject) -> Json:
 
 async def test_a_second_log_in_one_process_is_refused_until_the_first_is_closed(opened: Open, tmp_path: Path) -> None:
     first = await opened(done)
-    error = await failure(opened(done, database=tmp_path / "other.db"))
+    error = await get_failure(opened(done, database=tmp_path / "other.db"))
     assert isinstance(error, Conflict)
     assert error.code == "durable_open"
     await first.submit("work", "run", {})
-    assert await result(first, "run") == "done"
+    assert await wait_for_result(first, "run") == "done"
     await first.aclose()
     second = await opened(done, database=tmp_path / "other.db")
-    assert isinstance(await failure(second.wait("run")), NotFound)
+    assert isinstance(await get_failure(second.wait("run")), NotFound)
 
 
 async def test_threads_of_the_event_loop_work_while_it_is_open_and_after(opened: Open) -> None:
@@ -105,7 +107,7 @@ def test_nothing_heavy_is_imported_before_a_log_is_opened() -> None:
 
 
 async def test_a_database_that_is_neither_a_file_nor_postgres_is_refused(opened: Open) -> None:
-    error = await failure(opened(done, database="mysql://somewhere/durable"))
+    error = await get_failure(opened(done, database="mysql://somewhere/durable"))
     assert isinstance(error, InvalidInput)
 
 
@@ -117,13 +119,13 @@ async def test_all_that_is_stored_is_json_and_errors_are_marked(opened: Open, pa
         raise NotFound("No.", code="gone")
 
     async def work(payload: JsonObject) -> Json:
-        await durable.step("value", lambda: returning(payload["n"]))
+        await durable.step("value", lambda: return_value(payload["n"]))
         await durable.step("fails", fail)
         return None
 
     durable = await opened(work)
     await durable.submit("work", "run", {"n": [1, "two"]})
-    assert isinstance(await failure(durable.wait("run")), NotFound)
+    assert isinstance(await get_failure(durable.wait("run")), NotFound)
     error = '!{"family":"NotFound","code":"gone","message":"No.","why":"","fix":""}'
     assert query(path, "SELECT inputs FROM workflow_input") == [('{"args":[{"n":[1,"two"]}],"kwargs":{}}',)]
     assert query(path, "SELECT output, error, serialization FROM operation_outputs ORDER BY function_id") == [
@@ -136,10 +138,10 @@ async def test_all_that_is_stored_is_json_and_errors_are_marked(opened: Open, pa
     assert {stat.S_IMODE(file.stat().st_mode) for file in path.parent.glob("durable.db*") if file.is_file()} == {0o600}
 
 
-async def test_a_failure_that_is_recorded_is_no_noise_in_the_log(
+async def test_a_recorded_failure_is_not_logged_as_trouble(
     opened: Open, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    hold = Hold()
+    hold = BlockingAction()
 
     async def fail() -> Json:
         raise NotFound("No.")
@@ -150,7 +152,7 @@ async def test_a_failure_that_is_recorded_is_no_noise_in_the_log(
     caplog.set_level(logging.INFO)
     durable = await opened(work)
     await durable.submit("work", "fails", {"hold": False})
-    await failure(durable.wait("fails"))
+    await get_failure(durable.wait("fails"))
     await durable.submit("work", "stays", {"hold": True})
     await hold.reached()
     await durable.aclose()
@@ -159,7 +161,7 @@ async def test_a_failure_that_is_recorded_is_no_noise_in_the_log(
 
 
 async def test_runs_that_ended_long_ago_are_forgotten(opened: Open, path: Path) -> None:
-    hold = Hold()
+    hold = BlockingAction()
 
     async def work(payload: JsonObject) -> Json:
         return await durable.step("hold", hold) if payload["hold"] else "done"
@@ -167,26 +169,26 @@ async def test_runs_that_ended_long_ago_are_forgotten(opened: Open, path: Path) 
     durable = await opened(work)
     for run_id in ("old", "new", "open"):
         await durable.submit("work", run_id, {"hold": run_id == "open"})
-    await result(durable, "old")
-    await result(durable, "new")
+    await wait_for_result(durable, "old")
+    await wait_for_result(durable, "new")
     await hold.reached()
     query(path, "UPDATE workflow_status SET completed_at = completed_at - 31 * 86400000 WHERE workflow_uuid = 'old'")
     query(path, "UPDATE workflow_status SET created_at = 0")
     assert durable._open is not None
-    durable._open.rescuer._forgot_s -= NEVER_S
-    await look_around(durable)
-    assert isinstance(await failure(durable.wait("old")), NotFound)
-    assert await result(durable, "new") == "done"
+    durable._open.recovery._forgot_s -= NEVER_S
+    await run_recovery_round(durable)
+    assert isinstance(await get_failure(durable.wait("old")), NotFound)
+    assert await wait_for_result(durable, "new") == "done"
     hold.go()
-    assert await result(durable, "open") == 1
+    assert await wait_for_result(durable, "open") == 1
 
 
-# --- rescue ----------------------------------------------------------------------------------------------------------
+# --- recovery ---------------------------------------------------------------------------------------------------------
 
 
 async def leave_run(opened: Open, name: str) -> None:
     """A run of a process that is no more."""
-    hold = Hold()
+    hold = BlockingAction()
 
     async def work(_payload: JsonObject) -> Json:
         return await hold()
@@ -200,27 +202,27 @@ async def leave_run(opened: Open, name: str) -> None:
 async def test_a_short_command_leaves_the_runs_of_others_alone(opened: Open) -> None:
     await leave_run(opened, "work")
     command = await opened(done, rescue=False)
-    await look_around(command)
+    await run_recovery_round(command)
     await command.submit("work", "own", {})
-    assert await result(command, "own") == "done"
+    assert await wait_for_result(command, "own") == "done"
     assert await command.pending() == ["run"]
     await command.aclose()
-    assert await result(await opened(done), "run") == "done"
+    assert await wait_for_result(await opened(done), "run") == "done"
 
 
 async def test_a_run_of_a_workflow_that_is_unknown_here_waits_for_a_process_that_knows_it(opened: Open) -> None:
     await leave_run(opened, "elsewhere")
     durable = await opened(done)
-    await look_around(durable)
+    await run_recovery_round(durable)
     assert await durable.pending() == ["run"]
     await durable.aclose()
-    assert await result(await opened(done, name="elsewhere"), "run") == "done"
+    assert await wait_for_result(await opened(done, name="elsewhere"), "run") == "done"
 
 
-async def test_a_run_that_cannot_be_read_fails_and_keeps_no_other_waiting(
+async def test_a_run_that_cannot_be_read_fails_and_does_not_block_others(
     opened: Open, path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    hold = Hold()
+    hold = BlockingAction()
 
     async def work(_payload: JsonObject) -> Json:
         return await hold()
@@ -231,8 +233,8 @@ async def test_a_run_that_cannot_be_read_fails_and_keeps_no_other_waiting(
     await durable.aclose()
     query(path, "UPDATE workflow_input SET inputs = '{' WHERE workflow_uuid = 'broken'")
     later = await opened(done)
-    assert await result(later, "sound") == "done"
-    assert (await failure(later.wait("broken"))).code == "internal"
+    assert await wait_for_result(later, "sound") == "done"
+    assert (await get_failure(later.wait("broken"))).code == "internal"
     assert "run broken (work) cannot be resumed" in caplog.text
 
 
@@ -274,15 +276,15 @@ async def test_work_that_cannot_be_recorded_stays_pending_and_goes_on_when_there
 
     event.listen(durable._open.database.engine, "checkout", limit)
     await durable.submit("work", "run", {})
-    error = await failure(durable.wait("run"))
+    error = await get_failure(durable.wait("run"))
     assert isinstance(error, NeedsAttention)
     assert error.code == "disk_full"
     assert faults == [("run", "disk_full")]
     assert "a step of run run could not be recorded" in caplog.text
     assert await durable.pending() == ["run"]
     room = "1000000"
-    await look_around(durable)
-    assert await result(durable, "run") == "done"
+    await run_recovery_round(durable)
+    assert await wait_for_result(durable, "run") == "done"
     assert ran == ["small", "big", "big"]
 
 
@@ -306,16 +308,19 @@ async def test_a_run_whose_end_cannot_be_recorded_ends_later(
         " BEGIN SELECT RAISE(ABORT, 'no'); END",
     )
     await durable.submit("work", "run", {})
-    assert isinstance(await failure(durable.wait("run")), NeedsAttention)
+    assert isinstance(await get_failure(durable.wait("run")), NeedsAttention)
     assert "the end of run run could not be recorded" in caplog.text
     assert await durable.pending() == ["run"]
     query(path, "DROP TRIGGER full")
-    await look_around(durable)
-    assert await result(durable, "run") == 1
+    await run_recovery_round(durable)
+    assert await wait_for_result(durable, "run") == 1
     assert ran == ["step"]
 
 
-async def test_a_run_that_fails_to_be_recorded_again_waits_longer(opened: Open, path: Path) -> None:
+async def test_a_run_that_fails_to_be_recorded_again_waits_longer(
+    opened: Open, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recovery, "_RETRY_FIRST_S", NEVER_S)  # longer than any machine takes for the rounds below
     ran: list[str] = []
 
     async def work(_payload: JsonObject) -> Json:
@@ -325,69 +330,72 @@ async def test_a_run_that_fails_to_be_recorded_again_waits_longer(opened: Open, 
     durable = await opened(work)
     query(path, "CREATE TRIGGER full BEFORE INSERT ON workflow_output BEGIN SELECT RAISE(ABORT, 'no'); END")
     await durable.submit("work", "run", {})
-    await failure(durable.wait("run"))
+    await get_failure(durable.wait("run"))
     for _ in range(3):
-        await look_around(durable)
+        await run_recovery_round(durable)
         await durable._settle_all(20)
     assert ran == ["run", "run"]
 
 
 async def test_a_submit_that_waits_too_long_says_so_and_the_run_starts_when_it_can(opened: Open, path: Path) -> None:
-    durable = await opened(done, patience_s=PATIENCE_S)
+    durable = await opened(done)
+    patient = durable._settings
     other = sqlite3.connect(path)
     other.execute("BEGIN IMMEDIATE")
-    error = await failure(durable.submit("work", "run", {}))
+    durable._settings = replace(patient, patience_s=PATIENCE_S)
+    error = await get_failure(durable.submit("work", "run", {}))
+    durable._settings = patient
     assert isinstance(error, Unavailable)
     assert error.code == "durable_slow"
     other.rollback()
     other.close()
-    assert await result(durable, "run") == "done"
+    assert await wait_for_result(durable, "run") == "done"
 
 
 async def test_a_log_that_is_locked_does_not_open(opened: Open, path: Path) -> None:
     other = sqlite3.connect(path)
     other.execute("BEGIN EXCLUSIVE")
-    error = await failure(opened(done, patience_s=PATIENCE_S))
+    error = await get_failure(opened(done, patience_s=PATIENCE_S))
     assert isinstance(error, Unavailable)
     assert error.code == "durable_locked"
     other.rollback()
     other.close()
     durable = await opened(done)
     await durable.submit("work", "run", {})
-    assert await result(durable, "run") == "done"
+    assert await wait_for_result(durable, "run") == "done"
 
 
 async def test_a_log_of_a_newer_version_is_refused(opened: Open, path: Path) -> None:
     await (await opened(done)).aclose()
     query(path, "UPDATE dbos_migrations SET version = version + 1")
-    error = await failure(opened(done))
+    error = await get_failure(opened(done))
     assert isinstance(error, NeedsAttention)
     assert error.code == "durable_newer"
 
 
 async def test_a_damaged_log_is_refused(opened: Open, path: Path) -> None:
     path.write_bytes(b"this is not a database, " * 100)
-    error = await failure(opened(done))
+    error = await get_failure(opened(done))
     assert isinstance(error, NeedsAttention)
     assert error.code == "durable_damaged"
 
 
-async def test_a_place_that_cannot_be_written_is_refused(opened: Open, tmp_path: Path) -> None:
+async def test_a_folder_that_cannot_be_written_is_refused(opened: Open, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    error = await failure(opened(done, database=tmp_path / "file" / "durable.db"))
+    error = await get_failure(opened(done, database=tmp_path / "file" / "durable.db"))
     assert isinstance(error, NeedsAttention)
     assert error.code == "durable_unusable"
 
 
 async def test_a_server_that_does_not_answer_is_unavailable(opened: Open) -> None:
-    error = await failure(opened(done, database="postgresql://nobody@127.0.0.1:1/nothing"))
+    error = await get_failure(opened(done, database="postgresql://nobody@127.0.0.1:1/nothing"))
     assert isinstance(error, Unavailable)
     assert error.code == "durable_unreachable"
 
 
 @pytest.mark.xdist_group("postgres")
 async def test_a_server_that_refuses_needs_attention(postgres_url: str, opened: Open) -> None:
-    error = await failure(opened(done, database=postgres_url.replace("?", "-missing?")))
+    error = await get_failure(opened(done, database=postgres_url.replace("?", "-missing?")))
     assert isinstance(error, NeedsAttention)
     assert error.code == "durable_refused"
 
@@ -399,14 +407,14 @@ async def test_a_log_of_a_newer_version_on_a_server_is_refused(postgres_url: str
     with engine.begin() as connection:
         connection.execute(sa.text("UPDATE denizen_durable.dbos_migrations SET version = version + 1"))
     engine.dispose()
-    error = await failure(opened(done, database=postgres_url))
+    error = await get_failure(opened(done, database=postgres_url))
     assert isinstance(error, NeedsAttention)
     assert error.code == "durable_newer"
 
 
 @pytest.mark.xdist_group("postgres")
-async def test_connections_that_break_are_made_anew(postgres_url: str, opened: Open) -> None:
-    hold = Hold()
+async def test_broken_connections_are_replaced(postgres_url: str, opened: Open) -> None:
+    hold = BlockingAction()
 
     async def work(_payload: JsonObject) -> Json:
         return await durable.step("hold", hold)
@@ -421,8 +429,8 @@ async def test_connections_that_break_are_made_anew(postgres_url: str, opened: O
         )
     engine.dispose()
     hold.go()
-    assert await result(durable, "run") == 1
-    await look_around(durable)
+    assert await wait_for_result(durable, "run") == 1
+    await run_recovery_round(durable)
     assert hold.count == 1
 
 
@@ -435,4 +443,4 @@ async def test_it_closes_although_its_database_has_gone(postgres_server: str, op
     await durable.aclose()
     later = await opened(done)
     await later.submit("work", "run", {})
-    assert await result(later, "run") == "done"
+    assert await wait_for_result(later, "run") == "done"

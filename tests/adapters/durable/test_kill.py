@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.timing import HANG_LIMIT_S, PROCESS_LIMIT_S
+
 WORKER = Path(__file__).with_name("worker.py")
 RESULT = "[10, 20, 30]"
-EXPIRY_S = 1.0
-PATIENCE_S = 60.0
-"""A process that is stuck is killed then, and the test fails."""
+EXPIRY_S = 5.0
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("postgres")]
 pytest_plugins = ["tests.postgres"]
@@ -35,7 +35,7 @@ class Process:
             text=True,
         )
         self.seen: list[str] = []
-        self._watchdog = threading.Timer(PATIENCE_S, self.started.kill)
+        self._watchdog = threading.Timer(PROCESS_LIMIT_S, self.started.kill)
         self._watchdog.start()
 
     def await_line(self, pattern: str) -> None:
@@ -58,13 +58,13 @@ class Process:
         """What it says on standard error until its end."""
         assert self.started.stderr is not None
         said = self.started.stderr.read()
-        self.started.wait(timeout=30)
+        self.started.wait(timeout=HANG_LIMIT_S)
         return said
 
     def kill(self) -> None:
         self._watchdog.cancel()
         self.started.kill()
-        self.started.wait(timeout=30)
+        self.started.wait(timeout=HANG_LIMIT_S)
         for stream in (self.started.stdout, self.started.stderr):
             assert stream is not None
             stream.close()
@@ -136,7 +136,7 @@ def test_a_run_that_ended_before_the_kill_is_not_touched_again(start: Start, jou
     assert set(counts(journal).values()) == {1}
 
 
-def test_of_two_living_processes_each_run_of_a_killed_one_is_taken_over_by_one(start: Start, journal: Path) -> None:
+def test_each_run_of_a_killed_process_is_taken_over_by_one_living_process(start: Start, journal: Path) -> None:
     victim = start("--submit", "6", "--hold")
     victim.await_lines(r"begun run-\d 2", 6)
     others = [start("--wait", "6"), start("--wait", "6")]
@@ -149,7 +149,7 @@ def test_of_two_living_processes_each_run_of_a_killed_one_is_taken_over_by_one(s
 
 
 @pytest.mark.parametrize("database", ["postgres"], indirect=True)
-def test_a_process_that_was_silent_too_long_loses_its_runs_and_knows_it(start: Start, journal: Path) -> None:
+def test_a_process_that_was_silent_too_long_loses_its_runs_and_notices(start: Start, journal: Path) -> None:
     expiry = ("--expiry", str(EXPIRY_S))
     frozen = start("--submit", "1", "--hold", *expiry)
     frozen.await_line("begun run-0 2")

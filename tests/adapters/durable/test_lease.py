@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from denizen.adapters.durable.lease import FileLease, TableLease
-from denizen.adapters.durable.place import Place, here, is_gone
+from denizen.adapters.durable.lease import FileLease, ProcessIdentity, TableLease, identify_process, is_gone
 
 pytest_plugins = ["tests.postgres"]
 
@@ -32,16 +31,16 @@ def child() -> Generator[subprocess.Popen[bytes]]:
     process.communicate()
 
 
-def place_of(pid: int) -> Place:
+def place_of(pid: int) -> ProcessIdentity:
     """The place of a child of this process."""
     born = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19]
-    return Place(here().realm, pid, born)
+    return ProcessIdentity(identify_process().realm, pid, born)
 
 
 def test_a_living_process_is_not_gone(child: subprocess.Popen[bytes]) -> None:
-    assert not is_gone(here())
+    assert not is_gone(identify_process())
     assert not is_gone(place_of(child.pid))
-    assert not is_gone(replace(here(), born=""))
+    assert not is_gone(replace(identify_process(), born=""))
 
 
 def test_a_killed_process_is_gone_even_before_its_parent_looks(child: subprocess.Popen[bytes]) -> None:
@@ -55,10 +54,10 @@ def test_a_killed_process_is_gone_even_before_its_parent_looks(child: subprocess
 
 
 def test_a_pid_that_came_back_is_another_process() -> None:
-    assert is_gone(replace(here(), born="1"))
+    assert is_gone(replace(identify_process(), born="1"))
 
 
-def test_of_a_process_elsewhere_nothing_is_known(child: subprocess.Popen[bytes]) -> None:
+def test_a_process_on_another_machine_is_not_known_to_be_gone(child: subprocess.Popen[bytes]) -> None:
     place = replace(place_of(child.pid), realm="elsewhere")
     child.kill()
     child.wait()
@@ -68,7 +67,7 @@ def test_of_a_process_elsewhere_nothing_is_known(child: subprocess.Popen[bytes])
 # --- file locks ------------------------------------------------------------------------------------------------------
 
 
-def test_who_holds_its_file_lives_and_who_lets_go_does_not(tmp_path: Path) -> None:
+def test_a_process_lives_while_it_holds_its_lock_file(tmp_path: Path) -> None:
     mine, other = FileLease(tmp_path / "workers", "mine"), FileLease(tmp_path / "workers", "other")
     mine.acquire()
     other.acquire()
@@ -135,7 +134,7 @@ def put_elsewhere(engine: sa.Engine, executor: str, *, silent_s: float = 0.0) ->
 
 
 @pytest.mark.xdist_group("postgres")
-def test_who_speaks_lives_and_who_says_goodbye_does_not(engine: sa.Engine) -> None:
+def test_a_process_lives_until_it_releases_its_lease(engine: sa.Engine) -> None:
     mine, other = row_lease(engine, "mine"), row_lease(engine, "other")
     assert mine.find_dead({"other", "never-there"}) == {"never-there"}
     assert mine.find_dead(set()) == set()
@@ -145,7 +144,7 @@ def test_who_speaks_lives_and_who_says_goodbye_does_not(engine: sa.Engine) -> No
 
 
 @pytest.mark.xdist_group("postgres")
-def test_who_is_silent_for_the_expiry_is_dead_and_hears_of_it(engine: sa.Engine) -> None:
+def test_a_process_that_is_silent_for_the_expiry_is_dead_and_learns_it(engine: sa.Engine) -> None:
     mine, other = row_lease(engine, "mine"), row_lease(engine, "other")
     put_elsewhere(engine, "other", silent_s=LONG_S - 100)
     assert mine.find_dead({"other"}) == set()
@@ -157,7 +156,9 @@ def test_who_is_silent_for_the_expiry_is_dead_and_hears_of_it(engine: sa.Engine)
 
 
 @pytest.mark.xdist_group("postgres")
-def test_who_died_on_the_same_machine_is_dead_at_once(engine: sa.Engine, child: subprocess.Popen[bytes]) -> None:
+def test_a_process_that_died_on_the_same_machine_is_dead_at_once(
+    engine: sa.Engine, child: subprocess.Popen[bytes]
+) -> None:
     mine = row_lease(engine, "mine")
     row_lease(engine, "other")
     place = place_of(child.pid)
@@ -173,7 +174,7 @@ def test_who_died_on_the_same_machine_is_dead_at_once(engine: sa.Engine, child: 
 
 
 @pytest.mark.xdist_group("postgres")
-def test_who_was_silent_itself_judges_nobody_by_silence_yet(engine: sa.Engine) -> None:
+def test_a_process_that_was_silent_itself_declares_nobody_dead_for_silence_yet(engine: sa.Engine) -> None:
     now_s = 0.0
     mine = TableLease(engine, schema="durable", executor="mine", expiry_s=LONG_S, monotonic_s=lambda: now_s)
     mine.acquire()

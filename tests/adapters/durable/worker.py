@@ -17,7 +17,7 @@ from pathlib import Path
 
 import anyio
 
-from denizen.adapters.durable.durable import DbosDurable
+from denizen.adapters.durable.durable import DbosExecution
 from denizen.adapters.durable.settings import DurableSettings
 from denizen.domain.json import Json, JsonObject
 
@@ -31,7 +31,7 @@ class Worker:
     def __init__(self, arguments: argparse.Namespace) -> None:
         self.arguments = arguments
         database = arguments.database if "://" in arguments.database else Path(arguments.database)
-        self.durable = DbosDurable(
+        self.durable = DbosExecution(
             DurableSettings(database=database, heartbeat_s=arguments.heartbeat, expiry_s=arguments.expiry)
         )
         self.durable.register("work", self.work)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from denizen.adapters.embed import MINILM, EmbedPlaces, LocalEmbedder, find_weights, load_weights
+from denizen.adapters.embed import MINILM, EmbeddingPlaces, LocalEmbedder, has_embedding_weights, load_embedding_weights
 from denizen.domain.errors import NeedsAttention
 from denizen.domain.vector import find_nearest, pack_vector
 from denizen.ports.embed import EmbedKind
@@ -25,7 +25,7 @@ TEXTS = {
 @pytest.mark.anyio
 @pytest.mark.proves("V27")
 async def test_texts_of_a_like_meaning_are_near_each_other(tmp_path: Path) -> None:
-    embedder = LocalEmbedder(MINILM, EmbedPlaces(tmp_path))
+    embedder = LocalEmbedder(MINILM, EmbeddingPlaces(tmp_path))
     vectors = (await embedder.embed([*TEXTS.values()], EmbedKind.DOCUMENT)).vectors
     assert {len(vector) for vector in vectors} == {MINILM.dimensions}
     rows = [(key, pack_vector(vector)) for key, vector in zip(TEXTS, vectors, strict=True)]
@@ -42,18 +42,18 @@ async def test_texts_of_a_like_meaning_are_near_each_other(tmp_path: Path) -> No
 
 
 def test_weights_come_from_installed_packages_and_stay_in_the_home_folder(tmp_path: Path) -> None:
-    nowhere = EmbedPlaces(tmp_path, installed=False)
-    assert not find_weights(MINILM, nowhere)
-    assert find_weights(MINILM, EmbedPlaces(tmp_path))
-    folder = load_weights(MINILM, EmbedPlaces(tmp_path))
+    nowhere = EmbeddingPlaces(tmp_path, installed=False)
+    assert not has_embedding_weights(MINILM, nowhere)
+    assert has_embedding_weights(MINILM, EmbeddingPlaces(tmp_path))
+    folder = load_embedding_weights(MINILM, EmbeddingPlaces(tmp_path))
     assert folder == tmp_path / "models" / MINILM.name
-    assert find_weights(MINILM, nowhere)
-    assert load_weights(MINILM, nowhere) == folder
+    assert has_embedding_weights(MINILM, nowhere)
+    assert load_embedding_weights(MINILM, nowhere) == folder
 
 
 def test_weights_that_are_nowhere_say_how_to_get_them(tmp_path: Path) -> None:
     with pytest.raises(NeedsAttention) as caught:
-        load_weights(MINILM, EmbedPlaces(tmp_path, installed=False))
+        load_embedding_weights(MINILM, EmbeddingPlaces(tmp_path, installed=False))
     assert caught.value.code == "weights_missing"
     assert "denizen models pull all-minilm-l6-v2" in caught.value.fix
 
@@ -65,7 +65,7 @@ async def test_whatever_the_way_the_sha256_decides(tmp_path: Path) -> None:
     wrong = bytes(MINILM.files[1].size_bytes)
     (folder / MINILM.files[1].name).write_bytes(wrong)
     with pytest.raises(NeedsAttention) as caught:
-        await LocalEmbedder(MINILM, EmbedPlaces(tmp_path)).embed(["x"], EmbedKind.QUERY)
+        await LocalEmbedder(MINILM, EmbeddingPlaces(tmp_path)).embed(["x"], EmbedKind.QUERY)
     assert caught.value.code == "weights_refused"
     assert hashlib.sha256(wrong).hexdigest() in caught.value.why
     assert not (folder / MINILM.files[1].name).exists()
@@ -73,4 +73,4 @@ async def test_whatever_the_way_the_sha256_decides(tmp_path: Path) -> None:
 
 def test_a_package_of_another_version_is_not_taken(tmp_path: Path) -> None:
     other = replace(MINILM, files=[replace(file, version="0.0.1") for file in MINILM.files])
-    assert not find_weights(other, EmbedPlaces(tmp_path))
+    assert not has_embedding_weights(other, EmbeddingPlaces(tmp_path))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from denizen.adapters.embed import EmbedServer, ServedEmbedder
+from denizen.adapters.embed import EmbeddingEndpoint, ServedEmbedder
 from denizen.domain.errors import NeedsAttention, Unavailable
 from denizen.domain.usage import Usage
 from denizen.ports.embed import EmbedKind
@@ -23,12 +23,12 @@ def server() -> Generator[EmbeddingServer]:
         yield server
 
 
-def embedder_of(server: EmbeddingServer, **more: Any) -> ServedEmbedder:
-    return ServedEmbedder(EmbedServer("acme", server.url, "small", **more))
+def make_embedder(server: EmbeddingServer, **more: Any) -> ServedEmbedder:
+    return ServedEmbedder(EmbeddingEndpoint("acme", server.url, "small", **more))
 
 
 async def test_vectors_come_in_the_order_of_the_texts_in_bounded_requests(server: EmbeddingServer) -> None:
-    embedder = embedder_of(server, api_key=lambda: "sk-1", headers={"x-team": "blue"})
+    embedder = make_embedder(server, api_key=lambda: "sk-1", headers={"x-team": "blue"})
     texts = ["x" * number for number in range(1, 101)]
     vectors = (await embedder.embed(texts, EmbedKind.DOCUMENT)).vectors
     assert [vector[0] for vector in vectors] == list(range(1, 101))
@@ -49,7 +49,7 @@ async def test_a_refusal_is_for_the_operator_and_tells_what_the_server_said(
     server: EmbeddingServer, status: int
 ) -> None:
     server.status, server.body = status, {"error": "no such model"}
-    embedder = embedder_of(server)
+    embedder = make_embedder(server)
     with pytest.raises(NeedsAttention) as caught:
         await embedder.embed(["a"], EmbedKind.QUERY)
     assert "no such model" in caught.value.why and str(status) in caught.value.why
@@ -68,7 +68,7 @@ async def test_a_refusal_is_for_the_operator_and_tells_what_the_server_said(
 )
 async def test_what_is_no_answer_is_unavailable(server: EmbeddingServer, status: int, body: object) -> None:
     server.status, server.body = status, body
-    embedder = embedder_of(server)
+    embedder = make_embedder(server)
     with pytest.raises(Unavailable):
         await embedder.embed(["a"], EmbedKind.QUERY)
     await embedder.aclose()
@@ -78,7 +78,7 @@ async def test_tokens_are_those_that_the_server_counted_and_cost_what_the_list_s
     def price(tokens: int) -> Decimal:
         return Decimal(tokens) / 100
 
-    embedder = embedder_of(server, price=price)
+    embedder = make_embedder(server, price=price)
     used = (await embedder.embed(["one two", "three"], EmbedKind.DOCUMENT)).usage
     assert used == Usage(3, cost_usd=Decimal("0.03"), requests=1)
     server.body = {"data": [{"index": 0, "embedding": [1]}]}
@@ -88,7 +88,7 @@ async def test_tokens_are_those_that_the_server_counted_and_cost_what_the_list_s
 
 
 async def test_a_server_that_is_not_there_is_unavailable() -> None:
-    embedder = ServedEmbedder(EmbedServer("acme", "http://127.0.0.1:9/v1", "small"))
+    embedder = ServedEmbedder(EmbeddingEndpoint("acme", "http://127.0.0.1:9/v1", "small"))
     with pytest.raises(Unavailable) as caught:
         await embedder.embed(["a"], EmbedKind.QUERY)
     assert caught.value.why == "ConnectError"

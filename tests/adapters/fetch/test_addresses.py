@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from denizen.adapters.fetch.addresses import AllowList, is_metadata, why_port_refused, why_refused
-from denizen.adapters.fetch.network import reaches_itself
+from denizen.adapters.fetch.addresses import AllowList, find_port_refusal, find_refusal, is_cloud_metadata
+from denizen.adapters.fetch.http import is_own_address
 from denizen.domain.errors import InvalidInput
 
 REFUSED = [
@@ -100,29 +100,29 @@ ALLOWED = [
 @pytest.mark.proves("VW5")
 @pytest.mark.parametrize("text", REFUSED)
 def test_special_addresses_are_refused_in_every_family_and_disguise(text: str) -> None:
-    assert why_refused(ip_address(text))
+    assert find_refusal(ip_address(text))
 
 
 @pytest.mark.parametrize("text", ALLOWED)
 def test_addresses_of_the_public_internet_are_not_refused(text: str) -> None:
-    assert why_refused(ip_address(text)) is None
+    assert find_refusal(ip_address(text)) is None
 
 
 @pytest.mark.proves("VW5")
 @given(st.integers(0, 2**32 - 1))
 def test_an_ipv4_address_is_judged_alike_however_ipv6_carries_it(number: int) -> None:
     plain = IPv4Address(number)
-    refused = why_refused(plain) is not None
+    refused = find_refusal(plain) is not None
     assert refused or plain.is_global
     for carrier in (0xFFFF << 32 | number, 0x64FF9B << 96 | number, 0x2002 << 112 | number << 80):
-        assert (why_refused(IPv6Address(carrier)) is not None) == refused
+        assert (find_refusal(IPv6Address(carrier)) is not None) == refused
 
 
 @pytest.mark.proves("VW5")
 @given(st.integers(0, 2**128 - 1))
 def test_no_ipv6_address_outside_of_global_unicast_passes_unless_it_carries_a_public_ipv4_one(number: int) -> None:
     address = IPv6Address(number)
-    if why_refused(address) is None:
+    if find_refusal(address) is None:
         assert number >> 125 == 1 or address.ipv4_mapped or number >> 32 == 0x64FF9B << 64
 
 
@@ -132,7 +132,7 @@ def test_no_ipv6_address_outside_of_global_unicast_passes_unless_it_carries_a_pu
     + [(port, False) for port in (0, 1, 21, 22, 25, 110, 445, 1023, 2049, 3306, 5432, 6379, 6667, 11_211, 65_536)],
 )
 def test_ports_of_other_services_are_refused(port: int, passes: bool) -> None:
-    assert (why_port_refused(port) is None) is passes
+    assert (find_port_refusal(port) is None) is passes
 
 
 @pytest.mark.parametrize(
@@ -170,8 +170,8 @@ def test_an_entry_that_opens_nothing_is_refused_with_a_remedy(entry: str) -> Non
 
 
 def test_metadata_is_known_in_disguise() -> None:
-    assert is_metadata(ip_address("64:ff9b::169.254.169.254"))
-    assert not is_metadata(ip_address("169.254.169.253"))
+    assert is_cloud_metadata(ip_address("64:ff9b::169.254.169.254"))
+    assert not is_cloud_metadata(ip_address("169.254.169.253"))
 
 
 @pytest.mark.parametrize(
@@ -186,4 +186,4 @@ def test_metadata_is_known_in_disguise() -> None:
 def test_a_public_address_of_this_machine_is_no_way_to_its_hidden_ports(
     own: tuple[str, int] | None, address: str, port: int, itself: bool
 ) -> None:
-    assert reaches_itself(own, ip_address(address), port) is itself
+    assert is_own_address(own, ip_address(address), port) is itself

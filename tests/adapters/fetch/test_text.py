@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from denizen.adapters.fetch.text import decode_text, has_text, media_type_of
+from denizen.adapters.fetch.http import decode_text, has_text, parse_media_type
 
 CHARSETS = sorted({*encodings.aliases.aliases, *encodings.aliases.aliases.values(), "idna", "punycode", "undefined"})
 
@@ -40,8 +40,8 @@ def test_no_charset_that_a_server_names_makes_reading_fail(data: bytes, charset:
 
 
 def test_media_types_are_plain() -> None:
-    assert media_type_of("Text/HTML ; charset=x") == "text/html"
-    assert media_type_of("") == ""
+    assert parse_media_type("Text/HTML ; charset=x") == "text/html"
+    assert parse_media_type("") == ""
     assert not has_text("image/png")
     assert has_text("image/svg+xml")
     assert has_text("")

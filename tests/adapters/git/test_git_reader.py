@@ -16,12 +16,12 @@ import anyio
 import pytest
 
 from denizen.adapters.git import GitReader
-from denizen.adapters.git.faults import explain
-from denizen.adapters.git.program import Git
+from denizen.adapters.git.program import Git, explain_git_error
 from denizen.domain.errors import DenizenError, Exhausted, NotFound, Unavailable
 from denizen.domain.source import Source, SourceKind
-from denizen.ports.source import Progress
+from denizen.ports.source import ReadingProgress
 from tests.repository import ENVIRONMENT, Repository, create_repository
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
@@ -37,7 +37,7 @@ async def read(reader: GitReader, wanted: Source) -> tuple[str, Mapping[str, byt
         return tree.revision, {file.path: file.read() for file in tree.files}
 
 
-def ignore(progress: Progress) -> None:
+def ignore(progress: ReadingProgress) -> None:
     pass
 
 
@@ -218,7 +218,7 @@ async def test_a_command_that_people_are_told_has_the_address_as_one_word(reader
     ],
 )
 async def test_what_git_says_becomes_an_error_with_its_family(said: str, family: str, code: str) -> None:
-    error = explain(said)
+    error = explain_git_error(said)
     assert (error.family, error.code) == (family, code)
     assert error.why
 
@@ -281,7 +281,7 @@ async def test_of_a_file_that_is_not_wanted_only_the_size_is_looked_up(reader: G
 
 async def test_what_a_server_says_cannot_work_on_a_terminal() -> None:
     said = "remote: \x1b]0;owned\x07\x1b[2J\u202egone\x9b1m\nfatal: early EOF"
-    assert not set("\x1b\x07\u202e\x9b") & set(explain(said).why)
+    assert not set("\x1b\x07\u202e\x9b") & set(explain_git_error(said).why)
 
 
 async def test_what_a_killed_fetch_has_not_finished_is_removed_at_the_next_one(
@@ -309,7 +309,7 @@ async def test_two_processes_do_not_fetch_into_one_clone_at_the_same_time(
         await read(other, source(site))
         inside.set()
 
-    with anyio.fail_after(60):
+    with anyio.fail_after(HANG_LIMIT_S):
         async with anyio.create_task_group() as group:
             async with reader.open(source(site), ignore):
                 place.write_bytes(b"it is being written")

@@ -6,14 +6,14 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from denizen.testing.github import open_github
-from tests.adapters.github.yard import HandClock, Yard
+from tests.adapters.github.github_fixture import GitHubFixture, HandClock
+from tests.github_simulator import open_github
 
 
 @pytest.fixture
-async def yard() -> AsyncGenerator[Yard]:
+async def sim() -> AsyncGenerator[GitHubFixture]:
     clock = HandClock()
     async with open_github(clock=clock) as github:
-        yard = Yard(github, clock)
-        yield yard
-        await yard.aclose()
+        sim = GitHubFixture(github, clock)
+        yield sim
+        await sim.aclose()

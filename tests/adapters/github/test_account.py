@@ -6,16 +6,15 @@ import anyio
 import pytest
 
 from denizen.adapters.github import account as account_module
-from denizen.adapters.github.account import GitHubAccount
-from denizen.adapters.github.arriving import NO_WORDS
-from denizen.adapters.github.threads import Thread
+from denizen.adapters.github.account import NO_WORDS, GitHubAccount
+from denizen.adapters.github.threads import GitHubThread
 from denizen.domain.delivery import MessageContent
 from denizen.domain.errors import NotAllowed, NotFound, Unavailable
 from denizen.domain.message import FilePart, join_text
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.room import RoomKind
-from denizen.testing.github.state import Repository, User
-from tests.adapters.github.yard import Heard, Yard, running
+from tests.adapters.github.github_fixture import GitHubFixture, Heard, running
+from tests.github_simulator.state import Repository, User
 
 pytestmark = pytest.mark.anyio
 
@@ -28,13 +27,13 @@ def principal(user: User) -> Principal:
 
 
 @pytest.mark.proves("S32", "S33-context")
-async def test_a_comment_arrives_with_who_is_called_and_what_it_is_about(yard: Yard) -> None:
-    issue = yard.world.open_issue(yard.ana, yard.boats, "Leak", "Water.", labels=("bug",))
-    async with running(yard) as (account, heard):
-        yard.world.comment(yard.ben, issue, "@Denizen why, @ana?")
-        assert await account.take(*yard.payload())
+async def test_a_comment_arrives_with_who_is_called_and_what_it_is_about(sim: GitHubFixture) -> None:
+    issue = sim.world.open_issue(sim.ana, sim.boats, "Leak", "Water.", labels=("bug",))
+    async with running(sim) as (account, heard):
+        sim.world.comment(sim.ben, issue, "@Denizen why, @ana?")
+        assert await account.take(*sim.payload())
     (arrival,) = heard.arrivals
-    assert (arrival.mentions_me, arrival.mentions_others, arrival.is_mine) == (True, True, False)
+    assert (arrival.mentions.me, arrival.mentions.others, arrival.is_mine) == (True, True, False)
     assert arrival.question == "why, ana?"
     assert join_text(await arrival.load_parts()) == "why, ana?"
     assert arrival.roles == {"none"}
@@ -45,32 +44,32 @@ async def test_a_comment_arrives_with_who_is_called_and_what_it_is_about(yard: Y
 
 
 @pytest.mark.proves("S33-context")
-async def test_the_opening_and_the_last_ten_comments_are_what_was_said_earlier(yard: Yard) -> None:
-    issue = yard.world.open_issue(yard.ana, yard.boats, "Leak", "Water.")
+async def test_the_opening_and_the_last_ten_comments_are_what_was_said_earlier(sim: GitHubFixture) -> None:
+    issue = sim.world.open_issue(sim.ana, sim.boats, "Leak", "Water.")
     for number in range(150):
-        yard.world.comment(yard.ben, issue, f"Comment {number}.")
-    async with running(yard) as (account, heard):
-        yard.world.comment(yard.ben, issue, "@denizen why?")
-        await account.take(*yard.payload())
+        sim.world.comment(sim.ben, issue, f"Comment {number}.")
+    async with running(sim) as (account, heard):
+        sim.world.comment(sim.ben, issue, "@denizen why?")
+        await account.take(*sim.payload())
         earlier = await heard.arrivals[0].load_earlier()
         assert [each.post.text for each in earlier] == ["Water.", *(f"Comment {n}." for n in range(140, 150))]
-        yard.github.fail("GET", r"/issues/1/comments$", status=404)
+        sim.github.fail("GET", r"/issues/1/comments$", status=404)
         assert [each.post.text for each in await heard.arrivals[0].load_earlier()] == ["Water."]
 
 
-async def test_a_bare_mention_is_about_what_was_said_before(yard: Yard) -> None:
-    issue = yard.world.open_issue(yard.ana, yard.boats, "Leak")
-    async with running(yard) as (account, heard):
-        yard.world.comment(yard.ben, issue, "@denizen")
-        await account.take(*yard.payload())
+async def test_a_bare_mention_is_about_what_was_said_before(sim: GitHubFixture) -> None:
+    issue = sim.world.open_issue(sim.ana, sim.boats, "Leak")
+    async with running(sim) as (account, heard):
+        sim.world.comment(sim.ben, issue, "@denizen")
+        await account.take(*sim.payload())
     assert heard.questions == [NO_WORDS]
 
 
-async def test_a_comment_on_code_brings_the_code_as_a_file_of_somebody_else(yard: Yard) -> None:
-    pull = yard.world.open_pull(yard.ana, yard.boats, "Paint")
-    async with running(yard) as (account, heard):
-        yard.world.comment_code(yard.ben, pull, "@denizen why?")
-        await account.take(*yard.payload())
+async def test_a_comment_on_code_brings_the_code_as_a_file_of_somebody_else(sim: GitHubFixture) -> None:
+    pull = sim.world.open_pull(sim.ana, sim.boats, "Paint")
+    async with running(sim) as (account, heard):
+        sim.world.comment_code(sim.ben, pull, "@denizen why?")
+        await account.take(*sim.payload())
     parts = await heard.arrivals[0].load_parts()
     assert isinstance(parts[1], FilePart) and "+new" in parts[1].text
     assert heard.arrivals[0].room.kind is RoomKind.THREAD
@@ -78,101 +77,103 @@ async def test_a_comment_on_code_brings_the_code_as_a_file_of_somebody_else(yard
 
 @pytest.mark.proves("S32")
 @pytest.mark.parametrize("wanted", [True, False])
-async def test_a_new_issue_is_meant_where_that_is_wanted_and_a_new_pull_request_never(wanted: bool, yard: Yard) -> None:
-    async with running(yard, reply_to_new_issues=wanted) as (account, heard):
-        yard.world.open_issue(yard.ben, yard.boats, "Sinks", "Help!")
-        await account.take(*yard.payload())
-        yard.world.open_pull(yard.ben, yard.boats, "Patch", "Here.")
-        await account.take(*yard.payload())
-    assert [each.mentions_me for each in heard.arrivals] == [wanted, False]
+async def test_a_new_issue_is_meant_where_that_is_wanted_and_a_new_pull_request_never(
+    wanted: bool, sim: GitHubFixture
+) -> None:
+    async with running(sim, reply_to_new_issues=wanted) as (account, heard):
+        sim.world.open_issue(sim.ben, sim.boats, "Sinks", "Help!")
+        await account.take(*sim.payload())
+        sim.world.open_pull(sim.ben, sim.boats, "Patch", "Here.")
+        await account.take(*sim.payload())
+    assert [each.mentions.me for each in heard.arrivals] == [wanted, False]
     assert heard.questions[0] == "Sinks\n\nHelp!"
 
 
-async def test_bots_and_the_account_itself_are_known_as_such(yard: Yard) -> None:
-    issue, robot = yard.world.open_issue(yard.ana, yard.boats, "Leak"), yard.world.add_user("r[bot]", is_bot=True)
-    async with running(yard) as (account, heard):
-        for user in (robot, yard.app.user):
-            yard.world.comment(user, issue, "@denizen beep")
-            await account.take(*yard.payload())
-        assert account.user_id == str(yard.app.user.id)
+async def test_bots_and_the_account_itself_are_known_as_such(sim: GitHubFixture) -> None:
+    issue, robot = sim.world.open_issue(sim.ana, sim.boats, "Leak"), sim.world.add_user("r[bot]", is_bot=True)
+    async with running(sim) as (account, heard):
+        for user in (robot, sim.app.user):
+            sim.world.comment(user, issue, "@denizen beep")
+            await account.take(*sim.payload())
+        assert account.user_id == str(sim.app.user.id)
     assert [(each.post.author.is_bot, each.is_mine) for each in heard.arrivals] == [(True, False), (True, True)]
 
 
-async def test_the_same_webhook_again_is_heard_once_and_edits_and_deletions_are_told(yard: Yard) -> None:
-    issue = yard.world.open_issue(yard.ana, yard.boats, "Leak")
-    async with running(yard) as (account, heard):
-        comment = yard.world.comment(yard.ben, issue, "@denizen why?")
+async def test_the_same_webhook_again_is_heard_once_and_edits_and_deletions_are_told(sim: GitHubFixture) -> None:
+    issue = sim.world.open_issue(sim.ana, sim.boats, "Leak")
+    async with running(sim) as (account, heard):
+        comment = sim.world.comment(sim.ben, issue, "@denizen why?")
         for _ in range(2):
-            await account.take(*yard.payload())
-        yard.world.edit(yard.ben, issue, comment, "@denizen how?")
-        await account.take(*yard.payload())
-        yard.world.remove(yard.ben, issue, comment)
-        await account.take(*yard.payload())
+            await account.take(*sim.payload())
+        sim.world.edit(sim.ben, issue, comment, "@denizen how?")
+        await account.take(*sim.payload())
+        sim.world.remove(sim.ben, issue, comment)
+        await account.take(*sim.payload())
     assert [(each.is_edit, each.question) for each in heard.arrivals] == [(False, "why?"), (True, "how?")]
     assert heard.deleted == [heard.arrivals[0].post.id]
 
 
-async def test_an_edit_back_to_what_was_there_before_is_told_too(yard: Yard) -> None:
-    issue = yard.world.open_issue(yard.ana, yard.boats, "Leak")
-    async with running(yard) as (account, heard):
-        comment = yard.world.comment(yard.ben, issue, "one")
+async def test_an_edit_back_to_what_was_there_before_is_told_too(sim: GitHubFixture) -> None:
+    issue = sim.world.open_issue(sim.ana, sim.boats, "Leak")
+    async with running(sim) as (account, heard):
+        comment = sim.world.comment(sim.ben, issue, "one")
         for text in ("two", "one", "two"):
-            yard.clock.advance(seconds=2)
-            yard.world.edit(yard.ben, issue, comment, text)
+            sim.clock.advance(seconds=2)
+            sim.world.edit(sim.ben, issue, comment, text)
             for _ in range(2):
-                await account.take(*yard.payload())
+                await account.take(*sim.payload())
     assert heard.questions == ["two", "one", "two"]
 
 
-async def test_an_issue_that_is_deleted_takes_its_room_along(yard: Yard) -> None:
-    issue = yard.world.open_issue(yard.ana, yard.boats, "Leak")
-    name, opened = yard.payload()
-    async with running(yard) as (account, heard):
-        yard.world.comment(yard.ben, issue, "@denizen why?")
-        await account.take(*yard.payload())
+async def test_an_issue_that_is_deleted_takes_its_room_along(sim: GitHubFixture) -> None:
+    issue = sim.world.open_issue(sim.ana, sim.boats, "Leak")
+    name, opened = sim.payload()
+    async with running(sim) as (account, heard):
+        sim.world.comment(sim.ben, issue, "@denizen why?")
+        await account.take(*sim.payload())
         await account.take(name, {**opened, "action": "deleted"})
     assert heard.gone == [heard.arrivals[0].room.id]
 
 
-async def test_other_repositories_and_other_events_are_nothing_for_it(yard: Yard) -> None:
-    issue = yard.world.open_issue(yard.ana, yard.boats, "Leak")
-    async with running(yard, repositories=("harbour/docs-*",)) as (account, heard):
-        yard.world.comment(yard.ben, issue, "@denizen why?")
-        assert not await account.take(*yard.payload())
-    async with running(yard) as (account, heard):
-        yard.world.label(yard.ana, issue, "bug")
-        assert not await account.take(*yard.payload())
+async def test_other_repositories_and_other_events_are_nothing_for_it(sim: GitHubFixture) -> None:
+    issue = sim.world.open_issue(sim.ana, sim.boats, "Leak")
+    async with running(sim, repositories=("harbour/docs-*",)) as (account, heard):
+        sim.world.comment(sim.ben, issue, "@denizen why?")
+        assert not await account.take(*sim.payload())
+    async with running(sim) as (account, heard):
+        sim.world.label(sim.ana, issue, "bug")
+        assert not await account.take(*sim.payload())
         assert not await account.take("push", {"repository": {"full_name": "harbour/boats"}})
     assert heard.arrivals == []
 
 
-async def test_before_it_is_connected_nothing_is_taken(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_before_it_is_connected_nothing_is_taken(sim: GitHubFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(account_module, "START_PATIENCE_S", 0.0)
-    yard.world.open_issue(yard.ana, yard.boats, "Leak", "@denizen help")
+    sim.world.open_issue(sim.ana, sim.boats, "Leak", "@denizen help")
     with pytest.raises(Unavailable, match="not connected"):
-        await yard.account().take(*yard.payload())
+        await sim.account().take(*sim.payload())
 
 
-async def test_a_webhook_that_comes_while_it_connects_waits_for_that(yard: Yard) -> None:
-    account, heard = yard.account(), Heard()
-    held = yard.github.hold("GET", r"/issues$")
+async def test_a_webhook_that_comes_while_it_connects_waits_for_that(sim: GitHubFixture) -> None:
+    account, heard = sim.account(), Heard()
+    held = sim.github.hold("GET", r"/issues$")
     async with anyio.create_task_group() as group:
         group.start_soon(account.run, heard)
         await held.wait_reached()
-        yard.world.open_issue(yard.ana, yard.boats, "Leak", "@denizen help")
-        group.start_soon(account.take, *yard.payload())
+        sim.world.open_issue(sim.ana, sim.boats, "Leak", "@denizen help")
+        group.start_soon(account.take, *sim.payload())
         held.release()
-        await yard.github.until(lambda: heard.arrivals)
+        await sim.github.until(lambda: heard.arrivals)
         group.cancel_scope.cancel()
     assert len(heard.arrivals) == 1
 
 
-async def test_when_it_is_ready_it_names_the_rooms_with_news_and_their_newest_posts(yard: Yard) -> None:
-    issue = yard.world.open_issue(yard.ana, yard.boats, "Leak", "Water.")
-    pull = yard.world.open_pull(yard.ana, yard.boats, "Paint")
-    yard.world.comment(yard.ben, issue, "@denizen why?")
-    line = yard.world.comment_code(yard.ben, pull, "Hm.")
-    async with running(yard) as (account, heard):
+async def test_when_it_is_ready_it_names_the_rooms_with_news_and_their_newest_posts(sim: GitHubFixture) -> None:
+    issue = sim.world.open_issue(sim.ana, sim.boats, "Leak", "Water.")
+    pull = sim.world.open_pull(sim.ana, sim.boats, "Paint")
+    sim.world.comment(sim.ben, issue, "@denizen why?")
+    line = sim.world.comment_code(sim.ben, pull, "Hm.")
+    async with running(sim) as (account, heard):
         rooms = {room.id: room for room in heard.rooms}
         review = f"harbour/boats#2/review/{line.id}"
         assert set(rooms) == {"harbour/boats", "harbour/boats#1", "harbour/boats#2", review}
@@ -185,68 +186,68 @@ async def newest(account: GitHubAccount) -> str:
     return (await account.list_posts("harbour/boats#1"))[-1].id
 
 
-async def test_what_webhooks_did_not_tell_is_found_by_looking_again(yard: Yard) -> None:
-    issue = yard.world.open_issue(yard.ana, yard.boats, "Leak")
-    async with running(yard, rescan_s=0.01) as (account, heard):
-        yard.world.comment(yard.ben, issue, "@denizen why?")
-        await yard.github.until(lambda: "why?" in heard.questions)
-        await account.take(*yard.payload())
-        yard.github.fail("GET", r"/issues$", status=404, times=2)
-        yard.world.comment(yard.ben, issue, "@denizen and now?")
-        await yard.github.until(lambda: "and now?" in heard.questions)
+async def test_what_webhooks_did_not_tell_is_found_by_looking_again(sim: GitHubFixture) -> None:
+    issue = sim.world.open_issue(sim.ana, sim.boats, "Leak")
+    async with running(sim, rescan_s=0.01) as (account, heard):
+        sim.world.comment(sim.ben, issue, "@denizen why?")
+        await sim.github.until(lambda: "why?" in heard.questions)
+        await account.take(*sim.payload())
+        sim.github.fail("GET", r"/issues$", status=404, times=2)
+        sim.world.comment(sim.ben, issue, "@denizen and now?")
+        await sim.github.until(lambda: "and now?" in heard.questions)
     assert heard.questions.count("why?") == 1
 
 
-async def test_what_was_edited_before_it_was_read_may_be_the_words_of_somebody_else(yard: Yard) -> None:
-    issue = yard.world.open_issue(yard.ana, yard.boats, "Leak")
-    own = yard.world.comment(yard.ana, issue, "@denizen own")
-    yard.world.comment(yard.ana, issue, "@denizen untouched")
-    yard.clock.advance(minutes=1)
-    yard.world.edit(yard.ben, issue, own, "@denizen changed")
-    async with running(yard) as (account, heard):
+async def test_what_was_edited_before_it_was_read_may_be_the_words_of_somebody_else(sim: GitHubFixture) -> None:
+    issue = sim.world.open_issue(sim.ana, sim.boats, "Leak")
+    own = sim.world.comment(sim.ana, issue, "@denizen own")
+    sim.world.comment(sim.ana, issue, "@denizen untouched")
+    sim.clock.advance(minutes=1)
+    sim.world.edit(sim.ben, issue, own, "@denizen changed")
+    async with running(sim) as (account, heard):
         (room,) = [each for each in heard.rooms if each.id == "harbour/boats#1"]
         found = await account.list_arrivals(room, after="0")
         assert [(each.question, each.is_unsure) for each in found[1:]] == [("changed", True), ("untouched", False)]
-        edited = yard.world.comment(yard.ben, issue, "@denizen so?")
-        name, made = yard.payload()
-        yard.clock.advance(minutes=1)
-        yard.world.edit(yard.ana, issue, edited, "@denizen how?")
-        edited_to = yard.payload()
+        edited = sim.world.comment(sim.ben, issue, "@denizen so?")
+        name, made = sim.payload()
+        sim.clock.advance(minutes=1)
+        sim.world.edit(sim.ana, issue, edited, "@denizen how?")
+        edited_to = sim.payload()
         await account.take(name, made)
         await account.take(*edited_to)
     unsure = {each.question: each.is_unsure for each in heard.arrivals}
-    async with running(yard, rescan_s=0.01) as (account, heard):
-        late = yard.world.comment(yard.ben, issue, "@denizen hm")
-        yard.clock.advance(minutes=1)
-        yard.world.edit(yard.ana, issue, late, "@denizen found")
-        await yard.github.until(lambda: "found" in heard.questions)
+    async with running(sim, rescan_s=0.01) as (account, heard):
+        late = sim.world.comment(sim.ben, issue, "@denizen hm")
+        sim.clock.advance(minutes=1)
+        sim.world.edit(sim.ana, issue, late, "@denizen found")
+        await sim.github.until(lambda: "found" in heard.questions)
     unsure |= {each.question: each.is_unsure for each in heard.arrivals if each.question == "found"}
     assert (unsure["so?"], unsure["how?"], unsure["found"]) == (False, True, True)
 
 
-async def test_a_users_token_works_too_and_its_name_is_the_login(yard: Yard) -> None:
-    helper = yard.world.add_user("helper")
-    yard.boats.members[helper.id] = "COLLABORATOR"
-    issue = yard.world.open_issue(yard.ana, yard.boats, "Leak")
-    async with running(yard, app_id="", private_key="", token=helper.token) as (account, heard):
-        yard.world.comment(yard.ben, issue, "@helper why?")
-        await account.take(*yard.payload())
-        await account.post(yard.place(1), MessageContent("A hole."), nonce="n")
-    assert heard.arrivals[0].mentions_me
+async def test_a_users_token_works_too_and_its_name_is_the_login(sim: GitHubFixture) -> None:
+    helper = sim.world.add_user("helper")
+    sim.boats.members[helper.id] = "COLLABORATOR"
+    issue = sim.world.open_issue(sim.ana, sim.boats, "Leak")
+    async with running(sim, app_id="", private_key="", token=helper.token) as (account, heard):
+        sim.world.comment(sim.ben, issue, "@helper why?")
+        await account.take(*sim.payload())
+        await account.post(sim.place(1), MessageContent("A hole."), nonce="n")
+    assert heard.arrivals[0].mentions.me
     assert issue.comments[-1].user is helper
 
 
 # --- doing -----------------------------------------------------------------------------------------------------------
 
 
-async def test_it_writes_where_it_was_asked(yard: Yard) -> None:
-    account = yard.account()
-    pull = yard.world.open_pull(yard.ana, yard.boats, "Paint")
-    line = yard.world.comment_code(yard.ana, pull, "Why?")
-    talk = yard.world.open_discussion(yard.ana, yard.boats, "Sea?")
-    root = yard.world.comment(yard.ben, talk, "South.")
+async def test_it_writes_where_it_was_asked(sim: GitHubFixture) -> None:
+    account = sim.account()
+    pull = sim.world.open_pull(sim.ana, sim.boats, "Paint")
+    line = sim.world.comment_code(sim.ana, pull, "Why?")
+    talk = sim.world.open_discussion(sim.ana, sim.boats, "Sea?")
+    root = sim.world.comment(sim.ben, talk, "South.")
     for tail, number in (("", 1), (f"/review/{line.id}", 1), ("/discussion", 2), (f"/discussion/{root.id}", 2)):
-        place = yard.place(number, tail)
+        place = sim.place(number, tail)
         made = await account.post(place, MessageContent(f"At {tail}."), nonce="abc")
         (found,) = [each for each in await account.list_posts(place.thread or place.channel) if each.id == made]
         assert (found.text, found.nonce) == (f"At {tail}.", "abc")
@@ -258,52 +259,52 @@ async def test_it_writes_where_it_was_asked(yard: Yard) -> None:
         assert made not in [each.id for each in await account.list_posts(place.thread or place.channel)]
 
 
-async def test_reactions_come_and_go_but_not_on_reviews(yard: Yard) -> None:
-    issue, pull = yard.world.open_issue(yard.ana, yard.boats, "Leak"), yard.world.open_pull(yard.ana, yard.boats, "P")
-    talk = yard.world.open_discussion(yard.ana, yard.boats, "Sea?")
-    yard.world.comment(yard.ben, issue, "Pump!")
-    yard.world.comment_code(yard.ben, pull, "Why?")
-    yard.world.comment(yard.ben, talk, "South.")
-    yard.world.review(yard.ben, pull, "Fine.")
-    async with running(yard) as (account, heard):
-        for at in range(len(yard.happened)):
-            await account.take(*yard.payload(at))
+async def test_reactions_come_and_go_but_not_on_reviews(sim: GitHubFixture) -> None:
+    issue, pull = sim.world.open_issue(sim.ana, sim.boats, "Leak"), sim.world.open_pull(sim.ana, sim.boats, "P")
+    talk = sim.world.open_discussion(sim.ana, sim.boats, "Sea?")
+    sim.world.comment(sim.ben, issue, "Pump!")
+    sim.world.comment_code(sim.ben, pull, "Why?")
+    sim.world.comment(sim.ben, talk, "South.")
+    sim.world.review(sim.ben, pull, "Fine.")
+    async with running(sim) as (account, heard):
+        for at in range(len(sim.happened)):
+            await account.take(*sim.payload(at))
         issue_at = {each.post.id: each for each in heard.arrivals}
         targets = [issue, pull, talk, issue.comments[0], pull.review_comments[0], talk.comments[0], None]
         for arrival, target in zip(issue_at.values(), targets, strict=True):
             await account.react(arrival.room.place, arrival.post.id, "eyes")
             if target is not None:
-                assert [(each.user, each.content) for each in target.reactions] == [(yard.app.user, "eyes")]
-                yard.world.react(yard.ana, target, "eyes")
+                assert [(each.user, each.content) for each in target.reactions] == [(sim.app.user, "eyes")]
+                sim.world.react(sim.ana, target, "eyes")
             await account.react(arrival.room.place, arrival.post.id, "eyes", on=False)
             if target is not None:
-                assert [each.user for each in target.reactions] == [yard.ana]
+                assert [each.user for each in target.reactions] == [sim.ana]
             await account.react(arrival.room.place, arrival.post.id, "unknown")
-        await account.react(yard.place(1), next(iter(issue_at)), "\N{WHITE HEAVY CHECK MARK}")
+        await account.react(sim.place(1), next(iter(issue_at)), "\N{WHITE HEAVY CHECK MARK}")
         assert [each.content for each in issue.reactions] == ["eyes", "+1"]
 
 
-async def test_only_who_is_named_is_called(yard: Yard) -> None:
-    account, issue = yard.account(), yard.world.open_issue(yard.ana, yard.boats, "Leak")
-    content = MessageContent(f"<@{yard.ben.id}> and @ana", ping_users=frozenset({str(yard.ben.id)}))
-    await account.post(yard.place(1), content, nonce="")
+async def test_only_who_is_named_is_called(sim: GitHubFixture) -> None:
+    account, issue = sim.account(), sim.world.open_issue(sim.ana, sim.boats, "Leak")
+    content = MessageContent(f"<@{sim.ben.id}> and @ana", ping_users=frozenset({str(sim.ben.id)}))
+    await account.post(sim.place(1), content, nonce="")
     assert issue.comments[0].body == "@ben and `@ana`"
 
 
-async def test_nothing_else_can_be_done(yard: Yard) -> None:
-    account = yard.account()
+async def test_nothing_else_can_be_done(sim: GitHubFixture) -> None:
+    account = sim.account()
     with pytest.raises(NotAllowed):
-        await account.open_thread(yard.place(1), "1", "x")
-    assert await account.may_moderate("harbour/boats#1", principal(yard.ana)) is False
+        await account.open_thread(sim.place(1), "1", "x")
+    assert await account.may_moderate("harbour/boats#1", principal(sim.ana)) is False
 
 
 # --- knowing ---------------------------------------------------------------------------------------------------------
 
 
-async def test_posts_are_listed_before_and_after_one(yard: Yard) -> None:
-    account, issue = yard.account(), yard.world.open_issue(yard.ana, yard.boats, "Leak", "Water.")
+async def test_posts_are_listed_before_and_after_one(sim: GitHubFixture) -> None:
+    account, issue = sim.account(), sim.world.open_issue(sim.ana, sim.boats, "Leak", "Water.")
     for number in range(250):
-        yard.world.comment(yard.ben, issue, f"{number}")
+        sim.world.comment(sim.ben, issue, f"{number}")
     room = "harbour/boats#1"
     newest = await account.list_posts(room, limit=100)
     assert [each.text for each in newest] == [str(n) for n in range(150, 250)]
@@ -316,48 +317,48 @@ async def test_posts_are_listed_before_and_after_one(yard: Yard) -> None:
     assert [each.text for each in after] == ["248", "249"]
 
 
-async def test_a_thread_sees_itself_and_nothing_else(yard: Yard) -> None:
-    seen = await yard.account().visible_rooms(yard.place(1, "/review/7"), principal(yard.ben))
+async def test_a_thread_sees_itself_and_nothing_else(sim: GitHubFixture) -> None:
+    seen = await sim.account().visible_rooms(sim.place(1, "/review/7"), principal(sim.ben))
     assert seen == {"harbour/boats#1", "harbour/boats#1/review/7"}
 
 
-async def test_only_threads_of_public_repositories_are_open(yard: Yard) -> None:
-    account, room = yard.account(), Thread("harbour/boats", 1).room("Leak")
+async def test_only_threads_of_public_repositories_are_open(sim: GitHubFixture) -> None:
+    account, room = sim.account(), GitHubThread("harbour/boats", 1).room("Leak")
     assert await account.is_open(room)
-    yard.boats.private = True
+    sim.boats.private = True
     assert not await account.is_open(room)
-    assert not await account.is_open(Thread("harbour/gone", 1).room("Gone"))
+    assert not await account.is_open(GitHubThread("harbour/gone", 1).room("Gone"))
 
 
-async def test_who_may_write_is_asked_of_github(yard: Yard) -> None:
-    account = yard.account()
-    issue = yard.world.open_issue(yard.ana, yard.boats, "Leak")
-    place, ana, ben = yard.place(1), principal(yard.ana), principal(yard.ben)
+async def test_who_may_write_is_asked_of_github(sim: GitHubFixture) -> None:
+    account = sim.account()
+    issue = sim.world.open_issue(sim.ana, sim.boats, "Leak")
+    place, ana, ben = sim.place(1), principal(sim.ana), principal(sim.ben)
     assert await account.may_write(place, ben)
     issue.locked = True
     assert (await account.may_write(place, ana), await account.may_write(place, ben)) == (True, False)
     issue.locked = False
-    yard.boats.private = True
+    sim.boats.private = True
     assert (await account.may_write(place, ana), await account.may_write(place, ben)) == (True, False)
-    assert not await account.may_write(yard.place(99), ana)
+    assert not await account.may_write(sim.place(99), ana)
     assert not await account.may_write(place, Principal(PrincipalKind.PLATFORM_USER, "github:1", "gone"))
 
 
-async def test_what_the_app_cannot_see_is_not_there(yard: Yard) -> None:
-    vault: Repository = yard.world.add_repository("harbour/vault", owner=yard.ana, private=True)
-    yard.world.open_issue(yard.ana, vault, "Secret", "4711")
+async def test_what_the_app_cannot_see_is_not_there(sim: GitHubFixture) -> None:
+    vault: Repository = sim.world.add_repository("harbour/vault", owner=sim.ana, private=True)
+    sim.world.open_issue(sim.ana, vault, "Secret", "4711")
     with pytest.raises(NotFound):
-        await yard.account().list_posts("harbour/vault#1")
-    assert [each.name for each in await yard.account().list_repositories()] == ["harbour/boats"]
+        await sim.account().list_posts("harbour/vault#1")
+    assert [each.name for each in await sim.account().list_repositories()] == ["harbour/boats"]
 
 
-async def test_however_often_repositories_are_asked_for_github_is_asked_once_a_minute(yard: Yard) -> None:
-    account = yard.account()
+async def test_however_often_repositories_are_asked_for_github_is_asked_once_a_minute(sim: GitHubFixture) -> None:
+    account = sim.account()
 
     def asked() -> int:
-        return len(yard.github.requests_to("GET", "/installation/repositories"))
+        return len(sim.github.requests_to("GET", "/installation/repositories"))
 
-    yard.github.fail("GET", "/installation/repositories", status=404)
+    sim.github.fail("GET", "/installation/repositories", status=404)
     with pytest.raises(NotFound):
         await account.list_repositories()
     before = asked()
@@ -366,6 +367,6 @@ async def test_however_often_repositories_are_asked_for_github_is_asked_once_a_m
             group.start_soon(account.list_repositories)
     assert [each.name for each in await account.list_repositories()] == ["harbour/boats"]
     assert asked() == before + 1
-    yard.clock.advance(seconds=61)
+    sim.clock.advance(seconds=61)
     await account.list_repositories()
     assert asked() == before + 2

@@ -1,6 +1,6 @@
 """Our content as a comment, and back."""
 
-from denizen.adapters.github.body import MARK_CHARS, TEXT_CHARS, from_body, to_body
+from denizen.adapters.github.markdown import MARK_CHARS, TEXT_CHARS, from_body, to_body
 from denizen.adapters.github.settings import BODY_CHARS
 from denizen.domain.delivery import EmbedCard, MessageButton, MessageContent, OutgoingFile
 from denizen.domain.reasoning import reasoning_text

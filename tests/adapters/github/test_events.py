@@ -10,27 +10,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from denizen.adapters.github.events import Change, read_event
+from denizen.adapters.github.events import MessageChange, parse_event
 from denizen.adapters.github.threads import ThreadKind
 from denizen.domain.clock import SystemClock
-from denizen.testing.github.hooks import payload_of
-from denizen.testing.github.world import Happened, World
+from tests.github_simulator.hooks import make_payload
+from tests.github_simulator.world import GitHubWorld, WebhookEvent
 
 
-def told(act: Callable[[World], object]) -> list[tuple[str, dict[str, Any]]]:
+def told(act: Callable[[GitHubWorld], object]) -> list[tuple[str, dict[str, Any]]]:
     """The events of what is done in a new world."""
-    world = World(SystemClock())
+    world = GitHubWorld(SystemClock())
     found: list[tuple[str, dict[str, Any]]] = []
 
-    def tell(happened: Happened) -> None:
-        found.append((happened.event, json.loads(json.dumps(payload_of(happened, "https://api.example")))))
+    def tell(happened: WebhookEvent) -> None:
+        found.append((happened.event, json.loads(json.dumps(make_payload(happened, "https://api.example")))))
 
     world.told.append(tell)
     act(world)
     return found
 
 
-def everything(world: World) -> None:
+def everything(world: GitHubWorld) -> None:
     ana, ben = world.add_user("ana"), world.add_user("ben")
     boats = world.add_repository("harbour/boats", owner=ana)
     issue = world.open_issue(ben, boats, "Leak", "Water.\r\nMuch.", labels=("bug",))
@@ -53,33 +53,33 @@ def everything(world: World) -> None:
 def test_messages_are_read_with_their_thread_and_what_it_is_about() -> None:
     rows = []
     for name, payload in told(everything):
-        event = read_event(name, payload)
-        if event.heard and event.topic:
-            rows.append((event.change, event.heard.thread.kind, event.topic.subject.kind, event.heard.post.text))
+        event = parse_event(name, payload)
+        if event.message and event.topic:
+            rows.append((event.change, event.message.thread.kind, event.topic.subject.kind, event.message.post.text))
         else:
             rows.append(None)
     issue, review, talk = ThreadKind.ISSUE, ThreadKind.REVIEW, ThreadKind.DISCUSSION
     assert rows == [
-        (Change.MADE, issue, "issue", "Water.\nMuch."),
-        (Change.MADE, issue, "issue", "Pump!"),
-        (Change.EDITED, issue, "issue", "Pump it!"),
-        (Change.MADE, issue, "pull request", ""),
-        (Change.MADE, issue, "pull request", "Blue?"),
-        (Change.MADE, issue, "pull request", "Fine."),
+        (MessageChange.MADE, issue, "issue", "Water.\nMuch."),
+        (MessageChange.MADE, issue, "issue", "Pump!"),
+        (MessageChange.EDITED, issue, "issue", "Pump it!"),
+        (MessageChange.MADE, issue, "pull request", ""),
+        (MessageChange.MADE, issue, "pull request", "Blue?"),
+        (MessageChange.MADE, issue, "pull request", "Fine."),
         None,
-        (Change.MADE, review, "pull request", "Why?"),
-        (Change.MADE, review, "pull request", "Because."),
-        (Change.MADE, talk, "discussion", "North?"),
-        (Change.MADE, talk, "discussion", "South."),
-        (Change.MADE, talk, "discussion", "No."),
-        (Change.GONE, issue, "issue", "Pump it!"),
+        (MessageChange.MADE, review, "pull request", "Why?"),
+        (MessageChange.MADE, review, "pull request", "Because."),
+        (MessageChange.MADE, talk, "discussion", "North?"),
+        (MessageChange.MADE, talk, "discussion", "South."),
+        (MessageChange.MADE, talk, "discussion", "No."),
+        (MessageChange.GONE, issue, "issue", "Pump it!"),
         None,
     ]
 
 
 def test_who_wrote_it_is_told_with_what_they_are_to_the_repository() -> None:
-    events = [read_event(name, payload) for name, payload in told(everything)]
-    first, second = (event.heard for event in events[:2])
+    events = [parse_event(name, payload) for name, payload in told(everything)]
+    first, second = (event.message for event in events[:2])
     assert first and second
     assert (first.post.author.name, first.association, first.is_opening) == ("ben", "none", True)
     assert (second.post.author.name, second.association, second.is_opening) == ("ana", "owner", False)
@@ -87,7 +87,7 @@ def test_who_wrote_it_is_told_with_what_they_are_to_the_repository() -> None:
 
 
 def test_answers_to_one_comment_share_a_room() -> None:
-    heard = [event.heard for name, payload in told(everything) if (event := read_event(name, payload)).heard]
+    heard = [event.message for name, payload in told(everything) if (event := parse_event(name, payload)).message]
     rooms = [each.thread.room_id for each in heard if each and each.thread.root]
     assert rooms[0] == rooms[1] and rooms[2] == rooms[3] and rooms[0] != rooms[2]
 
@@ -107,4 +107,4 @@ def test_answers_to_one_comment_share_a_room() -> None:
     ),
 )
 def test_whatever_is_sent_is_read_without_a_fault(name: str, payload: dict[str, Any]) -> None:
-    read_event(name, payload)
+    parse_event(name, payload)

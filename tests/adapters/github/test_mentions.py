@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from denizen.adapters.github.mentions import defuse, list_mentions, strip_mentions
+from denizen.adapters.github.markdown import defuse, list_mentions, strip_mentions
 
 
 @pytest.mark.parametrize(

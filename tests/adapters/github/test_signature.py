@@ -2,7 +2,7 @@
 
 import pytest
 
-from denizen.adapters.github.signature import is_signed, sign
+from denizen.adapters.github.events import is_signed, sign
 
 # The example of GitHub's own documentation on validating webhook deliveries.
 SECRET, BODY = "It's a Secret to Everybody", b"Hello, World!"

@@ -9,20 +9,21 @@ from pathlib import Path
 import anyio
 import pytest
 
-from denizen.adapters.library import Converted, Converters, FileLibrary
+from denizen.adapters.library import ConvertedText, DocumentConverters, FileLibrary
 from denizen.adapters.library.intake import MAX_TEXT_BYTES
 from denizen.domain.errors import Conflict, NeedsAttention, Unavailable
 from denizen.domain.snapshot import SnapshotPart
 from denizen.domain.source import SourceReading, describe_left_out
-from denizen.ports.source import File, Progress
-from denizen.testing.store_records import at
+from denizen.ports.source import ReadingProgress, SourceFile
+from tests.contracts.store.records import at
 from tests.skill_services import StandingClock
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
-PLAIN = Converters(
-    html=lambda data: Converted(data.decode().strip("<>")),
-    pdf=lambda data: Converted(data.decode().removeprefix("%PDF")),
+PLAIN = DocumentConverters(
+    html=lambda data: ConvertedText(data.decode().strip("<>")),
+    pdf=lambda data: ConvertedText(data.decode().removeprefix("%PDF")),
 )
 
 
@@ -31,8 +32,8 @@ def library(tmp_path: Path) -> FileLibrary:
     return FileLibrary(tmp_path / "library", PLAIN, StandingClock())
 
 
-def files(given: dict[str, bytes]) -> Iterator[File]:
-    return (File(name, len(data), lambda data=data: data) for name, data in given.items())
+def files(given: dict[str, bytes]) -> Iterator[SourceFile]:
+    return (SourceFile(name, len(data), lambda data=data: data) for name, data in given.items())
 
 
 async def keep(library: FileLibrary, given: dict[str, bytes]) -> dict[str, str]:
@@ -43,7 +44,7 @@ async def keep(library: FileLibrary, given: dict[str, bytes]) -> dict[str, str]:
     return {path.name: path.read_bytes().decode() for path in root.rglob("*") if path.is_file()}
 
 
-def ignore(progress: Progress) -> None:
+def ignore(progress: ReadingProgress) -> None:
     pass
 
 
@@ -248,15 +249,15 @@ async def test_going_back_to_an_earlier_state_makes_it_the_latest_again(library:
 async def test_a_reading_that_is_cancelled_stops_at_the_next_file(library: FileLibrary) -> None:
     seen = 0
 
-    def endless() -> Iterator[File]:
+    def endless() -> Iterator[SourceFile]:
         nonlocal seen
         while True:
             seen += 1
-            yield File(f"{seen}.md", 1, lambda: b"x")
+            yield SourceFile(f"{seen}.md", 1, lambda: b"x")
             if seen == 3:
                 anyio.from_thread.run_sync(scope.cancel)
 
-    with anyio.fail_after(20), anyio.CancelScope() as scope:
+    with anyio.fail_after(HANG_LIMIT_S), anyio.CancelScope() as scope:
         await library.take(endless(), ignore)
     assert scope.cancelled_caught
     assert seen >= 3
@@ -279,8 +280,8 @@ async def test_without_a_snapshot_there_is_nothing_to_hold(library: FileLibrary)
 
 
 async def test_a_fault_of_the_source_comes_as_it_is(library: FileLibrary) -> None:
-    def broken() -> Iterator[File]:
-        yield File("a.md", 1, lambda: b"A")
+    def broken() -> Iterator[SourceFile]:
+        yield SourceFile("a.md", 1, lambda: b"A")
         raise Unavailable("The repository is damaged.", code="source_damaged")
 
     with pytest.raises(Unavailable, match="damaged"):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mcp_types import Tool
 
-from denizen.adapters.mcp import Offer
-from denizen.adapters.mcp.tools import read_tools
+from denizen.adapters.mcp import McpToolPolicy
+from denizen.adapters.mcp.tools import build_tool_list
 
 
 def listed(*names: str) -> list[Tool]:
@@ -14,9 +14,9 @@ def listed(*names: str) -> list[Tool]:
 
 def test_a_server_offers_no_tool_under_a_name_that_belongs_to_another_one() -> None:
     tools = listed("search", "hub_delete", "hub.delete", "hubble")
-    listing = read_tools(tools, Offer("git", reserved=("git_hub_",)), "mcp:git")
+    listing = build_tool_list(tools, McpToolPolicy("git", reserved=("git_hub_",)), "mcp:git")
     assert [spec.name for spec in listing.specs] == ["git_search", "git_hubble"]
     assert set(listing.own_names) == {"git_search", "git_hubble"}
     assert set(listing.left_out) == {"hub_delete", "hub.delete"}
     assert "another server" in listing.left_out["hub_delete"]
-    assert len(read_tools(tools, Offer("git"), "mcp:git").specs) == 4
+    assert len(build_tool_list(tools, McpToolPolicy("git"), "mcp:git").specs) == 4

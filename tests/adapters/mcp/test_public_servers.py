@@ -12,24 +12,25 @@ from typing import cast
 import anyio
 import pytest
 
-from denizen.adapters.mcp import McpPool, Offer, Program, ServerSpec, Site
+from denizen.adapters.mcp import HttpTransport, McpPool, McpServerSpec, McpToolPolicy, StdioTransport
 from denizen.domain.clock import SystemClock
 from denizen.domain.tool import Tier
 from denizen.engine.tools.arguments import ArgumentsError, check_arguments
-from tests.adapters.mcp.house import PATIENCE_S, call, module, names, open_toolset
+from tests.adapters.mcp.mcp_fixture import call, module, names, open_toolset
 from tests.ports import deaf_port
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("mcp")]
 
 
-def npm(node: Path, servers: Path, home: Path, name: str, *args: str, **env: str) -> ServerSpec:
+def npm(node: Path, servers: Path, home: Path, name: str, *args: str, **env: str) -> McpServerSpec:
     script = str(servers / f"server-{name}" / "dist" / "index.js")
-    return ServerSpec(name, Program(str(node), (script, *args), home, tuple(env.items())))
+    return McpServerSpec(name, StdioTransport(str(node), (script, *args), home, tuple(env.items())))
 
 
 async def test_everything(node: Path, npm_servers: Path, tmp_path: Path):
     spec = npm(node, npm_servers, tmp_path, "everything")
-    async with open_toolset(spec, Offer("all", trusted=True)) as toolset:
+    async with open_toolset(spec, McpToolPolicy("all", trusted=True)) as toolset:
         assert (await call(toolset, "all_echo", {"message": "hello"})).text == "Echo: hello"
         listed = {spec.name: spec for spec in await toolset.list_tools()}
         assert len(listed) >= 12 and not toolset.listing.left_out
@@ -62,10 +63,10 @@ def serving(node: Path, servers: Path, port: int) -> Generator[None]:
 
 @pytest.mark.proves("LW6")
 async def test_everything_over_http_after_a_new_start_that_has_forgotten_the_session(node: Path, npm_servers: Path):
-    with deaf_port() as port, anyio.fail_after(PATIENCE_S):
-        spec = ServerSpec("all", Site(f"http://127.0.0.1:{port}/mcp"))
+    with deaf_port() as port, anyio.fail_after(HANG_LIMIT_S):
+        spec = McpServerSpec("all", HttpTransport(f"http://127.0.0.1:{port}/mcp"))
         async with McpPool(SystemClock()) as pool:
-            (toolset,) = pool.open({spec: Offer("all")})
+            (toolset,) = pool.open({spec: McpToolPolicy("all")})
             with serving(node, npm_servers, port):
                 first = await call(toolset, "all_echo", {"message": "one"})
             with serving(node, npm_servers, port):
@@ -79,7 +80,7 @@ async def test_filesystem(node: Path, npm_servers: Path, tmp_path: Path):
     (tmp_path / "open" / "a.txt").write_text("within")
     (tmp_path / "secret.txt").write_text("without")
     spec = npm(node, npm_servers, tmp_path, "filesystem", str(tmp_path / "open"))
-    async with open_toolset(spec, Offer("fs", trusted=True)) as toolset:
+    async with open_toolset(spec, McpToolPolicy("fs", trusted=True)) as toolset:
         within = await call(toolset, "fs_read_text_file", {"path": str(tmp_path / "open" / "a.txt")})
         without = await call(toolset, "fs_read_text_file", {"path": str(tmp_path / "secret.txt")})
         tiers = {spec.name: spec for spec in await toolset.list_tools()}
@@ -94,7 +95,7 @@ async def test_memory_keeps_its_file_where_its_environment_says(node: Path, npm_
     file = tmp_path / "graph.jsonl"
     spec = npm(node, npm_servers, tmp_path, "memory", MEMORY_FILE_PATH=str(file))
     entity = {"name": "Ana", "entityType": "person", "observations": ["likes tea"]}
-    async with open_toolset(spec, Offer("memory")) as toolset:
+    async with open_toolset(spec, McpToolPolicy("memory")) as toolset:
         made = await call(toolset, "memory_create_entities", {"entities": [entity]})
         found = await call(toolset, "memory_search_nodes", {"query": "tea"})
     assert not made.is_error
@@ -103,7 +104,7 @@ async def test_memory_keeps_its_file_where_its_environment_says(node: Path, npm_
 
 
 async def test_time(tmp_path: Path):
-    async with open_toolset(module(tmp_path, "time"), Offer("", trusted=True)) as toolset:
+    async with open_toolset(module(tmp_path, "time"), McpToolPolicy("", trusted=True)) as toolset:
         assert await names(toolset) == ["get_current_time", "convert_time"]
         told = await call(
             toolset, "convert_time", {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}
@@ -115,7 +116,7 @@ async def test_time(tmp_path: Path):
 
 async def test_git(tmp_path: Path):
     await anyio.run_process(["git", "init", "-q", "-b", "main", str(tmp_path)])
-    async with open_toolset(module(tmp_path, "git", "--repository", str(tmp_path)), Offer("git")) as toolset:
+    async with open_toolset(module(tmp_path, "git", "--repository", str(tmp_path)), McpToolPolicy("git")) as toolset:
         assert "git_git_status" in await names(toolset)
         status = await call(toolset, "git_git_status", {"repo_path": str(tmp_path)})
         elsewhere = await call(toolset, "git_git_status", {"repo_path": "/"})
@@ -124,7 +125,7 @@ async def test_git(tmp_path: Path):
 
 
 async def test_fetch(tmp_path: Path):
-    async with open_toolset(module(tmp_path, "fetch"), Offer("web")) as toolset:
+    async with open_toolset(module(tmp_path, "fetch"), McpToolPolicy("web")) as toolset:
         assert await names(toolset) == ["web_fetch"]
         refused = await call(toolset, "web_fetch", {"url": "http://127.0.0.1:9/"})
     assert refused.is_error

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from denizen.adapters.models.catalog import Catalog
+from denizen.adapters.models.catalog import ModelCatalog
 from denizen.testing.model_server import ModelServer, model_server
 from tests.adapters.models.wires import Build, Wire, catalog
 from tests.ports import deaf_port
@@ -26,9 +26,9 @@ def deaf() -> Generator[int]:
 
 @pytest.fixture
 async def build(server: ModelServer) -> AsyncIterator[Build]:
-    opened: list[Catalog] = []
+    opened: list[ModelCatalog] = []
 
-    def make(*wires: Wire, **more: Any) -> Catalog:
+    def make(*wires: Wire, **more: Any) -> ModelCatalog:
         opened.append(partial(catalog, server, *wires)(**more))
         return opened[-1]
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from denizen.adapters.models.capabilities import detect_capabilities, is_small, override_capabilities
-from denizen.adapters.models.settings import KINDS, Kind
+from denizen.adapters.models.providers import PROVIDERS, ProviderKind
 from denizen.domain.errors import InvalidInput
 from denizen.ports.model import Capabilities
 
@@ -51,14 +51,14 @@ FULL = {"temperature", "top_p", "seed"}
 )
 @pytest.mark.proves("CW2")
 def test_models_are_told_by_their_names(
-    kind: Kind, model: str, sampling: set[str], *, prefill: bool, context_tokens: int
+    kind: ProviderKind, model: str, sampling: set[str], *, prefill: bool, context_tokens: int
 ) -> None:
     found = detect_capabilities(kind, model)
     assert (found.sampling, found.prefill, found.context_tokens) == (sampling, prefill, context_tokens)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_cache_marks_go_to_those_who_read_them(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", PROVIDERS)
+def test_cache_marks_go_to_those_who_read_them(kind: ProviderKind) -> None:
     marks = detect_capabilities(kind, "claude-haiku-4-5").cache_marks
     assert marks is (kind in {"anthropic", "openrouter"})
 

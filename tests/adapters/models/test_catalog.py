@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from denizen.adapters.models.catalog import Catalog, ModelsSpec, build_models
-from denizen.adapters.models.settings import AliasSpec, ModelSpec, ProviderSpec
+from denizen.adapters.models.catalog import ModelCatalog, ModelsSpec, build_models
+from denizen.adapters.models.providers import AliasSpec, ModelSpec, ProviderSpec
 from denizen.domain.errors import InvalidInput, NeedsAttention, NotFound, Unavailable
 from denizen.ports.model import Models
-from denizen.testing.model_server import Answer, Hang, ModelServer
+from denizen.testing.model_server import HangingAnswer, ModelAnswer, ModelServer
 from tests.adapters.models.wires import ANTHROPIC, OPENAI, Build, ask, hear
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -41,7 +42,7 @@ SPEC = ModelsSpec(
 ALONE: dict[str, Any] = {"aliases": [], "default": ""}
 
 
-def built(**changes: Any) -> Catalog:
+def built(**changes: Any) -> ModelCatalog:
     return build_models(replace(SPEC, **changes))
 
 
@@ -133,7 +134,7 @@ async def test_the_default_model_can_be_warmed_up(server: ModelServer, build: Bu
 
 async def test_models_that_were_closed_say_so(server: ModelServer, build: Build) -> None:
     models = build(OPENAI, ANTHROPIC)
-    server.script(Answer(text="ok"))
+    server.script(ModelAnswer(text="ok"))
     await hear(models.get(OPENAI.name), ask("hi"))
     await models.aclose()
     for wire in (OPENAI, ANTHROPIC):
@@ -144,7 +145,7 @@ async def test_models_that_were_closed_say_so(server: ModelServer, build: Build)
 
 async def test_a_request_that_is_under_way_when_the_models_close_ends(server: ModelServer, build: Build) -> None:
     models = build(OPENAI)
-    server.script(Hang(Answer(text="one two three four five"), after_frames=3))
+    server.script(HangingAnswer(ModelAnswer(text="one two three four five"), after_frames=3))
     stream = models.get(OPENAI.name).stream(ask("hi"))
     await anext(aiter(stream))
     await models.aclose()
@@ -158,9 +159,9 @@ def test_building_models_loads_no_vendor() -> None:
     program = """
 import sys
 from denizen.adapters.models.catalog import ModelsSpec, build_models
-from denizen.adapters.models.settings import KINDS, ProviderSpec
+from denizen.adapters.models.providers import PROVIDERS, ProviderSpec
 
-kinds = [kind for kind in KINDS if kind != "embedded"]
+kinds = [kind for kind in PROVIDERS if kind != "embedded"]
 providers = [ProviderSpec(name=kind, kind=kind, base_url="http://127.0.0.1:1/v1") for kind in kinds]
 models = build_models(ModelsSpec(providers=providers, default="openai/gpt-5"))
 for kind in kinds:
@@ -169,5 +170,7 @@ models.list_models()
 heavy = {"openai", "anthropic", "pydantic_ai", "pydantic", "httpx2", "genai_prices"}
 print(sorted(heavy & set(sys.modules)))
 """
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=HANG_LIMIT_S
+    )
     assert result.stdout.strip() == "[]"

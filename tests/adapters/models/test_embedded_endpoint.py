@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 import anyio
 import pytest
 
-from denizen.adapters.models.catalog import Catalog, ModelsSpec, build_models
-from denizen.adapters.models.settings import ProviderSpec
+from denizen.adapters.models.catalog import ModelCatalog, ModelsSpec, build_models
+from denizen.adapters.models.providers import ProviderSpec
 from denizen.domain.errors import InvalidInput, NeedsAttention, Unavailable
 from denizen.ports.model import ModelNotice
-from denizen.testing.model_server import Answer, Fail, ModelServer
+from denizen.testing.model_server import FailedAnswer, ModelAnswer, ModelServer
 from tests.adapters.models.wires import Heard, Pauses, ask, hear
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -42,7 +43,7 @@ class Starter:
         return found
 
 
-def models_over(starter: Starter, total_timeout_s: float | None = None) -> Catalog:
+def models_over(starter: Starter, total_timeout_s: float | None = None) -> ModelCatalog:
     provider = ProviderSpec(name="built-in", kind="embedded", total_timeout_s=total_timeout_s)
     return build_models(ModelsSpec(providers=[provider]), endpoints={"built-in": starter}, pace=Pauses().pace)
 
@@ -55,7 +56,7 @@ async def test_the_endpoint_is_used_as_it_is_now(server: ModelServer) -> None:
     starter = Starter([Address(f"{server.url}/v1"), Address(f"{server.url}/v1", "second-key-456", "other.gguf")])
     starter.ready.set()
     models = models_over(starter)
-    server.script(Answer(text="one"), Answer(text="two"))
+    server.script(ModelAnswer(text="one"), ModelAnswer(text="two"))
     first = await hear(models.get("built-in/default"), ask("hi"))
     second = await hear(models.get("built-in/default"), ask("hi"))
     assert (first.text, second.text) == ("one", "two")
@@ -74,7 +75,7 @@ async def test_each_request_has_a_connection_of_its_own(server: ModelServer) -> 
     starter = Starter([Address(f"{server.url}/v1")])
     starter.ready.set()
     models = models_over(starter)
-    server.script(Answer(text="one"), Answer(text="two"))
+    server.script(ModelAnswer(text="one"), ModelAnswer(text="two"))
     await hear(models.get("built-in/default"), ask("hi"))
     await hear(models.get("built-in/default"), ask("hi"))
     first, second = (request.client_port for request in server.requests)
@@ -85,7 +86,7 @@ async def test_each_request_has_a_connection_of_its_own(server: ModelServer) -> 
 async def test_people_are_told_while_the_model_gets_ready(server: ModelServer) -> None:
     starter = Starter([Address(f"{server.url}/v1")])
     models = models_over(starter)
-    server.script(Answer(text="awake"), Answer(text="still awake"))
+    server.script(ModelAnswer(text="awake"), ModelAnswer(text="still awake"))
     stream = aiter(models.get("built-in/default").stream(ask("hi")))
     assert isinstance(await anext(stream), ModelNotice)
     assert starter.asked == 0
@@ -100,7 +101,7 @@ async def test_a_server_that_died_is_asked_for_again(server: ModelServer, deaf: 
     starter = Starter([dead, Address(f"{server.url}/v1")])
     starter.ready.set()
     models = models_over(starter)
-    server.script(Answer(text="back again"))
+    server.script(ModelAnswer(text="back again"))
     heard = await hear(models.get("built-in/default"), ask("hi"))
     assert heard.text == "back again"
     assert starter.asked == 2
@@ -112,7 +113,7 @@ async def test_a_request_that_is_refused_does_not_make_it_start_again(server: Mo
     starter = Starter([Address(f"{server.url}/v1")])
     starter.ready.set()
     models = models_over(starter)
-    server.script(Fail(400, "No."), Answer(text="ok"))
+    server.script(FailedAnswer(400, "No."), ModelAnswer(text="ok"))
     with pytest.raises(InvalidInput):
         await hear(models.get("built-in/default"), ask("hi"))
     assert notices(await hear(models.get("built-in/default"), ask("hi"))) == 0
@@ -130,6 +131,6 @@ async def test_what_keeps_it_from_starting_is_told_as_it_is() -> None:
 
 async def test_waiting_for_it_has_an_end() -> None:
     models = models_over(Starter([Address("http://127.0.0.1:1/v1")]), total_timeout_s=0.05)
-    with anyio.fail_after(20), pytest.raises(Unavailable) as caught:
+    with anyio.fail_after(HANG_LIMIT_S), pytest.raises(Unavailable) as caught:
         await hear(models.get("built-in/default"), ask("hi"))
     assert caught.value.code == "model_timeout"

@@ -1,4 +1,4 @@
-"""When a model cannot answer, the next one does (S5, TW5)."""
+"""When a model cannot answer, the next one does."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from denizen.adapters.models.fallback import FallbackModel
-from denizen.adapters.models.settings import AliasSpec
+from denizen.adapters.models.model import FallbackModel
+from denizen.adapters.models.providers import AliasSpec
 from denizen.domain.errors import DenizenError, Exhausted, InvalidInput, NeedsAttention, Unavailable
 from denizen.domain.message import Role
 from denizen.ports.model import Capabilities, Model, ModelNotice, TextDelta
-from denizen.testing.model_server import Answer, Cut, Fail, ModelServer
-from denizen.testing.scripted_model import Say, ScriptedModel
+from denizen.testing.model_server import BrokenAnswer, FailedAnswer, ModelAnswer, ModelServer
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from tests.adapters.models.wires import (
     ANTHROPIC,
     COMPATIBLE,
@@ -38,7 +38,7 @@ def chain(*models: ScriptedModel) -> Model:
 )
 @pytest.mark.proves("S5", "TW5")
 async def test_the_next_model_answers_and_the_reply_says_which(error: DenizenError) -> None:
-    first, second = ScriptedModel(error, name="a/one"), ScriptedModel(Say("Hello."), name="b/two")
+    first, second = ScriptedModel(error, name="a/one"), ScriptedModel(ScriptedReply("Hello."), name="b/two")
     heard = await hear(chain(first, second), ask("hi"))
     assert (heard.text, heard.reply.model, heard.reply.provider) == ("Hello.", "b/two", "b")
     notices = [event.text for event in heard.events if isinstance(event, ModelNotice)]
@@ -48,7 +48,7 @@ async def test_the_next_model_answers_and_the_reply_says_which(error: DenizenErr
 
 @pytest.mark.proves("S5")
 async def test_a_request_that_is_wrong_is_wrong_for_all() -> None:
-    second = ScriptedModel(Say("Hello."), name="b/two")
+    second = ScriptedModel(ScriptedReply("Hello."), name="b/two")
     with pytest.raises(InvalidInput):
         await hear(chain(ScriptedModel(InvalidInput("Too long.")), second), ask("hi"))
     assert second.requests == []
@@ -56,8 +56,8 @@ async def test_a_request_that_is_wrong_is_wrong_for_all() -> None:
 
 @pytest.mark.proves("S5")
 async def test_half_an_answer_is_not_begun_again_by_another() -> None:
-    first = ScriptedModel(Say("Half an ans", error=Unavailable("Broke off.")))
-    second = ScriptedModel(Say("Hello."), name="b/two")
+    first = ScriptedModel(ScriptedReply("Half an ans", error=Unavailable("Broke off.")))
+    second = ScriptedModel(ScriptedReply("Hello."), name="b/two")
     with pytest.raises(Unavailable):
         await hear(chain(first, second), ask("hi"))
     assert second.requests == []
@@ -86,7 +86,7 @@ async def test_a_chain_has_the_name_and_the_capabilities_of_its_first() -> None:
 @pytest.mark.proves("CW2")
 async def test_a_begun_answer_is_left_out_for_a_fallback_that_cannot_continue_it() -> None:
     first = ScriptedModel(Unavailable("Down."), capabilities=Capabilities(prefill=True))
-    second = ScriptedModel(Say("Hello."), name="b/two")
+    second = ScriptedModel(ScriptedReply("Hello."), name="b/two")
     await hear(chain(first, second), ask("hi", assistant("Dennis:")))
     assert [message.role for message in first.requests[0].messages] == [Role.USER, Role.ASSISTANT]
     assert [message.role for message in second.requests[0].messages] == [Role.USER]
@@ -95,7 +95,7 @@ async def test_a_begun_answer_is_left_out_for_a_fallback_that_cannot_continue_it
 
 async def test_a_fallback_that_calls_no_tools_answers_without_them() -> None:
     first = ScriptedModel(Unavailable("Down."))
-    second = ScriptedModel(Say("Hello."), name="b/two", capabilities=Capabilities(native_tools=False))
+    second = ScriptedModel(ScriptedReply("Hello."), name="b/two", capabilities=Capabilities(native_tools=False))
     await hear(chain(first, second), ask("hi", tools=(LOOK,)))
     assert first.requests[0].tools == (LOOK,)
     assert second.requests[0].tools == ()
@@ -105,7 +105,11 @@ async def test_a_provider_that_asks_for_a_long_pause_is_not_waited_for(server: M
     pauses = Pauses()
     alias = AliasSpec("balanced", ANTHROPIC.name, (OPENAI.name,))
     models = build(ANTHROPIC, OPENAI, aliases=[alias], pauses=pauses)
-    server.script(Fail(429, headers={"retry-after": "30"}), Fail(429, headers={"retry-after": "30"}), Answer(text="ok"))
+    server.script(
+        FailedAnswer(429, headers={"retry-after": "30"}),
+        FailedAnswer(429, headers={"retry-after": "30"}),
+        ModelAnswer(text="ok"),
+    )
     heard = await hear(models.get("balanced"), ask("hi"))
     assert heard.reply.model == OPENAI.name
     assert pauses.slept == [30.0]
@@ -115,7 +119,7 @@ async def test_a_provider_that_asks_for_a_long_pause_is_not_waited_for(server: M
 async def test_an_alias_falls_back_over_real_wires(server: ModelServer, build: Build) -> None:
     alias = AliasSpec("balanced", ANTHROPIC.name, (OPENAI.name, COMPATIBLE.name))
     models = build(ANTHROPIC, OPENAI, COMPATIBLE, aliases=[alias], pauses=Impatient())
-    server.script(Fail(529), Fail(401), Answer(text="Third time lucky."))
+    server.script(FailedAnswer(529), FailedAnswer(401), ModelAnswer(text="Third time lucky."))
     heard = await hear(models.get("balanced"), ask("hi"))
     assert heard.text == "Third time lucky."
     assert heard.reply.model == COMPATIBLE.name
@@ -128,14 +132,14 @@ async def test_an_alias_falls_back_over_real_wires(server: ModelServer, build: B
 
 async def test_a_broken_off_answer_stays_broken_over_real_wires(server: ModelServer, build: Build) -> None:
     models = build(ANTHROPIC, OPENAI, aliases=[AliasSpec("balanced", ANTHROPIC.name, (OPENAI.name,))])
-    server.script(Cut(Answer(text="one two three four five six"), after_frames=6), Answer(text="no"))
+    server.script(BrokenAnswer(ModelAnswer(text="one two three four five six"), after_frames=6), ModelAnswer(text="no"))
     with pytest.raises(Unavailable):
         await hear(models.get("balanced"), ask("hi"))
     assert server.left == 1
 
 
 async def test_a_reader_who_leaves_early_leaves_the_chain() -> None:
-    first = ScriptedModel(Say("one two three four five six"))
+    first = ScriptedModel(ScriptedReply("one two three four five six"))
     stream = FallbackModel([first]).stream(ask("hi"))
     assert isinstance(await anext(stream), TextDelta)
     await stream.aclose()

@@ -9,10 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from denizen.adapters.models.failures import Target
-from denizen.adapters.models.opaque import State, pack_state, unpack_state
-from denizen.adapters.models.reply import parse_args
-from denizen.adapters.models.tagged import TagSplitter, split_tagged
+from denizen.adapters.models.failures import FailureContext
+from denizen.adapters.models.reply import ProviderState, TagSplitter, pack_state, parse_args, split_tagged, unpack_state
 from denizen.ports.model import RAW_ARGS, TextDelta, ThinkingDelta
 
 JSON = st.recursive(
@@ -29,7 +27,7 @@ OBJECTS = st.dictionaries(st.text(), JSON, max_size=4)
     after=st.text(max_size=400),
 )
 def test_no_words_of_a_provider_show_a_secret(secret: str, before: str, after: str) -> None:
-    target = Target("p/m", "p", "KEY", (secret,))
+    target = FailureContext("p/m", "p", "KEY", (secret,))
     shown = target.clean(f"{before}{secret}{after} Bearer {secret} {secret}")
     assert secret not in shown
     assert len(shown) <= 300
@@ -45,7 +43,7 @@ def test_no_words_of_a_provider_show_a_secret(secret: str, before: str, after: s
     ],
 )
 def test_what_looks_like_a_key_is_not_shown_though_nobody_told(said: str, shown: str) -> None:
-    assert Target("p/m", "p", "KEY", ()).clean(said) == shown
+    assert FailureContext("p/m", "p", "KEY", ()).clean(said) == shown
 
 
 @given(OBJECTS)
@@ -130,13 +128,15 @@ def test_only_tags_at_the_beginning_count(text: str, expected: tuple[str, str]) 
     call=st.text(),
 )
 def test_state_survives_the_way_through_our_messages(**fields: Any) -> None:
-    state = State(**fields)
+    state = ProviderState(**fields)
     assert unpack_state(pack_state(state)) == state
 
 
 def test_state_with_nothing_to_give_back_is_no_state() -> None:
-    assert pack_state(State("home", vendor="anthropic")) == ""
-    assert pack_state(State("home", signature="s", details={"at": object()})) == '{"home":"home","signature":"s"}'
+    assert pack_state(ProviderState("home", vendor="anthropic")) == ""
+    assert (
+        pack_state(ProviderState("home", signature="s", details={"at": object()})) == '{"home":"home","signature":"s"}'
+    )
 
 
 @given(st.text() | JSON.map(json.dumps))

@@ -14,7 +14,7 @@ from denizen.adapters.models.openai_responses import LeanResponsesOpenAI
 from denizen.domain.message import TextPart, ThinkingPart
 from denizen.domain.tool import ToolSpec
 from denizen.ports.model import ModelReply
-from denizen.testing.model_server import Answer, Call, ModelServer, Raw
+from denizen.testing.model_server import ModelAnswer, ModelCall, ModelServer, RawAnswer
 from tests.adapters.models.wires import ANTHROPIC, COMPATIBLE, LOOK, WIRES, Build, Wire, ask, hear
 
 pytestmark = pytest.mark.anyio
@@ -44,7 +44,7 @@ ITEMS: dict[str, Any] = {
 
 
 async def test_chat_completions_are_asked_for_as_the_sdk_would(server: ModelServer) -> None:
-    server.script(Answer(text="ok"), Answer(text="ok"))
+    server.script(ModelAnswer(text="ok"), ModelAnswer(text="ok"))
     for kind in (AsyncOpenAI, LeanOpenAI):
         async with kind(api_key="k", base_url=server.openai_url) as client:
             await client.chat.completions.create(model="m", temperature=0.5, **CONVERSATION, extra_body={"top_k": 3})
@@ -55,7 +55,7 @@ async def test_chat_completions_are_asked_for_as_the_sdk_would(server: ModelServ
 
 
 async def test_responses_are_asked_for_as_the_sdk_would(server: ModelServer) -> None:
-    server.script(Answer(text="ok"), Answer(text="ok"))
+    server.script(ModelAnswer(text="ok"), ModelAnswer(text="ok"))
     for kind in (AsyncOpenAI, LeanResponsesOpenAI):
         async with kind(api_key="k", base_url=server.openai_url) as client:
             await client.responses.create(model="m", instructions="You are Dennis.", store=False, **ITEMS)
@@ -65,18 +65,18 @@ async def test_responses_are_asked_for_as_the_sdk_would(server: ModelServer) -> 
 
 
 async def test_a_request_without_tools_has_none(server: ModelServer, build: Build) -> None:
-    server.script(Answer(text="ok"))
+    server.script(ModelAnswer(text="ok"))
     await hear(build(COMPATIBLE).get(COMPATIBLE.name), ask("hi"))
     assert "tools" not in server.bodies[0]
 
 
-def stream_of(*chunks: dict[str, Any]) -> Raw:
+def build_stream(*chunks: dict[str, Any]) -> RawAnswer:
     frames = [f"data: {json.dumps(chunk)}\n\n" for chunk in chunks]
-    return Raw("".join([*frames, "data: [DONE]\n\n"]).encode(), "text/event-stream")
+    return RawAnswer("".join([*frames, "data: [DONE]\n\n"]).encode(), "text/event-stream")
 
 
 async def said(server: ModelServer, build: Build, *chunks: dict[str, Any]) -> ModelReply:
-    server.script(stream_of(*chunks))
+    server.script(build_stream(*chunks))
     return (await hear(build(COMPATIBLE).get(COMPATIBLE.name), ask("hi"))).reply
 
 
@@ -101,7 +101,7 @@ async def test_fields_that_are_not_documented_are_kept(server: ModelServer, buil
 
 @pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.kind)
 async def test_tools_are_the_same_on_the_wire_for_every_request(server: ModelServer, build: Build, wire: Wire) -> None:
-    server.script(Answer(calls=[Call("look", {"at": "x"})]), Answer(text="ok"))
+    server.script(ModelAnswer(calls=[ModelCall("look", {"at": "x"})]), ModelAnswer(text="ok"))
     model = build(wire).get(wire.name)
     await hear(model, ask("hi", tools=(LOOK,)))
     await hear(model, ask("hi", tools=(replace(LOOK, source="elsewhere"),)))
@@ -111,7 +111,7 @@ async def test_tools_are_the_same_on_the_wire_for_every_request(server: ModelSer
 
 @pytest.mark.parametrize("wire", [COMPATIBLE, ANTHROPIC], ids=lambda wire: wire.kind)
 async def test_a_tool_that_changes_changes_on_the_wire(server: ModelServer, build: Build, wire: Wire) -> None:
-    server.script(*[Answer(text="ok")] * 3)
+    server.script(*[ModelAnswer(text="ok")] * 3)
     model = build(wire).get(wire.name)
     schema = {"type": "object", "properties": {"where": {"type": "string", "title": "Where"}}}
     for tools in ((LOOK,), (replace(LOOK, description="Looks anew."),), (ToolSpec("look", "Looks.", schema),)):

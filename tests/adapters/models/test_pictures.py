@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from denizen.adapters.models.capabilities import detect_capabilities
-from denizen.adapters.models.settings import Kind
+from denizen.adapters.models.providers import ProviderKind
 from denizen.domain.agent import SamplingSettings
 from denizen.domain.message import ImagePart
-from denizen.testing.model_server import Answer, ModelServer
+from denizen.testing.model_server import ModelAnswer, ModelServer
 from tests.adapters.models.wires import ANTHROPIC, COMPATIBLE, OPENAI, Build, Wire, ask, hear
 
 pytestmark = pytest.mark.anyio
@@ -23,7 +23,7 @@ PNG = "data:image/png;base64," + b64encode(b"\x89PNG" * 100).decode()
 @pytest.mark.proves("C25")
 @pytest.mark.parametrize("wire", [DRAWING, COMPATIBLE], ids=lambda wire: wire.kind)
 async def test_the_pictures_of_an_answer_come_behind_its_text(server: ModelServer, build: Build, wire: Wire) -> None:
-    server.script(Answer(text="A rose.", images=[PNG, PNG]))
+    server.script(ModelAnswer(text="A rose.", images=[PNG, PNG]))
     models = build(wire, overrides={"image_output": True})
     heard = await hear(models.get(wire.name), ask("draw"))
     assert heard.text == "A rose."
@@ -33,7 +33,7 @@ async def test_the_pictures_of_an_answer_come_behind_its_text(server: ModelServe
 
 
 async def test_a_picture_without_text_and_one_that_is_none_break_nothing(server: ModelServer, build: Build) -> None:
-    server.script(Answer(images=["https://elsewhere.example/a.png", "data:image/png;base64,%%%", PNG]))
+    server.script(ModelAnswer(images=["https://elsewhere.example/a.png", "data:image/png;base64,%%%", PNG]))
     heard = await hear(build(DRAWING).get(DRAWING.name), ask("draw"))
     assert (heard.text, heard.reply.parts) == ("", (ImagePart(PNG, "image/png"),))
 
@@ -48,7 +48,7 @@ async def test_a_picture_without_text_and_one_that_is_none_break_nothing(server:
         ("openai-compatible", "gemini-2.5-flash-image", False),
     ],
 )
-def test_models_that_draw_are_known_by_name(kind: Kind, model: str, *, draws: bool) -> None:
+def test_models_that_draw_are_known_by_name(kind: ProviderKind, model: str, *, draws: bool) -> None:
     found = detect_capabilities(kind, model)
     assert found.image_output is draws
     if draws:
@@ -61,7 +61,7 @@ async def test_a_model_that_can_is_told_to_reason_and_the_others_are_asked_as_ev
 ) -> None:
     for wire in (ANTHROPIC, OPENAI, COMPATIBLE):
         for wanted in (True, False):
-            server.script(Answer(text="Yes."))
+            server.script(ModelAnswer(text="Yes."))
             request = replace(
                 ask("why?"), reasoning=wanted, sampling=SamplingSettings(temperature=0.3), max_output_tokens=9000
             )

@@ -9,12 +9,11 @@ from decimal import Decimal
 import pytest
 
 from denizen.adapters.models.catalog import ModelsSpec, build_models
-from denizen.adapters.models.prices import price_of
-from denizen.adapters.models.settings import AliasSpec, Kind, ProviderSpec
+from denizen.adapters.models.providers import AliasSpec, ProviderKind, ProviderSpec, estimate_price
 
 pytestmark = pytest.mark.anyio
 
-LISTED: list[tuple[Kind, str]] = [
+LISTED: list[tuple[ProviderKind, str]] = [
     ("anthropic", "claude-sonnet-4-5"),
     ("openai", "gpt-4.1-mini"),
     ("openai-responses", "gpt-4.1-mini"),
@@ -25,27 +24,27 @@ LISTED: list[tuple[Kind, str]] = [
 ]
 
 
-def spec(kind: Kind, **more: str) -> ProviderSpec:
+def spec(kind: ProviderKind, **more: str) -> ProviderSpec:
     return replace(ProviderSpec(name="chosen", kind=kind, api_key=lambda: "k"), **more)
 
 
 @pytest.mark.parametrize(("kind", "model"), LISTED)
-def test_every_kind_of_provider_finds_its_prices(kind: Kind, model: str) -> None:
-    given, taken = price_of(spec(kind), model, 1000, 0), price_of(spec(kind), model, 0, 1000)
+def test_every_kind_of_provider_finds_its_prices(kind: ProviderKind, model: str) -> None:
+    given, taken = estimate_price(spec(kind), model, 1000, 0), estimate_price(spec(kind), model, 0, 1000)
     assert given is not None
     assert taken is not None
     assert 0 < given < taken
-    assert price_of(spec(kind), model, 2000, 1000) == 2 * given + taken
+    assert estimate_price(spec(kind), model, 2000, 1000) == 2 * given + taken
 
 
 def test_an_address_of_ones_own_does_not_hide_the_price() -> None:
     near = spec("anthropic", base_url="http://127.0.0.1:9")
-    assert price_of(near, "claude-sonnet-4-5", 1000, 1000) == Decimal("0.018")
+    assert estimate_price(near, "claude-sonnet-4-5", 1000, 1000) == Decimal("0.018")
 
 
 @pytest.mark.parametrize("kind", ["embedded", "ollama"])
-def test_models_on_ones_own_machine_are_free(kind: Kind) -> None:
-    assert price_of(spec(kind), "claude-sonnet-4-5", 1000, 1000) == 0
+def test_models_on_ones_own_machine_are_free(kind: ProviderKind) -> None:
+    assert estimate_price(spec(kind), "claude-sonnet-4-5", 1000, 1000) == 0
 
 
 async def test_a_model_without_a_price_is_told_in_the_log_once(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,4 +1,4 @@
-"""What we ask arrives in the provider's form, and nothing that it would refuse (V14, S12, C22, C23, CW1, CW2)."""
+"""What we ask arrives in the provider's form, and nothing that it would refuse."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from denizen.domain.message import FilePart, ImagePart, Role, TextPart, Thinking
 from denizen.domain.prompt import PromptMessage, Segment, Stability
 from denizen.domain.tool import ToolSpec
 from denizen.ports.model import RAW_ARGS, ModelRequest
-from denizen.testing.model_server import Answer, Call, ModelServer
+from denizen.testing.model_server import ModelAnswer, ModelCall, ModelServer
 from tests.adapters.models.wires import (
     ANTHROPIC,
     CHAT_WIRES,
@@ -64,7 +64,7 @@ def results(*ids: str) -> PromptMessage:
 
 async def sent(server: ModelServer, wire: Wire, request: ModelRequest, **more: Any) -> dict[str, Any]:
     """The body that goes out for a request."""
-    server.script(Answer(text="ok"))
+    server.script(ModelAnswer(text="ok"))
     async with aclosing(catalog(server, wire, **more)) as models:
         await hear(models.get(wire.name), request)
     return dict(server.bodies[-1])
@@ -172,7 +172,9 @@ async def test_openai_is_not_asked_to_keep_the_conversation(server: ModelServer)
 async def test_a_second_turn_begins_with_the_bytes_of_the_first(server: ModelServer, build: Build, wire: Wire) -> None:
     tools = (LOOK, ToolSpec("zoom", "Zooms.", {"type": "object", "properties": {"b": {}, "a": {}}}))
     first = ask("one", tools=tools)
-    server.script(Answer(thinking="hm", text="I look.", calls=[Call("look", {"at": "x"})]), Answer(text="done"))
+    server.script(
+        ModelAnswer(thinking="hm", text="I look.", calls=[ModelCall("look", {"at": "x"})]), ModelAnswer(text="done")
+    )
     models = build(wire)
     heard = await hear(models.get(wire.name), first)
     reply = PromptMessage(Role.ASSISTANT, heard.reply.parts)
@@ -226,7 +228,8 @@ async def test_arguments_that_were_no_object_go_back_as_an_empty_one(server: Mod
 @pytest.mark.proves("V14")
 async def test_thinking_goes_back_signed_to_the_model_that_thought_it(server: ModelServer, build: Build) -> None:
     server.script(
-        Answer(thinking="deep", signature="SIGNED", calls=[Call("look", {"at": "x"}, "a")]), Answer(text="ok")
+        ModelAnswer(thinking="deep", signature="SIGNED", calls=[ModelCall("look", {"at": "x"}, "a")]),
+        ModelAnswer(text="ok"),
     )
     models = build(ANTHROPIC)
     heard = await hear(models.get(ANTHROPIC.name), ask("hi", tools=(LOOK,)))
@@ -238,7 +241,10 @@ async def test_thinking_goes_back_signed_to_the_model_that_thought_it(server: Mo
 
 @pytest.mark.proves("V14")
 async def test_encrypted_reasoning_and_item_ids_go_back_to_the_responses_api(server: ModelServer, build: Build) -> None:
-    server.script(Answer(thinking="deep", signature="CRYPT", calls=[Call("look", {"at": "x"}, "a")]), Answer(text="ok"))
+    server.script(
+        ModelAnswer(thinking="deep", signature="CRYPT", calls=[ModelCall("look", {"at": "x"}, "a")]),
+        ModelAnswer(text="ok"),
+    )
     models = build(RESPONSES)
     heard = await hear(models.get(RESPONSES.name), ask("hi", tools=(LOOK,)))
     reply = PromptMessage(Role.ASSISTANT, heard.reply.parts)
@@ -254,7 +260,8 @@ async def test_reasoning_goes_back_in_the_field_it_came_in(
     server: ModelServer, build: Build, wire: Wire, field: str
 ) -> None:
     server.script(
-        Answer(thinking="deep", thinking_field=field, calls=[Call("look", {"at": "x"}, "a")]), Answer(text="ok")
+        ModelAnswer(thinking="deep", thinking_field=field, calls=[ModelCall("look", {"at": "x"}, "a")]),
+        ModelAnswer(text="ok"),
     )
     models = build(wire)
     heard = await hear(models.get(wire.name), ask("hi", tools=(LOOK,)))
@@ -459,7 +466,7 @@ async def test_only_text_can_be_continued(server: ModelServer, build: Build) -> 
 @each_wire()
 async def test_the_key_is_asked_for_at_each_request(server: ModelServer, build: Build, wire: Wire) -> None:
     keys = iter(["first-key-123", "second-key-456"])
-    server.script(Answer(text="ok"), Answer(text="ok"))
+    server.script(ModelAnswer(text="ok"), ModelAnswer(text="ok"))
     models = build(wire, api_key=lambda: next(keys), headers={"x-team": "library"})
     for _ in range(2):
         await hear(models.get(wire.name), ask("hi"))

@@ -1,4 +1,4 @@
-"""What a provider says arrives in our form, over every wire (V13, V14)."""
+"""What a provider says arrives in our form, over every wire."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from denizen.domain.ids import CallId
 from denizen.domain.message import TextPart, ThinkingPart, ToolCallPart, join_text
 from denizen.ports.model import RAW_ARGS, ThinkingDelta
-from denizen.testing.model_server import Answer, Call, ModelServer, Raw, Tokens
+from denizen.testing.model_server import AnswerTokens, ModelAnswer, ModelCall, ModelServer, RawAnswer
 from tests.adapters.models.wires import (
     ANTHROPIC,
     CHAT_WIRES,
@@ -37,7 +37,7 @@ def each_wire(*wires: Wire) -> pytest.MarkDecorator:
 @each_wire()
 @pytest.mark.proves("V13")
 async def test_text_streams_in_pieces_and_comes_whole_at_the_end(server: ModelServer, build: Build, wire: Wire) -> None:
-    server.script(Answer(text="Hello from the provider."))
+    server.script(ModelAnswer(text="Hello from the provider."))
     models = build(wire)
     heard = await hear(models.get(wire.name), ask("hi"))
     assert "".join(heard.deltas) == heard.text == "Hello from the provider."
@@ -67,7 +67,7 @@ async def test_several_texts_of_a_reply_stand_on_lines_of_their_own_in_the_strea
         {"type": "message_stop"},
     ]
     frames = (f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
-    server.script(Raw("".join(frames).encode(), "text/event-stream"))
+    server.script(RawAnswer("".join(frames).encode(), "text/event-stream"))
     heard = await hear(build(ANTHROPIC).get(ANTHROPIC.name), ask("hi"))
     assert "".join(heard.deltas) == join_text(heard.reply.parts) == "One\ntwo"
 
@@ -75,7 +75,7 @@ async def test_several_texts_of_a_reply_stand_on_lines_of_their_own_in_the_strea
 @each_wire()
 @pytest.mark.proves("V14")
 async def test_one_tool_call_keeps_its_id_name_and_arguments(server: ModelServer, build: Build, wire: Wire) -> None:
-    server.script(Answer(text="I look.", calls=[Call("look", {"at": "the ünïcode moon"}, id="abc")]))
+    server.script(ModelAnswer(text="I look.", calls=[ModelCall("look", {"at": "the ünïcode moon"}, id="abc")]))
     models = build(wire)
     heard = await hear(models.get(wire.name), ask("hi", tools=(LOOK,)))
     assert heard.calls == (ToolCallPart(CallId("abc"), "look", {"at": "the ünïcode moon"}),)
@@ -86,7 +86,7 @@ async def test_one_tool_call_keeps_its_id_name_and_arguments(server: ModelServer
 @each_wire()
 @pytest.mark.proves("V14")
 async def test_five_parallel_calls_arrive_in_order(server: ModelServer, build: Build, wire: Wire) -> None:
-    server.script(Answer(calls=[Call("look", {"at": str(n)}) for n in range(5)]))
+    server.script(ModelAnswer(calls=[ModelCall("look", {"at": str(n)}) for n in range(5)]))
     models = build(wire)
     heard = await hear(models.get(wire.name), ask("hi", tools=(LOOK,)))
     assert [call.args["at"] for call in heard.calls] == ["0", "1", "2", "3", "4"]
@@ -96,7 +96,10 @@ async def test_five_parallel_calls_arrive_in_order(server: ModelServer, build: B
 @each_wire()
 async def test_calls_without_an_id_of_their_own_get_one(server: ModelServer, build: Build, wire: Wire) -> None:
     server.script(
-        Answer(calls=[Call("look", {"at": "a"}, "x"), Call("look", {"at": "b"}, "x"), Call("look")], bare_ids=True)
+        ModelAnswer(
+            calls=[ModelCall("look", {"at": "a"}, "x"), ModelCall("look", {"at": "b"}, "x"), ModelCall("look")],
+            bare_ids=True,
+        )
     )
     models = build(wire)
     heard = await hear(models.get(wire.name), ask("hi", tools=(LOOK,)))
@@ -110,7 +113,7 @@ async def test_calls_without_an_id_of_their_own_get_one(server: ModelServer, bui
 @pytest.mark.proves("S12")
 async def test_arguments_that_are_no_object_are_kept_as_text(server: ModelServer, build: Build, wire: Wire) -> None:
     broken = '{"at": "the mo'
-    server.script(Answer(calls=[Call("look", broken), Call("look", '["at"]'), Call("look", "")]))
+    server.script(ModelAnswer(calls=[ModelCall("look", broken), ModelCall("look", '["at"]'), ModelCall("look", "")]))
     models = build(wire)
     heard = await hear(models.get(wire.name), ask("hi", tools=(LOOK,)))
     assert [call.args for call in heard.calls] == [{RAW_ARGS: broken}, {RAW_ARGS: '["at"]'}, {}]
@@ -118,7 +121,7 @@ async def test_arguments_that_are_no_object_are_kept_as_text(server: ModelServer
 
 @each_wire()
 async def test_usage_counts_cached_tokens_within_the_input(server: ModelServer, build: Build, wire: Wire) -> None:
-    server.script(Answer(text="ok", tokens=Tokens(input=1000, output=20, cache_read=600)))
+    server.script(ModelAnswer(text="ok", tokens=AnswerTokens(input=1000, output=20, cache_read=600)))
     models = build(wire)
     usage = (await hear(models.get(wire.name), ask("hi"))).reply.usage
     assert (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens) == (1000, 20, 600)
@@ -126,7 +129,7 @@ async def test_usage_counts_cached_tokens_within_the_input(server: ModelServer, 
 
 
 async def test_tokens_written_to_the_cache_are_counted_and_priced(server: ModelServer, build: Build) -> None:
-    server.script(Answer(text="ok", tokens=Tokens(input=1000, output=100, cache_read=500, cache_write=400)))
+    server.script(ModelAnswer(text="ok", tokens=AnswerTokens(input=1000, output=100, cache_read=500, cache_write=400)))
     models = build(ANTHROPIC)
     usage = (await hear(models.get(ANTHROPIC.name), ask("hi"))).reply.usage
     assert (usage.cache_read_tokens, usage.cache_write_tokens) == (500, 400)
@@ -136,20 +139,20 @@ async def test_tokens_written_to_the_cache_are_counted_and_priced(server: ModelS
 
 
 async def test_what_the_provider_charged_goes_before_the_price_list(server: ModelServer, build: Build) -> None:
-    server.script(Answer(text="ok"))
+    server.script(ModelAnswer(text="ok"))
     models = build(OPENROUTER)
     assert (await hear(models.get(OPENROUTER.name), ask("hi"))).reply.usage.cost_usd == Decimal("0.0125")
 
 
 async def test_models_on_the_own_machine_are_free(server: ModelServer, build: Build) -> None:
-    server.script(Answer(text="ok"))
+    server.script(ModelAnswer(text="ok"))
     models = build(OLLAMA)
     assert (await hear(models.get(OLLAMA.name), ask("hi"))).reply.usage.cost_usd == Decimal(0)
 
 
 async def test_the_price_of_an_unknown_model_is_unknown(server: ModelServer, build: Build) -> None:
     wire = Wire("openai-compatible", "nobody-knows-this")
-    server.script(Answer(text="ok"), Answer(text="ok", tokens=None))
+    server.script(ModelAnswer(text="ok"), ModelAnswer(text="ok", tokens=None))
     models = build(wire)
     assert (await hear(models.get(wire.name), ask("hi"))).reply.usage.cost_usd is None
     assert (await hear(models.get(wire.name), ask("hi"))).reply.usage.cost_usd is None
@@ -157,7 +160,7 @@ async def test_the_price_of_an_unknown_model_is_unknown(server: ModelServer, bui
 
 @each_wire()
 async def test_thinking_streams_apart_from_the_text(server: ModelServer, build: Build, wire: Wire) -> None:
-    server.script(Answer(thinking="Let me think about it.", text="Yes."))
+    server.script(ModelAnswer(thinking="Let me think about it.", text="Yes."))
     models = build(wire)
     heard = await hear(models.get(wire.name), ask("hi"))
     thought = "".join(event.text for event in heard.events if isinstance(event, ThinkingDelta))
@@ -171,7 +174,7 @@ async def test_thinking_streams_apart_from_the_text(server: ModelServer, build: 
 async def test_thinking_between_tags_is_no_text(
     server: ModelServer, build: Build, wire: Wire, piece_chars: int
 ) -> None:
-    server.script(Answer(text="<think>hm, <b>?</think>\n\nYes, <think> is a tag.", piece_chars=piece_chars))
+    server.script(ModelAnswer(text="<think>hm, <b>?</think>\n\nYes, <think> is a tag.", piece_chars=piece_chars))
     heard = await hear(build(wire).get(wire.name), ask("hi"))
     assert heard.text == "".join(heard.deltas) == "Yes, <think> is a tag."
     assert "".join(event.text for event in heard.events if isinstance(event, ThinkingDelta)) == "hm, <b>?"
@@ -181,21 +184,21 @@ async def test_thinking_between_tags_is_no_text(
     ("wire", "finish"), [(ANTHROPIC, "max_tokens"), (OPENAI, "length"), (RESPONSES, "max_output_tokens")]
 )
 async def test_an_answer_that_hit_its_limit_says_so(server: ModelServer, build: Build, wire: Wire, finish: str) -> None:
-    server.script(Answer(text="Once upon a", finish=finish))
+    server.script(ModelAnswer(text="Once upon a", finish=finish))
     models = build(wire)
     assert (await hear(models.get(wire.name), ask("hi"))).reply.finish_reason == "length"
 
 
 @each_wire(*CHAT_WIRES)
 async def test_stop_beside_tool_calls_means_the_calls(server: ModelServer, build: Build, wire: Wire) -> None:
-    server.script(Answer(calls=[Call("look", {"at": "x"})], finish="stop"))
+    server.script(ModelAnswer(calls=[ModelCall("look", {"at": "x"})], finish="stop"))
     models = build(wire)
     assert (await hear(models.get(wire.name), ask("hi", tools=(LOOK,)))).reply.finish_reason == "tool_calls"
 
 
 @each_wire()
 async def test_an_empty_answer_is_an_answer(server: ModelServer, build: Build, wire: Wire) -> None:
-    server.script(Answer())
+    server.script(ModelAnswer())
     models = build(wire)
     heard = await hear(models.get(wire.name), ask("hi"))
     assert heard.reply.parts == ()
@@ -204,7 +207,7 @@ async def test_an_empty_answer_is_an_answer(server: ModelServer, build: Build, w
 
 @each_wire()
 async def test_a_reader_who_leaves_early_frees_the_connection(server: ModelServer, build: Build, wire: Wire) -> None:
-    server.script(Answer(text="one two three four five"), Answer(text="again"))
+    server.script(ModelAnswer(text="one two three four five"), ModelAnswer(text="again"))
     models = build(wire)
     stream = models.get(wire.name).stream(ask("hi"))
     await anext(stream)

@@ -1,4 +1,4 @@
-"""When a request is tried again, and when it ends (inventory, section 6 "Retry"; TW16, V13)."""
+"""When a request is tried again, and when it ends."""
 
 from __future__ import annotations
 
@@ -9,12 +9,21 @@ from typing import Any
 import anyio
 import pytest
 
-from denizen.adapters.models.failures import Failure
-from denizen.adapters.models.model import OUTPUT_BEGAN
-from denizen.adapters.models.pace import Pace
+from denizen.adapters.models.failures import ModelFailure
+from denizen.adapters.models.model import OUTPUT_BEGAN, RetryPolicy
 from denizen.domain.errors import DenizenError, Exhausted, InvalidInput, NeedsAttention, Unavailable
 from denizen.ports.model import ModelEvent, ModelNotice, TextDelta
-from denizen.testing.model_server import Answer, Call, Cut, Fail, Hang, ModelServer, Raw, StreamFault, Wait
+from denizen.testing.model_server import (
+    BrokenAnswer,
+    DelayedAnswer,
+    FailedAnswer,
+    HangingAnswer,
+    ModelAnswer,
+    ModelCall,
+    ModelServer,
+    RawAnswer,
+    StreamErrorAnswer,
+)
 from tests.adapters.models.wires import (
     ANTHROPIC,
     COMPATIBLE,
@@ -31,6 +40,7 @@ from tests.adapters.models.wires import (
     ask,
     hear,
 )
+from tests.timing import HANG_LIMIT_S, LoopClock, controlled_clock
 
 pytestmark = pytest.mark.anyio
 
@@ -60,7 +70,7 @@ async def fail(build: Build, wire: Wire, **more: Any) -> DenizenError:
 async def test_two_passing_failures_are_overcome(server: ModelServer, build: Build, wire: Wire) -> None:
     for first, second in ((408, 409), (429, 500), (502, 503), (529, 529)):
         pauses = Pauses()
-        server.script(Fail(first), Fail(second), Answer(text="at last"))
+        server.script(FailedAnswer(first), FailedAnswer(second), ModelAnswer(text="at last"))
         heard = await hear(build(wire, pauses=pauses).get(wire.name), ask("hi"))
         assert heard.text == "at last"
         assert pauses.slept == [0.5, 1.0]
@@ -72,7 +82,7 @@ async def test_two_passing_failures_are_overcome(server: ModelServer, build: Bui
 @each_wire()
 @pytest.mark.proves("V13")
 async def test_the_third_failure_is_the_last(server: ModelServer, build: Build, wire: Wire) -> None:
-    server.script(*[Fail(529, "Overloaded", "overloaded_error")] * 3, Answer(text="too late"))
+    server.script(*[FailedAnswer(529, "Overloaded", "overloaded_error")] * 3, ModelAnswer(text="too late"))
     error = await fail(build, wire)
     assert isinstance(error, Unavailable)
     assert error.code == "model_overloaded"
@@ -83,7 +93,11 @@ async def test_the_third_failure_is_the_last(server: ModelServer, build: Build, 
 @pytest.mark.proves("TW16")
 async def test_the_pause_that_the_provider_asks_for_is_kept(server: ModelServer, build: Build, wire: Wire) -> None:
     pauses = Pauses()
-    server.script(Fail(429, headers={"retry-after": "7"}), Fail(529, headers={"Retry-After": "9"}), Answer(text="ok"))
+    server.script(
+        FailedAnswer(429, headers={"retry-after": "7"}),
+        FailedAnswer(529, headers={"Retry-After": "9"}),
+        ModelAnswer(text="ok"),
+    )
     assert (await hear(build(wire, pauses=pauses).get(wire.name), ask("hi"))).text == "ok"
     assert pauses.slept == [7.0, 9.0]
 
@@ -93,7 +107,7 @@ async def test_the_pause_that_the_provider_asks_for_is_kept(server: ModelServer,
 async def test_the_pause_may_be_a_date(server: ModelServer, build: Build, wire: Wire) -> None:
     pauses = Pauses()
     later = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
-    server.script(Fail(503, headers={"retry-after": later}), Answer(text="ok"))
+    server.script(FailedAnswer(503, headers={"retry-after": later}), ModelAnswer(text="ok"))
     await hear(build(wire, pauses=pauses).get(wire.name), ask("hi"))
     assert len(pauses.slept) == 1
     assert 20 < pauses.slept[0] <= 30
@@ -102,7 +116,7 @@ async def test_the_pause_may_be_a_date(server: ModelServer, build: Build, wire: 
 @each_wire(ANTHROPIC, OPENAI)
 async def test_a_pause_that_is_too_long_is_the_callers_business(server: ModelServer, build: Build, wire: Wire) -> None:
     pauses = Pauses()
-    server.script(Fail(429, headers={"retry-after": "3600"}), Answer(text="ok"))
+    server.script(FailedAnswer(429, headers={"retry-after": "3600"}), ModelAnswer(text="ok"))
     error = await fail(build, wire, pauses=pauses)
     assert isinstance(error, Unavailable)
     assert error.retry_after_s == 3600
@@ -125,7 +139,7 @@ FINAL: list[tuple[int, type[DenizenError], str]] = [
 @pytest.mark.proves("TW16")
 async def test_what_would_fail_again_is_not_repeated(server: ModelServer, build: Build, wire: Wire) -> None:
     for status, family, code in FINAL:
-        server.script(Fail(status, "No, said the provider."))
+        server.script(FailedAnswer(status, "No, said the provider."))
         error = await fail(build, wire)
         assert isinstance(error, family)
         assert error.code == code
@@ -135,13 +149,16 @@ async def test_what_would_fail_again_is_not_repeated(server: ModelServer, build:
 @pytest.mark.parametrize(
     ("wire", "entry"),
     [
-        (OPENAI, Fail(400, "This model's maximum context length is 8192 tokens.", code="context_length_exceeded")),
-        (ANTHROPIC, Fail(400, "prompt is too long: 210000 tokens > 200000 maximum", "invalid_request_error")),
-        (COMPATIBLE, Fail(400, "the request exceeds the available context size", "exceed_context_size_error")),
+        (
+            OPENAI,
+            FailedAnswer(400, "This model's maximum context length is 8192 tokens.", code="context_length_exceeded"),
+        ),
+        (ANTHROPIC, FailedAnswer(400, "prompt is too long: 210000 tokens > 200000 maximum", "invalid_request_error")),
+        (COMPATIBLE, FailedAnswer(400, "the request exceeds the available context size", "exceed_context_size_error")),
     ],
 )
 async def test_a_conversation_that_is_too_long_is_told_apart(
-    server: ModelServer, build: Build, wire: Wire, entry: Fail
+    server: ModelServer, build: Build, wire: Wire, entry: FailedAnswer
 ) -> None:
     server.script(entry)
     assert (await fail(build, wire)).code == "context_too_long"
@@ -150,20 +167,22 @@ async def test_a_conversation_that_is_too_long_is_told_apart(
 @pytest.mark.parametrize(
     ("wire", "entry"),
     [
-        (OPENAI, Fail(429, "You exceeded your current quota.", "insufficient_quota", "insufficient_quota")),
-        (ANTHROPIC, Fail(400, "Your credit balance is too low to access the API.", "invalid_request_error")),
+        (OPENAI, FailedAnswer(429, "You exceeded your current quota.", "insufficient_quota", "insufficient_quota")),
+        (ANTHROPIC, FailedAnswer(400, "Your credit balance is too low to access the API.", "invalid_request_error")),
     ],
 )
-async def test_a_used_up_account_is_not_asked_again(server: ModelServer, build: Build, wire: Wire, entry: Fail) -> None:
-    server.script(entry, Answer(text="ok"))
+async def test_a_used_up_account_is_not_asked_again(
+    server: ModelServer, build: Build, wire: Wire, entry: FailedAnswer
+) -> None:
+    server.script(entry, ModelAnswer(text="ok"))
     assert isinstance(await fail(build, wire), Exhausted)
     assert len(server.requests) == 1
 
 
 @each_wire()
 async def test_a_provider_that_falls_silent_ends_in_time(server: ModelServer, build: Build, wire: Wire) -> None:
-    server.script(Hang())
-    with anyio.fail_after(20):
+    server.script(HangingAnswer())
+    with anyio.fail_after(HANG_LIMIT_S):
         error = await fail(build, wire, idle_timeout_s=SILENCE_S)
     assert isinstance(error, Unavailable)
     assert error.code == "model_timeout"
@@ -171,26 +190,37 @@ async def test_a_provider_that_falls_silent_ends_in_time(server: ModelServer, bu
 
 @each_wire()
 async def test_silence_in_the_middle_ends_in_time(server: ModelServer, build: Build, wire: Wire) -> None:
-    server.script(Hang(Answer(text="one two three four five six"), after_frames=6))
+    server.script(HangingAnswer(ModelAnswer(text="one two three four five six"), after_frames=6))
     heard: list[ModelEvent] = []
-    with anyio.fail_after(20), pytest.raises(Unavailable) as caught:
-        await listen(build, wire, heard, idle_timeout_s=3 * SILENCE_S)
-    assert caught.value.code == "model_timeout"
+
+    async def let_time_pass(clock: LoopClock) -> None:
+        """Lets the time for silence pass, once the answer has begun."""
+        while not any(isinstance(event, TextDelta) for event in heard):
+            await anyio.lowlevel.checkpoint()
+        await anyio.wait_all_tasks_blocked()
+        clock.advance(HANG_LIMIT_S)
+
+    with controlled_clock() as clock:
+        async with anyio.create_task_group() as group:
+            group.start_soon(let_time_pass, clock)
+            with pytest.raises(Unavailable) as caught:
+                await listen(build, wire, heard, idle_timeout_s=HANG_LIMIT_S)
+            assert caught.value.code == "model_timeout"
     assert any(isinstance(event, TextDelta) for event in heard)
 
 
 @each_wire(ANTHROPIC, OPENAI, RESPONSES)
 async def test_a_request_has_an_end_however_slowly_it_goes(server: ModelServer, build: Build, wire: Wire) -> None:
-    server.script(Hang(Answer(text="one two three four"), after_frames=5))
-    with anyio.fail_after(20):
+    server.script(HangingAnswer(ModelAnswer(text="one two three four"), after_frames=5))
+    with anyio.fail_after(HANG_LIMIT_S):
         error = await fail(build, wire, total_timeout_s=SILENCE_S)
     assert error.code == "model_timeout"
 
 
 async def test_pauses_that_do_not_fit_into_the_time_are_not_begun(server: ModelServer, build: Build) -> None:
     pauses = Pauses()
-    server.script(Fail(529, headers={"retry-after": "20"}), Answer(text="ok"))
-    error = await fail(build, OPENAI, pauses=pauses, total_timeout_s=10)
+    server.script(FailedAnswer(529, headers={"retry-after": "3600"}), ModelAnswer(text="ok"))
+    error = await fail(build, OPENAI, pauses=pauses, total_timeout_s=HANG_LIMIT_S)
     assert isinstance(error, Unavailable)
     assert pauses.slept == []
 
@@ -210,14 +240,16 @@ async def test_a_server_that_is_not_there_is_tried_three_times(
 async def test_a_connection_that_breaks_before_any_output_is_made_again(
     server: ModelServer, build: Build, wire: Wire
 ) -> None:
-    server.script(Cut(Answer(text="x"), after_frames=0), Answer(text="second"))
+    server.script(BrokenAnswer(ModelAnswer(text="x"), after_frames=0), ModelAnswer(text="second"))
     assert (await hear(build(wire).get(wire.name), ask("hi"))).text == "second"
 
 
 @each_wire()
 @pytest.mark.proves("TW16")
 async def test_nothing_is_repeated_once_output_began(server: ModelServer, build: Build, wire: Wire) -> None:
-    server.script(Cut(Answer(text="one two three four five six"), after_frames=6), Answer(text="again"))
+    server.script(
+        BrokenAnswer(ModelAnswer(text="one two three four five six"), after_frames=6), ModelAnswer(text="again")
+    )
     heard: list[ModelEvent] = []
     with pytest.raises(Unavailable) as caught:
         await listen(build, wire, heard)
@@ -228,7 +260,7 @@ async def test_nothing_is_repeated_once_output_began(server: ModelServer, build:
 
 @each_wire(ANTHROPIC, OPENAI, OPENROUTER, RESPONSES)
 async def test_a_stream_that_ends_without_an_end_was_cut(server: ModelServer, build: Build, wire: Wire) -> None:
-    server.script(Cut(Answer(text="one two three four five six"), after_frames=4, cleanly=True))
+    server.script(BrokenAnswer(ModelAnswer(text="one two three four five six"), after_frames=4, cleanly=True))
     error = await fail(build, wire)
     assert isinstance(error, Unavailable)
     assert error.code == "model_cut_off"
@@ -236,14 +268,17 @@ async def test_a_stream_that_ends_without_an_end_was_cut(server: ModelServer, bu
 
 @each_wire(ANTHROPIC, OPENAI, OPENROUTER, COMPATIBLE, RESPONSES)
 async def test_an_overload_told_within_the_stream_is_tried_again(server: ModelServer, build: Build, wire: Wire) -> None:
-    fault = StreamFault(Answer(), 0, "Overloaded", "overloaded_error", "overloaded")
-    server.script(fault, fault, Answer(text="ok"))
+    fault = StreamErrorAnswer(ModelAnswer(), 0, "Overloaded", "overloaded_error", "overloaded")
+    server.script(fault, fault, ModelAnswer(text="ok"))
     assert (await hear(build(wire).get(wire.name), ask("hi"))).text == "ok"
 
 
 @each_wire(ANTHROPIC, OPENAI, OPENROUTER, COMPATIBLE, RESPONSES)
 async def test_an_error_in_the_middle_of_the_answer_is_final(server: ModelServer, build: Build, wire: Wire) -> None:
-    server.script(StreamFault(Answer(text="one two three"), 5, "Overloaded", "overloaded_error"), Answer(text="no"))
+    server.script(
+        StreamErrorAnswer(ModelAnswer(text="one two three"), 5, "Overloaded", "overloaded_error"),
+        ModelAnswer(text="no"),
+    )
     assert isinstance(await fail(build, wire), Unavailable)
     assert server.left == 1
 
@@ -254,13 +289,13 @@ async def test_an_answer_that_cannot_be_read_is_the_providers_fault(
     server: ModelServer, build: Build, wire: Wire
 ) -> None:
     for entry in (
-        Raw(b"<html>Welcome to the proxy</html>"),
-        Raw(b"data: {not json}\n\n", "text/event-stream"),
-        Raw(b'data: {"choices": "what?", "type": "message_start", "message": 7}\n\n', "text/event-stream"),
-        Raw(b"data: [1, 2]\n\n", "text/event-stream"),
-        Raw(b"", "text/event-stream"),
-        Raw(b"\xff\xfe\x00", "application/json"),
-        Raw(b"", "text/plain", 204),
+        RawAnswer(b"<html>Welcome to the proxy</html>"),
+        RawAnswer(b"data: {not json}\n\n", "text/event-stream"),
+        RawAnswer(b'data: {"choices": "what?", "type": "message_start", "message": 7}\n\n', "text/event-stream"),
+        RawAnswer(b"data: [1, 2]\n\n", "text/event-stream"),
+        RawAnswer(b"", "text/event-stream"),
+        RawAnswer(b"\xff\xfe\x00", "application/json"),
+        RawAnswer(b"", "text/plain", 204),
     ):
         server.script(entry)
         error = await fail(build, wire, pauses=Impatient())
@@ -270,8 +305,8 @@ async def test_an_answer_that_cannot_be_read_is_the_providers_fault(
 
 @each_wire()
 async def test_a_cancelled_request_lets_the_server_go(server: ModelServer, build: Build, wire: Wire) -> None:
-    wait = Wait(Answer(text="one two three"), until=anyio.Event(), reached=anyio.Event(), after_frames=1)
-    server.script(wait, Answer(text="next"))
+    wait = DelayedAnswer(ModelAnswer(text="one two three"), until=anyio.Event(), reached=anyio.Event(), after_frames=1)
+    server.script(wait, ModelAnswer(text="next"))
     models = build(wire)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(hear, models.get(wire.name), ask("hi"))
@@ -285,7 +320,7 @@ async def test_a_cancelled_request_lets_the_server_go(server: ModelServer, build
 async def test_no_error_shows_the_key(server: ModelServer, build: Build, wire: Wire) -> None:
     message = f"Bad key {SECRET}; Authorization: Bearer {SECRET}; also sk-proj-abcdefghijklmnop and x-header-value"
     for status in (400, 401, 403, 404, 429, 500):
-        server.script(Fail(status, message, headers={"x-key": SECRET}))
+        server.script(FailedAnswer(status, message, headers={"x-key": SECRET}))
         error = await fail(build, wire, headers={"x-team": "x-header-value"}, pauses=Impatient())
         text = f"{error} {error.explain()} {error.context} {error!r}"
         assert SECRET not in text
@@ -297,14 +332,14 @@ async def test_no_error_shows_the_key(server: ModelServer, build: Build, wire: W
 
 @each_wire(ANTHROPIC, OPENAI)
 async def test_a_refused_key_names_where_it_comes_from(server: ModelServer, build: Build, wire: Wire) -> None:
-    server.script(Fail(401, "invalid x-api-key", "authentication_error"))
+    server.script(FailedAnswer(401, "invalid x-api-key", "authentication_error"))
     error = await fail(build, wire, key_name="MY_PROVIDER_KEY")
     assert "MY_PROVIDER_KEY" in error.fix
 
 
 @each_wire(ANTHROPIC, OPENAI)
 async def test_long_words_of_the_provider_are_shortened(server: ModelServer, build: Build, wire: Wire) -> None:
-    server.script(Fail(400, "tools.0.custom: " + "very wrong " * 200, "invalid_request_error"))
+    server.script(FailedAnswer(400, "tools.0.custom: " + "very wrong " * 200, "invalid_request_error"))
     error = await fail(build, wire)
     assert "tools.0.custom" in error.why
     assert len(error.why) < 400
@@ -317,18 +352,21 @@ async def test_a_tool_schema_that_is_none_is_the_callers_fault(server: ModelServ
 
 
 async def test_a_call_that_breaks_off_half_way_is_not_made(server: ModelServer, build: Build) -> None:
-    server.script(Cut(Answer(calls=[Call("look", {"at": "a long way from here"})]), after_frames=4), Answer(text="no"))
+    server.script(
+        BrokenAnswer(ModelAnswer(calls=[ModelCall("look", {"at": "a long way from here"})]), after_frames=4),
+        ModelAnswer(text="no"),
+    )
     with pytest.raises(Unavailable) as caught:
         await hear(build(OPENAI).get(OPENAI.name), ask("hi", tools=(LOOK,)))
     assert caught.value.context[OUTPUT_BEGAN] is True
 
 
 def test_pauses_grow_vary_and_end() -> None:
-    failed = Failure(Unavailable("x"), retryable=True)
-    unlucky, lucky = Pace(chance=lambda: 1.0), Pace(chance=lambda: 0.0)
+    failed = ModelFailure(Unavailable("x"), retryable=True)
+    unlucky, lucky = RetryPolicy(chance=lambda: 1.0), RetryPolicy(chance=lambda: 0.0)
     assert [unlucky.plan_pause_s(failed, attempt, 100) for attempt in (1, 2, 3)] == [0.5, 1.0, None]
     assert [lucky.plan_pause_s(failed, attempt, 100) for attempt in (1, 2)] == [0.25, 0.5]
     assert unlucky.plan_pause_s(failed, 1, 0.1) is None
-    assert unlucky.plan_pause_s(Failure(Unavailable("x")), 1, 100) is None
-    assert unlucky.plan_pause_s(Failure(Unavailable("x"), retryable=True, retry_after_s=61), 1, 100) is None
-    assert unlucky.plan_pause_s(Failure(Unavailable("x"), retryable=True, retry_after_s=0.1), 1, 100) == 0.5
+    assert unlucky.plan_pause_s(ModelFailure(Unavailable("x")), 1, 100) is None
+    assert unlucky.plan_pause_s(ModelFailure(Unavailable("x"), retryable=True, retry_after_s=61), 1, 100) is None
+    assert unlucky.plan_pause_s(ModelFailure(Unavailable("x"), retryable=True, retry_after_s=0.1), 1, 100) == 0.5

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from denizen.adapters.models.catalog import Catalog, ModelsSpec, build_models
-from denizen.adapters.models.pace import Pace
-from denizen.adapters.models.settings import AliasSpec, Kind, ModelSpec, ProviderSpec
+from denizen.adapters.models.catalog import ModelCatalog, ModelsSpec, build_models
+from denizen.adapters.models.model import RetryPolicy
+from denizen.adapters.models.providers import AliasSpec, ModelSpec, ProviderKind, ProviderSpec
 from denizen.domain.message import Part, Role, TextPart, ToolCallPart, list_calls
 from denizen.domain.prompt import PromptMessage, Segment, Stability
 from denizen.domain.tool import ToolSpec
@@ -29,7 +29,7 @@ LOOK = ToolSpec(
 class Wire:
     """A kind of provider with a model that takes everything its format has."""
 
-    kind: Kind
+    kind: ProviderKind
     model: str
 
     @property
@@ -62,16 +62,16 @@ class Pauses:
         self.slept.append(seconds)
 
     @property
-    def pace(self) -> Pace:
-        return Pace(sleep=self.sleep, chance=lambda: 1.0)
+    def pace(self) -> RetryPolicy:
+        return RetryPolicy(sleep=self.sleep, chance=lambda: 1.0)
 
 
 class Impatient(Pauses):
     """Gives up after the first attempt."""
 
     @property
-    def pace(self) -> Pace:
-        return Pace(attempts=1)
+    def pace(self) -> RetryPolicy:
+        return RetryPolicy(attempts=1)
 
 
 def provider(wire: Wire, server: ModelServer, **more: Any) -> ProviderSpec:
@@ -86,7 +86,7 @@ def catalog(
     overrides: Mapping[str, object] | None = None,
     aliases: Sequence[AliasSpec] = (),
     **more: Any,
-) -> Catalog:
+) -> ModelCatalog:
     spec = ModelsSpec(
         providers=[provider(wire, server, **more) for wire in wires],
         models=[ModelSpec(wire.name, overrides or {}) for wire in wires],
@@ -105,7 +105,7 @@ class Build(Protocol):
         overrides: Mapping[str, object] | None = None,
         aliases: Sequence[AliasSpec] = (),
         **more: Any,
-    ) -> Catalog: ...
+    ) -> ModelCatalog: ...
 
 
 def user(*parts: Part | str) -> PromptMessage:

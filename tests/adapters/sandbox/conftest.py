@@ -11,7 +11,7 @@ import pytest
 from denizen.adapters.sandbox.pool import TIERS, SandboxPool
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import Unavailable
-from tests.adapters.sandbox.ground import Ground, lay_ground
+from tests.adapters.sandbox.sandbox_folder import SandboxFolder, make_sandbox_folder
 
 
 def _find_tiers() -> dict[str, str]:
@@ -52,5 +52,5 @@ def best_tier(tiers: dict[str, str]) -> str:
 
 
 @pytest.fixture
-def ground(tmp_path: Path) -> Ground:
-    return lay_ground(tmp_path / "ground")
+def documents(tmp_path: Path) -> SandboxFolder:
+    return make_sandbox_folder(tmp_path / "documents")

@@ -12,8 +12,8 @@ import pytest
 
 from denizen.ports.sandbox import ShellResult
 from tests.adapters.sandbox.benign import BENIGN
-from tests.adapters.sandbox.ground import lay_ground
 from tests.adapters.sandbox.runner import run_all
+from tests.adapters.sandbox.sandbox_folder import make_sandbox_folder
 from tests.adapters.sandbox.unprivileged import find_interpreter, open_folder, run_as_nobody
 
 pytestmark = [pytest.mark.anyio, pytest.mark.proves("S16", "S18", "SW1", "E2")]
@@ -25,7 +25,7 @@ ENVIRON = {"LC_ALL": "C.UTF-8", "TZ": "UTC", "PATH": "/usr/local/bin:/usr/bin:/b
 @pytest.fixture(scope="module")
 def root() -> Iterator[Path]:
     with open_folder() as folder:  # with Landlock alone, realpath needs the folders above too
-        yield lay_ground(folder, traps=False).root
+        yield make_sandbox_folder(folder, traps=False).root
 
 
 async def test_usual_lines_give_what_bash_gives(tier: str, root: Path) -> None:

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from denizen.adapters.sandbox.inside.expansion import Walk, expand
-from denizen.adapters.sandbox.inside.refusal import Refused
-from denizen.adapters.sandbox.inside.words import Pipeline, read_line
+from denizen.adapters.sandbox.inside.expansion import GlobWalker, expand
+from denizen.adapters.sandbox.inside.words import CommandRefusedError, ParsedPipeline, parse_line
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.proves("S19", "SW1", "SW2", "E2")
 
@@ -135,8 +135,8 @@ def test_what_is_accepted_means_what_bash_means_by_it(tmp_path: Path, monkeypatc
     for _ in range(LINES):
         line = "p " + "".join(chance.choices(PIECES, k=chance.randint(1, 9)))
         try:
-            accepted[line] = _simulate(read_line(line))
-        except Refused:
+            accepted[line] = _simulate(parse_line(line))
+        except CommandRefusedError:
             continue
     assert len(accepted) > LINES / 10
     done = subprocess.run(
@@ -146,7 +146,7 @@ def test_what_is_accepted_means_what_bash_means_by_it(tmp_path: Path, monkeypatc
         env={"LC_ALL": "C.UTF-8", "PATH": "/nonexistent"},
         cwd=tmp_path,
         check=False,
-        timeout=60,
+        timeout=HANG_LIMIT_S,
     )
     printed = done.stdout.split(b"\3")[:-1]
     assert len(printed) == len(accepted)
@@ -156,17 +156,17 @@ def test_what_is_accepted_means_what_bash_means_by_it(tmp_path: Path, monkeypatc
     )
 
 
-def _simulate(pipelines: tuple[Pipeline, ...]) -> bytes:
+def _simulate(pipelines: tuple[ParsedPipeline, ...]) -> bytes:
     """What bash would print: each `p` succeeds, and what goes into a pipe is not printed. Raises Refused for what the
     policy would refuse: another command than `p`.
     """
     printed = b""
     for pipeline in pipelines:
         for command in pipeline.commands:
-            argv = [text for word in command.words for text in expand(word, 0, Walk())]
+            argv = [text for word in command.words for text in expand(word, 0, GlobWalker())]
             if argv[:1] != ["p"]:
-                raise Refused("another command")
-            if pipeline.joint == "||":
+                raise CommandRefusedError("another command")
+            if pipeline.operator == "||":
                 continue
             shown = b"\1".join(map(os.fsencode, argv[1:])) + b"\1\2"
             table = {1: "out", 2: "null"}

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 import pytest
 
 from denizen.ports.sandbox import REFUSED_EXIT_CODE, ShellResult
-from tests.adapters.sandbox.ground import LEAKS, Ground, lay_ground
 from tests.adapters.sandbox.hostile import CONTAINED, REFUSED
 from tests.adapters.sandbox.runner import run_all
+from tests.adapters.sandbox.sandbox_folder import LEAKS, SandboxFolder, make_sandbox_folder
 from tests.adapters.sandbox.unprivileged import find_interpreter, give_away, open_folder, run_as_nobody
 
 pytestmark = [pytest.mark.anyio, pytest.mark.proves("S17", "S18", "S19", "SW2", "E2")]
@@ -21,11 +21,11 @@ def test_the_corpus_has_hundreds_of_lines_and_none_twice() -> None:
     assert len({*REFUSED, *CONTAINED}) == len(REFUSED) + len(CONTAINED)
 
 
-async def test_no_hostile_line_gets_through(tier: str, ground: Ground) -> None:
-    before = ground.picture()
-    commands = [ground.fill(line) for line in (*REFUSED, *CONTAINED)]
-    results = await run_all(tier, ground.root, commands)
-    assert ground.picture() == before
+async def test_no_hostile_line_gets_through(tier: str, documents: SandboxFolder) -> None:
+    before = documents.picture()
+    commands = [documents.fill(line) for line in (*REFUSED, *CONTAINED)]
+    results = await run_all(tier, documents.root, commands)
+    assert documents.picture() == before
     check(results, len(REFUSED))
 
 
@@ -34,14 +34,14 @@ def test_no_hostile_line_gets_through_for_a_user_without_privileges(tier: str) -
     if why:
         pytest.skip(why)
     with open_folder() as folder:
-        ground = lay_ground(folder)
-        give_away(ground.root)
-        before = ground.picture()
-        commands = [ground.fill(line) for line in (*REFUSED, *CONTAINED)]
-        rows = run_as_nobody(interpreter, tier, ground.root, commands)
+        documents = make_sandbox_folder(folder)
+        give_away(documents.root)
+        before = documents.picture()
+        commands = [documents.fill(line) for line in (*REFUSED, *CONTAINED)]
+        rows = run_as_nobody(interpreter, tier, documents.root, commands)
         if isinstance(rows, dict):
             pytest.skip(f"{tier} cannot be had by other users here: {rows}")
-        assert ground.picture() == before
+        assert documents.picture() == before
         check((ShellResult(**row) for row in rows), len(REFUSED))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import anyio
 import pytest
 
-from denizen.adapters.sandbox.queue import FairQueue
+from denizen.adapters.sandbox.sessions import FairQueue
 
 pytestmark = pytest.mark.anyio
 
@@ -19,7 +19,7 @@ async def settled() -> None:
     await anyio.wait_all_tasks_blocked()
 
 
-class Hall:
+class QueueFixture:
     """People at a queue. `order` is who was let in, `inside` who is there now, until they are told to leave."""
 
     def __init__(self, places: int) -> None:
@@ -42,16 +42,16 @@ class Hall:
 
 async def serve(places: int, comers: Sequence[str]) -> list[str]:
     """The order in which they come to their turn."""
-    hall = Hall(places)
+    queue_fixture = QueueFixture(places)
     with anyio.fail_after(20):
         async with anyio.create_task_group() as group:
             for owner in comers:
-                group.start_soon(hall.visit, owner)
+                group.start_soon(queue_fixture.visit, owner)
                 await settled()
-            while hall.inside:
-                await hall.let_out()
-    assert hall.queue.taken == 0
-    return hall.order
+            while queue_fixture.inside:
+                await queue_fixture.let_out()
+    assert queue_fixture.queue.taken == 0
+    return queue_fixture.order
 
 
 async def test_one_owner_after_the_other_has_a_turn_however_much_one_wants() -> None:
@@ -61,46 +61,46 @@ async def test_one_owner_after_the_other_has_a_turn_however_much_one_wants() -> 
 
 
 async def test_somebody_who_goes_away_holds_nobody_up() -> None:
-    hall = Hall(1)
+    queue_fixture = QueueFixture(1)
     with anyio.fail_after(20):
         async with anyio.create_task_group() as group:
-            group.start_soon(hall.visit, "a")
+            group.start_soon(queue_fixture.visit, "a")
             await settled()
             with anyio.CancelScope() as waiting:
                 async with anyio.create_task_group() as others:
-                    others.start_soon(hall.visit, "b")
-                    others.start_soon(hall.visit, "b")
+                    others.start_soon(queue_fixture.visit, "b")
+                    others.start_soon(queue_fixture.visit, "b")
                     await settled()
                     waiting.cancel()
-            group.start_soon(hall.visit, "c")
+            group.start_soon(queue_fixture.visit, "c")
             await settled()
-            await hall.let_out()
-            await hall.let_out()
-    assert hall.order == ["a", "c"]
-    assert hall.queue.taken == 0
+            await queue_fixture.let_out()
+            await queue_fixture.let_out()
+    assert queue_fixture.order == ["a", "c"]
+    assert queue_fixture.queue.taken == 0
 
 
 async def test_a_place_that_is_given_to_somebody_who_goes_away_at_that_moment_is_given_on() -> None:
-    hall = Hall(1)
+    queue_fixture = QueueFixture(1)
     with anyio.fail_after(20):
         async with anyio.create_task_group() as group:
-            group.start_soon(hall.visit, "a")
+            group.start_soon(queue_fixture.visit, "a")
             await settled()
             scope = anyio.CancelScope()
 
             async def impatient() -> None:
                 with scope:
-                    await hall.visit("b")
+                    await queue_fixture.visit("b")
 
             group.start_soon(impatient)
             await settled()
-            group.start_soon(hall.visit, "c")
+            group.start_soon(queue_fixture.visit, "c")
             await settled()
-            hall.inside.pop(0).set()
+            queue_fixture.inside.pop(0).set()
             await anyio.lowlevel.checkpoint()
             scope.cancel()
             await settled()
-            while hall.inside:
-                await hall.let_out()
-    assert hall.order[-1] == "c"
-    assert hall.queue.taken == 0
+            while queue_fixture.inside:
+                await queue_fixture.let_out()
+    assert queue_fixture.order[-1] == "c"
+    assert queue_fixture.queue.taken == 0

@@ -14,6 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tests.timing import HANG_LIMIT_S
+
 NOBODY = 65_534
 _ROOT = Path(__file__).parents[3]
 
@@ -71,7 +73,7 @@ def run_as_nobody(interpreter: str, tier: str, root: Path, commands: Sequence[st
         text=True,
         capture_output=True,
         check=False,
-        timeout=120,
+        timeout=HANG_LIMIT_S,
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

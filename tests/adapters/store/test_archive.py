@@ -11,17 +11,17 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import event
 
-from denizen.adapters.store.database import Database, SqlWork
+from denizen.adapters.store.database import SqlStore, SqlUnitOfWork
 from denizen.adapters.store.schema import migrate
-from denizen.adapters.store.sqlite import Sqlite
+from denizen.adapters.store.sqlite import SqliteDialect
 from denizen.domain.clock import SystemClock
 from denizen.domain.delivery import DeliveryState, MessageContent, OutgoingFile
 from denizen.domain.message import Author
 from denizen.domain.room import Post
-from denizen.ports.archive import Archive, PostQuery
-from denizen.testing.store_records import PLATFORM, at, delivery_of, post_of
+from denizen.ports.archive import ArchiveRepository, PostQuery
+from tests.contracts.store.records import PLATFORM, at, make_delivery, make_post
 
-PAGE = [post_of(str(number)) for number in range(1, 101)]
+PAGE = [make_post(str(number)) for number in range(1, 101)]
 
 
 @pytest.fixture
@@ -30,19 +30,19 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def store(path: Path) -> AsyncIterator[Database]:
-    dialect = Sqlite(path)
+async def store(path: Path) -> AsyncIterator[SqlStore]:
+    dialect = SqliteDialect(path)
     migrate(dialect)
-    store = Database(dialect, SystemClock())
+    store = SqlStore(dialect, SystemClock())
     yield store
     await store.aclose()
 
 
 @contextmanager
-def statements(store: Database) -> Generator[list[str]]:
+def statements(store: SqlStore) -> Generator[list[str]]:
     """Those that run within the block, but for the beginning of units."""
     seen: list[str] = []
-    engine = cast("Sqlite", store._dialect).engine
+    engine = cast("SqliteDialect", store._dialect).engine
 
     def note(*said: object) -> None:
         if not str(said[2]).startswith("BEGIN"):
@@ -53,15 +53,15 @@ def statements(store: Database) -> Generator[list[str]]:
     event.remove(engine, "before_cursor_execute", note)
 
 
-async def put(store: Database, posts: list[Post]) -> None:
+async def put(store: SqlStore, posts: list[Post]) -> None:
     async with store.work() as work:
         await work.archive.put(posts)
 
 
 @pytest.mark.anyio
-async def test_a_page_of_posts_is_a_few_statements_whether_they_are_new_edited_or_known(store: Database) -> None:
+async def test_a_page_of_posts_is_a_few_statements_whether_they_are_new_edited_or_known(store: SqlStore) -> None:
     edits = [replace(post, text="new", edited_at=at(9)) for post in PAGE]
-    await put(store, [post_of("1000")])  # with the first connection come statements of its own
+    await put(store, [make_post("1000")])  # with the first connection come statements of its own
     for posts, most in ((PAGE, 2), (PAGE, 1), (edits, 5), (edits, 1)):
         with statements(store) as seen:
             await put(store, posts)
@@ -74,7 +74,7 @@ def driver_of(connection: sa.Connection) -> sqlite3.Connection:
     return driver
 
 
-async def cost(store: Database, read: Callable[[Archive], Awaitable[Sequence[object]]], found: int) -> int:
+async def cost(store: SqlStore, read: Callable[[ArchiveRepository], Awaitable[Sequence[object]]], found: int) -> int:
     """How many instructions SQLite takes."""
     taken = 0
 
@@ -84,7 +84,7 @@ async def cost(store: Database, read: Callable[[Archive], Awaitable[Sequence[obj
         return 0
 
     async with store.work(write=False) as work:
-        unit = cast("SqlWork", work)._unit
+        unit = cast("SqlUnitOfWork", work)._transaction
         await unit.read(lambda connection: driver_of(connection).set_progress_handler(count, 1))
         rows = await read(work.archive)
         await unit.read(lambda connection: driver_of(connection).set_progress_handler(None, 1))
@@ -93,7 +93,7 @@ async def cost(store: Database, read: Callable[[Archive], Awaitable[Sequence[obj
 
 
 @pytest.mark.anyio
-async def test_what_is_read_costs_the_same_however_much_is_archived(store: Database) -> None:
+async def test_reading_posts_costs_the_same_however_many_are_archived(store: SqlStore) -> None:
     async def costs() -> list[int]:
         return [
             await cost(store, lambda archive: archive.search(PostQuery("needle", platform=PLATFORM, rooms=["10"])), 1),
@@ -103,17 +103,15 @@ async def test_what_is_read_costs_the_same_however_much_is_archived(store: Datab
             await cost(store, lambda archive: archive.list_posts(PLATFORM, "10", before="50", limit=5), 5),
         ]
 
-    await put(store, [*PAGE, post_of("101", "needle")])
+    await put(store, [*PAGE, make_post("101", "needle")])
     few = await costs()
-    await put(store, [post_of(str(number)) for number in range(102, 5000)])
+    await put(store, [make_post(str(number)) for number in range(102, 5000)])
     for little, much in zip(few, await costs(), strict=True):
         assert much < little + 500  # where every post was looked at it would be thousands
 
 
 @pytest.mark.anyio
-async def test_the_index_of_words_is_in_order_after_edits_and_has_nothing_of_what_was_forgotten(
-    store: Database, path: Path
-) -> None:
+async def test_the_word_index_is_intact_after_edits_and_holds_no_forgotten_posts(store: SqlStore, path: Path) -> None:
     secrets = [replace(post, text=f"secret{post.id} draft", author=Author("2", "Bo")) for post in PAGE[:50]]
     edits = [replace(post, text=f"hidden{post.id}", edited_at=at(9)) for post in secrets]
     async with store.work() as work:
@@ -131,8 +129,8 @@ async def test_the_index_of_words_is_in_order_after_edits_and_has_nothing_of_wha
 
 
 @pytest.mark.anyio
-async def test_the_bytes_of_files_are_gone_when_their_delivery_is_final(store: Database, path: Path) -> None:
-    delivery = delivery_of("t1", content=MessageContent(files=(OutgoingFile("a", "image/png", b"bytes"),)))
+async def test_the_bytes_of_files_are_gone_when_their_delivery_is_final(store: SqlStore, path: Path) -> None:
+    delivery = make_delivery("t1", content=MessageContent(files=(OutgoingFile("a", "image/png", b"bytes"),)))
     counts: list[int] = []
     for state in (DeliveryState.SENDING, DeliveryState.SENT):
         async with store.work() as work:

@@ -1,4 +1,4 @@
-"""How the store holds its database: connections, transactions, and what a page of history costs."""
+"""The connections and transactions of the store, and the cost of reading a page of history."""
 
 import logging
 import sqlite3
@@ -12,17 +12,17 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 
-from denizen.adapters.store.database import Database, SqlWork
+from denizen.adapters.store.answers import _for_posts
+from denizen.adapters.store.database import SqlStore, SqlUnitOfWork
 from denizen.adapters.store.messages import _TAIL
-from denizen.adapters.store.postgres import Postgres
-from denizen.adapters.store.proposals import _of_posts
+from denizen.adapters.store.postgres import PostgresDialect
 from denizen.adapters.store.schema import migrate
-from denizen.adapters.store.sqlite import Sqlite
+from denizen.adapters.store.sqlite import SqliteDialect
 from denizen.domain.clock import SystemClock
 from denizen.domain.conversation import Session
 from denizen.domain.ids import AgentName
-from denizen.testing.store_contract_proposals import proposal_of
-from denizen.testing.store_records import AGENT, NOON, open_talk, said
+from tests.contracts.store.knowledge import make_proposal
+from tests.contracts.store.records import AGENT, NOON, make_message, open_conversation
 
 pytest_plugins = ["tests.postgres"]
 
@@ -44,26 +44,26 @@ def clock() -> HandClock:
 
 
 @pytest.fixture
-async def store(tmp_path: Path, clock: HandClock) -> AsyncIterator[Database]:
-    dialect = Sqlite(tmp_path / "store.db")
+async def store(tmp_path: Path, clock: HandClock) -> AsyncIterator[SqlStore]:
+    dialect = SqliteDialect(tmp_path / "store.db")
     migrate(dialect)
-    store = Database(dialect, clock)
+    store = SqlStore(dialect, clock)
     yield store
     await store.aclose()
 
 
 @pytest.fixture
-async def on_server(postgres_url: str) -> AsyncIterator[Database]:
-    dialect = Postgres(sa.make_url(postgres_url))
+async def on_server(postgres_url: str) -> AsyncIterator[SqlStore]:
+    dialect = PostgresDialect(sa.make_url(postgres_url))
     migrate(dialect)
-    store = Database(dialect, SystemClock())
+    store = SqlStore(dialect, SystemClock())
     yield store
     await store.aclose()
 
 
 @pytest.mark.anyio
 @pytest.mark.proves("V5")
-async def test_sqlite_is_set_up_for_one_writer_and_readers_beside_it(store: Database, tmp_path: Path) -> None:
+async def test_sqlite_is_set_up_for_one_writer_and_readers_beside_it(store: SqlStore, tmp_path: Path) -> None:
     wanted = {"journal_mode": "wal", "synchronous": 1, "busy_timeout": 5000, "foreign_keys": 1}
 
     def look(connection: sa.Connection) -> dict[str, object]:
@@ -71,32 +71,32 @@ async def test_sqlite_is_set_up_for_one_writer_and_readers_beside_it(store: Data
 
     for write in (True, False):
         async with store.work(write=write) as work:
-            assert await cast("SqlWork", work)._unit.read(look) == wanted
+            assert await cast("SqlUnitOfWork", work)._transaction.read(look) == wanted
     assert (tmp_path / "store.db").stat().st_mode & 0o077 == 0
 
 
 @pytest.mark.anyio
 @pytest.mark.xdist_group("postgres")
-async def test_every_wait_for_postgres_has_an_end(on_server: Database, postgres_url: str) -> None:
+async def test_every_wait_for_postgres_has_a_time_limit(on_server: SqlStore, postgres_url: str) -> None:
     def look(connection: sa.Connection) -> list[object]:
         names = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
         return [connection.exec_driver_sql(f"SHOW {name}").scalar() for name in names]
 
     async with on_server.work() as work:
-        assert await cast("SqlWork", work)._unit.read(look) == ["30s", "10s", "1min"]
-    own = Database(Postgres(sa.make_url(f"{postgres_url}&options=-c%20statement_timeout%3D7s")), SystemClock())
+        assert await cast("SqlUnitOfWork", work)._transaction.read(look) == ["30s", "10s", "1min"]
+    own = SqlStore(PostgresDialect(sa.make_url(f"{postgres_url}&options=-c%20statement_timeout%3D7s")), SystemClock())
     async with own.work() as work:
-        assert (await cast("SqlWork", work)._unit.read(look))[0] == "7s"
+        assert (await cast("SqlUnitOfWork", work)._transaction.read(look))[0] == "7s"
     await own.aclose()
 
 
 @pytest.mark.anyio
-async def test_a_reader_sees_what_was_committed_before_it_began_while_another_writes(store: Database) -> None:
-    _, session = await open_talk(store)
+async def test_a_reader_sees_what_was_committed_before_it_began_while_another_writes(store: SqlStore) -> None:
+    _, session = await open_conversation(store)
     async with store.work(write=False) as reading:
         assert await reading.messages.list_tail(session.id, limit=9) == []
         async with store.work() as writing:
-            await writing.messages.add(said(session, "m1"))
+            await writing.messages.add(make_message(session, "m1"))
         assert await reading.messages.list_tail(session.id, limit=9) == []
     async with store.work(write=False) as reading:
         assert len(await reading.messages.list_tail(session.id, limit=9)) == 1
@@ -104,66 +104,66 @@ async def test_a_reader_sees_what_was_committed_before_it_began_while_another_wr
 
 @pytest.mark.anyio
 @pytest.mark.xdist_group("postgres")
-async def test_a_reader_on_postgres_sees_one_state_throughout(on_server: Database) -> None:
+async def test_a_reader_on_postgres_sees_one_state_throughout(on_server: SqlStore) -> None:
     await test_a_reader_sees_what_was_committed_before_it_began_while_another_writes(on_server)
 
 
 @pytest.mark.anyio
-async def test_a_task_that_asks_for_a_second_unit_within_the_first_is_told_so(store: Database) -> None:
+async def test_a_task_that_opens_a_second_unit_within_the_first_gets_an_error(store: SqlStore) -> None:
     for write in (True, False):
         async with store.work(write=write):
             with pytest.raises(RuntimeError):
                 async with store.work(write=write):
                     pass
-    await open_talk(store)
+    await open_conversation(store)
 
 
 @pytest.mark.anyio
 @pytest.mark.xdist_group("postgres")
 @pytest.mark.proves("V5")
-async def test_many_units_share_few_connections(on_server: Database, postgres_url: str) -> None:
-    _, session = await open_talk(on_server)
+async def test_many_units_share_few_connections(on_server: SqlStore, postgres_url: str) -> None:
+    _, session = await open_conversation(on_server)
     most = 0
 
     async def say(number: int) -> None:
         nonlocal most
         async with on_server.work() as work:
-            await work.messages.add(said(session, f"m{number}"))
+            await work.messages.add(make_message(session, f"m{number}"))
             most = max(most, on_server.in_use)
 
     async with anyio.create_task_group() as tasks:
         for number in range(40):
             tasks.start_soon(say, number)
-    assert most == Postgres.writers
+    assert most == PostgresDialect.writers
     assert on_server.in_use == 0
     with psycopg.connect(postgres_url) as other:
         row = other.execute("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'denizen'").fetchone()
         assert row is not None
-        assert 1 <= row[0] <= Postgres.writers
+        assert 1 <= row[0] <= PostgresDialect.writers
 
 
 @pytest.mark.anyio
-async def test_closing_waits_for_the_unit_that_is_under_way(store: Database) -> None:
-    _, session = await open_talk(store)
+async def test_closing_waits_for_the_running_unit_of_work(store: SqlStore) -> None:
+    _, session = await open_conversation(store)
     begun = anyio.Event()
 
     async def write() -> None:
         async with store.work() as work:
             begun.set()
             for number in range(20):
-                await work.messages.add(said(session, f"m{number}"))
+                await work.messages.add(make_message(session, f"m{number}"))
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(write)
         await begun.wait()
         await store.aclose()
-    with closing(sqlite3.connect(cast("Sqlite", store._dialect).path)) as connection:
+    with closing(sqlite3.connect(cast("SqliteDialect", store._dialect).path)) as connection:
         assert connection.execute("SELECT count(*) FROM messages").fetchone() == (20,)
 
 
 @pytest.mark.anyio
-async def test_a_unit_that_takes_long_is_told_in_the_log(
-    store: Database, clock: HandClock, caplog: pytest.LogCaptureFixture
+async def test_a_slow_unit_of_work_is_logged(
+    store: SqlStore, clock: HandClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with store.work():
         clock.passed_s += 0.9
@@ -188,7 +188,7 @@ def fill(path: Path, session: Session, count: int) -> None:
         connection.commit()
 
 
-async def cost(store: Database, statement: sa.Executable, bounds: dict[str, Any], *, rows: int) -> int:
+async def cost(store: SqlStore, statement: sa.Executable, bounds: dict[str, Any], *, rows: int) -> int:
     """How many instructions SQLite takes for it."""
     taken = 0
 
@@ -206,18 +206,18 @@ async def cost(store: Database, statement: sa.Executable, bounds: dict[str, Any]
         assert len(found) == rows
 
     async with store.work(write=False) as work:
-        await cast("SqlWork", work)._unit.read(job)
+        await cast("SqlUnitOfWork", work)._transaction.read(job)
     return taken
 
 
 @pytest.mark.anyio
-async def test_the_tail_of_a_long_session_costs_what_that_of_a_short_one_costs(store: Database) -> None:
-    conversation, short = await open_talk(store)
+async def test_the_tail_of_a_long_session_costs_the_same_as_that_of_a_short_one(store: SqlStore) -> None:
+    conversation, short = await open_conversation(store)
     async with store.work() as work:
         long = await work.sessions.current(conversation.id, AgentName("scribe"), now=NOON)
     assert long.agent != AGENT
-    fill(cast("Sqlite", store._dialect).path, short, 10)
-    fill(cast("Sqlite", store._dialect).path, long, LONG)
+    fill(cast("SqliteDialect", store._dialect).path, short, 10)
+    fill(cast("SqliteDialect", store._dialect).path, long, LONG)
 
     async def cost_of_tail(session: Session, before: int) -> int:
         return await cost(store, _TAIL, {"session": session.id, "limit": 5, "before": before}, rows=5)
@@ -228,14 +228,14 @@ async def test_the_tail_of_a_long_session_costs_what_that_of_a_short_one_costs(s
 
 
 @pytest.mark.anyio
-async def test_a_proposal_is_found_by_its_message_at_the_same_cost_however_many_there_are(store: Database) -> None:
-    dialect = cast("Sqlite", store._dialect)
-    wanted = {"of_platform": "discord", "chosen": dialect.list_of(["p3"])}
+async def test_finding_a_proposal_by_its_message_costs_the_same_however_many_there_are(store: SqlStore) -> None:
+    dialect = cast("SqliteDialect", store._dialect)
+    wanted = {"of_platform": "discord", "chosen": dialect.bind_list(["p3"])}
 
     async def propose(numbers: range) -> int:
         async with store.work() as work:
             for number in numbers:
-                assert await work.proposals.add(proposal_of(str(number)))
-        return await cost(store, _of_posts(dialect), wanted, rows=1)
+                assert await work.proposals.add(make_proposal(str(number)))
+        return await cost(store, _for_posts(dialect), wanted, rows=1)
 
     assert await propose(range(10)) == await propose(range(10, 1000))

@@ -13,14 +13,14 @@ import sqlalchemy as sa
 from sqlalchemy.exc import StatementError
 
 from denizen.adapters.store import open_store
-from denizen.adapters.store.database import Database, SqlWork
-from denizen.adapters.store.postgres import Postgres, explain
+from denizen.adapters.store.database import SqlStore, SqlUnitOfWork
+from denizen.adapters.store.postgres import PostgresDialect, explain
 from denizen.adapters.store.schema import migrate
-from denizen.adapters.store.sqlite import Sqlite
+from denizen.adapters.store.sqlite import SqliteDialect
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention, Unavailable
-from denizen.ports.store import Work
-from denizen.testing.store_records import NOON, PLACE, open_talk, said
+from denizen.ports.store import UnitOfWork
+from tests.contracts.store.records import NOON, PLACE, make_message, open_conversation
 
 pytest_plugins = ["tests.postgres"]
 
@@ -36,45 +36,45 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def impatient(path: Path) -> AsyncIterator[Database]:
+async def impatient(path: Path) -> AsyncIterator[SqlStore]:
     """A store that does not wait for another process."""
-    dialect = Sqlite(path, busy_timeout_ms=1)
+    dialect = SqliteDialect(path, busy_timeout_ms=1)
     migrate(dialect)
-    store = Database(dialect, SystemClock())
+    store = SqlStore(dialect, SystemClock())
     yield store
     await store.aclose()
 
 
-async def run(work: Work, statement: str) -> None:
-    await cast("SqlWork", work)._unit.write(lambda connection: connection.exec_driver_sql(statement))
+async def run(work: UnitOfWork, statement: str) -> None:
+    await cast("SqlUnitOfWork", work)._transaction.write(lambda connection: connection.exec_driver_sql(statement))
 
 
 @pytest.mark.anyio
 async def test_a_database_that_another_process_writes_to_is_unavailable_for_a_moment(
-    impatient: Database, path: Path
+    impatient: SqlStore, path: Path
 ) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(Unavailable) as refusal:
-            await open_talk(impatient)
+            await open_conversation(impatient)
         assert refusal.value.code == "store_busy"
         assert refusal.value.retry_after_s == 1.0
         async with impatient.work(write=False) as work:
             assert await work.conversations.list_recent() == []
         other.execute("ROLLBACK")
-    await open_talk(impatient)
+    await open_conversation(impatient)
 
 
 @pytest.mark.anyio
-async def test_a_full_disk_needs_attention_and_nothing_is_half_written(impatient: Database, path: Path) -> None:
-    _, session = await open_talk(impatient)
+async def test_a_full_disk_needs_attention_and_nothing_is_half_written(impatient: SqlStore, path: Path) -> None:
+    _, session = await open_conversation(impatient)
     async with impatient.work() as work:
         await run(work, "PRAGMA max_page_count = 1")  # no page more than there are
 
     async def fill() -> None:
         async with impatient.work() as work:
-            await work.messages.add(said(session, "small", "needle"))
-            await work.messages.add(said(session, "large", "x" * 1_000_000))
+            await work.messages.add(make_message(session, "small", "needle"))
+            await work.messages.add(make_message(session, "large", "x" * 1_000_000))
 
     with pytest.raises(NeedsAttention) as refusal:
         await fill()
@@ -145,7 +145,7 @@ async def test_a_postgres_url_with_an_unknown_setting_needs_attention() -> None:
     tells_no_password(refusal.value)
 
 
-def test_a_password_in_the_servers_own_words_is_struck_out() -> None:
+def test_a_password_in_the_servers_message_is_masked() -> None:
     url = sa.make_url(f"postgresql://ana:{SECRET}@127.0.0.1/store")
     refusal = explain(psycopg.OperationalError("bad conninfo: password=s3cr/et or s3cr%2Fet"), url)
     assert refusal is not None
@@ -164,7 +164,7 @@ def test_a_password_in_the_servers_own_words_is_struck_out() -> None:
         (psycopg.errors.SyntaxError, type(None)),
     ],
 )
-def test_a_fault_of_postgres_has_the_family_of_who_acts_next(
+def test_a_postgres_fault_becomes_an_error_of_the_right_family(
     fault: type[psycopg.Error], family: type[DenizenError]
 ) -> None:
     assert isinstance(explain(fault("so it says"), sa.make_url("postgresql://h/db")), family)
@@ -173,7 +173,7 @@ def test_a_fault_of_postgres_has_the_family_of_who_acts_next(
 @on_postgres
 @pytest.mark.anyio
 async def test_a_restarted_postgres_is_found_again(postgres_url: str) -> None:
-    store = Database(Postgres(sa.make_url(postgres_url)), SystemClock())
+    store = SqlStore(PostgresDialect(sa.make_url(postgres_url)), SystemClock())
     migrate(store._dialect)
 
     def end_all_connections() -> None:
@@ -183,20 +183,20 @@ async def test_a_restarted_postgres_is_found_again(postgres_url: str) -> None:
                 " WHERE datname = current_database() AND pid <> pg_backend_pid()"
             )
 
-    _, session = await open_talk(store)
+    _, session = await open_conversation(store)
     async with store.work(write=False) as work:
         await work.conversations.list_recent()
     end_all_connections()
     async with store.work(write=False) as work:
         assert len(await work.conversations.list_recent()) == 1
     async with store.work() as work:
-        await work.messages.add(said(session, "kept"))
+        await work.messages.add(make_message(session, "kept"))
 
     async def write() -> None:
         async with store.work() as work:
-            await work.messages.add(said(session, "lost"))
+            await work.messages.add(make_message(session, "lost"))
             end_all_connections()
-            await work.messages.add(said(session, "lost too"))
+            await work.messages.add(make_message(session, "lost too"))
 
     with pytest.raises(Unavailable):
         await write()
@@ -206,11 +206,11 @@ async def test_a_restarted_postgres_is_found_again(postgres_url: str) -> None:
 
 
 @pytest.mark.anyio
-async def test_a_unit_that_goes_on_after_a_fault_of_the_database_comes_to_nothing(impatient: Database) -> None:
-    _, session = await open_talk(impatient)
+async def test_a_unit_that_goes_on_after_a_database_fault_writes_nothing(impatient: SqlStore) -> None:
+    _, session = await open_conversation(impatient)
     with pytest.raises(DenizenError):  # noqa: PT012 - the unit is what fails
         async with impatient.work() as work:
-            await work.messages.add(said(session, "lost"))
+            await work.messages.add(make_message(session, "lost"))
             with pytest.raises(DenizenError):
                 await work.sessions.current(type(session.conversation_id)("none"), session.agent, now=NOON)
     async with impatient.work(write=False) as work:
@@ -218,7 +218,7 @@ async def test_a_unit_that_goes_on_after_a_fault_of_the_database_comes_to_nothin
 
 
 @pytest.mark.anyio
-async def test_a_time_without_a_zone_is_refused(impatient: Database) -> None:
+async def test_a_time_without_a_zone_is_refused(impatient: SqlStore) -> None:
     with pytest.raises(StatementError, match="without a time zone"):
         async with impatient.work() as work:
             await work.conversations.put(PLACE, now=NOON.replace(tzinfo=None))

@@ -1,4 +1,4 @@
-"""How a database comes to its schema: by one history, after a rehearsal, or not at all."""
+"""The schema of a database: created by one history of migrations, upgraded after a rehearsal, or refused."""
 
 import ast
 import shutil
@@ -18,16 +18,15 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 from denizen.adapters.store import open_store
-from denizen.adapters.store.dialect import REVISION_TABLE, Dialect
-from denizen.adapters.store.postgres import Postgres
-from denizen.adapters.store.schema import HEAD, HISTORY, History, migrate
-from denizen.adapters.store.sqlite import Sqlite
-from denizen.adapters.store.tables import metadata
+from denizen.adapters.store.columns import metadata
+from denizen.adapters.store.dialect import REVISION_TABLE, SqlDialect
+from denizen.adapters.store.postgres import PostgresDialect
+from denizen.adapters.store.schema import HEAD, HISTORY, SUPERSEDED, MigrationHistory, migrate
+from denizen.adapters.store.sqlite import SqliteDialect
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import NeedsAttention
-from denizen.domain.ids import ConversationId, MessageId
-from denizen.domain.mirror import FORGOTTEN
-from denizen.testing.store_records import NOON, open_talk, post_of, said
+from denizen.domain.ids import MessageId
+from tests.contracts.store.records import make_message, open_conversation
 
 pytest_plugins = ["tests.postgres"]
 
@@ -50,23 +49,23 @@ on_postgres = pytest.mark.xdist_group("postgres")
 
 
 @pytest.fixture
-def history(tmp_path: Path) -> Callable[[str], History]:
+def history(tmp_path: Path) -> Callable[[str], MigrationHistory]:
     """The history with one migration more, which does this too."""
 
-    def make(more: str = "pass") -> History:
+    def make(more: str = "pass") -> MigrationHistory:
         folder = tmp_path / "migrations"
         shutil.copytree(HISTORY.folder, folder, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
         (folder / "versions" / "9999_next.py").write_text(NEXT.format(head=HEAD, more=more))
-        return History(folder, "9999")
+        return MigrationHistory(folder, "9999")
 
     return make
 
 
 async def fill(url: str) -> None:
     store = await open_store(url, clock=SystemClock())
-    _, session = await open_talk(store)
+    _, session = await open_conversation(store)
     async with store.work() as work:
-        await work.messages.add(said(session, "kept", "needle"))
+        await work.messages.add(make_message(session, "kept", "needle"))
     await store.aclose()
 
 
@@ -83,11 +82,11 @@ def dump(path: Path) -> list[str]:
 def test_the_constant_is_the_head_of_one_linear_history() -> None:
     script = ScriptDirectory(str(HISTORY.folder))
     assert script.get_heads() == [HEAD]
-    assert script.get_bases() == ["0001"]
+    assert len(script.get_bases()) == 1
     assert not [each for each in script.walk_revisions() if each.is_branch_point or each.is_merge_point]
 
 
-def compare(dialect: Dialect, history: History = HISTORY) -> list[object]:
+def compare(dialect: SqlDialect, history: MigrationHistory = HISTORY) -> list[object]:
     """What the tables of the program have and the database has not, or the other way round."""
     migrate(dialect, history)
 
@@ -104,14 +103,14 @@ def compare(dialect: Dialect, history: History = HISTORY) -> list[object]:
 
 
 @pytest.mark.proves("V4")
-def test_the_migrations_make_the_tables_of_the_program_in_sqlite(tmp_path: Path) -> None:
-    assert compare(Sqlite(tmp_path / "store.db")) == []
+def test_the_migrations_create_the_programs_tables_in_sqlite(tmp_path: Path) -> None:
+    assert compare(SqliteDialect(tmp_path / "store.db")) == []
 
 
 @on_postgres
 @pytest.mark.proves("V4")
-def test_the_migrations_make_the_tables_of_the_program_in_postgres(postgres_url: str) -> None:
-    assert compare(Postgres(sa.make_url(postgres_url))) == []
+def test_the_migrations_create_the_programs_tables_in_postgres(postgres_url: str) -> None:
+    assert compare(PostgresDialect(sa.make_url(postgres_url))) == []
 
 
 @pytest.mark.anyio
@@ -129,7 +128,7 @@ async def test_opening_a_second_time_changes_nothing(tmp_path: Path) -> None:
 
 def test_importing_the_store_and_opening_a_current_one_import_only_what_they_need(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
-    migrate(Sqlite(path))
+    migrate(SqliteDialect(path))
     code = f"""
 import sys, anyio
 from denizen.domain.clock import SystemClock
@@ -150,14 +149,14 @@ print(sorted(vendors & set(sys.modules)))
 
 def test_two_processes_may_open_a_new_database_at_once(tmp_path: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(migrate, [Sqlite(tmp_path / "store.db") for _ in range(4)]))
+        list(pool.map(migrate, [SqliteDialect(tmp_path / "store.db") for _ in range(4)]))
     assert "title" in columns(tmp_path / "store.db")
 
 
 @on_postgres
 def test_two_processes_may_open_a_new_postgres_database_at_once(postgres_url: str) -> None:
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(migrate, [Postgres(sa.make_url(postgres_url)) for _ in range(4)]))
+        list(pool.map(migrate, [PostgresDialect(sa.make_url(postgres_url)) for _ in range(4)]))
     with psycopg.connect(postgres_url) as connection:
         assert connection.execute("SELECT version_num FROM denizen_revision").fetchall() == [(HEAD,)]
 
@@ -165,12 +164,12 @@ def test_two_processes_may_open_a_new_postgres_database_at_once(postgres_url: st
 @pytest.mark.anyio
 @pytest.mark.proves("P8")
 async def test_an_upgrade_leaves_a_copy_of_the_database_to_go_back_to(
-    tmp_path: Path, history: Callable[[str], History]
+    tmp_path: Path, history: Callable[[str], MigrationHistory]
 ) -> None:
     path = tmp_path / "store.db"
     await fill(f"sqlite:///{path}")
     before = dump(path)
-    migrate(Sqlite(path), history("pass"))
+    migrate(SqliteDialect(path), history("pass"))
     kept = tmp_path / "store.db.before-9999"
     assert "topic" in columns(path)
     assert dump(kept) == before
@@ -194,14 +193,14 @@ async def test_an_upgrade_leaves_a_copy_of_the_database_to_go_back_to(
 @pytest.mark.anyio
 @pytest.mark.proves("P8")
 @pytest.mark.parametrize(("more", "why"), [(BROKEN, "nonsense"), (ORPHANS, "refers to a row of conversations")])
-async def test_an_upgrade_that_would_fail_is_found_out_on_a_copy(
-    tmp_path: Path, history: Callable[[str], History], more: str, why: str
+async def test_an_upgrade_that_would_fail_fails_on_a_copy_first(
+    tmp_path: Path, history: Callable[[str], MigrationHistory], more: str, why: str
 ) -> None:
     path = tmp_path / "store.db"
     await fill(f"sqlite:///{path}")
     content = path.read_bytes()
     with pytest.raises(NeedsAttention) as failure:
-        migrate(Sqlite(path), history(more))
+        migrate(SqliteDialect(path), history(more))
     assert failure.value.code == "store_upgrade"
     assert why in failure.value.why
     assert path.read_bytes() == content
@@ -215,10 +214,10 @@ async def test_an_upgrade_that_would_fail_is_found_out_on_a_copy(
 @pytest.mark.proves("P8")
 @pytest.mark.filterwarnings("ignore:Did not recognize type 'vector'")  # of pgvector, beyond the schema
 async def test_an_upgrade_that_fails_on_postgres_leaves_the_database_as_it_was(
-    postgres_url: str, history: Callable[[str], History]
+    postgres_url: str, history: Callable[[str], MigrationHistory]
 ) -> None:
     await fill(postgres_url)
-    dialect = Postgres(sa.make_url(postgres_url))
+    dialect = PostgresDialect(sa.make_url(postgres_url))
     with pytest.raises(NeedsAttention) as failure:
         migrate(dialect, history(BROKEN))
     assert failure.value.code == "store_upgrade"
@@ -235,47 +234,54 @@ def test_a_file_of_another_program_is_refused_and_not_touched(tmp_path: Path) ->
         connection.execute("CREATE TABLE recipes (name TEXT)")
     before = dump(path)
     with pytest.raises(NeedsAttention) as refusal:
-        migrate(Sqlite(path))
+        migrate(SqliteDialect(path))
     assert refusal.value.code == "store_foreign"
     assert "recipes" in refusal.value.why
     assert dump(path) == before
 
 
-FIRST = History(HISTORY.folder, "0001")
-OLD_CONVERSATION = """
-INSERT INTO conversations (id, platform, channel, thread, title, created_at) VALUES ('c', 'discord', 'general', '', '',
-'{noon}')
-"""
-OLD_MESSAGE = """
-INSERT INTO messages (id, conversation_id, sequence, created_at, role, author_id, author_name, author_is_bot,
-platform_id, parts, meta, words) VALUES ('m', 'c', 0, '{noon}', 'user', '1', 'Ana', false, '77',
-'[{{"kind":"text","text":"needle"}}]', '{{}}', 'needle')
-"""
-
-
-async def upgrade_from_first(dialect: Dialect, url: str, noon: str) -> None:
-    migrate(dialect, FIRST)
+def pretend_old(dialect: SqlDialect, revision: str) -> None:
+    """Marks the database as one that Denizen 0.1 has written."""
     with dialect.engine.begin() as connection:
-        for row in (OLD_CONVERSATION, OLD_MESSAGE):
-            connection.exec_driver_sql(row.format(noon=noon))
-    store = await open_store(url, clock=SystemClock())
-    async with store.work() as work:
-        (hit,) = await work.messages.search("needle", conversation_ids=[ConversationId("c")])
-        assert (hit.message.text, hit.message.created_at) == ("needle", NOON)
-        assert await work.archive.put([post_of("77", "needle")]) == 1
-        assert await work.archive.forget_posts("discord", ["77"]) == 1
-        assert (await work.messages.get(MessageId("m"))).parts == FORGOTTEN
-    await store.aclose()
+        connection.exec_driver_sql(f"UPDATE {REVISION_TABLE} SET version_num = '{revision}'")
+
+
+def check_superseded(refusal: NeedsAttention, revision: str) -> None:
+    assert refusal.code == "store_superseded"
+    assert "Denizen 0.1" in refusal.message
+    assert revision in refusal.why
+    for way in ("denizen.db", "durable.db", "DENIZEN_HOME"):
+        assert way in refusal.fix
 
 
 @pytest.mark.anyio
-async def test_a_store_of_the_first_schema_is_upgraded_with_what_is_in_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("revision", ["0001", "0019"])
+async def test_a_database_of_the_dropped_migrations_is_refused_and_not_touched(tmp_path: Path, revision: str) -> None:
     path = tmp_path / "store.db"
-    await upgrade_from_first(Sqlite(path), f"sqlite:///{path}", "2026-11-21 12:00:00.000000")
-    assert (tmp_path / f"store.db.before-{HEAD}").exists()
+    await fill(f"sqlite:///{path}")
+    pretend_old(SqliteDialect(path), revision)
+    before = dump(path)
+    with pytest.raises(NeedsAttention) as refusal:
+        await open_store(f"sqlite:///{path}", clock=SystemClock())
+    check_superseded(refusal.value, revision)
+    assert dump(path) == before
+    assert not list(tmp_path.glob("store.db.before-*"))
+
+    path.rename(tmp_path / "old.db")
+    store = await open_store(f"sqlite:///{path}", clock=SystemClock())
+    await store.aclose()
 
 
 @on_postgres
 @pytest.mark.anyio
-async def test_a_store_of_the_first_schema_on_postgres_is_upgraded_with_what_is_in_it(postgres_url: str) -> None:
-    await upgrade_from_first(Postgres(sa.make_url(postgres_url)), postgres_url, "2026-11-21 12:00:00+00:00")
+async def test_a_postgres_database_of_the_dropped_migrations_is_refused(postgres_url: str) -> None:
+    await fill(postgres_url)
+    pretend_old(PostgresDialect(sa.make_url(postgres_url)), "0019")
+    with pytest.raises(NeedsAttention) as refusal:
+        await open_store(postgres_url, clock=SystemClock())
+    check_superseded(refusal.value, "0019")
+
+
+def test_no_migration_has_the_id_of_a_dropped_one() -> None:
+    script = ScriptDirectory(str(HISTORY.folder))
+    assert not SUPERSEDED & {each.revision for each in script.walk_revisions()}

@@ -1,4 +1,4 @@
-"""Vectors compared by the database where it can, and here where it cannot."""
+"""Vectors compared by the database where it can, and by the store otherwise."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from denizen.adapters.store import open_store
-from denizen.adapters.store.nearness import Wanted
-from denizen.adapters.store.postgres import Postgres
-from denizen.adapters.store.postgres_vectors import PgVectors
+from denizen.adapters.store.dialect import VectorQuery
+from denizen.adapters.store.postgres import PostgresDialect
+from denizen.adapters.store.postgres_vectors import PgvectorIndex
 from denizen.domain.clock import SystemClock
 from denizen.domain.vector import pack_vector, sign_bits, unpack_vector
-from denizen.ports.memory import Vector
+from denizen.ports.memory import StoredVector
 from denizen.ports.store import Store
 
 pytest_plugins = ["tests.postgres"]
 
-SHELVES = ["s0", "s1"]
+NAMESPACES = ["s0", "s1"]
 
 
-def row(key: str, *values: float, shelf: str = "s0") -> Vector:
-    return Vector("docs", shelf, key, "m", pack_vector(values))
+def row(key: str, *values: float, namespace: str = "s0") -> StoredVector:
+    return StoredVector("docs", namespace, key, "m", pack_vector(values))
 
 
-async def keys(store: Store, *values: float, shelves: list[str] | None = None) -> list[str]:
+async def keys(store: Store, *values: float, namespaces: list[str] | None = None) -> list[str]:
     async with store.work(write=False) as work:
-        near = await work.vectors.find_nearest("docs", shelves or SHELVES, "m", pack_vector(values), limit=3)
+        near = await work.vectors.find_nearest("docs", namespaces or NAMESPACES, "m", pack_vector(values), limit=3)
     return [each.key for each in near]
 
 
@@ -51,27 +51,27 @@ def test_signs_are_one_bit_for_each_dimension(values: list[float]) -> None:
 
 
 @pytest.mark.anyio
-async def test_another_process_writes_and_the_next_search_knows(store: Store, tmp_path: Path) -> None:
+async def test_a_search_finds_vectors_that_another_process_wrote(store: Store, tmp_path: Path) -> None:
     other = await open_store(f"sqlite:///{tmp_path}/store.db", clock=SystemClock())
     async with store.work() as work:
         await work.vectors.put([row("a", 1, 0), row("b", 0, 1)])
     assert await keys(other, 1, 0) == ["a", "b"]
     async with store.work() as work:
-        await work.vectors.put([row("c", 1, 0.1), row("a", 1, 0, shelf="private")])
-        await work.vectors.put([row("b", 0, 1, shelf="s1")])
+        await work.vectors.put([row("c", 1, 0.1), row("a", 1, 0, namespace="private")])
+        await work.vectors.put([row("b", 0, 1, namespace="s1")])
     assert await keys(other, 1, 0) == ["c", "b"]
-    assert await keys(other, 1, 0, shelves=["s0"]) == ["c"]
+    assert await keys(other, 1, 0, namespaces=["s0"]) == ["c"]
     await other.aclose()
 
 
 @pytest.mark.anyio
-async def test_what_is_rolled_back_was_never_there(store: Store) -> None:
+async def test_a_vector_that_was_rolled_back_is_not_found(store: Store) -> None:
     async with store.work() as work:
         await work.vectors.put([row("a", 1, 0)])
     with suppress(RuntimeError):
         async with store.work() as work:
             await work.vectors.put([row("b", 1, 0)])
-            assert len(await work.vectors.find_nearest("docs", SHELVES, "m", pack_vector([1, 0]), limit=3)) == 2
+            assert len(await work.vectors.find_nearest("docs", NAMESPACES, "m", pack_vector([1, 0]), limit=3)) == 2
             raise RuntimeError
     assert await keys(store, 1, 0) == ["a"]
     async with store.work() as work:
@@ -80,12 +80,12 @@ async def test_what_is_rolled_back_was_never_there(store: Store) -> None:
 
 
 @pytest.mark.anyio
-async def test_signs_of_what_is_gone_are_dropped_in_time(store: Store) -> None:
+async def test_the_signs_of_removed_vectors_are_dropped_in_time(store: Store) -> None:
     async with store.work() as work:
         await work.vectors.put([row(str(n), 1, n) for n in range(50)])
     assert len(await keys(store, 1, 0)) == 3
     async with store.work() as work:
-        await work.vectors.put([row("kept", 1, 0, shelf="s1")])
+        await work.vectors.put([row("kept", 1, 0, namespace="s1")])
         await work.vectors.remove_other_models("docs", "other")
         await work.vectors.put([row("new", 1, 0)])
     assert await keys(store, 1, 0) == ["new"]
@@ -95,7 +95,7 @@ async def test_signs_of_what_is_gone_are_dropped_in_time(store: Store) -> None:
 @pytest.mark.proves("V5-search")
 @pytest.mark.xdist_group("postgres")
 @pytest.mark.anyio
-async def test_pgvector_compares_where_the_server_has_it(postgres_url: str) -> None:
+async def test_pgvector_compares_vectors_when_the_server_has_it(postgres_url: str) -> None:
     store = await open_store(postgres_url, clock=SystemClock())
     async with store.work() as work:
         await work.vectors.put([row("a", 1, 0), row("b", 1, 1)])
@@ -123,9 +123,11 @@ async def test_a_server_that_gets_pgvector_later_uses_it_from_the_next_start(pos
 
 
 @pytest.mark.xdist_group("postgres")
-def test_without_pgvector_vectors_are_looked_at_one_by_one(postgres_url: str) -> None:
-    nearness, engine = PgVectors(), Postgres(sa.make_url(postgres_url)).engine
-    wanted = Wanted("docs", "m", frozenset(SHELVES), pack_vector([1, 0]), 3, {})
+def test_without_pgvector_vectors_are_compared_one_by_one(postgres_url: str) -> None:
+    index, engine = PgvectorIndex(), PostgresDialect(sa.make_url(postgres_url)).engine
+    wanted = VectorQuery(
+        collection="docs", model="m", namespaces=frozenset(NAMESPACES), query=pack_vector([1, 0]), limit=3, bounds={}
+    )
     with engine.connect() as connection:
-        nearness.learn(connection, [{"data": b"12"}])
-        assert nearness.find(connection, wanted) is None
+        index.learn(connection, [{"data": b"12"}])
+        assert index.find(connection, wanted) is None

@@ -16,8 +16,19 @@ from denizen.domain.verdict import Decision
 from denizen.engine.gate.decision import MAX_DEPTH, GateCase, ObserverOpinion, PolicyEngine
 from denizen.engine.gate.executor import BoundTool, ToolExecutor
 from denizen.engine.runtime.tool_policy import GatePolicy, RateLimit, ToolMode, ToolRule
-from denizen.ports.toolset import Trail
-from tests.engine.gate.bench import ANA, OWNER, WATCHED, Court, HandClock, Recorder, call, scope, spec, verdict
+from denizen.ports.toolset import CallTrail
+from tests.engine.gate.gate_fixture import (
+    ANA,
+    OWNER,
+    WATCHED,
+    GateFixture,
+    HandClock,
+    Recorder,
+    call,
+    scope,
+    spec,
+    verdict,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -27,26 +38,26 @@ pytestmark = pytest.mark.anyio
 
 @pytest.mark.proves("V18")
 async def test_tiers_0_and_1_run_without_the_observer_and_2_and_3_are_looked_at() -> None:
-    court = Court([verdict("approve")])
+    gate_fixture = GateFixture([verdict("approve")])
     for tier, asked in ((Tier.HARMLESS, 0), (Tier.LIMITED, 0), (Tier.SENSITIVE, 1), (Tier.DANGEROUS, 2)):
-        assert (await court.about(spec(tier=tier))).decision is Decision.APPROVE
-        assert court.asked == asked
+        assert (await gate_fixture.about(spec(tier=tier))).decision is Decision.APPROVE
+        assert gate_fixture.asked == asked
 
 
 @pytest.mark.proves("V18")
 async def test_tier_2_is_looked_at_once_for_the_same_call_and_tier_3_each_time() -> None:
-    court = Court([verdict("approve")])
-    verdicts = [await court.about(spec(tier=Tier.SENSITIVE), q="x") for _ in range(3)]
+    gate_fixture = GateFixture([verdict("approve")])
+    verdicts = [await gate_fixture.about(spec(tier=Tier.SENSITIVE), q="x") for _ in range(3)]
     assert [each.decided_by for each in verdicts] == ["observer", "observer-cache", "observer-cache"]
-    assert court.asked == 1
+    assert gate_fixture.asked == 1
     for _ in range(3):
-        assert (await court.about(spec(tier=Tier.DANGEROUS), q="x")).decided_by == "observer"
-    assert court.asked == 4
+        assert (await gate_fixture.about(spec(tier=Tier.DANGEROUS), q="x")).decided_by == "observer"
+    assert gate_fixture.asked == 4
 
 
 async def test_without_an_observer_an_owner_is_asked_about_tiers_2_and_3() -> None:
     for tier in (Tier.SENSITIVE, Tier.DANGEROUS):
-        judged = await Court().about(spec(tier=tier))
+        judged = await GateFixture().about(spec(tier=tier))
         assert judged.decision is Decision.ASK
         assert judged.decided_by == "no-observer"
         assert judged.rule is not None
@@ -59,30 +70,30 @@ async def test_a_tool_that_declares_no_tier_is_dangerous() -> None:
 
 async def test_the_configured_tier_replaces_the_declared_one() -> None:
     policy = GatePolicy(tiers=(("lo*", Tier.DANGEROUS),))
-    assert (await Court().about(spec(), policy)).tier is Tier.DANGEROUS
+    assert (await GateFixture().about(spec(), policy)).tier is Tier.DANGEROUS
 
 
 @pytest.mark.proves("VW1")
 async def test_the_strictest_tier_of_the_chain_counts() -> None:
-    judged = await Court().about(spec(), floor=Tier.DANGEROUS)
+    judged = await GateFixture().about(spec(), floor=Tier.DANGEROUS)
     assert (judged.decision, judged.tier) == (Decision.ASK, Tier.DANGEROUS)
 
 
 @pytest.mark.proves("V23")
 async def test_calls_nest_at_most_five_deep() -> None:
-    assert (await Court().about(spec(), at=scope(depth=MAX_DEPTH))).decision is Decision.APPROVE
-    deeper = await Court().about(spec(), at=scope(depth=MAX_DEPTH + 1))
+    assert (await GateFixture().about(spec(), at=scope(depth=MAX_DEPTH))).decision is Decision.APPROVE
+    deeper = await GateFixture().about(spec(), at=scope(depth=MAX_DEPTH + 1))
     assert (deeper.decision, deeper.decided_by) == (Decision.DENY, "depth")
 
 
 @pytest.mark.proves("V21")
 async def test_a_destructive_tool_needs_a_human_even_when_the_observer_said_yes() -> None:
     for tier in Tier:
-        court = Court([verdict("approve")])
-        judged = await court.about(spec(tier=tier, destructive=True))
+        gate_fixture = GateFixture([verdict("approve")])
+        judged = await gate_fixture.about(spec(tier=tier, destructive=True))
         assert (judged.decision, judged.decided_by) == (Decision.ASK, "destructive")
-        assert court.asked == (1 if tier >= Tier.SENSITIVE else 0)
-    denied = await Court([verdict("deny")]).about(spec(tier=Tier.DANGEROUS, destructive=True))
+        assert gate_fixture.asked == (1 if tier >= Tier.SENSITIVE else 0)
+    denied = await GateFixture([verdict("deny")]).about(spec(tier=Tier.DANGEROUS, destructive=True))
     assert denied.decision is Decision.DENY
 
 
@@ -102,7 +113,7 @@ async def test_the_first_rule_that_matches_decides_and_without_a_match_the_defau
     tool = spec(tier=Tier.SENSITIVE)
 
     async def judged(**args: str) -> tuple[Decision, str]:
-        found = await Court().judge.judge(tool, call(args=dict(args)), scope(), policy)
+        found = await GateFixture().judge.judge(tool, call(args=dict(args)), scope(), policy)
         return found.decision, found.reason
 
     assert await judged(path="/srv/.ssh/id", mode="r") == (Decision.DENY, "keys are private")
@@ -121,7 +132,7 @@ async def test_a_rule_without_patterns_matches_all_and_one_with_a_bad_pattern_no
         (ToolRule("look", Decision.DENY, {"gone": ""}), Decision.APPROVE),
         (ToolRule("other", Decision.DENY), Decision.APPROVE),
     ):
-        assert (await Court().about(spec(), GatePolicy(rules=(rule,)), path="(")).decision is decision
+        assert (await GateFixture().about(spec(), GatePolicy(rules=(rule,)), path="(")).decision is decision
 
 
 @pytest.mark.parametrize(
@@ -137,29 +148,29 @@ async def test_a_rule_without_patterns_matches_all_and_one_with_a_bad_pattern_no
 )
 async def test_a_rule_holds_for_whom_and_where_it_says(rule: ToolRule, others: dict[str, object]) -> None:
     policy = GatePolicy(rules=(rule,))
-    assert (await Court().about(spec(), policy)).decision is Decision.DENY
-    assert (await Court().about(spec(), policy, **others)).decision is Decision.APPROVE  # pyright: ignore[reportArgumentType]
+    assert (await GateFixture().about(spec(), policy)).decision is Decision.DENY
+    assert (await GateFixture().about(spec(), policy, **others)).decision is Decision.APPROVE  # pyright: ignore[reportArgumentType]
 
 
 async def test_a_rule_holds_for_roles_guilds_and_threads() -> None:
     members = replace(ANA, roles=frozenset({"member"}))
     policy = GatePolicy(rules=(ToolRule("look", Decision.DENY, roles=frozenset({"member"}), guilds=frozenset({"7"})),))
-    assert (await Court().about(spec(), policy, at=scope(members, guild="7"))).decision is Decision.DENY
-    assert (await Court().about(spec(), policy, at=scope(members, guild="8"))).decision is Decision.APPROVE
-    assert (await Court().about(spec(), policy, at=scope(guild="7"))).decision is Decision.APPROVE
+    assert (await GateFixture().about(spec(), policy, at=scope(members, guild="7"))).decision is Decision.DENY
+    assert (await GateFixture().about(spec(), policy, at=scope(members, guild="8"))).decision is Decision.APPROVE
+    assert (await GateFixture().about(spec(), policy, at=scope(guild="7"))).decision is Decision.APPROVE
     threads = GatePolicy(rules=(ToolRule("look", Decision.DENY, channels=frozenset({"55"})),))
     assert (
-        await Court().about(spec(), threads, at=scope(place=Place("discord", "10", "55")))
+        await GateFixture().about(spec(), threads, at=scope(place=Place("discord", "10", "55")))
     ).decision is Decision.DENY
 
 
 @pytest.mark.proves("VW3")
 async def test_a_rule_spares_the_observer_for_tier_2_only() -> None:
     policy = replace(WATCHED, rules=(ToolRule("look", Decision.APPROVE),))
-    court = Court([verdict("deny")])
-    assert (await court.about(spec(tier=Tier.SENSITIVE), policy)).decided_by == "rule"
-    assert (await court.about(spec(tier=Tier.DANGEROUS), policy)).decision is Decision.DENY
-    assert court.asked == 1
+    gate_fixture = GateFixture([verdict("deny")])
+    assert (await gate_fixture.about(spec(tier=Tier.SENSITIVE), policy)).decided_by == "rule"
+    assert (await gate_fixture.about(spec(tier=Tier.DANGEROUS), policy)).decision is Decision.DENY
+    assert gate_fixture.asked == 1
 
 
 @pytest.mark.proves("T-approval-modes")
@@ -171,7 +182,7 @@ async def test_a_tool_runs_freely_or_asks_or_goes_by_rules_and_a_default_holds_f
     )
 
     async def judged(name: str, q: str) -> Decision:
-        return (await Court().about(spec(name), policy, q=q)).decision
+        return (await GateFixture().about(spec(name), policy, q=q)).decision
 
     assert await judged("free", "no") is Decision.APPROVE
     assert await judged("asked", "yes") is Decision.ASK
@@ -179,52 +190,52 @@ async def test_a_tool_runs_freely_or_asks_or_goes_by_rules_and_a_default_holds_f
     assert await judged("ruled", "no") is Decision.ASK
     assert await judged("other", "no") is Decision.ASK
     denied = GatePolicy(modes=(("look", ToolMode.ASK),), rules=(ToolRule("look", Decision.DENY),))
-    assert (await Court().about(spec(), denied)).decision is Decision.DENY
+    assert (await GateFixture().about(spec(), denied)).decision is Decision.DENY
 
 
 async def test_a_rule_says_who_is_asked_and_silence_never_approves_what_is_dangerous() -> None:
     approval = ApprovalRule(Deciders.QUORUM, "admin", 3, timeout_s=60.0, grant_on_timeout=True)
     policy = GatePolicy(rules=(ToolRule("look", Decision.ASK, approval=approval),))
-    assert (await Court().about(spec(), policy)).rule == approval
+    assert (await GateFixture().about(spec(), policy)).rule == approval
     sure = replace(approval, grant_on_timeout=False)
-    assert (await Court().about(spec(tier=Tier.DANGEROUS), policy)).rule == sure
-    assert (await Court().about(spec(destructive=True), policy)).rule == sure
+    assert (await GateFixture().about(spec(tier=Tier.DANGEROUS), policy)).rule == sure
+    assert (await GateFixture().about(spec(destructive=True), policy)).rule == sure
     wary = spec(effects=frozenset({Effect.MEMORY}))
-    assert (await Court().about(wary, policy, at=scope(ANA, Taint.WEB))).rule == sure
-    assert (await Court().about(wary, policy)).rule == approval
+    assert (await GateFixture().about(wary, policy, at=scope(ANA, Taint.WEB))).rule == sure
+    assert (await GateFixture().about(wary, policy)).rule == approval
 
 
 @pytest.mark.proves("TW8")
 async def test_a_tool_may_demand_a_role_of_the_one_who_asks() -> None:
     policy = GatePolicy(roles=(("look", frozenset({"admin"})),))
-    denied = await Court().about(spec(), policy)
+    denied = await GateFixture().about(spec(), policy)
     assert (denied.decision, denied.reason) == (Decision.DENY, "'look' is for admin only")
     admin = replace(ANA, roles=frozenset({"admin"}))
-    assert (await Court().about(spec(), policy, at=scope(admin))).decision is Decision.APPROVE
-    assert (await Court().about(spec(), policy, at=scope(OWNER))).decision is Decision.APPROVE
+    assert (await GateFixture().about(spec(), policy, at=scope(admin))).decision is Decision.APPROVE
+    assert (await GateFixture().about(spec(), policy, at=scope(OWNER))).decision is Decision.APPROVE
 
 
 # --- rates -----------------------------------------------------------------------------------------------------------
 
 
 async def test_the_rate_limit_slides_and_refused_calls_do_not_count() -> None:
-    court, policy = Court(), GatePolicy(rate_limits=(("look", RateLimit(2, 60.0)),))
+    gate_fixture, policy = GateFixture(), GatePolicy(rate_limits=(("look", RateLimit(2, 60.0)),))
 
     async def judged() -> str:
-        return (await court.about(spec(tier=Tier.LIMITED), policy)).decided_by
+        return (await gate_fixture.about(spec(tier=Tier.LIMITED), policy)).decided_by
 
     assert [await judged(), await judged(), await judged()] == ["tier-1", "tier-1", "rate-limit"]
-    court.clock.seconds = 59
+    gate_fixture.clock.seconds = 59
     assert await judged() == "rate-limit"
-    court.clock.seconds = 60
+    gate_fixture.clock.seconds = 60
     assert await judged() == "tier-1"
 
 
 async def test_a_rate_limit_that_the_owner_wrote_holds_for_a_harmless_tool_too() -> None:
-    court, policy = Court(), GatePolicy(rate_limits=(("lo*", RateLimit(1, 60.0)),))
+    gate_fixture, policy = GateFixture(), GatePolicy(rate_limits=(("lo*", RateLimit(1, 60.0)),))
 
     async def judged(name: str) -> str:
-        return (await court.about(spec(name), policy)).decided_by
+        return (await gate_fixture.about(spec(name), policy)).decided_by
 
     assert [await judged("look"), await judged("look")] == ["tier-0", "rate-limit"]
     assert {await judged("other") for _ in range(200)} == {"tier-0"}
@@ -238,8 +249,8 @@ SENDER = spec("send", effects=frozenset({Effect.SEND}), destinations=("to",))
 @pytest.mark.parametrize("to", ["", None, "10", "<#10>", "77", "<#77>", "https://api.example.org/x", "ops@example.org"])
 async def test_a_tool_sends_into_the_conversation_and_to_listed_places(to: str | None) -> None:
     policy = GatePolicy(destinations=("discord:77", "*.example.org", "*@example.org"))
-    assert (await Court().about(SENDER, policy, to=to)).decision is Decision.APPROVE
-    assert (await Court().about(SENDER, policy)).decision is Decision.APPROVE
+    assert (await GateFixture().about(SENDER, policy, to=to)).decision is Decision.APPROVE
+    assert (await GateFixture().about(SENDER, policy)).decision is Decision.APPROVE
 
 
 @pytest.mark.parametrize(
@@ -258,15 +269,15 @@ async def test_a_tool_sends_into_the_conversation_and_to_listed_places(to: str |
 )
 async def test_a_tool_sends_nowhere_else(to: object) -> None:
     policy = GatePolicy(destinations=("discord:77", "*.example.org", "*@example.org"))
-    judged = await Court().about(SENDER, policy, to=to)  # pyright: ignore[reportArgumentType]
+    judged = await GateFixture().about(SENDER, policy, to=to)  # pyright: ignore[reportArgumentType]
     assert (judged.decision, judged.decided_by) == (Decision.DENY, "destination")
 
 
 async def test_a_tool_that_does_not_say_where_it_sends_may_send_anywhere() -> None:
     blind = replace(SENDER, destinations=())
-    assert (await Court().about(blind, GatePolicy(destinations=()))).decided_by == "destination"
-    assert (await Court().about(blind, GatePolicy())).decision is Decision.APPROVE
-    assert (await Court().about(blind, GatePolicy(), at=scope(ANA, Taint.WEB))).decided_by == "taint"
+    assert (await GateFixture().about(blind, GatePolicy(destinations=()))).decided_by == "destination"
+    assert (await GateFixture().about(blind, GatePolicy())).decision is Decision.APPROVE
+    assert (await GateFixture().about(blind, GatePolicy(), at=scope(ANA, Taint.WEB))).decided_by == "taint"
 
 
 # --- taint -----------------------------------------------------------------------------------------------------------
@@ -285,26 +296,26 @@ async def test_a_tool_that_does_not_say_where_it_sends_may_send_anywhere() -> No
 async def test_after_foreign_text_a_human_decides_about_what_others_could_gain_from(
     label: Taint, tool: ToolSpec
 ) -> None:
-    court = Court([verdict("approve")])
-    assert (await court.about(tool)).decision is Decision.APPROVE
-    before = court.asked
-    judged = await court.about(tool, at=scope(ANA, label))
+    gate_fixture = GateFixture([verdict("approve")])
+    assert (await gate_fixture.about(tool)).decision is Decision.APPROVE
+    before = gate_fixture.asked
+    judged = await gate_fixture.about(tool, at=scope(ANA, label))
     assert (judged.decision, judged.decided_by) == (Decision.ASK, "taint")
-    assert court.asked == before
-    nested = await court.about(tool, at=scope(trail=Trail(frozenset({label}))))
+    assert gate_fixture.asked == before
+    nested = await gate_fixture.about(tool, at=scope(trail=CallTrail(frozenset({label}))))
     assert nested.decided_by == "taint"
     trusting = replace(WATCHED, trusted=frozenset({label}))
-    assert (await court.about(tool, trusting, at=scope(ANA, label))).decision is Decision.APPROVE
+    assert (await gate_fixture.about(tool, trusting, at=scope(ANA, label))).decision is Decision.APPROVE
 
 
 async def test_after_foreign_text_a_tool_may_still_answer_here_but_not_send_elsewhere() -> None:
     tainted = scope(ANA, Taint.WEB)
-    assert (await Court().about(SENDER, at=tainted)).decision is Decision.APPROVE
-    assert (await Court().about(SENDER, at=tainted, to="10")).decision is Decision.APPROVE
-    elsewhere = await Court().about(SENDER, at=tainted, to="78")
+    assert (await GateFixture().about(SENDER, at=tainted)).decision is Decision.APPROVE
+    assert (await GateFixture().about(SENDER, at=tainted, to="10")).decision is Decision.APPROVE
+    elsewhere = await GateFixture().about(SENDER, at=tainted, to="78")
     assert (elsewhere.decision, elsewhere.decided_by) == (Decision.ASK, "taint")
     known = GatePolicy(destinations=("discord:78",))
-    assert (await Court().about(SENDER, known, at=tainted, to="78")).decision is Decision.APPROVE
+    assert (await GateFixture().about(SENDER, known, at=tainted, to="78")).decision is Decision.APPROVE
 
 
 RULES = st.builds(
@@ -330,16 +341,16 @@ POLICIES = st.builds(
 async def test_no_order_of_rules_lets_a_tainted_dangerous_call_run_without_a_human(
     policy: GatePolicy, taint: set[Taint], is_owner: bool
 ) -> None:
-    court = Court([verdict("approve")])
+    gate_fixture = GateFixture([verdict("approve")])
     at = scope(OWNER if is_owner else ANA, *taint)
-    judged = await court.about(spec(tier=Tier.DANGEROUS), policy, at=at, q="x")
+    judged = await gate_fixture.about(spec(tier=Tier.DANGEROUS), policy, at=at, q="x")
     assert judged.decision is not Decision.APPROVE
     assert judged.rule is None or not judged.rule.grant_on_timeout
 
 
 @given(policy=POLICIES, tier=st.sampled_from(Tier))
 async def test_nothing_runs_above_tier_1_without_an_observer_a_rule_or_a_human(policy: GatePolicy, tier: Tier) -> None:
-    judged = await Court().about(spec(tier=tier), policy, q="x")
+    judged = await GateFixture().about(spec(tier=tier), policy, q="x")
     if judged.decision is Decision.APPROVE:
         assert tier <= Tier.LIMITED or (tier is Tier.SENSITIVE and judged.decided_by == "rule")
 
@@ -377,7 +388,7 @@ async def test_a_fault_anywhere_in_the_gate_denies_whatever_the_call_comes_from(
     part: str, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(BREAKS, part, ZeroDivisionError("secret detail"))
-    judged = await Court().about(spec(), BrokenPolicy(), origin=origin)
+    judged = await GateFixture().about(spec(), BrokenPolicy(), origin=origin)
     assert (judged.decision, judged.decided_by) == (Decision.DENY, "gate-fault")
     assert "secret" not in judged.reason
 
@@ -397,8 +408,8 @@ async def test_a_fault_of_the_observer_denies(error: Exception) -> None:
 @pytest.mark.proves("V19")
 async def test_an_approved_call_runs_and_a_denied_one_gives_the_model_the_reason() -> None:
     for says, ran in ((verdict("approve"), 1), (verdict("deny", "it is too much"), 0)):
-        court, tools = Court([says]), Recorder([spec(tier=Tier.DANGEROUS)])
-        gate = ToolExecutor(court.clock, court.judge)
+        gate_fixture, tools = GateFixture([says]), Recorder([spec(tier=Tier.DANGEROUS)])
+        gate = ToolExecutor(gate_fixture.clock, gate_fixture.judge)
         outcome = await gate.run(BoundTool(tools.specs[0], tools), call(), scope(), WATCHED)
         assert len(tools.calls) == ran
         assert outcome.result.is_error is (ran == 0)

@@ -19,10 +19,21 @@ from denizen.domain.verdict import Decision
 from denizen.engine.gate.decision import GateCase, ObserverOpinion, ObserverVerdict, VerdictCache
 from denizen.engine.gate.observer import MAX_CASE_CHARS, Observer, describe_case, read_opinion
 from denizen.ports.model import ModelReply, ModelRequest
-from denizen.ports.store import Work
+from denizen.ports.store import UnitOfWork
 from denizen.ports.toolset import CallScope
-from denizen.testing.memory_store import MemoryStore
-from tests.engine.gate.bench import ANA, OWNER, WATCHED, Court, HandClock, call, reply, scope, spec, verdict
+from denizen.testing.temporary_store import TemporaryStore
+from tests.engine.gate.gate_fixture import (
+    ANA,
+    OWNER,
+    WATCHED,
+    GateFixture,
+    HandClock,
+    call,
+    reply,
+    scope,
+    spec,
+    verdict,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -35,10 +46,10 @@ RISKY = spec(tier=Tier.SENSITIVE)
 @pytest.mark.proves("V19", "VW2")
 async def test_an_escalation_waits_for_an_owner_and_alerts() -> None:
     for tier in (Tier.SENSITIVE, Tier.DANGEROUS):
-        judged = await Court([verdict("escalate", "much is at stake")]).about(spec(tier=tier))
+        judged = await GateFixture([verdict("escalate", "much is at stake")]).about(spec(tier=tier))
         assert (judged.decision, judged.alert, judged.reason) == (Decision.ASK, True, "much is at stake")
         assert judged.rule is not None and judged.rule.role == "owner" and not judged.rule.grant_on_timeout
-    asked = await Court([verdict("approve")]).about(spec(tier=Tier.DANGEROUS, destructive=True))
+    asked = await GateFixture([verdict("approve")]).about(spec(tier=Tier.DANGEROUS, destructive=True))
     assert not asked.alert
 
 
@@ -74,8 +85,8 @@ async def test_an_escalation_waits_for_an_owner_and_alerts() -> None:
 )
 async def test_whatever_is_no_clear_verdict_denies(says: str) -> None:
     for tier in (Tier.SENSITIVE, Tier.DANGEROUS):
-        court = Court([says])
-        judged = await court.about(spec(tier=tier))
+        gate_fixture = GateFixture([says])
+        judged = await gate_fixture.about(spec(tier=tier))
         assert (judged.decision, judged.decided_by) == (Decision.DENY, "observer-fault")
         assert "could not review" in judged.reason
 
@@ -86,8 +97,8 @@ async def test_an_observer_that_takes_too_long_denies() -> None:
         await anyio.sleep_forever()
         raise AssertionError
 
-    court = Court()
-    observer = Observer(court.store, court.clock, consult)
+    gate_fixture = GateFixture()
+    observer = Observer(gate_fixture.store, gate_fixture.clock, consult)
     hasty = replace(WATCHED, observer=replace(WATCHED.observer, timeout_s=0.01))
     opinion = await observer.review(GateCase(RISKY, call(), scope(), Tier.SENSITIVE), hasty)
     assert opinion is not None
@@ -133,10 +144,10 @@ async def test_no_text_can_end_its_quotation(texts: JsonObject, name: str, quest
 
 
 async def test_the_observer_is_shown_who_wants_what_where_and_why_and_no_tools() -> None:
-    court = Court([verdict("approve")])
+    gate_fixture = GateFixture([verdict("approve")])
     at = scope(OWNER, Taint.OTHERS, question="Clean up!", guild="7", chain=("outer",))
-    await court.about(spec("wipe", Tier.SENSITIVE), at=at, origin=Origin.SKILL, folder="/tmp")
-    (request,) = court.opinions.asked
+    await gate_fixture.about(spec("wipe", Tier.SENSITIVE), at=at, origin=Origin.SKILL, folder="/tmp")
+    (request,) = gate_fixture.opinions.asked
     (message,) = request.messages
     case = json.loads(join_text(message.parts).split("\n")[1])
     assert (case["tool"], case["arguments"], case["tier"]) == ("wipe", {"folder": "/tmp"}, 2)
@@ -150,9 +161,9 @@ async def test_the_observer_is_shown_who_wants_what_where_and_why_and_no_tools()
 
 
 async def test_a_call_that_is_too_long_to_read_is_for_people() -> None:
-    court = Court([verdict("approve")])
-    judged = await court.about(RISKY, text="x" * MAX_CASE_CHARS)
-    assert (judged.decision, judged.alert, court.asked) == (Decision.ASK, True, 0)
+    gate_fixture = GateFixture([verdict("approve")])
+    judged = await gate_fixture.about(RISKY, text="x" * MAX_CASE_CHARS)
+    assert (judged.decision, judged.alert, gate_fixture.asked) == (Decision.ASK, True, 0)
 
 
 # --- verdicts that are kept ------------------------------------------------------------------------------------------
@@ -160,19 +171,19 @@ async def test_a_call_that_is_too_long_to_read_is_for_people() -> None:
 
 @pytest.mark.proves("VW3")
 async def test_a_kept_verdict_holds_for_the_very_same_call_only() -> None:
-    court = Court([verdict("approve")])
+    gate_fixture = GateFixture([verdict("approve")])
     at = scope()
 
     async def is_asked(tool: object = RISKY, policy: object = WATCHED, at: CallScope = at, **more: object) -> bool:
-        before = court.asked
-        await court.about(tool, policy, at=at, **{"a": 1, "b": 2} | more)  # pyright: ignore
-        return court.asked > before
+        before = gate_fixture.asked
+        await gate_fixture.about(tool, policy, at=at, **{"a": 1, "b": 2} | more)  # pyright: ignore
+        return gate_fixture.asked > before
 
     assert await is_asked()
     assert not await is_asked()
-    before = court.asked
-    await court.about(RISKY, at=at, b=2, a=1)
-    assert court.asked == before
+    before = gate_fixture.asked
+    await gate_fixture.about(RISKY, at=at, b=2, a=1)
+    assert gate_fixture.asked == before
     assert await is_asked(a=2)
     assert await is_asked(at=scope(OWNER))
     assert await is_asked(at=scope(replace(ANA, roles=frozenset({"admin"}))))
@@ -189,21 +200,21 @@ async def test_a_kept_verdict_holds_for_the_very_same_call_only() -> None:
 
 @pytest.mark.proves("VW3")
 async def test_a_kept_verdict_expires_and_a_denial_is_kept_too() -> None:
-    court = Court([verdict("deny", "no"), verdict("approve")])
-    assert (await court.about(RISKY)).reason == "no"
-    court.clock.seconds = 59.9
-    kept = await court.about(RISKY)
+    gate_fixture = GateFixture([verdict("deny", "no"), verdict("approve")])
+    assert (await gate_fixture.about(RISKY)).reason == "no"
+    gate_fixture.clock.seconds = 59.9
+    kept = await gate_fixture.about(RISKY)
     assert (kept.decision, kept.reason, kept.decided_by) == (Decision.DENY, "no", "observer-cache")
-    court.clock.seconds = 60
-    assert (await court.about(RISKY)).decision is Decision.APPROVE
+    gate_fixture.clock.seconds = 60
+    assert (await gate_fixture.about(RISKY)).decision is Decision.APPROVE
 
 
 @pytest.mark.proves("VW3")
 async def test_escalations_and_faults_are_not_kept() -> None:
-    court = Court([verdict("escalate"), "garbage", Unavailable("away"), verdict("approve")])
-    decisions = [(await court.about(RISKY)).decision for _ in range(4)]
+    gate_fixture = GateFixture([verdict("escalate"), "garbage", Unavailable("away"), verdict("approve")])
+    decisions = [(await gate_fixture.about(RISKY)).decision for _ in range(4)]
     assert decisions == [Decision.ASK, Decision.DENY, Decision.DENY, Decision.APPROVE]
-    assert court.asked == 4
+    assert gate_fixture.asked == 4
 
 
 def test_the_oldest_verdicts_go_when_there_are_too_many() -> None:
@@ -220,36 +231,36 @@ def test_the_oldest_verdicts_go_when_there_are_too_many() -> None:
 
 @pytest.mark.proves("V22")
 async def test_switched_off_people_are_asked_also_after_a_restart() -> None:
-    court = Court([verdict("approve")])
-    await court.observer.turn(on=False)
-    restarted = Court([verdict("approve")], store=court.store)
-    for each in (court, restarted):
+    gate_fixture = GateFixture([verdict("approve")])
+    await gate_fixture.observer.turn(on=False)
+    restarted = GateFixture([verdict("approve")], store=gate_fixture.store)
+    for each in (gate_fixture, restarted):
         for tier in (Tier.SENSITIVE, Tier.DANGEROUS):
             judged = await each.about(spec(tier=tier))
             assert (judged.decision, judged.decided_by) == (Decision.ASK, "no-observer")
         assert each.asked == 0
     await restarted.observer.turn(on=True)
-    assert (await court.about(RISKY)).decision is Decision.APPROVE
+    assert (await gate_fixture.about(RISKY)).decision is Decision.APPROVE
 
 
 @pytest.mark.proves("V22")
 async def test_a_reset_forgets_the_verdicts_in_every_process() -> None:
-    store = MemoryStore()
-    one, two = Court([verdict("approve")], store=store), Court([verdict("approve")], store=store)
-    for court in (one, two):
-        await court.about(RISKY)
-        assert court.observer.kept == 1
+    store = TemporaryStore()
+    one, two = GateFixture([verdict("approve")], store=store), GateFixture([verdict("approve")], store=store)
+    for gate_fixture in (one, two):
+        await gate_fixture.about(RISKY)
+        assert gate_fixture.observer.kept == 1
     await one.observer.reset()
     assert one.observer.kept == 0
-    for court in (one, two):
-        await court.about(RISKY)
-        assert court.asked == 2
+    for gate_fixture in (one, two):
+        await gate_fixture.about(RISKY)
+        assert gate_fixture.asked == 2
 
 
 async def test_without_a_store_nothing_runs() -> None:
-    class Away(MemoryStore):
-        def work(self, *, write: bool = True) -> AbstractAsyncContextManager[Work]:
+    class Away(TemporaryStore):
+        def work(self, *, write: bool = True) -> AbstractAsyncContextManager[UnitOfWork]:
             raise Unavailable("The store is away.")
 
-    judged = await Court([verdict("approve")], store=Away()).about(RISKY)
+    judged = await GateFixture([verdict("approve")], store=Away()).about(RISKY)
     assert (judged.decision, judged.decided_by) == (Decision.DENY, "gate-fault")

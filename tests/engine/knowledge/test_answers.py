@@ -23,10 +23,10 @@ from denizen.engine.knowledge.citations import TurnEvidence
 from denizen.engine.knowledge.coverage import GapReport
 from denizen.engine.knowledge.proof import MAX_CITED, AnswerProver
 from denizen.ports.toolset import CallScope
-from denizen.testing.scripted_model import Gate, Say, ScriptedModel, call
-from tests.engine.house import NAME, House, Tools, generation, open_house
-from tests.engine.knowledge.house import House as Shelves
-from tests.engine.knowledge.house import write
+from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, call
+from tests.engine.engine_fixture import NAME, EngineFixture, ToolsetFixture, generation, open_engine
+from tests.engine.knowledge.knowledge_fixture import KnowledgeFixture as Shelves
+from tests.engine.knowledge.knowledge_fixture import write
 
 pytestmark = pytest.mark.anyio
 
@@ -38,28 +38,28 @@ READ = ToolSpec(
     tier=Tier.HARMLESS,
     read_only=True,
 )
-SEARCH = Say(calls=[call("search_docs", query="berth")])
+SEARCH = ScriptedReply(calls=[call("search_docs", query="berth")])
 
 
 @dataclass
 class Desk:
-    house: House
+    engine: EngineFixture
     gaps: GapReport
     shelves: Shelves
 
-    async def ask(self, said: str, *before: Say, question: str = "How much is a berth?") -> str:
+    async def ask(self, said: str, *before: ScriptedReply, question: str = "How much is a berth?") -> str:
         """What people see when the model says this."""
-        self.house.model.script(*before, Say(said))
-        ended = await self.house.say(question)
+        self.engine.model.script(*before, ScriptedReply(said))
+        ended = await self.engine.say(question)
         assert ended.status is TurnStatus.DONE
         self.turn_id = ended.turn_id
         return ended.reply
 
-    async def watch(self, *said: Say) -> tuple[list[str], str]:
+    async def watch(self, *said: ScriptedReply) -> tuple[list[str], str]:
         """What those who watch see of each request, and the reply."""
-        self.house.model.script(*said)
+        self.engine.model.script(*said)
         texts = [""]
-        for event in await self.house.watch("How much is a berth?"):
+        for event in await self.engine.watch("How much is a berth?"):
             match event:
                 case TextAdded():
                     texts = [*texts, event.text] if event.retract else [*texts[:-1], texts[-1] + event.text]
@@ -70,8 +70,8 @@ class Desk:
         raise AssertionError("the turn has not ended")
 
     async def cited(self) -> list[Citation]:
-        async with self.house.store.work(write=False) as work:
-            return list(await work.citations.list_of(self.turn_id))
+        async with self.engine.store.work(write=False) as work:
+            return list(await work.citations.list_for(self.turn_id))
 
 
 def read_own(agent: str, path: str) -> str | None:
@@ -95,14 +95,14 @@ async def open_desk(
             f"[docs/guide/harbour.md:1-5] (Harbour)\n{GUIDE}\n[own/notes.md:1-1]\nOwn words of mine.", data={"found": 2}
         )
 
-    tools = Tools([READ], search)
+    tools = ToolsetFixture([READ], search)
     agent = Agent(NAME, style=WritingStyle(citations=style))
-    async with open_house(ScriptedModel(piece_chars=piece_chars), tools, agent=agent) as house:
-        services = replace(house.services, prover=AnswerProver(shelves.library))
-        house.turns._services = services
-        made = replace(generation(house.model, tools, agent=agent, number=2), read_own=read_own)
-        await house.runtime.swap(made)
-        yield Desk(house, GapReport(house.store, shelves.clock), shelves)
+    async with open_engine(ScriptedModel(piece_chars=piece_chars), tools, agent=agent) as engine:
+        services = replace(engine.services, prover=AnswerProver(shelves.library))
+        engine.turns._services = services
+        made = replace(generation(engine.model, tools, agent=agent, number=2), read_own=read_own)
+        await engine.runtime.swap(made)
+        yield Desk(engine, GapReport(engine.store, shelves.clock), shelves)
 
 
 async def test_a_citation_is_proved_when_the_lines_are_there_and_were_read(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ async def test_footnotes_and_no_citations_are_shown_as_configured(tmp_path: Path
 async def test_a_question_that_the_documents_do_not_answer_is_a_gap(tmp_path: Path) -> None:
     async with open_desk(tmp_path) as desk:
         assert await desk.ask(f"I do not know. {UNKNOWN}", question="When does the ferry go?") == "I do not know."
-        nothing = Say(calls=[call("search_docs", query="zebra")])
+        nothing = ScriptedReply(calls=[call("search_docs", query="zebra")])
         await desk.ask("There are none, I believe.", nothing, question="Are there zebras?")
         await desk.ask("Ten euros [docs/guide/harbour.md:3].", SEARCH)
         await desk.ask("Hello!", question="Hello!")
@@ -201,8 +201,8 @@ async def test_what_was_asked_in_private_is_counted_for_others_and_not_told(tmp_
 
 async def test_nobody_is_asked_for_what_a_schedule_wanted_to_know(tmp_path: Path) -> None:
     async with open_desk(tmp_path) as desk:
-        desk.house.model.script(Say(UNKNOWN))
-        await desk.house.say("Anything new?", principal=Principal(PrincipalKind.SCHEDULE, "daily", "daily"))
+        desk.engine.model.script(ScriptedReply(UNKNOWN))
+        await desk.engine.say("Anything new?", principal=Principal(PrincipalKind.SCHEDULE, "daily", "daily"))
         assert (await desk.gaps.load(30, with_private=True)).total == 0
 
 
@@ -257,7 +257,7 @@ async def test_hundreds_of_places_or_lines_are_no_proof(tmp_path: Path) -> None:
 
 async def test_a_document_that_was_only_named_in_a_call_was_not_read(tmp_path: Path) -> None:
     async with open_desk(tmp_path) as desk:
-        named = Say(calls=[call("search_docs", query="docs/guide/other.md")])
+        named = ScriptedReply(calls=[call("search_docs", query="docs/guide/other.md")])
         assert await desk.ask("It says so [docs/guide/other.md].", named) == f"It says so {UNPROVED}."
         assert [each.doubt for each in await desk.cited()] == [CitationFault.NOT_READ]
 
@@ -280,7 +280,7 @@ async def test_who_watches_sees_the_answer_as_it_stands_in_the_end(
     tmp_path: Path, style: CitationFormat, piece_chars: int
 ) -> None:
     async with open_desk(tmp_path, style, piece_chars=piece_chars) as desk:
-        seen, reply = await desk.watch(SEARCH, Say(ANSWER))
+        seen, reply = await desk.watch(SEARCH, ScriptedReply(ANSWER))
         assert seen[-1] == reply
         assert reply.count(UNPROVED) == 2
         assert ("[docs/guide/harbour.md:3]" in reply) == (style is not CitationFormat.NONE)
@@ -288,20 +288,22 @@ async def test_who_watches_sees_the_answer_as_it_stands_in_the_end(
 
 async def test_text_before_a_tool_call_is_proved_by_what_was_read_until_then(tmp_path: Path) -> None:
     async with open_desk(tmp_path) as desk:
-        before = Say("It is ten [docs/guide/harbour.md:3]. I look", calls=SEARCH.calls)
-        seen, reply = await desk.watch(before, Say("It is ten [docs/guide/harbour.md:3]."))
+        before = ScriptedReply("It is ten [docs/guide/harbour.md:3]. I look", calls=SEARCH.calls)
+        seen, reply = await desk.watch(before, ScriptedReply("It is ten [docs/guide/harbour.md:3]."))
         assert seen == [f"It is ten {UNPROVED}. I look", "It is ten [docs/guide/harbour.md:3]."]
         assert reply == seen[-1]
 
 
 async def test_a_stream_and_its_end_agree_although_the_documents_change_meanwhile(tmp_path: Path) -> None:
     async with open_desk(tmp_path) as desk:
-        halfway = Gate()
+        halfway = ReplyGate()
         told: list[tuple[list[str], str]] = []
         async with anyio.create_task_group() as tasks:
 
             async def watch() -> None:
-                told.append(await desk.watch(SEARCH, Say(f"[docs/guide/harbour.md:3]{' so' * 20}", halfway=halfway)))
+                told.append(
+                    await desk.watch(SEARCH, ScriptedReply(f"[docs/guide/harbour.md:3]{' so' * 20}", halfway=halfway))
+                )
 
             tasks.start_soon(watch)
             await halfway.reached.wait()

@@ -16,27 +16,27 @@ from denizen.domain.errors import Conflict, NotAllowed, Unavailable
 from denizen.domain.ids import AgentName
 from denizen.domain.room import Post, Room, RoomKind
 from denizen.domain.snapshot import RemoteRepository
-from denizen.domain.source import Source, SourceKind, SyncStatus
+from denizen.domain.source import Source, SourceChange, SourceKind, SyncStatus
 from denizen.engine.archive.removal import ArchiveRemoval
 from denizen.engine.embedding.embedder import BudgetedEmbedder
 from denizen.engine.knowledge.index import DocumentIndexer, DocumentSearch
 from denizen.engine.knowledge.reading import Sleep
 from denizen.engine.knowledge.schedule import QUIET_S, SyncSchedule, WithheldTalkRefresh
-from denizen.engine.knowledge.sources import SourceChange
 from denizen.ports.archive import OptOutKind
-from denizen.ports.source import Report, Tree
-from denizen.testing.memory_channel import MemoryChannel
-from denizen.testing.memory_platform import MemoryPlatform
-from tests.engine.knowledge.house import PATIENCE_S, House, give_way, write
+from denizen.ports.source import ReportProgress, SourceTree
+from tests.engine.knowledge.knowledge_fixture import KnowledgeFixture, give_way, write
 from tests.engine.knowledge.test_search import Concepts
 from tests.engine.knowledge.test_sync import Moody
+from tests.memory_channel import MemoryChannel
+from tests.memory_platform import MemoryPlatform
 from tests.repository import Repository
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
 
-class Square(House):
-    """A house on a square where people talk; what they say is mirrored at once."""
+class Square(KnowledgeFixture):
+    """Knowledge with a platform where people talk; their messages are mirrored at once."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -205,7 +205,7 @@ async def test_many_deletions_are_one_reading_once_no_more_follow(square: Square
     regular = square.open_regular(sleep)
     async with anyio.create_task_group() as group:
         group.start_soon(regular.run)
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(HANG_LIMIT_S):
             await anyio.wait_all_tasks_blocked()
             await square.mirror.delete("discord", [posts.pop().id, posts.pop().id])
             while not any(run.ended_at for run in (await square.sync.list_runs())[:-before]):
@@ -253,7 +253,7 @@ async def test_what_is_taken_back_at_the_very_end_of_a_reading_is_not_published(
     open_talk, reads = square.talk.open, 0
 
     @asynccontextmanager
-    async def open_and_then(source: Source, report: Report) -> AsyncGenerator[Tree]:
+    async def open_and_then(source: Source, report: ReportProgress) -> AsyncGenerator[SourceTree]:
         nonlocal reads
         async with open_talk(source, report) as tree:
             yield tree
@@ -279,7 +279,7 @@ async def test_what_a_process_withheld_before_it_died_is_let_go_by_the_next(squa
     assert "the heron" in square.words()
     async with anyio.create_task_group() as group:
         group.start_soon(square.open_regular(square.clock.sleep).run)
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(HANG_LIMIT_S):
             while square.on_disk("the heron") or "the crane" not in square.words():
                 await give_way()
         group.cancel_scope.cancel()
@@ -297,7 +297,7 @@ async def test_what_expires_while_a_channel_is_read_that_has_the_same_files_does
     open_talk, reads = square.talk.open, 0
 
     @asynccontextmanager
-    async def open_and_then(source: Source, report: Report) -> AsyncGenerator[Tree]:
+    async def open_and_then(source: Source, report: ReportProgress) -> AsyncGenerator[SourceTree]:
         nonlocal reads
         async with open_talk(source, report) as tree:
             yield tree
@@ -342,7 +342,7 @@ async def test_what_cannot_be_published_keeps_no_other_source_from_being_read(sq
     before = len(await square.sync.list_runs())
     async with anyio.create_task_group() as group:
         group.start_soon(square.open_regular(square.clock.sleep).run)
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(HANG_LIMIT_S):
             while square.library.current_folder() or len(await square.sync.list_runs()) == before:
                 await give_way()
             await square.catalog.remove("notes")
@@ -422,7 +422,7 @@ async def test_other_sources_are_indexed_while_a_channel_is_withheld_and_its_doc
     await square.run("notes")
     async with anyio.create_task_group() as group:
         group.start_soon(indexing.keep_indexed)
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(HANG_LIMIT_S):
             while not await search("lamp"):
                 await give_way()
             assert (await indexing.size()).documents == talk + 1
@@ -531,7 +531,7 @@ async def test_what_is_taken_back_while_a_channel_is_read_is_not_published(squar
     post = await square.say("the heron")
     await square.say("the crane")
     source = await square.add("discord:10", "harbour")
-    with anyio.fail_after(PATIENCE_S), pytest.raises(Unavailable) as changed:
+    with anyio.fail_after(HANG_LIMIT_S), pytest.raises(Unavailable) as changed:
         async with square.talk.open(source, lambda _: None):
             await square.mirror.delete("discord", [post.id])
     assert changed.value.code == "archive_changed"
@@ -599,7 +599,7 @@ async def test_talk_is_looked_at_while_something_large_is_read(tmp_path: Path) -
         await anyio.sleep_forever()
 
     regular = square.open_regular(never_again)
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(HANG_LIMIT_S):
         async with anyio.create_task_group() as group:
             group.start_soon(regular.run)
             await moody.reached.wait()

@@ -11,8 +11,8 @@ import pytest
 
 from denizen.domain.citation import Citation, CitationFault, DocumentRef
 from denizen.engine.knowledge.citations import MAX_CLAIMS, CitationProver, ReadPlaces
-from tests.engine.house import NAME
-from tests.engine.knowledge.house import House
+from tests.engine.engine_fixture import NAME
+from tests.engine.knowledge.knowledge_fixture import KnowledgeFixture
 
 PATH = "own/notes/big.md"
 LINE = "Nobody reads this line."
@@ -20,7 +20,9 @@ LINE = "Nobody reads this line."
 
 def look_up(root: Path, seen: ReadPlaces, text: str = LINE) -> Citation:
     async def look() -> Citation:
-        return await CitationProver(House(root).library, NAME, lambda _, __: text, seen).look_up(DocumentRef(PATH), "")
+        return await CitationProver(KnowledgeFixture(root).library, NAME, lambda _, __: text, seen).look_up(
+            DocumentRef(PATH), ""
+        )
 
     return anyio.run(look)
 

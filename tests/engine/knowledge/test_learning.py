@@ -13,7 +13,7 @@ import pytest
 
 from denizen.adapters.files import LearnedFolder
 from denizen.domain.archiving import ArchivePolicy, OptOuts
-from denizen.domain.attention import Manners, Scope
+from denizen.domain.attention import AccountPolicy, AccountScope, AccountStaff, ReplyStyle
 from denizen.domain.audit import AuditKind
 from denizen.domain.conversation import Place
 from denizen.domain.errors import Conflict, InvalidInput, NotFound, Unavailable
@@ -26,25 +26,26 @@ from denizen.domain.source import LEARNED
 from denizen.engine.embedding.embedder import BudgetedEmbedder
 from denizen.engine.knowledge.coverage import LearningDeps, ProposalReviews
 from denizen.engine.knowledge.index import DocumentIndexer
-from denizen.engine.resident.proposing import TOLD
-from denizen.ports.channel import Reacted
-from tests.engine.knowledge.house import House
-from tests.engine.town import ADA, Town, World, open_town
+from denizen.engine.listener.proposals import TOLD
+from denizen.ports.channel import ReactionChange
+from tests.engine.knowledge.knowledge_fixture import KnowledgeFixture
+from tests.engine.platform_fixture import ADA, Town, World, open_town
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
 OPERATOR = Principal(PrincipalKind.LOCAL, "operator", "operator")
 BOOKS, NO, OK = "📚", "❌", "✅"
-MANNERS = Manners(preview=False, owners=frozenset({"olga"}))
+MANNERS = AccountPolicy(style=ReplyStyle(preview=False), staff=AccountStaff(owners=frozenset({"olga"})))
 POLICY = LearningPolicy(enabled=True, roles=frozenset({"crew"}))
 NAME = "docs/learned/2026-11-01-how-much-is-a-berth.md"
 
 
-def build_learning(house: House) -> ProposalReviews:
-    indexing = DocumentIndexer(house.store, house.library, BudgetedEmbedder(lambda: None))
-    files = LearnedFolder(house.root / "home" / "learned")
-    shelf = LearningDeps(files, house.catalog, house.reading, house.snapshots, indexing, house.sync)
-    return ProposalReviews(house.store, house.clock, shelf)
+def build_learning(engine: KnowledgeFixture) -> ProposalReviews:
+    indexing = DocumentIndexer(engine.store, engine.library, BudgetedEmbedder(lambda: None))
+    files = LearnedFolder(engine.root / "home" / "learned")
+    shelf = LearningDeps(files, engine.catalog, engine.reading, engine.snapshots, indexing, engine.sync)
+    return ProposalReviews(engine.store, engine.clock, shelf)
 
 
 @dataclass
@@ -52,7 +53,7 @@ class Desk:
     """Ana asks, Ben answers, Olga owns the place, Carl is of the crew, Dora is anybody."""
 
     town: Town
-    house: House
+    engine: KnowledgeFixture
     learning: ProposalReviews
 
     @property
@@ -81,16 +82,16 @@ class Desk:
     async def accept(self, proposal: Proposal, text: str = "") -> None:
         run = await self.learning.accept(proposal.id, OPERATOR, text)
         assert run is not None
-        with anyio.fail_after(20):
-            assert (await self.house.sync.wait(run)).failed == {}
+        with anyio.fail_after(HANG_LIMIT_S):
+            assert (await self.engine.sync.wait(run)).failed == {}
 
     @property
     def folder(self) -> Path:
-        return self.house.root / "home" / "learned"
+        return self.engine.root / "home" / "learned"
 
     def on_disk(self) -> str:
         """Everything that any file below the root says."""
-        return "\n".join(each.read_text(errors="replace") for each in self.house.root.rglob("*") if each.is_file())
+        return "\n".join(each.read_text(errors="replace") for each in self.engine.root.rglob("*") if each.is_file())
 
 
 async def keep_gap(desk: Desk, question: str, place: Place, *, asker: str = "ana", hours: float = -1) -> str:
@@ -116,7 +117,7 @@ async def open_desk(
     world: World | None = None,
     *,
     learning: LearningPolicy = POLICY,
-    manners: Manners = MANNERS,
+    account_policy: AccountPolicy = MANNERS,
     archive: ArchivePolicy | None = None,
 ) -> AsyncGenerator[Desk]:
     if world is None:
@@ -124,14 +125,14 @@ async def open_desk(
         for person in ("ben", "olga", "dora"):
             world.platform.add_person(person, person.title())
         world.platform.add_person("carl", "Carl", roles=["crew"])
-    house = House(root, store=world.store)
-    await house.durable.start()
-    made = build_learning(house)
-    async with open_town(world, manners=manners, learning=learning, archive=archive) as town:
-        town.household.proposing.tell_of_withdrawn(made.withdraw)
+    engine = KnowledgeFixture(root, store=world.store)
+    await engine.durable.start()
+    made = build_learning(engine)
+    async with open_town(world, account_policy=account_policy, learning=learning, archive=archive) as town:
+        town.shared_services.proposals.on_withdrawn(made.withdraw)
         town.privacy.tell_of_forgotten(lambda _platform: made.withdraw())
-        yield Desk(town, house, made)
-    await house.durable.aclose()
+        yield Desk(town, engine, made)
+    await engine.durable.aclose()
 
 
 # --- proposing ------------------------------------------------------------------------------------------------------
@@ -180,8 +181,8 @@ async def test_nothing_is_proposed_unless_it_is_switched_on(tmp_path: Path) -> N
 
 
 async def test_an_account_does_not_learn_where_it_does_not_speak(tmp_path: Path) -> None:
-    elsewhere = replace(MANNERS, scope=Scope(channels=frozenset({"999"})))
-    async with open_desk(tmp_path, manners=elsewhere) as desk:
+    elsewhere = replace(MANNERS, scope=AccountScope(channels=frozenset({"999"})))
+    async with open_desk(tmp_path, account_policy=elsewhere) as desk:
         await desk.react("olga", await desk.talk())
         assert await desk.open() == []
 
@@ -203,7 +204,7 @@ async def test_while_nobody_knows_who_may_read_it_nothing_is_learned(tmp_path: P
         post = await desk.talk()
         desk.town.ada.fail("is_open", Unavailable("the server is away"))
         with pytest.raises(Unavailable):
-            await desk.town.resident.on_reaction(Reacted(BOOKS, post.id, desk.world.general, "olga"))
+            await desk.town.resident.on_reaction(ReactionChange(BOOKS, post.id, desk.world.general, "olga"))
         assert await desk.open() == []
 
 
@@ -328,9 +329,9 @@ async def test_an_accepted_answer_becomes_a_document_as_it_was_shown(tmp_path: P
         (review,) = await desk.learning.list_reviews(OPERATOR)
         assert "+> Ten euros a night." in review.diff
         await desk.accept(proposal)
-        assert desk.house.files() == {NAME: review.content}
+        assert desk.engine.files() == {NAME: review.content}
         assert review.file == NAME.rpartition("/")[2]
-        assert (await desk.house.catalog.get(LEARNED)).source.label == "Learned from the community"
+        assert (await desk.engine.catalog.get(LEARNED)).source.label == "Learned from the community"
         file = desk.folder / review.file
         assert (file.stat().st_mode & 0o777, desk.folder.stat().st_mode & 0o777) == (0o600, 0o700)
         async with desk.town.store.work(write=False) as work:
@@ -361,8 +362,8 @@ async def test_the_reviewer_may_change_the_answer(tmp_path: Path) -> None:
         with pytest.raises(InvalidInput):
             await desk.learning.accept(proposal.id, OPERATOR, "x" * 20_000)
         await desk.accept(proposal, "Twelve euros.\n# Not a heading")
-        assert "> Twelve euros.\n> # Not a heading\n" in desk.house.files()[NAME]
-        assert "Ten euros" not in desk.house.files()[NAME]
+        assert "> Twelve euros.\n> # Not a heading\n" in desk.engine.files()[NAME]
+        assert "Ten euros" not in desk.engine.files()[NAME]
 
 
 async def test_a_rejected_answer_is_not_written_nor_proposed_again(tmp_path: Path) -> None:
@@ -383,7 +384,7 @@ async def test_a_rejected_answer_is_not_written_nor_proposed_again(tmp_path: Pat
 async def test_a_source_of_that_name_that_is_something_else_is_left_alone(tmp_path: Path) -> None:
     async with open_desk(tmp_path) as desk:
         (tmp_path / "mine").mkdir()
-        await desk.house.add(tmp_path / "mine", LEARNED)
+        await desk.engine.add(tmp_path / "mine", LEARNED)
         proposal = await desk.propose()
         with pytest.raises(Conflict):
             await desk.learning.accept(proposal.id, OPERATOR)
@@ -397,12 +398,12 @@ async def test_what_a_process_that_was_killed_had_begun_is_done_by_the_next_one(
         async with desk.town.store.work() as work:  # the decision is kept, and nothing else was done
             assert await work.proposals.decide(replace(named, decided_by=OPERATOR.key))
         await desk.learning.catch_up()
-        with anyio.fail_after(20):
-            run = (await desk.house.sync.list_runs(limit=1))[0]
-            await desk.house.sync.wait(run)
-        assert NAME in desk.house.files()
+        with anyio.fail_after(HANG_LIMIT_S):
+            run = (await desk.engine.sync.list_runs(limit=1))[0]
+            await desk.engine.sync.wait(run)
+        assert NAME in desk.engine.files()
         await desk.learning.catch_up()
-        assert len(await desk.house.sync.list_runs()) == 1
+        assert len(await desk.engine.sync.list_runs()) == 1
 
 
 async def test_two_answers_that_were_accepted_at_once_under_one_name_are_two_files(tmp_path: Path) -> None:
@@ -417,11 +418,11 @@ async def test_two_answers_that_were_accepted_at_once_under_one_name_are_two_fil
                 assert await work.proposals.decide(replace(decided, decided_by=OPERATOR.key))
         run = await desk.learning.settle()
         assert run is not None
-        await desk.house.sync.wait(run)
-        assert len(desk.house.files()) == 2
+        await desk.engine.sync.wait(run)
+        assert len(desk.engine.files()) == 2
         assert await desk.learning.settle() is None
         await desk.react("ben", first, NO)
-        assert len(desk.house.files()) == 1
+        assert len(desk.engine.files()) == 1
 
 
 async def test_files_that_somebody_else_put_into_the_folder_stay_as_they_are(tmp_path: Path) -> None:
@@ -434,7 +435,7 @@ async def test_files_that_somebody_else_put_into_the_folder_stay_as_they_are(tmp
         assert "More" in (desk.folder / NAME.rpartition("/")[2]).read_text()
         await desk.town.privacy.forget_user("discord", "ben")
         assert [each.name for each in desk.folder.iterdir()] == ["own.md"]
-        assert list(desk.house.files()) == ["docs/learned/own.md"]
+        assert list(desk.engine.files()) == ["docs/learned/own.md"]
 
 
 # --- forgetting -----------------------------------------------------------------------------------------------------
@@ -445,7 +446,7 @@ async def test_what_an_author_takes_back_is_in_no_document_any_more(tmp_path: Pa
     async with open_desk(tmp_path) as desk:
         post = await desk.talk()
         await desk.accept(await desk.propose(post))
-        desk.house.clock.time += timedelta(minutes=5)
+        desk.engine.clock.time += timedelta(minutes=5)
         assert "Ten euros" in desk.on_disk()
         match how:
             case "forget":
@@ -462,9 +463,9 @@ async def test_what_an_author_takes_back_is_in_no_document_any_more(tmp_path: Pa
             case _:
                 desk.world.platform.delete(post.id)
                 await desk.town.settled()
-        assert desk.house.files() == {}
+        assert desk.engine.files() == {}
         assert list(desk.folder.iterdir()) == []
-        assert await desk.house.catalog.list_known() == []
+        assert await desk.engine.catalog.list_known() == []
         assert "Ten euros" not in desk.on_disk()
         async with desk.town.store.work(write=False) as work:
             assert await work.documents.list_digests() == {}
@@ -474,12 +475,12 @@ async def test_of_an_asker_who_is_forgotten_the_question_goes_and_the_answer_sta
     async with open_desk(tmp_path) as desk:
         await desk.accept(await desk.propose())
         await desk.town.privacy.forget_user("discord", "ana")
-        ((name, text),) = desk.house.files().items()
+        ((name, text),) = desk.engine.files().items()
         assert name == "docs/learned/2026-11-01-ten-euros-a-night.md"
         assert "Ten euros a night." in text
         assert "berth" not in text
         await desk.learning.catch_up()
-        assert list(desk.house.files()) == [name]
+        assert list(desk.engine.files()) == [name]
 
 
 async def test_what_the_operator_puts_into_the_folder_is_read_with_the_next_start(tmp_path: Path) -> None:
@@ -490,6 +491,6 @@ async def test_what_the_operator_puts_into_the_folder_is_read_with_the_next_star
         (desk.folder / "deep").mkdir()
         (desk.folder / "deep" / "more.md").write_text("# More\n")
         await desk.learning.catch_up()
-        assert "docs/learned/deep/more.md" in desk.house.files()
+        assert "docs/learned/deep/more.md" in desk.engine.files()
         assert {each: each.read_bytes() for each in desk.folder.iterdir() if each.is_file()} == kept
-        assert (await desk.house.catalog.get(LEARNED)).state is not None
+        assert (await desk.engine.catalog.get(LEARNED)).state is not None

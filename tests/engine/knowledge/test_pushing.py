@@ -12,7 +12,7 @@ from denizen.adapters.git.program import Git
 from denizen.domain.errors import Conflict, NotFound, Unavailable
 from denizen.domain.snapshot import RemoteRepository, Snapshot
 from denizen.domain.source import SyncStatus
-from tests.engine.knowledge.house import House, write
+from tests.engine.knowledge.knowledge_fixture import KnowledgeFixture, write
 from tests.repository import ENVIRONMENT, Repository, create_repository
 
 pytestmark = pytest.mark.anyio
@@ -20,13 +20,13 @@ MARKER = ".denizen-snapshot"
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator[House]:
-    house = House(tmp_path)
-    house.remote = RemoteRepository(str(tmp_path / "mirror"))
-    await house.durable.start()
-    await house.add(write(tmp_path / "notes", {"a.md": "A", "b.md": "B"}))
-    yield house
-    await house.durable.aclose()
+async def engine(tmp_path: Path) -> AsyncIterator[KnowledgeFixture]:
+    engine = KnowledgeFixture(tmp_path)
+    engine.remote = RemoteRepository(str(tmp_path / "mirror"))
+    await engine.durable.start()
+    await engine.add(write(tmp_path / "notes", {"a.md": "A", "b.md": "B"}))
+    yield engine
+    await engine.durable.aclose()
 
 
 def files_of(mirror: Repository, branch: str = "main") -> list[str]:
@@ -34,15 +34,17 @@ def files_of(mirror: Repository, branch: str = "main") -> list[str]:
 
 
 @pytest.mark.proves("S24", "S25")
-async def test_each_new_snapshot_is_a_commit_and_an_unchanged_one_is_not_pushed(house: House, tmp_path: Path) -> None:
+async def test_each_new_snapshot_is_a_commit_and_an_unchanged_one_is_not_pushed(
+    engine: KnowledgeFixture, tmp_path: Path
+) -> None:
     mirror = Repository(tmp_path / "mirror")
-    first = await house.run()
+    first = await engine.run()
     assert (first.status, first.failed) == (SyncStatus.DONE, {})
     assert files_of(mirror) == [MARKER, "docs/notes/a.md", "docs/notes/b.md"]
-    await house.run()
+    await engine.run()
     assert mirror.git("log", "--format=%s", "main") == f"Snapshot {first.snapshot}"
     (tmp_path / "notes/a.md").rename(tmp_path / "notes/c.md")
-    second = await house.run()
+    second = await engine.run()
     assert mirror.git("log", "--format=%s", "main").splitlines() == [
         f"Snapshot {second.snapshot}",
         f"Snapshot {first.snapshot}",
@@ -50,8 +52,10 @@ async def test_each_new_snapshot_is_a_commit_and_an_unchanged_one_is_not_pushed(
     assert files_of(mirror) == [MARKER, "docs/notes/b.md", "docs/notes/c.md"]
 
 
-async def test_what_others_pushed_is_replaced_and_stays_in_the_history(house: House, tmp_path: Path) -> None:
-    await house.run()
+async def test_what_others_pushed_is_replaced_and_stays_in_the_history(
+    engine: KnowledgeFixture, tmp_path: Path
+) -> None:
+    await engine.run()
     mirror = Repository(tmp_path / "mirror")
     theirs = Repository(tmp_path / "theirs")
     mirror.git("clone", "--quiet", str(mirror.folder), str(theirs.folder))
@@ -59,31 +63,33 @@ async def test_what_others_pushed_is_replaced_and_stays_in_the_history(house: Ho
     theirs.commit()
     theirs.git("push", "--quiet", "origin", "main")
     write(tmp_path / "notes", {"a.md": "A, longer"})
-    await house.run()
+    await engine.run()
     assert files_of(mirror) == [MARKER, "docs/notes/a.md", "docs/notes/b.md"]
     assert mirror.git("rev-list", "--count", "main") == "3"
 
 
-async def test_a_repository_of_somebody_else_is_not_touched_until_it_is_allowed(house: House, tmp_path: Path) -> None:
+async def test_a_repository_of_somebody_else_is_not_touched_until_it_is_allowed(
+    engine: KnowledgeFixture, tmp_path: Path
+) -> None:
     other = create_repository(tmp_path / "other", {"precious.txt": "x"})
     for branch in ("main", "snapshots"):
-        house.remote = RemoteRepository(str(other.folder), branch)
-        run = await house.run()
+        engine.remote = RemoteRepository(str(other.folder), branch)
+        run = await engine.run()
         assert run.status is SyncStatus.PARTIAL and run.snapshot
         assert "somebody else's" in run.failed["(remote)"] and "allow_existing" in run.failed["(remote)"]
     assert other.git("branch", "--format=%(refname:short)") == "main"
-    house.remote = RemoteRepository(str(other.folder), "snapshots", allow_existing=True)
-    assert (await house.run()).status is SyncStatus.DONE
+    engine.remote = RemoteRepository(str(other.folder), "snapshots", allow_existing=True)
+    assert (await engine.run()).status is SyncStatus.DONE
     assert files_of(other, "snapshots") == [MARKER, "docs/notes/a.md", "docs/notes/b.md"]
     assert files_of(other) == ["precious.txt"]
-    house.remote = RemoteRepository(str(other.folder), "snapshots")
-    assert (await house.run()).status is SyncStatus.DONE
+    engine.remote = RemoteRepository(str(other.folder), "snapshots")
+    assert (await engine.run()).status is SyncStatus.DONE
 
 
-async def test_without_push_and_without_a_remote_nothing_is_pushed(house: House, tmp_path: Path) -> None:
-    await house.sync.wait(await house.sync.start(push=False))
-    house.remote = None
-    await house.run()
+async def test_without_push_and_without_a_remote_nothing_is_pushed(engine: KnowledgeFixture, tmp_path: Path) -> None:
+    await engine.sync.wait(await engine.sync.start(push=False))
+    engine.remote = None
+    await engine.run()
     assert not (tmp_path / "mirror").exists()
 
 
@@ -106,17 +112,17 @@ class Moody:
 @pytest.mark.proves("S25")
 async def test_a_push_is_tried_five_times_more_and_one_that_fails_spoils_nothing_else(tmp_path: Path) -> None:
     remote = Moody(5)
-    house = House(tmp_path, remote=RemoteRepository("/x"), repository=remote)
-    await house.durable.start()
-    await house.add(write(tmp_path / "notes", {"a.md": "A"}))
-    run = await house.run()
+    engine = KnowledgeFixture(tmp_path, remote=RemoteRepository("/x"), repository=remote)
+    await engine.durable.start()
+    await engine.add(write(tmp_path / "notes", {"a.md": "A"}))
+    run = await engine.run()
     assert (run.status, remote.pushed) == (SyncStatus.DONE, [run.snapshot])
-    assert house.clock.naps == [2, 4, 6, 8, 10]
+    assert engine.clock.naps == [2, 4, 6, 8, 10]
     remote.failures = 6
-    run = await house.run()
+    run = await engine.run()
     assert (run.status, list(run.failed)) == (SyncStatus.PARTIAL, ["(remote)"])
-    assert house.files() == {"docs/notes/a.md": "A"}
-    await house.durable.aclose()
+    assert engine.files() == {"docs/notes/a.md": "A"}
+    await engine.durable.aclose()
 
 
 @pytest.mark.proves("S30")
@@ -141,12 +147,12 @@ async def test_a_remote_that_is_claimed_is_made_and_marked_and_one_of_somebody_e
 
 
 @pytest.mark.proves("S30")
-async def test_what_is_cleared_is_current_no_more_and_the_status_says_so(house: House) -> None:
-    run = await house.run()
-    assert (await house.snapshots.status()).current == run.snapshot
-    await house.snapshots.clear()
-    status = await house.snapshots.status()
+async def test_what_is_cleared_is_current_no_more_and_the_status_says_so(engine: KnowledgeFixture) -> None:
+    run = await engine.run()
+    assert (await engine.snapshots.status()).current == run.snapshot
+    await engine.snapshots.clear()
+    status = await engine.snapshots.status()
     assert (status.current, status.latest, status.needs_sync) == ("", run.snapshot, True)
-    assert house.library.current_folder() is None
-    assert (await house.run()).snapshot == run.snapshot
-    assert (await house.snapshots.status()).current == run.snapshot
+    assert engine.library.current_folder() is None
+    assert (await engine.run()).snapshot == run.snapshot
+    assert (await engine.snapshots.status()).current == run.snapshot

@@ -12,11 +12,12 @@ import pytest
 from denizen.domain.errors import NotFound, Unavailable
 from denizen.engine.embedding.embedder import BudgetedEmbedder
 from denizen.engine.knowledge.index import FILES_AT_ONCE, PER_DOCUMENT, DocumentIndexer, DocumentSearch
-from denizen.engine.knowledge.sync import SyncProgress, follow_sync
+from denizen.engine.knowledge.sync import SyncState, follow_sync
 from denizen.ports.documents import IndexSize
-from denizen.ports.embed import Embedded, EmbedKind
-from denizen.ports.source import Progress
-from tests.engine.knowledge.house import House, write
+from denizen.ports.embed import EmbeddingResult, EmbedKind
+from denizen.ports.source import ReadingProgress
+from tests.engine.knowledge.knowledge_fixture import KnowledgeFixture, write
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -39,11 +40,11 @@ class Concepts:
     async def estimate_cost_usd(self, tokens: int) -> Decimal | None:
         return tokens * Decimal(0)
 
-    async def embed(self, texts: Sequence[str], kind: EmbedKind) -> Embedded:
+    async def embed(self, texts: Sequence[str], kind: EmbedKind) -> EmbeddingResult:
         if self.is_away:
             raise Unavailable("It is away.", code="embed_unavailable")
         self.texts += texts if kind is EmbedKind.DOCUMENT else []
-        return Embedded(
+        return EmbeddingResult(
             [[float(sum(word in text.lower() for word in theme)) for theme in self.themes] for text in texts]
         )
 
@@ -52,20 +53,20 @@ class Concepts:
 
 
 class Desk:
-    """A house with a folder of documents, an index of it and a search."""
+    """Knowledge with a folder of documents, an index of it and a search."""
 
     def __init__(self, root: Path) -> None:
-        self.house, self.embedder = House(root), Concepts()
+        self.engine, self.embedder = KnowledgeFixture(root), Concepts()
         meaning = BudgetedEmbedder(lambda: self.embedder)
-        self.indexing = DocumentIndexer(self.house.store, self.house.library, meaning, sleep=self.house.clock.sleep)
-        self.search = DocumentSearch(self.house.store, self.house.library, meaning)
+        self.indexing = DocumentIndexer(self.engine.store, self.engine.library, meaning, sleep=self.engine.clock.sleep)
+        self.search = DocumentSearch(self.engine.store, self.engine.library, meaning)
         self.folder = root / "guide"
 
     async def publish(self, **files: str) -> None:
         write(self.folder, {f"{name}.md": text for name, text in files.items()})
-        if not await self.house.catalog.list_known():
-            await self.house.add(self.folder, "guide")
-        await self.house.run()
+        if not await self.engine.catalog.list_known():
+            await self.engine.add(self.folder, "guide")
+        await self.engine.run()
         await self.indexing.catch_up()
 
     async def find(self, question: str, limit: int = 6) -> list[str]:
@@ -80,9 +81,9 @@ def _says(path: Path, text: str) -> bool:
 @pytest.fixture
 async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
     desk = Desk(tmp_path)
-    await desk.house.durable.start()
+    await desk.engine.durable.start()
     yield desk
-    await desk.house.durable.aclose()
+    await desk.engine.durable.aclose()
 
 
 async def test_passages_are_found_with_their_path_and_lines_as_soon_as_they_are_indexed(desk: Desk) -> None:
@@ -106,24 +107,24 @@ async def test_meaning_finds_what_no_word_does_once_it_is_there(desk: Desk) -> N
 
 async def test_what_is_indexed_when_indexing_breaks_off_is_found_and_not_indexed_again(desk: Desk) -> None:
     files = {f"part-{number:04}.md": f"# Berth {number}\n" for number in range(FILES_AT_ONCE + 9)}
-    await desk.house.add(write(desk.folder, files), "guide")
-    await desk.house.run()
-    told: list[Progress] = []
+    await desk.engine.add(write(desk.folder, files), "guide")
+    await desk.engine.run()
+    told: list[ReadingProgress] = []
     with anyio.CancelScope() as scope:
         await desk.indexing.catch_up(lambda progress: scope.cancel() if progress.done else None)
     assert scope.cancelled_caught
     assert await desk.find("7") == ["docs/guide/part-0007.md:1-1"]
     assert await desk.indexing.size() == IndexSize(FILES_AT_ONCE, FILES_AT_ONCE)
     await desk.indexing.catch_up(told.append)
-    assert told == [Progress("indexing", 0, 9), Progress("indexed", 9, 9)]
+    assert told == [ReadingProgress("indexing", 0, 9), ReadingProgress("indexed", 9, 9)]
     assert await desk.indexing.size() == IndexSize(len(files), len(files))
 
 
 async def test_a_file_that_is_gone_while_it_is_indexed_is_indexed_once_it_is_back(desk: Desk) -> None:
-    await desk.house.add(write(desk.folder, {"harbour.md": GUIDE, "empty.md": ""}), "guide")
-    await desk.house.run()
-    (kept,) = [path for path in (desk.house.root / "library/objects").rglob("*") if _says(path, GUIDE)]
-    away = kept.rename(desk.house.root / "away")
+    await desk.engine.add(write(desk.folder, {"harbour.md": GUIDE, "empty.md": ""}), "guide")
+    await desk.engine.run()
+    (kept,) = [path for path in (desk.engine.root / "library/objects").rglob("*") if _says(path, GUIDE)]
+    away = kept.rename(desk.engine.root / "away")
     await desk.indexing.catch_up()
     assert await desk.indexing.size() == IndexSize(1, 0)
     away.rename(kept)
@@ -132,24 +133,24 @@ async def test_a_file_that_is_gone_while_it_is_indexed_is_indexed_once_it_is_bac
 
 
 async def test_a_sync_is_followed_until_what_it_published_is_indexed(desk: Desk) -> None:
-    house = desk.house
-    await house.add(write(desk.folder, {"harbour.md": GUIDE}), "guide")
-    told: list[SyncProgress] = []
+    engine = desk.engine
+    await engine.add(write(desk.folder, {"harbour.md": GUIDE}), "guide")
+    told: list[SyncState] = []
     async with anyio.create_task_group() as group:
-        group.start_soon(house.indexing.keep_indexed)
+        group.start_soon(engine.indexing.keep_indexed)
         await anyio.wait_all_tasks_blocked()
-        house.indexing.hurry()
-        assert house.indexing.progress == Progress("indexing")
-        run = await house.run()
-        with anyio.fail_after(20):
-            stands = follow_sync(house.sync, run.id, lambda: house.indexing.progress, sleep=house.clock.sleep)
+        engine.indexing.hurry()
+        assert engine.indexing.progress == ReadingProgress("indexing")
+        run = await engine.run()
+        with anyio.fail_after(HANG_LIMIT_S):
+            stands = follow_sync(engine.sync, run.id, lambda: engine.indexing.progress, sleep=engine.clock.sleep)
             told += [stand async for stand in stands]
         assert await desk.find("berth") == ["docs/guide/harbour.md:1-5"]
         group.cancel_scope.cancel()
     assert told[-1].is_over
     assert not any(stand.is_over for stand in told[:-1])
-    house.indexing.hurry()
-    assert house.indexing.progress is None, "nobody would index it here"
+    engine.indexing.hurry()
+    assert engine.indexing.progress is None, "nobody would index it here"
 
 
 async def test_words_do_while_the_embedder_is_away(desk: Desk) -> None:
@@ -163,9 +164,9 @@ async def test_only_what_changed_is_indexed_and_given_meaning_again(desk: Desk) 
     await desk.publish(harbour=GUIDE, town="# Town\n\nA town.\n")
     await desk.indexing.embed_all()
     before = len(desk.embedder.texts)
-    told: list[Progress] = []
+    told: list[ReadingProgress] = []
     await desk.publish(harbour=GUIDE.replace("ten", "twelve"))
-    assert await desk.indexing.catch_up(told.append) == (await desk.house.snapshots.status()).current
+    assert await desk.indexing.catch_up(told.append) == (await desk.engine.snapshots.status()).current
     assert told == []
     await desk.indexing.embed_all()
     assert len(desk.embedder.texts) == before + 1
@@ -180,7 +181,7 @@ async def test_what_is_gone_from_the_sources_is_not_found_any_more(desk: Desk) -
     await desk.publish()
     assert await desk.find("berth") == ["docs/guide/town.md:1-3"]
     assert await desk.indexing.size() == IndexSize(1, 1)
-    await desk.house.catalog.remove("guide")
+    await desk.engine.catalog.remove("guide")
     await desk.indexing.catch_up()
     assert await desk.indexing.size() == IndexSize(0, 0)
     assert await desk.find("berth") == []
@@ -197,7 +198,7 @@ async def test_a_long_document_does_not_fill_the_answer(desk: Desk) -> None:
 
 async def test_one_source_may_be_searched_alone(desk: Desk, tmp_path: Path) -> None:
     await desk.publish(harbour=GUIDE)
-    await desk.house.add(write(tmp_path / "wiki", {"a.md": "A berth in the wiki."}), "wiki")
+    await desk.engine.add(write(tmp_path / "wiki", {"a.md": "A berth in the wiki."}), "wiki")
     await desk.publish()
     await desk.indexing.embed_all()
     assert [each.path for each in await desk.search("berth", sources=["wiki"])] == ["docs/wiki/a.md"]
@@ -207,9 +208,9 @@ async def test_one_source_may_be_searched_alone(desk: Desk, tmp_path: Path) -> N
 
 async def test_the_server_indexes_what_another_process_publishes_and_gives_it_meaning(desk: Desk) -> None:
     write(desk.folder, {"harbour.md": GUIDE})
-    await desk.house.add(desk.folder, "guide")
-    await desk.house.run()
-    with anyio.fail_after(10):
+    await desk.engine.add(desk.folder, "guide")
+    await desk.engine.run()
+    with anyio.fail_after(HANG_LIMIT_S):
         async with anyio.create_task_group() as group:
             group.start_soon(desk.indexing.keep_indexed)
             group.start_soon(desk.indexing.keep_embedded)

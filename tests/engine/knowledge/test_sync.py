@@ -12,25 +12,25 @@ import anyio
 import pytest
 
 from denizen.domain.errors import InvalidInput, NotFound, Unavailable
-from denizen.domain.source import Source, SourceKind, SourceState, SyncRun, SyncStatus
+from denizen.domain.source import Source, SourceChange, SourceKind, SourceState, SyncRun, SyncStatus
 from denizen.engine.knowledge.index import INDEX
 from denizen.engine.knowledge.schedule import SyncSchedule, WithheldTalkRefresh
-from denizen.engine.knowledge.sources import SourceChange
-from denizen.engine.knowledge.sync import SyncProgress, follow_sync
-from denizen.ports.source import File, Progress, Report, Tree
+from denizen.engine.knowledge.sync import SyncState, follow_sync
+from denizen.ports.source import ReadingProgress, ReportProgress, SourceFile, SourceTree
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
-from tests.engine.knowledge.house import PATIENCE_S, House, give_way, write
+from tests.engine.knowledge.knowledge_fixture import KnowledgeFixture, give_way, write
 from tests.repository import create_repository
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator[House]:
-    house = House(tmp_path)
-    await house.durable.start()
-    yield house
-    await house.durable.aclose()
+async def engine(tmp_path: Path) -> AsyncIterator[KnowledgeFixture]:
+    engine = KnowledgeFixture(tmp_path)
+    await engine.durable.start()
+    yield engine
+    await engine.durable.aclose()
 
 
 class Moody:
@@ -49,12 +49,12 @@ class Moody:
         return self.text
 
     @asynccontextmanager
-    async def open(self, source: Source, report: Report) -> AsyncGenerator[Tree]:
+    async def open(self, source: Source, report: ReportProgress) -> AsyncGenerator[SourceTree]:
         self.opened += 1
         self.reached.set()
         if self.waits is not None:
             await self.waits.wait()
-        yield Tree(self.text, 1, iter([File("a.md", len(self.text), self.text.encode)]))
+        yield SourceTree(self.text, 1, iter([SourceFile("a.md", len(self.text), self.text.encode)]))
 
     async def forget(self, source_ids: Sequence[str]) -> None:
         """Nothing is kept."""
@@ -77,24 +77,24 @@ def reset_connection() -> Unavailable:
 
 @pytest.mark.proves("S24", "S26")
 async def test_repositories_and_folders_are_read_side_by_side_and_published_as_one_snapshot(
-    house: House, tmp_path: Path
+    engine: KnowledgeFixture, tmp_path: Path
 ) -> None:
     repository = create_repository(
         tmp_path / "site", {"docs/guide/a.md": "# A", "docs/b.yml": "b: 1", "img.png": "no", "README.md": "# Site"}
     )
     notes = write(tmp_path / "notes", {"x/note.txt": "A note.", "page.html": "<p>hi</p>", "main.py": "no"})
-    await house.add(repository.folder, "site", kind=SourceKind.GIT, content_path="docs", output_path="site/v1")
-    await house.add(notes)
-    run = await house.run()
+    await engine.add(repository.folder, "site", kind=SourceKind.GIT, content_path="docs", output_path="site/v1")
+    await engine.add(notes)
+    run = await engine.run()
     assert run.status is SyncStatus.DONE and run.failed == {}
     assert run.changed == ("notes", "site")
-    assert house.files() == {
+    assert engine.files() == {
         "docs/notes/page.html.md": "<P>HI</P>",
         "docs/notes/x/note.txt": "A note.",
         "docs/site/v1/b.yml": "b: 1",
         "docs/site/v1/guide/a.md": "# A",
     }
-    known = await house.catalog.get("site")
+    known = await engine.catalog.get("site")
     assert known.state is not None and known.state.taken is not None
     assert (known.state.taken.files, known.state.taken.documents) == (2, 1)
     assert known.state.revision == repository.git("rev-parse", "HEAD")
@@ -102,113 +102,119 @@ async def test_repositories_and_folders_are_read_side_by_side_and_published_as_o
 
 @pytest.mark.proves("SW7")
 async def test_what_was_removed_or_renamed_vanishes_and_the_old_snapshot_stays_as_it_was(
-    house: House, tmp_path: Path
+    engine: KnowledgeFixture, tmp_path: Path
 ) -> None:
     repository = create_repository(tmp_path / "site", {"a.md": "A", "b.md": "B", "c.md": "C"})
-    await house.add(repository.folder, kind=SourceKind.GIT)
-    first = await house.run()
-    async with house.library.hold() as held:
+    await engine.add(repository.folder, kind=SourceKind.GIT)
+    first = await engine.run()
+    async with engine.library.hold() as held:
         repository.git("rm", "--quiet", "a.md")
         repository.git("mv", "b.md", "moved.md")
         repository.commit()
-        second = await house.run()
+        second = await engine.run()
         assert second.snapshot != first.snapshot
-        assert house.files() == {"docs/site/c.md": "C", "docs/site/moved.md": "B"}
+        assert engine.files() == {"docs/site/c.md": "C", "docs/site/moved.md": "B"}
         assert held is not None
         assert sorted(path.name for path in held.rglob("*.md")) == ["a.md", "b.md", "c.md"]
 
 
 @pytest.mark.proves("SW7")
-async def test_a_source_that_is_taken_away_is_gone_from_the_snapshot_at_once(house: House, tmp_path: Path) -> None:
-    await house.add(write(tmp_path / "one", {"a.md": "A"}))
-    await house.add(write(tmp_path / "two", {"b.md": "B"}))
-    await house.run()
-    await house.catalog.remove("one")
-    assert house.files() == {"docs/two/b.md": "B"}
-    await house.catalog.remove("two")
-    assert house.files() == {}
+async def test_a_source_that_is_taken_away_is_gone_from_the_snapshot_at_once(
+    engine: KnowledgeFixture, tmp_path: Path
+) -> None:
+    await engine.add(write(tmp_path / "one", {"a.md": "A"}))
+    await engine.add(write(tmp_path / "two", {"b.md": "B"}))
+    await engine.run()
+    await engine.catalog.remove("one")
+    assert engine.files() == {"docs/two/b.md": "B"}
+    await engine.catalog.remove("two")
+    assert engine.files() == {}
     with pytest.raises(NotFound):
-        await house.catalog.remove("two")
+        await engine.catalog.remove("two")
 
 
 async def test_a_second_sync_without_changes_reads_nothing_and_publishes_nothing(tmp_path: Path) -> None:
     moody = Moody()
-    house = House(tmp_path, {SourceKind.GIT: moody})
-    await house.durable.start()
-    await house.add("owner/repo")
-    first = await house.run()
-    second = await house.run()
+    engine = KnowledgeFixture(tmp_path, {SourceKind.GIT: moody})
+    await engine.durable.start()
+    await engine.add("owner/repo")
+    first = await engine.run()
+    second = await engine.run()
     assert (first.changed, second.changed) == (("repo",), ())
     assert first.snapshot == second.snapshot
     assert moody.opened == 1
-    await house.run(reset=True)
+    await engine.run(reset=True)
     assert moody.opened == 2
-    await house.catalog.edit("repo", SourceChange(branch="next"))
-    await house.run()
+    await engine.catalog.edit("repo", SourceChange(branch="next"))
+    await engine.run()
     assert moody.opened == 3
-    await house.durable.aclose()
+    await engine.durable.aclose()
 
 
 @pytest.mark.proves("S25")
 async def test_a_reset_connection_is_tried_five_times_more_each_after_a_longer_wait(tmp_path: Path) -> None:
-    house = House(tmp_path, {SourceKind.GIT: Moody(*(reset_connection() for _ in range(5)))})
-    await house.durable.start()
-    await house.add("owner/repo")
-    assert (await house.run()).status is SyncStatus.DONE
-    assert house.clock.naps == [2, 4, 6, 8, 10]
-    await house.durable.aclose()
+    engine = KnowledgeFixture(tmp_path, {SourceKind.GIT: Moody(*(reset_connection() for _ in range(5)))})
+    await engine.durable.start()
+    await engine.add("owner/repo")
+    assert (await engine.run()).status is SyncStatus.DONE
+    assert engine.clock.naps == [2, 4, 6, 8, 10]
+    await engine.durable.aclose()
 
 
 @pytest.mark.proves("S25")
 async def test_one_that_stays_away_fails_and_spoils_neither_the_others_nor_its_last_good_state(tmp_path: Path) -> None:
     moody = Moody()
-    house = House(tmp_path, {SourceKind.GIT: moody})
-    await house.durable.start()
-    await house.add("owner/repo")
+    engine = KnowledgeFixture(tmp_path, {SourceKind.GIT: moody})
+    await engine.durable.start()
+    await engine.add("owner/repo")
     notes = write(tmp_path / "notes", {"n.md": "1"})
-    await house.add(notes)
-    await house.run()
+    await engine.add(notes)
+    await engine.run()
     moody.failures = [reset_connection() for _ in range(6)]
     write(notes, {"n.md": "22"})
-    run = await house.run()
+    run = await engine.run()
     assert run.status is SyncStatus.PARTIAL
     assert run.failed == {"repo": "The repository could not be read. Connection reset by peer."}
-    assert house.files() == {"docs/notes/n.md": "22", "docs/repo/a.md": "text"}
-    state = (await house.catalog.get("repo")).state
+    assert engine.files() == {"docs/notes/n.md": "22", "docs/repo/a.md": "text"}
+    state = (await engine.catalog.get("repo")).state
     assert state is not None and state.error and state.taken is not None
-    assert (await house.snapshots.status()).why == "The source 'repo' could not be read the last time."
-    assert (await house.run()).failed == {}
-    await house.durable.aclose()
+    assert (await engine.snapshots.status()).why == "The source 'repo' could not be read the last time."
+    assert (await engine.run()).failed == {}
+    await engine.durable.aclose()
 
 
-async def test_what_fails_says_what_why_and_how_to_fix_it_wherever_it_is_told(house: House, tmp_path: Path) -> None:
+async def test_what_fails_says_what_why_and_how_to_fix_it_wherever_it_is_told(
+    engine: KnowledgeFixture, tmp_path: Path
+) -> None:
     site = create_repository(tmp_path / "site", {"a.md": "A"})
-    await house.add(site.folder, "site", kind=SourceKind.GIT, branch="next")
-    await house.add(write(tmp_path / "code", {"main.py": "no"}), "code")
-    await house.add(tmp_path / "code/main.py", "file")
-    await house.add(write(tmp_path / "pictures", {"a.md": "\0", "b.md": "\0"}), "pictures")
-    failed = (await house.run()).failed
+    await engine.add(site.folder, "site", kind=SourceKind.GIT, branch="next")
+    await engine.add(write(tmp_path / "code", {"main.py": "no"}), "code")
+    await engine.add(tmp_path / "code/main.py", "file")
+    await engine.add(write(tmp_path / "pictures", {"a.md": "\0", "b.md": "\0"}), "pictures")
+    failed = (await engine.run()).failed
     assert failed["site"].endswith(f"no branch or tag 'next'. `git ls-remote {site.folder}` lists what it has.")
     assert "Kept are Markdown" in failed["code"] and "Look at the location" in failed["code"]
     assert "2 left out: a.md (no text in it); b.md (no text in it). Save what" in failed["pictures"]
     assert failed["file"] == f"{tmp_path}/code/main.py is a file, and no folder. Name the folder that it is in."
-    state = (await house.catalog.get("file")).state
+    state = (await engine.catalog.get("file")).state
     assert state is not None and state.error == failed["file"]
-    assert (await house.snapshots.status()).why == "The source 'code' could not be read the last time."
+    assert (await engine.snapshots.status()).why == "The source 'code' could not be read the last time."
 
 
-async def test_a_missing_repository_folder_branch_or_readme_fails_at_once(house: House, tmp_path: Path) -> None:
+async def test_a_missing_repository_folder_branch_or_readme_fails_at_once(
+    engine: KnowledgeFixture, tmp_path: Path
+) -> None:
     repository = create_repository(tmp_path / "site", {"a.md": "A", "b/readme.txt": "no"})
-    await house.add("file:///nonexistent/repo.git", "gone")
-    await house.add("/nonexistent/folder", "folder")
-    await house.add(repository.folder, "branch", kind=SourceKind.GIT, branch="nope")
-    await house.add(repository.folder, "path", kind=SourceKind.GIT, content_path="nope")
-    await house.add(repository.folder, "readme", kind=SourceKind.GIT, readme_only=True)
-    run = await house.run()
+    await engine.add("file:///nonexistent/repo.git", "gone")
+    await engine.add("/nonexistent/folder", "folder")
+    await engine.add(repository.folder, "branch", kind=SourceKind.GIT, branch="nope")
+    await engine.add(repository.folder, "path", kind=SourceKind.GIT, content_path="nope")
+    await engine.add(repository.folder, "readme", kind=SourceKind.GIT, readme_only=True)
+    run = await engine.run()
     assert run.status is SyncStatus.FAILED
     assert sorted(run.failed) == ["branch", "folder", "gone", "path", "readme"]
-    assert (run.snapshot, house.clock.naps) == ("", [])
-    codes = {known.source.id: known.state.error_code for known in await house.catalog.list_known() if known.state}
+    assert (run.snapshot, engine.clock.naps) == ("", [])
+    codes = {known.source.id: known.state.error_code for known in await engine.catalog.list_known() if known.state}
     assert codes == {
         "gone": "source_missing",
         "folder": "source_missing",
@@ -218,35 +224,35 @@ async def test_a_missing_repository_folder_branch_or_readme_fails_at_once(house:
     }
 
 
-async def test_a_sync_without_sources_fails_before_it_begins(house: House) -> None:
+async def test_a_sync_without_sources_fails_before_it_begins(engine: KnowledgeFixture) -> None:
     with pytest.raises(InvalidInput, match="nothing to read") as refused:
-        await house.run()
+        await engine.run()
     assert refused.value.code == "no_sources" and "denizen sources add" in refused.value.fix
-    assert await house.sync.list_runs() == []
+    assert await engine.sync.list_runs() == []
 
 
 async def test_only_the_sources_that_were_named_are_read_and_the_time_counts_all_the_same(
-    house: House, tmp_path: Path
+    engine: KnowledgeFixture, tmp_path: Path
 ) -> None:
-    await house.add(write(tmp_path / "one", {"a.md": "A"}))
-    await house.add(write(tmp_path / "two", {"b.md": "B"}))
-    run = await house.run("two")
-    assert run.sources == ("two",) and house.files() == {"docs/two/b.md": "B"}
-    assert (await house.snapshots.status()).last_sync_at == run.ended_at
+    await engine.add(write(tmp_path / "one", {"a.md": "A"}))
+    await engine.add(write(tmp_path / "two", {"b.md": "B"}))
+    run = await engine.run("two")
+    assert run.sources == ("two",) and engine.files() == {"docs/two/b.md": "B"}
+    assert (await engine.snapshots.status()).last_sync_at == run.ended_at
     with pytest.raises(NotFound):
-        await house.run("three")
+        await engine.run("three")
 
 
 @pytest.mark.proves("S26-readme", "SW7")
-async def test_of_a_source_for_the_readme_only_that_is_read(house: House, tmp_path: Path) -> None:
+async def test_of_a_source_for_the_readme_only_that_is_read(engine: KnowledgeFixture, tmp_path: Path) -> None:
     repository = create_repository(tmp_path / "site", {"Readme.md": "# Hi", "b/readme.md": "no", "c.md": "no"})
-    await house.add(repository.folder, kind=SourceKind.GIT, readme_only=True)
-    await house.run()
-    assert house.files() == {"docs/site/Readme.md": "# Hi"}
+    await engine.add(repository.folder, kind=SourceKind.GIT, readme_only=True)
+    await engine.run()
+    assert engine.files() == {"docs/site/Readme.md": "# Hi"}
     repository.git("rm", "--quiet", "Readme.md")
     repository.commit()
-    assert "no README" in (await house.run()).failed["site"]
-    assert house.files() == {"docs/site/Readme.md": "# Hi"}
+    assert "no README" in (await engine.run()).failed["site"]
+    assert engine.files() == {"docs/site/Readme.md": "# Hi"}
 
 
 @pytest.mark.proves("S25")
@@ -254,26 +260,27 @@ async def test_a_process_that_dies_while_it_reads_is_followed_by_one_that_goes_o
     moody = Moody()
     moody.waits = anyio.Event()
     log = MemoryLog()
-    house = House(tmp_path, {SourceKind.GIT: moody}, durable=MemoryDurable(log))
-    await house.durable.start()
+    engine = KnowledgeFixture(tmp_path, {SourceKind.GIT: moody}, durable=MemoryDurable(log))
+    await engine.durable.start()
     notes = write(tmp_path / "notes", {"n.md": "1"})
-    await house.add(notes, "a-notes")
-    await house.add("owner/repo")
-    run = await house.sync.start()
-    with anyio.fail_after(PATIENCE_S):
+    await engine.add(notes, "a-notes")
+    await engine.add("owner/repo")
+    run = await engine.sync.start()
+    with anyio.fail_after(HANG_LIMIT_S):
         await moody.reached.wait()
         while (
-            house.sync.progress(run.id).get("a-notes") is None or house.sync.progress(run.id)["a-notes"].stage != "read"
+            engine.sync.progress(run.id).get("a-notes") is None
+            or engine.sync.progress(run.id)["a-notes"].stage != "read"
         ):
             await give_way()
-    await house.durable.crash()
+    await engine.durable.crash()
     write(notes, {"n.md": "changed since"})
 
     moody.waits.set()
-    next_house = House(tmp_path, {SourceKind.GIT: moody}, house.store, house.clock, MemoryDurable(log))
+    next_house = KnowledgeFixture(tmp_path, {SourceKind.GIT: moody}, engine.store, engine.clock, MemoryDurable(log))
     await next_house.durable.start()
     next_house.durable.rescue()
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(HANG_LIMIT_S):
         ended = await next_house.sync.wait(run)
     assert ended.status is SyncStatus.DONE and ended.changed == ("a-notes", "repo")
     assert next_house.files() == {"docs/a-notes/n.md": "1", "docs/repo/a.md": "text"}
@@ -282,209 +289,219 @@ async def test_a_process_that_dies_while_it_reads_is_followed_by_one_that_goes_o
 
 
 @pytest.mark.proves("S-kv-last-sync", "SW7")
-async def test_the_time_of_the_last_sync_is_that_of_its_end(house: House, tmp_path: Path) -> None:
-    await house.add(write(tmp_path / "one", {"a.md": "A"}))
-    assert (await house.snapshots.status()).last_sync_at is None
-    run = await house.run()
-    [known] = await house.sync.list_runs()
+async def test_the_time_of_the_last_sync_is_that_of_its_end(engine: KnowledgeFixture, tmp_path: Path) -> None:
+    await engine.add(write(tmp_path / "one", {"a.md": "A"}))
+    assert (await engine.snapshots.status()).last_sync_at is None
+    run = await engine.run()
+    [known] = await engine.sync.list_runs()
     assert known == run
     assert run.ended_at is not None and run.ended_at >= run.started_at
-    assert (await house.snapshots.status()).last_sync_at == run.ended_at
+    assert (await engine.snapshots.status()).last_sync_at == run.ended_at
 
 
 @pytest.mark.proves("S-kv-status-cache")
-async def test_the_status_is_found_out_once_a_minute_and_after_each_change(house: House, tmp_path: Path) -> None:
-    assert not (await house.snapshots.status()).needs_sync
-    source = await house.add(write(tmp_path / "one", {"a.md": "A"}))
-    assert (await house.snapshots.status()).why == "The source 'one' was not read yet."
-    await house.run()
-    status = await house.snapshots.status()
+async def test_the_status_is_found_out_once_a_minute_and_after_each_change(
+    engine: KnowledgeFixture, tmp_path: Path
+) -> None:
+    assert not (await engine.snapshots.status()).needs_sync
+    source = await engine.add(write(tmp_path / "one", {"a.md": "A"}))
+    assert (await engine.snapshots.status()).why == "The source 'one' was not read yet."
+    await engine.run()
+    status = await engine.snapshots.status()
     assert (status.needs_sync, status.current) == (False, status.latest)
-    async with house.store.work() as work:  # as another process does
+    async with engine.store.work() as work:  # as another process does
         await work.sources.remove(source.id)
-    house.clock.time += timedelta(seconds=59)
-    assert await house.snapshots.status() is status
-    house.clock.time += timedelta(seconds=1)
-    assert (await house.snapshots.status()).why == "What was read is not published yet."
+    engine.clock.time += timedelta(seconds=59)
+    assert await engine.snapshots.status() is status
+    engine.clock.time += timedelta(seconds=1)
+    assert (await engine.snapshots.status()).why == "What was read is not published yet."
 
 
 @pytest.mark.proves("S24", "SW7")
 async def test_a_snapshot_is_kept_for_seven_days_and_the_current_one_and_one_that_is_read_for_longer(
-    house: House, tmp_path: Path
+    engine: KnowledgeFixture, tmp_path: Path
 ) -> None:
     one = write(tmp_path / "one", {"a.md": "1", "same.md": "same"})
-    await house.add(one)
-    held_id = (await house.run()).snapshot
-    async with house.library.hold() as held:
+    await engine.add(one)
+    held_id = (await engine.run()).snapshot
+    async with engine.library.hold() as held:
         assert held is not None
         write(one, {"a.md": "22"})
-        middle = (await house.run()).snapshot
-        house.clock.time += timedelta(days=8)
+        middle = (await engine.run()).snapshot
+        engine.clock.time += timedelta(days=8)
         write(one, {"a.md": "333"})
-        last = (await house.run()).snapshot
-        assert [each.id for each in await house.snapshots.list_snapshots()] == [last, held_id]
+        last = (await engine.run()).snapshot
+        assert [each.id for each in await engine.snapshots.list_snapshots()] == [last, held_id]
         assert (held / "docs/one/a.md").read_text() == "1"
         assert not (held.parent / middle).exists()
-    house.clock.time += timedelta(days=8)
-    await house.run()
-    assert [each.id for each in await house.snapshots.list_snapshots()] == [last]
-    assert await house.snapshots.verify() == []
-    assert house.files() == {"docs/one/a.md": "333", "docs/one/same.md": "same"}
+    engine.clock.time += timedelta(days=8)
+    await engine.run()
+    assert [each.id for each in await engine.snapshots.list_snapshots()] == [last]
+    assert await engine.snapshots.verify() == []
+    assert engine.files() == {"docs/one/a.md": "333", "docs/one/same.md": "same"}
     objects = [path for path in (tmp_path / "library/objects").rglob("*") if path.is_file()]
     assert b"1" not in {path.read_bytes() for path in objects}
 
 
 async def test_what_somebody_changed_in_a_snapshot_is_told_and_a_reset_makes_it_anew(
-    house: House, tmp_path: Path
+    engine: KnowledgeFixture, tmp_path: Path
 ) -> None:
-    await house.add(write(tmp_path / "one", {"a.md": "A", "b.md": "B"}))
-    await house.run()
-    root = house.library.current_folder()
+    await engine.add(write(tmp_path / "one", {"a.md": "A", "b.md": "B"}))
+    await engine.run()
+    root = engine.library.current_folder()
     assert root is not None
     (root / "docs/one/a.md").unlink()
     (root / "docs/one/new.md").write_text("x")
     (root / "docs/one/b.md").write_text("changed")
-    assert sorted(await house.snapshots.verify()) == [
+    assert sorted(await engine.snapshots.verify()) == [
         "docs/one/a.md is missing.",
         "docs/one/b.md was changed.",
         "docs/one/new.md does not belong to it.",
     ]
-    await house.run(reset=True)
-    assert await house.snapshots.verify() == []
-    assert house.files() == {"docs/one/a.md": "A", "docs/one/b.md": "B"}
+    await engine.run(reset=True)
+    assert await engine.snapshots.verify() == []
+    assert engine.files() == {"docs/one/a.md": "A", "docs/one/b.md": "B"}
 
 
-async def test_a_folder_that_holds_denizens_home_or_is_in_its_library_is_refused(house: House, tmp_path: Path) -> None:
+async def test_a_folder_that_holds_denizens_home_or_is_in_its_library_is_refused(
+    engine: KnowledgeFixture, tmp_path: Path
+) -> None:
     write(tmp_path, {"home/secrets.txt": "key"})
-    await house.add(tmp_path, "all")
-    await house.add(write(tmp_path / "one", {"a.md": "A"}), output_path="a")
-    assert "home folder" in (await house.run()).failed["all"]
-    root = house.library.current_folder()
+    await engine.add(tmp_path, "all")
+    await engine.add(write(tmp_path / "one", {"a.md": "A"}), output_path="a")
+    assert "home folder" in (await engine.run()).failed["all"]
+    root = engine.library.current_folder()
     assert root is not None
-    await house.add(root / "docs", "again")
-    assert "library" in (await house.run()).failed["again"]
+    await engine.add(root / "docs", "again")
+    assert "library" in (await engine.run()).failed["again"]
 
 
-async def test_a_folder_may_be_named_by_a_link_but_no_link_below_it_is_followed(house: House, tmp_path: Path) -> None:
+async def test_a_folder_may_be_named_by_a_link_but_no_link_below_it_is_followed(
+    engine: KnowledgeFixture, tmp_path: Path
+) -> None:
     write(tmp_path / "real", {"in/a.md": "A"})
     (tmp_path / "named").symlink_to("real", target_is_directory=True)
     (tmp_path / "real/out").symlink_to(tmp_path, target_is_directory=True)
-    await house.add(tmp_path / "named")
+    await engine.add(tmp_path / "named")
     write(tmp_path / "elsewhere", {"b.md": "B"})
-    await house.add(tmp_path / "real", "end", content_path="out")
-    await house.add(tmp_path / "real", "way", content_path="out/elsewhere")
-    run = await house.run()
-    assert house.files() == {"docs/named/in/a.md": "A"}
+    await engine.add(tmp_path / "real", "end", content_path="out")
+    await engine.add(tmp_path / "real", "way", content_path="out/elsewhere")
+    run = await engine.run()
+    assert engine.files() == {"docs/named/in/a.md": "A"}
     assert set(run.failed) == {"end", "way"}
     assert all("link" in why for why in run.failed.values())
 
 
-async def test_what_is_in_a_snapshot_can_be_read_by_everybody_and_is_a_plain_file(house: House, tmp_path: Path) -> None:
+async def test_what_is_in_a_snapshot_can_be_read_by_everybody_and_is_a_plain_file(
+    engine: KnowledgeFixture, tmp_path: Path
+) -> None:
     notes = write(tmp_path / "notes", {"a/b.md": "B"})
     (notes / "a/b.md").chmod(0o600)
     (notes / "link.md").symlink_to("/etc/passwd")
     (notes / "out").symlink_to("/etc", target_is_directory=True)
     os.mkfifo(notes / "pipe.md")
-    await house.add(notes)
+    await engine.add(notes)
     before = os.umask(0o077)
     try:
-        await house.run()
+        await engine.run()
     finally:
         os.umask(before)
-    root = house.library.current_folder()
+    root = engine.library.current_folder()
     assert root is not None
     modes = {path.relative_to(root).as_posix(): path.lstat().st_mode for path in root.rglob("*")}
     assert modes == {"docs": 0o40755, "docs/notes": 0o40755, "docs/notes/a": 0o40755, "docs/notes/a/b.md": 0o100644}
 
 
 async def test_all_sources_are_read_again_when_it_is_time_whoever_asked_the_last_time(
-    house: House, tmp_path: Path
+    engine: KnowledgeFixture, tmp_path: Path
 ) -> None:
     every: list[timedelta | None] = [timedelta(hours=1)]
-    regular = SyncSchedule(house.sync, house.catalog, house.clock, lambda: every[0], NO_TALK, sleep=house.clock.sleep)
+    regular = SyncSchedule(
+        engine.sync, engine.catalog, engine.clock, lambda: every[0], NO_TALK, sleep=engine.clock.sleep
+    )
     assert not await regular.list_due()
-    await house.add(write(tmp_path / "one", {"a.md": "A"}))
+    await engine.add(write(tmp_path / "one", {"a.md": "A"}))
     assert await regular.list_due()
     async with anyio.create_task_group() as group:
         group.start_soon(regular.run)
-        with anyio.fail_after(PATIENCE_S):
-            while len(await house.sync.list_runs()) < 3:
+        with anyio.fail_after(HANG_LIMIT_S):
+            while len(await engine.sync.list_runs()) < 3:
                 await give_way()
         group.cancel_scope.cancel()
-    newest, before, *_ = await house.sync.list_runs()
+    newest, before, *_ = await engine.sync.list_runs()
     assert newest.started_at - before.started_at >= timedelta(hours=1)
-    await house.run()
+    await engine.run()
     assert not await regular.list_due()
-    house.clock.time += timedelta(hours=2)
+    engine.clock.time += timedelta(hours=2)
     every[0] = None
     assert not await regular.list_due()
 
 
 async def test_a_source_with_a_schedule_of_its_own_is_read_by_that_and_the_others_by_the_common_one(
-    house: House, tmp_path: Path
+    engine: KnowledgeFixture, tmp_path: Path
 ) -> None:
     every: list[timedelta | None] = [timedelta(hours=1)]
-    regular = SyncSchedule(house.sync, house.catalog, house.clock, lambda: every[0], NO_TALK)
+    regular = SyncSchedule(engine.sync, engine.catalog, engine.clock, lambda: every[0], NO_TALK)
     for name, minutes in (("common", 0), ("often", 10), ("rarely", 120)):
-        await house.add(write(tmp_path / name, {"a.md": "A"}), sync_every_minutes=minutes)
+        await engine.add(write(tmp_path / name, {"a.md": "A"}), sync_every_minutes=minutes)
     assert await regular.list_due() == ["common", "often", "rarely"]
-    await house.run()
+    await engine.run()
     found: list[tuple[int, str]] = []
     for minute in range(1, 131):
-        house.clock.time += timedelta(minutes=1)
+        engine.clock.time += timedelta(minutes=1)
         if due := await regular.list_due():
             found.append((minute, " ".join(due)))
-            await house.sync.wait(await house.sync.start(due))
+            await engine.sync.wait(await engine.sync.start(due))
     assert [each for each in found if each[1] != "often"] == [(60, "common often"), (120, "common often rarely")]
     assert [minute for minute, _ in found] == list(range(10, 131, 10))
     every[0] = None
-    house.clock.time += timedelta(hours=3)
+    engine.clock.time += timedelta(hours=3)
     assert await regular.list_due() == ["often", "rarely"]
 
 
 async def test_a_reader_of_a_sync_that_comes_late_sees_how_far_it_is_and_then_its_end(tmp_path: Path) -> None:
     moody = Moody()
     moody.waits = anyio.Event()
-    house = House(tmp_path, {SourceKind.GIT: moody})
-    await house.durable.start()
-    await house.add("nuxt/docs")
-    await house.add(write(tmp_path / "notes", {"a.md": "A"}))
-    run = await house.sync.start()
-    with anyio.fail_after(PATIENCE_S):
+    engine = KnowledgeFixture(tmp_path, {SourceKind.GIT: moody})
+    await engine.durable.start()
+    await engine.add("nuxt/docs")
+    await engine.add(write(tmp_path / "notes", {"a.md": "A"}))
+    run = await engine.sync.start()
+    with anyio.fail_after(HANG_LIMIT_S):
         await moody.reached.wait()
-        stands: list[SyncProgress] = []
-        async with aclosing(follow_sync(house.sync, run.id, lambda: None, sleep=house.clock.sleep)) as told:
+        stands: list[SyncState] = []
+        async with aclosing(follow_sync(engine.sync, run.id, lambda: None, sleep=engine.clock.sleep)) as told:
             async for stand in told:
                 stands.append(stand)
-                if stand.progress.get("notes") == Progress("read", 1, 1):
+                if stand.progress.get("notes") == ReadingProgress("read", 1, 1):
                     moody.waits.set()
-    assert stands[0].progress["docs"] == Progress("looking")
+    assert stands[0].progress["docs"] == ReadingProgress("looking")
     assert all(stand.run.ended_at is None for stand in stands[:-1])
     assert stands[-1].run.status is SyncStatus.DONE and stands[-1].run.changed == ("docs", "notes")
     with pytest.raises(NotFound):
-        await house.sync.get("sync_none")
-    await house.durable.aclose()
+        await engine.sync.get("sync_none")
+    await engine.durable.aclose()
 
 
-async def test_a_sync_is_found_however_many_began_after_it(house: House) -> None:
-    await house.add(write(house.root / "notes", {"a.md": "A"}))
-    run = await house.run()
-    async with house.store.work() as work:
+async def test_a_sync_is_found_however_many_began_after_it(engine: KnowledgeFixture) -> None:
+    await engine.add(write(engine.root / "notes", {"a.md": "A"}))
+    run = await engine.run()
+    async with engine.store.work() as work:
         for number in range(60):
-            await work.sources.put_sync(SyncRun(id=f"sync_{number}", sources=("notes",), started_at=house.clock.time))
-    assert await house.sync.get(run.id) == run
-    stands = [stand async for stand in follow_sync(house.sync, run.id, lambda: None, sleep=house.clock.sleep)]
+            await work.sources.put_sync(SyncRun(id=f"sync_{number}", sources=("notes",), started_at=engine.clock.time))
+    assert await engine.sync.get(run.id) == run
+    stands = [stand async for stand in follow_sync(engine.sync, run.id, lambda: None, sleep=engine.clock.sleep)]
     assert [stand.run for stand in stands] == [run]
 
 
-async def test_the_reader_of_a_sync_sees_how_far_its_index_is_before_the_end(house: House) -> None:
-    await house.add(write(house.root / "notes", {"a.md": "A"}))
-    run = await house.run()
-    steps = iter([Progress("indexing", 0, 2), Progress("indexing", 1, 2), None])
-    stands = [stand async for stand in follow_sync(house.sync, run.id, lambda: next(steps), sleep=house.clock.sleep)]
+async def test_the_reader_of_a_sync_sees_how_far_its_index_is_before_the_end(engine: KnowledgeFixture) -> None:
+    await engine.add(write(engine.root / "notes", {"a.md": "A"}))
+    run = await engine.run()
+    steps = iter([ReadingProgress("indexing", 0, 2), ReadingProgress("indexing", 1, 2), None])
+    stands = [stand async for stand in follow_sync(engine.sync, run.id, lambda: next(steps), sleep=engine.clock.sleep)]
     assert [stand.progress.get(INDEX) for stand in stands] == [
-        Progress("indexing", 0, 2),
-        Progress("indexing", 1, 2),
+        ReadingProgress("indexing", 0, 2),
+        ReadingProgress("indexing", 1, 2),
         None,
     ]
     assert [stand.is_over for stand in stands] == [False, False, True]

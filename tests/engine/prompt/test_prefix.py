@@ -14,10 +14,10 @@ from denizen.domain.agent import Agent, ContextStrategy, TimestampPolicy, TurnLi
 from denizen.domain.message import Role, TextPart
 from denizen.domain.prompt import PromptMessage
 from denizen.engine.prompt.system_prompt import assemble_system_prompt
-from denizen.testing.model_server import Answer, Call, ModelServer, model_server
+from denizen.testing.model_server import ModelAnswer, ModelCall, ModelServer, model_server
 from denizen.testing.prompt_cache import PromptCache
 from tests.adapters.models.wires import ANTHROPIC, OPENAI, Wire
-from tests.engine.house import NAME, message
+from tests.engine.engine_fixture import NAME, message
 from tests.engine.prompt.wired import Past, Wired, open_wired
 from tests.prefix import assert_prefixes, first_break, pieces_of
 
@@ -34,23 +34,23 @@ def names_of(agent: Agent) -> Mapping[str, str]:
     return {segment.text: segment.name for segment in assemble_system_prompt(agent, tool_rules=True)}
 
 
-def look(number: int) -> Answer:
-    return Answer(text="One moment.", calls=[Call("look", {"q": "x" * 40 * number}, f"look-{number}")])
+def look(number: int) -> ModelAnswer:
+    return ModelAnswer(text="One moment.", calls=[ModelCall("look", {"q": "x" * 40 * number}, f"look-{number}")])
 
 
-def write(number: int) -> Answer:
-    return Answer(calls=[Call("write", {"q": f"note {number}"}, f"write-{number}")])
+def write(number: int) -> ModelAnswer:
+    return ModelAnswer(calls=[ModelCall("write", {"q": f"note {number}"}, f"write-{number}")])
 
 
 async def three_turns(wired: Wired, server: ModelServer, number: int) -> None:
     """A plain one, one that looks something up twice, one that writes something down."""
     server.script(
-        Answer(text=f"Answer {number}."),
+        ModelAnswer(text=f"Answer {number}."),
         look(number),
         look(number + 50),
-        Answer(text="Found."),
+        ModelAnswer(text="Found."),
         write(number),
-        Answer(text="Noted."),
+        ModelAnswer(text="Noted."),
     )
     for question in ("hello", "look it up", "write it down"):
         await wired.ask(f"{question} {number}")
@@ -106,7 +106,7 @@ async def test_a_participant_reads_all_but_the_newest_of_a_channel_from_the_cach
             await wired.post(("Ana", "Bob")[number % 2], f"they talk about the weather of day {number} " * 3)
         for number in range(14):
             await wired.post("Bob", f"it still rains {number}")
-            server.script(Answer(text=f"It does. {number}"))
+            server.script(ModelAnswer(text=f"It does. {number}"))
             await wired.ask(f"does it rain {number}?")
             cache.advance(60)
             past.clock.at += timedelta(minutes=1)
@@ -118,7 +118,7 @@ async def test_longer_pauses_are_noticed_and_the_conversation_is_kept_for_an_hou
     cache, past = PromptCache(least=1), Past()
     async with model_server(cache=cache) as server, open_wired(server, ANTHROPIC, ASSISTANT, past) as wired:
         for number in range(12):
-            server.script(Answer(text="Yes."))
+            server.script(ModelAnswer(text="Yes."))
             await wired.ask(f"question {number}")
             past.clock.at += timedelta(minutes=7)
             cache.advance(420)
@@ -132,7 +132,7 @@ async def test_who_is_asked_knows_the_date_also_on_the_next_day(wire: Wire, agen
     async with model_server() as server, open_wired(server, wire, agent, past) as wired:
         for day in (1, 1, 2):
             past.clock.at = past.clock.at.replace(day=day)
-            server.script(Answer(text="Yes."))
+            server.script(ModelAnswer(text="Yes."))
             await wired.ask("which day is it?")
         texts = [json.dumps(body["messages"]) for body in server.bodies]
         systems = {json.dumps(body.get("system")) for body in server.bodies}
@@ -146,7 +146,7 @@ async def test_the_date_is_told_behind_the_question_where_its_mark_has_left_the_
     agent = replace(ASSISTANT, limits=TurnLimits(max_history_tokens=80))
     async with model_server() as server, open_wired(server, ANTHROPIC, agent) as wired:
         for number in range(3):
-            server.script(Answer(text="Yes. " * 20))
+            server.script(ModelAnswer(text="Yes. " * 20))
             await wired.ask(f"{number} " * 40)
         first, *_, last = server.bodies
     assert [text for text in texts_of(first) if "Today is" in text] == texts_of(first)
@@ -157,7 +157,7 @@ async def test_the_date_is_told_behind_the_question_where_its_mark_has_left_the_
 async def test_clients_that_carry_the_history_are_told_the_date_at_the_end_of_the_system_prompt() -> None:
     history = (PromptMessage(Role.USER, (TextPart("hi"),)), PromptMessage(Role.ASSISTANT, (TextPart("Hello."),)))
     async with model_server() as server, open_wired(server, ANTHROPIC, ASSISTANT) as wired:
-        server.script(Answer(text="Yes."))
+        server.script(ModelAnswer(text="Yes."))
         asked = message("which day is it?", agent=NAME, model=ANTHROPIC.name, supplied=history)
         assert not (await wired.turns.ask(asked)).failure
         body = server.bodies[0]
@@ -175,7 +175,7 @@ async def test_the_date_is_told_in_the_zone_of_the_agent() -> None:
     past = Past()
     past.clock.at = past.clock.at.replace(day=1, hour=20)
     async with model_server() as server, open_wired(server, ANTHROPIC, agent, past) as wired:
-        server.script(Answer(text="Yes."))
+        server.script(ModelAnswer(text="Yes."))
         await wired.ask("which day is it?")
         assert "Today is Monday, 2026-11-02 (Asia/Tokyo)." in json.dumps(server.bodies[0]["messages"])
 

@@ -13,8 +13,8 @@ from denizen.domain.prompt import estimate_tokens
 from denizen.domain.turn import ReplyTarget
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.prompt.system_prompt import source_rules
-from denizen.testing.scripted_model import Say, ScriptedModel
-from tests.engine.house import LOOK, NAME, PLACE, Tools, message, open_house
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
+from tests.engine.engine_fixture import LOOK, NAME, PLACE, ToolsetFixture, message, open_engine
 
 pytestmark = pytest.mark.anyio
 
@@ -23,9 +23,9 @@ READING = [replace(LOOK, name=name) for name in ("bash", "search_docs", "clock")
 
 
 async def prompt_of(agent: Agent, *, public: bool = False, specs: list[str] | None = None) -> str:
-    model = ScriptedModel(otherwise=Say("ok"))
-    tools = Tools([replace(LOOK, name=name) for name in specs] if specs else list(READING))
-    async with open_house(model, tools, agent=agent) as house:
+    model = ScriptedModel(otherwise=ScriptedReply("ok"))
+    tools = ToolsetFixture([replace(LOOK, name=name) for name in specs] if specs else list(READING))
+    async with open_engine(model, tools, agent=agent) as engine:
         inbound = message("When do you open?")
         if public:
             owed, place = (
@@ -33,7 +33,7 @@ async def prompt_of(agent: Agent, *, public: bool = False, specs: list[str] | No
                 Place("discord", "general"),
             )
             inbound = replace(inbound, shared=True, owed=owed, place=place)
-        await house.turns.ask(inbound)
+        await engine.turns.ask(inbound)
     return "\n".join(segment.text for segment in model.requests[-1].segments)
 
 
@@ -108,13 +108,15 @@ async def test_sources_are_named_as_configured(
 @pytest.mark.parametrize("planning", list(ToolPlanning))
 async def test_search_instructions_reach_whoever_chooses_what_to_look_up(planning: ToolPlanning) -> None:
     style = WritingStyle(search_instructions="The rules are in rules.md.")
-    model = ScriptedModel(otherwise=Say('{"tool": "none"}'))
-    async with open_house(model, Tools(list(READING)), agent=replace(SOURCES, planning=planning, style=style)) as house:
-        await house.say("When do you open?")
+    model = ScriptedModel(otherwise=ScriptedReply('{"tool": "none"}'))
+    async with open_engine(
+        model, ToolsetFixture(list(READING)), agent=replace(SOURCES, planning=planning, style=style)
+    ) as engine:
+        await engine.say("When do you open?")
     assert "The rules are in rules.md." in str(model.requests[0].segments)
 
 
 async def test_what_fills_the_context_names_them_too() -> None:
-    async with open_house(ScriptedModel(), Tools(list(READING)), agent=SOURCES) as house:
-        shares = await Queries(house.runtime, house.services).list_context(PLACE, NAME)
+    async with open_engine(ScriptedModel(), ToolsetFixture(list(READING)), agent=SOURCES) as engine:
+        shares = await Queries(engine.runtime, engine.services).list_context(PLACE, NAME)
     assert "sources" in [share.name for share in shares]

@@ -23,11 +23,11 @@ from denizen.engine.runtime.tool_policy import GatePolicy
 from denizen.engine.turn import TurnRunner
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
-from denizen.testing.memory_store import MemoryStore
 from denizen.testing.model_server import ModelServer
+from denizen.testing.temporary_store import TemporaryStore
 from tests.adapters.models.wires import Wire, catalog
-from tests.engine.house import ANA, NAME, PLACE, Tools, message
-from tests.engine.town import TownClock
+from tests.engine.engine_fixture import ANA, NAME, PLACE, ToolsetFixture, message
+from tests.engine.platform_fixture import TownClock
 
 ROOM = Place("discord", "100")
 
@@ -36,7 +36,7 @@ ROOM = Place("discord", "100")
 class Past:
     """What outlives a process."""
 
-    store: MemoryStore = field(default_factory=MemoryStore)
+    store: TemporaryStore = field(default_factory=TemporaryStore)
     log: MemoryLog = field(default_factory=MemoryLog)
     clock: TownClock = field(default_factory=TownClock)
     posts: int = 1000
@@ -59,7 +59,7 @@ class Wired:
         """Another generation of the same configuration."""
         self.generations += 1
         models = catalog(self.server, self.wire)
-        tools = (Tools(),) if self.agent.tools else ()
+        tools = (ToolsetFixture(),) if self.agent.tools else ()
         await self.runtime.swap(Generation(self.generations, {NAME: self.agent}, NAME, models, tools, GatePolicy()))
 
     async def ask(self, text: str) -> TurnFinished:

@@ -12,7 +12,8 @@ import yarl
 from discord.gateway import DiscordWebSocket
 from discord.http import Route
 
-from denizen.testing.discord import Application, Channel, DiscordServer
+from denizen.testing.discord import DiscordServer, SimApplication, SimChannel
+from tests.timing import HANG_LIMIT_S
 
 T = TypeVar("T", bound=discord.Client)
 
@@ -71,13 +72,13 @@ class Bot(discord.Client):
 
 
 @asynccontextmanager
-async def running(server: DiscordServer, application: Application, make: Callable[[], T]) -> AsyncGenerator[T, None]:
+async def running(server: DiscordServer, application: SimApplication, make: Callable[[], T]) -> AsyncGenerator[T, None]:
     """A client that is logged in and ready."""
     with pointed_at(server):
         client = make()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(client.start, application.token)
-            with anyio.fail_after(20):
+            with anyio.fail_after(HANG_LIMIT_S):
                 while client._ready is discord.utils.MISSING:
                     await anyio.lowlevel.checkpoint()
                 await client.wait_until_ready()
@@ -87,7 +88,7 @@ async def running(server: DiscordServer, application: Application, make: Callabl
                 await client.close()
 
 
-def text_channel(bot: discord.Client, channel: Channel) -> discord.TextChannel:
+def text_channel(bot: discord.Client, channel: SimChannel) -> discord.TextChannel:
     """That channel as the client has it."""
     found = bot.get_channel(channel.id)
     assert isinstance(found, discord.TextChannel)

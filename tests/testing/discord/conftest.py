@@ -3,10 +3,10 @@
 import importlib
 import warnings
 
-from denizen.testing.discord.fixtures import discord_server, harbour
+from denizen.testing.discord.fixtures import discord_server, sim
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     importlib.import_module("discord")
 
-__all__ = ["discord_server", "harbour"]
+__all__ = ["discord_server", "sim"]

@@ -6,18 +6,18 @@ from typing import Any
 
 import aiohttp
 
-from denizen.testing.discord import Message, PollDraft
-from denizen.testing.discord.fixtures import Harbour
+from denizen.testing.discord import SimMessage, SimPollDraft
+from denizen.testing.discord.fixtures import DiscordFixture
 
 
 class RawTour:
     """One pass. The bot has to be an administrator; in the end it leaves the guild."""
 
-    def __init__(self, harbour: Harbour, session: aiohttp.ClientSession) -> None:
-        self._harbour = harbour
+    def __init__(self, sim: DiscordFixture, session: aiohttp.ClientSession) -> None:
+        self._harbour = sim
         self._session = session
-        self._guild = f"/guilds/{harbour.guild.id}"
-        self._channel = f"/channels/{harbour.general.id}"
+        self._guild = f"/guilds/{sim.guild.id}"
+        self._channel = f"/channels/{sim.general.id}"
 
     async def take(self) -> None:
         await self._people()
@@ -34,7 +34,7 @@ class RawTour:
             assert answer.status == status, (method, path, await answer.text())
             return None if status == 204 else await answer.json()
 
-    def _say(self, text: str) -> Message:
+    def _say(self, text: str) -> SimMessage:
         return self._harbour.world.say(self._harbour.ana, self._harbour.general, text)
 
     async def _people(self) -> None:
@@ -74,7 +74,7 @@ class RawTour:
         await self._ask("PUT", f"{self._channel}/pins/{said.id}", 204)
         await self._ask("GET", f"{self._channel}/pins")
         await self._ask("DELETE", f"{self._channel}/pins/{said.id}", 204)
-        poll = world.say(ana, self._harbour.general, poll=PollDraft("Tea?", ["yes"]))
+        poll = world.say(ana, self._harbour.general, poll=SimPollDraft("Tea?", ["yes"]))
         world.vote(ana, poll, 1)
         voters = await self._ask("GET", f"{self._channel}/polls/{poll.id}/answers/1")
         assert [each["username"] for each in voters["users"]] == ["ana"]

@@ -14,7 +14,7 @@ from jsonschema.exceptions import best_match
 from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 
-from denizen.testing.discord.requests import Request
+from denizen.testing.discord.rest.request_log import LoggedRequest
 
 ROOT = Path(__file__).resolve().parents[3]
 _URN = "urn:discord"
@@ -37,7 +37,7 @@ class Schema:
         self._paths = {_shape(template): template for template in self.document["paths"]}
         self.checked: set[str] = set()
 
-    def faults(self, request: Request) -> list[str]:
+    def faults(self, request: LoggedRequest) -> list[str]:
         """What is wrong with a request's body or its answer; nothing for routes that the schema does not know."""
         shape = _shape(_template(request))
         template = self._paths.get(shape)
@@ -55,7 +55,7 @@ class Schema:
             found += [f"{request}: request {fault}" for fault in self._check(reference, as_read(request.body))]
         return found
 
-    def _answer_faults(self, base: str, operation: dict[str, Any], request: Request) -> list[str]:
+    def _answer_faults(self, base: str, operation: dict[str, Any], request: LoggedRequest) -> list[str]:
         status = str(request.status)
         if request.status >= 400:
             name = "ClientRatelimitedResponse" if status == "429" else "ClientErrorResponse"
@@ -107,7 +107,7 @@ def _say(error: ValidationError) -> str:
     return f"{'.'.join(map(str, error.absolute_path))}: {error.message[:300]}"
 
 
-def _template(request: Request) -> str:
+def _template(request: LoggedRequest) -> str:
     if request.route.endswith("{message_ref}") and request.path.endswith("@original"):
         return request.route.replace("{message_ref}", "@original")
     return request.route

@@ -10,9 +10,9 @@ import anyio
 import discord
 import pytest
 
-from denizen.testing.discord import Permission
-from denizen.testing.discord.fixtures import Harbour
-from denizen.testing.discord.rest.limits import Limit
+from denizen.testing.discord import DiscordPermission
+from denizen.testing.discord.fixtures import DiscordFixture
+from denizen.testing.discord.rest.limits import SimRateLimit
 from tests.testing.discord.bots import Bot, running, text_channel
 
 pytestmark = pytest.mark.anyio
@@ -21,9 +21,9 @@ pytestmark = pytest.mark.anyio
 class Rest:
     """REST without a library."""
 
-    def __init__(self, harbour: Harbour, session: aiohttp.ClientSession) -> None:
-        self.base = harbour.discord.api_url
-        self.messages = f"/channels/{harbour.general.id}/messages"
+    def __init__(self, sim: DiscordFixture, session: aiohttp.ClientSession) -> None:
+        self.base = sim.discord.api_url
+        self.messages = f"/channels/{sim.general.id}/messages"
         self.session = session
 
     async def ask(self, method: str, path: str, body: object = None) -> tuple[int, Any, Any]:
@@ -33,26 +33,26 @@ class Rest:
 
 
 @pytest.fixture
-async def rest(harbour: Harbour) -> AsyncGenerator[Rest, None]:
-    async with aiohttp.ClientSession(headers={"Authorization": f"Bot {harbour.ada.token}"}) as session:
-        yield Rest(harbour, session)
+async def rest(sim: DiscordFixture) -> AsyncGenerator[Rest, None]:
+    async with aiohttp.ClientSession(headers={"Authorization": f"Bot {sim.ada.token}"}) as session:
+        yield Rest(sim, session)
 
 
-async def test_a_429_is_waited_out_and_the_message_sent_once(harbour: Harbour) -> None:
-    harbour.discord.limits.strike(2, method="POST", route="/messages")
-    async with running(harbour.discord, harbour.ada, Bot) as bot:
-        await text_channel(bot, harbour.general).send("patience")
-        harbour.discord.limits.strike(everywhere=True)
-        await text_channel(bot, harbour.general).send("more patience")
-    assert harbour.general.texts == ["patience", "more patience"]
-    statuses = [each.status for each in harbour.discord.requests_to("POST", "/channels/{channel_id}/messages")]
+async def test_a_429_is_waited_out_and_the_message_sent_once(sim: DiscordFixture) -> None:
+    sim.discord.limits.strike(2, method="POST", route="/messages")
+    async with running(sim.discord, sim.ada, Bot) as bot:
+        await text_channel(bot, sim.general).send("patience")
+        sim.discord.limits.strike(everywhere=True)
+        await text_channel(bot, sim.general).send("more patience")
+    assert sim.general.texts == ["patience", "more patience"]
+    statuses = [each.status for each in sim.discord.requests_to("POST", "/channels/{channel_id}/messages")]
     assert statuses == [429, 429, 200, 429, 200]
 
 
-async def test_buckets_are_kept_for_each_route_and_channel(harbour: Harbour, rest: Rest) -> None:
-    other = harbour.guild.add_channel("other")
-    limits = harbour.discord.limits
-    limits.set("POST", r"/channels/\{channel_id\}/messages$", Limit(2, 60))
+async def test_buckets_are_kept_for_each_route_and_channel(sim: DiscordFixture, rest: Rest) -> None:
+    other = sim.guild.add_channel("other")
+    limits = sim.discord.limits
+    limits.set("POST", r"/channels/\{channel_id\}/messages$", SimRateLimit(2, 60))
     answers = [await rest.ask("POST", rest.messages, {"content": str(number)}) for number in range(3)]
     assert [status for status, _, _ in answers] == [200, 200, 429]
     _, body, headers = answers[2]
@@ -62,17 +62,17 @@ async def test_buckets_are_kept_for_each_route_and_channel(harbour: Harbour, res
     assert len({each[2]["X-RateLimit-Bucket"] for each in answers}) == 1
     assert (await rest.ask("POST", f"/channels/{other.id}/messages", {"content": "free"}))[0] == 200
     assert (await rest.ask("GET", rest.messages))[0] == 200
-    limits.everywhere = Limit(1, 60)
+    limits.everywhere = SimRateLimit(1, 60)
     assert (await rest.ask("GET", "/users/@me"))[0] == 200
     status, body, headers = await rest.ask("GET", "/users/@me")
     assert (status, body["global"], headers["X-RateLimit-Global"]) == (429, True, "true")
 
 
-async def test_a_failure_before_or_after_leaves_nothing_or_the_message(harbour: Harbour, rest: Rest) -> None:
-    faults = harbour.discord.faults
+async def test_a_failure_before_or_after_leaves_nothing_or_the_message(sim: DiscordFixture, rest: Rest) -> None:
+    faults = sim.discord.faults
     faults.fail("POST", "/messages", status=503)
     assert (await rest.ask("POST", rest.messages, {"content": "lost"}))[0] == 503
-    assert not harbour.general.messages
+    assert not sim.general.messages
     faults.fail("POST", "/messages", status=500, when="after")
     assert (await rest.ask("POST", rest.messages, {"content": "kept"}))[0] == 500
     faults.drop("POST", r"/channels/\{channel_id\}/messages", when="before")
@@ -81,31 +81,31 @@ async def test_a_failure_before_or_after_leaves_nothing_or_the_message(harbour: 
     faults.drop("POST", "/messages", when="after")
     with pytest.raises(aiohttp.ClientError):
         await rest.ask("POST", rest.messages, {"content": "also kept"})
-    assert harbour.general.texts == ["kept", "also kept"]
-    applied = [each.applied for each in harbour.discord.requests_to("POST", "/messages")]
+    assert sim.general.texts == ["kept", "also kept"]
+    applied = [each.applied for each in sim.discord.requests_to("POST", "/messages")]
     assert applied == [False, True, False, True]
     assert (await rest.ask("POST", rest.messages, {"content": "fine"}))[0] == 200
 
 
-async def test_a_send_whose_answer_was_lost_is_repeated_safely_with_its_nonce(harbour: Harbour, rest: Rest) -> None:
-    harbour.discord.faults.drop("POST", "/messages", when="after")
+async def test_a_send_whose_answer_was_lost_is_repeated_safely_with_its_nonce(sim: DiscordFixture, rest: Rest) -> None:
+    sim.discord.faults.drop("POST", "/messages", when="after")
     body = {"content": "exactly once", "nonce": "1", "enforce_nonce": True}
     with pytest.raises(aiohttp.ClientError):
         await rest.ask("POST", rest.messages, body)
     status, answer, _ = await rest.ask("POST", rest.messages, body)
-    assert (status, answer["id"]) == (200, str(harbour.general.messages[0].id))
-    assert harbour.general.texts == ["exactly once"]
+    assert (status, answer["id"]) == (200, str(sim.general.messages[0].id))
+    assert sim.general.texts == ["exactly once"]
 
 
-async def test_a_request_is_held_until_it_is_let_go(harbour: Harbour, rest: Rest) -> None:
-    held = harbour.discord.faults.hold("POST", "/messages", when="after")
+async def test_a_request_is_held_until_it_is_let_go(sim: DiscordFixture, rest: Rest) -> None:
+    held = sim.discord.faults.hold("POST", "/messages", when="after")
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(rest.ask, "POST", rest.messages, {"content": "held"})
         await held.wait_reached()
-        assert harbour.general.texts == ["held"]
-        assert harbour.discord.requests[-1].status == 0
+        assert sim.general.texts == ["held"]
+        assert sim.discord.requests[-1].status == 0
         held.release()
-    assert harbour.discord.requests[-1].status == 200
+    assert sim.discord.requests[-1].status == 200
 
 
 async def test_answers_are_json_and_nothing_but_json(rest: Rest) -> None:
@@ -114,7 +114,7 @@ async def test_answers_are_json_and_nothing_but_json(rest: Rest) -> None:
         assert headers["Content-Type"] == "application/json"
 
 
-async def test_a_bad_body_is_told_where_it_is_bad(harbour: Harbour, rest: Rest) -> None:
+async def test_a_bad_body_is_told_where_it_is_bad(sim: DiscordFixture, rest: Rest) -> None:
     body = {
         "content": "x" * 2001,
         "nonce": "y" * 26,
@@ -131,7 +131,7 @@ async def test_a_bad_body_is_told_where_it_is_bad(harbour: Harbour, rest: Rest) 
     for wrong in ([], "text", {"content": 3}, {"components": "x"}):
         status, answer, _ = await rest.ask("POST", rest.messages, wrong)
         assert (status, answer["code"]) == (400, 50035), wrong
-    assert not harbour.general.messages
+    assert not sim.general.messages
 
 
 @pytest.mark.parametrize("limit", ["0", "101", "many"])
@@ -139,21 +139,21 @@ async def test_a_page_has_one_to_a_hundred_messages(rest: Rest, limit: str) -> N
     assert (await rest.ask("GET", f"{rest.messages}?limit={limit}"))[0] == 400
 
 
-async def test_many_messages_are_deleted_at_once_within_bounds(harbour: Harbour, rest: Rest) -> None:
-    said = [harbour.world.say(harbour.ana, harbour.general, str(number)) for number in range(4)]
+async def test_many_messages_are_deleted_at_once_within_bounds(sim: DiscordFixture, rest: Rest) -> None:
+    said = [sim.world.say(sim.ana, sim.general, str(number)) for number in range(4)]
     ids = [str(each.id) for each in said]
     delete = f"{rest.messages}/bulk-delete"
     assert (await rest.ask("POST", delete, {"messages": ids}))[1]["code"] == 50013
-    harbour.guild.set_roles(harbour.ada.user, [harbour.guild.add_role("mod", permissions=Permission.MANAGE_MESSAGES)])
+    sim.guild.set_roles(sim.ada.user, [sim.guild.add_role("mod", permissions=DiscordPermission.MANAGE_MESSAGES)])
     assert (await rest.ask("POST", delete, {"messages": ids[:1]}))[1]["code"] == 50016
     assert (await rest.ask("POST", delete, {"messages": ["1", "2"]}))[1]["code"] == 50034
     assert (await rest.ask("POST", delete, {"messages": ids[:3]}))[0] == 204
-    assert harbour.general.texts == ["3"]
+    assert sim.general.texts == ["3"]
 
 
-async def test_a_server_error_is_tried_again_by_the_client(harbour: Harbour) -> None:
-    async with running(harbour.discord, harbour.ada, Bot) as bot:
-        harbour.discord.faults.fail("GET", "/users/", status=503)
+async def test_a_server_error_is_tried_again_by_the_client(sim: DiscordFixture) -> None:
+    async with running(sim.discord, sim.ada, Bot) as bot:
+        sim.discord.faults.fail("GET", "/users/", status=503)
         with pytest.raises(discord.DiscordServerError):
-            await bot.fetch_user(harbour.ana.id)
-        assert (await bot.fetch_user(harbour.ana.id)).id == harbour.ana.id
+            await bot.fetch_user(sim.ana.id)
+        assert (await bot.fetch_user(sim.ana.id)).id == sim.ana.id

@@ -10,80 +10,81 @@ import aiohttp
 import discord
 import pytest
 
-from denizen.testing.discord import Intent, Permission
-from denizen.testing.discord.fixtures import Harbour
+from denizen.testing.discord import DiscordPermission, GatewayIntent
+from denizen.testing.discord.fixtures import DiscordFixture
 from tests.testing.discord.bots import Bot, pointed_at, running, text_channel
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_dropped_connection_is_resumed_and_what_was_missed_comes_once_in_order(harbour: Harbour) -> None:
-    server = harbour.discord
-    async with running(server, harbour.ada, Bot) as bot:
-        harbour.world.say(harbour.ana, harbour.general, "0")
+async def test_a_dropped_connection_is_resumed_and_what_was_missed_comes_once_in_order(sim: DiscordFixture) -> None:
+    server = sim.discord
+    async with running(server, sim.ada, Bot) as bot:
+        sim.world.say(sim.ana, sim.general, "0")
         await server.until(lambda: bot.texts == ["0"])
         for round_, break_it in enumerate(
             (server.faults.close_gateway, server.faults.cut_gateway, server.faults.ask_reconnect)
         ):
             break_it()
             for number in range(3):
-                harbour.world.say(harbour.ana, harbour.general, f"{round_}.{number}")
+                sim.world.say(sim.ana, sim.general, f"{round_}.{number}")
             await server.until(lambda expected=round_ + 1: bot.resumes == expected)
         await server.until(lambda: len(bot.texts) == 10)
         assert bot.texts == ["0", *(f"{round_}.{number}" for round_ in range(3) for number in range(3))]
         assert (server.sessions.identified, server.sessions.resumed, bot.readies) == (1, 3, 1)
 
 
-async def test_an_invalid_session_begins_anew_and_nothing_is_replayed(harbour: Harbour) -> None:
-    server = harbour.discord
-    async with running(server, harbour.ada, Bot) as bot:
+async def test_an_invalid_session_begins_anew_and_nothing_is_replayed(sim: DiscordFixture) -> None:
+    server = sim.discord
+    async with running(server, sim.ada, Bot) as bot:
         server.faults.cut_gateway()
         server.faults.invalidate_sessions()
-        harbour.world.say(harbour.ana, harbour.general, "missed for good")
+        sim.world.say(sim.ana, sim.general, "missed for good")
         await server.until(lambda: bot.readies == 2)
-        harbour.world.say(harbour.ana, harbour.general, "heard")
+        sim.world.say(sim.ana, sim.general, "heard")
         await server.until(lambda: bot.texts == ["heard"])
         assert (server.sessions.identified, bot.resumes) == (2, 0)
 
 
-async def test_op_9_on_a_live_connection_leads_to_a_fresh_identify_or_a_resume(harbour: Harbour) -> None:
-    server = harbour.discord
-    async with running(server, harbour.ada, Bot) as bot:
+async def test_op_9_on_a_live_connection_leads_to_a_fresh_identify_or_a_resume(sim: DiscordFixture) -> None:
+    server = sim.discord
+    async with running(server, sim.ada, Bot) as bot:
         server.faults.invalidate_sessions(resumable=True)
         await server.until(lambda: bot.resumes == 1)
         server.faults.invalidate_sessions()
         await server.until(lambda: bot.readies == 2)
 
 
-async def test_an_event_that_comes_twice_and_events_held_back(harbour: Harbour) -> None:
-    server = harbour.discord
-    async with running(server, harbour.ada, Bot) as bot:
+async def test_an_event_that_comes_twice_and_events_held_back(sim: DiscordFixture) -> None:
+    server = sim.discord
+    async with running(server, sim.ada, Bot) as bot:
         server.faults.duplicate_events("MESSAGE_CREATE")
-        harbour.world.say(harbour.ana, harbour.general, "twice")
+        sim.world.say(sim.ana, sim.general, "twice")
         await server.until(lambda: len(bot.heard) == 2)
         with server.faults.held_events():
-            harbour.world.say(harbour.ana, harbour.general, "later")
-            await text_channel(bot, harbour.general).typing()
+            sim.world.say(sim.ana, sim.general, "later")
+            await text_channel(bot, sim.general).typing()
             assert bot.texts == ["twice", "twice"]
         await server.until(lambda: bot.texts == ["twice", "twice", "later"])
 
 
-async def test_guilds_are_spread_over_shards(harbour: Harbour) -> None:
-    server, world = harbour.discord, harbour.world
-    channels = [harbour.general]
+async def test_guilds_are_spread_over_shards(sim: DiscordFixture) -> None:
+    server, world = sim.discord, sim.world
+    channels = [sim.general]
     while len({(each.guild_id or 0) >> 22 & 1 for each in channels}) < 2:
-        guild = world.add_guild("Another", owner=harbour.ana)
-        guild.join(harbour.ada.user)
+        guild = world.add_guild("Another", owner=sim.ana)
+        guild.join(sim.ada.user)
         channels.append(guild.add_channel("general"))
 
     class Sharded(Bot, discord.AutoShardedClient):
         pass
 
-    async with running(server, harbour.ada, lambda: Sharded(shard_count=2)) as bot:
+    async with running(server, sim.ada, lambda: Sharded(shard_count=2)) as bot:
         assert len(bot.guilds) == len(channels)
         for channel in channels:
-            world.say(harbour.ana, channel, str(channel.id))
-        world.say(harbour.ana, world.open_dm(harbour.ana, harbour.ada.user), "dm")
+            world.say(sim.ana, channel, str(channel.id))
+        world.say(sim.ana, world.open_dm(sim.ana, sim.ada.user), "dm")
         await server.until(lambda: len(bot.heard) == len(channels) + 1)
         for session in server.sessions.all:
             sent = [each.body for each in session.events if each.name == "MESSAGE_CREATE"]
@@ -91,44 +92,44 @@ async def test_guilds_are_spread_over_shards(harbour: Harbour) -> None:
         assert sorted(session.shard for session in server.sessions.all) == [(0, 2), (1, 2)]
 
 
-async def test_wrong_tokens_and_intents_that_are_not_enabled_are_turned_away(harbour: Harbour) -> None:
-    harbour.ada.intents = Intent.GUILD_MEMBERS | Intent.GUILD_PRESENCES
-    with pointed_at(harbour.discord):
+async def test_wrong_tokens_and_intents_that_are_not_enabled_are_turned_away(sim: DiscordFixture) -> None:
+    sim.ada.intents = GatewayIntent.GUILD_MEMBERS | GatewayIntent.GUILD_PRESENCES
+    with pointed_at(sim.discord):
         async with Bot() as bot:
             with pytest.raises(discord.LoginFailure):
                 await bot.login("wrong")
         async with Bot() as bot:
             with pytest.raises(discord.PrivilegedIntentsRequired):
-                await bot.start(harbour.ada.token)
-    assert harbour.ada.refused_logins == [4014]
+                await bot.start(sim.ada.token)
+    assert sim.ada.refused_logins == [4014]
 
 
-async def test_a_bot_hears_only_of_channels_that_it_sees(harbour: Harbour) -> None:
-    server, world = harbour.discord, harbour.world
-    crew = harbour.guild.add_role("crew")
-    hidden = harbour.guild.add_channel("hidden", private_to=[crew])
-    async with running(server, harbour.ada, Bot) as bot:
-        world.say(harbour.ana, hidden, "unheard")
-        harbour.guild.set_roles(harbour.ada.user, [crew])
-        world.say(harbour.ana, hidden, "heard")
+async def test_a_bot_hears_only_of_channels_that_it_sees(sim: DiscordFixture) -> None:
+    server, world = sim.discord, sim.world
+    crew = sim.guild.add_role("crew")
+    hidden = sim.guild.add_channel("hidden", private_to=[crew])
+    async with running(server, sim.ada, Bot) as bot:
+        world.say(sim.ana, hidden, "unheard")
+        sim.guild.set_roles(sim.ada.user, [crew])
+        world.say(sim.ana, hidden, "heard")
         await server.until(lambda: bot.texts == ["heard"])
 
 
-async def test_a_guild_is_joined_left_and_out_of_order_while_a_bot_runs(harbour: Harbour) -> None:
-    server, world = harbour.discord, harbour.world
-    async with running(server, harbour.ada, Bot) as bot:
-        second = world.add_guild("Second", owner=harbour.ana)
+async def test_a_guild_is_joined_left_and_out_of_order_while_a_bot_runs(sim: DiscordFixture) -> None:
+    server, world = sim.discord, sim.world
+    async with running(server, sim.ada, Bot) as bot:
+        second = world.add_guild("Second", owner=sim.ana)
         talk = second.add_channel("talk")
-        second.join(harbour.ada.user, [Permission.ADMINISTRATOR])
+        second.join(sim.ada.user, [DiscordPermission.ADMINISTRATOR])
         await server.until(lambda: len(bot.guilds) == 2)
-        world.say(harbour.ana, talk, "welcome")
+        world.say(sim.ana, talk, "welcome")
         await server.until(lambda: bot.texts == ["welcome"])
         assert bot.heard[0].guild is not None and bot.heard[0].guild.me.guild_permissions.administrator
         second.set_available(available=False)
         await server.until(lambda: any(each.unavailable for each in bot.guilds))
         second.set_available(available=True)
         await server.until(lambda: not any(each.unavailable for each in bot.guilds))
-        second.leave(harbour.ada.user)
+        second.leave(sim.ada.user)
         await server.until(lambda: len(bot.guilds) == 1)
 
 
@@ -142,7 +143,7 @@ class Wire:
         await self.socket.send_str(json.dumps({"op": op, "d": data}))
 
     async def next(self) -> dict[str, Any]:
-        message = await self.socket.receive(timeout=20)
+        message = await self.socket.receive(timeout=HANG_LIMIT_S)
         if message.type is not aiohttp.WSMsgType.TEXT:
             return {"closed": self.socket.close_code}
         return json.loads(message.data)
@@ -172,19 +173,19 @@ def identify(token: str, intents: object = 513, **more: object) -> dict[str, obj
     ],
 )
 async def test_what_does_not_fit_closes_the_connection_with_its_code(
-    harbour: Harbour, op: int, data: Any, code: int
+    sim: DiscordFixture, op: int, data: Any, code: int
 ) -> None:
-    harbour.ada.intents = Intent(0)
-    sent = json.loads(json.dumps(data).replace("TOKEN", harbour.ada.token))
-    async with aiohttp.ClientSession() as session, session.ws_connect(harbour.discord.gateway_url) as socket:
+    sim.ada.intents = GatewayIntent(0)
+    sent = json.loads(json.dumps(data).replace("TOKEN", sim.ada.token))
+    async with aiohttp.ClientSession() as session, session.ws_connect(sim.discord.gateway_url) as socket:
         wire = Wire(socket)
         assert (await wire.next())["op"] == 10
         await wire.say(op, sent)
         assert await wire.next() == {"closed": code}
 
 
-async def test_a_session_by_hand(harbour: Harbour) -> None:
-    server = harbour.discord
+async def test_a_session_by_hand(sim: DiscordFixture) -> None:
+    server = sim.discord
     server.faults.refuse_gateway()
     async with aiohttp.ClientSession() as session:
         with pytest.raises(aiohttp.WSServerHandshakeError):
@@ -197,22 +198,22 @@ async def test_a_session_by_hand(harbour: Harbour) -> None:
             assert (await wire.next())["op"] == 11
             server.faults.ignore_heartbeats()
             await wire.say(1, None)
-            await wire.say(2, identify(harbour.ada.token))
+            await wire.say(2, identify(sim.ada.token))
             ready = await wire.next()
-            assert (ready["t"], ready["s"], ready["d"]["session_id"]) == ("READY", 1, server.session_of("Ada").id)
+            assert (ready["t"], ready["s"], ready["d"]["session_id"]) == ("READY", 1, server.get_session("Ada").id)
             await wire.until("GUILD_CREATE")
-            await wire.say(2, identify(harbour.ada.token))
+            await wire.say(2, identify(sim.ada.token))
             assert await wire.next() == {"closed": 4005}
         async with session.ws_connect(server.gateway_url) as socket:
             wire = Wire(socket)
             await wire.next()
-            await wire.say(6, {"token": harbour.ada.token, "session_id": ready["d"]["session_id"], "seq": 1})
+            await wire.say(6, {"token": sim.ada.token, "session_id": ready["d"]["session_id"], "seq": 1})
             assert await wire.next() == {"op": 9, "d": False, "s": None, "t": None}
-            await wire.say(2, identify(harbour.ada.token))
+            await wire.say(2, identify(sim.ada.token))
             frames = await wire.until("GUILD_CREATE")
             await socket.close(code=4000)
-        harbour.world.say(harbour.ana, harbour.general, "missed")
-        resume = {"token": harbour.ada.token, "session_id": frames[0]["d"]["session_id"], "seq": frames[-1]["s"]}
+        sim.world.say(sim.ana, sim.general, "missed")
+        resume = {"token": sim.ada.token, "session_id": frames[0]["d"]["session_id"], "seq": frames[-1]["s"]}
         async with session.ws_connect(server.gateway_url) as socket:
             wire = Wire(socket)
             await wire.next()
@@ -227,21 +228,21 @@ async def test_a_session_by_hand(harbour: Harbour) -> None:
             assert await wire.next() == {"closed": 4007}
 
 
-async def test_a_silent_client_is_closed_when_the_server_looks_for_zombies(harbour: Harbour) -> None:
-    harbour.discord.weather.zombie_check = True
-    harbour.discord.weather.heartbeat = timedelta(milliseconds=20)
-    async with aiohttp.ClientSession() as session, session.ws_connect(harbour.discord.gateway_url) as socket:
+async def test_a_silent_client_is_closed_when_the_server_looks_for_zombies(sim: DiscordFixture) -> None:
+    sim.discord.gateway_faults.zombie_check = True
+    sim.discord.gateway_faults.heartbeat = timedelta(milliseconds=20)
+    async with aiohttp.ClientSession() as session, session.ws_connect(sim.discord.gateway_url) as socket:
         wire = Wire(socket)
         await wire.next()
         assert await wire.next() == {"closed": 4009}
 
 
-async def test_a_frozen_gateway_says_nothing_until_it_thaws(harbour: Harbour) -> None:
-    server = harbour.discord
-    async with running(server, harbour.ada, Bot) as bot:
+async def test_a_frozen_gateway_says_nothing_until_it_thaws(sim: DiscordFixture) -> None:
+    server = sim.discord
+    async with running(server, sim.ada, Bot) as bot:
         server.faults.freeze_gateway()
-        harbour.world.say(harbour.ana, harbour.general, "into the void")
-        await text_channel(bot, harbour.general).send("rest still works")
+        sim.world.say(sim.ana, sim.general, "into the void")
+        await text_channel(bot, sim.general).send("rest still works")
         assert not bot.heard
         server.faults.thaw_gateway()
         await server.until(lambda: len(bot.heard) == 2)

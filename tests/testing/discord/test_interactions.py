@@ -13,8 +13,8 @@ import pytest
 from discord import app_commands
 
 from denizen.domain.clock import SystemClock
-from denizen.testing.discord import DiscordServer, Permission, RefusedError, open_discord
-from denizen.testing.discord.fixtures import Harbour, build_harbour
+from denizen.testing.discord import DiscordPermission, DiscordServer, RefusedError, open_discord
+from denizen.testing.discord.fixtures import DiscordFixture, build_discord_fixture
 from denizen.testing.discord.state.messages import MessageKind
 from tests.testing.discord.bots import Bot, running, text_channel
 
@@ -101,95 +101,95 @@ class Choice(discord.ui.View):
         await interaction.followup.send(" ".join(each.name for each in select.values))
 
 
-async def test_commands_are_registered_once_and_each_write_is_counted(harbour: Harbour) -> None:
-    async with running(harbour.discord, harbour.ada, Helper) as bot:
+async def test_commands_are_registered_once_and_each_write_is_counted(sim: DiscordFixture) -> None:
+    async with running(sim.discord, sim.ada, Helper) as bot:
         ids = {each.name: each.id for each in await bot.tree.fetch_commands()}
         assert set(ids) == {"echo", "think", "follow", "idle", "ask", "choose", "fruit", "memory"}
         await bot.tree.sync()
         assert {each.name: each.id for each in await bot.tree.fetch_commands()} == ids
-        writes = harbour.world.realm.command_writes
+        writes = sim.world.store.command_writes
         assert [(each.how, each.guild_id, len(each.names)) for each in writes] == [("overwrite", None, 8)] * 2
 
 
-async def test_a_command_is_answered(harbour: Harbour) -> None:
-    async with running(harbour.discord, harbour.ada, Helper):
-        used = await harbour.world.run_command(harbour.ben, harbour.general, "echo", {"text": "hi", "to": harbour.ana})
-        assert used.acknowledged and used.text == f"hi {harbour.ana.id}"
-        answer = harbour.general.messages[-1]
-        assert (answer.kind, answer.author) == (MessageKind.CHAT_INPUT_COMMAND, harbour.ada.user)
-        assert answer.interaction is not None and answer.interaction["user"]["id"] == str(harbour.ben.id)
-        dm = harbour.world.open_dm(harbour.ben, harbour.ada.user)
-        assert (await harbour.world.run_command(harbour.ben, dm, "echo", {"text": "in private"})).text == "in private"
+async def test_a_command_is_answered(sim: DiscordFixture) -> None:
+    async with running(sim.discord, sim.ada, Helper):
+        used = await sim.world.run_command(sim.ben, sim.general, "echo", {"text": "hi", "to": sim.ana})
+        assert used.acknowledged and used.text == f"hi {sim.ana.id}"
+        answer = sim.general.messages[-1]
+        assert (answer.kind, answer.author) == (MessageKind.CHAT_INPUT_COMMAND, sim.ada.user)
+        assert answer.interaction is not None and answer.interaction["user"]["id"] == str(sim.ben.id)
+        dm = sim.world.open_dm(sim.ben, sim.ada.user)
+        assert (await sim.world.run_command(sim.ben, dm, "echo", {"text": "in private"})).text == "in private"
 
 
-async def test_a_deferred_answer_waits_visibly_and_then_has_its_text(harbour: Harbour) -> None:
-    async with running(harbour.discord, harbour.ada, Helper) as bot:
-        used = await harbour.world.run_command(harbour.ana, harbour.general, "think")
+async def test_a_deferred_answer_waits_visibly_and_then_has_its_text(sim: DiscordFixture) -> None:
+    async with running(sim.discord, sim.ada, Helper) as bot:
+        used = await sim.world.run_command(sim.ana, sim.general, "think")
         assert used.original is not None and used.original.loading and not used.finished
-        assert harbour.general.messages == [used.original]
+        assert sim.general.messages == [used.original]
         bot.gate.set()
         assert (await used.until_answered()).content == "thought"
         assert [each.content for each in await used.until_followups()] == ["and another thing"]
-        assert harbour.general.texts == ["thought", "and another thing"]
-        followup = harbour.general.messages[1]
+        assert sim.general.texts == ["thought", "and another thing"]
+        followup = sim.general.messages[1]
         assert followup.reference is not None and followup.reference.message_id == used.original.id
 
 
-async def test_the_first_follow_up_takes_the_place_of_the_deferred_answer(harbour: Harbour) -> None:
-    async with running(harbour.discord, harbour.ada, Helper):
-        used = await harbour.world.run_command(harbour.ana, harbour.general, "follow")
+async def test_the_first_follow_up_takes_the_place_of_the_deferred_answer(sim: DiscordFixture) -> None:
+    async with running(sim.discord, sim.ada, Helper):
+        used = await sim.world.run_command(sim.ana, sim.general, "follow")
         await used.until_followups()
-        await harbour.discord.until(lambda: harbour.general.texts == ["second"])
+        await sim.discord.until(lambda: sim.general.texts == ["second"])
 
 
-async def test_an_ephemeral_answer_is_in_no_channel(harbour: Harbour) -> None:
-    async with running(harbour.discord, harbour.ada, Helper) as bot:
+async def test_an_ephemeral_answer_is_in_no_channel(sim: DiscordFixture) -> None:
+    async with running(sim.discord, sim.ada, Helper) as bot:
         bot.gate.set()
-        used = await harbour.world.run_command(harbour.ana, harbour.general, "think", {"hidden": True})
-        assert (await used.until_answered()).seen_by is harbour.ana
+        used = await sim.world.run_command(sim.ana, sim.general, "think", {"hidden": True})
+        assert (await used.until_answered()).seen_by is sim.ana
         assert (await used.until_followups())[0].ephemeral
-        forgot = await harbour.world.run_command(harbour.ana, harbour.general, "memory forget", {"count": 3})
-        assert forgot.text == "forgot 3" and not harbour.general.messages
+        forgot = await sim.world.run_command(sim.ana, sim.general, "memory forget", {"count": 3})
+        assert forgot.text == "forgot 3" and not sim.general.messages
 
 
-async def test_a_modal_is_filled_in_and_sent(harbour: Harbour) -> None:
-    async with running(harbour.discord, harbour.ada, Helper):
-        opened = await harbour.world.run_command(harbour.ana, harbour.general, "ask")
+async def test_a_modal_is_filled_in_and_sent(sim: DiscordFixture) -> None:
+    async with running(sim.discord, sim.ada, Helper):
+        opened = await sim.world.run_command(sim.ana, sim.general, "ask")
         assert opened.modal is not None and opened.modal["title"] == "Name"
         with pytest.raises(RefusedError):
-            await harbour.world.submit_modal(harbour.ana, opened, {"name": "too long"})
-        sent = await harbour.world.submit_modal(harbour.ana, opened, {"name": "Ana"})
+            await sim.world.submit_modal(sim.ana, opened, {"name": "too long"})
+        sent = await sim.world.submit_modal(sim.ana, opened, {"name": "Ana"})
         assert sent.text == "hello Ana"
 
 
-async def test_buttons_and_selects_work_also_after_a_restart(harbour: Harbour) -> None:
-    world = harbour.world
-    async with running(harbour.discord, harbour.ada, Helper):
-        used = await world.run_command(harbour.ana, harbour.general, "choose")
+async def test_buttons_and_selects_work_also_after_a_restart(sim: DiscordFixture) -> None:
+    world = sim.world
+    async with running(sim.discord, sim.ada, Helper):
+        used = await world.run_command(sim.ana, sim.general, "choose")
         message = await used.until_answered()
 
     class Reborn(Bot):
         async def setup_hook(self) -> None:
             self.add_view(Choice())
 
-    async with running(harbour.discord, harbour.ada, Reborn):
-        picked = await world.press(harbour.ana, message, "who", [harbour.ana, harbour.ben])
+    async with running(sim.discord, sim.ada, Reborn):
+        picked = await world.press(sim.ana, message, "who", [sim.ana, sim.ben])
         assert [each.content for each in await picked.until_followups()] == ["ana ben"]
-        pressed = await world.press(harbour.ben, message, "yes")
+        pressed = await world.press(sim.ben, message, "yes")
         assert pressed.acknowledged and message.content == "ben said yes"
         with pytest.raises(RefusedError):
-            await world.press(harbour.ben, message, "yes")
+            await world.press(sim.ben, message, "yes")
 
 
-async def test_choices_are_offered_while_one_types(harbour: Harbour) -> None:
-    async with running(harbour.discord, harbour.ada, Helper):
-        offered = await harbour.world.autocomplete(harbour.ana, harbour.general, "fruit", {"name": "ap"}, "name")
+async def test_choices_are_offered_while_one_types(sim: DiscordFixture) -> None:
+    async with running(sim.discord, sim.ada, Helper):
+        offered = await sim.world.autocomplete(sim.ana, sim.general, "fruit", {"name": "ap"}, "name")
         assert [each["value"] for each in offered] == ["apple", "apricot"]
 
 
-async def test_what_a_person_may_not_or_cannot_use_is_refused(harbour: Harbour) -> None:
-    async with running(harbour.discord, harbour.ada, Helper):
-        use = harbour.world.run_command
+async def test_what_a_person_may_not_or_cannot_use_is_refused(sim: DiscordFixture) -> None:
+    async with running(sim.discord, sim.ada, Helper):
+        use = sim.world.run_command
         for name, options, number in (
             ("nothing", {}, 10063),
             ("idle", {}, 50013),
@@ -198,7 +198,7 @@ async def test_what_a_person_may_not_or_cannot_use_is_refused(harbour: Harbour) 
             ("echo", {"text": "a", "other": "b"}, 50035),
         ):
             with pytest.raises(RefusedError) as caught:
-                await use(harbour.ben, harbour.general, name, options)
+                await use(sim.ben, sim.general, name, options)
             assert caught.value.number == number, name
 
 
@@ -220,9 +220,9 @@ def refused(number: int) -> Generator[None, None, None]:
 async def test_answers_have_their_deadlines() -> None:
     clock = HandClock()
     async with open_discord(clock=clock) as server:
-        harbour = build_harbour(server)
-        async with running(server, harbour.ada, Helper) as bot:
-            late = await harbour.world.run_command(harbour.ana, harbour.general, "idle", wait_s=0)
+        sim = build_discord_fixture(server)
+        async with running(server, sim.ada, Helper) as bot:
+            late = await sim.world.run_command(sim.ana, sim.general, "idle", wait_s=0)
             await server.until(lambda: bot.idle)
             with refused(10015):
                 await bot.idle[0].followup.send("before the first answer")
@@ -230,7 +230,7 @@ async def test_answers_have_their_deadlines() -> None:
             with refused(10062):
                 await bot.idle[0].response.send_message("late")
             assert not late.acknowledged
-            in_time = await harbour.world.run_command(harbour.ana, harbour.general, "idle", wait_s=0)
+            in_time = await sim.world.run_command(sim.ana, sim.general, "idle", wait_s=0)
             await server.until(lambda: len(bot.idle) == 2)
             await bot.idle[1].response.send_message("in time")
             assert in_time.text == "in time"
@@ -239,25 +239,25 @@ async def test_answers_have_their_deadlines() -> None:
                 await bot.idle[1].followup.send("much later")
 
 
-async def test_a_second_first_answer_is_refused(harbour: Harbour) -> None:
-    async with running(harbour.discord, harbour.ada, Helper):
-        used = await harbour.world.run_command(harbour.ana, harbour.general, "echo", {"text": "once"})
-        url = f"{harbour.discord.api_url}/interactions/{used.id}/{used.token}/callback"
+async def test_a_second_first_answer_is_refused(sim: DiscordFixture) -> None:
+    async with running(sim.discord, sim.ada, Helper):
+        used = await sim.world.run_command(sim.ana, sim.general, "echo", {"text": "once"})
+        url = f"{sim.discord.api_url}/interactions/{used.id}/{used.token}/callback"
         async with (
             aiohttp.ClientSession() as session,
             session.post(url, json={"type": 4, "data": {"content": "b"}}) as answer,
         ):
             assert (answer.status, (await answer.json())["code"]) == (400, 40060)
-        assert harbour.general.texts == ["once"]
+        assert sim.general.texts == ["once"]
 
 
-async def test_a_webhook_speaks_under_its_own_name(harbour: Harbour, discord_server: DiscordServer) -> None:
-    role = harbour.guild.add_role("hooks", permissions=Permission.MANAGE_WEBHOOKS)
-    harbour.guild.set_roles(harbour.ada.user, [role])
-    async with running(discord_server, harbour.ada, Bot) as bot:
-        hook = await text_channel(bot, harbour.general).create_webhook(name="Herald")
+async def test_a_webhook_speaks_under_its_own_name(sim: DiscordFixture, discord_server: DiscordServer) -> None:
+    role = sim.guild.add_role("hooks", permissions=DiscordPermission.MANAGE_WEBHOOKS)
+    sim.guild.set_roles(sim.ada.user, [role])
+    async with running(discord_server, sim.ada, Bot) as bot:
+        hook = await text_channel(bot, sim.general).create_webhook(name="Herald")
         sent = await hook.send("news", username="Crier", wait=True)
         await sent.edit(content="good news")
         await discord_server.until(lambda: bot.heard)
         assert bot.heard[0].author.name == "Crier" and bot.heard[0].webhook_id == hook.id
-        assert harbour.general.texts == ["good news"]
+        assert sim.general.texts == ["good news"]

@@ -17,12 +17,13 @@ import anyio
 import pytest
 
 import denizen.testing.discord.page
-from denizen.testing.discord import User, open_discord
-from denizen.testing.discord.fixtures import Harbour, build_harbour
-from denizen.testing.discord.small_world import build_small_world
-from denizen.testing.discord.world import World
+from denizen.testing.discord import SimUser, open_discord
+from denizen.testing.discord.fixtures import DiscordFixture, build_discord_fixture
+from denizen.testing.discord.world.small_world import build_small_world
+from denizen.testing.discord.world.world import SimWorld
 from tests.testing.discord.bots import Bot, running
 from tests.testing.discord.test_interactions import Helper
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -35,7 +36,7 @@ class Player:
     """One person at the page."""
 
     session: aiohttp.ClientSession
-    person: User
+    person: SimUser
 
     async def ask(self, method: str, path: str, body: object = None, status: int = 200) -> Any:
         async with self.session.request(
@@ -78,14 +79,14 @@ class Listener:
     async def next(self) -> tuple[str, Any]:
         """Comments, which only keep the connection up, are passed over."""
         fields: dict[str, str] = {}
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANG_LIMIT_S):
             while "data" not in fields:
                 while line := (await self.response.content.readline()).decode().rstrip("\n"):
                     name, _, value = line.partition(": ")
                     fields[name] = value
         return fields["event"], json.loads(fields["data"])
 
-    async def next_of(self, name: str) -> Any:
+    async def read_next(self, name: str) -> Any:
         while True:
             found, body = await self.next()
             if found == name:
@@ -93,9 +94,9 @@ class Listener:
 
 
 @asynccontextmanager
-async def at_the_page(harbour: Harbour, person: User | None = None) -> AsyncGenerator[Player]:
-    async with aiohttp.ClientSession(harbour.discord.url) as session:
-        yield Player(session, person or harbour.ana)
+async def at_the_page(sim: DiscordFixture, person: SimUser | None = None) -> AsyncGenerator[Player]:
+    async with aiohttp.ClientSession(sim.discord.url) as session:
+        yield Player(session, person or sim.ana)
 
 
 class Parrot(Bot):
@@ -106,64 +107,64 @@ class Parrot(Bot):
             await message.reply(f"**{message.author.display_name}** said it", mention_author=False)
 
 
-async def test_a_person_writes_and_reads_what_the_bot_answers(harbour: Harbour) -> None:
-    async with running(harbour.discord, harbour.ada, Parrot), at_the_page(harbour) as ana, ana.listening() as page:
-        said = await ana.say(f"{harbour.ada.mention} hello")
-        await harbour.discord.until(lambda: len(harbour.general.messages) == 2)
+async def test_a_person_writes_and_reads_what_the_bot_answers(sim: DiscordFixture) -> None:
+    async with running(sim.discord, sim.ada, Parrot), at_the_page(sim) as ana, ana.listening() as page:
+        said = await ana.say(f"{sim.ada.mention} hello")
+        await sim.discord.until(lambda: len(sim.general.messages) == 2)
         question, answer = await ana.read()
-        told = [await page.next_of("message"), await page.next_of("message")]
+        told = [await page.read_next("message"), await page.read_next("message")]
     assert question == said
-    assert (answer["author_id"], answer["text"]) == (str(harbour.ada.id), "**Ana** said it")
-    assert answer["reply"] == {"id": said["id"], "author_id": str(harbour.ana.id), "text": said["text"]}
+    assert (answer["author_id"], answer["text"]) == (str(sim.ada.id), "**Ana** said it")
+    assert answer["reply"] == {"id": said["id"], "author_id": str(sim.ana.id), "text": said["text"]}
     assert told == [question, answer]
 
 
-async def test_the_world_comes_first_and_again_when_it_has_changed(harbour: Harbour) -> None:
-    async with at_the_page(harbour, harbour.ben) as ben, ben.listening() as page:
+async def test_the_world_comes_first_and_again_when_it_has_changed(sim: DiscordFixture) -> None:
+    async with at_the_page(sim, sim.ben) as ben, ben.listening() as page:
         name, world = await page.next()
-        assert (name, world["me"]) == ("world", str(harbour.ben.id))
+        assert (name, world["me"]) == ("world", str(sim.ben.id))
         assert [each["name"] for each in world["guilds"][0]["channels"]] == ["general"]
         assert {each["name"]: each["online"] for each in world["people"]} == {"Ana": True, "Ben": True, "Ada": False}
-        harbour.guild.add_channel("news")
-        harbour.guild.add_channel("hidden", private_to=[])
-        world = await page.next_of("world")
+        sim.guild.add_channel("news")
+        sim.guild.add_channel("hidden", private_to=[])
+        world = await page.read_next("world")
         assert [each["name"] for each in world["guilds"][0]["channels"]] == ["general", "news"]
 
 
-async def test_a_message_that_changes_quickly_is_told_once_as_it_is_then(harbour: Harbour) -> None:
-    async with at_the_page(harbour) as ana, ana.listening() as page:
-        await page.next_of("world")
-        message = harbour.world.say(harbour.ben, harbour.general, "one")
-        harbour.world.edit(message, "two")
-        gone = harbour.world.say(harbour.ben, harbour.general, "never mind")
-        harbour.world.delete(gone)
-        harbour.world.type_in(harbour.ben, harbour.general)
+async def test_a_message_that_changes_quickly_is_told_once_as_it_is_then(sim: DiscordFixture) -> None:
+    async with at_the_page(sim) as ana, ana.listening() as page:
+        await page.read_next("world")
+        message = sim.world.say(sim.ben, sim.general, "one")
+        sim.world.edit(message, "two")
+        gone = sim.world.say(sim.ben, sim.general, "never mind")
+        sim.world.delete(gone)
+        sim.world.type_in(sim.ben, sim.general)
         told = [await page.next() for _ in range(3)]
     assert [(name, body.get("text")) for name, body in told[:1]] == [("message", "two")]
-    assert told[1] == ("gone", {"channel_id": str(harbour.general.id), "ids": [str(gone.id)]})
-    assert told[2] == ("typing", {"channel_id": str(harbour.general.id), "person_id": str(harbour.ben.id)})
+    assert told[1] == ("gone", {"channel_id": str(sim.general.id), "ids": [str(gone.id)]})
+    assert told[2] == ("typing", {"channel_id": str(sim.general.id), "person_id": str(sim.ben.id)})
 
 
-async def test_nobody_is_told_what_is_said_where_they_are_not(harbour: Harbour) -> None:
-    office = harbour.guild.add_channel("office", private_to=[harbour.ana])
-    direct = harbour.world.open_dm(harbour.ana, harbour.ada.user)
-    async with at_the_page(harbour, harbour.ben) as ben, ben.listening() as page:
-        await page.next_of("world")
-        for room in (office, direct, harbour.general):
-            harbour.world.say(harbour.ana, room, f"in {room.name}")
-        assert (await page.next_of("message"))["text"] == "in general"
+async def test_nobody_is_told_what_is_said_where_they_are_not(sim: DiscordFixture) -> None:
+    office = sim.guild.add_channel("office", private_to=[sim.ana])
+    direct = sim.world.open_dm(sim.ana, sim.ada.user)
+    async with at_the_page(sim, sim.ben) as ben, ben.listening() as page:
+        await page.read_next("world")
+        for room in (office, direct, sim.general):
+            sim.world.say(sim.ana, room, f"in {room.name}")
+        assert (await page.read_next("message"))["text"] == "in general"
         assert await ben.refused("GET", "/channels/office/messages") == "You cannot see this channel."
         assert await ben.refused("GET", f"/channels/{direct.id}/messages") == "You cannot see this channel."
 
 
-async def test_what_people_do_with_messages(harbour: Harbour) -> None:
-    async with at_the_page(harbour) as ana, at_the_page(harbour, harbour.ben) as ben:
+async def test_what_people_do_with_messages(sim: DiscordFixture) -> None:
+    async with at_the_page(sim) as ana, at_the_page(sim, sim.ben) as ben:
         said = await ana.say("one")
         place = f"{GENERAL}/messages/{said['id']}"
         assert (await ana.ask("PATCH", place, {"text": "two"}))["edited"]
         await ben.do("PUT", f"{place}/reactions/👍")
         [message] = await ana.read()
-        reaction = {"key": "👍", "name": "👍", "mine": False, "people": [str(harbour.ben.id)]}
+        reaction = {"key": "👍", "name": "👍", "mine": False, "people": [str(sim.ben.id)]}
         assert (message["text"], message["reactions"]) == ("two", [reaction])
         await ben.do("DELETE", f"{place}/reactions/👍")
         await ben.say("three", reply_to=said["id"])
@@ -178,12 +179,12 @@ async def test_what_people_do_with_messages(harbour: Harbour) -> None:
     assert answer["reply"] == {"id": said["id"], "author_id": None, "text": ""}
 
 
-async def test_a_file_goes_up_and_comes_back_without_rights(harbour: Harbour) -> None:
+async def test_a_file_goes_up_and_comes_back_without_rights(sim: DiscordFixture) -> None:
     page = b"<script>alert(1)</script>"
-    async with at_the_page(harbour) as ana:
+    async with at_the_page(sim) as ana:
         sent = {"name": "a page.html", "data": base64.b64encode(page).decode()}
         [file] = (await ana.say("", files=[sent]))["attachments"]
-        async with ana.session.get(file["url"].removeprefix(harbour.discord.url)) as response:
+        async with ana.session.get(file["url"].removeprefix(sim.discord.url)) as response:
             assert await response.read() == page
             assert response.headers["Content-Security-Policy"].startswith("sandbox;")
             assert response.headers["X-Content-Type-Options"] == "nosniff"
@@ -193,25 +194,25 @@ async def test_a_file_goes_up_and_comes_back_without_rights(harbour: Harbour) ->
     assert (file["name"], file["size_bytes"]) == ("a page.html", len(page))
 
 
-async def test_posts_of_a_forum_direct_messages_and_new_people(harbour: Harbour) -> None:
-    harbour.guild.add_channel("help", kind="forum")
-    async with at_the_page(harbour) as ana:
+async def test_posts_of_a_forum_direct_messages_and_new_people(sim: DiscordFixture) -> None:
+    sim.guild.add_channel("help", kind="forum")
+    async with at_the_page(sim) as ana:
         made = await ana.ask("POST", "/people", {"name": "Dora"})
         assert await ana.refused("POST", "/people", {"name": "Dora"}) == "name: There is somebody called Dora already."
-        dora = Player(ana.session, harbour.world.realm.get_user(int(made["id"])))
+        dora = Player(ana.session, sim.world.store.get_user(int(made["id"])))
         post = await dora.ask("POST", "/channels/help/threads", {"name": "How?", "text": "Tell me."})
         assert [each["text"] for each in await ana.read(f"/channels/{post['id']}")] == ["Tell me."]
-        direct = await dora.ask("POST", "/direct", {"with": str(harbour.ada.id)})
+        direct = await dora.ask("POST", "/direct", {"with": str(sim.ada.id)})
         await dora.say("psst", f"/channels/{direct['id']}")
         [room] = (await dora.ask("GET", "/world"))["direct_messages"]
-        assert (room["id"], room["with"]) == (direct["id"], [str(harbour.ada.id)])
+        assert (room["id"], room["with"]) == (direct["id"], [str(sim.ada.id)])
         assert (await ana.ask("GET", "/world"))["direct_messages"] == []
 
 
-async def test_older_messages_are_read_page_by_page(harbour: Harbour) -> None:
+async def test_older_messages_are_read_page_by_page(sim: DiscordFixture) -> None:
     for number in range(60):
-        harbour.world.say(harbour.ben, harbour.general, str(number))
-    async with at_the_page(harbour) as ana:
+        sim.world.say(sim.ben, sim.general, str(number))
+    async with at_the_page(sim) as ana:
         newest = await ana.ask("GET", f"{GENERAL}/messages")
         before = newest["messages"][0]["id"]
         async with ana.session.get(f"/sim{GENERAL}/messages", params={"before": before}) as response:
@@ -220,18 +221,18 @@ async def test_older_messages_are_read_page_by_page(harbour: Harbour) -> None:
     assert ([each["text"] for each in older["messages"]], older["more"]) == ([*map(str, range(10))], False)
 
 
-async def test_commands_are_listed_completed_and_run(harbour: Harbour) -> None:
-    async with running(harbour.discord, harbour.ada, Helper), at_the_page(harbour, harbour.ben) as ben:
+async def test_commands_are_listed_completed_and_run(sim: DiscordFixture) -> None:
+    async with running(sim.discord, sim.ada, Helper), at_the_page(sim, sim.ben) as ben:
         listed = await ben.ask("GET", f"{GENERAL}/commands")
         names = [each["name"] for each in listed]
         assert names == ["ask", "choose", "echo", "follow", "fruit", "memory", "think"]  # idle is for administrators
         assert listed[2]["application"] == "Ada"
         assert [each["name"] for each in listed[2]["options"]] == ["text", "to"]
-        body = {"name": "echo", "options": {"text": "hi", "to": str(harbour.ana.id)}}
+        body = {"name": "echo", "options": {"text": "hi", "to": str(sim.ana.id)}}
         assert await ben.ask("POST", f"{GENERAL}/commands", body) == {"acknowledged": True, "modal": None}
         [answer] = await ben.read()
-        assert answer["text"] == f"hi {harbour.ana.id}"
-        assert answer["used"] == {"person_id": str(harbour.ben.id), "command": "/echo"}
+        assert answer["text"] == f"hi {sim.ana.id}"
+        assert answer["used"] == {"person_id": str(sim.ben.id), "command": "/echo"}
         body = {"name": "fruit", "options": {"name": "ap"}, "focused": "name"}
         choices = await ben.ask("POST", f"{GENERAL}/autocomplete", body)
         assert [each["value"] for each in choices] == ["apple", "apricot"]
@@ -241,25 +242,25 @@ async def test_commands_are_listed_completed_and_run(harbour: Harbour) -> None:
         assert await ben.refused("POST", f"{GENERAL}/commands", {"name": "idle"}) == "Unknown application command"
 
 
-async def test_an_answer_for_one_person_is_shown_to_that_person_only(harbour: Harbour) -> None:
-    async with running(harbour.discord, harbour.ada, Helper), at_the_page(harbour) as ana:
-        ben = Player(ana.session, harbour.ben)
+async def test_an_answer_for_one_person_is_shown_to_that_person_only(sim: DiscordFixture) -> None:
+    async with running(sim.discord, sim.ada, Helper), at_the_page(sim) as ana:
+        ben = Player(ana.session, sim.ben)
         async with ana.listening() as hers, ben.listening() as his:
             await ben.ask("POST", f"{GENERAL}/commands", {"name": "memory forget", "options": {"count": 3}})
-            harbour.world.say(harbour.ana, harbour.general, "anything new?")
-            first, second = await his.next_of("message"), await his.next_of("message")
+            sim.world.say(sim.ana, sim.general, "anything new?")
+            first, second = await his.read_next("message"), await his.read_next("message")
             assert (first["text"], first["ephemeral"], second["text"]) == ("forgot 3", True, "anything new?")
-            assert (await hers.next_of("message"))["text"] == "anything new?"
+            assert (await hers.read_next("message"))["text"] == "anything new?"
 
 
-async def test_buttons_selects_and_modals(harbour: Harbour) -> None:
-    async with running(harbour.discord, harbour.ada, Helper), at_the_page(harbour, harbour.ben) as ben:
+async def test_buttons_selects_and_modals(sim: DiscordFixture) -> None:
+    async with running(sim.discord, sim.ada, Helper), at_the_page(sim, sim.ben) as ben:
         await ben.ask("POST", f"{GENERAL}/commands", {"name": "choose"})
         [shown] = await ben.read()
         press = f"{GENERAL}/messages/{shown['id']}/press"
         assert (await ben.ask("POST", press, {"custom_id": "yes"}))["acknowledged"]
-        await ben.ask("POST", press, {"custom_id": "who", "values": [str(harbour.ana.id)]})
-        await harbour.discord.until(lambda: len(harbour.general.messages) == 2)
+        await ben.ask("POST", press, {"custom_id": "who", "values": [str(sim.ana.id)]})
+        await sim.discord.until(lambda: len(sim.general.messages) == 2)
         assert [each["text"] for each in await ben.read()] == ["ben said yes", "ana"]
         assert await ben.refused("POST", press, {"custom_id": "yes"}) == "data.custom_id: Component validation failed"
         modal = (await ben.ask("POST", f"{GENERAL}/commands", {"name": "ask"}))["modal"]
@@ -270,9 +271,9 @@ async def test_buttons_selects_and_modals(harbour: Harbour) -> None:
         assert (await ben.read())[-1]["text"] == "hello Ben"
 
 
-async def test_refusals_are_told_in_words(harbour: Harbour) -> None:
-    said = harbour.world.say(harbour.ben, harbour.general, "mine")
-    async with at_the_page(harbour) as ana:
+async def test_refusals_are_told_in_words(sim: DiscordFixture) -> None:
+    said = sim.world.say(sim.ben, sim.general, "mine")
+    async with at_the_page(sim) as ana:
         place = f"{GENERAL}/messages/{said.id}"
         for method, path, body, why in [
             ("POST", f"{GENERAL}/messages", {"text": "  "}, "A message needs a text or a file."),
@@ -302,23 +303,23 @@ async def test_refusals_are_told_in_words(harbour: Harbour) -> None:
     ],
 )
 async def test_only_the_page_itself_and_programs_may_ask(
-    harbour: Harbour, headers: dict[str, str], status: int
+    sim: DiscordFixture, headers: dict[str, str], status: int
 ) -> None:
     sent = {"Content-Type": "application/json", **headers}
-    async with aiohttp.ClientSession(harbour.discord.url) as session:
+    async with aiohttp.ClientSession(sim.discord.url) as session:
         answer = await session.post(f"/sim{GENERAL}/messages", data='{"text": "hello"}', headers=sent)
     assert answer.status == status
-    assert harbour.general.texts == (["hello"] if status == 200 else [])
+    assert sim.general.texts == (["hello"] if status == 200 else [])
 
 
-async def test_a_link_from_elsewhere_may_open_the_page_but_not_read_from_it(harbour: Harbour) -> None:
+async def test_a_link_from_elsewhere_may_open_the_page_but_not_read_from_it(sim: DiscordFixture) -> None:
     headers = {"Sec-Fetch-Site": "cross-site"}
-    async with aiohttp.ClientSession(harbour.discord.url, headers=headers) as session:
+    async with aiohttp.ClientSession(sim.discord.url, headers=headers) as session:
         assert [(await session.get(path)).status for path in ("/", "/sim/world", "/sim/events")] == [200, 403, 403]
 
 
-async def test_the_page_is_served_under_a_strict_policy_and_bots_get_what_discord_sends(harbour: Harbour) -> None:
-    async with aiohttp.ClientSession(harbour.discord.url) as session:
+async def test_the_page_is_served_under_a_strict_policy_and_bots_get_what_discord_sends(sim: DiscordFixture) -> None:
+    async with aiohttp.ClientSession(sim.discord.url) as session:
         page = await session.get("/")
         policy = page.headers["Content-Security-Policy"]
         assert "default-src 'none'" in policy and "unsafe" not in policy and "http" not in policy
@@ -327,14 +328,14 @@ async def test_the_page_is_served_under_a_strict_policy_and_bots_get_what_discor
                 assert (await session.get(f"/page/{file.name}")).status == 200
         for path in ("/page/nothing.js", "/page/../site.py", "/page/%2e%2e%2fsite.py", "/page/index.html"):
             assert (await session.get(path)).status == 404
-        answer = await session.get("/api/v10/users/@me", headers={"Authorization": f"Bot {harbour.ada.token}"})
+        answer = await session.get("/api/v10/users/@me", headers={"Authorization": f"Bot {sim.ada.token}"})
         assert answer.status == 200 and "Content-Security-Policy" not in answer.headers
 
 
 async def test_an_open_page_ends_with_the_server() -> None:
     async with aiohttp.ClientSession() as session:
         async with open_discord() as server:
-            build_harbour(server)
+            build_discord_fixture(server)
             page = await session.get(f"{server.url}/sim/events")
         assert (await page.content.read()).startswith(b"event: world\n")
 
@@ -373,7 +374,7 @@ def test_no_script_makes_html_out_of_text_and_nothing_comes_from_outside() -> No
 
 async def test_the_small_world_has_a_bot_for_each_agent_and_a_room_that_not_everybody_sees() -> None:
     async with open_discord() as server:
-        world: World = server.world
+        world: SimWorld = server.world
         small = build_small_world(world, ["ada", "zoe"], "Workshop")
         assert small.guild.name == "Workshop"
         assert [each.name for each in small.applications] == ["ada", "zoe"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import aiohttp
 import pytest
 
-from denizen.testing.discord import Permission
-from denizen.testing.discord.fixtures import Harbour
-from denizen.testing.discord.requests import Request
+from denizen.testing.discord import DiscordPermission
+from denizen.testing.discord.fixtures import DiscordFixture
+from denizen.testing.discord.rest.request_log import LoggedRequest
 from denizen.testing.discord.rest.routes import ROUTES
 from tests.testing.discord.bots import running
 from tests.testing.discord.raw_tour import RawTour
@@ -26,21 +26,21 @@ pytestmark = pytest.mark.skipif(PATH is None, reason="Discord's published schema
 
 
 @pytest.mark.anyio
-async def test_requests_and_answers_of_every_route_fit_the_published_schema(harbour: Harbour) -> None:
+async def test_requests_and_answers_of_every_route_fit_the_published_schema(sim: DiscordFixture) -> None:
     assert PATH is not None
     schema = Schema(PATH)
-    server, ada, guild, general = harbour.discord, harbour.ada, harbour.guild, harbour.general
+    server, ada, guild, general = sim.discord, sim.ada, sim.guild, sim.general
     forum = guild.add_channel("help", kind="forum", tags=["open"])
     guild.add_channel("hidden", private_to=[])
-    guild.set_roles(ada.user, [guild.add_role("admin", permissions=Permission.ADMINISTRATOR)])
+    guild.set_roles(ada.user, [guild.add_role("admin", permissions=DiscordPermission.ADMINISTRATOR)])
     async with running(server, ada, Tour) as bot:
-        await tour_messages(bot, server, general.id, harbour.ana)
+        await tour_messages(bot, server, general.id, sim.ana)
         await tour_channels(bot, guild.id, general.id, forum.id)
-        await tour_members(bot, guild.id, harbour.ben.id)
-        await tour_interactions(server, harbour.ana, general)
+        await tour_members(bot, guild.id, sim.ben.id)
+        await tour_interactions(server, sim.ana, general)
         await tour_refusals(bot, general.id)
     async with aiohttp.ClientSession(headers={"Authorization": f"Bot {ada.token}"}) as session:
-        await RawTour(harbour, session).take()
+        await RawTour(sim, session).take()
     faults = [fault for request in server.requests for fault in schema.faults(request)]
     assert not faults, "\n".join(faults[:40])
     toured = {(request.method, request.route) for request in server.requests if request.status < 400}
@@ -51,13 +51,13 @@ async def test_requests_and_answers_of_every_route_fit_the_published_schema(harb
 def test_the_schema_finds_what_does_not_fit() -> None:
     assert PATH is not None
     schema = Schema(PATH)
-    wrong = Request("GET", "/users/1", "/users/{user_id}", status=200, answer={"id": 1, "username": "ana"})
+    wrong = LoggedRequest("GET", "/users/1", "/users/{user_id}", status=200, answer={"id": 1, "username": "ana"})
     assert any("'discriminator' is a required property" in fault for fault in schema.faults(wrong))
     assert any("is not of type 'string'" in fault for fault in schema.faults(wrong))
     route = ("POST", "/channels/1/messages", "/channels/{channel_id}/messages")
-    assert any("is not of type 'object'" in fault for fault in schema.faults(Request(*route, status=429)))
-    sent = Request(*route, body={"content": 3}, status=400, answer={"message": "no", "code": 1})
+    assert any("is not of type 'object'" in fault for fault in schema.faults(LoggedRequest(*route, status=429)))
+    sent = LoggedRequest(*route, body={"content": 3}, status=400, answer={"message": "no", "code": 1})
     assert not schema.faults(sent)
     sent.status, sent.answer = 204, None
     assert any("3 is not of type 'string'" in fault for fault in schema.faults(sent))
-    assert schema.faults(Request("GET", "/nothing", "/nothing", status=200))
+    assert schema.faults(LoggedRequest("GET", "/nothing", "/nothing", status=200))

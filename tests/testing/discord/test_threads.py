@@ -5,110 +5,110 @@ from __future__ import annotations
 import discord
 import pytest
 
-from denizen.testing.discord import ChannelKind, Permission, RefusedError
-from denizen.testing.discord.fixtures import Harbour
+from denizen.testing.discord import ChannelKind, DiscordPermission, RefusedError
+from denizen.testing.discord.fixtures import DiscordFixture
 from tests.testing.discord.bots import Bot, running, text_channel
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_thread_has_the_id_of_its_message_and_there_is_only_one(harbour: Harbour) -> None:
-    question = harbour.world.say(harbour.ana, harbour.general, "a long story")
-    async with running(harbour.discord, harbour.ada, Bot) as bot:
-        message = await text_channel(bot, harbour.general).fetch_message(question.id)
+async def test_a_thread_has_the_id_of_its_message_and_there_is_only_one(sim: DiscordFixture) -> None:
+    question = sim.world.say(sim.ana, sim.general, "a long story")
+    async with running(sim.discord, sim.ada, Bot) as bot:
+        message = await text_channel(bot, sim.general).fetch_message(question.id)
         thread = await message.create_thread(name="story")
         assert thread.id == question.id
         with pytest.raises(discord.HTTPException) as caught:
             await message.create_thread(name="again")
         assert caught.value.code == 160004
-        kept = harbour.guild.threads[thread.id]
-        harbour.world.say(harbour.ana, kept, "go on")
-        await harbour.discord.until(lambda: bot.texts[-1:] == ["go on"])
+        kept = sim.guild.threads[thread.id]
+        sim.world.say(sim.ana, kept, "go on")
+        await sim.discord.until(lambda: bot.texts[-1:] == ["go on"])
         assert isinstance(bot.heard[-1].channel, discord.Thread)
         assert [each.content async for each in thread.history(oldest_first=True)] == ["", "go on"]
-        again = await text_channel(bot, harbour.general).fetch_message(question.id)
+        again = await text_channel(bot, sim.general).fetch_message(question.id)
         assert again.flags.has_thread and again.thread is not None and again.thread.name == "story"
 
 
-async def test_a_bot_hears_of_threads_that_people_open(harbour: Harbour) -> None:
+async def test_a_bot_hears_of_threads_that_people_open(sim: DiscordFixture) -> None:
     made: list[str] = []
 
     class Watching(Bot):
         async def on_thread_create(self, thread: discord.Thread) -> None:
             made.append(thread.name)
 
-    async with running(harbour.discord, harbour.ada, Watching) as bot:
-        thread = harbour.world.open_thread(harbour.ana, harbour.general, "plans", text="first")
-        await harbour.discord.until(lambda: made == ["plans"] and "first" in bot.texts)
-        private = harbour.world.open_thread(harbour.ana, harbour.general, "secret", private=True, text="unheard")
-        harbour.world.invite_to(harbour.ana, private, harbour.ada.user)
-        harbour.world.say(harbour.ana, private, "heard")
-        await harbour.discord.until(lambda: "heard" in bot.texts)
+    async with running(sim.discord, sim.ada, Watching) as bot:
+        thread = sim.world.open_thread(sim.ana, sim.general, "plans", text="first")
+        await sim.discord.until(lambda: made == ["plans"] and "first" in bot.texts)
+        private = sim.world.open_thread(sim.ana, sim.general, "secret", private=True, text="unheard")
+        sim.world.invite_to(sim.ana, private, sim.ada.user)
+        sim.world.say(sim.ana, private, "heard")
+        await sim.discord.until(lambda: "heard" in bot.texts)
         assert "unheard" not in bot.texts
         assert bot.guilds[0].get_thread(private.id) is not None
         assert thread.kind is ChannelKind.PUBLIC_THREAD
 
 
-async def test_a_forum_post_is_a_thread_whose_first_message_has_its_id(harbour: Harbour) -> None:
-    forum = harbour.guild.add_channel("help", kind="forum", tags=["open"])
-    async with running(harbour.discord, harbour.ada, Bot) as bot:
+async def test_a_forum_post_is_a_thread_whose_first_message_has_its_id(sim: DiscordFixture) -> None:
+    forum = sim.guild.add_channel("help", kind="forum", tags=["open"])
+    async with running(sim.discord, sim.ada, Bot) as bot:
         found = bot.get_channel(forum.id)
         assert isinstance(found, discord.ForumChannel)
         post = await found.create_thread(name="How?", content="like this", applied_tags=[found.available_tags[0]])
         assert post.message.id == post.thread.id and post.message.content == "like this"
-        asked = harbour.world.open_thread(harbour.ana, forum, "Why?", text="just so")
-        await harbour.discord.until(lambda: "just so" in bot.texts)
+        asked = sim.world.open_thread(sim.ana, forum, "Why?", text="just so")
+        await sim.discord.until(lambda: "just so" in bot.texts)
         assert asked.messages[0].id == asked.id
         with pytest.raises(RefusedError) as caught:
-            harbour.world.say(harbour.ana, forum, "not in here")
+            sim.world.say(sim.ana, forum, "not in here")
         assert caught.value.number == 50008
 
 
-async def test_an_archived_thread_wakes_when_somebody_writes_unless_it_is_locked(harbour: Harbour) -> None:
-    thread = harbour.world.open_thread(harbour.ben, harbour.general, "old", text="first")
+async def test_an_archived_thread_wakes_when_somebody_writes_unless_it_is_locked(sim: DiscordFixture) -> None:
+    thread = sim.world.open_thread(sim.ben, sim.general, "old", text="first")
     assert thread.thread is not None
-    harbour.world.archive(harbour.ben, thread)
+    sim.world.archive(sim.ben, thread)
     with pytest.raises(RefusedError) as caught:
-        harbour.world.react(harbour.ana, thread.messages[0], "👍")
+        sim.world.react(sim.ana, thread.messages[0], "👍")
     assert caught.value.number == 50083
-    harbour.world.say(harbour.ben, thread, "still here")
+    sim.world.say(sim.ben, thread, "still here")
     assert not thread.thread.archived
-    harbour.world.archive(harbour.ana, thread, locked=True)
+    sim.world.archive(sim.ana, thread, locked=True)
     with pytest.raises(RefusedError) as caught:
-        harbour.world.say(harbour.ben, thread, "let me in")
+        sim.world.say(sim.ben, thread, "let me in")
     assert caught.value.number == 50083
-    harbour.world.say(harbour.ana, thread, "the owner may")
+    sim.world.say(sim.ana, thread, "the owner may")
 
 
-async def test_writing_or_being_mentioned_makes_a_member_of_a_thread(harbour: Harbour) -> None:
-    thread = harbour.world.open_thread(harbour.ana, harbour.general, "talk")
+async def test_writing_or_being_mentioned_makes_a_member_of_a_thread(sim: DiscordFixture) -> None:
+    thread = sim.world.open_thread(sim.ana, sim.general, "talk")
     assert thread.thread is not None
-    harbour.world.say(harbour.ana, thread, f"{harbour.ben.mention} look")
-    assert set(thread.thread.members) == {harbour.ana.id, harbour.ben.id}
-    harbour.world.say(harbour.ben, thread, "yes")
+    sim.world.say(sim.ana, thread, f"{sim.ben.mention} look")
+    assert set(thread.thread.members) == {sim.ana.id, sim.ben.id}
+    sim.world.say(sim.ben, thread, "yes")
     assert [each.position for each in thread.messages] == [0, 1]
 
 
-async def test_archived_threads_are_listed_newest_first(harbour: Harbour) -> None:
-    threads = [harbour.world.open_thread(harbour.ana, harbour.general, str(number)) for number in range(3)]
+async def test_archived_threads_are_listed_newest_first(sim: DiscordFixture) -> None:
+    threads = [sim.world.open_thread(sim.ana, sim.general, str(number)) for number in range(3)]
     for thread in threads:
-        harbour.world.archive(harbour.ana, thread)
-    async with running(harbour.discord, harbour.ada, Bot) as bot:
+        sim.world.archive(sim.ana, thread)
+    async with running(sim.discord, sim.ada, Bot) as bot:
         assert not bot.guilds[0].threads
-        listed = [each.name async for each in text_channel(bot, harbour.general).archived_threads(limit=None)]
+        listed = [each.name async for each in text_channel(bot, sim.general).archived_threads(limit=None)]
         assert listed == ["2", "1", "0"]
 
 
-async def test_a_thread_may_be_changed_by_its_owner_and_by_who_manages_threads(harbour: Harbour) -> None:
-    thread = harbour.world.open_thread(harbour.ana, harbour.general, "mine")
-    async with running(harbour.discord, harbour.ada, Bot) as bot:
+async def test_a_thread_may_be_changed_by_its_owner_and_by_who_manages_threads(sim: DiscordFixture) -> None:
+    thread = sim.world.open_thread(sim.ana, sim.general, "mine")
+    async with running(sim.discord, sim.ada, Bot) as bot:
         found = bot.get_channel(thread.id)
         assert isinstance(found, discord.Thread)
         with pytest.raises(discord.Forbidden):
             await found.edit(name="yours")
-        keeper = harbour.guild.add_role("keeper", permissions=Permission.MANAGE_THREADS)
-        harbour.guild.set_roles(harbour.ada.user, [keeper])
+        keeper = sim.guild.add_role("keeper", permissions=DiscordPermission.MANAGE_THREADS)
+        sim.guild.set_roles(sim.ada.user, [keeper])
         await found.edit(name="yours", locked=True, archived=True)
         assert thread.name == "yours" and thread.thread is not None and thread.thread.locked
         await found.delete()
-        assert thread.deleted and thread.id not in harbour.guild.threads
+        assert thread.deleted and thread.id not in sim.guild.threads

@@ -8,7 +8,7 @@ from datetime import timedelta
 import discord
 import pytest
 
-from denizen.testing.discord import Channel, DiscordServer, PollDraft, User, file
+from denizen.testing.discord import DiscordServer, SimChannel, SimPollDraft, SimUser, file
 from tests.testing.discord.bots import Bot
 
 
@@ -52,17 +52,17 @@ class Buttons(discord.ui.View):
         await interaction.response.defer()
 
 
-async def tour_messages(bot: Bot, server: DiscordServer, channel_id: int, ana: User) -> None:
+async def tour_messages(bot: Bot, server: DiscordServer, channel_id: int, ana: SimUser) -> None:
     channel = bot.get_channel(channel_id)
     assert isinstance(channel, discord.TextChannel)
     world = server.world
-    harbour = world.guilds[0]
-    talk = harbour.channel("general")
-    sticker = harbour.add_sticker("wave")
+    sim = world.guilds[0]
+    talk = sim.channel("general")
+    sticker = sim.add_sticker("wave")
     said = world.say(
         ana, talk, f"{talk.mention} look", attachments=[file("a.png", b"x"), file("b.txt", "b")], stickers=[sticker]
     )
-    world.say(ana, talk, "poll", poll=PollDraft("Tea?", ["yes", "no"]))
+    world.say(ana, talk, "poll", poll=SimPollDraft("Tea?", ["yes", "no"]))
     world.react(ana, said, "👍")
     sent = await channel.send("plain", nonce="abc")
     embed = discord.Embed(title="T", description="D", url="https://example.org", colour=3, timestamp=sent.created_at)
@@ -185,7 +185,7 @@ async def tour_members(bot: Bot, guild_id: int, ben_id: int) -> None:
     await guild.fetch_stickers()
 
 
-async def tour_interactions(server: DiscordServer, ana: User, general: Channel) -> None:
+async def tour_interactions(server: DiscordServer, ana: SimUser, general: SimChannel) -> None:
     world = server.world
     asked = await world.run_command(ana, general, "ask", {"text": "x", "to": ana})
     await asked.until_followups()

@@ -1,10 +1,9 @@
-"""Discord: accounts of agents, what they read, send and offer there. Implements `ports.channel`.
+"""The Discord adapter: accounts of agents, and what they read, send and offer there. Implements `ports.channel`.
 
-Read `account` first. What arrives: `client` (the gateway), `events` and `interactions`, `readiness` and `room_queues`,
-and `hearing`, from where the listener is called; `intake`, `wording` and `attachments` turn it into our records. What
-goes out: `sending`, `content`, `buttons`, `tickets` with `interaction_webhook`, `typing`. What is offered: `commands`,
-`command_sync`. Who may see what: `audience` and what it imports. What is wrong: `faults`, `application`, `permissions`,
-`check`.
+Read `account` first. Events arrive at `gateway.client`, pass `gateway.events` or `interactions`, wait in
+`gateway.room_queues`, and reach the listener; `messages` converts them to and from our records. `guild` knows the
+members and who may see what. `actions` does what an agent's tools ask for. `commands` registers slash commands.
+`client` holds the settings, the HTTP client and the errors that the rest share. `check` is for `denizen doctor`.
 
-Loads discord.py, which takes a third of a second: import it where an account is made.
+Importing this package loads discord.py, which takes a third of a second: import it only where an account is made.
 """

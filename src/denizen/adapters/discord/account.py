@@ -1,8 +1,9 @@
-"""`DiscordAccount`: one login of one agent. Start reading here.
+"""`DiscordAccount`: one login of one agent on Discord. Start reading here.
 
-`run` logs in, connects and stays until it is cancelled; everything that happens meanwhile runs in its one task group.
-What arrives goes from `client` through `events` and `interactions` into `room_queues`, and from there to the listener.
-What the engine wants done goes to `sending`, or is asked of `intake` and `audience`.
+`run` logs in, connects and stays until it is cancelled. Everything that happens meanwhile runs in its one task
+group. Events go from `gateway.client` through `gateway.events` and `interactions` into the room queues, and from
+there to the listener. The engine's requests go to `messages.sending`, or are answered by `messages.intake` and
+`guild.audience`.
 """
 
 from __future__ import annotations
@@ -17,29 +18,30 @@ import anyio.lowlevel
 import discord
 from anyio.abc import TaskGroup
 
-from denizen.adapters.discord import audience, intake
-from denizen.adapters.discord.acting.table import perform
-from denizen.adapters.discord.application import (
-    Application,
-    content_missing,
-    intents_of,
-    intents_refused,
+from denizen.adapters.discord.actions.registry import perform_action
+from denizen.adapters.discord.client.application import (
+    DiscordApplication,
+    choose_intents,
+    explain_missing_content,
+    explain_refused_intents,
     load_application,
 )
-from denizen.adapters.discord.client import GatewayClient
-from denizen.adapters.discord.command_sync import CommandSync
-from denizen.adapters.discord.deleted import find_deleted
-from denizen.adapters.discord.endpoints import set_gateway, use_endpoints
-from denizen.adapters.discord.events import Events
-from denizen.adapters.discord.faults import RESPONSE_TIMEOUT_S, VENDOR_ERRORS, fault_of, token_refused
-from denizen.adapters.discord.hearing import hear
-from denizen.adapters.discord.interactions import Interactions
-from denizen.adapters.discord.openness import is_open
-from denizen.adapters.discord.readiness import Gate, Readiness
-from denizen.adapters.discord.room_queues import RoomQueues
-from denizen.adapters.discord.sending import Sender
-from denizen.adapters.discord.settings import PLATFORM, AccountSettings
-from denizen.adapters.discord.typing import show_typing
+from denizen.adapters.discord.client.errors import (
+    RESPONSE_TIMEOUT_S,
+    VENDOR_ERRORS,
+    explain_refused_token,
+    translate_error,
+)
+from denizen.adapters.discord.client.http import set_gateway, use_endpoints
+from denizen.adapters.discord.client.settings import PLATFORM, DiscordAccountSettings
+from denizen.adapters.discord.commands import CommandSync
+from denizen.adapters.discord.gateway.client import GatewayClient
+from denizen.adapters.discord.gateway.events import DiscordEvents
+from denizen.adapters.discord.guild import audience
+from denizen.adapters.discord.guild.audience import find_deleted, is_open
+from denizen.adapters.discord.interactions import DiscordInteractions
+from denizen.adapters.discord.messages import intake
+from denizen.adapters.discord.messages.sending import MessageSender, show_typing
 from denizen.domain.action import OnBehalfOf, PlatformAction
 from denizen.domain.clock import Clock
 from denizen.domain.conversation import Place
@@ -49,40 +51,44 @@ from denizen.domain.ids import AgentName
 from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal
 from denizen.domain.room import Post, Room
-from denizen.ports.channel import Arrival, Listener, Names
+from denizen.ports.channel import ChannelListener, IncomingMessage, MentionNames
+from denizen.ports.pdf import ReadPdf
 
 _log = logging.getLogger("denizen.discord")
 
+# A close handshake with a dead gateway would never end.
 _CLOSING_TIMEOUT_S = 5.0
+# The close code of the gateway for a wrong token.
 _AUTHENTICATION_FAILED = 4004
 
-_EVENT_FAULTS = (ValueError, TypeError, AttributeError, LookupError, AssertionError, RuntimeError)
-"""What discord.py raises when an event has not the form that it expects; it has closed the connection by then."""
+_EVENT_ERRORS = (ValueError, TypeError, AttributeError, LookupError, AssertionError, RuntimeError)
+"""The errors of discord.py on an event of unexpected form. By then it has closed the connection."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Link:
-    """What exists while the account is logged in."""
+class _Login:
+    """The objects that exist while the account is logged in."""
 
     client: discord.Client
     tasks: TaskGroup
-    sender: Sender
+    sender: MessageSender
     commands: CommandSync
-    listener: Listener
+    listener: ChannelListener
 
 
 class DiscordAccount:
-    """Implements `ports.channel.Channel`.
+    """The Discord account of one agent. Implements `ports.channel.Channel`.
 
-    While it is not logged in nothing can be done: that is Unavailable. What may be unknown is unknown then.
+    Methods raise Unavailable while the account is not logged in, except those that may answer "unknown".
     """
 
-    def __init__(self, settings: AccountSettings, clock: Clock) -> None:
+    def __init__(self, settings: DiscordAccountSettings, clock: Clock, read_pdf: ReadPdf) -> None:
         self._settings = settings
         self._clock = clock
+        self._read_pdf = read_pdf
         self._user_id = ""
         self._is_running = False
-        self._link: _Link | None = None
+        self._login: _Login | None = None
 
     @property
     def platform(self) -> str:
@@ -94,19 +100,19 @@ class DiscordAccount:
 
     @property
     def user_id(self) -> str:
-        """Empty before the first login."""
+        """The account's user id; empty before the first login."""
         return self._user_id
 
     @property
     def is_connected(self) -> bool:
-        return self._link is not None
+        return self._login is not None
 
-    async def run(self, listener: Listener) -> None:
-        """Stays until it is cancelled; may be called again after it has ended.
+    async def run(self, listener: ChannelListener) -> None:
+        """Connects, and stays connected until it is cancelled. It may be called again after it has ended.
 
-        discord.py comes back by itself after lost connections. Raises NeedsAttention when the operator has to do
-        something (`discord_token_refused`, `discord_intents_refused`), Unavailable when trying again later may help,
-        InvalidInput while accounts on another server run, Conflict while it runs already.
+        discord.py reconnects by itself after lost connections. Raises NeedsAttention when the operator has to do
+        something (`discord_token_refused`, `discord_intents_refused`), Unavailable when a later try may succeed,
+        InvalidInput while accounts on another server run, and Conflict while it runs already.
         """
         if self._is_running:
             raise Conflict("The account is running already.", code="discord_account_running")
@@ -115,141 +121,142 @@ class DiscordAccount:
             with use_endpoints(self._settings.endpoints):
                 application = await load_application(self._settings)
                 self._user_id = application.user_id
-                await self._stay(application, listener)
+                await self._run_login(application, listener)
         finally:
             self._is_running = False
 
     async def sync_commands(self) -> int:
-        """Registers what the listener offers now, and returns how many writes it took. Raises the errors of a channel,
-        and InvalidInput for a command that cannot be registered; the others are registered all the same.
+        """Registers the commands that the listener offers now, and returns the number of writes. Raises the errors of a
+        channel, and InvalidInput for a command that cannot be registered; the others are registered all the same.
         """
-        link = self._get_link()
-        return await link.commands.sync(link.listener.commands)
+        login = self._get_login()
+        return await login.commands.sync(login.listener.commands)
 
     async def post(
         self, place: Place, content: MessageContent, *, nonce: str, reply_to: str = "", ticket: str = ""
     ) -> str:
-        return await self._get_link().sender.post(place, content, nonce=nonce, reply_to=reply_to, ticket=ticket)
+        return await self._get_login().sender.post(place, content, nonce=nonce, reply_to=reply_to, ticket=ticket)
 
     async def edit(self, place: Place, message_id: str, content: MessageContent) -> None:
-        await self._get_link().sender.edit(place, message_id, content)
+        await self._get_login().sender.edit(place, message_id, content)
 
     async def delete(self, place: Place, message_id: str) -> None:
-        await self._get_link().sender.delete(place, message_id)
+        await self._get_login().sender.delete(place, message_id)
 
     async def react(self, place: Place, message_id: str, emoji: str, *, on: bool = True) -> None:
-        await self._get_link().sender.react(place, message_id, emoji, on=on)
+        await self._get_login().sender.react(place, message_id, emoji, on=on)
 
     def typing(self, place: Place) -> AbstractAsyncContextManager[None]:
-        link = self._link
-        if link is None:
+        login = self._login
+        if login is None:
             return nullcontext()
-        return show_typing(link.tasks, lambda: link.sender.show_typing(place))
+        return show_typing(login.tasks, lambda: login.sender.show_typing(place))
 
     async def open_thread(self, place: Place, message_id: str, title: str) -> Room:
-        return await self._get_link().sender.open_thread(place, message_id, title)
+        return await self._get_login().sender.open_thread(place, message_id, title)
 
     async def list_posts(self, room_id: str, *, before: str = "", after: str = "", limit: int = 100) -> Sequence[Post]:
-        return await intake.list_posts(self._get_link().client, room_id, before, after, limit)
+        return await intake.list_posts(self._get_login().client, room_id, before, after, limit)
 
-    async def list_arrivals(self, room: Room, *, after: str, limit: int = 100) -> Sequence[Arrival]:
-        return await intake.list_arrivals(self._get_link().client, room, after, limit)
+    async def list_arrivals(self, room: Room, *, after: str, limit: int = 100) -> Sequence[IncomingMessage]:
+        return await intake.list_arrivals(self._get_login().client, room, after, limit, self._read_pdf)
 
     async def find_deleted(self, rooms: Sequence[Room]) -> frozenset[str]:
-        return await find_deleted(self._get_link().client, rooms)
+        return await find_deleted(self._get_login().client, rooms)
 
-    async def find_names(self, place: Place, text: str) -> Names:
-        return await audience.find_names(self._link.client, place, text) if self._link else Names()
+    async def find_names(self, place: Place, text: str) -> MentionNames:
+        return await audience.find_names(self._login.client, place, text) if self._login else MentionNames()
 
     async def visible_rooms(self, place: Place, principal: Principal) -> frozenset[str]:
-        if self._link is None:
+        if self._login is None:
             return frozenset({place.thread or place.channel})
-        return await audience.visible_rooms(self._link.client, place, principal)
+        return await audience.list_visible_rooms(self._login.client, place, principal)
 
     async def find_roles(self, room_id: str, user_ids: Collection[str]) -> Mapping[str, frozenset[str]]:
         await anyio.lowlevel.checkpoint()
-        return audience.find_roles(self._get_link().client, room_id, user_ids)
+        return audience.find_roles(self._get_login().client, room_id, user_ids)
 
     async def act(self, action: PlatformAction, warrant: OnBehalfOf) -> JsonObject:
-        return await perform(self._get_link().client, action, warrant)
+        return await perform_action(self._get_login().client, action, warrant)
 
     async def is_open(self, room: Room) -> bool:
-        return is_open(self._get_link().client, room)
+        return is_open(self._get_login().client, room)
 
     async def may_write(self, place: Place, principal: Principal) -> bool:
-        return await audience.may_write(self._get_link().client, place, principal)
+        return await audience.may_write(self._get_login().client, place, principal)
 
     async def may_moderate(self, room_id: str, principal: Principal) -> bool:
-        return self._link is not None and await audience.may_moderate(self._link.client, room_id, principal)
+        return self._login is not None and await audience.may_moderate(self._login.client, room_id, principal)
 
-    def _get_link(self) -> _Link:
-        if self._link is None:
+    def _get_login(self) -> _Login:
+        if self._login is None:
             raise Unavailable(
                 f"The Discord account of '{self.agent}' is not connected.",
                 code="discord_not_connected",
                 fix="Wait until it is; `denizen doctor` says what is wrong when it stays so.",
             )
-        return self._link
+        return self._login
 
-    async def _stay(self, application: Application, listener: Listener) -> None:
-        """Connected until cancelled, or until `discord.py` gives up: then the reason is raised, plain."""
+    async def _run_login(self, application: DiscordApplication, listener: ChannelListener) -> None:
+        """Stays connected until it is cancelled or discord.py gives up, and then raises the reason."""
         if not application.content:
-            note = {"code": "discord_content_missing", "fix": content_missing(application)}
+            note = {"code": "discord_content_missing", "fix": explain_missing_content(application)}
             _log.warning("the account of '%s' does not see what is written to others", self.agent, extra=note)
-        ended: DenizenError = _closed("It was stopped.")
+        ended: DenizenError = _make_closed_error("It was stopped.")
         async with anyio.create_task_group() as tasks:
-            client = GatewayClient(intents_of(application, self._settings), self._settings, tasks)
-            link = self._make_link(client, application, listener, tasks)
+            client = GatewayClient(
+                choose_intents(application, self._settings),
+                self._settings,
+                tasks,
+                lambda client: self._make_handlers(client, listener, tasks),
+            )
+            commands = CommandSync(
+                client, application.id, guild=self._settings.commands_guild, owned=self._settings.owned_commands
+            )
+            login = _Login(client, tasks, MessageSender(client, self._clock), commands, listener)
             try:
-                ended = await self._converse(client, application, link)
+                ended = await self._connect(client, application, login)
             finally:
-                self._link = None
+                self._login = None
                 with anyio.move_on_after(_CLOSING_TIMEOUT_S, shield=True):
                     await client.close()
             tasks.cancel_scope.cancel()
         raise ended
 
-    def _make_link(
-        self, client: GatewayClient, application: Application, listener: Listener, tasks: TaskGroup
-    ) -> _Link:
-        """Everything that exists for this login, wired together."""
-        gate = Gate()
-        events = Events(client, listener)
-        commands = CommandSync(
-            client, application.id, guild=self._settings.commands_guild, owned=self._settings.owned_commands
+    def _make_handlers(
+        self, client: discord.Client, listener: ChannelListener, tasks: TaskGroup
+    ) -> tuple[DiscordEvents, DiscordInteractions]:
+        events = DiscordEvents(
+            client,
+            listener,
+            tasks,
+            room_limit=self._settings.room_limit,
+            sync_commands=self.sync_commands,
+            read_pdf=self._read_pdf,
         )
+        tasks.start_soon(events.run)
+        return events, DiscordInteractions(client, listener, events.queues, tasks)
 
-        async def announce() -> None:
-            tasks.start_soon(hear, "registering slash commands", self.sync_commands)
-            await events.announce()
-
-        readiness = Readiness(gate, announce)
-        queues = RoomQueues(tasks, gate, events.catch_up, limit=self._settings.room_limit)
-        events.connect(queues, readiness)
-        client.tell(events, Interactions(client, listener, queues, tasks))
-        tasks.start_soon(readiness.run)
-        return _Link(client, tasks, Sender(client, self._clock), commands, listener)
-
-    async def _converse(self, client: GatewayClient, application: Application, link: _Link) -> DenizenError:
-        """Returns why it ended: discord.py comes back from everything else."""
+    async def _connect(self, client: GatewayClient, application: DiscordApplication, login: _Login) -> DenizenError:
+        """Connects and returns the reason for which the connection ended for good."""
         try:
             await self._log_in(client)
-            self._link = link
+            self._login = login
             await client.connect()
         except discord.LoginFailure:
-            return token_refused(self._settings.token_setting)
+            return explain_refused_token(self._settings.token_setting)
         except discord.PrivilegedIntentsRequired:
-            return intents_refused(client.intents, application)
+            return explain_refused_intents(client.intents, application)
         except discord.ConnectionClosed as error:
             if error.code == _AUTHENTICATION_FAILED:
-                return token_refused(self._settings.token_setting)
-            return _closed(f"Discord closed it with {error.code}.")
+                return explain_refused_token(self._settings.token_setting)
+            return _make_closed_error(f"Discord closed it with {error.code}.")
         except VENDOR_ERRORS as error:
-            return fault_of(error, "connect")
-        except _EVENT_FAULTS as error:
+            return translate_error(error, "connect")
+        except _EVENT_ERRORS as error:
             _log.exception("discord.py does not understand what Discord sent")
-            return _closed(f"discord.py does not understand an event: {type(error).__name__}.")
-        return _closed("It ended.")
+            return _make_closed_error(f"discord.py does not understand an event: {type(error).__name__}.")
+        return _make_closed_error("It ended.")
 
     async def _log_in(self, client: GatewayClient) -> None:
         with anyio.fail_after(RESPONSE_TIMEOUT_S):
@@ -259,5 +266,5 @@ class DiscordAccount:
                 set_gateway((await client.http.get_bot_gateway())[1])
 
 
-def _closed(why: str) -> Unavailable:
+def _make_closed_error(why: str) -> Unavailable:
     return Unavailable("The connection to Discord ended.", code="discord_closed", why=why, fix="Connect again later.")

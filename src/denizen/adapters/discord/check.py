@@ -1,6 +1,6 @@
-"""What `denizen doctor` says about an account: token, intents, and permissions in each channel. Over REST only.
+"""Checks an account for `denizen doctor`: token, intents, and permissions in each channel.
 
-It connects to no gateway, so it may run beside the account. Read with `application` and `permissions`.
+It uses REST only and never connects to the gateway, so it can run while the account is online.
 """
 
 from __future__ import annotations
@@ -11,33 +11,36 @@ from collections.abc import Sequence
 import anyio
 import discord
 
-from denizen.adapters.discord.application import (
+from denizen.adapters.discord.client.application import (
     MESSAGE_CONTENT,
+    NEEDED_PERMISSIONS,
     SERVER_MEMBERS,
-    Application,
-    application_of,
-    content_missing,
-    intents_page,
+    DiscordApplication,
+    explain_missing_content,
+    find_missing_permissions,
+    intents_page_url,
+    invite_url,
     log_in,
+    read_application,
 )
-from denizen.adapters.discord.endpoints import use_endpoints
-from denizen.adapters.discord.faults import RESPONSE_TIMEOUT_S, speaking
-from denizen.adapters.discord.permissions import NEEDED, invite_url, missing_of
-from denizen.adapters.discord.settings import PORTAL_URL, AccountSettings
+from denizen.adapters.discord.client.errors import RESPONSE_TIMEOUT_S, translate_errors
+from denizen.adapters.discord.client.http import use_endpoints
+from denizen.adapters.discord.client.settings import PORTAL_URL, DiscordAccountSettings
 from denizen.domain.diagnosis import Diagnosis, Severity
 from denizen.domain.errors import DenizenError
 
+# Each guild takes several requests, and nobody reads a report about more.
 _MOST_GUILDS = 100
 _SHOWN_CHANNELS = 10
 
 
-async def check_account(settings: AccountSettings) -> Sequence[Diagnosis]:
-    """In the order in which it should be read. Raises nothing but InvalidInput while another server is in use."""
+async def check_account(settings: DiscordAccountSettings) -> Sequence[Diagnosis]:
+    """Returns the findings, in reading order. Raises only InvalidInput, while another server is in use."""
     findings: list[Diagnosis] = []
     with use_endpoints(settings.endpoints):
         try:
             async with log_in(settings) as client:
-                application = application_of(client)
+                application = read_application(client)
                 findings += check_application(application)
                 findings += await _check_guilds(client, application)
         except DenizenError as error:
@@ -45,13 +48,13 @@ async def check_account(settings: AccountSettings) -> Sequence[Diagnosis]:
     return findings
 
 
-def check_application(application: Application) -> list[Diagnosis]:
-    """Whose token it is, and what the portal grants."""
+def check_application(application: DiscordApplication) -> list[Diagnosis]:
+    """Returns whose token it is, and which intents the portal grants."""
     findings = [Diagnosis(Severity.OK, f"The token belongs to {application.user_name} ({application.user_id}).")]
     if application.content:
         findings.append(Diagnosis(Severity.OK, f"{MESSAGE_CONTENT} is on."))
     else:
-        findings.append(Diagnosis(Severity.ERROR, f"{MESSAGE_CONTENT} is off.", content_missing(application)))
+        findings.append(Diagnosis(Severity.ERROR, f"{MESSAGE_CONTENT} is off.", explain_missing_content(application)))
     if application.members:
         findings.append(Diagnosis(Severity.OK, f"{SERVER_MEMBERS} is on."))
     else:
@@ -59,7 +62,7 @@ def check_application(application: Application) -> list[Diagnosis]:
             Diagnosis(
                 Severity.WARNING,
                 f"{SERVER_MEMBERS} is off: who reads a room is known less exactly, so less of other rooms is told.",
-                f"Switch it on at {intents_page(application)}.",
+                f"Switch it on at {intents_page_url(application)}.",
             )
         )
     if application.diverts_commands:
@@ -73,8 +76,8 @@ def check_application(application: Application) -> list[Diagnosis]:
     return findings
 
 
-async def _check_guilds(client: discord.Client, application: Application) -> list[Diagnosis]:
-    with speaking("list its servers"), anyio.fail_after(RESPONSE_TIMEOUT_S):
+async def _check_guilds(client: discord.Client, application: DiscordApplication) -> list[Diagnosis]:
+    with translate_errors("list its servers"), anyio.fail_after(RESPONSE_TIMEOUT_S):
         guilds = [guild async for guild in client.fetch_guilds(limit=_MOST_GUILDS)]
     if not guilds:
         url = invite_url(application.id)
@@ -85,15 +88,17 @@ async def _check_guilds(client: discord.Client, application: Application) -> lis
     return findings
 
 
-async def _check_guild(client: discord.Client, guild_id: int, application: Application) -> list[Diagnosis]:
-    with speaking("look at a server"), anyio.fail_after(RESPONSE_TIMEOUT_S):
+async def _check_guild(client: discord.Client, guild_id: int, application: DiscordApplication) -> list[Diagnosis]:
+    with translate_errors("look at a server"), anyio.fail_after(RESPONSE_TIMEOUT_S):
         guild = await client.fetch_guild(guild_id, with_counts=False)
         me = await guild.fetch_member(int(application.user_id))
         channels = await guild.fetch_channels()
     lacking: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for channel in channels:
         if not isinstance(channel, discord.CategoryChannel):
-            lacking[missing_of(channel.permissions_for(me), _needed_in(channel))].append(f"#{channel.name}")
+            lacking[find_missing_permissions(channel.permissions_for(me), _needed_in(channel))].append(
+                f"#{channel.name}"
+            )
     complete = len(lacking.pop((), ()))
     findings = [
         Diagnosis(Severity.OK, f"In {guild.name}: {complete} of {len(channels)} channels have all permissions.")
@@ -104,26 +109,30 @@ async def _check_guild(client: discord.Client, guild_id: int, application: Appli
 
 
 def _needed_in(channel: discord.abc.GuildChannel) -> list[str]:
-    """Only text and announcement channels and forums have threads; in forums one writes in threads alone."""
+    """Returns the permissions that the account needs in this channel. Only text and announcement channels and forums
+    have threads; in forums people write in threads alone.
+    """
     if isinstance(channel, discord.ForumChannel):
-        return [name for name in NEEDED if name != "create_public_threads"]
+        return [name for name in NEEDED_PERMISSIONS if name != "create_public_threads"]
     if isinstance(channel, discord.TextChannel):
-        return list(NEEDED)
-    return [name for name in NEEDED if "thread" not in name]
+        return list(NEEDED_PERMISSIONS)
+    return [name for name in NEEDED_PERMISSIONS if "thread" not in name]
 
 
 def describe_missing(
-    guild: str, missing: tuple[str, ...], channels: Sequence[str], application: Application
+    guild: str, missing: tuple[str, ...], channels: Sequence[str], application: DiscordApplication
 ) -> Diagnosis:
-    """Not seeing a channel is often meant so. Discord lists such channels no more; other servers may."""
+    """Returns a finding about channels that lack permissions. A channel that the account cannot see is often meant to
+    be hidden.
+    """
     shown = ", ".join(channels[:_SHOWN_CHANNELS])
     more = len(channels) - _SHOWN_CHANNELS
     where = f"{shown} and {more} more" if more > 0 else shown
-    if NEEDED["view_channel"] in missing:
+    if NEEDED_PERMISSIONS["view_channel"] in missing:
         return Diagnosis(
             Severity.WARNING,
             f"In {guild} the account does not see {where}.",
-            f"If it should: give its role {NEEDED['view_channel']} there.",
+            f"If it should: give its role {NEEDED_PERMISSIONS['view_channel']} there.",
         )
     names = ", ".join(missing)
     return Diagnosis(

@@ -1,18 +1,24 @@
-"""Our commands in Discord's form, and back: what is registered, and what somebody gave. Pure.
-
-Called by `command_sync` and `interactions`.
+"""Slash commands: conversion to Discord's form and back, and their registration. Only what differs is written, one
+command after another, and nothing is cleared first.
 """
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from denizen.domain.errors import InvalidInput
+import anyio
+import discord
+from discord.http import Route
+
+from denizen.adapters.discord.client.errors import RESPONSE_TIMEOUT_S, translate_errors
+from denizen.domain.errors import DenizenError, InvalidInput, NotFound
 from denizen.ports.channel import CommandOption, CommandSpec
 
+# Discord's numbers for types of commands and options.
 _CHAT_INPUT = 1
 _SUBCOMMAND = 1
 _STRING = 3
@@ -20,7 +26,7 @@ _STRING = 3
 NAME_CHARS = 32
 TEXT_CHARS = 100
 MOST = 25
-"""Options of a command, subcommands, choices, completions."""
+"""Discord's limit on the options of a command, its subcommands, choices and completions."""
 
 _NAME = re.compile(r"[-_\w]{1,32}")
 
@@ -28,9 +34,10 @@ Payload = dict[str, Any]
 
 
 def to_payload(spec: CommandSpec) -> Payload:
-    """Raises InvalidInput for what Discord would refuse. `admin_only` is not part of it: Discord would hide such a
-    command from all who may not manage the server, and so lock out owners who are configured by id. The listener
-    refuses instead, which it has to do for typed commands anyway.
+    """Returns a command in Discord's form. Raises InvalidInput for what Discord would reject.
+
+    `admin_only` is left out: Discord would hide such a command from everybody who may not manage the server, and so
+    lock out owners who are configured by id. The listener refuses instead, as it does for typed commands.
     """
     _check(spec)
     return {
@@ -42,8 +49,8 @@ def to_payload(spec: CommandSpec) -> Payload:
 
 
 def normalize(data: Mapping[str, Any]) -> Payload:
-    """What matters of a command that Discord gave, as `to_payload` has it: Discord leaves out what is at its default,
-    and adds ids, versions and names in other languages.
+    """Returns the parts of a registered command that `to_payload` writes. Discord omits fields at their default, and
+    adds ids, versions and translated names.
     """
     return {
         "type": data.get("type", _CHAT_INPUT),
@@ -54,8 +61,8 @@ def normalize(data: Mapping[str, Any]) -> Payload:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """A command as it was given. `focused` is the option that is being typed, with its text so far."""
+class CommandInvocation:
+    """A command as somebody gave it. `focused` is the option that is being typed, with its text so far."""
 
     name: str
     group: str
@@ -63,14 +70,14 @@ class Given:
     focused: str = ""
 
 
-def read_given(data: Mapping[str, Any]) -> Given:
-    """From the data of an interaction."""
+def parse_invocation(data: Mapping[str, Any]) -> CommandInvocation:
+    """Parses the data of an interaction."""
     rows: Sequence[Mapping[str, Any]] = data.get("options") or ()
     group = ""
     if rows and rows[0]["type"] == _SUBCOMMAND:
         group, rows = rows[0]["name"], rows[0].get("options") or ()
     focused = next((row["name"] for row in rows if row.get("focused")), "")
-    return Given(data["name"], group, {row["name"]: str(row["value"]) for row in rows}, focused)
+    return CommandInvocation(data["name"], group, {row["name"]: str(row["value"]) for row in rows}, focused)
 
 
 def _to_group(spec: CommandSpec) -> Payload:
@@ -83,7 +90,7 @@ def _to_group(spec: CommandSpec) -> Payload:
 
 
 def _to_options(options: Sequence[CommandOption]) -> list[Payload]:
-    """Discord wants those that are required first."""
+    """Returns the options with the required ones first, as Discord demands."""
     return [_to_option(each) for each in sorted(options, key=lambda option: not option.required)]
 
 
@@ -110,7 +117,7 @@ def _normalize_option(data: Mapping[str, Any]) -> Payload:
 
 
 def _check(spec: CommandSpec) -> None:
-    """Names, descriptions and numbers (inventory T35)."""
+    """Checks names, descriptions and counts against Discord's limits."""
     rows: list[CommandSpec | CommandOption] = [spec, *spec.groups, *spec.options]
     rows += [option for group in spec.groups for option in group.options]
     for row in rows:
@@ -128,3 +135,147 @@ def _check(spec: CommandSpec) -> None:
 
 def _refuse(spec: CommandSpec, why: str) -> InvalidInput:
     return InvalidInput(f"The command '/{spec.name}' cannot be registered.", code="discord_bad_command", why=why)
+
+
+_log = logging.getLogger("denizen.discord")
+
+
+@dataclass(frozen=True, slots=True)
+class CommandSyncPlan:
+    """The writes that a sync takes. `edits` and `deletions` are by the ids that Discord gave."""
+
+    creations: Sequence[Payload] = ()
+    edits: Mapping[str, Payload] = field(default_factory=dict[str, Payload])
+    deletions: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Ids of commands to their names, for the log."""
+    is_first: bool = False
+    """Nothing is registered yet, so one bulk write suffices."""
+
+
+def plan_sync(
+    wanted: Sequence[Payload], existing: Sequence[Mapping[str, Any]], owned: frozenset[str]
+) -> CommandSyncPlan:
+    """Compares the wanted commands with the registered ones. Unwanted ones are deleted only if they are ours: the
+    application may have others' commands.
+    """
+    by_name = {row["name"]: row for row in existing if row.get("type", 1) == 1}
+    names = {payload["name"] for payload in wanted}
+    return CommandSyncPlan(
+        creations=[payload for payload in wanted if payload["name"] not in by_name],
+        edits={
+            str(by_name[payload["name"]]["id"]): payload
+            for payload in wanted
+            if payload["name"] in by_name and normalize(by_name[payload["name"]]) != payload
+        },
+        deletions={str(row["id"]): name for name, row in by_name.items() if name in owned and name not in names},
+        is_first=not existing,
+    )
+
+
+class CommandSync:
+    """Registers the commands of one login, in one `guild` or, if that is empty, in all.
+
+    A command is ours if its name is in `owned`, or if this object registered it.
+    """
+
+    def __init__(self, client: discord.Client, application_id: str, *, guild: str, owned: frozenset[str]) -> None:
+        self._registry = _CommandRegistry(client, int(application_id), int(guild) if guild else None)
+        self._owned = owned
+        self._done: list[Payload] | None = None
+        self._lock = anyio.Lock()
+
+    async def sync(self, specs: Sequence[CommandSpec]) -> int:
+        """Registers the commands and returns the number of writes. A failing command does not stop the others: the
+        first error is raised at the end, and the next sync tries again.
+        """
+        async with self._lock:
+            wanted, failures = _to_payloads(specs)
+            if wanted == self._done:
+                return 0
+            plan = plan_sync(wanted, await self._registry.list_all(), self._owned)
+            writes = await self._apply(plan, failures)
+            self._owned |= {payload["name"] for payload in wanted}
+            if failures:
+                raise failures[0]
+            self._done = wanted
+            return writes
+
+    async def _apply(self, plan: CommandSyncPlan, failures: list[DenizenError]) -> int:
+        if plan.is_first and len(plan.creations) > 1:
+            try:
+                await self._registry.create_all(plan.creations)
+            except InvalidInput:
+                _log.info("the slash commands are refused together, and are registered one by one")
+            else:
+                return 1
+        for payload in plan.creations:
+            await _attempt(self._registry.create(payload), failures)
+        for command_id, payload in plan.edits.items():
+            await _attempt(self._registry.edit(command_id, payload), failures)
+        for command_id, name in plan.deletions.items():
+            _log.info("a slash command is not wanted any more", extra={"command": name})
+            await _attempt(self._registry.delete(command_id), failures)
+        return len(plan.creations) + len(plan.edits) + len(plan.deletions)
+
+
+def _to_payloads(specs: Sequence[CommandSpec]) -> tuple[list[Payload], list[DenizenError]]:
+    """Converts the commands. One that Discord would reject is reported, and the others are registered."""
+    payloads: list[Payload] = []
+    failures: list[DenizenError] = []
+    for spec in specs:
+        try:
+            payloads.append(to_payload(spec))
+        except InvalidInput as error:
+            failures.append(error)
+    return payloads, failures
+
+
+async def _attempt(write: Awaitable[None], failures: list[DenizenError]) -> None:
+    try:
+        await write
+    except DenizenError as error:
+        failures.append(error)
+
+
+class _CommandRegistry:
+    """The commands that Discord keeps for an application, in all guilds or in one. discord.py paces the writes."""
+
+    def __init__(self, client: discord.Client, application_id: int, guild_id: int | None) -> None:
+        self._client = client
+        self._application_id = application_id
+        self._guild_id = guild_id
+
+    async def list_all(self) -> Sequence[Mapping[str, Any]]:
+        return await self._request("GET", "")
+
+    async def create_all(self, payloads: Sequence[Payload]) -> None:
+        await self._request("PUT", "", list(payloads))
+
+    async def create(self, payload: Payload) -> None:
+        await self._request("POST", "", payload)
+
+    async def edit(self, command_id: str, payload: Payload) -> None:
+        await self._request("PATCH", "/{command_id}", payload, command_id=command_id)
+
+    async def delete(self, command_id: str) -> None:
+        """Deletes a command. One that is gone already is no error."""
+        try:
+            await self._request("DELETE", "/{command_id}", command_id=command_id)
+        except NotFound:
+            return
+
+    async def _request(
+        self, method: str, path: str, body: Payload | list[Payload] | None = None, *, command_id: str = ""
+    ) -> Any:  # noqa: ANN401 - any JSON value
+        guild = "" if self._guild_id is None else "/guilds/{guild_id}"
+        route = Route(
+            method,
+            "/applications/{application_id}" + guild + "/commands" + path,
+            application_id=self._application_id,
+            guild_id=self._guild_id,
+            command_id=command_id,
+        )
+        with translate_errors("register its slash commands"), anyio.fail_after(RESPONSE_TIMEOUT_S):
+            if body is None:
+                return await self._client.http.request(route)
+            return await self._client.http.request(route, json=body)

@@ -1,7 +1,7 @@
-"""Slash commands, completions and buttons as they are used: acknowledged at once, then heard in the order of the room.
+"""Slash commands, autocompletion, buttons and forms: acknowledged at once, then handled in the order of the room.
 
-Discord wants a sign within 3 s, so each is answered with "is thinking" before anybody is asked. `client` hands them in.
-Whether the answer is private has to be said at that moment; a reply that is not what was said takes its place.
+Discord wants an answer within 3 s, so each interaction shows "is thinking" before the listener is called. The
+acknowledgement has to say whether the answer will be private; a reply that turns out otherwise replaces it.
 """
 
 from __future__ import annotations
@@ -16,48 +16,46 @@ import discord
 from anyio.abc import TaskGroup
 from discord import app_commands
 
-from denizen.adapters.discord.acting.menus import find_choice
-from denizen.adapters.discord.acting.role_menus import choose_roles, is_role_menu
-from denizen.adapters.discord.buttons import find_action, find_value, read_form, to_form
-from denizen.adapters.discord.commands import MOST, TEXT_CHARS, Given, read_given
-from denizen.adapters.discord.content import to_edit, to_message
-from denizen.adapters.discord.faults import ALREADY_ACKNOWLEDGED, VENDOR_ERRORS, fault_of
-from denizen.adapters.discord.hearing import Unheard, hear
-from denizen.adapters.discord.intake import roles_of, to_room
-from denizen.adapters.discord.interaction_webhook import InteractionWebhook, Ticket
-from denizen.adapters.discord.room_queues import RoomQueues
+from denizen.adapters.discord.actions.menus import choose_roles, find_choice, is_role_menu
+from denizen.adapters.discord.client.errors import ALREADY_ACKNOWLEDGED, VENDOR_ERRORS, translate_error
+from denizen.adapters.discord.commands import MOST, TEXT_CHARS, CommandInvocation, parse_invocation
+from denizen.adapters.discord.gateway.events import ListenerError, call_listener
+from denizen.adapters.discord.gateway.room_queues import RoomQueues
+from denizen.adapters.discord.messages.command_replies import CommandTicket, InteractionWebhook
+from denizen.adapters.discord.messages.content import find_action, find_value, read_form, to_edit, to_form, to_message
+from denizen.adapters.discord.messages.intake import list_role_ids, to_room
 from denizen.domain.delivery import MessageContent
 from denizen.domain.errors import NotFound
 from denizen.domain.room import Room
 from denizen.domain.split import split_text
-from denizen.ports.channel import CommandCall, CommandReply, Listener, Press
+from denizen.ports.channel import ButtonPress, ChannelListener, CommandCall, CommandReply
 
 _log = logging.getLogger("denizen.discord")
 
 SUGGESTION_TIMEOUT_S = 2.5
-"""Discord waits 3 s for completions."""
+"""Discord waits 3 s for completions, so ours must take less."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Command:
-    """A command that is acknowledged. `is_private` is what Discord was told."""
+class _AcknowledgedCommand:
+    """An acknowledged command. `is_private` is what Discord was told."""
 
     given: CommandCall
     webhook: InteractionWebhook
     is_private: bool
 
 
-class Interactions:
-    """Of one login."""
+class DiscordInteractions:
+    """Handles the interactions of one login."""
 
-    def __init__(self, client: discord.Client, listener: Listener, queues: RoomQueues, tasks: TaskGroup) -> None:
+    def __init__(self, client: discord.Client, listener: ChannelListener, queues: RoomQueues, tasks: TaskGroup) -> None:
         self._client = client
         self._listener = listener
         self._queues = queues
         self._tasks = tasks
 
     def take(self, interaction: discord.Interaction) -> None:
-        """Never waits."""
+        """Starts handling an interaction, without waiting."""
         match interaction.type:
             case discord.InteractionType.application_command:
                 take = self._take_command
@@ -69,49 +67,51 @@ class Interactions:
                 take = self._take_form
             case _:
                 return
-        self._tasks.start_soon(hear, "an interaction", lambda: take(interaction))
+        self._tasks.start_soon(call_listener, "an interaction", lambda: take(interaction))
 
     async def _take_command(self, interaction: discord.Interaction) -> None:
-        given = read_given(cast("dict[str, Any]", interaction.data))
+        given = parse_invocation(cast("dict[str, Any]", interaction.data))
         is_private = not any(spec.name == given.name and spec.public for spec in self._listener.commands)
         if not await _acknowledge(interaction, is_private=is_private):
             return
-        ticket = Ticket(str(interaction.application_id), interaction.token, interaction.created_at)
+        ticket = CommandTicket(str(interaction.application_id), interaction.token, interaction.created_at)
         webhook = InteractionWebhook(self._client, ticket)
         room = find_room(interaction)
         if room is None:
-            await hear(
+            await call_listener(
                 "answering a command", lambda: webhook.edit_original(to_edit(MessageContent("I cannot see this room.")))
             )
             return
-        command = _Command(_to_call(interaction, given, room, ticket=str(ticket)), webhook, is_private)
+        command = _AcknowledgedCommand(_to_call(interaction, given, room, ticket=str(ticket)), webhook, is_private)
         self._queues.put(room.id, lambda: self._run(command))
 
-    async def _run(self, command: _Command) -> None:
-        reply = await hear(f"/{command.given.name}", lambda: self._listener.on_command(command.given))
-        if isinstance(reply, Unheard):
+    async def _run(self, command: _AcknowledgedCommand) -> None:
+        reply = await call_listener(f"/{command.given.name}", lambda: self._listener.on_command(command.given))
+        if isinstance(reply, ListenerError):
             reply = CommandReply(reply.message, private=command.is_private)
         if not reply.is_pending:
             said = reply
-            await hear("answering a command", lambda: _reply(command, said))
+            await call_listener("answering a command", lambda: _reply(command, said))
 
     async def _complete(self, interaction: discord.Interaction) -> None:
-        """Nothing rather than something late."""
-        given = read_given(cast("dict[str, Any]", interaction.data))
+        """Answers an autocompletion; nothing at all when the answer would be late."""
+        given = parse_invocation(cast("dict[str, Any]", interaction.data))
         room = find_room(interaction)
-        found: Sequence[str] | Unheard = ()
+        found: Sequence[str] | ListenerError = ()
         if room is not None:
             call = _to_call(interaction, given, room)
             with anyio.move_on_after(SUGGESTION_TIMEOUT_S):
-                found = await hear(
+                found = await call_listener(
                     "on_suggest",
                     lambda: self._listener.on_suggest(call, given.focused, given.options.get(given.focused, "")),
                 )
-        texts = () if isinstance(found, Unheard) else [each for each in found if 1 <= len(each) <= TEXT_CHARS][:MOST]
+        texts = (
+            () if isinstance(found, ListenerError) else [each for each in found if 1 <= len(each) <= TEXT_CHARS][:MOST]
+        )
         try:
             await interaction.response.autocomplete([app_commands.Choice(name=each, value=each) for each in texts])
         except VENDOR_ERRORS as error:
-            _log.info("completions came too late: %s", fault_of(error, "complete an option").why)
+            _log.info("completions came too late: %s", translate_error(error, "complete an option").why)
 
     async def _take_press(self, interaction: discord.Interaction) -> None:
         data = cast("dict[str, Any]", interaction.data)
@@ -133,7 +133,7 @@ class Interactions:
                 await self._hand_in(interaction, value)
 
     async def _take_form(self, interaction: discord.Interaction) -> None:
-        """The answer to a form that a button opened."""
+        """Handles the answer to a form that a button opened."""
         data = cast("dict[str, Any]", interaction.data)
         doing = find_action(data["custom_id"])
         if doing is None:
@@ -142,17 +142,19 @@ class Interactions:
         await self._hand_in(interaction, "", action=doing.action, why=read_form(data["components"]))
 
     async def _choose_roles(self, interaction: discord.Interaction, data: dict[str, Any]) -> None:
-        """Nobody but the account has to do with it. In the order of the room, so that a second press sees the first."""
+        """Handles a role menu without the listener. It runs in the room's queue, so that a second press
+        sees the first.
+        """
         room = find_room(interaction)
         if room is None or not await _acknowledge(interaction):
             return
-        ticket = Ticket(str(interaction.application_id), interaction.token, interaction.created_at)
+        ticket = CommandTicket(str(interaction.application_id), interaction.token, interaction.created_at)
         webhook = InteractionWebhook(self._client, ticket)
 
         async def choose() -> None:
-            done = await hear("a role menu", lambda: choose_roles(self._client, interaction, data))
-            said = MessageContent(done.message if isinstance(done, Unheard) else done)
-            await hear("answering a press", lambda: webhook.follow_up(to_message(said, private=True)))
+            done = await call_listener("a role menu", lambda: choose_roles(self._client, interaction, data))
+            said = MessageContent(done.message if isinstance(done, ListenerError) else done)
+            await call_listener("answering a press", lambda: webhook.follow_up(to_message(said, private=True)))
 
         self._queues.put(room.id, choose)
 
@@ -162,41 +164,47 @@ class Interactions:
         room = find_room(interaction)
         if interaction.message is None or room is None or not await _acknowledge(interaction):
             return
-        press = Press(
+        press = ButtonPress(
             id=str(interaction.id),
             message_id=str(interaction.message.id),
             value=value,
             room=room,
             author_id=str(interaction.user.id),
             author_name=interaction.user.display_name,
-            roles=roles_of(interaction.user),
+            roles=list_role_ids(interaction.user),
             created_at=interaction.created_at,
             action=action,
             why=why,
             about=about,
         )
-        ticket = Ticket(str(interaction.application_id), interaction.token, interaction.created_at)
+        ticket = CommandTicket(str(interaction.application_id), interaction.token, interaction.created_at)
         webhook = InteractionWebhook(self._client, ticket)
         self._queues.put(room.id, lambda: self._press(press, webhook))
 
-    async def _press(self, press: Press, webhook: InteractionWebhook) -> None:
-        """Who may not, or asks too often, is told so, and nobody else."""
-        heard = await hear("on_press", lambda: self._listener.on_press(press))
-        said = heard.message if isinstance(heard, Unheard) else heard
+    async def _press(self, press: ButtonPress, webhook: InteractionWebhook) -> None:
+        """Passes a press to the listener. People who may not press, or press too often, are told so privately."""
+        heard = await call_listener("on_press", lambda: self._listener.on_press(press))
+        said = heard.message if isinstance(heard, ListenerError) else heard
         if said:
-            await hear("answering a press", lambda: webhook.follow_up(to_message(MessageContent(said), private=True)))
+            await call_listener(
+                "answering a press", lambda: webhook.follow_up(to_message(MessageContent(said), private=True))
+            )
 
 
 def find_room(interaction: discord.Interaction) -> Room | None:
-    """Where it happened; None where the account cannot see the room. Such are the direct talks and groups of people who
-    use its commands without it: who else reads there is not known, so nothing private may be said (promise 3).
+    """Returns the room of the interaction; None where the account cannot see it.
+
+    Such rooms are direct messages and groups of people who use the commands without the account: its other readers
+    are unknown, so nothing private may be said.
     """
     channel = interaction.channel
     is_among_others = interaction.context.private_channel or isinstance(channel, discord.GroupChannel)
     return None if channel is None or is_among_others else to_room(channel)
 
 
-def _to_call(interaction: discord.Interaction, given: Given, room: Room, *, ticket: str = "") -> CommandCall:
+def _to_call(
+    interaction: discord.Interaction, given: CommandInvocation, room: Room, *, ticket: str = ""
+) -> CommandCall:
     return CommandCall(
         id=str(interaction.id),
         name=given.name,
@@ -205,7 +213,7 @@ def _to_call(interaction: discord.Interaction, given: Given, room: Room, *, tick
         room=room,
         author_id=str(interaction.user.id),
         author_name=interaction.user.display_name,
-        roles=roles_of(interaction.user),
+        roles=list_role_ids(interaction.user),
         created_at=interaction.created_at,
         ticket=ticket,
     )
@@ -215,23 +223,25 @@ async def _open_form(interaction: discord.Interaction, custom_id: str) -> None:
     try:
         await interaction.response.send_modal(to_form(custom_id))
     except VENDOR_ERRORS as error:
-        _log.warning("no form could be opened: %s", fault_of(error, "open a form").why)
+        _log.warning("no form could be opened: %s", translate_error(error, "open a form").why)
 
 
 async def _acknowledge(interaction: discord.Interaction, *, is_private: bool = False) -> bool:
-    """False when somebody else has, or when it is too late: then nobody waits for an answer any more."""
+    """Shows "is thinking". Returns False when somebody else has answered, or it is too late: then nobody waits any
+    more.
+    """
     try:
         await interaction.response.defer(ephemeral=is_private)
     except VENDOR_ERRORS as error:
         if not (isinstance(error, discord.HTTPException) and error.code == ALREADY_ACKNOWLEDGED):
-            fault = fault_of(error, "acknowledge a command")
+            fault = translate_error(error, "acknowledge a command")
             _log.warning("%s", fault.message, extra={"code": fault.code, "why": fault.why})
         return False
     return True
 
 
-async def _reply(command: _Command, reply: CommandReply) -> None:
-    """In pieces of Discord's size. Without a text the sign of thinking goes away."""
+async def _reply(command: _AcknowledgedCommand, reply: CommandReply) -> None:
+    """Sends the reply in pieces of Discord's size. Without a text it removes "is thinking"."""
     pieces = split_text(reply.text)
     if pieces and reply.private == command.is_private:
         await command.webhook.edit_original(to_edit(MessageContent(pieces.pop(0))))
@@ -241,8 +251,10 @@ async def _reply(command: _Command, reply: CommandReply) -> None:
         await command.webhook.follow_up(to_message(MessageContent(piece), private=reply.private))
 
 
-async def _forget_original(command: _Command) -> None:
-    """Discord keeps the privacy that it was told first, so what takes its place needs a message of its own."""
+async def _forget_original(command: _AcknowledgedCommand) -> None:
+    """Deletes the acknowledgement. Discord keeps its privacy for all edits, so a reply that differs needs a message of
+    its own.
+    """
     try:
         await command.webhook.delete_original()
     except NotFound:

@@ -1,6 +1,7 @@
-"""The database under the log: opening it, waiting for it, closing it for good.
+"""The database under the log: opening it, waiting for it, closing it, and explaining its faults.
 
-What SQLite and Postgres need differently is here and in `lease`. Called by `opened` and `log`.
+The differences between SQLite and Postgres are here and in `lease`. It imports the vendors, so import it only when a
+log is opened. Called by `recovery` and `log`.
 """
 
 from __future__ import annotations
@@ -14,11 +15,110 @@ from typing import Any
 
 import psycopg
 import sqlalchemy as sa
+from dbos._error import DBOSException
 from dbos._migration import get_migration_versions, get_sqlite_migration_versions
 from sqlalchemy import event
+from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from denizen.adapters.durable.settings import DurableSettings
-from denizen.domain.errors import InvalidInput, NeedsAttention, Unavailable
+from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention, Unavailable
+
+_REFUSALS = {"authentication failed": "28P01", "no pg_hba.conf entry": "28000", "does not exist": "3D000"}
+
+FAULTS = (SQLAlchemyError, DBOSException, OSError)
+"""The exceptions that `explain` translates."""
+
+
+def explain(error: BaseException) -> DenizenError:
+    """Translates a fault of the database to an error; the vendor's words go into the context, for the log."""
+    fault: BaseException | None = error
+    while fault is not None and not isinstance(fault, (*FAULTS, DenizenError)):
+        fault = fault.__context__
+    if isinstance(fault, DenizenError):
+        return fault
+    cause: object = fault.orig if isinstance(fault, DBAPIError) else fault or error
+    detail = {"detail": str(cause)}
+    if isinstance(cause, sqlite3.Error):
+        return _explain_sqlite(getattr(cause, "sqlite_errorname", ""), detail)
+    if isinstance(cause, psycopg.Error):
+        return _explain_postgres(cause.sqlstate or _guess_state(cause), detail)
+    if isinstance(fault, (OperationalError, PoolTimeoutError)):
+        return _unreachable(detail)
+    return _unusable(detail)
+
+
+def _explain_sqlite(name: str, detail: dict[str, Any]) -> DenizenError:
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return Unavailable(
+            "The durable log is in use by another process.",
+            code="durable_locked",
+            why="Another process holds the database locked.",
+            fix="Wait until it is done, or end the program that has durable.db open.",
+            **detail,
+        )
+    if name.startswith("SQLITE_FULL"):
+        return _disk_full(detail)
+    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+        return NeedsAttention(
+            "The durable log is damaged.",
+            code="durable_damaged",
+            why="durable.db is not a readable SQLite database.",
+            fix="Restore it from a backup, or move it away: work that was under way is lost then.",
+            **detail,
+        )
+    return _unusable(detail)
+
+
+def _unusable(detail: dict[str, Any]) -> NeedsAttention:
+    return NeedsAttention(
+        "The durable log cannot be used.",
+        code="durable_unusable",
+        why="Its database cannot be opened, read or written.",
+        fix="Look in the log for the reason. durable.db must belong to the user that runs Denizen.",
+        **detail,
+    )
+
+
+def _guess_state(error: psycopg.Error) -> str:
+    """Guesses the state from the server's words: while it connects, libpq gives no state."""
+    words = str(error)
+    return next((state for hint, state in _REFUSALS.items() if hint in words), "")
+
+
+def _explain_postgres(state: str, detail: dict[str, Any]) -> DenizenError:
+    if state == "53100":
+        return _disk_full(detail)
+    if state.startswith(("28", "3D", "42501")):
+        return NeedsAttention(
+            "The database refuses Denizen.",
+            code="durable_refused",
+            why="Postgres does not accept the user, the password, or the database name, or the user lacks a right.",
+            fix="Check the database URL; the user needs the right to create a schema.",
+            **detail,
+        )
+    return _unreachable(detail)
+
+
+def _disk_full(detail: dict[str, Any]) -> NeedsAttention:
+    return NeedsAttention(
+        "The disk is full.",
+        code="disk_full",
+        why="The durable log cannot be written.",
+        fix="Free some space; work that was under way goes on by itself.",
+        **detail,
+    )
+
+
+def _unreachable(detail: dict[str, Any]) -> Unavailable:
+    return Unavailable(
+        "The database does not answer.",
+        code="durable_unreachable",
+        why="The durable log cannot be reached.",
+        fix="Check that the database runs and that the URL is right; Denizen goes on by itself when it is back.",
+        **detail,
+    )
+
 
 _logger = logging.getLogger("denizen.durable")
 
@@ -26,19 +126,20 @@ CLOSED = "The durable log is closed."
 
 _POOL_SIZE = 8
 _POOL_TIMEOUT_S = 3600.0
-"""Longer than any outage that work should wait for; closing ends the wait."""
+"""Longer than any outage that work should wait for. Closing the database ends the wait."""
 _BUSY_TIMEOUT_S = 5.0
 _CONNECT_TIMEOUT_S = 5
 _RECONNECT_S = 1.0
 _IDLE_IN_TRANSACTION_TIMEOUT_MS = 60_000
-"""A process that froze inside a transaction must not hold its locks for ever."""
+"""Ends the transaction of a process that froze, so that it does not hold its locks for ever."""
 
 
-class Database:
+class DurableDatabase:
     """The engine that DBOS and the lease share.
 
-    Once it was reachable, who needs a connection waits for it as long as it takes: a run pauses while its database is
-    away. DBOS would do the same, but in threads that nothing can wake, and the process could not end.
+    Once the database was reachable, everything that needs a connection waits for it as long as it takes: a run pauses
+    while its database is away. DBOS would also wait, but in threads that nothing can wake, and the process could not
+    end.
     """
 
     def __init__(self, settings: DurableSettings) -> None:
@@ -65,7 +166,10 @@ class Database:
         event.listen(self.engine, "checkout", self._refuse_when_closed)
 
     def needs_migration(self) -> bool:
-        """Connects. Raises NeedsAttention when the log was written by a newer version, and faults of the database."""
+        """Connects and tells whether the schema of DBOS must be upgraded.
+
+        Raises NeedsAttention when a newer version wrote the log, and faults of the database.
+        """
         if self.is_sqlite:
             # DBOS would wait for ever while another process holds it locked.
             with self.engine.connect() as connection:
@@ -85,7 +189,7 @@ class Database:
         return found < known
 
     def refuse(self) -> None:
-        """From now on every query fails, those that wait for a connection included."""
+        """Makes every query fail from now on, including those that wait for a connection."""
         self._closed.set()
 
     def close(self) -> None:
@@ -114,8 +218,9 @@ class Database:
 
 
 def _enter_wal(connection: sqlite3.Connection, patience_s: float) -> None:
-    """A new file changes its mode only while nobody else uses it, and SQLite does not wait for that by itself: two
-    processes that open it at once would fail.
+    """Switches the file to WAL mode and waits for other processes.
+
+    SQLite does not wait by itself here: without this, two processes that open a new file at once would fail.
     """
     until_s = time.monotonic() + patience_s
     while True:

@@ -1,8 +1,8 @@
-"""Durable execution on DBOS: the port `Durable` as the application uses it.
+"""Durable execution on DBOS: implements the port `DurableExecution`.
 
 A run is executed by the process that was given it, on that process's event loop, and recorded by `log`. Whatever stops
-it before its end (shutdown, kill -9, a disk that is full) leaves it pending, and `rescue` resumes it here or in another
-process; steps that are recorded are not repeated. Built by the application; one at a time in a process.
+it before its end (shutdown, kill -9, a full disk) leaves it pending, and `recovery` resumes it here or in another
+process; recorded steps are not repeated. The application builds it; a process has one at a time.
 """
 
 from __future__ import annotations
@@ -18,16 +18,21 @@ from typing import TYPE_CHECKING, TypeVar, cast
 import anyio
 from anyio import to_thread
 
-from denizen.adapters.durable.outcome import Recorded, decode, decode_error, encode, encode_error, perform
 from denizen.adapters.durable.run import (
-    Run,
+    ActiveRun,
+    RecordedValue,
     cancelled,
     closing,
     current_run,
+    decode,
+    decode_error,
+    encode,
+    encode_error,
     entered,
     inside_step,
     is_inside_step,
     leave,
+    perform,
     refuse,
     side_by_side,
 )
@@ -39,30 +44,30 @@ from denizen.ports.durable import OnFault, Workflow
 if TYPE_CHECKING:
     from dbos import StepReservation
 
-    from denizen.adapters.durable.log import DbosLog, Ended
-    from denizen.adapters.durable.opened import OpenLog
+    from denizen.adapters.durable.log import DbosLog, RunResult
+    from denizen.adapters.durable.recovery import OpenLog
 
 _logger = logging.getLogger("denizen.durable")
 
 _POLL_FIRST_S = 0.05
 _POLL_MOST_S = 1.0
 _UNWIND_S = 5.0
-"""How long runs may take to unwind when they are stopped."""
+"""The time that stopped runs have for unwinding."""
 
 _T = TypeVar("_T")
 
-Action = Callable[[], Awaitable[Json]]
+StepAction = Callable[[], Awaitable[Json]]
 
 
-class DbosDurable:
-    """See `denizen.ports.durable.Durable`."""
+class DbosExecution:
+    """Implements `denizen.ports.durable.DurableExecution`."""
 
     def __init__(self, settings: DurableSettings) -> None:
         self._settings = settings
         self._workflows: dict[str, Workflow] = {}
         self._on_fault: dict[str, OnFault] = {}
         self._open: OpenLog | None = None
-        self._runs: dict[str, Run] = {}
+        self._runs: dict[str, ActiveRun] = {}
         self._starting: dict[str, asyncio.Task[None]] = {}
 
     def register(self, name: str, workflow: Workflow, on_fault: OnFault | None = None) -> None:
@@ -80,16 +85,17 @@ class DbosDurable:
     # --- opening and closing -----------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Raises Conflict when this process has one open, Unavailable or NeedsAttention when the database is the
-        reason.
+        """Opens the log and starts the recovery of runs.
+
+        Raises Conflict when this process has a log open, Unavailable or NeedsAttention when the database is the reason.
         """
-        await to_thread.run_sync(importlib.import_module, "denizen.adapters.durable.opened")
-        from denizen.adapters.durable.opened import OpenLog
+        await to_thread.run_sync(importlib.import_module, "denizen.adapters.durable.recovery")
+        from denizen.adapters.durable.recovery import OpenLog
 
         bodies = {name: self._body(name, workflow) for name, workflow in self._workflows.items()}
         self._open = await OpenLog.open(self._settings, bodies, self)
         # Only now: a resumed run needs what was just set.
-        self._open.rescuer.start()
+        self._open.recovery.start()
 
     async def aclose(self, *, grace_s: float = 0.0) -> None:
         opened = self._open
@@ -107,7 +113,7 @@ class DbosDurable:
             self._runs.clear()
 
     async def _settle_all(self, timeout_s: float) -> bool:
-        """Waits until no run is left here; False when the time was too short."""
+        """Waits until no run is left here. False when the time was too short."""
         with anyio.move_on_after(timeout_s):
             while self._starting or self._runs:
                 for task in list(self._starting.values()):
@@ -125,28 +131,30 @@ class DbosDurable:
         return run_id in self._starting or run_id in self._runs
 
     async def _opened(self) -> OpenLog:
-        """For something new. Raises Unavailable."""
+        """Returns the log for new work. Raises Unavailable while it is not open or closing."""
         if self._open is None or self._open.closing.is_set():
             await refuse("Durable execution was not started yet, or is shutting down.")
         return self._open
 
     @property
     def _log(self) -> DbosLog:
-        """For runs, which go on while it is closing."""
+        """The log for runs, which go on while it is closing."""
         assert self._open is not None, "runs are unwound before it is closed"
         return self._open.log
 
     # --- runs --------------------------------------------------------------------------------------------------------
 
     async def submit(self, name: str, run_id: str, payload: JsonObject) -> None:
-        """Also raises InvalidInput for an unknown name or a payload that is not JSON, Conflict when the id belongs to
-        another workflow, and Unavailable or NeedsAttention when the database is the reason; the run may start
-        later in that case.
+        """Submits a run (see the port).
+
+        Also raises InvalidInput for an unknown name or a payload that is not JSON, Conflict when the id belongs to
+        another workflow, and Unavailable or NeedsAttention when the database is the reason; in that case the run may
+        start later.
         """
         await self._opened()
         if name not in self._workflows:
             raise InvalidInput("There is no such workflow.", code="workflow_unknown", why=f"{name} is not registered.")
-        recorded = Recorded(encode(payload))
+        recorded = RecordedValue(encode(payload))
         if run_id in self._runs:
             return
         starting = self._starting.get(run_id)
@@ -162,10 +170,10 @@ class DbosDurable:
         except TimeoutError as error:
             raise _slow() from error
 
-    async def _begin(self, name: str, run_id: str, payload: Recorded) -> None:
+    async def _begin(self, name: str, run_id: str, payload: RecordedValue) -> None:
         started = await self._log.start(name, run_id, payload)
         if started and run_id not in self._runs:
-            self._runs[run_id] = Run(run_id)
+            self._runs[run_id] = ActiveRun(run_id)
 
     def _begun(self, run_id: str, task: asyncio.Task[None]) -> None:
         del self._starting[run_id]
@@ -173,16 +181,18 @@ class DbosDurable:
         if not task.cancelled():
             task.exception()
 
-    def _body(self, name: str, workflow: Workflow) -> Callable[[str, JsonObject | Recorded], Awaitable[Recorded]]:
-        """What DBOS runs: the workflow, in a scope by which it can be stopped without ending it."""
+    def _body(
+        self, name: str, workflow: Workflow
+    ) -> Callable[[str, JsonObject | RecordedValue], Awaitable[RecordedValue]]:
+        """Returns the function that DBOS runs: the workflow, in a scope that can stop it without ending it."""
 
-        async def body(run_id: str, payload: JsonObject | Recorded) -> Recorded:
+        async def body(run_id: str, payload: JsonObject | RecordedValue) -> RecordedValue:
             run, task = self._enter(run_id, name)
-            given = cast("JsonObject", decode(payload.text)) if isinstance(payload, Recorded) else payload
-            result: Recorded | None = None
+            given = cast("JsonObject", decode(payload.text)) if isinstance(payload, RecordedValue) else payload
+            result: RecordedValue | None = None
             try:
                 with run.scope, entered(run):
-                    result = Recorded(await perform(lambda: workflow(given), run_id=run_id, name=name))
+                    result = RecordedValue(await perform(lambda: workflow(given), run_id=run_id, name=name))
             except DenizenError:
                 if not _is_stopped(run, task):
                     raise
@@ -193,8 +203,8 @@ class DbosDurable:
 
         return body
 
-    def _enter(self, run_id: str, name: str) -> tuple[Run, asyncio.Task[object]]:
-        run = self._runs.setdefault(run_id, Run(run_id))
+    def _enter(self, run_id: str, name: str) -> tuple[ActiveRun, asyncio.Task[object]]:
+        run = self._runs.setdefault(run_id, ActiveRun(run_id))
         task, opened = asyncio.current_task(), self._open
         assert task is not None
         assert opened is not None
@@ -205,7 +215,7 @@ class DbosDurable:
             run.scope.cancel()
         return run, task
 
-    def _settle(self, run: Run, task: asyncio.Task[object], log: DbosLog) -> None:
+    def _settle(self, run: ActiveRun, task: asyncio.Task[object], log: DbosLog) -> None:
         self._runs.pop(run.id, None)
         if task.cancelled():
             run.settle(error=run.error)
@@ -213,7 +223,7 @@ class DbosDurable:
         error = task.exception()
         if error is None:
             result = task.result()
-            run.settle(value=result.text if isinstance(result, Recorded) else encode(result))
+            run.settle(value=result.text if isinstance(result, RecordedValue) else encode(result))
         elif isinstance(error, DenizenError):
             run.settle(error=encode_error(error))
         else:
@@ -222,8 +232,8 @@ class DbosDurable:
                 _logger.error("the end of run %s could not be recorded; it stays pending", run.id, exc_info=error)
             run.settle(error=encode_error(explained))
 
-    def _tell(self, run: Run, task: asyncio.Task[object], on_fault: OnFault | None) -> None:
-        """After `_settle`."""
+    def _tell(self, run: ActiveRun, task: asyncio.Task[object], on_fault: OnFault | None) -> None:
+        """Calls `on_fault` after `_settle`."""
         if on_fault is None:
             return
         if run.error is not None:
@@ -232,7 +242,7 @@ class DbosDurable:
             on_fault(run.id, closing(f"Run {run.id} has not ended."))
 
     async def wait(self, run_id: str) -> Json:
-        """Also raises NotFound for an id that nobody submitted."""
+        """Waits for a run (see the port). Also raises NotFound for an unknown id."""
         opened = await self._opened()
         starting = self._starting.get(run_id)
         if starting is not None:
@@ -254,7 +264,7 @@ class DbosDurable:
             poll_s = min(poll_s * 2, _POLL_MOST_S)
 
     async def _ask(self, question: Callable[[], _T]) -> _T:
-        """In a thread that is left alone when the database does not answer in time."""
+        """Asks the database in a thread, which is abandoned when there is no answer in time."""
         try:
             with anyio.fail_after(self._settings.patience_s):
                 return await to_thread.run_sync(question, abandon_on_cancel=True)
@@ -262,7 +272,7 @@ class DbosDurable:
             raise _slow() from error
 
     async def cancel(self, run_id: str) -> None:
-        """Raises NotFound."""
+        """Cancels a run. Raises NotFound."""
         opened = await self._opened()
         await self._ask(lambda: opened.log.cancel(run_id))
         run = self._runs.get(run_id)
@@ -276,15 +286,17 @@ class DbosDurable:
 
     # --- steps -------------------------------------------------------------------------------------------------------
 
-    async def step(self, name: str, action: Action) -> Json:
-        """A step inside the action of another belongs to that one and is not recorded."""
+    async def step(self, name: str, action: StepAction) -> Json:
+        """Runs a step. A step inside the action of another belongs to that one and is not recorded."""
         run = current_run()
         if is_inside_step():
             return decode(await perform(action, run_id=run.id, name=name))
         return await self._record(run, name, action)
 
-    async def gather(self, *steps: tuple[str, Action]) -> list[Json]:
-        """Should steps raise nevertheless, the first of them in the given order does, after all have ended."""
+    async def gather(self, *steps: tuple[str, StepAction]) -> list[Json]:
+        """Runs steps side by side. If steps raise, the first error in the given order is raised
+        after all have ended.
+        """
         run = current_run()
         if is_inside_step():
             return await side_by_side(*(partial(self.step, name, action) for name, action in steps))
@@ -297,16 +309,18 @@ class DbosDurable:
             )
         )
 
-    async def _record(self, run: Run, name: str, action: Action, place: StepReservation | None = None) -> Json:
-        from denizen.adapters.durable.log import LostRun
+    async def _record(
+        self, run: ActiveRun, name: str, action: StepAction, place: StepReservation | None = None
+    ) -> Json:
+        from denizen.adapters.durable.log import RunLostError
 
-        result: Recorded | Ended | None = None
+        result: RecordedValue | RunResult | None = None
         with anyio.CancelScope() as recording:
 
-            async def act() -> Recorded:
+            async def act() -> RecordedValue:
                 try:
                     with inside_step():
-                        done = Recorded(await perform(action, run_id=run.id, name=f"step {name}"))
+                        done = RecordedValue(await perform(action, run_id=run.id, name=f"step {name}"))
                 except DenizenError:
                     recording.shield = True
                     raise
@@ -316,7 +330,7 @@ class DbosDurable:
 
             try:
                 result = await self._log.step(name, act, place)
-            except LostRun as lost:
+            except RunLostError as lost:
                 if lost.error is not None:
                     _logger.warning(
                         "a step of run %s could not be recorded; it stays pending: %r", run.id, lost.__cause__
@@ -324,10 +338,10 @@ class DbosDurable:
                     run.error = encode_error(lost.error)
         if result is None:
             await leave(run)
-        return decode(result.text) if isinstance(result, Recorded) else result.value
+        return decode(result.text) if isinstance(result, RecordedValue) else result.value
 
 
-def _is_stopped(run: Run, task: asyncio.Task[object]) -> bool:
+def _is_stopped(run: ActiveRun, task: asyncio.Task[object]) -> bool:
     return run.scope.cancel_called or task.cancelling() > 0
 
 

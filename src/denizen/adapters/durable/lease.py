@@ -1,7 +1,7 @@
-"""Which processes live: each holds a lease, and a run whose process holds none may be taken over.
+"""Leases tell which processes live: a run whose process holds none may be taken over.
 
-On SQLite the lease is a lock on a file: the kernel drops it in the moment the process dies, whichever container it was
-in. On Postgres it is a row with a heartbeat. Called by `rescue`, in its thread.
+On SQLite the lease is a lock on a file, which the kernel drops at the moment the process dies, whichever container it
+was in. On Postgres it is a row with a heartbeat. Called by `recovery`, in its thread.
 """
 
 from __future__ import annotations
@@ -10,42 +10,97 @@ import contextlib
 import fcntl
 import os
 import re
+import socket
 import time
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Protocol
 
 import sqlalchemy as sa
 
-from denizen.adapters.durable.place import Place, here, is_gone
 from denizen.adapters.durable.settings import DurableSettings
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessIdentity:
+    """Identifies a process, precisely enough for another process to see whether it is gone.
+
+    A pid is unique only within `realm` (one boot and one pid namespace). Pids come back, so `born` is the kernel's
+    start time of the process; empty if unknown.
+    """
+
+    realm: str
+    pid: int
+    born: str
+
+
+def identify_process() -> ProcessIdentity:
+    """Returns the identity of this process."""
+    pid = os.getpid()
+    return ProcessIdentity(_realm(), pid, _born(pid) or "")
+
+
+def is_gone(place: ProcessIdentity) -> bool:
+    """Tells whether that process has certainly ended. False for one that cannot be seen from here."""
+    if place.realm != _realm():
+        return False
+    if place.born:
+        return _born(place.pid) != place.born
+    try:
+        os.kill(place.pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False
+
+
+def _realm() -> str:
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot}/{Path('/proc/self/ns/pid').readlink()}"
+    except OSError:
+        return socket.gethostname()
+
+
+def _born(pid: int) -> str | None:
+    """Returns the clock ticks from boot to the start of the process; None when it is gone, or without /proc."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    fields = stat.rpartition(")")[2].split()
+    # A zombie runs nothing any more; its parent has not looked yet.
+    return None if fields[0] in {"Z", "X"} else fields[19]
+
 
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 
 class Lease(Protocol):
-    """Says that this process lives, and tells which others do not. Raises OSError or SQLAlchemyError."""
+    """Shows that this process lives, and tells which others do not. Methods raise OSError or SQLAlchemyError."""
 
     def acquire(self) -> None:
-        """Before the first run."""
+        """Takes the lease, before the first run."""
         ...
 
     def renew(self) -> bool:
-        """False when another process took this one for dead and may have taken over its runs."""
+        """Renews the lease. False when another process took this one for dead and may have taken over its runs."""
         ...
 
     def find_dead(self, executors: Collection[str]) -> set[str]:
-        """Those of the given executors that do not live any more."""
+        """Returns the executors that do not live any more."""
         ...
 
     def release(self) -> None:
-        """After the last run: the others need not wait for the expiry."""
+        """Gives the lease back after the last run, so that other processes need not wait for its expiry."""
         ...
 
 
 def open_lease(settings: DurableSettings, engine: sa.Engine, executor: str) -> Lease:
-    """The lease that suits the database; not acquired yet."""
+    """Returns the lease that suits the database, not acquired yet."""
     if isinstance(settings.database, Path):
         return FileLease(settings.database.with_name(settings.database.name + "-workers"), executor)
     return TableLease(engine, schema=settings.schema, executor=executor, expiry_s=settings.expiry_s)
@@ -95,7 +150,7 @@ class FileLease:
 
     @staticmethod
     def _remove_if_free(path: Path) -> bool:
-        """Whether nobody holds the file (any more)."""
+        """Removes the file if nobody holds it. True when it is gone."""
         try:
             file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -112,10 +167,10 @@ class FileLease:
 
 
 class TableLease:
-    """A row in `workers`; all times are the database's, so that clocks need not agree.
+    """A row in `workers`. All times are the database's, so that clocks need not agree.
 
-    Who was silent itself, for instance because the database was away, judges nobody by silence until one expiry later:
-    the others have to get their chance to speak.
+    A process that was silent itself, for instance because the database was away, declares nobody dead for silence until
+    one expiry later: the others need the chance to renew their leases first.
     """
 
     def __init__(
@@ -132,7 +187,7 @@ class TableLease:
         self._executor = executor
         self._expiry_s = expiry_s
         self._monotonic_s = monotonic_s
-        self._place = here()
+        self._place = identify_process()
         self._renewed_s = 0.0
         self._judges_from_s = 0.0
         self._workers = sa.Table(
@@ -187,7 +242,7 @@ class TableLease:
             rows = connection.execute(
                 sa.select(worker.executor_id, worker.realm, worker.pid, worker.born).where(asked)
             ).all()
-            gone = worker.executor_id.in_([row[0] for row in rows if is_gone(Place(row[1], row[2], row[3]))])
+            gone = worker.executor_id.in_([row[0] for row in rows if is_gone(ProcessIdentity(row[1], row[2], row[3]))])
             silent = worker.seen_at < sa.func.now() - timedelta(seconds=self._expiry_s)
             judges = self._monotonic_s() >= self._judges_from_s
             dead = connection.execute(

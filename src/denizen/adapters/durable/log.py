@@ -1,13 +1,13 @@
-"""The log of runs as DBOS keeps it. Everything that touches DBOS is here; it is one per process by its nature.
+"""The log of runs, kept by DBOS. Everything that touches DBOS is here; DBOS allows one log per process.
 
-DBOS gives: runs and steps recorded in the database, replay, and a token (`owner_xid`) by which a process that lost a
-run can record nothing more of it. Not used: its queues, schedules, recovery by executor, and console. Called by
-`durable` (on the event loop) and `rescue` (in its thread); imported when the log is opened, because DBOS is slow to
-import.
+DBOS gives us recorded runs and steps, replay, and a token (`owner_xid`) by which a process that lost a run can record
+nothing more of it. Its queues, schedules, recovery by executor and console are not used. Called by `durable` on the
+event loop and by `recovery` in its thread; imported when the log is opened, because DBOS is slow to import.
 """
 
 from __future__ import annotations
 
+import logging
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
@@ -16,7 +16,14 @@ from typing import Any, cast
 
 import sqlalchemy as sa
 from anyio import from_thread
-from dbos import DBOS, DBOSConfig, SetWorkflowID, StepReservation
+from dbos import (
+    DBOS,
+    DBOSConfig,
+    Serializer,
+    SetWorkflowID,
+    StepReservation,
+    _serialization,  # pyright: ignore[reportPrivateUsage]
+)
 from dbos._core import WorkflowHandleAsyncTask, execute_dequeued_workflow
 from dbos._error import (
     DBOSAwaitedWorkflowCancelledError,
@@ -32,35 +39,118 @@ from dbos._outcome import NoResult
 from dbos._sys_db import SystemDatabase
 from sqlalchemy.exc import SQLAlchemyError
 
-from denizen.adapters.durable.database import Database
-from denizen.adapters.durable.faults import explain
-from denizen.adapters.durable.outcome import Recorded
-from denizen.adapters.durable.run import cancelled
-from denizen.adapters.durable.vendor import JsonText, Unrecorded, forbid_pickle, quieten
+from denizen.adapters.durable.database import CLOSED, DurableDatabase, explain
+from denizen.adapters.durable.run import RecordedValue, cancelled, decode, decode_error, encode, encode_error
 from denizen.domain.errors import Conflict, DenizenError, NeedsAttention, NotFound
 from denizen.domain.json import Json, JsonObject
 
+_ERROR_MARK = "!"
+"""Starts the text of an error, since DBOS reads values and errors with one method. No JSON text starts so."""
+
+
+_UNREADABLE = (ValueError, KeyError, TypeError)
+
+
+class UnrecordableError(Exception):  # DBOS and `log` see it, nobody else
+    """Raised while a database fault is handled; the fault is its context.
+
+    When the outcome of a step or run cannot be written, DBOS takes the fault for the outcome and writes that instead,
+    which may well succeed: a full disk has room for a short text. The fault is no outcome, so it has no text.
+    """
+
+
+class JsonSerializer(Serializer):
+    """Stores everything as JSON, never as pickle, which would run code from the database."""
+
+    def name(self) -> str:
+        """Returns the name stored with each value. Another format needs another name."""
+        return "denizen_json_1"
+
+    def serialize(self, data: object) -> str:
+        if isinstance(data, DenizenError):
+            return _ERROR_MARK + encode_error(data)
+        if isinstance(data, _UNREADABLE):
+            # What DBOS read from its own tables makes no sense; it has logged that.
+            return _ERROR_MARK + encode_error(DenizenError("Something inside Denizen went wrong.", code="internal"))
+        if isinstance(data, BaseException):
+            raise UnrecordableError
+        return encode(data)
+
+    def deserialize(self, serialized_data: str) -> object:
+        if serialized_data.startswith(_ERROR_MARK):
+            return decode_error(serialized_data[len(_ERROR_MARK) :])
+        return decode(serialized_data)
+
+
+class _Noise(logging.Filter):
+    """Drops messages of DBOS that look like trouble and are none: recorded and raised failures, and shutting down."""
+
+    _EXPECTED = ("Asyncio task cancelled for workflow or step", "DBOS failed to launch", CLOSED)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        message = record.getMessage()
+        return not isinstance(error, DenizenError) and not any(text in message for text in self._EXPECTED)
+
+
+_noise = _Noise()
+
+
+class _NoPickle(Serializer):
+    """Replaces DBOS's pickle reader, which reads rows that say they are pickles.
+
+    Whoever can write to the database must not be able to run code with such a row.
+    """
+
+    def name(self) -> str:
+        return "py_pickle"
+
+    def serialize(self, data: object) -> str:
+        raise TypeError("nothing is stored as pickle")
+
+    def deserialize(self, serialized_data: str) -> object:
+        raise TypeError("a pickle in the log is not read")
+
+
+def forbid_pickle() -> None:
+    """Turns off reading pickles, for the whole process."""
+    _serialization.DBOSDefaultSerializer = _NoPickle()
+
+
+def quieten() -> None:
+    """Sends the warnings of DBOS to the application's handlers; without one, DBOS would write to the console."""
+    logger = logging.getLogger("dbos")
+    logger.setLevel(logging.WARNING)
+    if not logger.handlers:
+        logger.addHandler(logging.NullHandler())
+    logger.addFilter(_noise)
+
+
 APP_NAME = "denizen"
-"""Stored with each run; runs of other applications in the same database are left alone."""
+"""Stored with each run. Runs of other applications in the same database are left alone."""
 
 APP_VERSION = "1"
-"""Stored with each run and compared before it is resumed, so it never changes with the program: a workflow that can
-no longer replay its old records says so itself."""
+"""Stored with each run and compared before it is resumed, so it never changes with the program.
+
+A workflow that can no longer replay its old records says so itself.
+"""
 
 _MAX_THREADS = 16
 _UNUSED_POLL_S = 3600.0
-"""For a poller of something that is not used here."""
+"""The interval of a DBOS poller that is not used here."""
 _CLOSING_POLL_S = 0.05
-"""One poller sleeps and cannot be woken: closing waits so long for it. A round costs a few microseconds."""
+"""The interval of a poller that sleeps and cannot be woken, so closing waits for it. A round costs
+a few microseconds.
+"""
 
 _UNFINISHED = ("PENDING", "ENQUEUED", "DELAYED")
 
-Body = Callable[[str, JsonObject | Recorded], Awaitable[Recorded]]
-"""What a registered workflow runs: id of the run, payload."""
+WorkflowBody = Callable[[str, JsonObject | RecordedValue], Awaitable[RecordedValue]]
+"""The function that runs a registered workflow, from the run's id and the payload."""
 
 
-class LostRun(Exception):  # noqa: N818 # workflows never see it
-    """The run must stop here: another process has it now, it was cancelled, or (with `error`) it cannot be recorded."""
+class RunLostError(Exception):  # workflows never see it
+    """Stops a run here: another process has it now, it was cancelled, or (with `error`) it cannot be recorded."""
 
     def __init__(self, error: DenizenError | None = None) -> None:
         super().__init__(error)
@@ -77,16 +167,16 @@ class PendingRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """A run that has ended with a value."""
+class RunResult:
+    """The value of a run that has ended."""
 
     value: Json
 
 
 class DbosLog:
-    """The log, open. Methods that are not coroutines wait for the database: call them in a thread."""
+    """The open log. Methods that are not coroutines wait for the database: call them in a thread."""
 
-    def __init__(self, database: Database, *, schema: str, executor: str) -> None:
+    def __init__(self, database: DurableDatabase, *, schema: str, executor: str) -> None:
         self._database = database
         self._schema = schema
         self._executor = executor
@@ -96,8 +186,11 @@ class DbosLog:
 
     # --- opening and closing -----------------------------------------------------------------------------------------
 
-    def open(self, bodies: Mapping[str, Body]) -> None:
-        """In a worker thread of anyio, whose event loop then runs all workflows. Creates the schema when needed."""
+    def open(self, bodies: Mapping[str, WorkflowBody]) -> None:
+        """Opens the log and creates or upgrades its schema.
+
+        Call it in a worker thread of anyio; that thread's event loop then runs all workflows.
+        """
         quieten()
         forbid_pickle()
         config = DBOSConfig(
@@ -108,7 +201,7 @@ class DbosLog:
             system_database_engine=self._database.engine,
             dbos_system_schema=self._schema,
             run_migrations=self._database.needs_migration(),
-            serializer=JsonText(),
+            serializer=JsonSerializer(),
             use_listen_notify=False,
             enable_otlp=False,
             log_level="WARNING",
@@ -126,14 +219,15 @@ class DbosLog:
 
     @staticmethod
     def close() -> None:
-        """Ends the threads of DBOS; also after `open` failed half way."""
+        """Ends the threads of DBOS, also after `open` failed half way."""
         DBOS.destroy(destroy_registry=True)
 
     # --- on the event loop -------------------------------------------------------------------------------------------
 
-    async def start(self, name: str, run_id: str, payload: Recorded) -> bool:
-        """Records the run and starts it here; False when the id is known already. Raises Conflict when that id belongs
-        to another workflow.
+    async def start(self, name: str, run_id: str, payload: RecordedValue) -> bool:
+        """Records the run and starts it here. False when the id is known already.
+
+        Raises Conflict when that id belongs to another workflow.
         """
         try:
             with SetWorkflowID(run_id):
@@ -144,19 +238,19 @@ class DbosLog:
 
     @staticmethod
     def reserve() -> StepReservation:
-        """The next number in the current workflow, for a step that starts later."""
+        """Reserves the next step number of the current workflow, for a step that starts later."""
         return DBOS.reserve_step()
 
     @staticmethod
     async def step(
-        name: str, action: Callable[[], Awaitable[Recorded | Json]], place: StepReservation | None = None
-    ) -> Recorded | Ended:
-        """Runs the action and records what it returns or raises, or gives back what is recorded already.
+        name: str, action: Callable[[], Awaitable[RecordedValue | Json]], place: StepReservation | None = None
+    ) -> RecordedValue | RunResult:
+        """Runs the action and records its value or error, or returns what is recorded already.
 
-        Raises LostRun, and Conflict when the record is of another step.
+        Raises RunLostError, and Conflict when the record belongs to another step.
         """
 
-        async def run() -> Recorded | Json:
+        async def run() -> RecordedValue | Json:
             return await action()
 
         try:
@@ -165,9 +259,9 @@ class DbosLog:
             else:
                 result = await place.run_async({"name": name}, run)
         except (DBOSWorkflowConflictIDError, DBOSWorkflowCancelledError) as error:
-            raise LostRun from error
-        except (SQLAlchemyError, Unrecorded) as error:
-            raise LostRun(explain(error)) from error
+            raise RunLostError from error
+        except (SQLAlchemyError, UnrecordableError) as error:
+            raise RunLostError(explain(error)) from error
         except DBOSUnexpectedStepError as error:
             raise Conflict(
                 "This work was begun by another version of Denizen and cannot be continued.",
@@ -175,7 +269,7 @@ class DbosLog:
                 why=f"Where it now does {name}, the record has another step.",
                 fix="Start it anew.",
             ) from error
-        return result if isinstance(result, Recorded) else Ended(result)
+        return result if isinstance(result, RecordedValue) else RunResult(result)
 
     # --- in a thread -------------------------------------------------------------------------------------------------
 
@@ -184,16 +278,19 @@ class DbosLog:
         assert self._records is not None, "the log is open"
         return self._records
 
-    def find_result(self, run_id: str) -> Ended | None:
-        """None while it has not ended. Raises the run's error, Unavailable for a cancelled run, NotFound."""
+    def find_result(self, run_id: str) -> RunResult | None:
+        """Returns the result; None while the run has not ended.
+
+        Raises the run's error, Unavailable for a cancelled run, and NotFound.
+        """
         try:
             value = self._log.check_workflow_result(run_id, fail_if_missing=True)
         except (DBOSException, SQLAlchemyError) as error:
             raise self.explain(run_id, error) from error
-        return None if isinstance(value, NoResult) else Ended(cast("Json", value))
+        return None if isinstance(value, NoResult) else RunResult(cast("Json", value))
 
     def list_unfinished(self) -> list[PendingRun]:
-        """Oldest first."""
+        """Returns the runs that have not ended, oldest first."""
         run = self._log.tables.workflow_status.c
         # SQLite stamps whole seconds on old Pythons; rows of one second are told apart by their order of arrival.
         arrival = sa.text("rowid") if self._database.is_sqlite else run.workflow_uuid
@@ -206,7 +303,7 @@ class DbosLog:
             return [PendingRun(row[0], row[1] or "", row[2] or "") for row in connection.execute(query)]
 
     def take_over(self, run: PendingRun) -> bool:
-        """Makes the run this process's and starts it on the event loop; False when another process was faster."""
+        """Moves the run to this process and starts it on the event loop. False when another process was faster."""
         table = self._log.tables.workflow_status
         token = str(uuid.uuid4())
         now_ms = time.time_ns() // 1_000_000
@@ -231,15 +328,15 @@ class DbosLog:
         return True
 
     def cancel(self, run_id: str) -> None:
-        """Ends it where it runs, at its next step at the latest. Nothing happens to a run that has ended. Raises
-        NotFound.
+        """Ends a run where it runs, at its next step at the latest. Nothing happens when it has
+        ended. Raises NotFound.
         """
         if self._log.get_workflow_status(run_id) is None:
             raise _unknown(run_id)
         self._log.cancel_workflows([run_id])
 
     def forget(self, *, ended_before_ms: int, limit: int) -> int:
-        """Deletes runs that ended long ago; how many."""
+        """Deletes runs that ended long ago and returns how many."""
         run = self._log.tables.workflow_status.c
         query = (
             sa.select(run.workflow_uuid)
@@ -254,7 +351,7 @@ class DbosLog:
 
     @staticmethod
     def explain(run_id: str, error: BaseException) -> DenizenError:
-        """What a fault of DBOS or of its database means for whoever asked for that run."""
+        """Translates a fault of DBOS or its database to an error for the caller who asked for that run."""
         match error:
             case DBOSNonExistentWorkflowError():
                 return _unknown(run_id)
@@ -281,8 +378,8 @@ def _unknown(run_id: str) -> NotFound:
     return NotFound("There is no such run.", code="run_unknown", why=f"No run has the id {run_id}.")
 
 
-def _workflow(body: Body) -> Callable[[JsonObject | Recorded], Awaitable[Recorded]]:
-    async def workflow(payload: JsonObject | Recorded) -> Recorded:
+def _workflow(body: WorkflowBody) -> Callable[[JsonObject | RecordedValue], Awaitable[RecordedValue]]:
+    async def workflow(payload: JsonObject | RecordedValue) -> RecordedValue:
         run_id = DBOS.workflow_id
         assert run_id is not None, "DBOS names the run that it calls"
         return await body(run_id, payload)

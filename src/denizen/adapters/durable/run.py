@@ -1,25 +1,132 @@
-"""A run while it lives in this process, and how code that it calls finds it.
+"""A run while it lives in this process, and its values and errors as JSON text.
 
-Used by `durable` and by `denizen.testing.memory_durable`. What is recorded of a run is not here.
+Used by `durable` and by the serializer that DBOS gets. `log` holds what is recorded of a run.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator
+import json
+import logging
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import NoReturn
+from dataclasses import dataclass
+from typing import Any, NoReturn, cast
 
 import anyio
 from anyio.lowlevel import checkpoint
 
-from denizen.adapters.durable.outcome import decode, decode_error
-from denizen.domain.errors import DenizenError, InvalidInput, Unavailable
+from denizen.domain.errors import (
+    Conflict,
+    DenizenError,
+    Exhausted,
+    InvalidInput,
+    NeedsApproval,
+    NeedsAttention,
+    NotAllowed,
+    NotFound,
+    Unavailable,
+)
 from denizen.domain.json import Json
 
+_logger = logging.getLogger("denizen.durable")
 
-class Run:
+_FAMILIES: dict[str, type[DenizenError]] = {
+    family.__name__: family
+    for family in (
+        DenizenError,
+        InvalidInput,
+        NotFound,
+        Conflict,
+        NotAllowed,
+        NeedsApproval,
+        Unavailable,
+        NeedsAttention,
+        Exhausted,
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedValue:
+    """A value that is JSON text already, so that it is encoded once however often it is read."""
+
+    text: str
+
+
+def encode(value: object) -> str:
+    """Returns the value as JSON text. Raises InvalidInput for what JSON cannot hold."""
+    if isinstance(value, RecordedValue):
+        return value.text
+    try:
+        return json.dumps(value, allow_nan=False, separators=(",", ":"), default=_unwrap)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(
+            "A durable value is not JSON.",
+            code="not_json",
+            why=str(error),
+            fix="Payloads and step results are made of dicts with string keys, lists, strings, finite numbers, "
+            "booleans and None.",
+        ) from error
+
+
+def _unwrap(value: object) -> object:
+    if isinstance(value, RecordedValue):
+        return json.loads(value.text)
+    raise TypeError(f"{type(value).__name__} is not JSON")
+
+
+def decode(text: str) -> Json:
+    """Returns the value; every call makes a fresh one."""
+    return cast("Json", json.loads(text))
+
+
+def encode_error(error: DenizenError) -> str:
+    """Returns family, code, message, why and fix as JSON text. The context stays in the log of the failing process."""
+    family = next(kind.__name__ for kind in type(error).__mro__ if kind.__name__ in _FAMILIES)
+    data: dict[str, object] = {
+        "family": family,
+        "code": error.code,
+        "message": error.message,
+        "why": error.why,
+        "fix": error.fix,
+    }
+    if isinstance(error, Unavailable) and error.retry_after_s is not None:
+        data["retry_after_s"] = error.retry_after_s
+    return encode(data)
+
+
+def decode_error(text: str) -> DenizenError:
+    """Returns the error; every call makes a fresh one, so that tracebacks of several waiters do not mix."""
+    data = cast("Mapping[str, Any]", json.loads(text))
+    words = {"code": data["code"], "why": data["why"], "fix": data["fix"]}
+    if "retry_after_s" in data:
+        return Unavailable(data["message"], retry_after_s=data["retry_after_s"], **words)
+    return _FAMILIES[data["family"]](data["message"], **words)
+
+
+async def perform(action: Callable[[], Awaitable[object]], *, run_id: str, name: str) -> str:
+    """Runs a workflow or the action of a step and returns its value as JSON text. Raises only DenizenError.
+
+    This is the boundary of a job: any other exception is a bug. The log gets all of it; the record and the callers get
+    an error that says where to look, and no internals.
+    """
+    try:
+        return encode(await action())
+    except DenizenError:
+        raise
+    except Exception as error:
+        _logger.exception("%s of run %s failed unexpectedly", name, run_id)
+        raise DenizenError(
+            "Something inside Denizen went wrong.",
+            code="internal",
+            why=f"{name} failed in a way that nobody expected.",
+            fix=f"Look for {run_id} in the log and report what it says.",
+        ) from error
+
+
+class ActiveRun:
     """One run in this process: how to stop it, and what its waiters get.
 
     It settles once: with a value, with an error, or with neither when it left this process before it ended.
@@ -40,24 +147,24 @@ class Run:
 
     @property
     def ended(self) -> bool:
-        """Whether `result` says something; otherwise the record has to be asked."""
+        """True when `result` has an answer; otherwise ask the log."""
         return self.value is not None or self.error is not None
 
     def result(self) -> Json:
-        """The value. Raises the error."""
+        """Returns the value, or raises the error."""
         if self.error is not None:
             raise decode_error(self.error)
         assert self.value is not None
         return decode(self.value)
 
 
-_current: ContextVar[Run | None] = ContextVar("denizen_durable_run", default=None)
+_current: ContextVar[ActiveRun | None] = ContextVar("denizen_durable_run", default=None)
 _in_step: ContextVar[bool] = ContextVar("denizen_durable_in_step", default=False)
 
 
 @contextmanager
-def entered(run: Run) -> Generator[None]:
-    """Inside, `current_run` finds the run."""
+def entered(run: ActiveRun) -> Generator[None]:
+    """Makes `current_run` return the run inside the block."""
     token = _current.set(run)
     try:
         yield
@@ -65,13 +172,13 @@ def entered(run: Run) -> Generator[None]:
         _current.reset(token)
 
 
-def find_run() -> Run | None:
-    """The run whose workflow is calling."""
+def find_run() -> ActiveRun | None:
+    """Returns the run whose workflow is calling; None outside of one."""
     return _current.get()
 
 
-def current_run() -> Run:
-    """The run whose workflow is calling. Raises InvalidInput outside of one."""
+def current_run() -> ActiveRun:
+    """Returns the run whose workflow is calling. Raises InvalidInput outside of one."""
     run = find_run()
     if run is None:
         raise InvalidInput(
@@ -84,7 +191,7 @@ def current_run() -> Run:
 
 @contextmanager
 def inside_step() -> Generator[None]:
-    """Inside, further steps belong to the one that is running: they are not recorded on their own."""
+    """Marks the block as part of the running step: further steps inside are not recorded on their own."""
     token = _in_step.set(True)
     try:
         yield
@@ -96,8 +203,8 @@ def is_inside_step() -> bool:
     return _in_step.get()
 
 
-async def leave(run: Run) -> NoReturn:
-    """From within the run: it stops here without having ended, and is resumed some time."""
+async def leave(run: ActiveRun) -> NoReturn:
+    """Stops the calling run here without ending it; it is resumed later."""
     run.scope.cancel()
     await checkpoint()
     # A workflow that shields itself gets here.
@@ -105,7 +212,7 @@ async def leave(run: Run) -> NoReturn:
 
 
 async def side_by_side(*jobs: Callable[[], Awaitable[Json]]) -> list[Json]:
-    """Runs all jobs to their end; the results in the given order. Raises the first error in that order, if any."""
+    """Runs all jobs to their end and returns the results in the given order. Raises the first error in that order."""
     results: dict[int, Json] = {}
     errors: dict[int, DenizenError] = {}
 
@@ -124,7 +231,7 @@ async def side_by_side(*jobs: Callable[[], Awaitable[Json]]) -> list[Json]:
 
 
 def closing(why: str) -> Unavailable:
-    """What whoever waits gets while nothing is open (any more)."""
+    """Returns the error for callers while nothing is open (any more)."""
     return Unavailable(
         "Denizen is shutting down or not running yet.",
         code="durable_closed",
@@ -134,16 +241,16 @@ def closing(why: str) -> Unavailable:
 
 
 def cancelled(run_id: str) -> Unavailable:
-    """What whoever waits for a cancelled run gets."""
+    """Returns the error for callers who wait for a cancelled run."""
     return Unavailable(
         "The work was stopped.", code="run_cancelled", why=f"Run {run_id} was cancelled.", fix="Start it anew."
     )
 
 
 async def refuse(why: str) -> NoReturn:
-    """Whoever asks while nothing is open (any more) gets an error; a run that asks stops, for it is not its fault.
+    """Raises Unavailable for a caller while nothing is open (any more).
 
-    Raises Unavailable.
+    A run that asks is stopped instead, since it is not its fault.
     """
     run = find_run()
     if run is not None:

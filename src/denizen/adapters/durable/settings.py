@@ -1,4 +1,4 @@
-"""What the application decides about durable execution."""
+"""The settings of durable execution."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SCHEMA = "denizen_durable"
-"""The Postgres schema of the log; in SQLite the log has a file of its own."""
+"""The Postgres schema of the log. In SQLite the log has a file of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class DurableSettings:
     """`database` is the SQLite file (`<home>/durable.db`) or a Postgres URL.
 
-    Every `heartbeat_s` a process says that it lives and looks for runs of processes that do not. On Postgres a process
-    that was silent for `expiry_s` counts as dead (one on the same machine at once, when its pid is gone); on SQLite a
-    file lock tells at once. `rescue` is off for short commands that should not take over other processes' work.
-    `patience_s` bounds how long starting, submitting and reading wait for the database. Ended runs are forgotten
-    after `keep_days`; until then their ids cannot be started again.
+    Every `heartbeat_s` a process renews its lease and looks for runs of dead processes. On Postgres a process that was
+    silent for `expiry_s` counts as dead (one on the same machine at once, when its pid is gone); on SQLite a file lock
+    tells at once. `rescue` is off for short commands that should not take over other processes' work. `patience_s`
+    limits how long starting, submitting and reading wait for the database. Ended runs are forgotten after `keep_days`;
+    until then their ids cannot be started again.
     """
 
     database: Path | str

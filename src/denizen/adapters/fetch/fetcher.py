@@ -1,4 +1,4 @@
-"""`WebFetcher`: the deadline, the tries and the parts that a fetch is made of."""
+"""`WebFetcher`: fetches pages and files with a deadline and retries."""
 
 from __future__ import annotations
 
@@ -12,27 +12,26 @@ import anyio
 
 from denizen.adapters.fetch.addresses import AllowList
 from denizen.domain.errors import InvalidInput, NotAllowed, Unavailable
-from denizen.ports.fetch import NO_HEADERS, Downloaded, Fetched
+from denizen.ports.fetch import NO_HEADERS, DownloadedFile, FetchedPage
 
 if TYPE_CHECKING:
     import httpcore2
 
-    from denizen.adapters.fetch.exchange import Answer
-    from denizen.adapters.fetch.network import Resolve
+    from denizen.adapters.fetch.http import FetchResponse, ResolveHost
 
 _HEADER_NAME = re.compile(r"(?!(?i:host|content-length|transfer-encoding|connection)$)[A-Za-z0-9-]{1,100}")
 _HEADER_VALUE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,4000}[\x21-\x7e])?")
 
 RETRIED_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
-"""The server was busy or broken. After other errors the same request would fail the same way (inventory TW16)."""
+"""Statuses of a server that is busy or broken. After any other error the same request would fail the same way."""
 
 
 class WebFetcher:
     """Implements `ports.fetch.Fetcher` and `Downloader`. Holds nothing open between fetches.
 
     `allow_private` opens networks and `host:port` pairs that the operator named (`addresses.AllowList`). `trusted` are
-    the `host:port` pairs of servers that headers may be sent to. `resolve`
-    and `network` stand in for the machine's own; `backoff_s` are the pauses before the second and third try.
+    the `host:port` pairs of servers that headers may be sent to. `resolve` and `network` replace the machine's own in
+    tests; `backoff_s` are the pauses before the second and the third try.
     """
 
     def __init__(
@@ -40,7 +39,7 @@ class WebFetcher:
         *,
         allow_private: Sequence[str] = (),
         trusted: Sequence[str] = (),
-        resolve: Resolve | None = None,
+        resolve: ResolveHost | None = None,
         network: httpcore2.AsyncNetworkBackend | None = None,
         ssl_context: ssl.SSLContext | None = None,
         backoff_s: Sequence[float] = (0.5, 1.5),
@@ -54,30 +53,30 @@ class WebFetcher:
 
     async def fetch(
         self, url: str, *, timeout_s: float = 15.0, max_bytes: int = 2_000_000, headers: Mapping[str, str] = NO_HEADERS
-    ) -> Fetched:
-        """See the port. Faults that may pass (network, 408, 429, 5xx) are tried again while there is time."""
+    ) -> FetchedPage:
+        """Implements the port. Faults that may pass (network, 408, 429, 5xx) are retried while there is time."""
         with anyio.move_on_after(timeout_s):
             return (await self._fetch(url, max_bytes, headers=headers)).fetched
         raise Unavailable(f"there was no answer within {timeout_s:g} s", code="timed_out")
 
-    async def download(self, url: str, *, timeout_s: float = 60.0, max_bytes: int = 25_000_000) -> Downloaded:
-        """See the port."""
+    async def download(self, url: str, *, timeout_s: float = 60.0, max_bytes: int = 25_000_000) -> DownloadedFile:
+        """Implements the port; retries as `fetch` does."""
         with anyio.move_on_after(timeout_s):
             answer = await self._fetch(url, max_bytes, raw=True)
             got = answer.fetched
-            return Downloaded(got.url, got.status, got.media_type, answer.data, got.truncated)
+            return DownloadedFile(got.url, got.status, got.media_type, answer.data, got.truncated)
         raise Unavailable(f"the file was not there within {timeout_s:g} s", code="timed_out")
 
     async def aclose(self) -> None:
-        """Each fetch closes what it opened."""
+        """Does nothing: each fetch closes what it opened."""
 
     def _check_headers(self, headers: Mapping[str, str], host: str, port: int) -> None:
-        """Does not repeat them: they may be secret."""
+        """Raises NotAllowed or InvalidInput. The error does not repeat the headers: they may be secret."""
         if not self._trusted.names(host, port):
             raise NotAllowed(
-                f"headers are not sent to {host}:{port}",
+                f"headers may not be sent to {host}:{port}",
                 code="headers_refused",
-                fix="only to a server whose address stands in the settings of the skill",
+                fix="headers go only to a server whose address is in the settings of the skill",
             )
         if not all(_HEADER_NAME.fullmatch(name) and _HEADER_VALUE.fullmatch(text) for name, text in headers.items()):
             raise InvalidInput(
@@ -88,23 +87,30 @@ class WebFetcher:
 
     async def _fetch(
         self, url: str, max_bytes: int, *, raw: bool = False, headers: Mapping[str, str] = NO_HEADERS
-    ) -> Answer:
+    ) -> FetchResponse:
         import httpcore2
 
-        from denizen.adapters.fetch.exchange import follow, parse_url, port_of
-        from denizen.adapters.fetch.network import CheckedNetwork, resolve_with_system
+        from denizen.adapters.fetch.http import (
+            CheckedNetwork,
+            follow_redirects,
+            get_port,
+            parse_url,
+            resolve_with_system,
+        )
 
         target = parse_url(url)
         if headers:
-            self._check_headers(headers, target.host, port_of(target))
+            self._check_headers(headers, target.host, get_port(target))
         plain = self._network or cast("httpcore2.AsyncNetworkBackend", httpcore2.AnyIOBackend())
         network = CheckedNetwork(self._allowed, self._resolve or resolve_with_system, plain)
-        tls = self._ssl_context or machine_tls()
+        # Only here, so that a process that fetches nothing reads no certificates.
+        tls = self._ssl_context or system_tls_context()
         for pause_s in self._backoff_s:
             wait_s = pause_s
             try:
-                answer = await follow(target, network, tls, max_bytes=max_bytes, raw=raw, headers=headers)
+                answer = await follow_redirects(target, network, tls, max_bytes=max_bytes, raw=raw, headers=headers)
             except Unavailable as error:
+                # Other faults, such as a wrong certificate, are the same at the next try.
                 if error.code != "network_fault" or not _there_is_time(wait_s):
                     raise
             else:
@@ -112,12 +118,14 @@ class WebFetcher:
                 if answer.fetched.status not in RETRIED_STATUSES or not _there_is_time(wait_s):
                     return answer
             await anyio.sleep(wait_s)
-        return await follow(target, network, tls, max_bytes=max_bytes, raw=raw, headers=headers)
+        return await follow_redirects(target, network, tls, max_bytes=max_bytes, raw=raw, headers=headers)
 
 
 @cache
-def machine_tls() -> ssl.SSLContext:
-    """Trusts the certificates of the machine, or those that SSL_CERT_FILE names. Reading them takes 30 ms: once."""
+def system_tls_context() -> ssl.SSLContext:
+    """Returns a context that trusts the certificates of the machine, or those that SSL_CERT_FILE names. Cached,
+    since reading them takes 30 ms.
+    """
     import httpx2
 
     return httpx2.create_ssl_context()

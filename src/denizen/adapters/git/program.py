@@ -1,27 +1,29 @@
-"""Running `git`: separate arguments, no shell, no prompt, nothing of the operator's own configuration.
+"""Runs `git` with separate arguments: no shell, no prompt, nothing of the operator's own configuration.
 
-Hooks, submodules, filters, LFS and file monitors have no way to run anything here: repositories are bare, nothing is
-ever checked out, and the configuration that could name a program is not read. What a failure means is in `faults`.
+Hooks, submodules, filters, LFS and file monitors cannot run anything here: repositories are bare, nothing is ever
+checked out, and configuration that could name a program is not read. `explain_git_error` turns what git prints (in
+English, since the locale is fixed) into an error. `lock_repository` lets one process at a time use a repository.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from copy import copy
 from pathlib import Path
 
 import anyio
+from anyio import to_thread
 from anyio.abc import ByteReceiveStream, Process
 
-from denizen.adapters.git.faults import explain
-from denizen.domain.errors import NeedsAttention, Unavailable
+from denizen.domain.errors import DenizenError, Exhausted, InvalidInput, NeedsAttention, NotFound, Unavailable
 
 _OPTIONS = (
     "--no-pager",
@@ -50,7 +52,7 @@ _OPTIONS = (
     "pack.threads=1",
 )
 MAX_FILE_BYTES = 4 * 1024**3
-"""Of one file that git writes, such as what a fetch brings: a server could send without end."""
+"""The limit for one file that git writes, such as a fetched pack: a server could send without end."""
 _MAX_OUTPUT_BYTES = 64 * 1024 * 1024
 _MAX_SAID_BYTES = 64 * 1024
 _REAP_S = 5.0
@@ -67,12 +69,14 @@ _PASSED_ON = (
 )
 
 OnPercent = Callable[[str, int], None]
-"""Gets what git says that it is doing, and how far that is."""
+"""Receives what git says that it is doing, and the percentage."""
 
 
 class Git:
-    """Runs commands of git. `environ` is the process's; of it only what is needed to find programs, keys of an SSH
-    agent, certificates and a proxy goes on.
+    """Runs commands of git.
+
+    `environ` is this process's environment; git gets only the variables that are needed to find programs, keys of an
+    SSH agent, certificates and a proxy.
     """
 
     def __init__(self, environ: Mapping[str, str], *, max_file_bytes: int = MAX_FILE_BYTES) -> None:
@@ -80,29 +84,33 @@ class Git:
         passed = {name: environ[name] for name in _PASSED_ON if name in environ}
         self.environ = {
             **passed,
+            # No home: git would read a configuration there that can name programs.
             "HOME": "/nonexistent",
             "XDG_CONFIG_HOME": "/nonexistent",
+            # English, since errors are told apart by their words.
             "LC_ALL": "C",
             "GIT_CONFIG_NOSYSTEM": "1",
             "GIT_CONFIG_GLOBAL": os.devnull,
             "GIT_ATTR_NOSYSTEM": "1",
+            # Nobody could answer a question: git fails at once instead.
             "GIT_TERMINAL_PROMPT": "0",
             "GIT_ASKPASS": "",
             "SSH_ASKPASS": "",
             "GIT_SSH_COMMAND": "ssh -oBatchMode=yes -oStrictHostKeyChecking=yes -oConnectTimeout=20",
+            # Without ext::, which runs any command, and without plain http and git://.
             "GIT_ALLOW_PROTOCOL": "https:ssh:file",
             "GIT_OPTIONAL_LOCKS": "0",
             "GIT_LFS_SKIP_SMUDGE": "1",
         }
 
-    def having(self, variables: Mapping[str, str]) -> Git:
-        """One with these variables too."""
+    def with_variables(self, variables: Mapping[str, str]) -> Git:
+        """Returns a copy that also sets these variables."""
         other = copy(self)
         other.environ = {**self.environ, **variables}
         return other
 
     def argv(self, args: Sequence[str], folder: Path | None = None) -> list[str]:
-        """The whole command line. `folder` is a bare repository."""
+        """Returns the whole command line. `folder` is a bare repository."""
         where = [f"--git-dir={folder}"] if folder is not None else []
         return ["git", *_OPTIONS, *where, *args]
 
@@ -114,7 +122,9 @@ class Git:
         timeout_s: float = 60.0,
         on_percent: OnPercent | None = None,
     ) -> bytes:
-        """What it prints. Raises what `faults` makes of a failure, and Unavailable when its time is over."""
+        """Returns what the command prints. Raises what `explain_git_error` makes of a failure, and Unavailable on a
+        time-out.
+        """
         try:
             process = await anyio.open_process(
                 self.argv(args, folder), stdin=subprocess.PIPE, cwd="/", env=self.environ, start_new_session=True
@@ -122,21 +132,22 @@ class Git:
         except OSError as error:
             raise _no_git(error) from error
         output, said = bytearray(), bytearray()
+        # Set from outside: a preexec_fn is not safe in a process with threads.
         _bound_files(process.pid, self.max_file_bytes)
         try:
             with anyio.move_on_after(timeout_s) as timer:
-                await _talk(process, stdin, output, _Said(said, on_percent))
+                await _talk(process, stdin, output, _ErrorOutput(said, on_percent))
         finally:
             await _end(process)
         if timer.cancelled_caught or len(output) > _MAX_OUTPUT_BYTES:
             raise Unavailable("Git takes too long.", code="source_slow", why=f"`git {args[0]}` did not end in time.")
         if process.returncode != 0:
-            raise explain(said.decode(errors="replace"))
+            raise explain_git_error(said.decode(errors="replace"))
         return bytes(output)
 
 
-class _Said:
-    """What git says on standard error: kept up to a bound, its newest part, and followed for percentages."""
+class _ErrorOutput:
+    """The newest part of git's standard error, which is also searched for percentages."""
 
     def __init__(self, data: bytearray, on_percent: OnPercent | None) -> None:
         self._data = data
@@ -144,13 +155,16 @@ class _Said:
 
     def __call__(self, piece: bytes) -> None:
         self._data += piece
+        # The end counts: the reason of a failure comes last.
         del self._data[:-_MAX_SAID_BYTES]
         if self._on_percent is not None and (found := _PERCENT.findall(piece)):
             self._on_percent(found[-1][0].decode("ascii"), int(found[-1][1]))
 
 
 def _bound_files(process_id: int, size_bytes: int) -> None:
-    """Of the process and those that it will start. Elsewhere than on Linux only the time bounds what it writes."""
+    """Limits the files that the process and its children may write. Where there is no prlimit (not Linux), only the
+    time limit applies.
+    """
     if sys.platform == "linux":
         _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
         bound = size_bytes if most == resource.RLIM_INFINITY else min(size_bytes, most)
@@ -158,7 +172,7 @@ def _bound_files(process_id: int, size_bytes: int) -> None:
             resource.prlimit(process_id, resource.RLIMIT_FSIZE, (bound, bound))
 
 
-async def _talk(process: Process, stdin: bytes, output: bytearray, said: _Said) -> None:
+async def _talk(process: Process, stdin: bytes, output: bytearray, said: _ErrorOutput) -> None:
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
@@ -181,14 +195,14 @@ async def _give(process: Process, stdin: bytes) -> None:
         await process.stdin.aclose()
 
 
-async def _follow(stream: ByteReceiveStream, said: _Said) -> None:
+async def _follow(stream: ByteReceiveStream, said: _ErrorOutput) -> None:
     with suppress(anyio.EndOfStream, anyio.BrokenResourceError):
         while True:
             said(await stream.receive())
 
 
 async def _end(process: Process) -> None:
-    """With all that it started, such as a transport."""
+    """Kills the process with its children, such as a transport."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     with anyio.CancelScope(shield=True, deadline=anyio.current_time() + _REAP_S):
@@ -202,3 +216,114 @@ def _no_git(error: OSError) -> NeedsAttention:
         why=error.strerror or type(error).__name__,
         fix="Install git, such as with `apt install git`.",
     )
+
+
+_MISSING_BRANCH = re.compile(r"couldn't find remote ref|Remote branch .* not found", re.IGNORECASE)
+_OTHER_OWNER = re.compile(r"dubious ownership", re.IGNORECASE)
+_REFUSED_TRANSPORT = re.compile(r"transport '[^']*' not allowed|protocol .* is not supported", re.IGNORECASE)
+_DENIED = re.compile(
+    r"Authentication failed|could not read Username|could not read Password|Permission denied|"
+    r"terminal prompts disabled|Host key verification failed|error: 40[13]\b",
+    re.IGNORECASE,
+)
+_MISSING = re.compile(
+    r"repository '[^']*' not found|Repository not found|does not exist|does not appear to be a git repository|"
+    r"not a git repository|error: 404\b",
+    re.IGNORECASE,
+)
+_DAMAGED = re.compile(
+    r"bad object|corrupt|loose object|inflate|index-pack failed|unable to read|\.lock': File exists", re.IGNORECASE
+)
+"""The lock file is what a killed process leaves; nobody removes it."""
+_FULL = re.compile(r"No space left on device|Disk quota exceeded", re.IGNORECASE)
+_TOO_LARGE = re.compile(r"File too large|died of signal 25")
+_NO_SSH = re.compile(r"cannot run ssh", re.IGNORECASE)
+_UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Control characters: what a server says is shown on a terminal and must not control it."""
+_MAX_WHY_CHARS = 300
+
+
+def explain_git_error(said: str) -> DenizenError:
+    """Returns the error for a run that failed, by what it printed. An unknown failure counts as worth another try."""
+    why = _last_words(said)
+    if _MISSING_BRANCH.search(said):
+        return NotFound("There is no such branch.", code="branch_missing", why=why, fix="Look at the source's branch.")
+    if _OTHER_OWNER.search(said):
+        fix = "Change the owner of the repository's folder to the user that runs Denizen."
+        return NeedsAttention("The repository belongs to another user.", code="source_denied", why=why, fix=fix)
+    if _REFUSED_TRANSPORT.search(said):
+        return InvalidInput("Git does not read such addresses here.", code="source_invalid", why=why)
+    if _TOO_LARGE.search(said):
+        fix = "Take one without large files; of a server that knows partial clones only documents are fetched."
+        return Exhausted("The repository is too large.", code="repository_too_large", why=why, fix=fix)
+    if _FULL.search(said):
+        return NeedsAttention("The disk is full.", code="library_unusable", why=why, fix="Make room for the clones.")
+    if _NO_SSH.search(said):
+        fix = "Install it, such as with `apt install openssh-client`."
+        return NeedsAttention("The program `ssh` cannot be started.", code="git_missing", why=why, fix=fix)
+    if _DENIED.search(said):
+        fix = "Check the address. A private repository is read over ssh, with a deploy key in the SSH agent and the "
+        fix += "host in known_hosts."
+        return NeedsAttention(
+            "The repository does not exist, or may not be read.", code="source_denied", why=why, fix=fix
+        )
+    if _MISSING.search(said):
+        return NotFound("There is no such repository.", code="source_missing", why=why, fix="Check the location.")
+    if _DAMAGED.search(said):
+        return Unavailable("The copy of the repository is damaged.", code="source_damaged", why=why)
+    fix = "Look at the address and the network; the next sync tries again."
+    return Unavailable("The repository could not be read.", code="source_unavailable", why=why, fix=fix)
+
+
+def _last_words(said: str) -> str:
+    lines = [_UNSEEN.sub(" ", line).strip() for line in re.split(r"[\r\n]+", said) if line.strip()]
+    told = [line for line in lines if line.startswith(("fatal:", "error:", "remote:"))] or lines
+    return " ".join(told[-3:])[:_MAX_WHY_CHARS]
+
+
+LOOK_AGAIN_S = 0.2
+PATIENCE_S = 600.0
+
+
+@asynccontextmanager
+async def lock_repository(place: Path) -> AsyncGenerator[None]:
+    """Waits until nobody else uses the repository at `place`, in any process, and removes what killed fetches left in
+    it.
+
+    The repository need not exist yet. A fetch that is killed leaves packs as large as what had come so far; they may be
+    removed only while nobody fetches there. Raises Unavailable when somebody holds the lock for long.
+    """
+    await to_thread.run_sync(_make_folder, place.parent)
+    handle = os.open(place.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        await _wait_for(handle)
+        await to_thread.run_sync(remove_unfinished, place)
+        yield
+    finally:
+        os.close(handle)
+
+
+def remove_unfinished(place: Path) -> None:
+    """Removes unfinished packs and objects, and locks of programs that are gone. Blocks."""
+    objects = place / "objects"
+    for pattern in ("pack/tmp_*", "pack/.tmp-*", "??/tmp_obj_*", "tmp_*"):
+        for left in objects.glob(pattern):
+            left.unlink(missing_ok=True)
+    for lock in place.glob("*.lock"):
+        lock.unlink(missing_ok=True)
+
+
+def _make_folder(folder: Path) -> None:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+async def _wait_for(handle: int) -> None:
+    with anyio.move_on_after(PATIENCE_S):
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                await anyio.sleep(LOOK_AGAIN_S)
+            else:
+                return
+    raise Unavailable("Another process of Denizen reads this source.", code="source_busy")

@@ -1,8 +1,8 @@
-"""A repository as a source: a shallow fetch of one branch, in which only the documents are asked for (inventory S26).
+"""A git repository as a source: a shallow fetch of one branch, which asks the server for the documents only.
 
-Each source has a bare repository in the library's folder; the next fetch brings only what is new. Files are read out
-of it one by one and never written as git would write them, so that no link, attribute, filter or submodule has any
-effect. A server that knows partial clones sends only the documents below the content path.
+Each source has a bare repository in the library's folder; the next fetch brings only what is new. Files are read from
+the object database one by one and never checked out, so that no link, attribute, filter or submodule has any effect. A
+server that supports partial clones sends only the documents below the content path.
 """
 
 from __future__ import annotations
@@ -17,30 +17,29 @@ from shutil import rmtree
 
 from anyio import to_thread
 
-from denizen.adapters.git.clones import alone
-from denizen.adapters.git.program import Git, OnPercent
+from denizen.adapters.git.program import Git, OnPercent, lock_repository
 from denizen.domain.errors import Exhausted, NotFound, Unavailable
 from denizen.domain.source import WHAT_IS_KEPT, Source, find_readme, is_kept
-from denizen.ports.source import File, Progress, Report, Tree
+from denizen.ports.source import ReadingProgress, ReportProgress, SourceFile, SourceTree
 
 LOOK_TIMEOUT_S = 60.0
 FETCH_TIMEOUT_S = 1800.0
 MAX_PACKS = 20
-"""A repository of more fetches is fetched anew: what was replaced would stay in it for ever."""
+"""A repository with more packs is fetched anew: objects that were replaced would stay in it for ever."""
 
 _HEAD = "refs/denizen/head"
 _FILE_MODES = frozenset({b"100644", b"100755"})
 
 
 class GitReader:
-    """`denizen.ports.source.SourceReader`. `folder` is for its repositories alone."""
+    """Reads git repositories (`denizen.ports.source.SourceReader`). `folder` is for its clones alone."""
 
     def __init__(self, git: Git, folder: Path) -> None:
         self._git = git
         self._folder = folder
 
     async def look(self, source: Source) -> str:
-        """The commit of the branch, asked of the server."""
+        """Asks the server for the commit of the branch."""
         names = _names(source)
         # A tag of its own has an object of its own; its commit is told beside it.
         wanted = [name for each in names for name in (f"{each}^{{}}", each)] if source.branch else list(names)
@@ -53,19 +52,22 @@ class GitReader:
         return revision
 
     @asynccontextmanager
-    async def open(self, source: Source, report: Report) -> AsyncGenerator[Tree]:
-        """Raises NotFound also when there is no content path, no README or no document."""
+    async def open(self, source: Source, report: ReportProgress) -> AsyncGenerator[SourceTree]:
+        """Fetches the branch and gives its documents. Raises NotFound also when there is no content path, no README
+        or no document.
+        """
+        # Before the lock: a source that is gone fails at once, without waiting for others.
         await self.look(source)
         place = self._place(source.id)
         try:
-            async with alone(place):
+            async with lock_repository(place):
                 await self._prepare(place, source)
                 await self._fetch(place, source, report)
                 revision = await self._git.run("rev-parse", "--verify", f"{_HEAD}^{{commit}}", folder=place)
                 blobs = await self._list(place, source)
                 await self._fetch_missing(place, source, blobs, report)
                 with closing(_read(self._git, place, blobs)) as files:
-                    yield Tree(revision.decode("ascii").strip(), len(blobs), files)
+                    yield SourceTree(revision.decode("ascii").strip(), len(blobs), files)
         except Unavailable as error:
             if error.code == "source_damaged":
                 await self.forget([source.id])
@@ -80,15 +82,17 @@ class GitReader:
             await to_thread.run_sync(partial(rmtree, self._place(source_id), ignore_errors=True))
 
     def _git_for(self, source: Source) -> Git:
-        """Plain http only for an address that begins with it: a redirect from https does not lead there."""
+        """Returns a git that may use plain http only for an address that begins with it: a redirect from https may
+        not lead there.
+        """
         plain = source.location.startswith("http://")
-        return self._git.having({"GIT_ALLOW_PROTOCOL": "http:https"}) if plain else self._git
+        return self._git.with_variables({"GIT_ALLOW_PROTOCOL": "http:https"}) if plain else self._git
 
     def _place(self, source_id: str) -> Path:
         return self._folder / f"{source_id}.git"
 
     async def _prepare(self, place: Path, source: Source) -> None:
-        """An empty repository, unless there is one of this address that is still fit."""
+        """Makes an empty repository, unless there is one with this address that is still fit."""
         if await to_thread.run_sync(_is_fit, place):
             try:
                 known = await self._git.run("config", "--get", "remote.origin.url", folder=place)
@@ -108,7 +112,7 @@ class GitReader:
         for name, value in settings.items():
             await self._git.run("config", name, value, folder=place)
 
-    async def _fetch(self, place: Path, source: Source, report: Report) -> None:
+    async def _fetch(self, place: Path, source: Source, report: ReportProgress) -> None:
         [name, *others] = _names(source)
         options = (
             "--depth=1",
@@ -138,7 +142,7 @@ class GitReader:
                 return
 
     async def _list(self, place: Path, source: Source) -> dict[str, str]:
-        """Object ids by path below the content path."""
+        """Returns object ids by path below the content path."""
         below = source.content_path
         listed = await self._git.run(
             "ls-tree", "-r", "-z", "--full-tree", _HEAD, "--", *([f"{below}/"] if below else []), folder=place
@@ -148,6 +152,7 @@ class GitReader:
             mode, _, rest = entry.partition(b" ")
             oid, _, name = rest.removeprefix(b"blob ").partition(b"\t")
             path = name.decode(errors="replace").removeprefix(f"{below}/" if below else "")
+            # Other modes are links and submodules, which are never followed.
             if mode in _FILE_MODES and is_kept(path):
                 blobs[path] = oid.decode("ascii")
         if source.readme_only:
@@ -157,8 +162,8 @@ class GitReader:
             raise _no_documents(source)
         return blobs
 
-    async def _fetch_missing(self, place: Path, source: Source, blobs: dict[str, str], report: Report) -> None:
-        """All at once; one by one, as git would, takes for ever."""
+    async def _fetch_missing(self, place: Path, source: Source, blobs: dict[str, str], report: ReportProgress) -> None:
+        """Fetches all missing blobs in one request; git itself would fetch them one by one, which takes for ever."""
         listed = await self._git.run("rev-list", "--objects", "--missing=print", _HEAD, folder=place)
         missing = {line[1:].decode("ascii") for line in listed.split(b"\n") if line.startswith(b"?")}
         wanted = sorted(missing.intersection(blobs.values()))
@@ -183,8 +188,8 @@ def _names(source: Source) -> tuple[str, ...]:
     return (f"refs/heads/{source.branch}", f"refs/tags/{source.branch}") if source.branch else ("HEAD",)
 
 
-def _percents(report: Report) -> OnPercent:
-    return lambda doing, percent: report(Progress(doing.lower(), percent, 100))
+def _percents(report: ReportProgress) -> OnPercent:
+    return lambda doing, percent: report(ReadingProgress(doing.lower(), percent, 100))
 
 
 def _is_fit(place: Path) -> bool:
@@ -192,24 +197,25 @@ def _is_fit(place: Path) -> bool:
     return (place / "config").is_file() and len(list(packs.glob("*.pack"))) < MAX_PACKS
 
 
-def _read(git: Git, place: Path, blobs: dict[str, str]) -> Generator[File]:
-    """Blocks. Of a file that nobody asks for only the size is looked up: unpacked it may be a thousand times what the
-    repository is.
+def _read(git: Git, place: Path, blobs: dict[str, str]) -> Generator[SourceFile]:
+    """Yields the files. Blocks. Content is read only when it is asked for: unpacked, a file may be a thousand times
+    as large as the repository.
     """
     with _asking(git, place, "--batch-check") as sizes, _asking(git, place, "--batch") as contents:
         for path, oid in sorted(blobs.items()):
-            yield File(path, _ask(sizes, path, oid), partial(_read_blob, contents, path, oid))
+            yield SourceFile(path, _ask(sizes, path, oid), partial(_read_blob, contents, path, oid))
 
 
 @contextmanager
 def _asking(git: Git, place: Path, how: str) -> Generator[subprocess.Popen[bytes]]:
-    """One process of git that answers about one object after the other."""
+    """Starts a git process that answers about one object after the other."""
     process = subprocess.Popen(  # noqa: S603 - separate arguments, see `program`
         git.argv(["cat-file", how], place),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         cwd="/",
+        # No protocol at all: a missing object must not be fetched one by one.
         env={**git.environ, "GIT_ALLOW_PROTOCOL": ""},
     )
     try:
@@ -220,7 +226,7 @@ def _asking(git: Git, place: Path, how: str) -> Generator[subprocess.Popen[bytes
 
 
 def _ask(process: subprocess.Popen[bytes], path: str, oid: str) -> int:
-    """The size of the blob."""
+    """Returns the size of the blob."""
     assert process.stdin is not None
     assert process.stdout is not None
     try:
@@ -235,7 +241,7 @@ def _ask(process: subprocess.Popen[bytes], path: str, oid: str) -> int:
 
 
 def _read_blob(process: subprocess.Popen[bytes], path: str, oid: str) -> bytes:
-    """Its bytes; one line break stands behind them."""
+    """Returns the bytes of the blob, without the line break that git adds."""
     assert process.stdout is not None
     left = _ask(process, path, oid) + 1
     data = process.stdout.read(left)

@@ -1,7 +1,7 @@
-"""Pushing a snapshot to a repository, for those who want to see or keep it elsewhere (inventory S24, S25, S30).
+"""Pushes a snapshot to a git repository, for those who want to see or keep it elsewhere.
 
-The repository belongs to Denizen: a file in it says so, and one that is somebody else's is not written to unless the
-configuration allows it. A commit is made of the snapshot's folder without a working tree of git's own.
+The repository belongs to Denizen: a marker file in it says so. A repository without the marker is not written to unless
+the configuration allows it. A commit is made from the snapshot's folder without a working tree of git's own.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from shutil import rmtree
 
 from anyio import to_thread
 
-from denizen.adapters.git.clones import alone
-from denizen.adapters.git.program import Git
+from denizen.adapters.git.program import Git, lock_repository
 from denizen.domain.errors import Conflict, Unavailable
 from denizen.domain.ids import fresh
 from denizen.domain.snapshot import RemoteRepository, Snapshot
@@ -33,17 +32,20 @@ _BY = {
 
 
 class GitRemote:
-    """`denizen.ports.source.SnapshotRemote`. `folder` is for its repository alone."""
+    """Pushes snapshots (`denizen.ports.source.SnapshotUploader`). `folder` is for its repository alone."""
 
     def __init__(self, git: Git, folder: Path) -> None:
         self._git = git
         self._place = folder / "remote.git"
 
     async def claim(self, remote: RemoteRepository) -> None:
-        """Makes it where it is a path with nothing there, and marks it where it is empty (inventory S30). Raises
-        Conflict for one with something of others in it, unless that is allowed, and what reading one raises.
+        """Creates the repository where the location is a path with nothing there, and marks it as Denizen's where it is
+        empty.
+
+        Raises Conflict for a repository with content of others, unless that is allowed, and what reading a repository
+        raises.
         """
-        async with alone(self._place):
+        async with lock_repository(self._place):
             await self._prepare(remote)
             if await self._fetch(remote):
                 return
@@ -52,8 +54,10 @@ class GitRemote:
             await self._send(remote, _text(tree), "", f"A place for snapshots, {fresh('place')}")
 
     async def push(self, remote: RemoteRepository, snapshot: Snapshot, folder: Path) -> bool:
-        """Raises Conflict for a repository without the marker, and what reading one raises."""
-        async with alone(self._place):
+        """Implements the port. Raises Conflict for a repository without the marker, and what reading a repository
+        raises.
+        """
+        async with lock_repository(self._place):
             try:
                 return await self._push(remote, snapshot, folder)
             except Unavailable as error:
@@ -72,7 +76,7 @@ class GitRemote:
 
     async def _send(self, remote: RemoteRepository, tree: str, parent: str, message: str) -> None:
         above = ["-p", parent] if parent else []
-        commit = await self._git.having(_BY).run("commit-tree", tree, *above, "-m", message, folder=self._place)
+        commit = await self._git.with_variables(_BY).run("commit-tree", tree, *above, "-m", message, folder=self._place)
         await self._git.run(
             "push",
             "--quiet",
@@ -85,7 +89,7 @@ class GitRemote:
         )
 
     async def _prepare(self, remote: RemoteRepository) -> None:
-        """A path where there is nothing becomes an empty repository."""
+        """Makes the local repository, and an empty repository at a path where there is nothing."""
         if not (self._place / "HEAD").is_file():
             await to_thread.run_sync(partial(rmtree, self._place, ignore_errors=True))
             await self._init(self._place, remote.branch)
@@ -97,7 +101,7 @@ class GitRemote:
         await self._git.run("init", "--bare", "--quiet", "--template=", f"--initial-branch={branch}", "--", str(place))
 
     async def _fetch(self, remote: RemoteRepository) -> str:
-        """The newest commit of the branch; empty for a repository without any."""
+        """Returns the newest commit of the branch; empty for a repository without any."""
         listed = await self._git.run("ls-remote", "--", remote.location)
         refs = {name for _, _, name in (line.partition("\t") for line in _text(listed).splitlines())}
         branch = f"refs/heads/{remote.branch}"
@@ -117,6 +121,7 @@ class GitRemote:
                 timeout_s=PUSH_TIMEOUT_S,
             )
         marked = branch in refs and await self._git.run("ls-tree", _KNOWN, "--", MARKER, folder=self._place)
+        # An empty repository is nobody's, so it may be taken.
         if refs and not marked and not remote.allow_existing:
             raise Conflict(
                 "The repository for snapshots is somebody else's.",
@@ -127,11 +132,14 @@ class GitRemote:
         return await self._rev(f"{_KNOWN}^{{commit}}") if branch in refs else ""
 
     async def _write_tree(self, snapshot: Snapshot, folder: Path) -> str:
-        """Without talk: a history that others have a copy of forgets nothing."""
+        """Writes the snapshot as a tree, without conversations: a history that others have a copy of cannot forget
+        them.
+        """
         index = self._place / "snapshot.index"
         await to_thread.run_sync(partial(index.unlink, missing_ok=True))
-        writer = self._git.having({"GIT_INDEX_FILE": str(index), "GIT_WORK_TREE": str(folder)})
+        writer = self._git.with_variables({"GIT_INDEX_FILE": str(index), "GIT_WORK_TREE": str(folder)})
         talk = [part.folder for part in snapshot.parts if part.is_talk]
+        # literal: a folder name may hold characters that are patterns to git.
         left_out = [f":(top,literal,exclude){each}" for each in talk]
         await writer.run(
             "add", "--all", "--force", "--", ":(top)", *left_out, folder=self._place, timeout_s=PUSH_TIMEOUT_S
@@ -140,7 +148,7 @@ class GitRemote:
         return _text(await writer.run("write-tree", folder=self._place))
 
     async def _mark_entry(self) -> bytes:
-        """The marker, as trees and indexes take it."""
+        """Returns the marker as an index entry."""
         mark = await self._git.run("hash-object", "-w", "--stdin", folder=self._place, stdin=_MARK)
         return f"100644 blob {_text(mark)}\t{MARKER}\n".encode()
 

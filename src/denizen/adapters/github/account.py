@@ -1,7 +1,7 @@
-"""One login on GitHub: `denizen.ports.channel.Channel`, told by webhooks and by looking for what these left out.
+"""`GitHubAccount`: one login on GitHub. Start reading here.
 
-`run` finds out who the account is and what happened while it was away, and then looks again now and then; `take` is
-given each webhook, verified, by `app/hosting`.
+Webhooks tell it of messages, and it looks regularly for those whose webhook never came. Implements
+`denizen.ports.channel.Channel`.
 """
 
 from __future__ import annotations
@@ -10,26 +10,22 @@ import logging
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from weakref import WeakValueDictionary
 
 import anyio
 
-from denizen.adapters.github import reading, writing
-from denizen.adapters.github.api import Api
-from denizen.adapters.github.arriving import Ear
-from denizen.adapters.github.body import to_body
-from denizen.adapters.github.credentials import Identity, credentials_of
-from denizen.adapters.github.events import Change, read_event
-from denizen.adapters.github.heard import Heard, Topic
-from denizen.adapters.github.news import MAX_REPOSITORIES, read_news, rooms_of
-from denizen.adapters.github.payload import Payload
-from denizen.adapters.github.people import People
-from denizen.adapters.github.repositories import Repositories
-from denizen.adapters.github.requests import Client
-from denizen.adapters.github.settings import PLATFORM, AccountSettings
-from denizen.adapters.github.threads import Thread, thread_of
+from denizen.adapters.github import comments
+from denizen.adapters.github.access import GitHubUsers, RepositoryList
+from denizen.adapters.github.api import GitHubApi, GitHubIdentity, build_credentials
+from denizen.adapters.github.client import GitHubClient, Payload
+from denizen.adapters.github.comments import list_newest
+from denizen.adapters.github.events import MAX_REPOSITORIES, MessageChange, list_rooms, list_updates, parse_event
+from denizen.adapters.github.markdown import from_body, list_mentions, strip_mentions, to_body
+from denizen.adapters.github.settings import PLATFORM, GitHubAccountSettings
+from denizen.adapters.github.threads import GitHubMessage, GitHubThread, ThreadTopic, parse_thread
 from denizen.domain.action import OnBehalfOf, PlatformAction
 from denizen.domain.clock import Clock
 from denizen.domain.conversation import Place
@@ -37,38 +33,113 @@ from denizen.domain.delivery import MessageContent
 from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFound, Unavailable
 from denizen.domain.ids import AgentName
 from denizen.domain.json import JsonObject
+from denizen.domain.message import FilePart, Part, TextPart
 from denizen.domain.principal import Principal
 from denizen.domain.room import Post, Room, RoomKind
-from denizen.ports.channel import Arrival, Listener, Names
+from denizen.ports.channel import ChannelListener, IncomingMessage, MentionNames, MessageMentions
 from denizen.ports.hosting import HostedRepository
 
-LOOK_BACK = timedelta(days=7)
-"""What is older when the account comes back is not looked for."""
-OVERLAP = timedelta(minutes=5)
-REMEMBERED = 5000
-START_PATIENCE_S = 3.0
-"""How long a webhook waits for the account to be connected; GitHub gives up after ten seconds."""
+EARLIER_COMMENTS = 10
+"""The number of earlier comments that are read as context."""
+EARLIER_DEADLINE_S = 5.0
+"""GitHub gives up on a webhook after ten seconds."""
+NO_WORDS = "(There are no words beside the mention: it is about what was said before.)"
 
 _log = logging.getLogger("denizen.github")
 
 
-class GitHubAccount:
-    """`run` has to be running for it to hear; what it can do needs no connection."""
+@dataclass(frozen=True, slots=True)
+class IncomingMessageBuilder:
+    """Builds an `IncomingMessage` as one account sees it. With `new_issues` an opened issue is addressed to the
+    account, whether it mentions it or not.
+    """
 
-    def __init__(self, settings: AccountSettings, clock: Clock) -> None:
+    api: GitHubApi
+    identity: GitHubIdentity
+    new_issues: bool
+
+    def arrival(
+        self, topic: ThreadTopic, message: GitHubMessage, *, is_edit: bool = False, is_fresh: bool = False
+    ) -> IncomingMessage:
+        """Builds the message. `is_fresh` means that GitHub sent it as it was created.
+
+        Otherwise an edit may hold somebody else's words: whoever may write to a repository may edit what others
+        wrote there.
+        """
+        is_unsure = message.post.edited_at is not None and not is_fresh
+        words, _ = from_body(message.body)
+        called, own = list_mentions(words), self.identity.mention.lower()
+        is_new_issue = self.new_issues and message.is_opening and topic.subject.kind == "issue"
+        is_meant = own in called or is_new_issue
+        question = strip_mentions(words, own) or NO_WORDS
+        return IncomingMessage(
+            post=message.post,
+            room=message.thread.room(topic.subject.title, latest_post=message.post.id),
+            question=question,
+            load_parts=partial(_load_parts, message, question),
+            roles=frozenset(filter(None, (message.association,))),
+            mentions=MessageMentions(
+                me=is_meant,
+                others=any(name != own for name in called),
+                users=(self.identity.user_id,) if is_meant else (),
+            ),
+            is_mine=message.post.author.id == self.identity.user_id,
+            is_edit=is_edit,
+            is_unsure=is_unsure,
+            subject=topic.subject,
+            load_earlier=partial(self._load_earlier, topic, message),
+        )
+
+    async def _load_earlier(self, topic: ThreadTopic, message: GitHubMessage) -> Sequence[IncomingMessage]:
+        """Returns the opening and the newest comments before the message; none if they cannot be read, since the
+        question is answered all the same.
+        """
+        found: Sequence[GitHubMessage] = ()
+        if not message.is_opening:
+            try:
+                with anyio.fail_after(EARLIER_DEADLINE_S):
+                    found = await list_newest(self.api, message.thread, message.post.id, EARLIER_COMMENTS)
+            except (DenizenError, TimeoutError) as error:
+                why = error.explain() if isinstance(error, DenizenError) else "it took too long"
+                _log.warning("comments are not read", extra={"room": message.thread.room_id, "why": why})
+        opening = [] if message.is_opening else [topic.opening]
+        return [self.arrival(topic, each) for each in (*opening, *found)]
+
+
+async def _load_parts(message: GitHubMessage, question: str) -> tuple[Part, ...]:
+    if not message.code:
+        return (TextPart(question),)
+    name = message.file or "change.diff"
+    return (TextPart(question), FilePart(name, "text/x-diff", len(message.code.encode()), text=message.code))
+
+
+LOOK_BACK = timedelta(days=7)
+"""How far back the account looks for missed messages when it returns."""
+# Scans overlap, in case a list shows a message late.
+OVERLAP = timedelta(minutes=5)
+# Bounds the memory of handled messages, which scans and repeated webhooks are compared with.
+REMEMBERED = 5000
+START_PATIENCE_S = 3.0
+"""The time that a webhook waits for the account to connect. GitHub gives up after ten seconds."""
+
+
+class GitHubAccount:
+    """One login on GitHub. It receives messages only while `run` runs; the other methods need no connection."""
+
+    def __init__(self, settings: GitHubAccountSettings, clock: Clock) -> None:
         self.settings = settings
         self._clock = clock
-        self._client = Client(settings.api_url, clock)
-        self._credentials = credentials_of(self._client, settings, clock)
-        self._api = Api(self._client, self._credentials)
-        self._repositories = Repositories(self._client, self._credentials, settings, clock)
-        self._people = People(self._api)
-        self._identity: Identity | None = None
-        self._ear: Ear | None = None
-        self._listener: Listener | None = None
+        self._client = GitHubClient(settings.api_url, clock)
+        self._credentials = build_credentials(self._client, settings, clock)
+        self._api = GitHubApi(self._client, self._credentials)
+        self._repositories = RepositoryList(self._client, self._credentials, settings, clock)
+        self._people = GitHubUsers(self._api)
+        self._identity: GitHubIdentity | None = None
+        self._ear: IncomingMessageBuilder | None = None
+        self._listener: ChannelListener | None = None
         self._connected = anyio.Event()
         self._since = clock.now()
-        """What is older is the business of catching up."""
+        """Catching up handles everything older."""
         self._locks: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()
         self._names: dict[str, str] = {}
         self._heard: OrderedDict[tuple[str, str, int], None] = OrderedDict()
@@ -89,20 +160,22 @@ class GitHubAccount:
     def is_connected(self) -> bool:
         return self._listener is not None
 
-    # --- hearing -----------------------------------------------------------------------------------------------------
+    # --- receiving ---------------------------------------------------------------------------------------------------
 
-    async def run(self, listener: Listener) -> None:
-        """Until it is cancelled. Raises NeedsAttention for credentials that GitHub refuses, and Unavailable."""
+    async def run(self, listener: ChannelListener) -> None:
+        """Receives messages until cancelled. Raises NeedsAttention for credentials that GitHub refuses, and
+        Unavailable.
+        """
         try:
             self._identity = identity = await self._credentials.identify()
-            self._ear = Ear(self._api, identity, self.settings.reply_to_new_issues)
+            self._ear = IncomingMessageBuilder(self._api, identity, self.settings.reply_to_new_issues)
             now = self._clock.now()
             names = [each.name for each in await self._repositories.load()]
-            news = await read_news(self._api, names, now - LOOK_BACK)
-            await listener.on_ready(rooms_of(news, names[:MAX_REPOSITORIES], now))
+            updates = await list_updates(self._api, names, now - LOOK_BACK)
+            await listener.on_ready(list_rooms(updates, names[:MAX_REPOSITORIES], now))
             self._listener, self._since = listener, now.replace(microsecond=0)
             self._connected.set()
-            now = await self._rescan(now)  # what was written meanwhile
+            now = await self._rescan(now)  # finds what was written while the first scan ran
             if not self.settings.rescan_s:
                 await anyio.sleep_forever()
             while True:
@@ -114,102 +187,108 @@ class GitHubAccount:
                 await self.aclose()
 
     async def aclose(self) -> None:
-        """Ends its connections; what is asked later opens others."""
+        """Closes the connections. A later request opens new ones."""
         await self._client.aclose()
 
     async def take(self, name: str, payload: Payload) -> bool:
-        """A webhook of that event. False when it is about nothing for an agent. Raises Unavailable while the account is
-        not connected: what is missed then is found when it is.
+        """Handles a webhook. Returns False when it is about nothing for an agent. Raises Unavailable while the account
+        is not connected; the next scan finds what was missed.
         """
-        event = read_event(name, payload)
+        event = parse_event(name, payload)
         if event.installation and event.repository:
             self._credentials.know_installation(event.repository, event.installation)
-        if event.heard is None or event.topic is None or not self.settings.admits(event.repository):
+        if event.message is None or event.topic is None or not self.settings.admits(event.repository):
             return False
-        await self._hear(event.topic, event.heard, event.change, is_told=True)
+        await self._hear(event.topic, event.message, event.change, is_told=True)
         return True
 
     async def sync_commands(self) -> None:
-        """GitHub has none to register: they are typed."""
+        """Returns 0: GitHub registers no commands, people type them."""
 
     async def _rescan(self, since: datetime) -> datetime:
-        """Looks for messages whose webhook never came; what was heard already is passed over."""
+        """Looks for messages whose webhook never came, and skips those that were handled."""
         now = self._clock.now()
         try:
             names = [each.name for each in await self._repositories.load()]
-            for news in await read_news(self._api, names, max(since - OVERLAP, self._since)):
-                await self._hear(news.topic, news.heard, Change.MADE)
+            for update in await list_updates(self._api, names, max(since - OVERLAP, self._since)):
+                await self._hear(update.topic, update.message, MessageChange.MADE)
         except DenizenError as error:
             _log.warning("GitHub cannot be looked through", extra={"agent": self.agent, "why": error.explain()})
             return since
         return now
 
-    async def _hear(self, topic: Topic, heard: Heard, change: Change, *, is_told: bool = False) -> None:
-        """One after another in each room. `is_told`: by a webhook, which says what was written and by whom."""
+    async def _hear(
+        self, topic: ThreadTopic, message: GitHubMessage, change: MessageChange, *, is_told: bool = False
+    ) -> None:
+        """Passes a message to the listener, one after another in each room. `is_told` means that a webhook brought it,
+        so the author and the text are certain.
+        """
         if self._listener is None:
             with anyio.move_on_after(START_PATIENCE_S):
                 await self._connected.wait()
-        listener, ear, post = self._listener, self._ear, heard.post
+        listener, ear, post = self._listener, self._ear, message.post
         if listener is None or ear is None:
             raise Unavailable(
                 "This account is not connected to GitHub yet.",
                 code="github_not_connected",
                 fix="Wait; what was missed is read when it is.",
             )
-        # One that was heard before it was edited is not heard anew because it reads differently now.
-        key = (post.id, change, 0 if change is Change.MADE else hash((post.edited_at, post.text)))
+        # A scan finds an edited message again. It has been handled already, whatever its text is now.
+        key = (post.id, change, 0 if change is MessageChange.MADE else hash((post.edited_at, post.text)))
         async with self._locks.setdefault(post.room, anyio.Lock()):
             if key in self._heard:
                 return
-            room = heard.thread.room(topic.subject.title, latest_post=post.id)
+            room = message.thread.room(topic.subject.title, latest_post=post.id)
             self._people.meet(post.author)
             await self._tell_room(listener, room)
-            if change is Change.GONE:
+            if change is MessageChange.GONE:
                 await listener.on_delete(room, [post.id])
-                if heard.is_opening:  # of what goes with it GitHub does not tell one by one
+                if message.is_opening:  # GitHub sends no webhooks for the comments that go with it
                     await listener.on_room_gone(room.platform, room.id, is_deleted=True)
             else:
-                is_edit, is_fresh = change is Change.EDITED, is_told and change is Change.MADE
-                await listener.on_message(ear.arrival(topic, heard, is_edit=is_edit, is_fresh=is_fresh))
+                is_edit, is_fresh = change is MessageChange.EDITED, is_told and change is MessageChange.MADE
+                await listener.on_message(ear.arrival(topic, message, is_edit=is_edit, is_fresh=is_fresh))
             self._heard[key] = None
             while len(self._heard) > REMEMBERED:
                 self._heard.popitem(last=False)
 
-    async def _tell_room(self, listener: Listener, room: Room) -> None:
-        """A room that is new, or has another title. It was read up to the message that is told next."""
+    async def _tell_room(self, listener: ChannelListener, room: Room) -> None:
+        """Announces a room that is new or has another title. Its read position is the message before the next one."""
         if self._names.get(room.id) != room.name:
             await listener.on_room(replace(room, latest_post=str(int(room.latest_post) - 1)))
             self._names[room.id] = room.name
             if len(self._names) > REMEMBERED:
                 self._names.clear()
 
-    # --- doing -------------------------------------------------------------------------------------------------------
+    # --- sending -----------------------------------------------------------------------------------------------------
 
     async def post(
         self, place: Place, content: MessageContent, *, nonce: str, reply_to: str = "", ticket: str = ""
     ) -> str:
-        """GitHub has no replies: the place is the thread. What was tried before is found by its mark (`list_posts`)."""
+        """Posts a comment. GitHub has no replies: the place is the thread. `list_posts` finds an earlier try by its
+        hidden mark.
+        """
         thread = _thread_at(place)
         logins = await self._people.find_logins(content.ping_users, thread.repository)
-        return await writing.add(self._api, thread, to_body(content, logins, nonce=nonce))
+        return await comments.add_comment(self._api, thread, to_body(content, logins, nonce=nonce))
 
     async def edit(self, place: Place, message_id: str, content: MessageContent) -> None:
         thread = _thread_at(place)
         logins = await self._people.find_logins(content.ping_users, thread.repository)
-        await writing.edit(self._api, thread, message_id, to_body(content, logins))
+        await comments.edit_comment(self._api, thread, message_id, to_body(content, logins))
 
     async def delete(self, place: Place, message_id: str) -> None:
-        await writing.delete(self._api, _thread_at(place), message_id)
+        await comments.delete_comment(self._api, _thread_at(place), message_id)
 
     async def react(self, place: Place, message_id: str, emoji: str, *, on: bool = True) -> None:
-        await writing.react(self._api, _thread_at(place), message_id, emoji, on=on, user_id=self.user_id)
+        await comments.set_reaction(self._api, _thread_at(place), message_id, emoji, on=on, user_id=self.user_id)
 
     @asynccontextmanager
     async def _silence(self) -> AsyncGenerator[None]:
         yield
 
     def typing(self, place: Place) -> AbstractAsyncContextManager[None]:
-        """GitHub shows nothing of the kind."""
+        """Does nothing: GitHub shows no typing."""
         return self._silence()
 
     async def open_thread(self, place: Place, message_id: str, title: str) -> Room:
@@ -218,47 +297,49 @@ class GitHubAccount:
     async def act(self, action: PlatformAction, warrant: OnBehalfOf) -> JsonObject:
         raise NotAllowed("An agent only writes on GitHub; it does nothing else there.", code="github_no_actions")
 
-    # --- knowing -----------------------------------------------------------------------------------------------------
+    # --- reading -----------------------------------------------------------------------------------------------------
 
     async def list_posts(self, room_id: str, *, before: str = "", after: str = "", limit: int = 100) -> Sequence[Post]:
-        thread = thread_of(room_id)
+        thread = parse_thread(room_id)
         if after:
-            found = await reading.list_after(self._api, thread, after, limit)
+            found = await comments.list_after(self._api, thread, after, limit)
         else:
-            found = await reading.list_before(self._api, thread, before, limit)
+            found = await comments.list_before(self._api, thread, before, limit)
         return [each.post for each in found]
 
-    async def list_arrivals(self, room: Room, *, after: str, limit: int = 100) -> Sequence[Arrival]:
-        """A repository has no messages of its own."""
+    async def list_arrivals(self, room: Room, *, after: str, limit: int = 100) -> Sequence[IncomingMessage]:
+        """Lists what was missed in a thread. A repository has no messages of its own."""
         if room.kind is RoomKind.FORUM or self._ear is None:
             return ()
-        thread = thread_of(room.id)
-        topic = await reading.load_topic(self._api, thread)
-        found = await reading.list_after(self._api, thread, after, limit, topic)
+        thread = parse_thread(room.id)
+        topic = await comments.load_topic(self._api, thread)
+        found = await comments.list_after(self._api, thread, after, limit, topic)
         return [self._ear.arrival(topic, each) for each in found]
 
     async def list_repositories(self) -> Sequence[HostedRepository]:
-        """Those that it can read and may answer in, as they were within the last minute."""
+        """Returns the repositories in which it may answer, as they were within the last minute."""
         return await self._repositories.show()
 
     async def find_deleted(self, rooms: Sequence[Room]) -> frozenset[str]:
-        """Nothing is sure: a thread that is gone may have been moved, and a repository be private now."""
+        """Returns none: a thread that is gone may have been moved, or its repository made private."""
         return frozenset()
 
-    async def find_names(self, place: Place, text: str) -> Names:
-        """Nobody is called by an agent's words: who takes part in a thread hears of them anyway."""
-        return Names()
+    async def find_names(self, place: Place, text: str) -> MentionNames:
+        """Returns none: an agent's words ping nobody, since the participants of a thread are notified anyway."""
+        return MentionNames()
 
     async def visible_rooms(self, place: Place, principal: Principal) -> frozenset[str]:
-        """The thread, and what it belongs to: who may read it may read that. Of other threads nothing is sure here."""
+        """Returns the thread and what it belongs to, which everybody who reads the thread can read. Nothing is certain
+        of other threads.
+        """
         return frozenset(filter(None, (place.channel, place.thread)))
 
     async def find_roles(self, room_id: str, user_ids: Collection[str]) -> Mapping[str, frozenset[str]]:
-        """What somebody is to a repository is told with each message, and nowhere else."""
+        """Returns none: GitHub tells an author's association with each message only."""
         return {}
 
     async def is_open(self, room: Room) -> bool:
-        """Whether its repository is public: what is private stays there, whoever may read that."""
+        """Whether the room's repository is public. What is private is never open, whoever may read it."""
         try:
             return await self._people.is_public(room.guild)
         except (NotFound, NotAllowed, InvalidInput):
@@ -274,5 +355,5 @@ class GitHubAccount:
         return False
 
 
-def _thread_at(place: Place) -> Thread:
-    return thread_of(place.thread or place.channel)
+def _thread_at(place: Place) -> GitHubThread:
+    return parse_thread(place.thread or place.channel)

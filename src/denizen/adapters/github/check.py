@@ -1,15 +1,14 @@
-"""What `denizen doctor` says about an account: credentials, webhook, permissions, repositories. It only reads."""
+"""Checks an account for `denizen doctor`: credentials, webhook, permissions, repositories. It only reads."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from denizen.adapters.github.credentials import AppCredentials, credentials_of
+from denizen.adapters.github.access import list_repositories
+from denizen.adapters.github.api import AppCredentials, build_credentials
+from denizen.adapters.github.client import GitHubClient, Payload, get_object, get_text
 from denizen.adapters.github.events import EVENTS
-from denizen.adapters.github.payload import Payload, part_of, text_of
-from denizen.adapters.github.repositories import list_repositories
-from denizen.adapters.github.requests import Client
-from denizen.adapters.github.settings import AccountSettings
+from denizen.adapters.github.settings import GitHubAccountSettings
 from denizen.domain.clock import Clock
 from denizen.domain.diagnosis import Diagnosis, Severity
 from denizen.domain.errors import DenizenError
@@ -19,14 +18,14 @@ MIN_SECRET_CHARS = 16
 
 _PERMISSIONS = {"issues": "Issues", "pull_requests": "Pull requests", "discussions": "Discussions"}
 _OPTIONAL = frozenset({"discussions", "discussion", "discussion_comment"})
-"""An account can do without."""
+"""Permissions that an account can do without."""
 _APP_PAGE = "Settings > Developer settings > GitHub Apps > the App"
 
 
-async def check_account(settings: AccountSettings, clock: Clock) -> Sequence[Diagnosis]:
-    """In the order in which it should be read. Raises nothing."""
-    client = Client(settings.api_url, clock)
-    credentials = credentials_of(client, settings, clock)
+async def check_account(settings: GitHubAccountSettings, clock: Clock) -> Sequence[Diagnosis]:
+    """Returns the findings, in reading order. Raises nothing."""
+    client = GitHubClient(settings.api_url, clock)
+    credentials = build_credentials(client, settings, clock)
     findings: list[Diagnosis] = []
     try:
         identity = await credentials.identify()
@@ -44,12 +43,12 @@ async def check_account(settings: AccountSettings, clock: Clock) -> Sequence[Dia
     return findings
 
 
-def _check_secret(settings: AccountSettings) -> Iterator[Diagnosis]:
+def _check_secret(settings: GitHubAccountSettings) -> Iterator[Diagnosis]:
     place = f"{settings.setting}.webhook_secret"
     if not settings.webhook_secret:
         yield Diagnosis(
             Severity.ERROR,
-            "There is no webhook secret, so webhooks are refused and nothing is heard of at once.",
+            "There is no webhook secret, so webhooks are refused, and only regular scans find new messages.",
             f"Make up a long one, put it into {place} and into the webhook's settings on GitHub.",
         )
     elif len(settings.webhook_secret) < MIN_SECRET_CHARS:
@@ -60,9 +59,9 @@ def _check_secret(settings: AccountSettings) -> Iterator[Diagnosis]:
 
 
 def _check_app(app: Payload) -> Iterator[Diagnosis]:
-    """What the App may do, and what GitHub tells it of."""
-    permissions, events = part_of(app, "permissions"), set(map(str, app.get("events") or ()))
-    lacking = [name for name in _PERMISSIONS if text_of(permissions, name) != "write"]
+    """Checks the App's permissions and the events that GitHub sends it."""
+    permissions, events = get_object(app, "permissions"), set(map(str, app.get("events") or ()))
+    lacking = [name for name in _PERMISSIONS if get_text(permissions, name) != "write"]
     unheard = [name for name in EVENTS if name not in events]
     fix = f"Open {_APP_PAGE} > Permissions & events, change it, and accept that for each installation."
     for names, says in (
@@ -80,19 +79,19 @@ def _check_app(app: Payload) -> Iterator[Diagnosis]:
 
 
 def _check_hook(hook: Payload) -> Iterator[Diagnosis]:
-    url, media_type = text_of(hook, "url"), text_of(hook, "content_type")
+    url, media_type = get_text(hook, "url"), get_text(hook, "content_type")
     fix = f"Open {_APP_PAGE} > General > Webhook."
     if not url.rstrip("/").endswith(ROUTE):
         yield Diagnosis(Severity.ERROR, f"The App's webhook goes to '{url}'.", f"{fix} The URL ends with {ROUTE}.")
     elif media_type not in ("json", "application/json"):
         yield Diagnosis(Severity.ERROR, "The App's webhook sends forms.", f"{fix} Choose application/json.")
-    elif not text_of(hook, "secret"):
+    elif not get_text(hook, "secret"):
         yield Diagnosis(Severity.ERROR, "The App's webhook has no secret on GitHub.", f"{fix} Enter the same secret.")
     else:
         yield Diagnosis(Severity.OK, f"The App's webhook goes to {url}.")
 
 
-def _describe_repositories(names: Sequence[str], settings: AccountSettings) -> Diagnosis:
+def _describe_repositories(names: Sequence[str], settings: GitHubAccountSettings) -> Diagnosis:
     if not names:
         fix = "Install the App where it should answer, or give the token access, and look at `repositories`."
         return Diagnosis(Severity.ERROR, "The account can read no repository in which it may answer.", fix)

@@ -1,6 +1,6 @@
-"""Discussions, which REST does not know: read whole by one GraphQL query, answered and marked by mutations.
+"""Discussions, which REST does not offer: one GraphQL query reads a whole one, and mutations write.
 
-Of a discussion the newest comments are read, and the newest answers to each; what is older is left out.
+Only the newest comments are read, and the newest answers to each; older ones are left out.
 """
 
 from __future__ import annotations
@@ -8,10 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from denizen.adapters.github.api import Api
-from denizen.adapters.github.heard import Heard, Topic, comment_of, topic_of
-from denizen.adapters.github.payload import Payload, number_of, part_of, parts_of, text_of
-from denizen.adapters.github.threads import PostKind, Thread, ThreadKind
+from denizen.adapters.github.api import GitHubApi
+from denizen.adapters.github.client import Payload, get_number, get_object, get_objects, get_text
+from denizen.adapters.github.threads import (
+    GitHubMessage,
+    GitHubThread,
+    PostKind,
+    ThreadKind,
+    ThreadTopic,
+    read_comment,
+    read_topic,
+)
 from denizen.domain.errors import NotFound
 
 _COMMENT = "id databaseId body createdAt updatedAt authorAssociation author { ...who }"
@@ -63,18 +70,18 @@ _REACTIONS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Discussion:
-    """`nodes` are GraphQL's ids, by those of the posts; `roots` those of the comments that can be answered."""
+class GitHubDiscussion:
+    """A discussion. `nodes` maps post ids to GraphQL's ids; `roots` has those of the comments that can be answered."""
 
     node: str
-    topic: Topic
-    comments: tuple[Heard, ...]
+    topic: ThreadTopic
+    comments: tuple[GitHubMessage, ...]
     nodes: dict[str, str]
     roots: dict[int, str]
 
-    def in_thread(self, thread: Thread) -> list[Heard]:
-        """The messages of one room, oldest first. To the discussion itself belong the opening, and the comments that
-        answer nothing, each of which begins a room of its own, too.
+    def in_thread(self, thread: GitHubThread) -> list[GitHubMessage]:
+        """Returns the messages of one room, oldest first. The discussion's own room has the opening and the top-level
+        comments, each of which also begins a room of its own.
         """
         if thread.root:
             mine = [each for each in self.comments if each.thread == thread]
@@ -82,75 +89,77 @@ class Discussion:
             mine = [self.topic.opening, *(each for each in self.comments if each.thread.root == each.number)]
         return sorted(mine, key=lambda each: each.post.id)
 
-    def node_of(self, post_id: str) -> str:
+    def get_node(self, post_id: str) -> str:
         if post_id not in self.nodes:
             raise NotFound("There is no such comment in the discussion.", code="github_gone")
         return self.nodes[post_id]
 
 
-async def load_discussion(api: Api, repository: str, number: int) -> Discussion:
-    """Raises NotFound."""
+async def load_discussion(api: GitHubApi, repository: str, number: int) -> GitHubDiscussion:
+    """Loads a discussion. Raises NotFound."""
     owner, _, name = repository.partition("/")
     variables = {"owner": owner, "name": name, "number": number}
     data = await api.query(_READ, variables, repository, "read a discussion")
-    found = part_of(part_of(data, "repository"), "discussion")
+    found = get_object(get_object(data, "repository"), "discussion")
     if not found:
         raise NotFound("There is no such discussion on GitHub.", code="github_gone")
-    topic = topic_of(repository, _as_rest(found), PostKind.DISCUSSION)
-    nodes = {topic.opening.post.id: text_of(found, "id")}
+    topic = read_topic(repository, _as_rest(found), PostKind.DISCUSSION)
+    nodes = {topic.opening.post.id: get_text(found, "id")}
     roots: dict[int, str] = {}
-    heard: list[Heard] = []
-    for comment in parts_of(part_of(found, "comments"), "nodes"):
-        root = number_of(comment, "databaseId")
-        roots[root] = text_of(comment, "id")
-        thread = Thread(repository, number, ThreadKind.DISCUSSION, root)
-        for each in (comment, *parts_of(part_of(comment, "replies"), "nodes")):
-            one = comment_of(thread, _as_rest(each), PostKind.DISCUSSION_COMMENT)
-            nodes[one.post.id] = text_of(each, "id")
-            heard.append(one)
-    return Discussion(text_of(found, "id"), topic, tuple(heard), nodes, roots)
+    messages: list[GitHubMessage] = []
+    for comment in get_objects(get_object(found, "comments"), "nodes"):
+        root = get_number(comment, "databaseId")
+        roots[root] = get_text(comment, "id")
+        thread = GitHubThread(repository, number, ThreadKind.DISCUSSION, root)
+        for each in (comment, *get_objects(get_object(comment, "replies"), "nodes")):
+            one = read_comment(thread, _as_rest(each), PostKind.DISCUSSION_COMMENT)
+            nodes[one.post.id] = get_text(each, "id")
+            messages.append(one)
+    return GitHubDiscussion(get_text(found, "id"), topic, tuple(messages), nodes, roots)
 
 
-async def add_comment(api: Api, discussion: Discussion, thread: Thread, body: str) -> Payload:
-    """An answer to the thread's comment, or a comment of its own; as REST would tell of it."""
+async def add_discussion_comment(
+    api: GitHubApi, discussion: GitHubDiscussion, thread: GitHubThread, body: str
+) -> Payload:
+    """Adds an answer to the thread's comment, or a top-level comment, and returns it in REST's form."""
     reply_to = discussion.roots.get(thread.root)
     if thread.root and reply_to is None:
         raise NotFound("The comment is not in the discussion any more.", code="github_gone")
     variables = {"discussion": discussion.node, "replyTo": reply_to, "body": body}
     data = await api.query(_ADD, variables, thread.repository, "answer in a discussion")
-    return _as_rest(part_of(part_of(data, "addDiscussionComment"), "comment"))
+    return _as_rest(get_object(get_object(data, "addDiscussionComment"), "comment"))
 
 
-async def edit_comment(api: Api, repository: str, node: str, body: str) -> None:
+async def edit_discussion_comment(api: GitHubApi, repository: str, node: str, body: str) -> None:
     await api.query(_EDIT, {"id": node, "body": body}, repository, "edit its comment")
 
 
-async def delete_comment(api: Api, repository: str, node: str) -> None:
+async def delete_discussion_comment(api: GitHubApi, repository: str, node: str) -> None:
     await api.query(_DELETE, {"id": node}, repository, "delete its comment")
 
 
-async def react(api: Api, repository: str, node: str, reaction: str, *, on: bool) -> None:
+async def react_in_discussion(api: GitHubApi, repository: str, node: str, reaction: str, *, on: bool) -> None:
     text = _REACT if on else _UNREACT
     await api.query(text, {"id": node, "content": _REACTIONS.get(reaction, "EYES")}, repository, "react")
 
 
 def _as_rest(node: Payload) -> dict[str, Any]:
-    """In the words of REST, so that one reader suffices. Bots are named as REST names them."""
-    author = part_of(node, "author")
-    is_bot, login = text_of(author, "__typename") == "Bot", text_of(author, "login")
+    """Returns a node in REST's form, so that one parser suffices. Bots are named as REST names them."""
+    author = get_object(node, "author")
+    is_bot, login = get_text(author, "__typename") == "Bot", get_text(author, "login")
     user = {
-        "id": number_of(author, "databaseId"),
+        "id": get_number(author, "databaseId"),
         "login": f"{login}[bot]" if is_bot and not login.endswith("[bot]") else login,
         "type": "Bot" if is_bot else "User",
     }
     return {
-        "id": number_of(node, "databaseId"),
-        "number": number_of(node, "number"),
-        "title": text_of(node, "title"),
-        "body": text_of(node, "body"),
-        "created_at": text_of(node, "createdAt"),
-        "updated_at": text_of(node, "updatedAt"),
-        "author_association": text_of(node, "authorAssociation"),
-        "labels": parts_of(part_of(node, "labels"), "nodes"),
+        "id": get_number(node, "databaseId"),
+        "number": get_number(node, "number"),
+        "title": get_text(node, "title"),
+        "body": get_text(node, "body"),
+        "created_at": get_text(node, "createdAt"),
+        "updated_at": get_text(node, "updatedAt"),
+        "author_association": get_text(node, "authorAssociation"),
+        "labels": get_objects(get_object(node, "labels"), "nodes"),
         "user": user if author else {},
     }

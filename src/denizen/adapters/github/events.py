@@ -1,17 +1,49 @@
-"""What a webhook says, as far as it is about messages (inventory S33). Pure.
-
-Created comments, submitted reviews, and issues, pull requests and discussions that were opened are messages; edits and
-deletions of them are told so that nothing outlives them here. Everything else is None: labels, pushes, stars.
-"""
+"""News from GitHub: webhooks, their signatures, and messages whose webhook never came (GitHub does not repeat them)."""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import logging
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 
-from denizen.adapters.github.heard import Heard, Topic, answer_thread, comment_of, review_thread, topic_of
-from denizen.adapters.github.payload import Payload, number_of, part_of, text_of
-from denizen.adapters.github.threads import PostKind, Thread
+import anyio
+
+from denizen.adapters.github.api import GitHubApi
+from denizen.adapters.github.client import GitHubRequest, Payload, get_number, get_object, get_text
+from denizen.adapters.github.settings import PLATFORM
+from denizen.adapters.github.threads import (
+    GitHubMessage,
+    GitHubThread,
+    PostId,
+    PostKind,
+    ThreadTopic,
+    answer_thread,
+    read_comment,
+    read_topic,
+    review_thread,
+)
+from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFound
+from denizen.domain.room import Room, RoomKind
+
+# In lower case, as ASGI servers pass headers.
+HEADER = "x-hub-signature-256"
+_PREFIX = "sha256="
+
+
+def sign(secret: str, body: bytes) -> str:
+    """Returns the signature header of a body: HMAC-SHA256 over its bytes."""
+    return _PREFIX + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+
+
+def is_signed(secret: str, body: bytes, signature: str) -> bool:
+    """Whether the signature is right, compared in constant time. Always False without a secret."""
+    return bool(secret) and hmac.compare_digest(sign(secret, body).encode(), signature.strip().encode())
+
 
 EVENTS = (
     "issues",
@@ -22,32 +54,34 @@ EVENTS = (
     "discussion",
     "discussion_comment",
 )
-"""What an App has to subscribe to."""
+"""The events that an App has to subscribe to."""
 
 
-class Change(StrEnum):
+class MessageChange(StrEnum):
+    """What happened to a message."""
+
     MADE = "made"
     EDITED = "edited"
     GONE = "gone"
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
-    """`heard` is None for an event that is about no message; `installation` 0 for a webhook of a repository."""
+class GitHubEvent:
+    """A webhook. `message` is None when it is about no message; `installation` is 0 for the webhook of a repository."""
 
     repository: str
     installation: int
-    change: Change = Change.MADE
-    topic: Topic | None = None
-    heard: Heard | None = None
+    change: MessageChange = MessageChange.MADE
+    topic: ThreadTopic | None = None
+    message: GitHubMessage | None = None
 
 
 _CHANGES = {
-    "opened": Change.MADE,
-    "created": Change.MADE,
-    "submitted": Change.MADE,
-    "edited": Change.EDITED,
-    "deleted": Change.GONE,
+    "opened": MessageChange.MADE,
+    "created": MessageChange.MADE,
+    "submitted": MessageChange.MADE,
+    "edited": MessageChange.EDITED,
+    "deleted": MessageChange.GONE,
     "dismissed": None,
 }
 _ACTIONS = {
@@ -61,46 +95,144 @@ _ACTIONS = {
 }
 
 
-def read_event(name: str, payload: Payload) -> Event:
-    """`name` is that of the header `X-GitHub-Event`."""
-    repository = text_of(part_of(payload, "repository"), "full_name")
-    installation = number_of(part_of(payload, "installation"), "id")
-    action = text_of(payload, "action")
+def parse_event(name: str, payload: Payload) -> GitHubEvent:
+    """Parses a webhook. `name` is the value of the header `X-GitHub-Event`."""
+    repository = get_text(get_object(payload, "repository"), "full_name")
+    installation = get_number(get_object(payload, "installation"), "id")
+    action = get_text(payload, "action")
     change = _CHANGES.get(action)
     if not repository or change is None or action not in _ACTIONS.get(name, ()):
-        return Event(repository, installation)
-    topic, heard = _read(name, repository, payload)
-    if not heard.body.strip() and not heard.is_opening:  # a review without words
-        return Event(repository, installation)
-    return Event(repository, installation, change, topic, heard)
+        return GitHubEvent(repository, installation)
+    topic, message = _read_topic_and_post(name, repository, payload)
+    if not message.body.strip() and not message.is_opening:  # a review without a text of its own
+        return GitHubEvent(repository, installation)
+    return GitHubEvent(repository, installation, change, topic, message)
 
 
-def _read(name: str, repository: str, payload: Payload) -> tuple[Topic, Heard]:
+def _read_topic_and_post(name: str, repository: str, payload: Payload) -> tuple[ThreadTopic, GitHubMessage]:
     if name.startswith("discussion"):
-        topic = topic_of(repository, part_of(payload, "discussion"), PostKind.DISCUSSION)
+        topic = read_topic(repository, get_object(payload, "discussion"), PostKind.DISCUSSION)
         if name == "discussion":
             return topic, topic.opening
-        comment = part_of(payload, "comment")
+        comment = get_object(payload, "comment")
         thread = answer_thread(repository, topic.subject.number, comment)
-        return topic, comment_of(thread, comment, PostKind.DISCUSSION_COMMENT)
+        return topic, read_comment(thread, comment, PostKind.DISCUSSION_COMMENT)
     if name.startswith("pull_request"):
         return _read_pull(name, repository, payload)
-    topic = topic_of(repository, part_of(payload, "issue"))
+    topic = read_topic(repository, get_object(payload, "issue"))
     if name == "issues":
         return topic, topic.opening
-    thread = Thread(repository, topic.subject.number)
-    return topic, comment_of(thread, part_of(payload, "comment"), PostKind.COMMENT)
+    thread = GitHubThread(repository, topic.subject.number)
+    return topic, read_comment(thread, get_object(payload, "comment"), PostKind.COMMENT)
 
 
-def _read_pull(name: str, repository: str, payload: Payload) -> tuple[Topic, Heard]:
-    topic = topic_of(repository, part_of(payload, "pull_request"), is_pull=True)
+def _read_pull(name: str, repository: str, payload: Payload) -> tuple[ThreadTopic, GitHubMessage]:
+    topic = read_topic(repository, get_object(payload, "pull_request"), is_pull=True)
     number = topic.subject.number
     match name:
         case "pull_request_review":
-            review = part_of(payload, "review")
-            return topic, comment_of(Thread(repository, number), review, PostKind.REVIEW)
+            review = get_object(payload, "review")
+            return topic, read_comment(GitHubThread(repository, number), review, PostKind.REVIEW)
         case "pull_request_review_comment":
-            comment = part_of(payload, "comment")
-            return topic, comment_of(review_thread(repository, number, comment), comment, PostKind.REVIEW_COMMENT)
+            comment = get_object(payload, "comment")
+            return topic, read_comment(review_thread(repository, number, comment), comment, PostKind.REVIEW_COMMENT)
         case _:
             return topic, topic.opening
+
+
+MAX_REPOSITORIES = 100
+"""A scan covers only the most recently used repositories."""
+SIDE_BY_SIDE = 4
+
+_NUMBER = re.compile(r"/(?P<number>\d+)\Z")
+_log = logging.getLogger("denizen.github")
+
+
+@dataclass(frozen=True, slots=True)
+class GitHubUpdate:
+    """One message with the topic of its thread."""
+
+    topic: ThreadTopic
+    message: GitHubMessage
+
+
+async def list_updates(api: GitHubApi, repositories: Sequence[str], since: datetime) -> list[GitHubUpdate]:
+    """Returns the messages since a moment, oldest first. A repository that refuses is left out; raises when GitHub does
+    not answer.
+    """
+    limiter, found = anyio.CapacityLimiter(SIDE_BY_SIDE), list[GitHubUpdate]()
+    faults: list[DenizenError] = []
+
+    async def read(repository: str) -> None:
+        async with limiter:
+            try:
+                found.extend(await _list_repository_updates(api, repository, since))
+            except (NotFound, NotAllowed, InvalidInput) as error:
+                _log.info("repository left out", extra={"repository": repository, "code": error.code})
+            except DenizenError as error:  # raised after the group, which would wrap it
+                faults.append(error)
+
+    async with anyio.create_task_group() as group:
+        for repository in repositories[:MAX_REPOSITORIES]:
+            group.start_soon(read, repository)
+    if faults:
+        raise faults[0]
+    return sorted(found, key=lambda update: update.message.post.id)
+
+
+def list_rooms(updates: Sequence[GitHubUpdate], repositories: Sequence[str], now: datetime) -> list[Room]:
+    """Returns the rooms with their newest posts, and the repositories themselves, so that a later start knows how far
+    they were read.
+    """
+    rooms = {each: _make_repository_room(each, now) for each in repositories}
+    for each in updates:  # the newest comes last
+        thread = each.message.thread
+        rooms[thread.room_id] = thread.room(each.topic.subject.title, latest_post=each.message.post.id)
+        if thread.root and thread.parent.room_id not in rooms:
+            rooms[thread.parent.room_id] = thread.parent.room(each.topic.subject.title)
+    return list(rooms.values())
+
+
+def _make_repository_room(repository: str, now: datetime) -> Room:
+    latest = str(PostId(now, PostKind.OPENING, 0))
+    return Room(
+        platform=PLATFORM,
+        id=repository,
+        name=repository,
+        kind=RoomKind.FORUM,
+        guild=repository,
+        guild_name=repository,
+        latest_post=latest,
+    )
+
+
+async def _list_repository_updates(api: GitHubApi, repository: str, since: datetime) -> list[GitHubUpdate]:
+    moment = f"{since.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    params = {"since": moment, "sort": "updated", "direction": "desc"}
+
+    async def rows(path: str, **more: str) -> list[dict[str, object]]:
+        call = GitHubRequest("GET", f"/repos/{repository}{path}", "look for new messages", params={**params, **more})
+        return await api.list_all(call, repository)
+
+    topics = {
+        each.subject.number: each
+        for row in await rows("/issues", state="all")
+        for each in [read_topic(repository, row)]
+    }
+    found = [GitHubUpdate(topic, topic.opening) for topic in topics.values()]
+    for row in await rows("/issues/comments") if topics else ():
+        topic = topics.get(_number(row, "issue_url"))
+        if topic is not None:
+            thread = GitHubThread(repository, topic.subject.number)
+            found.append(GitHubUpdate(topic, read_comment(thread, row, PostKind.COMMENT)))
+    for row in await rows("/pulls/comments") if any(t.subject.kind == "pull request" for t in topics.values()) else ():
+        topic = topics.get(_number(row, "pull_request_url"))
+        if topic is not None:
+            thread = review_thread(repository, topic.subject.number, row)
+            found.append(GitHubUpdate(topic, read_comment(thread, row, PostKind.REVIEW_COMMENT)))
+    return [update for update in found if update.message.post.created_at >= since]
+
+
+def _number(row: Payload, key: str) -> int:
+    found = _NUMBER.search(get_text(row, key))
+    return int(found["number"]) if found else 0

@@ -1,6 +1,6 @@
-"""What an account is made from: where GitHub is, whose login it is, and what it listens to. Records only.
+"""The settings of an account: the server, the login, and the repositories. Records only.
 
-The composition root fills these from `channels.github`; `account` and `check` read them.
+The composition root fills them from `channels.github`; `account` and `check` read them.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ PLATFORM = "github"
 
 API_URL = "https://api.github.com"
 BODY_CHARS = 65_536
-"""Of one comment at most."""
+"""GitHub's limit for one comment."""
 
 
 @dataclass(frozen=True, slots=True)
-class AccountSettings:
-    """One login of one agent: an App by `app_id` and `private_key` (PEM), or a user by `token`.
+class GitHubAccountSettings:
+    """The settings of one login of one agent: an App by `app_id` and `private_key` (PEM), or a user by `token`.
 
-    `repositories` are patterns such as `owner/*`; empty admits all that the login can read. `rescan_s` is how often it
-    looks for messages whose webhook never came; 0 looks at the start only.
+    `repositories` are patterns such as `owner/*`; none admits all that the login can read. `rescan_s` is how often
+    the account looks for messages whose webhook never came; 0 looks only at the start.
     """
 
     agent: AgentName
@@ -41,10 +41,10 @@ class AccountSettings:
 
     @property
     def setting(self) -> str:
-        """Where the account is configured, for people."""
+        """The config key of the account, for people."""
         return f"channels.github.accounts.{self.agent}"
 
     def admits(self, repository: str) -> bool:
-        """Whether the account answers in `owner/name`."""
+        """Whether the account answers in the repository `owner/name`."""
         name = repository.lower()
         return not self.repositories or any(fnmatchcase(name, pattern.lower()) for pattern in self.repositories)

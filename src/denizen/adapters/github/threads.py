@@ -1,9 +1,9 @@
-"""Where talk is on GitHub, as ids of rooms and posts. Pure.
+"""Threads and messages of GitHub, and their ids as rooms and posts. Pure.
 
-A room is an issue or pull request (`owner/name#12`), a thread of its review (`…#12/review/345`, by its first comment),
-a discussion (`…#12/discussion`), or the answers to one comment there (`…#12/discussion/345`). GitHub numbers comments
-of each kind apart, so the id of a post is made of its time, its kind and its number: it is one of a kind on the
-platform, and of two posts the later has the higher one, as `domain/room` wants it.
+A room is an issue or pull request (`owner/name#12`), a thread of its review (`…#12/review/345`, by its first
+comment), a discussion (`…#12/discussion`), or the answers to one comment there (`…#12/discussion/345`). GitHub
+numbers the kinds of comments separately. So the id of a post consists of its time, kind and number: it is unique on
+the platform, and a later post has a higher id, as `domain/room` demands.
 """
 
 from __future__ import annotations
@@ -14,30 +14,35 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import IntEnum, StrEnum
 
+from denizen.adapters.github.client import Payload, get_number, get_object, get_objects, get_text, get_time
+from denizen.adapters.github.markdown import from_body
 from denizen.adapters.github.settings import PLATFORM
 from denizen.domain.errors import NotFound
-from denizen.domain.room import Room, RoomKind
+from denizen.domain.message import Author
+from denizen.domain.room import Post, Room, RoomKind
+from denizen.domain.subject import Subject
 
 _ROOM = re.compile(
     r"(?P<repository>[^/\s#]+/[^/\s#]+)#(?P<number>\d+)(?:/(?P<kind>review|discussion)(?:/(?P<root>\d+))?)?"
 )
 _POST = re.compile(r"(?P<time>\d{10})(?P<kind>\d)(?P<number>\d{15})")
+# The id of an opening has no number of its own; a hash below this bound stands in.
 _HASHED = 10**15
 
 
 class ThreadKind(StrEnum):
     ISSUE = ""
-    """A pull request's conversation too."""
+    """An issue, or the conversation of a pull request."""
     REVIEW = "review"
     DISCUSSION = "discussion"
 
 
 class PostKind(IntEnum):
-    """Stands in the ids of posts: numbers may not change."""
+    """The kind of a post. The numbers are part of stored ids, so they must not change."""
 
     OPENING = 0
     REVIEW = 1
-    """Before comments, since one of the same second may answer it."""
+    """Sorts before comments, since a comment of the same second may answer it."""
     COMMENT = 2
     REVIEW_COMMENT = 3
     DISCUSSION = 4
@@ -45,8 +50,10 @@ class PostKind(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Thread:
-    """`root` is the first comment of a review's thread, or the comment of a discussion that is answered; 0 for none."""
+class GitHubThread:
+    """A thread. `root` is the first comment of a review's thread, or the discussion comment that is answered; 0 for
+    none.
+    """
 
     repository: str
     number: int
@@ -59,13 +66,13 @@ class Thread:
         return f"{self.repository}#{self.number}{tail}" + (f"/{self.root}" if self.root else "")
 
     @property
-    def parent(self) -> Thread:
+    def parent(self) -> GitHubThread:
         """The issue, pull request or discussion as a whole."""
         kind = ThreadKind.DISCUSSION if self.kind is ThreadKind.DISCUSSION else ThreadKind.ISSUE
-        return Thread(self.repository, self.number, kind)
+        return GitHubThread(self.repository, self.number, kind)
 
     def room(self, title: str, *, latest_post: str = "") -> Room:
-        """Reviews and answers are threads of what they belong to; the repository is the community."""
+        """Returns the room. Reviews and answers are threads of what they belong to; the repository is the community."""
         name = f"{self.repository}#{self.number} {title}".strip()
         about = {"guild": self.repository, "guild_name": self.repository, "latest_post": latest_post}
         if not self.root:
@@ -76,7 +83,7 @@ class Thread:
 
 @dataclass(frozen=True, slots=True)
 class PostId:
-    """`number` is GitHub's own, of that kind of thing."""
+    """The id of a post. `number` is GitHub's own for that kind."""
 
     created_at: datetime
     kind: PostKind
@@ -86,16 +93,18 @@ class PostId:
         return f"{int(self.created_at.timestamp()):010d}{self.kind:d}{self.number:015d}"
 
 
-def thread_of(room_id: str) -> Thread:
-    """Raises NotFound for what is no room."""
+def parse_thread(room_id: str) -> GitHubThread:
+    """Parses a room id. Raises NotFound for other text."""
     found = _ROOM.fullmatch(room_id)
     if found is None:
         raise NotFound("There is no such thread on GitHub.", code="github_gone")
-    return Thread(found["repository"], int(found["number"]), ThreadKind(found["kind"] or ""), int(found["root"] or 0))
+    return GitHubThread(
+        found["repository"], int(found["number"]), ThreadKind(found["kind"] or ""), int(found["root"] or 0)
+    )
 
 
-def post_id_of(text: str) -> PostId:
-    """Raises NotFound for what is no post."""
+def parse_post_id(text: str) -> PostId:
+    """Parses a post id. Raises NotFound for other text."""
     found = _POST.fullmatch(text)
     if found is None:
         raise NotFound("There is no such message on GitHub.", code="github_gone")
@@ -104,6 +113,117 @@ def post_id_of(text: str) -> PostId:
 
 
 def opening_id(repository: str, number: int, created_at: datetime, kind: PostKind = PostKind.OPENING) -> str:
-    """Of what begins a thread. GitHub gives a pull request two numbers, as such and as an issue; this is neither."""
+    """Returns the id of the post that opens a thread. GitHub gives a pull request two numbers, as such and as an issue;
+    this uses neither.
+    """
     digest = hashlib.sha256(f"{repository.lower()}#{number}".encode()).hexdigest()
     return str(PostId(created_at, kind, int(digest, 16) % _HASHED))
+
+
+GHOST = Author("0", "ghost")
+"""GitHub's placeholder for deleted users."""
+_BOT = "[bot]"
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadTopic:
+    """The subject of a thread, and its opening."""
+
+    subject: Subject
+    opening: GitHubMessage
+
+
+@dataclass(frozen=True, slots=True)
+class GitHubMessage:
+    """One message. `number` is GitHub's own, `body` the text with its mentions, and `association` the author's relation
+    to the repository in lower case.
+
+    `file` and `code` are the path and the part of the file that a review comment is about.
+    """
+
+    thread: GitHubThread
+    post: Post
+    body: str
+    association: str
+    number: int = 0
+    is_opening: bool = False
+    file: str = ""
+    code: str = ""
+
+
+def read_author(user: Payload) -> Author:
+    """Reads the author of a message."""
+    if not user:
+        return GHOST
+    login = get_text(user, "login")
+    return Author(str(get_number(user, "id")), login, is_bot=get_text(user, "type") == "Bot" or login.endswith(_BOT))
+
+
+def read_topic(
+    repository: str, item: Payload, kind: PostKind = PostKind.OPENING, *, is_pull: bool = False
+) -> ThreadTopic:
+    """Reads the topic of an issue, a pull request or a discussion."""
+    number, title, body = get_number(item, "number"), get_text(item, "title"), get_text(item, "body")
+    is_discussion = kind is PostKind.DISCUSSION
+    thread = GitHubThread(repository, number, ThreadKind.DISCUSSION if is_discussion else ThreadKind.ISSUE)
+    post_id = opening_id(repository, number, get_time(item, "created_at"), kind)
+    is_pull = is_pull or bool(get_object(item, "pull_request"))
+    labels = tuple(get_text(label, "name") for label in get_objects(item, "labels"))
+    words = "discussion" if is_discussion else "pull request" if is_pull else "issue"
+    subject = Subject(
+        origin=repository, number=number, title=title, kind=words, labels=tuple(filter(None, labels)), opening=post_id
+    )
+    opening = GitHubMessage(
+        thread,
+        _post(thread, item, post_id, body),
+        f"{title}\n\n{body}".strip(),
+        get_text(item, "author_association").lower(),
+        number,
+        is_opening=True,
+    )
+    return ThreadTopic(subject, opening)
+
+
+def read_comment(thread: GitHubThread, item: Payload, kind: PostKind) -> GitHubMessage:
+    """Reads any message but an opening."""
+    created = "submitted_at" if kind is PostKind.REVIEW else "created_at"
+    post_id = str(PostId(get_time(item, created), kind, get_number(item, "id")))
+    body = get_text(item, "body")
+    return GitHubMessage(
+        thread,
+        _post(thread, item, post_id, body, created),
+        body,
+        get_text(item, "author_association").lower(),
+        get_number(item, "id"),
+        file=get_text(item, "path"),
+        code=get_text(item, "diff_hunk"),
+    )
+
+
+def review_thread(repository: str, number: int, comment: Payload) -> GitHubThread:
+    """Returns the thread of a comment on code, which its first comment names."""
+    root = get_number(comment, "in_reply_to_id") or get_number(comment, "id")
+    return GitHubThread(repository, number, ThreadKind.REVIEW, root)
+
+
+def answer_thread(repository: str, number: int, comment: Payload) -> GitHubThread:
+    """Returns the thread in which a comment of a discussion is answered."""
+    root = get_number(comment, "parent_id") or get_number(comment, "id")
+    return GitHubThread(repository, number, ThreadKind.DISCUSSION, root)
+
+
+def _post(thread: GitHubThread, item: Payload, post_id: str, body: str, created: str = "created_at") -> Post:
+    text, nonce = from_body(body)
+    created_at, updated_at = get_time(item, created), get_time(item, "updated_at")
+    return Post(
+        platform=PLATFORM,
+        id=post_id,
+        room=thread.room_id,
+        author=read_author(get_object(item, "user")),
+        text=text,
+        created_at=created_at,
+        guild=thread.repository,
+        parent=thread.parent.room_id if thread.root else "",
+        edited_at=updated_at if updated_at > created_at else None,
+        nonce=nonce,
+    )

@@ -1,6 +1,6 @@
-"""What was read of all sources, on disk: files by their content, and the snapshots made of them."""
+"""The library on disk: files of all sources by their content, and the snapshots made of them."""
 
-from denizen.adapters.library.intake import Converted, Converters
+from denizen.adapters.library.intake import ConvertedText, DocumentConverters
 from denizen.adapters.library.library import FileLibrary
 
-__all__ = ["Converted", "Converters", "FileLibrary"]
+__all__ = ["ConvertedText", "DocumentConverters", "FileLibrary"]

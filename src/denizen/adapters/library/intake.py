@@ -1,18 +1,20 @@
-"""From the files of a source to objects and a manifest: text as it is, in UTF-8, HTML and PDF as their text. Blocks.
+"""Turns the files of a source into stored objects and a manifest. Blocks; `library` calls it in a thread.
 
-Called by `library`, in a thread. What a file of which kind is worth reading at all is `domain/source`'s.
+Text is kept as it is, in UTF-8; HTML and PDF are kept as their text. `domain/source` decides which kinds of files are
+worth reading at all.
 """
 
 from __future__ import annotations
 
+import codecs
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import PurePosixPath
 from threading import Event
 
-from denizen.adapters.library.encoding import to_utf8
-from denizen.adapters.library.objects import Item, Objects
+from denizen.adapters.library.storage import ManifestEntry, ObjectStore
 from denizen.domain.errors import Exhausted
 from denizen.domain.source import (
     DOCUMENT_SUFFIXES,
@@ -22,64 +24,69 @@ from denizen.domain.source import (
     is_plain_path,
     make_visible,
 )
-from denizen.ports.source import File, Progress, Report
+from denizen.ports.source import ReadingProgress, ReportProgress, SourceFile
 
 MAX_TEXT_BYTES = 5 * 1024 * 1024
 MAX_PDF_BYTES = 20 * 1024 * 1024
 MAX_FILES = 200_000
 MAX_BYTES = 4 * 1024 * 1024 * 1024
-"""Of one source."""
+"""The limit for one source."""
 MAX_NAMED = 20
-"""How many of the files that are left out are named."""
+"""How many of the files that were left out are named."""
 MAX_PATH_BYTES = 2000
-"""Of one file below its source. Systems take 4096 with all that is above."""
+"""The limit for the path of a file below its source. Systems take 4096 bytes with the folders above."""
 
 _ENDINGS = {**dict.fromkeys(PDF_SUFFIXES, ".txt"), **dict.fromkeys(HTML_SUFFIXES, ".md")}
-"""What a file becomes says so behind its name."""
+"""The ending that a converted file gets behind its name."""
 _SNIFFED_BYTES = 8192
 _LFS_MARK = b"version https://git-lfs.github.com/spec/"
 _TOLD_EVERY = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Converted:
+class ConvertedText:
     """The text of a file. Where it is empty, `lacks` says why, if that is known."""
 
     text: str
     lacks: str = ""
 
 
-Convert = Callable[[bytes], Converted]
-"""Blocks. Raises Unavailable for what has nothing to do with the file: the source is then tried again."""
+ConvertDocument = Callable[[bytes], ConvertedText]
+"""Converts a file to text. Blocks. Raises Unavailable for a fault that is not the file's: the source is then tried
+again.
+"""
 
 
 @dataclass(frozen=True, slots=True)
-class Converters:
-    html: Convert
-    pdf: Convert
+class DocumentConverters:
+    """The converters for HTML and for PDF."""
+
+    html: ConvertDocument
+    pdf: ConvertDocument
 
 
 @dataclass(slots=True)
-class Intake:
-    """One reading. `stop` ends it before the next file."""
+class SourceIntake:
+    """Takes in the files of one source once. Setting `stop` ends it before the next file."""
 
-    objects: Objects
-    convert: Converters
+    objects: ObjectStore
+    convert: DocumentConverters
     now: datetime
     stop: Event
-    _items: dict[str, Item] = field(default_factory=dict[str, Item])
+    _items: dict[str, ManifestEntry] = field(default_factory=dict[str, ManifestEntry])
     _skipped: int = 0
     _left_out: list[str] = field(default_factory=list[str])
     _bytes: int = 0
 
-    def take(self, files: Iterator[File], report: Report) -> SourceReading | None:
-        """None when it was stopped. Raises Exhausted for a source beyond all bounds."""
+    def take(self, files: Iterator[SourceFile], report: ReportProgress) -> SourceReading | None:
+        """Stores all files. Returns None when it was stopped. Raises Exhausted for a source that is too large."""
         for number, file in enumerate(files):
             if self.stop.is_set():
                 return None
             self._take(file)
+            # Each report crosses a thread and may be sent to a browser.
             if number % _TOLD_EVERY == 0:
-                report(Progress("keeping files", number))
+                report(ReadingProgress("keeping files", number))
             if len(self._items) > MAX_FILES or self._bytes > MAX_BYTES:
                 raise _too_much()
         items = self._plan()
@@ -92,7 +99,7 @@ class Intake:
             left_out=tuple(self._left_out),
         )
 
-    def _take(self, file: File) -> None:
+    def _take(self, file: SourceFile) -> None:
         suffix = PurePosixPath(file.path).suffix.lower()
         name = f"{file.path}{_ENDINGS.get(suffix, '')}"
         most = MAX_PDF_BYTES if suffix in PDF_SUFFIXES else MAX_TEXT_BYTES
@@ -105,7 +112,7 @@ class Intake:
         data, lacks = self._read(file, suffix)
         if data is None:
             return self._leave_out(file.path, lacks or "no text in it")
-        self._items[name] = Item(name, self.objects.put(data, self.now), len(data))
+        self._items[name] = ManifestEntry(name, self.objects.put(data, self.now), len(data))
         self._bytes += len(data)
         return None
 
@@ -114,32 +121,33 @@ class Intake:
         if len(self._left_out) < MAX_NAMED:
             self._left_out.append(f"{make_visible(path)} ({why})")
 
-    def _read(self, file: File, suffix: str) -> tuple[bytes | None, str]:
-        """What is kept; None for what has no text, with why if that is known."""
+    def _read(self, file: SourceFile, suffix: str) -> tuple[bytes | None, str]:
+        """Returns what is stored; None for a file without text, with the reason if that is known."""
         given = file.read()
         if suffix in PDF_SUFFIXES:
             return _in_bytes(self.convert.pdf(given))
         data = to_utf8(given, is_page=suffix in HTML_SUFFIXES)
         if data is None:
             return None, "its encoding is not known"
+        # An LFS pointer is a text that stands for a file which is not there.
         if b"\0" in data[:_SNIFFED_BYTES] or data.startswith(_LFS_MARK):
             return None, ""
         return _in_bytes(self.convert.html(data)) if suffix in HTML_SUFFIXES else (data, "")
 
-    def _plan(self) -> list[Item]:
-        """By path; without files in whose place a folder is needed."""
+    def _plan(self) -> list[ManifestEntry]:
+        """Returns the entries of the manifest by path, without files in whose place a folder is needed."""
         folders = {above.as_posix() for path in self._items for above in PurePosixPath(path).parents}
         for path in sorted(folders.intersection(self._items)):
             self._leave_out(path, "a folder has its place")
         return [item for path, item in sorted(self._items.items()) if path not in folders]
 
 
-def _in_bytes(converted: Converted) -> tuple[bytes | None, str]:
+def _in_bytes(converted: ConvertedText) -> tuple[bytes | None, str]:
     return converted.text.encode(errors="replace") or None, converted.lacks
 
 
 def _fits(name: str) -> bool:
-    """Whether a disk takes it, once it ends as what it became and stands below a snapshot's folder."""
+    """Returns whether a disk takes the name, with the ending that it gets and below a snapshot's folder."""
     return is_plain_path(name) and len(name.encode()) <= MAX_PATH_BYTES
 
 
@@ -150,3 +158,68 @@ def _too_much() -> Exhausted:
         why=f"It has more than {MAX_FILES:,} files or {MAX_BYTES // 1024**3} GB of documents.",
         fix="Give a content path, and make several sources of it.",
     )
+
+
+_DECLARED = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_:.-]{1,40})", re.IGNORECASE)
+_DECLARED_WITHIN_BYTES = 1024
+_DECLARABLE = ("cp", "iso8859", "koi8", "mac-", "shift_jis", "euc_", "gb", "big5", "tis-620")
+"""The beginnings of codec names that a page may declare: no codec that is for something else than text."""
+_MEANT = {
+    "iso8859-1": "cp1252",
+    "iso8859-9": "cp1254",
+    "shift_jis": "cp932",
+    "euc_kr": "cp949",
+    "gb2312": "gb18030",
+    "tis-620": "cp874",
+}
+"""The encodings that browsers use for pages that declare less."""
+_LETTERS = re.compile(rb"[A-Za-z]+")
+_HIGH = re.compile(rb"[\x80-\xff]+")
+_FOREIGN = re.compile(rb"[\xc0-\xff]{3}")
+"""Three accented letters in a row: no word of Western Europe has that, but most words in Cyrillic or Greek."""
+_ACCENTED_ONE_OF = 4
+"""At most one letter of so many is accented in Western European text."""
+
+
+def to_utf8(data: bytes, *, is_page: bool) -> bytes | None:
+    """Returns the text as UTF-8; None when its encoding is not known.
+
+    UTF-8 with some damage is left as it is. With `is_page`, the declaration in an HTML page counts. Other text is taken
+    for Western European if that is plausible: otherwise nobody would find a word with an umlaut.
+    """
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return data.decode("utf-16", errors="replace").encode()
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        declared = _find_declared(data) if is_page else ""
+        if declared:
+            return data.decode(declared, errors="replace").encode()
+        return data if b"\0" in data or _is_damaged(data) else _from_western(data)
+    return data
+
+
+def _find_declared(data: bytes) -> str:
+    found = _DECLARED.search(data[:_DECLARED_WITHIN_BYTES])
+    try:
+        name = codecs.lookup(found[1].decode("ascii")).name if found else ""
+    except LookupError:
+        return ""
+    return _MEANT.get(name, name) if name.startswith(_DECLARABLE) else ""
+
+
+def _is_damaged(data: bytes) -> bool:
+    """Returns whether the data is UTF-8 except for some bytes."""
+    text = data.decode(errors="replace")
+    broken = text.count("\ufffd") - data.count("\ufffd".encode())
+    return broken * 2 <= sum(not each.isascii() for each in text)
+
+
+def _from_western(data: bytes) -> bytes | None:
+    accented, plain = (sum(map(len, each.findall(data))) for each in (_HIGH, _LETTERS))
+    if _FOREIGN.search(data) or accented * _ACCENTED_ONE_OF > accented + plain:
+        return None
+    try:
+        return data.decode("cp1252").encode()
+    except UnicodeDecodeError:
+        return None

@@ -1,10 +1,12 @@
-"""The library as its port has it: work on files goes to threads, one publisher at a time, whatever the process.
+"""`FileLibrary` implements the library's port: file work goes to threads, and one process publishes at a time.
 
-objects/ab/cdef...     files and manifests by their content (`objects`)
-kept/<id>/docs/...     snapshots (`shelf`)
-current.json           which one agents read
-staging/               what is being made or removed
-clones/                repositories, for the reader of git
+The folder holds:
+
+    objects/ab/cdef...     files and manifests by their content (`storage`)
+    kept/<id>/docs/...     snapshots (`storage`)
+    current.json           the snapshot that agents read
+    staging/               what is being made or removed
+    clones/                repositories, for the git reader
 """
 
 from __future__ import annotations
@@ -23,14 +25,13 @@ import anyio
 from anyio import to_thread
 from anyio.lowlevel import checkpoint
 
-from denizen.adapters.library.intake import Converters, Intake
-from denizen.adapters.library.objects import FILE_MODE, Objects, make_folder
-from denizen.adapters.library.shelf import Shelf
+from denizen.adapters.library.intake import DocumentConverters, SourceIntake
+from denizen.adapters.library.storage import FILE_MODE, ObjectStore, SnapshotStore, make_folder
 from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, NeedsAttention, NotFound, Unavailable
 from denizen.domain.snapshot import Snapshot, SnapshotPart
 from denizen.domain.source import SourceReading, is_plain_path
-from denizen.ports.source import DocumentText, File, KeptFile, Report
+from denizen.ports.source import DocumentText, LibraryFile, ReportProgress, SourceFile
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -41,18 +42,19 @@ _TRIES = 5
 
 
 class FileLibrary:
-    """`denizen.ports.source.Library`. `root` is made when something is first kept."""
+    """Implements `denizen.ports.source.Library`. `root` is made when something is first stored."""
 
-    def __init__(self, root: Path, convert: Converters, clock: Clock) -> None:
+    def __init__(self, root: Path, convert: DocumentConverters, clock: Clock) -> None:
         self._root = root
         self._convert = convert
         self._clock = clock
-        self._objects = Objects(root / "objects")
-        self._shelf = Shelf(root, self._objects)
+        self._objects = ObjectStore(root / "objects")
+        self._shelf = SnapshotStore(root, self._objects)
         self._publishing = anyio.Lock()
 
-    async def take(self, files: Iterator[File], report: Report) -> SourceReading:
-        intake = Intake(self._objects, self._convert, self._clock.now(), Event())
+    async def take(self, files: Iterator[SourceFile], report: ReportProgress) -> SourceReading:
+        """Stores the files in a thread, which a cancellation of this task stops."""
+        intake = SourceIntake(self._objects, self._convert, self._clock.now(), Event())
         taken: SourceReading | None = None
         failure: DenizenError | None = None
         async with anyio.create_task_group() as group:
@@ -65,6 +67,7 @@ class FileLibrary:
             group.cancel_scope.cancel()
         if failure is not None:
             raise failure
+        # A cancellation that came meanwhile is raised here.
         await checkpoint()
         assert taken is not None, "only a cancellation stops it"
         return taken
@@ -72,14 +75,16 @@ class FileLibrary:
     async def has(self, manifest: str) -> bool:
         return await _in_thread(self._objects.is_whole, manifest)
 
-    async def list_files(self, manifest: str) -> Sequence[KeptFile]:
+    async def list_files(self, manifest: str) -> Sequence[LibraryFile]:
         return await _in_thread(self._list_files, manifest)
 
-    def _list_files(self, manifest: str) -> list[KeptFile]:
+    def _list_files(self, manifest: str) -> list[LibraryFile]:
         try:
-            return [KeptFile(item.path, item.digest, item.size_bytes) for item in self._objects.read_manifest(manifest)]
+            return [
+                LibraryFile(item.path, item.digest, item.size_bytes) for item in self._objects.read_manifest(manifest)
+            ]
         except FileNotFoundError as error:
-            raise NotFound("What was read of a source is gone.", code="manifest_gone", fix="Sync again.") from error
+            raise NotFound("The files of a source are gone.", code="manifest_gone", fix="Sync again.") from error
 
     async def read_texts(self, digests: Sequence[str]) -> Sequence[str | None]:
         return await _in_thread(lambda: [self._objects.read_text(digest) for digest in digests])
@@ -136,7 +141,8 @@ class FileLibrary:
 
     @asynccontextmanager
     async def hold(self) -> AsyncGenerator[Path | None]:
-        """A lock of the system, which ends with the process at the latest."""
+        """Holds a lock of the system, which ends with the process at the latest."""
+        # The snapshot may be replaced and removed between reading its id and locking it.
         for _ in range(_TRIES):
             current = self._shelf.current()
             handle = self._shelf.hold(current.id) if current is not None else None
@@ -155,7 +161,7 @@ class FileLibrary:
 
 
 async def _in_thread(job: Callable[[*Ts], T], *args: *Ts) -> T:
-    """Raises NeedsAttention for what is wrong with the disk."""
+    """Runs the job in a thread. Raises NeedsAttention when the disk cannot be used."""
     try:
         return await to_thread.run_sync(job, *args)
     except OSError as error:
@@ -168,7 +174,9 @@ async def _in_thread(job: Callable[[*Ts], T], *args: *Ts) -> T:
 
 
 def _read_document(file: Path) -> str | None:
-    """A snapshot holds nothing but files and folders of them."""
+    """Returns the text of a file; None when there is none. A snapshot holds only files and folders, so no link is
+    followed.
+    """
     return file.read_text(encoding="utf-8", errors="replace") if file.is_file() else None
 
 
@@ -180,7 +188,7 @@ async def _stop_when_cancelled(stop: Event) -> None:
 
 
 async def _wait_for(handle: int) -> None:
-    """Raises Unavailable when others publish without an end."""
+    """Waits for the lock. Raises Unavailable when others hold it for long."""
     with anyio.move_on_after(_PATIENCE_S):
         while True:
             if _locked(handle):

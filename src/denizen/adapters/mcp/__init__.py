@@ -1,13 +1,23 @@
-"""MCP servers as sources of tools (inventory 5.1, 5.2): programs on this machine and servers behind a web address.
+"""MCP servers as sources of tools: programs on this machine, and servers behind a web address.
 
-`spec.py` says what a server is, `connection.py` opens one connection, `server.py` keeps one server connected in a task
-of its own, `pool.py` holds all servers for the life of the process, and `toolset.py` offers their tools to the engine
-(`naming.py`, `tools.py`, `results.py`: from the server's words to ours). Made by the composition root.
+`connection.py` opens one connection, `server.py` keeps one server connected in a task of its own, `tools.py` translates
+a server's tools and results, and `toolset.py` offers them to the engine and holds all servers for the life of the
+process. Made by the composition root.
 """
 
-from denizen.adapters.mcp.pool import McpPool
-from denizen.adapters.mcp.server import McpServer, Phase, ServerState
-from denizen.adapters.mcp.spec import Offer, Program, ServerSpec, Site
-from denizen.adapters.mcp.toolset import McpToolset
+from denizen.adapters.mcp.connection import HttpTransport, McpServerSpec, StdioTransport
+from denizen.adapters.mcp.server import McpServer, McpServerPhase, McpServerState
+from denizen.adapters.mcp.tools import McpToolPolicy
+from denizen.adapters.mcp.toolset import McpPool, McpToolset
 
-__all__ = ["McpPool", "McpServer", "McpToolset", "Offer", "Phase", "Program", "ServerSpec", "ServerState", "Site"]
+__all__ = [
+    "HttpTransport",
+    "McpPool",
+    "McpServer",
+    "McpServerPhase",
+    "McpServerSpec",
+    "McpServerState",
+    "McpToolPolicy",
+    "McpToolset",
+    "StdioTransport",
+]

@@ -1,7 +1,7 @@
-"""One connection to one server, from its opening to its end.
+"""One connection to one MCP server: how it is configured, opened, watched and closed.
 
-Opened and closed in the same task, by `server.py` (inventory LW12). What the vendor's client raises when a connection
-ends comes in groups of many kinds; `find_reason` makes a sentence of it.
+A connection is opened and closed in the same task, by `server.py`: the vendor's client fails when another task closes
+it. When a connection ends, that client raises groups of many kinds of errors; `find_reason` makes one sentence of them.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import Context
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, cast
 
 import anyio
 
 from denizen import __version__
-from denizen.adapters.mcp.spec import Program, ServerSpec, Site
 from denizen.domain.json import Json
 
 if TYPE_CHECKING:
@@ -29,10 +29,48 @@ if TYPE_CHECKING:
     from mcp.shared.message import SessionMessage
     from mcp_types import CallToolResult, Tool
 
+
+START_TIMEOUT_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class StdioTransport:
+    """A server that is started here and spoken to over its standard input and output.
+
+    `env` is all that it sees beside HOME, LOGNAME, PATH, SHELL, TERM and USER.
+    """
+
+    command: str
+    args: tuple[str, ...]
+    cwd: Path
+    env: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class HttpTransport:
+    """A server that runs elsewhere and is spoken to over streamable HTTP."""
+
+    url: str = field(repr=False)
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class McpServerSpec:
+    """The configuration that a connection depends on. A server whose spec stays the same keeps running when the
+    configuration changes.
+
+    `start_timeout_s` limits starting it, shaking hands and listing its tools.
+    """
+
+    name: str
+    transport: StdioTransport | HttpTransport
+    start_timeout_s: float = START_TIMEOUT_S
+
+
 SILENCE_S = 660.0
-"""How long an HTTP server may keep a response open without a word: longer than any call may take."""
+"""How long an HTTP server may keep a response open without sending anything: longer than any call may take."""
 MAX_PAGES = 50
-"""Of a list of tools."""
+"""The limit for the pages of a list of tools."""
 LISTEN_AGAIN_S = 5.0
 LAST_LINES = 5
 MAX_LINE_CHARS = 500
@@ -41,14 +79,16 @@ _log = logging.getLogger("denizen.mcp")
 
 
 @dataclass(slots=True)
-class LastWords:
-    """What a program wrote to its standard error lately: it often says why it ended."""
+class StderrTail:
+    """The last lines that a program wrote to its standard error: they often say why it ended."""
 
     server: str
     lines: deque[str] = field(default_factory=lambda: deque[str](maxlen=LAST_LINES))
     _rest: bytes = b""
 
     def take(self, chunk: bytes) -> None:
+        """Adds a chunk of output."""
+        # A program may write for ever without a line break.
         *lines, self._rest = (self._rest + chunk)[-65_536:].split(b"\n")
         for line in lines:
             text = line.decode("utf-8", "replace").strip()[:MAX_LINE_CHARS]
@@ -58,9 +98,9 @@ class LastWords:
 
 
 @dataclass(slots=True)
-class Connection:
-    """`ended` is set when nothing will come over it any more. `statuses` holds that of the last HTTP request that
-    failed, which the vendor's errors do not tell.
+class McpConnection:
+    """An open connection. `ended` is set when nothing will come over it any more. `statuses` holds the status of the
+    last HTTP request that failed, which the vendor's errors do not contain.
     """
 
     client: Client
@@ -70,15 +110,16 @@ class Connection:
 
     @property
     def about(self) -> str:
-        """Name and version, as the server gives them."""
+        """The name and version that the server gives."""
         info = self.client.server_info
         return f"{info.name} {info.version}"[:100] if info else ""
 
     async def list_tools(self) -> list[Tool]:
-        """All pages."""
+        """Returns the tools of all pages."""
         tools: list[Tool] = []
         cursor: str | None = None
         for _ in range(MAX_PAGES):
+            # refresh: the client would answer from its cache, and a change would never be seen.
             page = await self.client.list_tools(cursor=cursor, cache_mode="refresh")
             tools += page.tools
             cursor = page.next_cursor
@@ -86,12 +127,16 @@ class Connection:
                 break
         return tools
 
-    async def ask(self, tool: str, args: Mapping[str, Json], progress: ProgressFnT) -> CallToolResult:
+    async def call_tool(self, tool: str, args: Mapping[str, Json], progress: ProgressFnT) -> CallToolResult:
+        """Runs a tool on the server."""
         return await self.client.call_tool(tool, dict(args), progress_callback=progress)
 
     async def follow_changes(self) -> None:
-        """Sets `changed` for servers of the newest protocol, which tell only those who listen; the others tell anyway.
-        Ends when there is nothing to listen to. While nobody listened, something may have changed unheard.
+        """Sets `changed` for servers of the newest protocol, which tell only those who subscribe; older servers notify
+        anyway.
+
+        Ends when the server has nothing to subscribe to. After a lost subscription `changed` is set too, since a change
+        may have been missed.
         """
         from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
         from mcp.shared.exceptions import MCPError
@@ -105,7 +150,7 @@ class Connection:
                     async for _ in subscription:
                         self.changed.set()
             except SubscriptionLost as error:
-                _log.info("a server's changes go unheard for a while", extra={"why": str(error)})
+                _log.info("the subscription to an MCP server's changes was lost", extra={"why": str(error)})
             except (ListenNotSupportedError, MCPError, TimeoutError):
                 return
             await anyio.sleep(LISTEN_AGAIN_S)
@@ -113,60 +158,71 @@ class Connection:
 
 
 @asynccontextmanager
-async def open_connection(spec: ServerSpec, words: LastWords) -> AsyncGenerator[Connection]:
+async def open_connection(spec: McpServerSpec, stderr: StderrTail) -> AsyncGenerator[McpConnection]:
     """Starts or reaches the server and shakes hands. Raises what the vendor and the system raise, often in groups."""
     from mcp import Client
     from mcp_types import Implementation, ToolListChangedNotification
 
     ended, changed, statuses = anyio.Event(), anyio.Event(), deque[int](maxlen=1)
 
-    async def hear(message: object) -> None:
+    async def handle_message(message: object) -> None:
         if isinstance(message, ToolListChangedNotification):
             connection.changed.set()
         await anyio.lowlevel.checkpoint()
 
-    way = spec.way
-    streams = _watched(_program(way, words) if isinstance(way, Program) else _site(way, statuses), ended)
-    client = Client(
-        streams, message_handler=hear, client_info=Implementation(name="denizen", version=__version__), cache=None
+    transport = spec.transport
+    streams = _watched(
+        _open_stdio(transport, stderr) if isinstance(transport, StdioTransport) else _open_http(transport, statuses),
+        ended,
     )
-    connection = Connection(client, ended, changed, statuses)
+    client = Client(
+        streams,
+        message_handler=handle_message,
+        client_info=Implementation(name="denizen", version=__version__),
+        cache=None,
+    )
+    connection = McpConnection(client, ended, changed, statuses)
     async with client:
         yield connection
 
 
 @asynccontextmanager
-async def _program(way: Program, words: LastWords) -> AsyncGenerator[TransportStreams]:
+async def _open_stdio(transport: StdioTransport, stderr: StderrTail) -> AsyncGenerator[TransportStreams]:
     from mcp import StdioServerParameters
     from mcp.client.stdio import stdio_client
 
     parameters = StdioServerParameters(
-        command=way.command, args=list(way.args), env=dict(way.env), cwd=way.cwd, encoding_error_handler="replace"
+        command=transport.command,
+        args=list(transport.args),
+        env=dict(transport.env),
+        cwd=transport.cwd,
+        encoding_error_handler="replace",
     )
     reading, writing = os.pipe()
     try:
+        # wait_readable may wake up without data, and a blocking read would then stop the event loop.
         os.set_blocking(reading, False)
         with os.fdopen(writing, "w") as errors:
             async with anyio.create_task_group() as group:
-                group.start_soon(_listen, reading, words)
+                group.start_soon(_follow_stderr, reading, stderr)
                 async with stdio_client(parameters, errors) as streams:
                     yield streams
-                _drain(reading, words)
+                _read_available(reading, stderr)
                 group.cancel_scope.cancel()
     finally:
-        _drain(reading, words)
+        _read_available(reading, stderr)
         os.close(reading)
 
 
-async def _listen(reading: int, words: LastWords) -> None:
+async def _follow_stderr(reading: int, stderr: StderrTail) -> None:
     while True:
         await anyio.wait_readable(reading)
-        if not _drain(reading, words):
+        if not _read_available(reading, stderr):
             return
 
 
-def _drain(reading: int, words: LastWords) -> bool:
-    """What is there now; whether there may be more."""
+def _read_available(reading: int, stderr: StderrTail) -> bool:
+    """Reads what is there now. Returns whether there may be more later."""
     while True:
         try:
             chunk = os.read(reading, 65_536)
@@ -174,11 +230,11 @@ def _drain(reading: int, words: LastWords) -> bool:
             return True
         if not chunk:
             return False
-        words.take(chunk)
+        stderr.take(chunk)
 
 
 @asynccontextmanager
-async def _site(way: Site, statuses: deque[int]) -> AsyncGenerator[TransportStreams]:
+async def _open_http(transport: HttpTransport, statuses: deque[int]) -> AsyncGenerator[TransportStreams]:
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
@@ -186,10 +242,11 @@ async def _site(way: Site, statuses: deque[int]) -> AsyncGenerator[TransportStre
         if response.status_code >= 400:
             statuses.append(response.status_code)
 
+    # Reading has a long time-out of its own: a server answers a long call over an open stream.
     timeout = httpx2.Timeout(30.0, read=SILENCE_S)
     async with (
-        httpx2.AsyncClient(headers=dict(way.headers), timeout=timeout, event_hooks={"response": [look]}) as http,
-        streamable_http_client(way.url, http_client=http) as streams,
+        httpx2.AsyncClient(headers=dict(transport.headers), timeout=timeout, event_hooks={"response": [look]}) as http,
+        streamable_http_client(transport.url, http_client=http) as streams,
     ):
         yield streams
 
@@ -199,11 +256,13 @@ async def _watched(
     transport: AbstractAsyncContextManager[TransportStreams], ended: anyio.Event
 ) -> AsyncGenerator[TransportStreams]:
     async with transport as (read, write):
-        yield _Watched(read, ended), write
+        yield _WatchedStream(read, ended), write
 
 
-class _Watched:
-    """A stream that tells when it is over: else the death of an idle server would only show in the next call."""
+class _WatchedStream:
+    """A stream that sets an event when it ends: otherwise the death of an idle server would only show at the next
+    call.
+    """
 
     def __init__(self, stream: ReadStream[SessionMessage | Exception], ended: anyio.Event) -> None:
         self._stream = stream
@@ -223,7 +282,7 @@ class _Watched:
     async def aclose(self) -> None:
         await self._stream.aclose()
 
-    def __aiter__(self) -> _Watched:
+    def __aiter__(self) -> _WatchedStream:
         return self
 
     async def __anext__(self) -> SessionMessage | Exception:
@@ -243,19 +302,19 @@ class _Watched:
 
 
 def is_unreachable(error: BaseException) -> bool:
-    """Whether nobody took the connection, so that nothing can have happened."""
+    """Returns whether nobody accepted the connection, so that nothing can have happened."""
     import httpx2
 
     causes = list(_leaves(error))
     return bool(causes) and all(isinstance(each, httpx2.ConnectError | httpx2.ConnectTimeout) for each in causes)
 
 
-def find_reason(error: BaseException, way: Program | Site) -> str:
-    """The first thing that went wrong, in one line."""
+def find_reason(error: BaseException, transport: StdioTransport | HttpTransport) -> str:
+    """Returns the first thing that went wrong, in one line."""
     found = next(_leaves(error), error)
     if isinstance(found, FileNotFoundError):
-        if found.filename is None and isinstance(way, Program):  # uvloop does not tell which
-            return f"there is no program '{way.command}', or no folder '{way.cwd}' to run it in"
+        if found.filename is None and isinstance(transport, StdioTransport):  # uvloop does not tell which
+            return f"there is no program '{transport.command}', or no folder '{transport.cwd}' to run it in"
         return f"there is no program or folder '{found.filename}'"
     text = " ".join(str(found).split())[:MAX_LINE_CHARS]
     return text or type(found).__name__

@@ -1,7 +1,7 @@
-"""One server, kept connected by a task of its own (inventory LW3, LW12, L11).
+"""Keeps one MCP server connected, in a task of its own.
 
-That task opens the connection, takes calls from a queue and closes the connection; a server that has ended is reached
-again after a growing pause, or at once when somebody calls it. Whatever happens to one server stays here (LW5).
+The task opens the connection, takes calls from a queue and closes the connection. A server that has ended is reached
+again after a growing pause, or at once when somebody calls it. A fault of one server affects no other.
 """
 
 from __future__ import annotations
@@ -17,9 +17,15 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio.abc import TaskGroup
 
-from denizen.adapters.mcp.connection import Connection, LastWords, find_reason, is_unreachable, open_connection
-from denizen.adapters.mcp.results import read_progress
-from denizen.adapters.mcp.spec import ServerSpec
+from denizen.adapters.mcp.connection import (
+    McpConnection,
+    McpServerSpec,
+    StderrTail,
+    find_reason,
+    is_unreachable,
+    open_connection,
+)
+from denizen.adapters.mcp.tools import read_progress
 from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, InvalidInput, Unavailable
 from denizen.domain.json import Json
@@ -31,39 +37,41 @@ if TYPE_CHECKING:
 FIRST_PAUSE_S = 1.0
 MAX_PAUSE_S = 300.0
 LIST_PAUSE_S = 1.0
-"""Between two listings, however often a server says that its tools have changed."""
+"""The pause between two listings, however often a server says that its tools have changed."""
 STEADY_S = 60.0
-"""A connection that lived so long begins with short pauses again."""
+"""After a connection that lived this long, pauses begin short again."""
 
 DOWN = "mcp_down"
-"""The server could not be reached: nothing was sent."""
+"""Error code: the server could not be reached, so nothing was sent."""
 UNSENT = "mcp_unsent"
-"""The connection was gone before the server took the call: it may be repeated."""
+"""Error code: the connection was gone before the server took the call, so the call may be repeated."""
 LOST = "mcp_lost"
-"""The connection was lost while the server had the call: nobody knows what it did."""
+"""Error code: the connection was lost while the server had the call, so its outcome is unknown."""
 REFUSED = "mcp_refused"
 HTTP_FAILED = ("Server returned an error response", "Session terminated", "Session not found")
-"""What the vendor makes of a status from 400 on."""
+"""The messages that the vendor's client raises for HTTP statuses from 400 on."""
 SESSION_GONE = (400, 404)
-"""How a server that was started anew answers to a session of before. It did not take the call."""
+"""The statuses of a restarted server for a session that it does not know. It did not take the call."""
 STOPPED = "It was stopped."
 
 _log = logging.getLogger("denizen.mcp")
 
 
-class Phase(StrEnum):
+class McpServerPhase(StrEnum):
+    """The phases in the life of a server."""
+
     IDLE = "idle"
-    """Nobody has needed it so far."""
+    """Nobody has needed the server so far."""
     STARTING = "starting"
     UP = "up"
     DOWN = "down"
 
 
 @dataclass(frozen=True, slots=True)
-class ServerState:
-    """How a server fares. `why` tells of one that is down; `starts` counts the connections that came about."""
+class McpServerState:
+    """The state of a server. `why` explains one that is down; `starts` counts the connections that were made."""
 
-    phase: Phase = Phase.IDLE
+    phase: McpServerPhase = McpServerPhase.IDLE
     why: str = ""
     about: str = ""
     since: datetime | None = None
@@ -71,8 +79,8 @@ class ServerState:
 
 
 @dataclass(slots=True, eq=False)
-class _Request:
-    """One call on its way through the queue. Its scope is left by the task that runs it and cancelled by the caller."""
+class _PendingCall:
+    """A call in the queue. The task that runs it leaves its scope; the caller cancels the scope."""
 
     tool: str
     args: Mapping[str, Json]
@@ -88,11 +96,11 @@ class _Request:
 
 
 class McpServer:
-    """`run` is its one task; `start` is asked for by whoever needs the server first, and is called in any task."""
+    """One server. `run` is its only task; whoever needs the server first calls `start`, from any task."""
 
-    def __init__(self, spec: ServerSpec, clock: Clock, begin: Callable[[McpServer], None]) -> None:
+    def __init__(self, spec: McpServerSpec, clock: Clock, begin: Callable[[McpServer], None]) -> None:
         self.spec = spec
-        self.state = ServerState()
+        self.state = McpServerState()
         self.tools: Sequence[Tool] = ()
         """As it listed them last; they stay while it is away, so that the next call can bring it back."""
         self.version = 0
@@ -103,34 +111,36 @@ class McpServer:
         self._scope = anyio.CancelScope()
         self._tried = anyio.Event()
         self._wanted = anyio.Event()
-        self._waiting: deque[_Request] = deque()
-        self._orphans: list[_Request] = []
-        self._words = LastWords(spec.name)
+        self._waiting: deque[_PendingCall] = deque()
+        self._in_flight: list[_PendingCall] = []
+        self._stderr = StderrTail(spec.name)
 
     def start(self) -> None:
-        """Twice is once."""
-        if self.state.phase is Phase.IDLE and not self._scope.cancel_called:
-            self._enter(Phase.STARTING)
+        """Starts the server unless it was started before."""
+        if self.state.phase is McpServerPhase.IDLE and not self._scope.cancel_called:
+            self._enter(McpServerPhase.STARTING)
             self._began_s = self._clock.monotonic_s()
             self._begin(self)
 
     def stop(self) -> None:
-        """Ends its task, which ends the program. Whoever waits for a call is told."""
+        """Ends its task, which ends the program. Waiting callers get an error."""
         self._scope.cancel()
 
-    async def wait_tried(self, timeout_s: float) -> None:
-        """Until the first attempt to reach it has come to something, or so much time has passed since that began."""
+    async def wait_first_attempt(self, timeout_s: float) -> None:
+        """Waits until the first attempt to reach it has succeeded or failed, or `timeout_s` has passed since it
+        began.
+        """
         self.start()
         with anyio.move_on_after(self._began_s + timeout_s - self._clock.monotonic_s()):
             await self._tried.wait()
 
-    async def ask(self, tool: str, args: Mapping[str, Json], report: Callable[[str], None]) -> CallToolResult:
-        """Runs one of its tools, by its own name. Going away from here cancels the call on the server.
+    async def call_tool(self, tool: str, args: Mapping[str, Json], report: Callable[[str], None]) -> CallToolResult:
+        """Runs one of its tools, by the server's own name. Cancelling this cancels the call on the server.
 
-        Raises Unavailable (DOWN, UNSENT, LOST) and InvalidInput (REFUSED), which says what the server said.
+        Raises Unavailable (DOWN, UNSENT, LOST) and InvalidInput (REFUSED), which repeats what the server said.
         """
         self.start()
-        request = _Request(tool, args, report)
+        request = _PendingCall(tool, args, report)
         if self._scope.cancel_called:
             raise self._down()
         self._waiting.append(request)
@@ -146,15 +156,16 @@ class McpServer:
         return request.result
 
     async def run(self) -> None:
-        """Keeps it connected until `stop`."""
+        """Keeps the server connected until `stop`."""
         pause_s, told = FIRST_PAUSE_S, ""
         try:
+            # Cancelled by stop(), from any task.
             with self._scope:
                 while True:
                     began_s = self._clock.monotonic_s()
                     starts = self.state.starts
-                    why = await self._live()
-                    self._enter(Phase.DOWN, why)
+                    why = await self._run_connection()
+                    self._enter(McpServerPhase.DOWN, why)
                     self._tried.set()
                     if self.state.starts == starts:
                         self._fail_waiting()
@@ -166,6 +177,7 @@ class McpServer:
                         told = why
                     else:
                         _log.warning("an MCP server has ended", extra={"server": self.spec.name, "why": why})
+                    # A server that fails right after each start must not be started again and again without a pause.
                     if self._clock.monotonic_s() - began_s > STEADY_S:
                         pause_s = FIRST_PAUSE_S
                     with anyio.move_on_after(pause_s):
@@ -173,44 +185,47 @@ class McpServer:
                     pause_s = min(2 * pause_s, MAX_PAUSE_S)
         finally:
             self._scope.cancel()  # however it ends: nobody is to wait for it from now on
-            self._enter(Phase.DOWN, STOPPED)
+            self._enter(McpServerPhase.DOWN, STOPPED)
             self._tried.set()
             self._fail_waiting()
 
-    async def _live(self) -> str:
-        """One connection from its opening to its end; why it ended. A fault in the vendor's client ends no more."""
-        self._enter(Phase.STARTING)
-        self._words.lines.clear()
+    async def _run_connection(self) -> str:
+        """Runs one connection from its opening to its end. Returns why it ended. A fault in the vendor's client ends
+        only the connection.
+        """
+        self._enter(McpServerPhase.STARTING)
+        self._stderr.lines.clear()
         ending: BaseException | None = None
         opening = anyio.CancelScope(deadline=anyio.current_time() + self.spec.start_timeout_s)
         try:
             with opening:
-                async with open_connection(self.spec, self._words) as connection:
+                async with open_connection(self.spec, self._stderr) as connection:
                     self._take_tools(await connection.list_tools())
+                    # The limit is for starting only; from here on the connection may live for ever.
                     opening.deadline = float("inf")
-                    self._enter(Phase.UP, about=connection.about, starts=self.state.starts + 1)
+                    self._enter(McpServerPhase.UP, about=connection.about, starts=self.state.starts + 1)
                     self._tried.set()
                     _log.info("an MCP server is connected", extra={"server": self.spec.name, "tools": len(self.tools)})
                     await self._serve(connection)
         except Exception as error:  # noqa: BLE001 - the boundary of a server
             ending = error
         finally:
-            self._settle_orphans(ending)
+            self._fail_in_flight(ending)
         if opening.cancelled_caught:
-            return self._with_last_words(f"It did not answer within {self.spec.start_timeout_s:g} s.")
-        told = find_reason(ending, self.spec.way) if ending is not None else ""
-        return self._with_last_words(told if told and told != "Connection closed" else "It closed the connection.")
+            return self._with_stderr(f"It did not answer within {self.spec.start_timeout_s:g} s.")
+        told = find_reason(ending, self.spec.transport) if ending is not None else ""
+        return self._with_stderr(told if told and told != "Connection closed" else "It closed the connection.")
 
-    async def _serve(self, connection: Connection) -> None:
-        """Until the connection ends."""
+    async def _serve(self, connection: McpConnection) -> None:
+        """Takes calls until the connection ends."""
         async with anyio.create_task_group() as group:
             group.start_soon(connection.follow_changes)
-            group.start_soon(self._list_again, connection)
+            group.start_soon(self._follow_listing, connection)
             group.start_soon(self._take_calls, connection, group)
             await connection.ended.wait()
             group.cancel_scope.cancel()
 
-    async def _take_calls(self, connection: Connection, group: TaskGroup) -> None:
+    async def _take_calls(self, connection: McpConnection, group: TaskGroup) -> None:
         while True:
             await self._wait_wanted()
             while self._waiting:
@@ -221,8 +236,8 @@ class McpServer:
             self._wanted = anyio.Event()
             await self._wanted.wait()
 
-    async def _list_again(self, connection: Connection) -> None:
-        """The server has said that its tools are others now."""
+    async def _follow_listing(self, connection: McpConnection) -> None:
+        """Lists the tools again whenever the server says that they have changed."""
         from mcp import MCPError
 
         while True:
@@ -234,27 +249,28 @@ class McpServer:
                 _log.warning("tools could not be listed anew", extra={"server": self.spec.name, "why": error.message})
             await anyio.sleep(LIST_PAUSE_S)
 
-    async def _answer(self, connection: Connection, request: _Request) -> None:
+    async def _answer(self, connection: McpConnection, request: _PendingCall) -> None:
         from mcp import MCPError
         from pydantic import ValidationError
 
         async def report(progress: float, total: float | None, message: str | None) -> None:
             request.report(read_progress(progress, total, message))
 
-        self._orphans.append(request)
+        # Stays there while the outcome is unknown: only the end of the connection tells what happened to it.
+        self._in_flight.append(request)
         try:
             with request.scope:
-                request.result = await connection.ask(request.tool, request.args, report)
+                request.result = await connection.call_tool(request.tool, request.args, report)
         except MCPError as error:
             request.error = self._read_error(error, connection)
         except (ValidationError, RuntimeError, ValueError) as error:
             request.error = self._refused(f"Its answer cannot be read: {error}")
         if request.result is not None or request.error is not None or request.scope.cancel_called:
-            self._orphans.remove(request)
+            self._in_flight.remove(request)
             request.done.set()
 
-    def _read_error(self, error: MCPError, connection: Connection) -> DenizenError | None:
-        """None when the connection has ended: what that means for the call is known when it is known why."""
+    def _read_error(self, error: MCPError, connection: McpConnection) -> DenizenError | None:
+        """Returns the error for the caller; None when the connection has ended, whose reason decides about the call."""
         from mcp_types import CONNECTION_CLOSED
 
         if error.code == CONNECTION_CLOSED or error.message.startswith("SSE stream"):
@@ -267,12 +283,12 @@ class McpServer:
             return self._refused(f"It answered with the HTTP status {connection.statuses[-1]}.")
         return self._refused(error.message)
 
-    def _settle_orphans(self, ending: BaseException | None) -> None:
-        """Those that the connection's end has left without an answer."""
-        is_unsent = ending is not None and len(self._orphans) == 1 and is_unreachable(ending)
-        for request in self._orphans:
+    def _fail_in_flight(self, ending: BaseException | None) -> None:
+        """Fails the calls that the end of the connection left without an answer."""
+        is_unsent = ending is not None and len(self._in_flight) == 1 and is_unreachable(ending)
+        for request in self._in_flight:
             request.fail(self._unsent() if is_unsent else self._lost())
-        self._orphans.clear()
+        self._in_flight.clear()
 
     def _fail_waiting(self) -> None:
         while self._waiting:
@@ -282,11 +298,11 @@ class McpServer:
         self.tools = tools
         self.version += 1
 
-    def _enter(self, phase: Phase, why: str = "", **more: str | int) -> None:
+    def _enter(self, phase: McpServerPhase, why: str = "", **more: str | int) -> None:
         self.state = replace(self.state, phase=phase, why=why, since=self._clock.now(), **more)
 
-    def _with_last_words(self, why: str) -> str:
-        last = " / ".join(self._words.lines)
+    def _with_stderr(self, why: str) -> str:
+        last = " / ".join(self._stderr.lines)
         return f"{why} It wrote: {last}" if last else why
 
     # What these say is read by models and by whoever asked. The reason may hold secrets, so it is in the log and in

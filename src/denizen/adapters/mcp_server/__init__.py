@@ -1,6 +1,6 @@
-"""Denizen as an MCP server: an agent that can be asked, and what it may look up. The other side is `adapters/mcp`.
+"""Denizen as an MCP server, which offers an agent and its search tools. The MCP client is `adapters/mcp`.
 
-`endpoint.py` is what the web mounts; `server.py` says in MCP's words what there is.
+The web mounts `endpoint.py`; `server.py` implements the protocol.
 """
 
 from denizen.adapters.mcp_server.endpoint import McpEndpoint

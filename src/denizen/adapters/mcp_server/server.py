@@ -1,6 +1,6 @@
-"""What there is, in MCP's words: the tool `ask`, and those tools of the agent that only look things up.
+"""The MCP server: the tool `ask`, and those tools of the agent that only search.
 
-Imports the vendor, so only `endpoint` imports it, and late.
+Imports the vendor's library, so only `endpoint` imports this module, at the first request.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from denizen.domain.ids import fresh
 from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal
 from denizen.domain.tool import ToolResult, ToolSpec
-from denizen.ports.program_access import ProgramAccess, ProgramCaller, Tell
+from denizen.ports.external import ExternalAccess, ExternalCaller, ReportLine
 
 _log = logging.getLogger("denizen.mcp_server")
 
 ASK = "ask"
-MAX_WAITING = 100
-"""Lines of progress that wait for a slow client; more are left out."""
+MAX_PROGRESS_LINES = 100
+"""How many lines of progress wait for a slow client; more are dropped."""
 
 _INSTRUCTIONS = "An agent of a community: ask it, or look up yourself what it knows."
 _ASK = wire.Tool(
@@ -52,26 +52,26 @@ _ASK = wire.Tool(
 )
 
 
-def build_server(outside: ProgramAccess, version: str) -> Server[Any]:
-    """The server over what may be asked. It keeps nothing between requests."""
+def build_server(outside: ExternalAccess, version: str) -> Server[Any]:
+    """Returns a server of these agents and tools. It keeps nothing between requests."""
 
     async def list_tools(context: ServerRequestContext[Any], _: object) -> wire.ListToolsResult:
         try:
-            specs = await outside.list_tools(caller_of(context).agent)
+            specs = await outside.list_tools(get_caller(context).agent)
         except DenizenError as error:
             raise MCPError(wire.INVALID_PARAMS, error.explain()) from error
-        return wire.ListToolsResult(tools=[_ASK, *(_offered(spec) for spec in specs)])
+        return wire.ListToolsResult(tools=[_ASK, *(_tool_to_wire(spec) for spec in specs)])
 
     async def call_tool(context: ServerRequestContext[Any], params: wire.CallToolRequestParams) -> wire.CallToolResult:
-        caller, args = caller_of(context), cast("JsonObject", params.arguments or {})
+        caller, args = get_caller(context), cast("JsonObject", params.arguments or {})
         try:
-            async with _telling(context.session) as tell:
+            async with _report_progress(context.session) as report:
                 if params.name == ASK:
                     question, session = read_question(args)
-                    usual = client_session(context.session)
-                    result = await outside.ask(caller, question, session or usual, tell)
+                    default = default_session(context.session)
+                    result = await outside.ask(caller, question, session or default, report)
                 else:
-                    result = await outside.use(caller, params.name, args, tell)
+                    result = await outside.use(caller, params.name, args, report)
         except DenizenError as error:
             result = ToolResult(error.explain(), is_error=True)
         return wire.CallToolResult(content=[*_content(result)], is_error=result.is_error)
@@ -80,24 +80,24 @@ def build_server(outside: ProgramAccess, version: str) -> Server[Any]:
         "denizen",
         version=version,
         instructions=_INSTRUCTIONS,
-        get_tool_input_schema=_no_headers,
+        get_tool_input_schema=_find_no_schema,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
-    server.middleware.append(bound_faults)
+    server.middleware.append(report_faults)
     return server
 
 
-def _no_headers(name: str) -> None:
-    """None of our schemas takes an argument from a header; else the vendor would list all tools before each call."""
-    del name
+def _find_no_schema(name: str) -> None:
+    """Returns no schema, which tells the library that no tool takes an argument from an HTTP header."""
+    del name  # without this function the library would list all tools before each call
 
 
-async def bound_faults(ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
-    """An unknown fault is an error with a reference; the vendor would tell the client what was raised."""
+async def report_faults(ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
+    """Answers a fault with a reference to the log; the library would tell the client the exception itself."""
     try:
         return await call_next(ctx)
-    except (MCPError, ValidationError):  # what the protocol itself refuses
+    except (MCPError, ValidationError):  # errors of the protocol, which the library answers
         raise
     except Exception:  # noqa: BLE001 - the boundary of a request
         reference = fresh("err")
@@ -106,20 +106,20 @@ async def bound_faults(ctx: ServerRequestContext[Any], call_next: CallNext) -> H
         raise MCPError(wire.INTERNAL_ERROR, text) from None
 
 
-def caller_of(context: ServerRequestContext[Any]) -> ProgramCaller:
-    """Who came in by the request that this is about, and the agent that its path names."""
+def get_caller(context: ServerRequestContext[Any]) -> ExternalCaller:
+    """Returns the caller: the principal of the HTTP request, and the agent that its path names."""
     request = context.request
     if not isinstance(request, Request):
         raise TypeError("MCP is served over HTTP only")
     principal: object = request.scope.get("state", {}).get("principal")
     if not isinstance(principal, Principal):
-        raise TypeError("nobody was let in")
-    return ProgramCaller(principal, request.path_params.get("agent", ""))
+        raise TypeError("the request has no principal")
+    return ExternalCaller(principal, request.path_params.get("agent", ""))
 
 
-def client_session(session: ServerSession) -> str:
-    """The session of the client's own that the talk goes on in: one for each client program that says its name, which
-    those of older protocols do not with every request.
+def default_session(session: ServerSession) -> str:
+    """Returns the name of the session for calls of `ask` that name none: one for each client program by its name, which
+    clients of older protocol versions do not send with every request.
     """
     known = session.client_params
     name = "".join(c for c in known.client_info.name if c.isprintable())[:100].strip() if known else ""
@@ -127,7 +127,7 @@ def client_session(session: ServerSession) -> str:
 
 
 def read_question(args: Mapping[str, object]) -> tuple[str, str]:
-    """The question, and the session where one is named. Raises InvalidInput."""
+    """Returns the question, and the session if one is named. Raises InvalidInput."""
     question, session = args.get("question"), args.get("session") or ""
     if not isinstance(question, str) or not isinstance(session, str) or set(args) - {"question", "session"}:
         raise InvalidInput(
@@ -137,7 +137,7 @@ def read_question(args: Mapping[str, object]) -> tuple[str, str]:
 
 
 def _content(result: ToolResult) -> Iterator[wire.ContentBlock]:
-    """The text, and the pictures that a model made with it (`domain/extras`)."""
+    """Yields the text, and the pictures that a model made with it (`domain/extras`)."""
     yield wire.TextContent(text=result.text)
     images = result.data.get("images")
     for row in cast("list[Mapping[str, object]]", images) if isinstance(images, list) else ():
@@ -146,7 +146,7 @@ def _content(result: ToolResult) -> Iterator[wire.ContentBlock]:
             yield wire.ImageContent(data=data, mime_type=head.removeprefix("data:").removesuffix(";base64"))
 
 
-def _offered(spec: ToolSpec) -> wire.Tool:
+def _tool_to_wire(spec: ToolSpec) -> wire.Tool:
     return wire.Tool(
         name=spec.name,
         description=spec.description,
@@ -161,17 +161,17 @@ def _offered(spec: ToolSpec) -> wire.Tool:
 
 
 @asynccontextmanager
-async def _telling(session: ServerSession) -> AsyncGenerator[Tell]:
-    """Lines that are told become notifications of progress, in order, while the block runs."""
-    send, receive = anyio.create_memory_object_stream[str](MAX_WAITING)
+async def _report_progress(session: ServerSession) -> AsyncGenerator[ReportLine]:
+    """Yields a function that sends lines to the client as notifications of progress, in order."""
+    send, receive = anyio.create_memory_object_stream[str](MAX_PROGRESS_LINES)
 
-    def tell(text: str) -> None:
+    def report(text: str) -> None:
         try:
             send.send_nowait(text)
         except anyio.WouldBlock:
             return
 
-    async def pass_on() -> None:
+    async def send_notifications() -> None:
         async with receive:
             number = 0
             async for text in receive:
@@ -180,11 +180,11 @@ async def _telling(session: ServerSession) -> AsyncGenerator[Tell]:
 
     error: DenizenError | None = None
     async with anyio.create_task_group() as group:
-        group.start_soon(pass_on)
+        group.start_soon(send_notifications)
         async with send:
             try:
-                yield tell
-            except DenizenError as raised:  # out of the group as it is, not in a group of errors
+                yield report
+            except DenizenError as raised:  # raised after the group, which would wrap it in a group of errors
                 error = raised
     if error is not None:
         raise error

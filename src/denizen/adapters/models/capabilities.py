@@ -1,8 +1,8 @@
-"""What a model can do, by the kind of its provider and its name. A table to read, and overrides on top.
+"""The capabilities of a model, by the kind of its provider and its name: a table to read, and overrides on top.
 
-The first row whose pattern matches the start of the bare model name (lower case, vendor prefix and variant cut off)
-is laid over the defaults of the kind. Unknown models of a vendor are taken for its newest: what the newest one
-rejects (sampling, prefill) is then left out, and leaving it out never fails.
+The first row whose pattern matches the start of the bare model name (lower case, vendor prefix and variant cut off) is
+laid over the defaults of the kind. Unknown models of a vendor are taken for its newest: what the newest one rejects
+(sampling, prefill) is then left out, and leaving it out never fails.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import fields, replace
 from difflib import get_close_matches
 from typing import Any
 
-from denizen.adapters.models.settings import Kind
+from denizen.adapters.models.providers import PROVIDERS, ProviderKind, defaults
 from denizen.domain.errors import InvalidInput
 from denizen.ports.model import Capabilities
 
@@ -24,78 +24,59 @@ _NO_SEED = frozenset({"temperature", "top_p"})
 _NONE: frozenset[str] = frozenset()
 
 
-def _gives(context_tokens: int, max_output_tokens: int | None = None, **more: bool | frozenset[str]) -> Changes:
-    return {"context_tokens": context_tokens, "max_output_tokens": max_output_tokens, **more}
-
-
-_KIND_DEFAULTS: Mapping[Kind, Changes] = {
-    "anthropic": _gives(1_000_000, 128_000, images=True, cache_marks=True, sampling=_NONE),
-    "openai": _gives(400_000, 128_000, images=True, sampling=_NONE),
-    "openai-responses": _gives(400_000, 128_000, images=True, sampling=_NONE),
-    "openrouter": _gives(128_000),
-    # Ollama cuts prompts to the context it was started with (4k to 256k) and does not say so; 32k is its middle.
-    "ollama": _gives(32_768),
-    "xai": _gives(256_000, images=True),
-    "google": _gives(1_000_000, 65_536, images=True),
-    "groq": _gives(131_072),
-    "openai-compatible": _gives(32_768),
-    # The weights' own entry knows better; the application overrides `context_tokens` and `native_tools` from it.
-    "embedded": _gives(8192, small=True, native_tools=False, parallel_calls=False),
-}
-
 _CLAUDE: Changes = {"images": True, "cache_marks": True, "sampling": _NO_SEED}
 _OLD_CLAUDE: Changes = {**_CLAUDE, "prefill": True}
 
 _FAMILIES: tuple[tuple[str, Changes], ...] = (
-    # Anthropic. Prefill is refused from 4.6 on (inventory CW2), sampling from Opus 4.7 and all of 5 on.
-    (r"claude-3-7", {**_OLD_CLAUDE, **_gives(200_000, 64_000, json_schema=False)}),
-    (r"claude-3-5", {**_OLD_CLAUDE, **_gives(200_000, 8192, json_schema=False)}),
-    (r"claude-3", {**_OLD_CLAUDE, **_gives(200_000, 4096, json_schema=False)}),
-    (r"claude-opus-4-1", {**_OLD_CLAUDE, **_gives(200_000, 32_000)}),
-    (r"claude-\w+-4-5", {**_OLD_CLAUDE, **_gives(200_000, 64_000)}),
-    (r"claude-\w+-4-6", {**_CLAUDE, **_gives(1_000_000, 128_000)}),
-    (r"claude-opus-4(-0|-20|@|$)", {**_OLD_CLAUDE, **_gives(200_000, 32_000, json_schema=False)}),
-    (r"claude-sonnet-4(-0|-20|@|$)", {**_OLD_CLAUDE, **_gives(200_000, 64_000, json_schema=False)}),
-    (r"claude", {**_CLAUDE, **_gives(1_000_000, 128_000, sampling=_NONE)}),
+    # Anthropic. Prefill is refused from 4.6 on, sampling from Opus 4.7 and all of 5 on.
+    (r"claude-3-7", {**_OLD_CLAUDE, **defaults(200_000, 64_000, json_schema=False)}),
+    (r"claude-3-5", {**_OLD_CLAUDE, **defaults(200_000, 8192, json_schema=False)}),
+    (r"claude-3", {**_OLD_CLAUDE, **defaults(200_000, 4096, json_schema=False)}),
+    (r"claude-opus-4-1", {**_OLD_CLAUDE, **defaults(200_000, 32_000)}),
+    (r"claude-\w+-4-5", {**_OLD_CLAUDE, **defaults(200_000, 64_000)}),
+    (r"claude-\w+-4-6", {**_CLAUDE, **defaults(1_000_000, 128_000)}),
+    (r"claude-opus-4(-0|-20|@|$)", {**_OLD_CLAUDE, **defaults(200_000, 32_000, json_schema=False)}),
+    (r"claude-sonnet-4(-0|-20|@|$)", {**_OLD_CLAUDE, **defaults(200_000, 64_000, json_schema=False)}),
+    (r"claude", {**_CLAUDE, **defaults(1_000_000, 128_000, sampling=_NONE)}),
     # OpenAI. Models that reason unless told not to refuse sampling.
-    (r"gpt-oss", _gives(131_072)),
-    (r"gpt-5-chat", _gives(128_000, 16_384, images=True, sampling=_FULL)),
-    (r"gpt-5(\.\d)?-(pro|chat|codex)", _gives(400_000, 128_000, images=True, sampling=_NONE)),
-    (r"gpt-5\.4", _gives(1_050_000, 128_000, images=True, sampling=_FULL)),
-    (r"gpt-5\.[1-3]", _gives(400_000, 128_000, images=True, sampling=_FULL)),
-    (r"gpt-5\.", _gives(1_000_000, 128_000, images=True, sampling=_NONE)),
-    (r"gpt-5", _gives(400_000, 128_000, images=True, sampling=_NONE)),
-    (r"gpt-4\.1", _gives(1_000_000, 32_768, images=True, sampling=_FULL)),
-    (r"(chat)?gpt-4o", _gives(128_000, 16_384, images=True, sampling=_FULL)),
-    (r"gpt-4-turbo", _gives(128_000, 4096, images=True, sampling=_FULL, json_schema=False)),
-    (r"gpt-4", _gives(8192, 4096, sampling=_FULL, images=False, json_schema=False)),
-    (r"gpt-3\.5", _gives(16_385, 4096, sampling=_FULL, images=False, json_schema=False)),
-    (r"gpt-", _gives(1_050_000, 128_000, images=True, sampling=_NONE)),
-    (r"o[13]-mini", _gives(200_000, 100_000, images=False, sampling=_NONE)),
-    (r"o[134](-|$)", _gives(200_000, 100_000, images=True, sampling=_NONE)),
+    (r"gpt-oss", defaults(131_072)),
+    (r"gpt-5-chat", defaults(128_000, 16_384, images=True, sampling=_FULL)),
+    (r"gpt-5(\.\d)?-(pro|chat|codex)", defaults(400_000, 128_000, images=True, sampling=_NONE)),
+    (r"gpt-5\.4", defaults(1_050_000, 128_000, images=True, sampling=_FULL)),
+    (r"gpt-5\.[1-3]", defaults(400_000, 128_000, images=True, sampling=_FULL)),
+    (r"gpt-5\.", defaults(1_000_000, 128_000, images=True, sampling=_NONE)),
+    (r"gpt-5", defaults(400_000, 128_000, images=True, sampling=_NONE)),
+    (r"gpt-4\.1", defaults(1_000_000, 32_768, images=True, sampling=_FULL)),
+    (r"(chat)?gpt-4o", defaults(128_000, 16_384, images=True, sampling=_FULL)),
+    (r"gpt-4-turbo", defaults(128_000, 4096, images=True, sampling=_FULL, json_schema=False)),
+    (r"gpt-4", defaults(8192, 4096, sampling=_FULL, images=False, json_schema=False)),
+    (r"gpt-3\.5", defaults(16_385, 4096, sampling=_FULL, images=False, json_schema=False)),
+    (r"gpt-", defaults(1_050_000, 128_000, images=True, sampling=_NONE)),
+    (r"o[13]-mini", defaults(200_000, 100_000, images=False, sampling=_NONE)),
+    (r"o[134](-|$)", defaults(200_000, 100_000, images=True, sampling=_NONE)),
     # Google.
-    (r"gemini-(1|2\.0)", _gives(1_000_000, 8192, images=True)),
-    (r"gemini", _gives(1_000_000, 65_536, images=True)),
+    (r"gemini-(1|2\.0)", defaults(1_000_000, 8192, images=True)),
+    (r"gemini", defaults(1_000_000, 65_536, images=True)),
     (r"gemma-?[3-9]", {"images": True, "native_tools": False}),
-    (r"gemma", _gives(8192, native_tools=False)),
+    (r"gemma", defaults(8192, native_tools=False)),
     # xAI.
-    (r"grok-[1-3]", _gives(131_072, images=False)),
-    (r"grok-4(-1|\.1)?-fast", _gives(2_000_000, images=True)),
-    (r"grok", _gives(256_000, images=True)),
+    (r"grok-[1-3]", defaults(131_072, images=False)),
+    (r"grok-4(-1|\.1)?-fast", defaults(2_000_000, images=True)),
+    (r"grok", defaults(256_000, images=True)),
     # DeepSeek's own service knows `json_object` only.
-    (r"deepseek-(chat|reasoner|v\d)", _gives(64_000, json_schema=False)),
-    (r"deepseek", _gives(64_000)),
+    (r"deepseek-(chat|reasoner|v\d)", defaults(64_000, json_schema=False)),
+    (r"deepseek", defaults(64_000)),
     # Open weights. Contexts are what the weights allow, bounded by what servers usually give.
-    (r"pixtral", _gives(128_000, images=True)),
-    (r"mistral-(7b|nemo)|mixtral", _gives(32_768)),
-    (r"(mi|code|dev|magi)stral|ministral", _gives(128_000)),
-    (r"llama-?4|llama-?3\.2-(11b|90b|vision)", _gives(131_072, images=True)),
-    (r"llama-?3\.", _gives(131_072)),
-    (r"llama-?3", _gives(8192)),
-    (r"(code)?llama-?2|tinyllama|vicuna", _gives(4096, native_tools=False)),
+    (r"pixtral", defaults(128_000, images=True)),
+    (r"mistral-(7b|nemo)|mixtral", defaults(32_768)),
+    (r"(mi|code|dev|magi)stral|ministral", defaults(128_000)),
+    (r"llama-?4|llama-?3\.2-(11b|90b|vision)", defaults(131_072, images=True)),
+    (r"llama-?3\.", defaults(131_072)),
+    (r"llama-?3", defaults(8192)),
+    (r"(code)?llama-?2|tinyllama|vicuna", defaults(4096, native_tools=False)),
     (r"qwen[\w.-]*-?vl", {"images": True}),
-    (r"phi-?[1-3]", _gives(16_384, native_tools=False)),
-    (r"smollm", _gives(4096, native_tools=False)),
+    (r"phi-?[1-3]", defaults(16_384, native_tools=False)),
+    (r"smollm", defaults(4096, native_tools=False)),
 )
 _ROWS = tuple((re.compile(pattern), changes) for pattern, changes in _FAMILIES)
 
@@ -105,20 +86,18 @@ _SMALL_BILLIONS = 4.0
 
 _IMAGE_NAMES = re.compile(r"-image(-|$)")
 """Gemini and GPT models that answer with pictures; they take no tools."""
-_DRAWS: frozenset[Kind] = frozenset({"google", "openrouter"})
-_MARKS_CACHE: frozenset[Kind] = frozenset({"anthropic", "openrouter"})
-_CONTINUES_PREFILL: frozenset[Kind] = frozenset({"anthropic", "openrouter"})
-_TAKES_NO_SEED: frozenset[Kind] = frozenset({"anthropic", "openai-responses"})
-_GRAMMAR: frozenset[Kind] = frozenset({"ollama", "embedded"})
-
 
 EMBEDDED_OUTPUT_TOKENS = 1024
-"""A small model that has lost the thread goes on until it is stopped, and on a processor that is minutes."""
+"""The limit of an answer. A small model that has lost the thread goes on until it is stopped, for minutes on a
+processor.
+"""
 
 
-def detect_capabilities(kind: Kind, model: str) -> Capabilities:
-    """What `model` (without the provider's name) can do on a provider of this kind."""
-    found = replace(Capabilities(), **_KIND_DEFAULTS[kind])
+def detect_capabilities(kind: ProviderKind, model: str) -> Capabilities:
+    """Returns the capabilities of `model` (without the provider's name) on a provider of this kind."""
+    facts = PROVIDERS[kind]
+    traits = facts.models
+    found = replace(Capabilities(), **traits.defaults)
     bare = _bare(model)
     for pattern, changes in _ROWS:
         if pattern.match(bare):
@@ -128,22 +107,22 @@ def detect_capabilities(kind: Kind, model: str) -> Capabilities:
         return replace(
             found, native_tools=False, json_schema=True, cache_marks=False, max_output_tokens=EMBEDDED_OUTPUT_TOKENS
         )
-    draws = kind in _DRAWS and _IMAGE_NAMES.search(bare) is not None
+    draws = traits.draws and _IMAGE_NAMES.search(bare) is not None
     return replace(
         found,
         image_output=draws,
         images=found.images or draws,
         native_tools=found.native_tools and not draws,
         small=is_small(model),
-        cache_marks=found.cache_marks and kind in _MARKS_CACHE,
-        prefill=found.prefill and kind in _CONTINUES_PREFILL,
-        sampling=found.sampling - {"seed"} if kind in _TAKES_NO_SEED else found.sampling,
-        json_schema=found.json_schema or (kind in _GRAMMAR and not model.endswith("-cloud")),
+        cache_marks=found.cache_marks and bool(facts.wire.cache_marks),
+        prefill=found.prefill and traits.prefill,
+        sampling=found.sampling if traits.seed else found.sampling - {"seed"},
+        json_schema=found.json_schema or (traits.grammar and not model.endswith("-cloud")),
     )
 
 
 def is_small(model: str) -> bool:
-    """Whether the name tells of at most four thousand million parameters: such models plan, then act."""
+    """Returns whether the name tells of at most four thousand million parameters: such models plan, then act."""
     name = model.lower()
     if _SMALL_NAMES.search(name):
         return True
@@ -152,7 +131,9 @@ def is_small(model: str) -> bool:
 
 
 def override_capabilities(found: Capabilities, overrides: Mapping[str, object], model: str) -> Capabilities:
-    """`found` with the configured corrections. Raises InvalidInput for an unknown field or a value of a wrong type."""
+    """Returns `found` with the configured corrections. Raises InvalidInput for an unknown field or a value of a wrong
+    type.
+    """
     known = {field.name for field in fields(Capabilities)}
     changes: dict[str, Any] = {}
     for name, value in overrides.items():
@@ -190,7 +171,9 @@ def _checked(model: str, name: str, value: object, current: object) -> object:
 
 
 def _bare(model: str) -> str:
-    """The name that families are told by: no vendor (`anthropic/`), no variant (`:free`), Claude with dashes."""
+    """Returns the name that families are told by: no vendor (`anthropic/`), no variant (`:free`), Claude with
+    dashes.
+    """
     bare = model.lower().rsplit("/", 1)[-1].split(":", 1)[0]
     return bare.replace(".", "-") if bare.startswith("claude") else bare
 

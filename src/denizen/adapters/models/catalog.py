@@ -1,7 +1,7 @@
 """The models of one configuration (`denizen.ports.model.Models`): providers, names, aliases, fallbacks.
 
-Built by the application for each generation of the configuration, closed when the generation goes. Building checks
-names and overrides, and imports no vendor.
+The application builds a catalog for each generation of the configuration and closes it when the generation goes.
+Building checks names and overrides, and imports no vendor.
 """
 
 from __future__ import annotations
@@ -11,16 +11,14 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from denizen.adapters.models.capabilities import detect_capabilities, override_capabilities
-from denizen.adapters.models.connection import Connection
-from denizen.adapters.models.fallback import FallbackModel
-from denizen.adapters.models.model import ProviderModel
-from denizen.adapters.models.pace import Pace
-from denizen.adapters.models.settings import AliasSpec, EndpointSource, ModelSpec, ProviderSpec
+from denizen.adapters.models.connection import ProviderConnection
+from denizen.adapters.models.model import FallbackModel, ProviderModel, RetryPolicy
+from denizen.adapters.models.providers import AliasSpec, EndpointSource, ModelSpec, ProviderSpec
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.ports.model import Capabilities, Model, ModelInfo
 
 _WAIT_WITH_FALLBACK_S = 10.0
-"""A longer pause before another attempt is not worth it when another model could answer."""
+"""The longest pause between attempts when another model could answer instead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,45 +36,45 @@ class ModelsSpec:
 
 
 def build_models(
-    spec: ModelsSpec, *, endpoints: Mapping[str, EndpointSource] | None = None, pace: Pace | None = None
-) -> Catalog:
-    """The models. `endpoints` has the source of each `embedded` provider by the provider's name.
+    spec: ModelsSpec, *, endpoints: Mapping[str, EndpointSource] | None = None, pace: RetryPolicy | None = None
+) -> ModelCatalog:
+    """Builds the models. `endpoints` has the source of each `embedded` provider by the provider's name.
 
     Raises InvalidInput for names that are doubled, unknown or circular, and for overrides that do not fit.
     """
     sources = endpoints or {}
-    connections: dict[str, Connection] = {}
+    connections: dict[str, ProviderConnection] = {}
     for provider in spec.providers:
         _check_provider(provider, connections, sources)
-        connections[provider.name] = Connection(provider, sources.get(provider.name))
+        connections[provider.name] = ProviderConnection(provider, sources.get(provider.name))
     overrides = {model.name: model.overrides for model in spec.models}
     aliases = {alias.name: alias for alias in spec.aliases}
     if len(aliases) != len(spec.aliases) or len(overrides) != len(spec.models):
         raise InvalidInput("A model or an alias is configured twice.", code="model_name_twice")
-    catalog = Catalog(_Names(connections, overrides, aliases), pace or Pace(), spec.default)
+    catalog = ModelCatalog(_Names(connections, overrides, aliases), pace or RetryPolicy(), spec.default)
     catalog.check()
     return catalog
 
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """What the configuration says, by name."""
+    """The connections, overrides and aliases by name."""
 
-    connections: Mapping[str, Connection]
+    connections: Mapping[str, ProviderConnection]
     overrides: Mapping[str, Mapping[str, object]]
     aliases: Mapping[str, AliasSpec]
 
 
-class Catalog:
-    """See the port. `warm` may run in the background after start-up."""
+class ModelCatalog:
+    """The models of one configuration, by name. `warm` may run in the background after start-up."""
 
-    def __init__(self, names: _Names, pace: Pace, default: str) -> None:
+    def __init__(self, names: _Names, pace: RetryPolicy, default: str) -> None:
         self._names = names
         self._pace = pace
         self._default = default
 
     def get(self, name: str) -> Model:
-        """By alias, as `provider/model`, or by a short name that only one configured model has."""
+        """Returns the model by alias, as `provider/model`, or by a short name that only one configured model has."""
         *earlier, last = self._chain(name, ())
         if not earlier:
             return self._model(last, self._pace)
@@ -84,7 +82,7 @@ class Catalog:
         return FallbackModel([*(self._model(full, hurried) for full in earlier), self._model(last, self._pace)])
 
     def list_models(self) -> Sequence[ModelInfo]:
-        """The configured models and those that aliases lead to, by name."""
+        """Returns the configured models and those that aliases lead to, by name."""
         chains = {alias: self._chain(alias, ()) for alias in self._names.aliases}
         offered = {*self._names.overrides, *(full for chain in chains.values() for full in chain)}
         rows: list[ModelInfo] = []
@@ -127,7 +125,7 @@ class Catalog:
             for full in chain:
                 self._capabilities(full)
 
-    def _model(self, full: str, pace: Pace) -> Model:
+    def _model(self, full: str, pace: RetryPolicy) -> Model:
         connection = self._names.connections[full.partition("/")[0]]
         return ProviderModel(full, self._capabilities(full), connection, pace)
 
@@ -137,7 +135,7 @@ class Catalog:
         return override_capabilities(detected, self._names.overrides.get(full, {}), full)
 
     def _chain(self, name: str, asked: tuple[str, ...]) -> tuple[str, ...]:
-        """Full names in the order in which they are asked, each once. `asked` are the aliases that led here."""
+        """Returns full names in the order in which they are asked, each once. `asked` are the aliases that led here."""
         if name in asked:
             raise InvalidInput(f"The alias '{name}' leads back to itself.", code="model_alias_circular")
         alias = self._names.aliases.get(name)
@@ -177,7 +175,7 @@ def _short_and_long(names: _Names) -> list[str]:
 
 
 def _check_provider(
-    provider: ProviderSpec, others: Mapping[str, Connection], sources: Mapping[str, EndpointSource]
+    provider: ProviderSpec, others: Mapping[str, ProviderConnection], sources: Mapping[str, EndpointSource]
 ) -> None:
     if not provider.name or "/" in provider.name:
         raise InvalidInput(

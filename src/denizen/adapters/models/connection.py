@@ -1,25 +1,78 @@
-"""One configured provider: its HTTP client, made at first use, and the vendor's models that go over it.
+"""One configured provider: its HTTP client, made at first use, and the vendor's models that go over it, with tools in
+the vendor's form.
 
-Built by `catalog`, used by `model`. Nothing is imported or opened before the first request.
+`catalog` builds connections, `model` uses them. Nothing is imported or opened before the first request.
 """
 
 from __future__ import annotations
 
 import functools
 import ssl
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
 from anyio import to_thread
 
-from denizen.adapters.models.failures import Target
-from denizen.adapters.models.settings import EndpointSource, ProviderSpec
-from denizen.adapters.models.tool_forms import ToolForms
-from denizen.adapters.models.vendors import NO_KEY, Access, build_vendor_model, load_vendor
+from denizen.adapters.models.failures import FailureContext
+from denizen.adapters.models.providers import EndpointSource, ProviderSpec
+from denizen.adapters.models.request import build_tools
+from denizen.adapters.models.vendors import NO_KEY, ProviderAccess, build_vendor_model, load_vendor
 from denizen.domain.errors import DenizenError, NeedsAttention, Unavailable
+from denizen.domain.tool import ToolSpec
 from denizen.ports.model import Capabilities
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model as VendorModel
+    from pydantic_ai.models import ModelRequestParameters
+    from pydantic_ai.tools import ToolDefinition
+
+_KEPT = 32
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    tools: tuple[ToolSpec, ...]
+    definitions: list[ToolDefinition]
+
+
+class ToolDefinitionCache:
+    """The tools of agents in the form that a vendor sends, worked out once for each set of tools.
+
+    The vendor's layer checks, copies and rewrites the schema of every tool for every request, which takes 20 to 50 us a
+    tool, though the same few sets come again and again. The cache replaces the hook in which `vendor` rewrites request
+    parameters: tools that come from `get` pass it as they are, everything else is rewritten as before.
+    """
+
+    def __init__(self, vendor: VendorModel) -> None:
+        self._rewrite = vendor.customize_request_parameters
+        self._forms: dict[tuple[str, ...], _Form] = {}
+        vendor.customize_request_parameters = self._customize
+
+    def get(self, tools: tuple[ToolSpec, ...]) -> list[ToolDefinition]:
+        """Returns the tools, rewritten; the same list for the same tools."""
+        names = tuple(tool.name for tool in tools)
+        form = self._forms.get(names)
+        if form is None or form.tools != tools:
+            form = _Form(tools, self._make(tools))
+            self._forms.pop(names, None)
+            if len(self._forms) >= _KEPT:
+                self._forms.pop(next(iter(self._forms)))
+            self._forms[names] = form
+        return form.definitions
+
+    def _make(self, tools: tuple[ToolSpec, ...]) -> list[ToolDefinition]:
+        from pydantic_ai.models import ModelRequestParameters
+
+        return self._rewrite(ModelRequestParameters(function_tools=build_tools(tools))).function_tools
+
+    def _customize(self, model_request_parameters: ModelRequestParameters) -> ModelRequestParameters:
+        tools = model_request_parameters.function_tools
+        if not any(form.definitions is tools for form in self._forms.values()):
+            return self._rewrite(model_request_parameters)
+        return replace(self._rewrite(replace(model_request_parameters, function_tools=[])), function_tools=tools)
+
 
 if TYPE_CHECKING:
     import httpx2
@@ -32,22 +85,24 @@ _LEAST_SECRET_CHARS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Vendor:
-    """The vendor's model, and tools in its form."""
+class VendorHandle:
+    """The vendor's model, with the cache of tools in its form."""
 
     model: VendorModel
-    forms: ToolForms
+    forms: ToolDefinitionCache
 
 
-class Connection:
-    """A provider. `source` gives the address where it is not configured but started (kind `embedded`)."""
+class ProviderConnection:
+    """A connection to a provider. `source` gives the address of one that is not configured but started (kind
+    `embedded`).
+    """
 
     def __init__(self, spec: ProviderSpec, source: EndpointSource | None = None) -> None:
         self.spec = spec
         self._source = source
         self._source_ready = False
         self._http: httpx2.AsyncClient | None = None
-        self._models: dict[str, tuple[Access, Vendor]] = {}
+        self._models: dict[str, tuple[ProviderAccess, VendorHandle]] = {}
         self._lock = anyio.Lock()
         self.closed = False
         self.unpriced: set[str] = set()
@@ -58,28 +113,31 @@ class Connection:
         """Whether the server may not run yet, so that `access` can take minutes."""
         return self._source is not None and not self._source_ready
 
-    async def access(self, model: str) -> Access:
-        """Address and key as of now. Raises NeedsAttention without a key, and what the endpoint's source raises."""
+    async def access(self, model: str) -> ProviderAccess:
+        """Returns address and key as of now. Raises NeedsAttention without a key, and what the endpoint's source
+        raises.
+        """
         if self._source is not None:
             endpoint = await self._source.endpoint()
             self._source_ready = True
-            return Access(endpoint.base_url, endpoint.api_key, endpoint.model)
-        facts = self.spec.facts
-        if self.spec.api_key is None and facts.needs_key and not self.spec.base_url:
+            return ProviderAccess(endpoint.base_url, endpoint.api_key, endpoint.model)
+        if self.spec.api_key is None and self.spec.facts.needs_key and not self.spec.base_url:
             raise NeedsAttention(
                 f"The provider '{self.spec.name}' has no key.",
                 code="model_key_missing",
                 fix=f"Set {self.spec.key_name or 'its api_key'}, or run `denizen setup`.",
             )
         key = self.spec.api_key() if self.spec.api_key is not None else ""
-        return Access(self.spec.base_url or facts.base_url, key or NO_KEY, model)
+        return ProviderAccess(self.spec.address, key or NO_KEY, model)
 
     def note_unreachable(self) -> None:
-        """The server did not answer: it may have to be started again."""
+        """Notes that the server did not answer: it may have to be started again."""
         self._source_ready = False
 
-    async def vendor(self, access: Access, capabilities: Capabilities, name: str) -> Vendor:
-        """The vendor's model for this access. Kept until address or key change, so that connections stay warm."""
+    async def vendor(self, access: ProviderAccess, capabilities: Capabilities, name: str) -> VendorHandle:
+        """Returns the vendor's model for this access. It is kept until address or key change, so that connections stay
+        warm.
+        """
         kept = self._models.get(name)
         if kept is not None and kept[0] == access:  # as nearly always: without the lock's detour over the event loop
             return kept[1]
@@ -93,7 +151,7 @@ class Connection:
             self._http = self._http or await to_thread.run_sync(self._open)
             build = partial(build_vendor_model, self.spec, access, capabilities, self._http)
             model = await to_thread.run_sync(build)
-            built = Vendor(model, ToolForms(model))
+            built = VendorHandle(model, ToolDefinitionCache(model))
             self._models.pop(name, None)
             if len(self._models) >= _KEPT_MODELS:
                 self._models.pop(next(iter(self._models)))
@@ -104,11 +162,11 @@ class Connection:
         """Imports the vendor in a worker thread, so that the first request need not."""
         await to_thread.run_sync(load_vendor, self.spec)
 
-    def target(self, access: Access, name: str) -> Target:
-        """Whom errors talk about, and what they must not say."""
+    def target(self, access: ProviderAccess, name: str) -> FailureContext:
+        """Returns the names that errors use, and the secrets that they must not show."""
         secrets = (access.api_key, *self.spec.headers.values())
         kept = tuple(secret for secret in secrets if len(secret) >= _LEAST_SECRET_CHARS)
-        return Target(name, self.spec.name, self.spec.key_name, kept)
+        return FailureContext(name, self.spec.name, self.spec.key_name, kept)
 
     async def aclose(self) -> None:
         """Closes the connections. The provider must not be used afterwards."""
@@ -122,10 +180,9 @@ class Connection:
         import httpx2
 
         idle_s = self.spec.idle_s
-        address = self.spec.base_url or self.spec.facts.base_url
         # Only TLS makes a new connection dear. And llama.cpp promises to keep one but closes it after each stream, so
         # that the next request can go into a connection that is about to end.
-        kept = _CONNECTIONS if address.startswith("https:") else 0
+        kept = _CONNECTIONS if self.spec.address.startswith("https:") else 0
         return httpx2.AsyncClient(
             timeout=httpx2.Timeout(connect=self.spec.connect_timeout_s, read=idle_s, write=idle_s, pool=_POOL_WAIT_S),
             verify=_load_tls(),
@@ -137,12 +194,12 @@ class Connection:
 
 @functools.cache
 def _load_tls() -> ssl.SSLContext:
-    """Shared by all providers: reading the certificates takes longer than making a client."""
+    """Loads the certificates once for all providers: reading them takes longer than making a client."""
     import httpx2
 
     return httpx2.create_ssl_context()
 
 
 def closed_error() -> DenizenError:
-    """A request met the end of its generation of the configuration."""
+    """Returns the error of a request that met the end of its generation of the configuration."""
     return Unavailable("The models are being replaced.", code="models_closed", fix="Try again.")

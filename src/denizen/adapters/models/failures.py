@@ -1,9 +1,7 @@
-"""What vendors raise, as our errors: which family, worth another try or not, and never with a secret in it.
+"""The errors of vendors as our errors: which family, worth another try or not, and never with a secret in it. Pure.
 
-Silence is not worth another try: it has cost its whole time-out already, and a fallback can answer in the meantime.
-
-Pure. Called by `model` for every failed attempt. The vendor's exception itself goes no further: its text and its
-request object may hold what was sent.
+Silence is not worth another try: it has cost its whole time-out already, and a fallback can answer in the meantime. The
+vendor's exception itself goes no further: its text and its request object may hold what was sent.
 """
 
 from __future__ import annotations
@@ -12,6 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
+from denizen.adapters.models.providers import list_key_prefixes
 from denizen.domain.errors import DenizenError, Exhausted, InvalidInput, NeedsAttention, Unavailable
 
 if TYPE_CHECKING:
@@ -21,8 +20,11 @@ UNREACHABLE = "model_unreachable"
 """The code of an error that says that no connection could be made, or that it broke."""
 
 _SHOWN_CHARS = 300
+# Providers repeat parts of a refused key, such as `sk-ab***yz`; pk and rk begin restricted keys.
+_KEY_STARTS = "|".join(sorted({"pk", "rk", *(prefix.rstrip("-_") for prefix in list_key_prefixes())}))
 _KEY_LIKE = re.compile(
-    r"(?i)\b(?:sk|pk|rk|gsk|xai)-[\w*.-]{6,}|\b(?:key|api|token)[-_](?=[\w*.-]*\d)[\w*.-]{12,}"
+    rf"(?i)\b(?:{_KEY_STARTS})[-_][\w*.-]{{6,}}"
+    r"|\b(?:key|api|token)[-_](?=[\w*.-]*\d)[\w*.-]{12,}"
     r"|\bBearer\s+\S+|\bAIza[\w*-]{6,}"
 )
 _TOO_LONG = re.compile(
@@ -32,8 +34,10 @@ _TOO_LONG = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """Whom the request went to. `key_name` is the variable or setting of the key; `secrets` must not be shown."""
+class FailureContext:
+    """The model and provider of a failed request. `key_name` is the variable or setting of the key; `secrets` must not
+    be shown.
+    """
 
     model: str
     provider: str
@@ -41,7 +45,7 @@ class Target:
     secrets: tuple[str, ...] = field(repr=False)
 
     def clean(self, text: str) -> str:
-        """The provider's words, short and without anything that looks like a key."""
+        """Returns the provider's words, short and without anything that looks like a key."""
         for secret in self.secrets:
             text = text.replace(secret, "***")
         text = _KEY_LIKE.sub("***", " ".join(text.split()))
@@ -49,8 +53,8 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
-    """A failed attempt. `retry_after_s` is what the provider asked for."""
+class ModelFailure:
+    """A failed attempt. `retry_after_s` is the pause that the provider asked for."""
 
     error: DenizenError
     retryable: bool = False
@@ -58,9 +62,9 @@ class Failure:
 
 
 def vendor_errors() -> tuple[type[Exception], ...]:
-    """Everything that the vendor's layer may raise: its own errors, the transport's, and those of its parser.
+    """Returns everything that the vendor's layer may raise: its own errors, the transport's, and those of its parser.
 
-    The last ones (ValueError and so on) come from replies that do not have the form they should have.
+    The last ones (ValueError and so on) come from malformed replies.
     """
     import httpx2
     from pydantic_ai.exceptions import AgentRunError, UserError
@@ -69,8 +73,8 @@ def vendor_errors() -> tuple[type[Exception], ...]:
     return (AgentRunError, UserError, httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL, *parser)
 
 
-def failure_of(error: Exception, target: Target) -> Failure:
-    """The failure that an exception out of `vendor_errors` means."""
+def classify_failure(error: Exception, target: FailureContext) -> ModelFailure:
+    """Returns the failure that an exception out of `vendor_errors` means."""
     import httpx2
     from pydantic_ai import exceptions as vendor
 
@@ -78,20 +82,20 @@ def failure_of(error: Exception, target: Target) -> Failure:
         case vendor.ModelAPIError():
             return _api_failure(error, target)
         case vendor.UserError():
-            return Failure(_rejected(target, str(error)))
+            return ModelFailure(_rejected(target, str(error)))
         case httpx2.ReadTimeout():
-            return Failure(_timed_out(target))
+            return ModelFailure(_timed_out(target))
         case httpx2.TimeoutException():
-            return Failure(_unreachable(target, type(error).__name__), retryable=True)
+            return ModelFailure(_unreachable(target, type(error).__name__), retryable=True)
         case httpx2.InvalidURL() | httpx2.UnsupportedProtocol():
-            return Failure(_bad_address(target, str(error)))
+            return ModelFailure(_bad_address(target, str(error)))
         case httpx2.TransportError():
-            return Failure(_unreachable(target, str(error) or type(error).__name__), retryable=True)
+            return ModelFailure(_unreachable(target, str(error) or type(error).__name__), retryable=True)
         case _:
-            return Failure(_bad_reply(target, f"{type(error).__name__}: {error}"))
+            return ModelFailure(_bad_reply(target, f"{type(error).__name__}: {error}"))
 
 
-def _api_failure(error: ModelAPIError, target: Target) -> Failure:
+def _api_failure(error: ModelAPIError, target: FailureContext) -> ModelFailure:
     from pydantic_ai import exceptions as vendor
 
     said = target.clean(_words(error))
@@ -99,55 +103,55 @@ def _api_failure(error: ModelAPIError, target: Target) -> Failure:
         return _http_failure(error, said, target)
     match error:
         case vendor.ModelRequestTimeout():
-            return Failure(_timed_out(target))
+            return ModelFailure(_timed_out(target))
         case vendor.ModelTimeoutError(phase="read"):
-            return Failure(_timed_out(target))
+            return ModelFailure(_timed_out(target))
         case vendor.ModelConnectionError():
-            return Failure(_unreachable(target, said), retryable=True)
+            return ModelFailure(_unreachable(target, said), retryable=True)
         case vendor.ModelContextWindowExceededError():
-            return Failure(_too_long(target, said))
+            return ModelFailure(_too_long(target, said))
         case vendor.ModelAuthenticationError():
-            return Failure(_key_refused(target))
+            return ModelFailure(_key_refused(target))
         case vendor.ModelNotFoundError():
-            return Failure(_unknown_model(target, said))
+            return ModelFailure(_unknown_model(target, said))
         case vendor.ModelRequestRejectedError():
-            return Failure(_rejected(target, said))
+            return ModelFailure(_rejected(target, said))
         case vendor.ModelQuotaExceededError():
-            return Failure(_no_quota(target, said))
+            return ModelFailure(_no_quota(target, said))
         case vendor.ModelRateLimitError():
             return _busy(target, said, "model_rate_limited", error.retry_after)
         case vendor.ModelUnavailableError() | vendor.ModelServerError():
             return _busy(target, said, "model_overloaded", error.retry_after)
         case _:
-            return Failure(_bad_reply(target, said))
+            return ModelFailure(_bad_reply(target, said))
 
 
-def _http_failure(error: ModelHTTPError, said: str, target: Target) -> Failure:
-    """By status, after what the provider's own code says more exactly."""
+def _http_failure(error: ModelHTTPError, said: str, target: FailureContext) -> ModelFailure:
+    """Returns the failure behind a status, after the provider's own code, which says more exactly."""
     from pydantic_ai import exceptions as vendor
 
     status = error.status_code
     if isinstance(error, vendor.ModelQuotaExceededError):
-        return Failure(_no_quota(target, said))
+        return ModelFailure(_no_quota(target, said))
     if isinstance(error, vendor.ModelContextWindowExceededError) or (
         status in {400, 413, 422} and (status == 413 or _TOO_LONG.search(said))
     ):
-        return Failure(_too_long(target, said))
+        return ModelFailure(_too_long(target, said))
     if isinstance(error, vendor.ModelAuthenticationError):
-        return Failure(_key_refused(target, said if status == 403 else ""))
+        return ModelFailure(_key_refused(target, said if status == 403 else ""))
     if isinstance(error, vendor.ModelNotFoundError):
         hint = f"Did you mean '{error.suggested_model_id}'?" if error.suggested_model_id else ""
-        return Failure(_unknown_model(target, said, hint))
+        return ModelFailure(_unknown_model(target, said, hint))
     if status == 429:
         return _busy(target, said, "model_rate_limited", error.retry_after)
     if status in {408, 409} or status >= 500:
         code = "model_overloaded" if isinstance(error, vendor.ModelUnavailableError) else "model_server_error"
         return _busy(target, f"HTTP {status}: {said}", code, error.retry_after)
-    return Failure(_rejected(target, f"HTTP {status}: {said}"))
+    return ModelFailure(_rejected(target, f"HTTP {status}: {said}"))
 
 
 def _words(error: ModelAPIError) -> str:
-    """The provider's own sentence out of an error body, whatever its shape."""
+    """Returns the provider's own sentence out of an error body, whatever its shape."""
     body: object = error.body
     for name in ("error", "message", "detail"):
         if isinstance(body, dict):
@@ -157,7 +161,7 @@ def _words(error: ModelAPIError) -> str:
     return str(error) if body is None else f"{body}"
 
 
-def _busy(target: Target, said: str, code: str, retry_after_s: float | None) -> Failure:
+def _busy(target: FailureContext, said: str, code: str, retry_after_s: float | None) -> ModelFailure:
     message = {
         "model_rate_limited": f"The provider '{target.provider}' limits the rate of requests.",
         "model_overloaded": f"The provider '{target.provider}' is overloaded.",
@@ -165,10 +169,10 @@ def _busy(target: Target, said: str, code: str, retry_after_s: float | None) -> 
     error = Unavailable(
         message, code=code, why=said, fix="Try again later.", retry_after_s=retry_after_s, model=target.model
     )
-    return Failure(error, retryable=True, retry_after_s=retry_after_s)
+    return ModelFailure(error, retryable=True, retry_after_s=retry_after_s)
 
 
-def _unreachable(target: Target, said: str) -> DenizenError:
+def _unreachable(target: FailureContext, said: str) -> DenizenError:
     return Unavailable(
         f"The provider '{target.provider}' cannot be reached.",
         code=UNREACHABLE,
@@ -178,7 +182,7 @@ def _unreachable(target: Target, said: str) -> DenizenError:
     )
 
 
-def _timed_out(target: Target) -> DenizenError:
+def _timed_out(target: FailureContext) -> DenizenError:
     return Unavailable(
         f"The provider '{target.provider}' did not answer in time.",
         code="model_timeout",
@@ -188,7 +192,7 @@ def _timed_out(target: Target) -> DenizenError:
     )
 
 
-def _bad_reply(target: Target, said: str) -> DenizenError:
+def _bad_reply(target: FailureContext, said: str) -> DenizenError:
     return Unavailable(
         f"The provider '{target.provider}' sent an answer that cannot be read.",
         code="model_bad_reply",
@@ -198,7 +202,7 @@ def _bad_reply(target: Target, said: str) -> DenizenError:
     )
 
 
-def _bad_address(target: Target, said: str) -> DenizenError:
+def _bad_address(target: FailureContext, said: str) -> DenizenError:
     return NeedsAttention(
         f"The address of the provider '{target.provider}' is not usable.",
         code="model_address_invalid",
@@ -208,7 +212,7 @@ def _bad_address(target: Target, said: str) -> DenizenError:
     )
 
 
-def _key_refused(target: Target, said: str = "") -> DenizenError:
+def _key_refused(target: FailureContext, said: str = "") -> DenizenError:
     where = target.key_name or f"the api_key of the provider '{target.provider}'"
     return NeedsAttention(
         f"The provider '{target.provider}' refused the key.",
@@ -219,7 +223,7 @@ def _key_refused(target: Target, said: str = "") -> DenizenError:
     )
 
 
-def _unknown_model(target: Target, said: str, hint: str = "") -> DenizenError:
+def _unknown_model(target: FailureContext, said: str, hint: str = "") -> DenizenError:
     return NeedsAttention(
         f"The provider '{target.provider}' does not know the model '{target.model}'.",
         code="model_unknown",
@@ -229,7 +233,7 @@ def _unknown_model(target: Target, said: str, hint: str = "") -> DenizenError:
     )
 
 
-def _no_quota(target: Target, said: str) -> DenizenError:
+def _no_quota(target: FailureContext, said: str) -> DenizenError:
     return Exhausted(
         f"The quota or the credit at the provider '{target.provider}' is used up.",
         code="model_quota",
@@ -239,7 +243,7 @@ def _no_quota(target: Target, said: str) -> DenizenError:
     )
 
 
-def _too_long(target: Target, said: str) -> DenizenError:
+def _too_long(target: FailureContext, said: str) -> DenizenError:
     return InvalidInput(
         f"The conversation is too long for the model '{target.model}'.",
         code="context_too_long",
@@ -249,7 +253,7 @@ def _too_long(target: Target, said: str) -> DenizenError:
     )
 
 
-def _rejected(target: Target, said: str) -> DenizenError:
+def _rejected(target: FailureContext, said: str) -> DenizenError:
     return InvalidInput(
         f"The model '{target.model}' refused the request.",
         code="model_rejected",

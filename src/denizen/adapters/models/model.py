@@ -1,52 +1,96 @@
-"""One configured model: a request with its retries (`denizen.ports.model.Model`).
+"""One configured model: a request with its retries (`denizen.ports.model.Model`), and the fallbacks when it cannot
+answer.
 
-An attempt streams the vendor's events through. It may be repeated only while nothing has come out of it (inventory,
-section 6 "Retry"; TW16). Every wait has an end: connecting, silence, and the request as a whole.
+An attempt streams the vendor's events through. It is repeated only while nothing has come out of it, up to three times,
+with growing pauses and Retry-After obeyed. Every wait has an end: connecting, silence, and the request as a whole.
+
+A fallback is asked for what another model may do better: overload, network, a used-up account, a refused key. Not for
+what is wrong with the request itself, and never after output began.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Iterable
+import random
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, TypeAlias
 
 import anyio
 from anyio import to_thread
 
-from denizen.adapters.models.connection import Connection, closed_error
-from denizen.adapters.models.convert import messages_of
-from denizen.adapters.models.failures import UNREACHABLE, Failure, failure_of, vendor_errors
-from denizen.adapters.models.pace import Pace
-from denizen.adapters.models.prices import price_of
-from denizen.adapters.models.reply import Deltas, Speaker, reply_of
-from denizen.adapters.models.settings import Kind
-from denizen.adapters.models.tagged import TagSplitter
-from denizen.adapters.models.vendors import Access
-from denizen.adapters.models.wire_request import dialect_of, marks_of, parameters_of, settings_of
-from denizen.domain.errors import DenizenError, Unavailable
-from denizen.ports.model import Capabilities, ModelEvent, ModelNotice, ModelRequest, TextDelta, ThinkingDelta
+from denizen.adapters.models.connection import ProviderConnection, closed_error
+from denizen.adapters.models.failures import UNREACHABLE, ModelFailure, classify_failure, vendor_errors
+from denizen.adapters.models.providers import estimate_price
+from denizen.adapters.models.reply import DeltaReader, ReplyAuthor, TagSplitter, parse_reply
+from denizen.adapters.models.request import (
+    build_messages,
+    build_parameters,
+    build_settings,
+    get_dialect,
+    plan_cache_marks,
+)
+from denizen.adapters.models.vendors import ProviderAccess
+from denizen.domain.errors import DenizenError, Exhausted, NeedsAttention, Unavailable
+from denizen.domain.message import Role
+from denizen.ports.model import (
+    Capabilities,
+    Model,
+    ModelEvent,
+    ModelNotice,
+    ModelReply,
+    ModelRequest,
+    TextDelta,
+    ThinkingDelta,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryPolicy:
+    """When to try again. `most_wait_s` caps a pause: a provider that wants a longer one counts as unavailable at once.
+
+    `chance` returns a number from 0 to 1, so that many clients do not come back together. This is a loop of our own
+    instead of a retry library, since a retried attempt is a stream whose events pass through.
+    """
+
+    attempts: int = 3
+    first_pause_s: float = 0.5
+    most_wait_s: float = 60.0
+    sleep: Callable[[float], Awaitable[None]] = anyio.sleep
+    chance: Callable[[], float] = random.random
+
+    def plan_pause_s(self, failure: ModelFailure, attempt: int, left_s: float) -> float | None:
+        """Returns how long to wait after the failed attempt (counted from 1); None to give up.
+
+        `left_s` is what remains of the request's time.
+        """
+        if not failure.retryable or attempt >= self.attempts:
+            return None
+        pause_s = self.first_pause_s * 2 ** (attempt - 1) * (0.5 + self.chance() / 2)
+        if failure.retry_after_s is not None:
+            pause_s = max(pause_s, failure.retry_after_s)
+        return pause_s if pause_s <= self.most_wait_s and pause_s < left_s else None
+
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse
-
-_SAYS_WHEN_DONE: frozenset[Kind] = frozenset({"anthropic", "openai", "openai-responses", "openrouter", "xai", "groq"})
-
-_NO_TAGS: frozenset[Kind] = frozenset({"anthropic", "openai-responses", "google"})
 
 _log = logging.getLogger(__name__)
 
 Delta: TypeAlias = TextDelta | ThinkingDelta
 
 OUTPUT_BEGAN = "output_began"
-"""In an error's `context`: the attempt failed after output had come out of it, so nobody may repeat it."""
+"""A key in an error's `context`: the attempt failed after output had come out of it, so nobody may repeat it."""
 
 
 class ProviderModel:
     """A model on a provider. `name` is `provider/model`."""
 
-    def __init__(self, name: str, capabilities: Capabilities, connection: Connection, pace: Pace) -> None:
+    def __init__(
+        self, name: str, capabilities: Capabilities, connection: ProviderConnection, pace: RetryPolicy
+    ) -> None:
         self._name = name
         self._capabilities = capabilities
         self._connection = connection
@@ -61,18 +105,18 @@ class ProviderModel:
         return self._capabilities
 
     async def estimate_cost_usd(self, input_tokens: int, output_tokens: int) -> Decimal | None:
-        """By the list of prices; a model that is not on it is told in the log once."""
+        """Returns the price by the list of prices; logs once for a model that is not on it."""
         spec = self._connection.spec
         model = self._name.partition("/")[2]
         # In a thread: reading the list takes a moment the first time.
-        usd = await to_thread.run_sync(price_of, spec, model, input_tokens, output_tokens)
+        usd = await to_thread.run_sync(estimate_price, spec, model, input_tokens, output_tokens)
         if usd is None and self._name not in self._connection.unpriced:
             self._connection.unpriced.add(self._name)
             _log.warning("no price is known, so its cost counts as 0 until it is told", extra={"model": self._name})
         return usd
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """The port's `stream`; a notice before each pause between attempts."""
+        """Streams the reply (see the port), with a notice before each pause between attempts."""
         deadline = anyio.current_time() + self._connection.spec.total_s
         attempts = 0
         while True:
@@ -97,13 +141,13 @@ class ProviderModel:
 class _Attempt:
     """One request on the wire. After `events` ended, `failure` tells whether it failed, `began` whether output came."""
 
-    def __init__(self, name: str, capabilities: Capabilities, connection: Connection, deadline: float) -> None:
+    def __init__(self, name: str, capabilities: Capabilities, connection: ProviderConnection, deadline: float) -> None:
         self._name = name
         self._capabilities = capabilities
         self._connection = connection
         self._deadline = deadline
         self.began = False
-        self.failure: Failure | None = None
+        self.failure: ModelFailure | None = None
 
     async def events(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         if self._connection.may_have_to_start:
@@ -113,14 +157,14 @@ class _Attempt:
         vendor = await self._connection.vendor(access, self._capabilities, self._name)
         from pydantic_ai.direct import model_request_stream
 
-        dialect = dialect_of(spec, self._name, self._capabilities)
-        marks = marks_of(request, spec, self._capabilities)
-        messages = messages_of(request.messages, dialect, prefill=self._capabilities.prefill, marks=marks)
-        settings = settings_of(request, spec, self._capabilities, vendor.model, self._left_s())
-        speaker = Speaker(self._name, spec.name, free=spec.facts.free, tags=spec.kind not in _NO_TAGS)
-        splitter, deltas = TagSplitter() if speaker.tags else None, Deltas()
+        dialect = get_dialect(spec, self._name, self._capabilities)
+        marks = plan_cache_marks(request, spec, self._capabilities)
+        messages = build_messages(request.messages, dialect, prefill=self._capabilities.prefill, marks=marks)
+        settings = build_settings(request, spec, self._capabilities, vendor.model, self._left_s())
+        speaker = ReplyAuthor(self._name, spec.name, free=spec.facts.is_local, tags=spec.facts.wire.thinking_tags)
+        splitter, deltas = TagSplitter() if speaker.tags else None, DeltaReader()
         try:
-            parameters = parameters_of(request, self._capabilities, vendor.forms.of(request.tools))
+            parameters = build_parameters(request, self._capabilities, vendor.forms.get(request.tools))
             async with model_request_stream(
                 vendor.model, messages, model_settings=settings, model_request_parameters=parameters, instrument=False
             ) as stream:
@@ -132,22 +176,22 @@ class _Attempt:
         except vendor_errors() as error:
             self.failure = self._explain(error, access)
             return
-        if not _is_whole(response, spec.kind):
-            self.failure = Failure(_cut_off(spec.name, self._name), retryable=True)
+        if not _is_whole(response, says_when_done=spec.facts.wire.says_when_done):
+            self.failure = ModelFailure(_cut_off(spec.name, self._name), retryable=True)
             return
         for delta in splitter.finish() if splitter else ():
             yield delta
-        yield reply_of(response, speaker)
+        yield parse_reply(response, speaker)
 
-    def _explain(self, error: Exception, access: Access) -> Failure:
+    def _explain(self, error: Exception, access: ProviderAccess) -> ModelFailure:
         if self._connection.closed:
-            return Failure(closed_error())
-        failure = failure_of(error, self._connection.target(access, self._name))
+            return ModelFailure(closed_error())
+        failure = classify_failure(error, self._connection.target(access, self._name))
         if failure.error.code == UNREACHABLE:
             self._connection.note_unreachable()
         return failure
 
-    async def _access(self) -> Access:
+    async def _access(self) -> ProviderAccess:
         model = self._name.partition("/")[2]
         try:
             with anyio.fail_after(self._left_s()):
@@ -165,19 +209,19 @@ class _Attempt:
 
 
 def _split(delta: Delta | None, splitter: TagSplitter | None) -> Iterable[Delta]:
-    """The delta with thinking told apart from text, as far as that is certain."""
+    """Returns the delta with thinking separated from text, as far as that is certain."""
     if isinstance(delta, TextDelta) and splitter is not None:
         return splitter.feed(delta.text)
     return () if delta is None else (delta,)
 
 
-def _is_whole(response: ModelResponse, kind: Kind) -> bool:
-    """Whether the provider said that it had finished. A stream that just ends was cut somewhere.
+def _is_whole(response: ModelResponse, *, says_when_done: bool) -> bool:
+    """Returns whether the provider said that it had finished. A stream that just ends was cut somewhere.
 
     Only big providers can be trusted to say it; for the others an orderly end has to do.
     """
     said = response.provider_details or {}
-    finished = "finish_reason" in said or "refusal" in said or kind not in _SAYS_WHEN_DONE
+    finished = "finish_reason" in said or "refusal" in said or not says_when_done
     return response.state == "complete" and finished
 
 
@@ -189,3 +233,67 @@ def _cut_off(provider: str, model: str) -> DenizenError:
         fix="Try again.",
         model=model,
     )
+
+
+class FallbackModel:
+    """A chain of models: the first one that can answers. Its capabilities are those of the first: requests are made for
+    it.
+    """
+
+    def __init__(self, models: Sequence[Model]) -> None:
+        self._models = tuple(models)
+
+    @property
+    def name(self) -> str:
+        return self._models[0].name
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._models[0].capabilities
+
+    async def estimate_cost_usd(self, input_tokens: int, output_tokens: int) -> Decimal | None:
+        """Returns the highest price of the chain: any of its models may answer."""
+        prices = [await model.estimate_cost_usd(input_tokens, output_tokens) for model in self._models]
+        return max((usd for usd in prices if usd is not None), default=None)
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        """Streams the reply of the first model that answers. When all fail, raises the first error with the reasons of
+        the others.
+        """
+        errors: list[DenizenError] = []
+        for place, model in enumerate(self._models):
+            began = False
+            asked = request if place == 0 else fit_request(request, model.capabilities)
+            try:
+                async with aclosing(model.stream(asked)) as events:
+                    async for event in events:
+                        began = began or isinstance(event, TextDelta | ThinkingDelta | ModelReply)
+                        yield event
+            except (Unavailable, Exhausted, NeedsAttention) as error:
+                if began or error.context.get(OUTPUT_BEGAN):
+                    raise
+                errors.append(error)
+                if place + 1 < len(self._models):
+                    yield ModelNotice(f"{error.message} Asking {self._models[place + 1].name} instead.")
+            else:
+                return
+        raise _all_failed(errors, self._models)
+
+
+def fit_request(request: ModelRequest, capabilities: Capabilities) -> ModelRequest:
+    """Returns the request without what this model cannot take: a begun answer, tools.
+
+    The engine made it for the first model; the adapter itself leaves out images and sampling.
+    """
+    messages = request.messages
+    if not capabilities.prefill and messages and messages[-1].role is Role.ASSISTANT:
+        messages = messages[:-1]
+    return replace(request, messages=messages, tools=request.tools if capabilities.native_tools else ())
+
+
+def _all_failed(errors: Sequence[DenizenError], models: Sequence[Model]) -> DenizenError:
+    first = errors[0]
+    others = [f"{model.name}: {error.message}" for model, error in zip(models[1:], errors[1:], strict=True)]
+    if others:
+        first.why = " ".join([first.why, "The fallbacks failed too:", *others]).strip()
+    return first

@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 
 
 class LeanOpenAI(AsyncOpenAI):
-    """`AsyncOpenAI`; chat completions cost less, and do the same."""
+    """`AsyncOpenAI` with chat completions that cost less processor time and do the same."""
 
     @property
     def chat(self) -> AsyncChat:
@@ -50,7 +50,7 @@ class _Completions(AsyncCompletions):
 
 
 def as_it_is(params: dict[str, Any], *names: str) -> dict[str, Any]:
-    """The parameters of a request with the named ones moved to `extra_body`."""
+    """Returns the parameters of a request with the named ones moved to `extra_body`."""
     given = {name: params[name] for name in names if name in params and not isinstance(params[name], Omit)}
     rest = {name: value for name, value in params.items() if name not in names}
     return rest | {"extra_body": given | (params.get("extra_body") or {})}

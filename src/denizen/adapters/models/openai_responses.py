@@ -1,7 +1,7 @@
 """OpenAI's client for the Responses API, without the walk that `openai_client` describes.
 
-Apart from it, because importing this API of the SDK takes another 4 MB and 50 ms. Made by `vendors`, in a worker
-thread.
+It is a module of its own because importing this API of the SDK takes another 4 MB and 50 ms. `vendors` makes it, in a
+worker thread.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from denizen.adapters.models.openai_client import as_it_is
 
 
 class LeanResponsesOpenAI(AsyncOpenAI):
-    """`AsyncOpenAI`; responses cost less, and do the same."""
+    """`AsyncOpenAI` with responses that cost less processor time and do the same."""
 
     @property
     def responses(self) -> AsyncResponses:

@@ -42,14 +42,14 @@ class _Pictures(OpenAIStreamedResponse):
 
 
 class _WithPictures(_Pictures, OpenRouterStreamedResponse):
-    """OpenRouter's own reading of the rest."""
+    """The streamed answer of OpenRouter, with pictures."""
 
 
 _NOTHING: Mapping[str, Any] = {}
 
 
 def _pictures(extra: Mapping[str, Any]) -> Iterator[BinaryContent]:
-    """What has not that form is left out: an answer must not fail because of it."""
+    """Yields the pictures. Anything malformed is left out: an answer must not fail because of it."""
     for row in cast("list[Mapping[str, Mapping[str, Any] | None]]", extra.get("images") or []):
         url = str((row.get("image_url") or _NOTHING).get("url", ""))
         head, _, body = url.removeprefix("data:").partition(";base64,")

@@ -1,24 +1,169 @@
-"""What a provider answered, in our form (inventory V14): deltas while it streams, the whole reply at the end.
+"""The reply of a provider in our form: deltas while it streams, the whole reply at the end. `request` is the way there.
 
-The way there is `convert`. Called by `model`.
+A provider wants some things back unchanged: the id of an item, encrypted content, for some a mark on a tool call. All
+of it travels as compact JSON in the `signature` of a `ThinkingPart`, with the model that it belongs to (`home`),
+because another model refuses it (`ProviderState`).
+
+Open-weight models write their thinking into the text, between tags at its beginning. The vendor's layer knows the tags
+only when they arrive alone, and servers cut streams as they like, so `TagSplitter` separates them.
 """
 
 from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, cast
 
-from denizen.adapters.models.opaque import State, pack_state
-from denizen.adapters.models.tagged import split_tagged
 from denizen.domain.ids import CallId, fresh
 from denizen.domain.json import JsonObject
 from denizen.domain.message import ImagePart, Part, TextPart, ThinkingPart, ToolCallPart
 from denizen.domain.usage import Usage
 from denizen.ports.model import RAW_ARGS, FinishReason, ModelReply, TextDelta, ThinkingDelta
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderState:
+    """The data that a provider wants back unchanged. `call` is set when it belongs to the tool call with that id
+    instead of to the thinking itself.
+    """
+
+    home: str
+    vendor: str | None = None
+    id: str | None = None
+    signature: str | None = None
+    details: dict[str, Any] | None = None
+    call: str = ""
+
+
+def pack_state(state: ProviderState) -> str:
+    """Returns the state as one string; empty when there is nothing to give back. Details that are not JSON are left
+    out.
+    """
+    if not (state.id or state.signature or state.details):
+        return ""
+    fields = {
+        "home": state.home,
+        "vendor": state.vendor,
+        "id": state.id,
+        "signature": state.signature,
+        "details": _json_only(state.details),
+        "call": state.call,
+    }
+    return json.dumps({name: value for name, value in fields.items() if value}, separators=(",", ":"), sort_keys=True)
+
+
+def unpack_state(text: str) -> ProviderState | None:
+    """Returns the state in a string of `pack_state`; None for anything else."""
+    if not text.startswith("{"):
+        return None
+    try:
+        found: object = json.loads(text)
+    except ValueError:
+        return None
+    if not isinstance(found, dict):
+        return None
+    fields = cast("Mapping[str, Any]", found)
+    home = fields.get("home")
+    if not isinstance(home, str):
+        return None
+    return ProviderState(
+        home=home,
+        vendor=_text(fields.get("vendor")),
+        id=_text(fields.get("id")),
+        signature=_text(fields.get("signature")),
+        details=cast("dict[str, Any]", fields["details"]) if isinstance(fields.get("details"), dict) else None,
+        call=_text(fields.get("call")) or "",
+    )
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _json_only(details: dict[str, Any] | None) -> dict[str, Any] | None:
+    try:
+        json.dumps(details, allow_nan=False)
+    except (TypeError, ValueError):
+        return None
+    return details
+
+
+_OPEN = ("<think>", "<thinking>")
+_CLOSE = {"<think>": "</think>", "<thinking>": "</thinking>"}
+
+
+class TagSplitter:
+    """Separates thinking from text as it arrives. Only a tag before any other text counts: later ones are talk about
+    tags.
+    """
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._close = ""
+        self._in_text = False
+        self._answered = False
+
+    def feed(self, text: str) -> Iterator[TextDelta | ThinkingDelta]:
+        """Yields what is certain by now; the rest is held until more comes."""
+        if self._in_text:
+            yield from self._say(text)
+            return
+        self._held += text
+        if not self._close:
+            yield from self._begin()
+        if self._close:
+            yield from self._think()
+
+    def finish(self) -> Iterator[TextDelta | ThinkingDelta]:
+        """Yields what was still held when the stream ended."""
+        held, self._held = self._held, ""
+        if held:
+            yield ThinkingDelta(held) if self._close else TextDelta(held)
+
+    def _begin(self) -> Iterator[TextDelta]:
+        """Removes the opening tag, or finds that there is none."""
+        start = self._held.lstrip()
+        for tag in _OPEN:
+            if start.startswith(tag):
+                self._close, self._held = _CLOSE[tag], start.removeprefix(tag)
+                return
+        if not any(tag.startswith(start) for tag in _OPEN):
+            self._in_text = self._answered = True
+            held, self._held = self._held, ""
+            yield TextDelta(held)
+
+    def _think(self) -> Iterator[TextDelta | ThinkingDelta]:
+        thought, closed, rest = self._held.partition(self._close)
+        if closed:
+            self._in_text, self._held = True, ""
+            if thought:
+                yield ThinkingDelta(thought)
+            yield from self._say(rest)
+            return
+        # The end may be the beginning of the closing tag.
+        keep = next((n for n in range(len(self._close) - 1, 0, -1) if self._held.endswith(self._close[:n])), 0)
+        certain, self._held = self._held[: len(self._held) - keep], self._held[len(self._held) - keep :]
+        if certain:
+            yield ThinkingDelta(certain)
+
+    def _say(self, text: str) -> Iterator[TextDelta]:
+        """Yields the answer; white space between the thinking and it belongs to neither."""
+        answer = text if self._answered else text.lstrip()
+        if answer:
+            self._answered = True
+            yield TextDelta(answer)
+
+
+def split_tagged(text: str) -> tuple[str, str]:
+    """Returns the thinking at the beginning of a whole text, and the answer."""
+    splitter = TagSplitter()
+    found = [*splitter.feed(text), *splitter.finish()]
+    thought = "".join(piece.text for piece in found if isinstance(piece, ThinkingDelta))
+    return thought, "".join(piece.text for piece in found if isinstance(piece, TextDelta))
+
 
 if TYPE_CHECKING:
     from pydantic_ai import messages as wire
@@ -34,9 +179,9 @@ _TAGGED = "content"
 """pydantic-ai's id of thinking that a model wrote between tags in its text. No provider wants that back."""
 
 
-class Deltas:
-    """What of the events of one stream is to be shown at once. Tool calls are not: they count when they are whole.
-    Several texts stand on lines of their own, as they do in the reply (`text_of`).
+class DeltaReader:
+    """Reads the events of one stream as deltas to show at once. Tool calls are not among them: they count when they are
+    whole. Several texts stand on lines of their own, as they do in the reply (`text_of`).
     """
 
     def __init__(self) -> None:
@@ -64,10 +209,9 @@ class Deltas:
 
 
 @dataclass(frozen=True, slots=True)
-class Speaker:
-    """Who replied. `model` is our full name of it, which thinking is marked with; `free` models cost nothing.
-
-    `tags`: its text may begin with thinking between tags.
+class ReplyAuthor:
+    """The model that replied. `model` is our full name of it, which thinking is marked with; `free` models cost
+    nothing. `tags`: its text may begin with thinking between tags.
     """
 
     model: str
@@ -76,12 +220,12 @@ class Speaker:
     tags: bool
 
 
-def reply_of(response: wire.ModelResponse, speaker: Speaker) -> ModelReply:
-    """The whole reply."""
+def parse_reply(response: wire.ModelResponse, speaker: ReplyAuthor) -> ModelReply:
+    """Returns the whole reply."""
     parts = tuple(_parts(response.parts, speaker))
     return ModelReply(
         parts=parts,
-        usage=usage_of(response, free=speaker.free),
+        usage=parse_usage(response, free=speaker.free),
         finish_reason=_finish(response.finish_reason, parts),
         model=speaker.model,
         provider=speaker.provider,
@@ -89,9 +233,10 @@ def reply_of(response: wire.ModelResponse, speaker: Speaker) -> ModelReply:
 
 
 def parse_args(written: str | dict[str, Any] | None) -> JsonObject:
-    """The arguments of a tool call. What is no JSON object comes back as text under `RAW_ARGS`; nothing gives `{}`.
+    """Returns the arguments of a tool call. Text that is not a JSON object comes back under `RAW_ARGS`; nothing gives
+    `{}`.
 
-    An object that was written as a string once more is taken out of it (inventory S12).
+    An object that the model wrote as a string is parsed once more.
     """
     if written is None or (isinstance(written, str) and not written.strip()):
         return {}
@@ -105,8 +250,10 @@ def parse_args(written: str | dict[str, Any] | None) -> JsonObject:
     return {RAW_ARGS: _utf8(written)}
 
 
-def usage_of(response: wire.ModelResponse, *, free: bool) -> Usage:
-    """Tokens and money. What the provider says it charged goes before the price list; None when nobody knows."""
+def parse_usage(response: wire.ModelResponse, *, free: bool) -> Usage:
+    """Returns tokens and money. The provider's own charge takes precedence over the price list; None when nobody
+    knows.
+    """
     used = response.usage
     return Usage(
         input_tokens=used.input_tokens,
@@ -132,7 +279,7 @@ def _cost(response: wire.ModelResponse) -> Decimal | None:
         return None
 
 
-def _parts(parts: Iterable[wire.ModelResponsePart], speaker: Speaker) -> Iterator[Part]:
+def _parts(parts: Iterable[wire.ModelResponsePart], speaker: ReplyAuthor) -> Iterator[Part]:
     from pydantic_ai import messages as wire
 
     home, tags = speaker.model, speaker.tags
@@ -147,13 +294,20 @@ def _parts(parts: Iterable[wire.ModelResponsePart], speaker: Speaker) -> Iterato
                 if answer:
                     yield TextPart(_utf8(answer))
             case wire.ThinkingPart(content=text):
-                state = State(home, part.provider_name, part.id, part.signature, part.provider_details)
+                state = ProviderState(home, part.provider_name, part.id, part.signature, part.provider_details)
                 signature = "" if part.id == _TAGGED else pack_state(state)
                 if text or signature:
                     yield ThinkingPart(_utf8(text), signature)
             case wire.ToolCallPart():
                 call = _call(part, seen)
-                details = State(home, part.provider_name, part.id, None, part.provider_details, call.id)
+                details = ProviderState(
+                    home=home,
+                    vendor=part.provider_name,
+                    id=part.id,
+                    signature=None,
+                    details=part.provider_details,
+                    call=call.id,
+                )
                 if kept := pack_state(details):
                     yield ThinkingPart("", kept)
                 yield call
@@ -164,7 +318,7 @@ def _parts(parts: Iterable[wire.ModelResponsePart], speaker: Speaker) -> Iterato
 
 
 def _call(part: wire.ToolCallPart, seen: set[str]) -> ToolCallPart:
-    """The call, under an id that no other call of the reply has: results find their call by it."""
+    """Returns the call, under an id that no other call of the reply has: results find their call by it."""
     given = _utf8(part.tool_call_id)
     call_id = fresh("call") if not given or given in seen else given
     seen.add(call_id)
@@ -172,7 +326,7 @@ def _call(part: wire.ToolCallPart, seen: set[str]) -> ToolCallPart:
 
 
 def _finish(said: str | None, parts: tuple[Part, ...]) -> FinishReason:
-    """Servers that say `stop`, or nothing, beside tool calls mean the calls."""
+    """Returns the reason. Servers that say `stop`, or nothing, beside tool calls mean the calls."""
     reason = _FINISH.get(said or "stop", "stop")
     if reason == "stop" and any(isinstance(part, ToolCallPart) for part in parts):
         return "tool_calls"
@@ -187,11 +341,11 @@ def _load(text: str) -> object:
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")
 
 
 def _is_sound(value: object) -> bool:
-    """Whether it can be written down again as UTF-8 JSON: no half surrogate pairs, no NaN, no endless nesting."""
+    """Returns whether the value can be written as UTF-8 JSON: no half surrogate pairs, no NaN, no endless nesting."""
     try:
         json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError):

@@ -1,8 +1,8 @@
-"""Vendor model classes, one small builder for each way to talk. The only module that constructs vendor objects.
+"""Vendor model classes, one small builder for each protocol. No other module constructs vendor objects.
 
 Everything heavy is imported inside the builders, which run in a worker thread (`connection`). The vendors' own retries
-are off: `model` retries. Keys, addresses and organisations in the environment that the vendors would look at are
-overruled: what is not in the configuration is sent to nobody.
+are off, since `model` retries. Keys, addresses and organisations in the environment that the vendors would look at are
+overruled: only what the configuration names is sent.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from denizen.adapters.models.settings import Kind, ProviderSpec
+from denizen.adapters.models.providers import ChatQuirks, ProviderSpec, WireProtocol
 from denizen.domain.errors import NeedsAttention
 from denizen.ports.model import Capabilities
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from pydantic_ai.profiles.openai import OpenAIModelProfile
 
 NO_KEY = "none"
-"""What is sent as a key to servers that need none; the SDKs insist on one."""
+"""The key for servers that need none; the SDKs insist on one."""
 
 
 _CHAT_MODULES = ("pydantic_ai.models.openai", "denizen.adapters.models.openai_client")
-_MODULES: Mapping[Kind, tuple[str, ...]] = {
+_MODULES: Mapping[WireProtocol, tuple[str, ...]] = {
     "anthropic": ("pydantic_ai.models.anthropic",),
     "openai-responses": ("pydantic_ai.models.openai", "denizen.adapters.models.openai_responses"),
     "google": (),
@@ -35,8 +35,8 @@ _MODULES: Mapping[Kind, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
-    """Where to send requests, and as whom."""
+class ProviderAccess:
+    """The address to send requests to, and the key."""
 
     base_url: str
     api_key: str = field(repr=False)
@@ -44,14 +44,14 @@ class Access:
 
 
 def build_vendor_model(
-    spec: ProviderSpec, access: Access, capabilities: Capabilities, http: httpx2.AsyncClient
+    spec: ProviderSpec, access: ProviderAccess, capabilities: Capabilities, http: httpx2.AsyncClient
 ) -> VendorModel:
-    """The vendor's model. Raises NeedsAttention when the vendor is an extra that is not installed."""
+    """Builds the vendor's model. Raises NeedsAttention when the vendor is an extra that is not installed."""
     load_vendor(spec)
-    match spec.kind:
+    match spec.facts.protocol:
         case "anthropic":
             return _anthropic(spec, access, capabilities, http)
-        case "openai":
+        case "openai-chat":
             return _openai_chat(spec, access, capabilities, http)
         case "openai-responses":
             return _openai_responses(spec, access, capabilities, http)
@@ -61,25 +61,27 @@ def build_vendor_model(
             return _ollama(spec, access, capabilities, http)
         case "google":
             return _google(access, capabilities, http)
-        case "xai" | "groq" | "openai-compatible" | "embedded":
+        case "openai-compatible":
             return _openai_compatible(spec, access, capabilities, http)
 
 
 def load_vendor(spec: ProviderSpec) -> None:
-    """Imports what a first request would import, and reads the list of prices and usage fields, for which the first
-    answer would wait.
+    """Imports what a first request would import, and reads the list of prices and usage fields, so that the first
+    answer need not wait for it.
     """
     importlib.import_module("pydantic_ai.direct")
-    if spec.kind == "google":
+    if spec.facts.protocol == "google":
         _load_google()
-    for name in _MODULES.get(spec.kind, _CHAT_MODULES):
+    for name in _MODULES.get(spec.facts.protocol, _CHAT_MODULES):
         importlib.import_module(name)
     from genai_prices.data_snapshot import get_snapshot
 
     get_snapshot()
 
 
-def _anthropic(spec: ProviderSpec, access: Access, capabilities: Capabilities, http: httpx2.AsyncClient) -> VendorModel:
+def _anthropic(
+    spec: ProviderSpec, access: ProviderAccess, capabilities: Capabilities, http: httpx2.AsyncClient
+) -> VendorModel:
     from anthropic import AsyncAnthropic
     from pydantic_ai.models.anthropic import AnthropicModel
     from pydantic_ai.providers.anthropic import AnthropicProvider
@@ -99,8 +101,8 @@ def _anthropic(spec: ProviderSpec, access: Access, capabilities: Capabilities, h
     )
 
 
-def _openai_client(spec: ProviderSpec, access: Access, http: httpx2.AsyncClient) -> AsyncOpenAI:
-    if spec.kind == "openai-responses":
+def _openai_client(spec: ProviderSpec, access: ProviderAccess, http: httpx2.AsyncClient) -> AsyncOpenAI:
+    if spec.facts.protocol == "openai-responses":
         from denizen.adapters.models.openai_responses import LeanResponsesOpenAI as Client
     else:
         from denizen.adapters.models.openai_client import LeanOpenAI as Client
@@ -118,7 +120,7 @@ def _openai_client(spec: ProviderSpec, access: Access, http: httpx2.AsyncClient)
 
 
 def _openai_chat(
-    spec: ProviderSpec, access: Access, capabilities: Capabilities, http: httpx2.AsyncClient
+    spec: ProviderSpec, access: ProviderAccess, capabilities: Capabilities, http: httpx2.AsyncClient
 ) -> VendorModel:
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.providers.openai import OpenAIProvider
@@ -126,12 +128,12 @@ def _openai_chat(
     return OpenAIChatModel(
         access.model,
         provider=OpenAIProvider(openai_client=_openai_client(spec, access, http)),
-        profile=_chat_profile(capabilities, _OPENAI),
+        profile=_chat_profile(capabilities, spec.facts.chat),
     )
 
 
 def _openai_responses(
-    spec: ProviderSpec, access: Access, capabilities: Capabilities, http: httpx2.AsyncClient
+    spec: ProviderSpec, access: ProviderAccess, capabilities: Capabilities, http: httpx2.AsyncClient
 ) -> VendorModel:
     from pydantic_ai.models.openai import OpenAIResponsesModel
     from pydantic_ai.providers.openai import OpenAIProvider
@@ -144,7 +146,7 @@ def _openai_responses(
 
 
 def _openrouter(
-    spec: ProviderSpec, access: Access, capabilities: Capabilities, http: httpx2.AsyncClient
+    spec: ProviderSpec, access: ProviderAccess, capabilities: Capabilities, http: httpx2.AsyncClient
 ) -> VendorModel:
     from pydantic_ai.providers.openrouter import OpenRouterProvider
 
@@ -155,25 +157,29 @@ def _openrouter(
     return Model(
         access.model,
         provider=OpenRouterProvider(openai_client=_openai_client(spec, access, http)),
-        profile=_chat_profile(capabilities, _OPENROUTER),
+        profile=_chat_profile(capabilities, spec.facts.chat),
     )
 
 
-def _ollama(spec: ProviderSpec, access: Access, capabilities: Capabilities, http: httpx2.AsyncClient) -> VendorModel:
+def _ollama(
+    spec: ProviderSpec, access: ProviderAccess, capabilities: Capabilities, http: httpx2.AsyncClient
+) -> VendorModel:
     from pydantic_ai.models.ollama import OllamaModel
     from pydantic_ai.providers.ollama import OllamaProvider
 
     return OllamaModel(
         access.model,
         provider=OllamaProvider(openai_client=_openai_client(spec, access, http)),
-        profile=_chat_profile(capabilities, _OWN),
+        profile=_chat_profile(capabilities, spec.facts.chat),
     )
 
 
 def _openai_compatible(
-    spec: ProviderSpec, access: Access, capabilities: Capabilities, http: httpx2.AsyncClient
+    spec: ProviderSpec, access: ProviderAccess, capabilities: Capabilities, http: httpx2.AsyncClient
 ) -> VendorModel:
-    """Any server with OpenAI's chat completions; also xAI and Groq, whose own SDKs would add nothing but weight."""
+    """Builds a model of any server with OpenAI's chat completions; also of hosted ones whose own SDKs would add only
+    weight.
+    """
     from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
     if capabilities.image_output:
@@ -181,17 +187,16 @@ def _openai_compatible(
     else:
         from pydantic_ai.models.openai import OpenAIChatModel as Model
 
-    hosted = spec.kind in {"xai", "groq"}
-    # The kind, where it says who it is, finds the prices.
-    name = spec.kind if hosted else spec.name
     return Model(
         access.model,
-        provider=OpenAICompatibleProvider(name, openai_client=_openai_client(spec, access, http)),
-        profile=_chat_profile(capabilities, _HOSTED if hosted else _OWN),
+        provider=OpenAICompatibleProvider(
+            spec.facts.price_list or spec.name, openai_client=_openai_client(spec, access, http)
+        ),
+        profile=_chat_profile(capabilities, spec.facts.chat),
     )
 
 
-def _google(access: Access, capabilities: Capabilities, http: httpx2.AsyncClient) -> VendorModel:
+def _google(access: ProviderAccess, capabilities: Capabilities, http: httpx2.AsyncClient) -> VendorModel:
     _load_google()
     from pydantic_ai.models.google import GoogleModel
     from pydantic_ai.providers.google import GoogleProvider
@@ -219,30 +224,14 @@ def _load_google() -> None:
     _ = pydantic_ai.models.google
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Server:
-    """How a server of chat completions differs from OpenAI's.
-
-    Chat templates of open weights want one system message. `max_completion_tokens` is the newer name of `max_tokens`.
-    """
-
-    one_system_message: bool = True
-    max_completion_tokens: bool = False
-    strict: bool = False
-
-
-_OPENAI = _Server(one_system_message=False, max_completion_tokens=True, strict=True)
-_OPENROUTER = _Server(one_system_message=False, strict=True)
-_HOSTED = _Server(max_completion_tokens=True, strict=True)
-_OWN = _Server()
-
-
 _NEVER = ("\0<", ">\0")
-"""No tags for the vendor's layer: it misses a closing tag that arrives together with text. `tagged` does not."""
+"""No tags for the vendor's layer: it misses a closing tag that arrives together with text. `reply.TagSplitter` does
+not.
+"""
 
 
-def _chat_profile(capabilities: Capabilities, server: _Server) -> OpenAIModelProfile:
-    """What differs from pydantic-ai's own profile."""
+def _chat_profile(capabilities: Capabilities, server: ChatQuirks) -> OpenAIModelProfile:
+    """Returns what differs from pydantic-ai's own profile."""
     profile: OpenAIModelProfile = {
         "supports_json_schema_output": capabilities.json_schema,
         "openai_chat_supports_multiple_system_messages": not server.one_system_message,
@@ -250,7 +239,7 @@ def _chat_profile(capabilities: Capabilities, server: _Server) -> OpenAIModelPro
         "openai_supports_strict_tool_definition": server.strict,
         "thinking_tags": _NEVER,
     }
-    if server is _OWN:
+    if server.returns_thinking:
         # Whichever field the thinking came in, it goes back in the same one.
         profile["openai_chat_thinking_field"] = None
     return profile

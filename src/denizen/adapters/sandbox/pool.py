@@ -1,11 +1,15 @@
-"""Workers for the life of the process: a few, each bound to one view, started when needed and replaced when they end.
+"""Keeps sandbox workers for the life of the process: a few, each bound to one view, started when needed.
 
-How programs are shut in here is found out once, by really running one (`check`): namespaces, else Landlock alone, else
-the shell is off and says why. It never works without. Called by the skill `shell` and by `denizen shell`.
+How programs can be isolated on this machine is found out once, by really running one (`check`): namespaces, else
+Landlock alone, else the shell is off and says why. It never runs anything without isolation. Where the system offers no
+mounts, several folders are copied side by side into one; files on the same disk are linked, so that a copy costs
+little.
 """
 
 from __future__ import annotations
 
+import os
+import shutil
 import tempfile
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
@@ -17,35 +21,42 @@ from typing import Self
 import anyio
 from anyio import to_thread
 
-from denizen.adapters.sandbox.machine import Machine, load_machine, sandbox_off
-from denizen.adapters.sandbox.merged import merge_folders, remove_merged
-from denizen.adapters.sandbox.process import SandboxLimits, Worker, WorkerError, is_open, start_worker
-from denizen.adapters.sandbox.queue import FairQueue
-from denizen.adapters.sandbox.sessions import Sessions
+from denizen.adapters.sandbox.process import (
+    HostPrograms,
+    SandboxLimits,
+    SandboxWorker,
+    SandboxWorkerError,
+    find_host_programs,
+    is_world_readable,
+    sandbox_unavailable,
+    start_worker,
+)
+from denizen.adapters.sandbox.sessions import FairQueue, SandboxSessions
 from denizen.domain.clock import Clock
-from denizen.domain.errors import InvalidInput, NotFound, Unavailable
+from denizen.domain.errors import Exhausted, InvalidInput, NotFound, Unavailable
 from denizen.ports.sandbox import MAX_COMMANDS, ShellReply, ShellResult, ShellView
 
 TIERS = ("namespaces", "landlock")
-"""The stronger first. With Landlock alone nothing outside can be read, run or written either, but whether a file
-exists there could be told through a link; lines with paths that lead out are refused for that.
+"""The kinds of isolation, the stronger first. With Landlock alone nothing outside can be read, run or written
+either, but a link could tell whether a file exists there; lines with paths that lead out are refused for that
+reason.
 """
 ASK_AGAIN_S = 60.0
-"""After so long a machine that could not shut programs in is asked again: it may have been too busy."""
-MERGED_LIFE_S = 60.0
+"""After this time a machine that could not isolate programs is probed again: it may have been too busy."""
+COPY_TTL_S = 60.0
 """How long a copy of several folders is used, where they cannot be mounted side by side."""
 
 _INSIDE = "inside\n"
 
 
 @dataclass(slots=True)
-class _Desk:
-    """A worker and what it looks at. `copy` is the folder that was made for it, None where it sees the folders."""
+class _BoundWorker:
+    """A worker and its view. `copy` is the folder that was made for it, None where it sees the folders themselves."""
 
-    worker: Worker
+    worker: SandboxWorker
     view: ShellView
     folders: tuple[tuple[int, int], ...]
-    """Which ones they are, since others may come to lie under the same names."""
+    """The device and inode of each folder, since other folders may take over the same paths."""
     opened_at_s: float
     copy: Path | None = None
 
@@ -53,21 +64,21 @@ class _Desk:
         await self.worker.aclose()
         if self.copy is not None:
             with anyio.CancelScope(shield=True):
-                await to_thread.run_sync(remove_merged, self.copy)
+                await to_thread.run_sync(remove_copy, self.copy)
 
 
 class SandboxPool:
-    """`tiers` are tried in order."""
+    """Implements `ports.sandbox.Sandbox`. `tiers` are tried in order."""
 
     def __init__(self, clock: Clock, limits: SandboxLimits | None = None, *, tiers: Sequence[str] = TIERS) -> None:
         self._clock = clock
         self.limits = limits or SandboxLimits()
         self._tiers = tiers
-        self._sessions = Sessions(clock.monotonic_s)
-        self._free: list[_Desk] = []
+        self._sessions = SandboxSessions(clock.monotonic_s)
+        self._free: list[_BoundWorker] = []
         self._queue = FairQueue(self.limits.workers)
         self._checking = anyio.Lock()
-        self._found: tuple[str, Machine] | None = None
+        self._found: tuple[str, HostPrograms] | None = None
         self._off: str | None = None
         self._asked_at_s = 0.0
         self._closed = False
@@ -81,13 +92,13 @@ class SandboxPool:
         await self.aclose()
 
     async def run(self, commands: Sequence[str], view: ShellView, *, owner: str, session_id: str = "") -> ShellReply:
-        """As `ports/sandbox` says; NotFound (`folder_missing`) too, when a folder of the view is gone."""
+        """Implements the port. Raises NotFound (`folder_missing`) too, when a folder of the view is gone."""
         if not 1 <= len(commands) <= MAX_COMMANDS:
             raise InvalidInput(f"Give 1 to {MAX_COMMANDS} commands, not {len(commands)}.", code="too_many_commands")
-        tier, machine = await self._find_tier()
+        tier, host = await self._find_tier()
         session = self._sessions.open(owner, view, session_id)
         async with self._queue.place(owner):
-            results = await self._run(commands, session.view, tier, machine)
+            results = await self._run(commands, session.view, tier, host)
         return ShellReply(session.id, results)
 
     async def forget(self) -> None:
@@ -96,9 +107,9 @@ class SandboxPool:
             await self._free.pop().aclose()
 
     async def check(self) -> str:
-        tier, machine = await self._find_tier()
+        tier, host = await self._find_tier()
         how = "namespaces and seccomp" if tier == "namespaces" else "Landlock and seccomp, without namespaces"
-        missing = f"; not installed: {', '.join(machine.missing)}" if machine.missing else ""
+        missing = f"; not installed: {', '.join(host.missing)}" if host.missing else ""
         return f"commands are shut in by {how}{missing}"
 
     async def aclose(self) -> None:
@@ -106,7 +117,7 @@ class SandboxPool:
         while self._free:
             await self._free.pop().aclose()
 
-    async def _find_tier(self) -> tuple[str, Machine]:
+    async def _find_tier(self) -> tuple[str, HostPrograms]:
         async with self._checking:
             now = self._clock.monotonic_s()
             if self._off is not None and now - self._asked_at_s > ASK_AGAIN_S:
@@ -117,39 +128,42 @@ class SandboxPool:
                 except Unavailable as error:
                     self._off, self._asked_at_s = error.why, now
         if self._found is None:
-            raise sandbox_off(self._off or "")
+            raise sandbox_unavailable(self._off or "")
         return self._found
 
-    async def _probe(self) -> tuple[str, Machine]:
+    async def _probe(self) -> tuple[str, HostPrograms]:
         """Runs a command that must print a file, and one that must not print what lies beside the view."""
-        machine = await to_thread.run_sync(load_machine)
+        host = await to_thread.run_sync(find_host_programs)
         refusals: list[str] = []
         with tempfile.TemporaryDirectory(prefix="denizen-sandbox-") as folder:
-            view = await to_thread.run_sync(_lay_probe, Path(folder))
+            view = await to_thread.run_sync(_make_probe_folder, Path(folder))
             for tier in self._tiers:
                 try:
-                    worker = await start_worker(tier, view, machine, self.limits)
+                    worker = await start_worker(tier, view, host, self.limits)
                     try:
                         seen, unseen = await worker.run(["cat inside.txt", "cat link"])
                     finally:
                         await worker.aclose()
-                except WorkerError as error:
+                except SandboxWorkerError as error:
                     refusals.append(f"{tier}: {error}")
                     continue
                 if seen.stdout == _INSIDE and not unseen.stdout:
-                    return tier, machine
+                    return tier, host
                 refusals.append(f"{tier}: what a program could see was wrong ({seen.stderr.strip()})")
-        raise sandbox_off("; ".join(refusals))
+        raise sandbox_unavailable("; ".join(refusals))
 
     async def _run(
-        self, commands: Sequence[str], view: ShellView, tier: str, machine: Machine
+        self, commands: Sequence[str], view: ShellView, tier: str, host: HostPrograms
     ) -> tuple[ShellResult, ...]:
-        """A worker may have ended by itself right then. Nothing was changed by what it did, so it can be done again."""
+        """Runs the commands, once more if the worker ended by itself: commands change nothing, so they can be
+        repeated.
+        """
+        # Two tries: a worker that ended while it was idle shows it only now.
         for is_last in (False, True):
             try:
-                async with self._desk(view, tier, machine) as desk:
-                    return await desk.worker.run(commands)
-            except WorkerError as error:
+                async with self._borrow(view, tier, host) as bound:
+                    return await bound.worker.run(commands)
+            except SandboxWorkerError as error:
                 if is_last or error.is_stuck:
                     raise Unavailable(
                         "The read-only shell did not answer.", code="sandbox_failed", why=str(error), fix="Try again."
@@ -157,49 +171,55 @@ class SandboxPool:
         raise AssertionError("the second try returns or raises")
 
     @asynccontextmanager
-    async def _desk(self, view: ShellView, tier: str, machine: Machine) -> AsyncGenerator[_Desk]:
-        """A worker on that view, for this caller alone. One that was left in the middle of something is closed."""
-        desk = await self._take(view, tier, machine)
+    async def _borrow(self, view: ShellView, tier: str, host: HostPrograms) -> AsyncGenerator[_BoundWorker]:
+        """Gives a worker on that view to this caller alone. A worker that was left in the middle of something is
+        closed.
+        """
+        bound = await self._take(view, tier, host)
         try:
-            yield desk
+            yield bound
         except BaseException:
-            await desk.aclose()
+            await bound.aclose()
             raise
         if self._closed:
-            await desk.aclose()
+            await bound.aclose()
         else:
-            self._free.append(desk)
+            self._free.append(bound)
 
-    async def _take(self, view: ShellView, tier: str, machine: Machine) -> _Desk:
+    async def _take(self, view: ShellView, tier: str, host: HostPrograms) -> _BoundWorker:
         now = self._clock.monotonic_s()
         folders = _identify(view)
-        for place, desk in enumerate(self._free):
-            if (desk.view, desk.folders) == (view, folders) and (
-                desk.copy is None or now - desk.opened_at_s < MERGED_LIFE_S
+        for place, bound in enumerate(self._free):
+            if (bound.view, bound.folders) == (view, folders) and (
+                bound.copy is None or now - bound.opened_at_s < COPY_TTL_S
             ):
                 return self._free.pop(place)
+        # A worker is bound to its view, so one of another view has to go before a new one starts.
         while self._free and len(self._free) + self._queue.taken > self.limits.workers:
             await self._free.pop(0).aclose()
-        return await self._open(view, folders, tier, machine)
+        return await self._open(view, folders, tier, host)
 
-    async def _open(self, view: ShellView, folders: tuple[tuple[int, int], ...], tier: str, machine: Machine) -> _Desk:
+    async def _open(
+        self, view: ShellView, folders: tuple[tuple[int, int], ...], tier: str, host: HostPrograms
+    ) -> _BoundWorker:
         copy = None
         seen = view
+        # Without mounts a worker can see one folder only.
         if tier == "landlock" and [name for name, _ in view.folders] != [""]:
-            copy = await to_thread.run_sync(merge_folders, view)
-            copy.chmod(0o755 if is_open(view) else 0o700)
+            copy = await to_thread.run_sync(copy_view, view)
+            copy.chmod(0o755 if is_world_readable(view) else 0o700)
             seen = ShellView((("", copy),))
         try:
-            worker = await start_worker(tier, seen, machine, self.limits)
+            worker = await start_worker(tier, seen, host, self.limits)
         except BaseException:
             if copy is not None:
-                remove_merged(copy)
+                remove_copy(copy)
             raise
-        return _Desk(worker, view, folders, self._clock.monotonic_s(), copy)
+        return _BoundWorker(worker, view, folders, self._clock.monotonic_s(), copy)
 
 
 def _identify(view: ShellView) -> tuple[tuple[int, int], ...]:
-    """Device and inode of each folder. Raises NotFound."""
+    """Returns device and inode of each folder. Raises NotFound."""
     found: list[tuple[int, int]] = []
     for _, folder in view.folders:
         if not folder.is_dir():
@@ -209,10 +229,63 @@ def _identify(view: ShellView) -> tuple[tuple[int, int], ...]:
     return tuple(found)
 
 
-def _lay_probe(folder: Path) -> ShellView:
+def _make_probe_folder(folder: Path) -> ShellView:
     view = folder / "view"
     view.mkdir(mode=0o755)
     (view / "inside.txt").write_text(_INSIDE, encoding="utf-8")
     (folder / "outside.txt").write_text("outside\n", encoding="utf-8")
     (view / "link").symlink_to(folder / "outside.txt")
     return ShellView((("", view),))
+
+
+MAX_COPIED_BYTES = 2_000_000_000
+
+
+def copy_view(view: ShellView) -> Path:
+    """Copies the folders of a view into one new folder, which `remove_copy` removes. Raises Exhausted.
+
+    The copy lies in a folder that only this user may enter: others on the machine must not read the documents either.
+    """
+    top = Path(tempfile.mkdtemp(prefix="denizen-sandbox-")) / "view"
+    left = MAX_COPIED_BYTES
+    try:
+        top.mkdir(mode=0o755)
+        for name, folder in view.folders:
+            left = _copy(folder, top / name, left)
+    except BaseException:
+        remove_copy(top)
+        raise
+    return top
+
+
+def remove_copy(top: Path) -> None:
+    shutil.rmtree(top.parent, ignore_errors=True)
+
+
+def _copy(source: Path, target: Path, left: int) -> int:
+    target.mkdir()
+    target.chmod(0o755)
+    with os.scandir(source) as found:
+        for entry in sorted(found, key=lambda each: each.name):
+            if entry.is_dir(follow_symlinks=False):
+                left = _copy(Path(entry.path), target / entry.name, left)
+            elif entry.is_file(follow_symlinks=False):
+                left -= _copy_file(Path(entry.path), target / entry.name)
+            if left < 0:
+                raise Exhausted(
+                    f"The folders are larger than {MAX_COPIED_BYTES // 1_000_000} MB together.",
+                    code="folders_too_large",
+                    fix="Take out what nobody reads, or let the system offer user namespaces: nothing is copied then.",
+                )
+    return left
+
+
+def _copy_file(source: Path, target: Path) -> int:
+    """Links or copies a file. Returns the bytes that it cost."""
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except OSError:
+        shutil.copyfile(source, target, follow_symlinks=False)
+        target.chmod(0o644)
+        return target.stat().st_size
+    return 0

@@ -1,7 +1,8 @@
-"""The store on SQLite or Postgres: tables, repositories, migrations. Opened by `app`, used through its port.
+"""The store on SQLite or Postgres: tables, repositories, migrations. The application opens it and uses it through its
+port.
 
-`open_store` is all that others need. Reading order: `database`, `unit`, `lane`, then any repository; `sqlite` and
-`postgres` hold what differs.
+`open_store` is all that others need. Each module holds the tables of one topic and the repository over them. Read
+`database`, `transaction` and `connections` first, then any repository; `sqlite` and `postgres` hold what differs.
 """
 
 from __future__ import annotations
@@ -14,29 +15,30 @@ from denizen.domain.errors import InvalidInput
 from denizen.ports.store import Store
 
 if TYPE_CHECKING:
-    from denizen.adapters.store.dialect import Dialect
+    from denizen.adapters.store.dialect import SqlDialect
 
 __all__ = ["open_store"]
 
 
 async def open_store(url: str, *, clock: Clock) -> Store:
-    """The store at `sqlite:///PATH` or `postgresql://USER:PASSWORD@HOST/NAME`, created or upgraded when necessary.
+    """Opens the store at `sqlite:///PATH` or `postgresql://USER:PASSWORD@HOST/NAME`; creates or upgrades it when
+    needed.
 
     Raises InvalidInput for another kind of URL, NeedsAttention when the database cannot be used (no rights, full disk,
-    schema newer than the program, migration that fails) and Unavailable when it is locked or does not answer.
+    a schema that is too new or too old, a migration that fails) and Unavailable when it is locked or does not answer.
     """
     import anyio
 
-    from denizen.adapters.store.database import Database
+    from denizen.adapters.store.database import SqlStore
     from denizen.adapters.store.schema import migrate
 
     dialect = _choose(url)
     await anyio.to_thread.run_sync(migrate, dialect)
     await anyio.to_thread.run_sync(dialect.prepare)
-    return Database(dialect, clock)
+    return SqlStore(dialect, clock)
 
 
-def _choose(url: str) -> Dialect:
+def _choose(url: str) -> SqlDialect:
     from sqlalchemy import make_url
     from sqlalchemy.exc import ArgumentError
 
@@ -46,18 +48,18 @@ def _choose(url: str) -> Dialect:
         raise _refuse() from error
     name = parsed.get_backend_name()
     if name == "sqlite" and parsed.database and parsed.database != ":memory:":
-        from denizen.adapters.store.sqlite import Sqlite
+        from denizen.adapters.store.sqlite import SqliteDialect
 
-        return Sqlite(Path(parsed.database))
+        return SqliteDialect(Path(parsed.database))
     if name in {"postgresql", "postgres"}:
-        from denizen.adapters.store.postgres import Postgres
+        from denizen.adapters.store.postgres import PostgresDialect
 
-        return Postgres(parsed)
+        return PostgresDialect(parsed)
     raise _refuse()
 
 
 def _refuse() -> InvalidInput:
-    """Without the URL, which may hold a password."""
+    """Returns the error without the URL, which may hold a password."""
     return InvalidInput(
         "The store's URL is not one that can be opened.",
         code="store_url",

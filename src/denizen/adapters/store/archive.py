@@ -1,31 +1,264 @@
-"""The mirror of a platform's messages, over `rooms`, `posts`, `post_search` and `forgetting`; and who opted out."""
+"""The mirror of a platform's messages: rooms, the progress of backfills, opt-outs, and removing posts for good.
+
+`SqlArchive` is the repository; reading and writing single posts is in `posts`. Removing goes in pieces, so that no
+statement runs long however much there is. A removed post loses its earlier texts, its words in the index, its vectors,
+its copies in sessions, and the summaries that were made of those.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
 from functools import cache
+from typing import Any
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.columns import escape
-from denizen.adapters.store.dialect import InsertInto
-from denizen.adapters.store.forgetting import (
-    count_author,
-    forget_author,
-    forget_before,
-    forget_posts,
-    forget_room,
-    list_room_posts,
+from denizen.adapters.store.columns import EscapedText, JsonText, UtcTime, escape, metadata, write_id
+from denizen.adapters.store.conversations import conversations
+from denizen.adapters.store.dialect import InsertInto, SqlDialect
+from denizen.adapters.store.messages import drop_summaries, messages
+from denizen.adapters.store.posts import (
+    EARLIEST,
+    LATEST,
+    NOT_DELETED,
+    count_posts,
+    drop_embeddings,
+    find_post,
+    find_posts,
+    list_posts,
+    list_versions,
+    lower_progress,
+    mark_deleted,
+    posts,
+    put_posts,
+    search_posts,
+    total_posts,
 )
-from denizen.adapters.store.post_search import EVER, NEVER, count_posts, search_posts, total_posts
-from denizen.adapters.store.posts import find_post, find_posts, list_posts, list_versions, mark_deleted, put_posts
-from denizen.adapters.store.rooms import find_backfill, find_room, list_backfills, list_rooms, put_backfill, put_room
-from denizen.adapters.store.tables import opt_outs
-from denizen.adapters.store.unit import Unit
-from denizen.domain.room import Post, PostVersion, Room
+from denizen.adapters.store.transaction import Transaction
+from denizen.domain.message import parts_to_json
+from denizen.domain.mirror import FORGOTTEN, renew_room
+from denizen.domain.room import Post, PostVersion, Room, RoomKind
 from denizen.domain.words import split_words
 from denizen.ports.archive import AuthorCount, Backfill, CountBy, OptOutKind, PostCount, PostHit, PostQuery
+
+rooms = sa.Table(
+    "rooms",
+    metadata,
+    sa.Column("platform", EscapedText(), primary_key=True),
+    sa.Column("id", EscapedText(), primary_key=True),
+    sa.Column("name", EscapedText(), nullable=False),
+    sa.Column("kind", sa.Text(), nullable=False),
+    sa.Column("guild", EscapedText(), nullable=False),
+    sa.Column("guild_name", EscapedText(), nullable=False),
+    sa.Column("parent", EscapedText(), nullable=False),
+    sa.Column("parent_name", EscapedText(), nullable=False),
+    sa.Column("latest_post", EscapedText(), nullable=False),
+    sa.Index("ix_rooms_platform_parent", "platform", "parent"),
+)
+
+backfills = sa.Table(
+    "backfills",
+    metadata,
+    sa.Column("platform", EscapedText(), primary_key=True),
+    sa.Column("room", EscapedText(), primary_key=True),
+    sa.Column("oldest", EscapedText(), nullable=False),
+    sa.Column("fetched", sa.BigInteger(), nullable=False),
+    sa.Column("is_complete", sa.Boolean(), nullable=False),
+)
+
+opt_outs = sa.Table(
+    "opt_outs",
+    metadata,
+    sa.Column("platform", EscapedText(), primary_key=True),
+    sa.Column("kind", sa.Text(), primary_key=True),
+    sa.Column("key", EscapedText(), primary_key=True),
+    sa.Column("created_at", UtcTime(), nullable=False),
+)
+
+_GUILD = sa.bindparam("within", type_=EscapedText())
+
+_ROOM = sa.select(rooms).where(rooms.c.platform == sa.bindparam("where"), rooms.c.id == sa.bindparam("which"))
+_ROOMS = (
+    sa.select(rooms)
+    .where(rooms.c.platform == sa.bindparam("where"), sa.or_(_GUILD == "", rooms.c.guild == _GUILD))
+    .order_by(sa.func.length(rooms.c.id), rooms.c.id)
+)
+_BACKFILL = sa.select(backfills).where(
+    backfills.c.platform == sa.bindparam("where"), backfills.c.room == sa.bindparam("which")
+)
+_BACKFILLS = (
+    sa.select(backfills)
+    .where(backfills.c.platform == sa.bindparam("where"))
+    .order_by(sa.func.length(backfills.c.room), backfills.c.room)
+)
+
+
+@cache
+def _put(insert: InsertInto, table: sa.Table) -> sa.Executable:
+    statement = insert(table)
+    key = list(table.primary_key)
+    changed = {column.name: statement.excluded[column.name] for column in table.c if not column.primary_key}
+    return statement.on_conflict_do_update(index_elements=key, set_=changed).inline()
+
+
+def _room(row: Sequence[Any]) -> Room:
+    platform, key, name, kind, guild, guild_name, parent, parent_name, latest_post = row
+    return Room(
+        platform=platform,
+        id=key,
+        name=name,
+        kind=RoomKind(kind),
+        guild=guild,
+        guild_name=guild_name,
+        parent=parent,
+        parent_name=parent_name,
+        latest_post=latest_post,
+    )
+
+
+def _backfill(row: sa.Row[Any]) -> Backfill:
+    return Backfill(row.platform, row.room, row.oldest, row.fetched, row.is_complete)
+
+
+PIECE = 500
+"""The number of rows in one statement."""
+
+_NONE: sa.ColumnClause[str] = sa.literal_column("''")
+"""Not a parameter: a partial index is used only where the statement repeats the index's own condition."""
+
+_ON = posts.c.platform == sa.bindparam("where")
+_THERE = messages.c.conversation_id.in_(
+    sa.select(conversations.c.id).where(conversations.c.platform == sa.bindparam("where", type_=EscapedText()))
+)
+_BLANK: dict[str, Any] = {
+    "parts": sa.bindparam("blank", parts_to_json(FORGOTTEN), type_=JsonText()),
+    "meta": sa.bindparam("nothing", dict[str, object](), type_=JsonText()),
+    "words": "",
+}
+
+_some = sa.select(posts.c.id).where(_ON).limit(PIECE)
+_BY_AUTHOR = _some.where(posts.c.author_id == sa.bindparam("whose"))
+_IN_THREADS = _some.where(posts.c.parent == sa.bindparam("parent"), posts.c.parent != _NONE)
+_OLDEST = (
+    sa.select(posts.c.id)
+    .where(_ON, posts.c.created_at < sa.bindparam("until", type_=UtcTime()))
+    .order_by(posts.c.created_at, posts.c.id)
+    .limit(sa.bindparam("limit"))
+)
+_THREADS = sa.select(rooms.c.id).where(rooms.c.platform == sa.bindparam("where"), rooms.c.parent == sa.bindparam("of"))
+_SAID_BY_AUTHOR = (
+    sa.select(messages.c.position)
+    .where(messages.c.author_id == sa.bindparam("whose"), messages.c.author_id != _NONE, _THERE)
+    .where(sa.or_(messages.c.parts != _BLANK["parts"], messages.c.words != ""))
+    .limit(PIECE)
+)
+_BY_SPEAKER = sa.and_(messages.c.author_id == sa.bindparam("whose"), messages.c.author_id != _NONE, _THERE)
+_BLANK_AUTHOR = sa.update(messages).where(messages.c.position.in_(_SAID_BY_AUTHOR)).values(_BLANK)
+
+
+_COUNT_POSTS = sa.select(sa.func.count()).where(
+    _ON, posts.c.author_id == sa.bindparam("whose"), posts.c.author_id != _NONE
+)
+_COUNT_MESSAGES = (
+    sa.select(sa.func.count())
+    .where(messages.c.author_id == sa.bindparam("whose"), messages.c.author_id != _NONE, _THERE)
+    .where(messages.c.parts != _BLANK["parts"])
+)
+
+
+@cache
+def _copies(dialect: SqlDialect) -> sa.ColumnElement[bool]:
+    return sa.and_(dialect.among(messages.c.platform_id, "chosen"), messages.c.platform_id != _NONE, _THERE)
+
+
+@cache
+def _blank(dialect: SqlDialect) -> sa.Update:
+    return sa.update(messages).where(_copies(dialect)).values(_BLANK)
+
+
+@cache
+def _remove(dialect: SqlDialect) -> sa.Delete:
+    return sa.delete(posts).where(_ON, dialect.among(posts.c.id, "chosen"))
+
+
+@cache
+def _posts_in_rooms(dialect: SqlDialect) -> sa.Select[Any]:
+    return _some.where(dialect.among(posts.c.room, "rooms"))
+
+
+def forget_posts(connection: sa.Connection, dialect: SqlDialect, platform: str, ids: Sequence[str]) -> int:
+    """Removes the posts, and the copies in sessions also of posts that are not archived."""
+    gone = 0
+    for start in range(0, len(ids), PIECE):
+        piece = ids[start : start + PIECE]
+        copies = {"where": platform, "chosen": dialect.bind_list([escape(key) for key in piece])}
+        drop_summaries(connection, _copies(dialect), copies, locks_rows=dialect.locks_rows)
+        connection.execute(_blank(dialect), copies)
+        kept = {"where": platform, "chosen": dialect.bind_list([write_id(key) for key in piece])}
+        gone += connection.execute(_remove(dialect), kept).rowcount
+        drop_embeddings(connection, dialect, platform, piece)
+        lower_progress(connection, dialect)
+    return gone
+
+
+def forget_author(connection: sa.Connection, dialect: SqlDialect, platform: str, author_id: str) -> int:
+    """Removes the author's posts and empties their messages in sessions, also those that were never archived."""
+    which = {"where": platform, "whose": author_id}
+    drop_summaries(connection, _BY_SPEAKER, which, locks_rows=dialect.locks_rows)
+    while connection.execute(_BLANK_AUTHOR, which).rowcount == PIECE:
+        pass
+    return _forget_all(connection, dialect, _BY_AUTHOR, which)
+
+
+def list_room_posts(
+    connection: sa.Connection, dialect: SqlDialect, platform: str, room_id: str, limit: int
+) -> Sequence[str]:
+    """Returns the ids of some posts of a room and its threads that are not deleted."""
+    if not room_id or limit < 1:
+        return []
+    for some, which in _room_posts(connection, dialect, platform, room_id):
+        left = connection.execute(some.where(NOT_DELETED).limit(limit), which).scalars().all()
+        if left:
+            return left
+    return []
+
+
+def forget_room(connection: sa.Connection, dialect: SqlDialect, platform: str, room_id: str) -> int:
+    """Removes the posts of a room and its threads."""
+    if not room_id:  # an empty parent belongs to every channel
+        return 0
+    found = _room_posts(connection, dialect, platform, room_id)
+    return sum(_forget_all(connection, dialect, some, which) for some, which in found)
+
+
+def forget_before(connection: sa.Connection, dialect: SqlDialect, platform: str, before: datetime, limit: int) -> int:
+    """Removes the oldest posts from before that time."""
+    oldest = connection.execute(_OLDEST, {"where": platform, "until": before, "limit": max(limit, 0)}).scalars().all()
+    return forget_posts(connection, dialect, platform, oldest)
+
+
+def _room_posts(
+    connection: sa.Connection, dialect: SqlDialect, platform: str, room_id: str
+) -> Sequence[tuple[sa.Select[Any], dict[str, Any]]]:
+    """Returns statements for pieces of a room's posts.
+
+    A thread belongs to the room when the posts name the room as their parent, or when the thread's own record does.
+    """
+    threads = connection.execute(_THREADS, {"where": platform, "of": room_id}).scalars().all()
+    chosen = dialect.bind_list([escape(key) for key in (room_id, *threads)])
+    return [
+        (_posts_in_rooms(dialect), {"where": platform, "rooms": chosen}),
+        (_IN_THREADS, {"where": platform, "parent": room_id}),
+    ]
+
+
+def _forget_all(connection: sa.Connection, dialect: SqlDialect, some: sa.Select[Any], which: dict[str, Any]) -> int:
+    gone = 0
+    while piece := connection.execute(some, which).scalars().all():
+        gone += forget_posts(connection, dialect, which["where"], piece)
+    return gone
+
 
 _KIND = (opt_outs.c.platform == sa.bindparam("where"), opt_outs.c.kind == sa.bindparam("what"))
 _OPTED_OUT = sa.select(opt_outs.c.key).where(*_KIND)
@@ -38,121 +271,152 @@ def _opt_out(insert: InsertInto) -> sa.Executable:
 
 
 class SqlArchive:
-    """`denizen.ports.archive.Archive`."""
+    """Implements `denizen.ports.archive.ArchiveRepository`."""
 
-    def __init__(self, unit: Unit) -> None:
-        self._unit = unit
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
 
     async def put_room(self, room: Room) -> None:
-        dialect = self._unit.dialect
-        await self._unit.write(lambda connection: put_room(connection, dialect, room))
+        dialect = self._transaction.dialect
+        find = _ROOM.with_for_update() if dialect.locks_rows else _ROOM
+
+        def job(connection: sa.Connection) -> None:
+            known = connection.execute(find, {"where": room.platform, "which": room.id}).first()
+            renewed = room if known is None else renew_room(_room(known), room)
+            row = {column.name: getattr(renewed, column.name) for column in rooms.c}
+            connection.execute(_put(dialect.insert, rooms), row)
+
+        await self._transaction.write(job)
 
     async def find_room(self, platform: str, room_id: str) -> Room | None:
-        return await self._unit.read(lambda connection: find_room(connection, platform, room_id))
+        bounds = {"where": platform, "which": room_id}
+        row = await self._transaction.read(lambda connection: connection.execute(_ROOM, bounds).first())
+        return None if row is None else _room(row)
 
     async def list_rooms(self, platform: str, *, guild: str = "") -> Sequence[Room]:
-        return await self._unit.read(lambda connection: list_rooms(connection, platform, guild))
+        bounds = {"where": platform, "within": guild}
+        return await self._transaction.read(
+            lambda connection: [_room(row) for row in connection.execute(_ROOMS, bounds)]
+        )
 
     async def put(self, posts: Sequence[Post]) -> int:
-        dialect = self._unit.dialect
-        return await self._unit.write(lambda connection: put_posts(connection, dialect, posts))
+        dialect = self._transaction.dialect
+        return await self._transaction.write(lambda connection: put_posts(connection, dialect, posts))
 
     async def mark_deleted(self, platform: str, post_ids: Sequence[str], *, at: datetime) -> int:
-        dialect = self._unit.dialect
-        return await self._unit.write(lambda connection: mark_deleted(connection, dialect, platform, post_ids, at))
+        dialect = self._transaction.dialect
+        return await self._transaction.write(
+            lambda connection: mark_deleted(connection, dialect, platform, post_ids, at)
+        )
 
     async def mark_room_deleted(self, platform: str, room_id: str, *, at: datetime, limit: int) -> int:
         def job(connection: sa.Connection) -> int:
-            left = list_room_posts(connection, self._unit.dialect, platform, room_id, limit)
-            return mark_deleted(connection, self._unit.dialect, platform, left, at)
+            left = list_room_posts(connection, self._transaction.dialect, platform, room_id, limit)
+            return mark_deleted(connection, self._transaction.dialect, platform, left, at)
 
-        return await self._unit.write(job)
+        return await self._transaction.write(job)
 
     async def find(self, platform: str, post_id: str) -> Post | None:
-        return await self._unit.read(lambda connection: find_post(connection, platform, post_id))
+        return await self._transaction.read(lambda connection: find_post(connection, platform, post_id))
 
     async def find_many(self, platform: str, post_ids: Sequence[str]) -> Sequence[Post]:
-        dialect = self._unit.dialect
-        return await self._unit.read(lambda connection: find_posts(connection, dialect, platform, post_ids))
+        dialect = self._transaction.dialect
+        return await self._transaction.read(lambda connection: find_posts(connection, dialect, platform, post_ids))
 
     async def list_posts(
         self, platform: str, room: str, *, before: str = "", after: str = "", limit: int = 50
     ) -> Sequence[Post]:
-        return await self._unit.read(
+        return await self._transaction.read(
             lambda connection: list_posts(connection, platform, room, before=before, after=after, limit=limit)
         )
 
     async def list_versions(self, platform: str, post_id: str) -> Sequence[PostVersion]:
-        return await self._unit.read(lambda connection: list_versions(connection, platform, post_id))
+        return await self._transaction.read(lambda connection: list_versions(connection, platform, post_id))
 
     async def search(self, wanted: PostQuery) -> Sequence[PostHit]:
-        words, dialect = split_words(wanted.words), self._unit.dialect
+        words, dialect = split_words(wanted.words), self._transaction.dialect
         if not words or not wanted.rooms or wanted.limit < 1:
             return []
         bounds = {
-            "query": dialect.query_of(words),
+            "query": dialect.match_all(words),
             "platform": wanted.platform,
-            "rooms": dialect.list_of([escape(room) for room in wanted.rooms]),
+            "rooms": dialect.bind_list([escape(room) for room in wanted.rooms]),
             "author": wanted.author,
-            "since": wanted.since or EVER,
-            "until": wanted.until or NEVER,
+            "since": wanted.since or EARLIEST,
+            "until": wanted.until or LATEST,
             "limit": wanted.limit,
         }
-        return await self._unit.read(lambda connection: search_posts(connection, dialect, words, bounds))
+        return await self._transaction.read(lambda connection: search_posts(connection, dialect, words, bounds))
 
     async def count(
         self, by: CountBy, *, platform: str, rooms: Sequence[str], since: datetime | None = None, limit: int = 20
     ) -> Sequence[PostCount]:
-        dialect = self._unit.dialect
+        dialect = self._transaction.dialect
         bounds = {
             "where": platform,
-            "rooms": dialect.list_of([escape(room) for room in rooms]),
-            "since": since or EVER,
+            "rooms": dialect.bind_list([escape(room) for room in rooms]),
+            "since": since or EARLIEST,
             "limit": max(limit, 0),
         }
-        return await self._unit.read(lambda connection: count_posts(connection, dialect, by, bounds))
+        return await self._transaction.read(lambda connection: count_posts(connection, dialect, by, bounds))
 
     async def count_author(self, platform: str, author_id: str) -> AuthorCount:
-        return await self._unit.read(lambda connection: count_author(connection, platform, author_id))
+        bounds = {"where": platform, "whose": author_id}
+
+        def job(connection: sa.Connection) -> AuthorCount:
+            counts = (connection.execute(each, bounds).scalar_one() for each in (_COUNT_POSTS, _COUNT_MESSAGES))
+            return AuthorCount(*counts)
+
+        return await self._transaction.read(job)
 
     async def total(self, platform: str) -> int:
-        return await self._unit.read(lambda connection: total_posts(connection, platform))
+        return await self._transaction.read(lambda connection: total_posts(connection, platform))
 
     async def forget_author(self, platform: str, author_id: str) -> int:
-        dialect = self._unit.dialect
-        return await self._unit.write(lambda connection: forget_author(connection, dialect, platform, author_id))
+        dialect = self._transaction.dialect
+        return await self._transaction.write(lambda connection: forget_author(connection, dialect, platform, author_id))
 
     async def forget_room(self, platform: str, room_id: str) -> int:
-        dialect = self._unit.dialect
-        return await self._unit.write(lambda connection: forget_room(connection, dialect, platform, room_id))
+        dialect = self._transaction.dialect
+        return await self._transaction.write(lambda connection: forget_room(connection, dialect, platform, room_id))
 
     async def forget_posts(self, platform: str, post_ids: Sequence[str]) -> int:
-        dialect = self._unit.dialect
-        return await self._unit.write(lambda connection: forget_posts(connection, dialect, platform, post_ids))
+        dialect = self._transaction.dialect
+        return await self._transaction.write(lambda connection: forget_posts(connection, dialect, platform, post_ids))
 
     async def forget_before(self, platform: str, before: datetime, *, limit: int) -> int:
-        dialect = self._unit.dialect
-        return await self._unit.write(lambda connection: forget_before(connection, dialect, platform, before, limit))
+        dialect = self._transaction.dialect
+        return await self._transaction.write(
+            lambda connection: forget_before(connection, dialect, platform, before, limit)
+        )
 
     async def opt_out(self, platform: str, kind: OptOutKind, key: str, *, now: datetime) -> None:
         row = {"platform": platform, "kind": kind.value, "key": key, "created_at": now}
-        statement = _opt_out(self._unit.dialect.insert)
-        await self._unit.write(lambda connection: connection.execute(statement, row))
+        statement = _opt_out(self._transaction.dialect.insert)
+        await self._transaction.write(lambda connection: connection.execute(statement, row))
 
     async def opt_in(self, platform: str, kind: OptOutKind, key: str) -> None:
         which = {"where": platform, "what": kind.value, "which": key}
-        await self._unit.write(lambda connection: connection.execute(_OPT_IN, which))
+        await self._transaction.write(lambda connection: connection.execute(_OPT_IN, which))
 
     async def list_opt_outs(self, platform: str, kind: OptOutKind) -> frozenset[str]:
         which = {"where": platform, "what": kind.value}
-        return await self._unit.read(lambda connection: frozenset(connection.execute(_OPTED_OUT, which).scalars()))
+        return await self._transaction.read(
+            lambda connection: frozenset(connection.execute(_OPTED_OUT, which).scalars())
+        )
 
     async def find_backfill(self, platform: str, room: str) -> Backfill | None:
-        return await self._unit.read(lambda connection: find_backfill(connection, platform, room))
+        bounds = {"where": platform, "which": room}
+        row = await self._transaction.read(lambda connection: connection.execute(_BACKFILL, bounds).first())
+        return None if row is None else _backfill(row)
 
     async def put_backfill(self, backfill: Backfill) -> None:
-        insert = self._unit.dialect.insert
-        await self._unit.write(lambda connection: put_backfill(connection, insert, backfill))
+        put = _put(self._transaction.dialect.insert, backfills)
+        row = {column.name: getattr(backfill, column.name) for column in backfills.c}
+        await self._transaction.write(lambda connection: connection.execute(put, row))
 
     async def list_backfills(self, platform: str) -> Sequence[Backfill]:
-        return await self._unit.read(lambda connection: list_backfills(connection, platform))
+        bounds = {"where": platform}
+        return await self._transaction.read(
+            lambda connection: [_backfill(row) for row in connection.execute(_BACKFILLS, bounds)]
+        )

@@ -1,4 +1,4 @@
-"""The audit log: entries are added behind the newest one, by one unit of work at a time."""
+"""The audit log: entries are chained behind the newest one, by one unit of work at a time."""
 
 from __future__ import annotations
 
@@ -9,10 +9,33 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from denizen.adapters.store.columns import EscapedText, UtcTime, metadata
 from denizen.adapters.store.dialect import InsertInto
-from denizen.adapters.store.tables import audit, audit_head
-from denizen.adapters.store.unit import Unit
+from denizen.adapters.store.transaction import Transaction
 from denizen.domain.audit import AuditEntry, AuditEvent, AuditHead, AuditKind, append_to_chain, chain_head
+
+audit = sa.Table(
+    "audit",
+    metadata,
+    sa.Column("number", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), primary_key=True, autoincrement=False),
+    sa.Column("kind", sa.Text(), nullable=False),
+    sa.Column("at", UtcTime(), nullable=False),
+    sa.Column("actor", EscapedText(), nullable=False),
+    sa.Column("subject", EscapedText(), nullable=False),
+    sa.Column("details", EscapedText(), nullable=False),
+    sa.Column("previous", sa.Text(), nullable=False),
+    sa.Column("digest", sa.Text(), nullable=False),
+)
+
+audit_head = sa.Table(
+    "audit_head",
+    metadata,
+    sa.Column("id", sa.Integer(), primary_key=True, autoincrement=False),
+    sa.Column("number", sa.BigInteger(), nullable=False),
+    sa.Column("digest", sa.Text(), nullable=False),
+)
+"""One row with the newest entry. Whoever adds an entry locks it."""
+
 
 _HEAD = sa.select(audit_head.c.number, audit_head.c.digest)
 _TAKE_HEAD = _HEAD.with_for_update()
@@ -25,19 +48,19 @@ _LIST = (
 
 @cache
 def _know_head(insert: InsertInto) -> sa.Executable:
-    """The row that is locked has to be there first."""
+    """Creates the row of the head, since only an existing row can be locked."""
     first = AuditHead()
     return insert(audit_head).values(id=1, number=first.number, digest=first.digest).on_conflict_do_nothing().inline()
 
 
 class SqlAudit:
-    """`denizen.ports.audit.Audit`."""
+    """Implements `denizen.ports.store.AuditRepository`."""
 
-    def __init__(self, unit: Unit) -> None:
-        self._unit = unit
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
 
     async def add(self, events: Sequence[AuditEvent]) -> AuditHead:
-        know = _know_head(self._unit.dialect.insert)
+        know = _know_head(self._transaction.dialect.insert)
 
         def job(connection: sa.Connection) -> AuditHead:
             connection.execute(know)
@@ -52,15 +75,15 @@ class SqlAudit:
                 connection.execute(_MOVE_HEAD, {"to": head.number, "as_of": head.digest})
             return head
 
-        return await self._unit.write(job)
+        return await self._transaction.write(job)
 
     async def head(self) -> AuditHead:
-        found = await self._unit.read(lambda connection: connection.execute(_HEAD).one_or_none())
+        found = await self._transaction.read(lambda connection: connection.execute(_HEAD).one_or_none())
         return AuditHead(*found) if found is not None else AuditHead()
 
     async def list_entries(self, *, after: int = 0, limit: int = 1000) -> Sequence[AuditEntry]:
         given = {"after": after, "most": limit}
-        rows = await self._unit.read(lambda connection: connection.execute(_LIST, given).all())
+        rows = await self._transaction.read(lambda connection: connection.execute(_LIST, given).all())
         return [_entry(row) for row in rows]
 
 

@@ -1,8 +1,11 @@
-"""The column types: how texts, payloads, times and money lie in either database, and how they come back unchanged.
+"""The column types and shared columns: how texts, payloads, times and money are stored in either database.
 
-Used by `tables`, and where one parameter holds many values. What goes in is what comes out, character for character:
-Postgres refuses NUL and either database refuses half a surrogate pair, so `EscapedText` writes those characters (and
-its own mark) as a mark and a code.
+What goes in comes out unchanged, character for character. Postgres refuses NUL and both databases refuse half a
+surrogate pair, so `EscapedText` writes those characters (and its own mark) as a mark and a code.
+
+Rules for all tables: rows that are ordered by arrival have a `position`, since two times of the clock may be equal. No
+column of a unique key may be NULL, since NULLs never equal each other: "no thread" is an empty text, and the key of
+open sessions is a partial index.
 """
 
 from __future__ import annotations
@@ -18,21 +21,21 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 MARK = "\ufdd0"
-"""A noncharacter, which Unicode leaves to programs for marks of their own."""
+"""A noncharacter, which Unicode reserves for marks of programs."""
 
 USD_DIGITS = 12
-"""Money is kept in whole units of 1e-12 dollars: finer than any price of one token, exact to add, never a float."""
+"""Money is stored in whole units of 1e-12 dollars: finer than the price of any token, exact to add, never a float."""
 
 ID_DIGITS = 3
-"""Those of the length in front of an id."""
+"""The number of digits for the length in front of an id."""
 
 _REFUSED = re.compile("[\x00\ud800-\udfff\ufdd0]")
 _ESCAPED = re.compile("\ufdd0([0-9a-f]{4})")
 _HALF = re.compile("[\ud800-\udfff]")
 
 
-class Process(Protocol):
-    """What SQLAlchemy calls for every value on its way in or out."""
+class ValueProcessor(Protocol):
+    """The function that SQLAlchemy calls for every value on its way in or out."""
 
     def __call__(self, value: Any) -> Any: ...  # noqa: ANN401 - the type of the column decides
 
@@ -43,57 +46,57 @@ class EscapedText(TypeDecorator[str]):
     impl = sa.Text
     cache_ok = True
 
-    def bind_processor(self, dialect: Dialect) -> Process:
+    def bind_processor(self, dialect: Dialect) -> ValueProcessor:
         return escape
 
-    def result_processor(self, dialect: Dialect, coltype: object) -> Process:
+    def result_processor(self, dialect: Dialect, coltype: object) -> ValueProcessor:
         return unescape
 
 
 class PlatformId(TypeDecorator[str]):
-    """The id of a post, kept behind its length, so that it sorts as `is_newer` has it: 99 before 100."""
+    """The id of a post, stored behind its length so that it sorts like `is_newer`: 99 before 100."""
 
     impl = sa.Text
     cache_ok = True
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        """By code points in either database, whatever the language of the server."""
+        """Sorts by code points in either database, whatever the language of the server."""
         return dialect.type_descriptor(sa.Text() if dialect.name == "sqlite" else sa.Text(collation="C"))
 
-    def bind_processor(self, dialect: Dialect) -> Process:
+    def bind_processor(self, dialect: Dialect) -> ValueProcessor:
         return write_id
 
-    def result_processor(self, dialect: Dialect, coltype: object) -> Process:
+    def result_processor(self, dialect: Dialect, coltype: object) -> ValueProcessor:
         return _read_id
 
 
 class JsonText(TypeDecorator[Any]):
-    """A JSON value as text: `jsonb` would refuse a NUL within a string."""
+    """A JSON value as text, since `jsonb` would refuse a NUL within a string."""
 
     impl = sa.Text
     cache_ok = True
 
-    def bind_processor(self, dialect: Dialect) -> Process:
+    def bind_processor(self, dialect: Dialect) -> ValueProcessor:
         return _dump
 
-    def result_processor(self, dialect: Dialect, coltype: object) -> Process:
+    def result_processor(self, dialect: Dialect, coltype: object) -> ValueProcessor:
         return _load
 
 
 class UtcTime(TypeDecorator[datetime]):
-    """An aware time, kept in UTC to the microsecond and given back aware in UTC. A naive one is refused."""
+    """An aware time, stored in UTC to the microsecond and returned aware in UTC. A naive time is refused."""
 
     impl = sa.DateTime(timezone=True)
     cache_ok = True
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        """Text in SQLite, of one length so that it sorts; `timestamptz` in Postgres."""
+        """Uses text of one length in SQLite, which sorts, and `timestamptz` in Postgres."""
         return dialect.type_descriptor(sa.Text() if dialect.name == "sqlite" else sa.DateTime(timezone=True))
 
-    def bind_processor(self, dialect: Dialect) -> Process:
+    def bind_processor(self, dialect: Dialect) -> ValueProcessor:
         return _write_time if dialect.name == "sqlite" else _check_time
 
-    def result_processor(self, dialect: Dialect, coltype: object) -> Process:
+    def result_processor(self, dialect: Dialect, coltype: object) -> ValueProcessor:
         return _read_time if dialect.name == "sqlite" else _to_utc
 
 
@@ -103,11 +106,11 @@ class Usd(TypeDecorator[Decimal]):
     impl = sa.BigInteger
     cache_ok = True
 
-    def bind_processor(self, dialect: Dialect) -> Process:
-        return _units_of
+    def bind_processor(self, dialect: Dialect) -> ValueProcessor:
+        return _to_units
 
-    def result_processor(self, dialect: Dialect, coltype: object) -> Process:
-        return _usd_of
+    def result_processor(self, dialect: Dialect, coltype: object) -> ValueProcessor:
+        return _to_usd
 
 
 @overload
@@ -115,21 +118,21 @@ def escape(value: str) -> str: ...
 @overload
 def escape(value: str | None) -> str | None: ...
 def escape(value: str | None) -> str | None:
-    """The text without what a database refuses. The inverse is `unescape`."""
+    """Returns the text without the characters that a database refuses. `unescape` is the inverse."""
     if value is None or (value.isascii() and "\x00" not in value):
         return value
     return _REFUSED.sub(lambda match: f"{MARK}{ord(match.group()):04x}", value)
 
 
 def unescape(value: str | None) -> str | None:
-    """What `escape` was given."""
+    """Returns the text that `escape` was given."""
     if value is None or MARK not in value:
         return value
     return _ESCAPED.sub(lambda match: chr(int(match.group(1), 16)), value)
 
 
 def write_id(value: str) -> str:
-    """How `PlatformId` keeps it. Raises ValueError for one of a thousand characters."""
+    """Returns the stored form of a `PlatformId`. Raises ValueError for an id of a thousand characters or more."""
     if len(value) >= 10**ID_DIGITS:
         raise ValueError(f"an id of {len(value)} characters")
     return f"{len(value):0{ID_DIGITS}d}{escape(value)}"
@@ -146,7 +149,7 @@ def _dump(value: object) -> str:
 
 
 def _load(value: str) -> object:
-    return {} if value == "{}" else json.loads(value)  # the usual one
+    return {} if value == "{}" else json.loads(value)  # the most common value, without the cost of parsing
 
 
 def _check_time(value: datetime | None) -> datetime | None:
@@ -168,13 +171,30 @@ def _to_utc(value: datetime | None) -> datetime | None:
     return None if value is None else value.astimezone(UTC)
 
 
-def _units_of(value: Decimal | None) -> int | None:
+def _to_units(value: Decimal | None) -> int | None:
     return None if value is None else int(value.scaleb(USD_DIGITS).to_integral_value())
 
 
-def _usd_of(value: int | Decimal | None) -> Decimal | None:
-    """Without trailing zeros. Postgres gives the sum of integers as a decimal."""
+def _to_usd(value: int | Decimal | None) -> Decimal | None:
+    """Returns dollars without trailing zeros. Postgres returns the sum of integers as a decimal."""
     if value is None:
         return None
     usd = Decimal(int(value)).scaleb(-USD_DIGITS).normalize()
     return usd.quantize(Decimal(1)) if usd == usd.to_integral_value() else usd
+
+
+metadata = sa.MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+PositionType = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+
+
+def position_column() -> sa.Column[int]:
+    """Returns the primary key that numbers rows in the order of arrival."""
+    return sa.Column("position", PositionType, primary_key=True)

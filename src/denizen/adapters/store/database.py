@@ -1,208 +1,207 @@
-"""The store over SQL: hands out units of work, each with the repositories bound to it."""
+"""The store over SQL: it hands out units of work, each with the repositories bound to its transaction.
+
+Importing this module registers every table in `metadata`.
+"""
 
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 
-from denizen.adapters.store.agent_settings import SqlAgentSettings
-from denizen.adapters.store.answers import SqlCitations, SqlGaps
+from denizen.adapters.store.answers import SqlCitations, SqlGaps, SqlProposals
 from denizen.adapters.store.approvals import SqlApprovals
 from denizen.adapters.store.archive import SqlArchive
 from denizen.adapters.store.audit import SqlAudit
-from denizen.adapters.store.conversations import SqlConversations
-from denizen.adapters.store.dialect import Dialect
+from denizen.adapters.store.columns import metadata
+from denizen.adapters.store.connections import ConnectionPool, ConnectionWorker
+from denizen.adapters.store.conversations import SqlConversations, SqlSessions
+from denizen.adapters.store.dialect import SqlDialect
 from denizen.adapters.store.documents import SqlDocuments
-from denizen.adapters.store.generations import SqlGenerations
-from denizen.adapters.store.lane import Lane
-from denizen.adapters.store.lanes import Lanes
-from denizen.adapters.store.ledger import SqlLedger
+from denizen.adapters.store.inbox import SqlInbox
 from denizen.adapters.store.memories import SqlMemories
-from denizen.adapters.store.messages import SqlMessages
+from denizen.adapters.store.messages import SqlMessages, SqlSummaries
 from denizen.adapters.store.outbox import SqlOutbox
-from denizen.adapters.store.post_meanings import SqlPostMeanings
-from denizen.adapters.store.proposals import SqlProposals
-from denizen.adapters.store.reception import SqlReception
+from denizen.adapters.store.post_embeddings import SqlPostEmbeddings
 from denizen.adapters.store.reminders import SqlReminders
-from denizen.adapters.store.sessions import SqlSessions
+from denizen.adapters.store.settings import SqlAgentSettings, SqlGenerations, SqlUserSettings
 from denizen.adapters.store.sources import SqlSources
-from denizen.adapters.store.spending import SqlSpending
+from denizen.adapters.store.spending import SqlLedger, SqlSpending
 from denizen.adapters.store.statistics import SqlStatistics
-from denizen.adapters.store.summaries import SqlSummaries
+from denizen.adapters.store.transaction import Transaction
 from denizen.adapters.store.transcripts import SqlTranscripts
 from denizen.adapters.store.turns import SqlTurns
-from denizen.adapters.store.unit import Unit
-from denizen.adapters.store.user_settings import SqlUserSettings
 from denizen.adapters.store.vectors import SqlVectors
 from denizen.domain.clock import Clock
 from denizen.domain.errors import Unavailable
-from denizen.ports.store import Work
+from denizen.ports.store import UnitOfWork
+
+__all__ = ["SqlStore", "SqlUnitOfWork", "metadata"]
 
 
-class SqlWork:
-    """`denizen.ports.store.Work`."""
+class SqlUnitOfWork:
+    """Implements `denizen.ports.store.UnitOfWork`."""
 
-    def __init__(self, unit: Unit) -> None:
-        self._unit = unit
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
 
     @property
     def conversations(self) -> SqlConversations:
-        return SqlConversations(self._unit)
+        return SqlConversations(self._transaction)
 
     @property
     def sessions(self) -> SqlSessions:
-        return SqlSessions(self._unit)
+        return SqlSessions(self._transaction)
 
     @property
     def messages(self) -> SqlMessages:
-        return SqlMessages(self._unit)
+        return SqlMessages(self._transaction)
 
     @property
     def turns(self) -> SqlTurns:
-        return SqlTurns(self._unit)
+        return SqlTurns(self._transaction)
 
     @property
     def ledger(self) -> SqlLedger:
-        return SqlLedger(self._unit)
+        return SqlLedger(self._transaction)
 
     @property
     def generations(self) -> SqlGenerations:
-        return SqlGenerations(self._unit)
+        return SqlGenerations(self._transaction)
 
     @property
     def user_settings(self) -> SqlUserSettings:
-        return SqlUserSettings(self._unit)
+        return SqlUserSettings(self._transaction)
 
     @property
     def agent_settings(self) -> SqlAgentSettings:
-        return SqlAgentSettings(self._unit)
+        return SqlAgentSettings(self._transaction)
 
     @property
     def archive(self) -> SqlArchive:
-        return SqlArchive(self._unit)
+        return SqlArchive(self._transaction)
 
     @property
-    def reception(self) -> SqlReception:
-        return SqlReception(self._unit)
+    def inbox(self) -> SqlInbox:
+        return SqlInbox(self._transaction)
 
     @property
     def outbox(self) -> SqlOutbox:
-        return SqlOutbox(self._unit)
+        return SqlOutbox(self._transaction)
 
     @property
     def summaries(self) -> SqlSummaries:
-        return SqlSummaries(self._unit)
+        return SqlSummaries(self._transaction)
 
     @property
     def transcripts(self) -> SqlTranscripts:
-        return SqlTranscripts(self._unit)
+        return SqlTranscripts(self._transaction)
 
     @property
     def spending(self) -> SqlSpending:
-        return SqlSpending(self._unit)
+        return SqlSpending(self._transaction)
 
     @property
     def approvals(self) -> SqlApprovals:
-        return SqlApprovals(self._unit)
+        return SqlApprovals(self._transaction)
 
     @property
     def audit(self) -> SqlAudit:
-        return SqlAudit(self._unit)
+        return SqlAudit(self._transaction)
 
     @property
     def memories(self) -> SqlMemories:
-        return SqlMemories(self._unit)
+        return SqlMemories(self._transaction)
 
     @property
     def sources(self) -> SqlSources:
-        return SqlSources(self._unit)
+        return SqlSources(self._transaction)
 
     @property
     def citations(self) -> SqlCitations:
-        return SqlCitations(self._unit)
+        return SqlCitations(self._transaction)
 
     @property
     def gaps(self) -> SqlGaps:
-        return SqlGaps(self._unit)
+        return SqlGaps(self._transaction)
 
     @property
     def proposals(self) -> SqlProposals:
-        return SqlProposals(self._unit)
+        return SqlProposals(self._transaction)
 
     @property
     def documents(self) -> SqlDocuments:
-        return SqlDocuments(self._unit)
+        return SqlDocuments(self._transaction)
 
     @property
     def vectors(self) -> SqlVectors:
-        return SqlVectors(self._unit)
+        return SqlVectors(self._transaction)
 
     @property
-    def post_meanings(self) -> SqlPostMeanings:
-        return SqlPostMeanings(self._unit)
+    def post_embeddings(self) -> SqlPostEmbeddings:
+        return SqlPostEmbeddings(self._transaction)
 
     @property
     def reminders(self) -> SqlReminders:
-        return SqlReminders(self._unit)
+        return SqlReminders(self._transaction)
 
     @property
     def statistics(self) -> SqlStatistics:
-        return SqlStatistics(self._unit)
+        return SqlStatistics(self._transaction)
 
 
-class Database:
-    """`denizen.ports.store.Store`. Made by `open_store`, with the schema up to date.
+class SqlStore:
+    """Implements `denizen.ports.store.Store`. Use `open_store`, which brings the schema up to date first.
 
     Units of work do not nest: a task that asks for a second one of the same kind gets a RuntimeError.
     """
 
-    def __init__(self, dialect: Dialect, clock: Clock) -> None:
+    def __init__(self, dialect: SqlDialect, clock: Clock) -> None:
         self._dialect = dialect
         self._clock = clock
-        self._writers = Lanes("store-write", dialect.engine, dialect.writers)
-        self._readers = Lanes("store-read", dialect.engine, dialect.readers)
+        self._writers = ConnectionPool("store-write", dialect.engine, dialect.writers)
+        self._readers = ConnectionPool("store-read", dialect.engine, dialect.readers)
         self._closed = False
 
     @property
     def in_use(self) -> int:
-        """How many units of work are under way."""
+        """The number of running units of work."""
         return self._writers.in_use + self._readers.in_use
 
-    def work(self, *, write: bool = True) -> AbstractAsyncContextManager[Work]:
+    def work(self, *, write: bool = True) -> AbstractAsyncContextManager[UnitOfWork]:
         if self._closed:
             raise Unavailable("The store is closed.", code="store_closed", why="Denizen is shutting down.")
-        return _Opening(self._writers if write else self._readers, self._dialect, self._clock, write=write)
+        return _UnitOfWorkContext(self._writers if write else self._readers, self._dialect, self._clock, write=write)
 
     async def aclose(self) -> None:
-        """Waits for the units of work that are under way. Twice is once."""
+        """Waits for the running units of work. Closing again does nothing."""
         if not self._closed:
             self._closed = True
             await self._readers.aclose()
             await self._writers.aclose()
 
 
-class _Opening:
-    """Takes a lane and a unit on it, and gives them back at the end of the block."""
+class _UnitOfWorkContext:
+    """Takes a worker, begins a transaction on it, and gives the worker back at the end of the block."""
 
-    def __init__(self, lanes: Lanes, dialect: Dialect, clock: Clock, *, write: bool) -> None:
-        self._lanes = lanes
+    def __init__(self, pool: ConnectionPool, dialect: SqlDialect, clock: Clock, *, write: bool) -> None:
+        self._pool = pool
         self._dialect = dialect
         self._clock = clock
         self._write = write
-        self._lane: Lane | None = None
-        self._unit: Unit | None = None
+        self._worker: ConnectionWorker | None = None
+        self._transaction: Transaction | None = None
 
-    async def __aenter__(self) -> SqlWork:
-        self._lane = await self._lanes.take()
-        self._unit = Unit(self._lane, self._dialect, self._clock, write=self._write)
-        return SqlWork(self._unit)
+    async def __aenter__(self) -> SqlUnitOfWork:
+        self._worker = await self._pool.take()
+        self._transaction = Transaction(self._worker, self._dialect, self._clock, write=self._write)
+        return SqlUnitOfWork(self._transaction)
 
     async def __aexit__(
         self, _kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        assert self._lane is not None
-        assert self._unit is not None
+        assert self._worker is not None
+        assert self._transaction is not None
         try:
-            await self._unit.end(error, trace)
+            await self._transaction.end(error, trace)
         finally:
-            self._lanes.give_back(self._lane)
+            self._pool.give_back(self._worker)

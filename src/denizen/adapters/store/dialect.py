@@ -1,16 +1,45 @@
-"""What the store asks of a kind of database. `sqlite` and `postgres` are the two; all differences are there."""
+"""The interface of a kind of database. `sqlite` and `postgres` implement it; all differences are there."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
-from denizen.adapters.store.nearness import Nearness
 from denizen.domain.errors import DenizenError
+from denizen.domain.vector import VectorMatch
+
+
+@dataclass(frozen=True, slots=True)
+class VectorQuery:
+    """A search for the nearest vectors.
+
+    `namespaces` are as the column stores them, `bounds` the parameters `within`, `of_model` and `namespaces`.
+    """
+
+    collection: str
+    model: str
+    namespaces: frozenset[str]
+    query: bytes
+    limit: int
+    bounds: dict[str, Any]
+
+
+class VectorIndex(Protocol):
+    """A faster search for vectors than comparing them one by one; one instance for a database."""
+
+    def learn(self, connection: sa.Connection, rows: Sequence[dict[str, Any]]) -> None:
+        """Adds rows of `vectors` that this transaction has written."""
+        ...
+
+    def find(self, connection: sa.Connection, wanted: VectorQuery) -> list[VectorMatch] | None:
+        """Returns the nearest committed vectors, nearest first; None when they must be compared one by one."""
+        ...
+
 
 if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql, sqlite
@@ -18,13 +47,13 @@ if TYPE_CHECKING:
     Insert: TypeAlias = sqlite.Insert | postgresql.Insert
 
 InsertInto: TypeAlias = Callable[[sa.Table], "Insert"]
-"""An insert that knows `on_conflict_do_nothing`; also the key under which a prepared statement is kept."""
+"""An insert that knows `on_conflict_do_nothing`; also the key under which a prepared statement is cached."""
 
 REVISION_TABLE = "denizen_revision"
-"""Where Alembic notes the state of the schema; named so that another program's notes in the same database are safe."""
+"""The table of Alembic's revision. Its own name keeps another program's revisions in the same database safe."""
 
 
-class Dialect(Protocol):
+class SqlDialect(Protocol):
     """One database: how to reach it, and what it does in its own way."""
 
     @property
@@ -35,7 +64,7 @@ class Dialect(Protocol):
 
     @property
     def writers(self) -> int:
-        """How many units of work may write at a time; as many lanes are opened at most."""
+        """The number of units of work that may write at a time; the pool has at most as many workers."""
         ...
 
     @property
@@ -43,84 +72,94 @@ class Dialect(Protocol):
 
     @property
     def locks_rows(self) -> bool:
-        """Whether writers run side by side, so that a row has to be locked before a decision is taken on it."""
+        """True when writers run side by side, so that a row must be locked before a decision about it."""
         ...
 
     @property
     def search(self) -> sa.Select[Any]:
-        """Messages that contain all words, newest first; parameters `query` (see `query_of`), `conversations` (see
-        `list_of`) and `limit`.
+        """The search for messages that contain all words, newest first.
+
+        Parameters: `query` (see `match_all`), `conversations` (see `bind_list`) and `limit`.
         """
         ...
 
     @property
     def search_posts(self) -> sa.Select[Any]:
-        """Posts that contain all words, newest first; parameters `query`, `platform`, `rooms` (see `list_of`), `author`
-        (empty for anybody), `since`, `until` and `limit`.
+        """The search for posts that contain all words, newest first.
+
+        Parameters: `query`, `platform`, `rooms` (see `bind_list`), `author` (empty for anybody), `since`, `until` and
+        `limit`.
         """
         ...
 
     @property
     def find_passages(self) -> sa.Executable:
-        """Keys of passages, the best first; parameters `query` (see `query_of_any`) and `limit`."""
+        """The search for keys of passages, the best first; parameters `query` (see `match_any`) and `limit`."""
         ...
 
     @property
-    def find_passages_of(self) -> sa.Executable:
-        """Likewise, of the sources in the parameter `sources` (see `list_of`)."""
+    def find_passages_in_sources(self) -> sa.Executable:
+        """The same search within the sources in the parameter `sources` (see `bind_list`)."""
         ...
 
     @property
-    def nearness(self) -> Nearness: ...
+    def vector_index(self) -> VectorIndex: ...
 
     def prepare(self) -> None:
-        """Makes use of what this server offers beyond the schema. Once, when that is up to date."""
+        """Uses what this server offers beyond the schema. Called once, when the schema is up to date."""
         ...
 
     def begin(self, connection: sa.Connection, *, write: bool) -> None:
-        """Begins a transaction; one that writes has what it takes to come to an end, or raises."""
+        """Begins a transaction. One that writes takes its lock now, or raises."""
         ...
 
-    def query_of(self, words: Sequence[str]) -> str:
-        """The search for all of these, in the database's own syntax. `words` are letters and digits only."""
+    def match_all(self, words: Sequence[str]) -> str:
+        """Returns a query for all of these words, in the database's own syntax. Words are letters and digits only."""
         ...
 
-    def query_of_any(self, words: Sequence[str]) -> str:
-        """The search for any of these."""
+    def match_any(self, words: Sequence[str]) -> str:
+        """Returns a query for any of these words."""
         ...
 
-    def share_of_words(self, connection: sa.Connection, words: Sequence[str]) -> tuple[Mapping[str, float], int]:
-        """The share of all passages that has each word, about, and how many passages there are, about. What is rare
-        may be said to be rarer than it is.
+    def estimate_word_shares(self, connection: sa.Connection, words: Sequence[str]) -> tuple[Mapping[str, float], int]:
+        """Estimates the share of passages that contain each word, and the number of passages.
+
+        A rare word may be reported as rarer than it is.
         """
         ...
 
-    def count_words(self, connection: sa.Connection) -> None:
-        """The passages have changed: makes `share_of_words` true again."""
+    def refresh_word_counts(self, connection: sa.Connection) -> None:
+        """Updates the statistics behind `estimate_word_shares`, after the passages have changed."""
         ...
 
     def among(self, column: sa.ColumnElement[str], name: str) -> sa.ColumnElement[bool]:
-        """Whether the column is one of any number of values, the parameter of that name (see `list_of`)."""
+        """Returns the condition that the column is in the list parameter of that name (see `bind_list`)."""
         ...
 
-    def list_of(self, values: Sequence[str]) -> object:
-        """The parameter for `among`. The values are as the column keeps them."""
+    def bind_list(self, values: Sequence[str]) -> object:
+        """Returns the parameter for `among`. The values must be in the form that the column stores."""
         ...
 
-    def day_of(self, time: sa.ColumnElement[datetime]) -> sa.ColumnElement[str]:
-        """The UTC day, as `2026-11-21`."""
+    def utc_day_text(self, time: sa.ColumnElement[datetime]) -> sa.ColumnElement[str]:
+        """Returns the UTC day as text, like `2026-11-21`."""
         ...
 
-    def hour_of(self, time: sa.ColumnElement[datetime]) -> sa.ColumnElement[str]:
-        """The hour of the UTC day, as `09`."""
+    def utc_hour_text(self, time: sa.ColumnElement[datetime]) -> sa.ColumnElement[str]:
+        """Returns the hour of the UTC day as text, like `09`."""
         ...
 
     def explain(self, error: DBAPIError) -> DenizenError | None:
-        """What `Store` promises for this fault of the database; None when it is a bug. Never tells a password."""
+        """Translates a fault of the database to an error that `Store` promises; None when the fault is a bug.
+
+        The error never contains a password.
+        """
         ...
 
     def find_revision(self, connection: sa.Connection) -> str | None:
-        """The stored revision of the schema; None for an empty database. Raises NeedsAttention for a foreign one."""
+        """Returns the stored revision of the schema; None for an empty database.
+
+        Raises NeedsAttention for a database of another program.
+        """
         ...
 
     def begin_upgrade(self, connection: sa.Connection) -> None:
@@ -128,9 +167,9 @@ class Dialect(Protocol):
         ...
 
     def rehearse(self, head: str, upgrade: Callable[[sa.Connection], None]) -> None:
-        """Makes a copy to go back to, and tries the upgrade on another (promise 8), when the database has files."""
+        """Makes a backup copy and tries the upgrade on another copy, when the database consists of files."""
         ...
 
     def find_disorder(self, connection: sa.Connection) -> str | None:
-        """What an upgrade has left damaged or without what it refers to."""
+        """Returns the damage that an upgrade has left, such as a reference to a missing row; None when all is well."""
         ...

@@ -1,6 +1,6 @@
 """Documents of the current snapshot and their passages, found by words.
 
-Words that many passages have say nothing and cost most: a search leaves them out while there are rarer ones.
+Words that many passages contain say little and cost the most: a search leaves them out while there are rarer ones.
 """
 
 from __future__ import annotations
@@ -12,30 +12,59 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.columns import EscapedText, escape
-from denizen.adapters.store.dialect import Dialect, InsertInto
-from denizen.adapters.store.tables import documents, indexed, passages, vectors
-from denizen.adapters.store.unit import Unit
+from denizen.adapters.store.columns import EscapedText, JsonText, PositionType, escape, metadata, position_column
+from denizen.adapters.store.dialect import InsertInto, SqlDialect
+from denizen.adapters.store.transaction import Transaction
+from denizen.adapters.store.vectors import index_progress, vectors
 from denizen.domain.passage import Passage
 from denizen.domain.words import split_words
-from denizen.ports.documents import PASSAGES, Document, IndexedPassage, IndexSize
+from denizen.ports.documents import PASSAGE_VECTORS, IndexedDocument, IndexedPassage, IndexSize
+
+documents = sa.Table(
+    "documents",
+    metadata,
+    position_column(),
+    sa.Column("path", EscapedText(), nullable=False, unique=True),
+    sa.Column("source_id", sa.Text(), nullable=False),
+    sa.Column("digest", sa.Text(), nullable=False),
+)
+
+passages = sa.Table(
+    "passages",
+    metadata,
+    position_column(),
+    sa.Column("document", PositionType, sa.ForeignKey(documents.c.position, ondelete="CASCADE"), nullable=False),
+    sa.Column("source_id", sa.Text(), nullable=False),
+    sa.Column("number", sa.Integer(), nullable=False),
+    sa.Column("key", sa.Text(), nullable=False),
+    sa.Column("first_line", sa.Integer(), nullable=False),
+    sa.Column("last_line", sa.Integer(), nullable=False),
+    sa.Column("headings", JsonText(), nullable=False),
+    sa.Column("text", EscapedText(), nullable=False),
+    sa.Column("words", sa.Text(), nullable=False),
+    sa.UniqueConstraint("document", "number"),
+    sa.Index("ix_passages_key", "key"),
+)
+"""`words` feeds full-text search; its index is created in the migrations."""
+
 
 MAX_WORDS = 32
 COMMON = 0.02
-"""A word that more of all passages have is common (measured at a million texts: the slowest search of twenty went from
-774 to 120 ms)."""
+"""A word is common when more than this share of passages contains it. Measured at a million texts: the slowest search
+of twenty went from 774 to 120 ms.
+"""
 FEW = 500
-"""So many may have any word."""
+"""A word in at most so many passages never counts as common."""
 MAX_RANKED = 4000
-"""About so many passages are ranked: the rarest words come first."""
+"""The approximate number of passages that are ranked; the rarest words come first."""
 PASSAGES_AT_ONCE = 100
-"""In one statement. The driver keeps what it was given for every statement of another length."""
+"""The number of passages in one statement. The driver caches the statement of every different length."""
 
-_INDEXED = sa.select(indexed.c.state).where(indexed.c.collection == PASSAGES)
+_INDEXED = sa.select(index_progress.c.state).where(index_progress.c.collection == PASSAGE_VECTORS)
 _DIGESTS = sa.select(documents.c.path, documents.c.digest)
 _SIZE = (sa.select(sa.func.count()).select_from(documents), sa.select(sa.func.count()).select_from(passages))
-# Many rows become one statement where something is returned. SQLite writes what it has learned of words to the disk
-# behind each statement: one for each passage took twice the time.
+# RETURNING makes SQLAlchemy insert many rows with one statement. SQLite writes its word index to the disk after each
+# statement: one statement for each passage took twice the time.
 _ADD_DOCUMENTS = sa.insert(documents).returning(documents.c.path, documents.c.position)
 _ADD_PASSAGES = (
     sa.insert(passages).returning(passages.c.position).execution_options(insertmanyvalues_page_size=PASSAGES_AT_ONCE)
@@ -53,7 +82,7 @@ _PASSAGE = (
 _ALL = sa.select(*_PASSAGE).join(documents, documents.c.position == passages.c.document)
 _other = passages.alias()
 _HAS_NO_VECTOR = ~sa.exists().where(
-    vectors.c.collection == PASSAGES,
+    vectors.c.collection == PASSAGE_VECTORS,
     vectors.c.key == passages.c.key,
     vectors.c.model == sa.bindparam("model", type_=EscapedText()),
 )
@@ -64,65 +93,69 @@ _WITHOUT_VECTOR = (
     .order_by(passages.c.position)
     .limit(sa.bindparam("most"))
 )
-_SWEEP = sa.delete(vectors).where(vectors.c.collection == PASSAGES, ~sa.exists().where(passages.c.key == vectors.c.key))
+_SWEEP = sa.delete(vectors).where(
+    vectors.c.collection == PASSAGE_VECTORS, ~sa.exists().where(passages.c.key == vectors.c.key)
+)
 
 
 @cache
 def _mark(insert: InsertInto) -> sa.Executable:
-    statement = insert(indexed).values(collection=PASSAGES, state=sa.bindparam("state"))
+    statement = insert(index_progress).values(collection=PASSAGE_VECTORS, state=sa.bindparam("state"))
     return statement.on_conflict_do_update(
-        index_elements=[indexed.c.collection], set_={"state": statement.excluded.state}
+        index_elements=[index_progress.c.collection], set_={"state": statement.excluded.state}
     ).inline()
 
 
 @cache
 def _take_turns(insert: InsertInto) -> sa.Executable:
     """Locks the row of the index until the unit of work ends, and changes nothing."""
-    statement = insert(indexed).values(collection=PASSAGES, state="")
+    statement = insert(index_progress).values(collection=PASSAGE_VECTORS, state="")
     return statement.on_conflict_do_update(
-        index_elements=[indexed.c.collection], set_={"state": indexed.c.state}
+        index_elements=[index_progress.c.collection], set_={"state": index_progress.c.state}
     ).inline()
 
 
 @cache
-def _remove_passages(dialect: Dialect) -> sa.Delete:
+def _remove_passages(dialect: SqlDialect) -> sa.Delete:
     places = sa.select(documents.c.position).where(dialect.among(documents.c.path, "paths"))
     return sa.delete(passages).where(passages.c.document.in_(places))
 
 
 @cache
-def _remove_documents(dialect: Dialect) -> sa.Delete:
+def _remove_documents(dialect: SqlDialect) -> sa.Delete:
     return sa.delete(documents).where(dialect.among(documents.c.path, "paths"))
 
 
 @cache
-def _by_keys(dialect: Dialect) -> sa.Executable:
+def _by_keys(dialect: SqlDialect) -> sa.Executable:
     return _ALL.where(dialect.among(passages.c.key, "chosen")).order_by(passages.c.position)
 
 
 class SqlDocuments:
-    """`denizen.ports.documents.Documents`."""
+    """Implements `denizen.ports.documents.DocumentRepository`."""
 
-    def __init__(self, unit: Unit) -> None:
-        self._unit = unit
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
 
     async def find_indexed(self) -> str:
-        return await self._unit.read(lambda connection: connection.execute(_INDEXED).scalar() or "")
+        return await self._transaction.read(lambda connection: connection.execute(_INDEXED).scalar() or "")
 
     async def mark_indexed(self, snapshot: str) -> None:
-        dialect = self._unit.dialect
+        dialect = self._transaction.dialect
 
         def job(connection: sa.Connection) -> None:
             connection.execute(_mark(dialect.insert), {"state": snapshot})
-            dialect.count_words(connection)
+            dialect.refresh_word_counts(connection)
 
-        await self._unit.write(job)
+        await self._transaction.write(job)
 
     async def list_digests(self) -> Mapping[str, str]:
-        return await self._unit.read(lambda connection: {row.path: row.digest for row in connection.execute(_DIGESTS)})
+        return await self._transaction.read(
+            lambda connection: {row.path: row.digest for row in connection.execute(_DIGESTS)}
+        )
 
-    async def put(self, documents: Sequence[Document]) -> None:
-        dialect = self._unit.dialect
+    async def put(self, documents: Sequence[IndexedDocument]) -> None:
+        dialect = self._transaction.dialect
         latest = {document.path: document for document in documents}
 
         def job(connection: sa.Connection) -> None:
@@ -132,30 +165,30 @@ class SqlDocuments:
             if rows:
                 connection.execute(_ADD_PASSAGES, rows)
 
-        await self._unit.write(job)
+        await self._transaction.write(job)
 
     async def remove(self, paths: Collection[str]) -> int:
-        dialect = self._unit.dialect
-        return await self._unit.write(lambda connection: _remove(connection, dialect, paths))
+        dialect = self._transaction.dialect
+        return await self._transaction.write(lambda connection: _remove(connection, dialect, paths))
 
     async def find_by_words(self, words: str, *, sources: Collection[str] = (), limit: int) -> Sequence[str]:
         wanted = list(dict.fromkeys(split_words(words)))[:MAX_WORDS]
-        dialect = self._unit.dialect
-        bounds = {"sources": dialect.list_of(sorted(sources)), "limit": limit} if sources else {"limit": limit}
+        dialect = self._transaction.dialect
+        bounds = {"sources": dialect.bind_list(sorted(sources)), "limit": limit} if sources else {"limit": limit}
 
         def job(connection: sa.Connection) -> list[str]:
             if not wanted or limit < 1:
                 return []
-            rare = _choose_words(*dialect.share_of_words(connection, wanted))
-            find = dialect.find_passages_of if sources else dialect.find_passages
-            found = connection.execute(find, bounds | {"query": dialect.query_of_any(rare)}).scalars()
+            rare = _choose_words(*dialect.estimate_word_shares(connection, wanted))
+            find = dialect.find_passages_in_sources if sources else dialect.find_passages
+            found = connection.execute(find, bounds | {"query": dialect.match_any(rare)}).scalars()
             return list(dict.fromkeys(found))
 
-        return await self._unit.read(job)
+        return await self._transaction.read(job)
 
     async def list_passages(self, keys: Sequence[str]) -> Sequence[IndexedPassage]:
-        dialect, bounds = self._unit.dialect, {"chosen": self._unit.dialect.list_of(sorted(set(keys)))}
-        rows = await self._unit.read(lambda connection: connection.execute(_by_keys(dialect), bounds).all())
+        dialect, bounds = self._transaction.dialect, {"chosen": self._transaction.dialect.bind_list(sorted(set(keys)))}
+        rows = await self._transaction.read(lambda connection: connection.execute(_by_keys(dialect), bounds).all())
         by_key: dict[str, list[IndexedPassage]] = {}
         for row in rows:
             by_key.setdefault(row[0], []).append(_passage(row))
@@ -163,24 +196,26 @@ class SqlDocuments:
 
     async def list_without_vector(self, model: str, *, limit: int) -> Sequence[IndexedPassage]:
         bounds = {"model": model, "most": max(limit, 0)}
-        rows = await self._unit.read(lambda connection: connection.execute(_WITHOUT_VECTOR, bounds).all())
+        rows = await self._transaction.read(lambda connection: connection.execute(_WITHOUT_VECTOR, bounds).all())
         return [_passage(row) for row in rows]
 
     async def count_without_vector(self, model: str) -> int:
         bounds = {"model": model}
-        return await self._unit.read(lambda connection: connection.execute(_COUNT_WITHOUT_VECTOR, bounds).scalar_one())
+        return await self._transaction.read(
+            lambda connection: connection.execute(_COUNT_WITHOUT_VECTOR, bounds).scalar_one()
+        )
 
     async def sweep_vectors(self) -> int:
-        return await self._unit.write(lambda connection: connection.execute(_SWEEP).rowcount)
+        return await self._transaction.write(lambda connection: connection.execute(_SWEEP).rowcount)
 
     async def size(self) -> IndexSize:
-        return await self._unit.read(
+        return await self._transaction.read(
             lambda connection: IndexSize(*(connection.execute(each).scalar_one() for each in _SIZE))
         )
 
 
 def _choose_words(shares: Mapping[str, float], total: int) -> list[str]:
-    """The words to search for, the rarest first: the common ones only when there are no others, and then one."""
+    """Returns the words to search for, rarest first: common ones only when there are no others, and then only one."""
     most, left = max(COMMON, FEW / max(total, 1)), MAX_RANKED / max(total, 1)
     chosen: list[str] = []
     for word in sorted(shares, key=lambda each: shares[each]):
@@ -190,21 +225,21 @@ def _choose_words(shares: Mapping[str, float], total: int) -> list[str]:
     return chosen
 
 
-def _remove(connection: sa.Connection, dialect: Dialect, paths: Collection[str]) -> int:
-    connection.execute(_take_turns(dialect.insert))  # two that index at once would add the same documents twice
-    given = {"paths": dialect.list_of([escape(path) for path in sorted(paths)])}
-    # Not left to the database, so that what it does with the index of words is the same everywhere.
+def _remove(connection: sa.Connection, dialect: SqlDialect, paths: Collection[str]) -> int:
+    connection.execute(_take_turns(dialect.insert))  # two processes that index at once would add a document twice
+    given = {"paths": dialect.bind_list([escape(path) for path in sorted(paths)])}
+    # Deleted here, not by a cascade, so that the word index is updated the same way in every database.
     connection.execute(_remove_passages(dialect), given)
     return connection.execute(_remove_documents(dialect), given).rowcount
 
 
-def _add_documents(connection: sa.Connection, added: Sequence[Document]) -> Mapping[str, int]:
-    """Where each is now, by path."""
+def _add_documents(connection: sa.Connection, added: Sequence[IndexedDocument]) -> Mapping[str, int]:
+    """Adds the documents and returns the position of each, by path."""
     rows = [{name: getattr(document, name) for name in ("path", "source_id", "digest")} for document in added]
     return {row.path: row.position for row in connection.execute(_ADD_DOCUMENTS, rows)} if rows else {}
 
 
-def _rows(place: int, document: Document) -> Iterator[dict[str, Any]]:
+def _rows(place: int, document: IndexedDocument) -> Iterator[dict[str, Any]]:
     for passage, key, words in zip(document.passages, document.keys, document.words, strict=True):
         yield {
             "document": place,

@@ -1,4 +1,4 @@
-"""What agents keep in mind."""
+"""The memories of agents."""
 
 from __future__ import annotations
 
@@ -8,13 +8,33 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.columns import EscapedText, escape
-from denizen.adapters.store.dialect import Dialect, InsertInto
-from denizen.adapters.store.tables import memories, vectors
-from denizen.adapters.store.unit import Unit
+from denizen.adapters.store.columns import EscapedText, UtcTime, escape, metadata, position_column
+from denizen.adapters.store.dialect import InsertInto, SqlDialect
+from denizen.adapters.store.transaction import Transaction
+from denizen.adapters.store.vectors import vectors
 from denizen.domain.ids import AgentName
 from denizen.domain.memory import Memory, MemoryOrigin
-from denizen.ports.memory import MEMORIES
+from denizen.ports.memory import MEMORY_VECTORS
+
+memories = sa.Table(
+    "memories",
+    metadata,
+    position_column(),
+    sa.Column("id", sa.Text(), nullable=False, unique=True),
+    sa.Column("agent", EscapedText(), nullable=False),
+    sa.Column("owner", EscapedText(), nullable=False),
+    sa.Column("text", EscapedText(), nullable=False),
+    sa.Column("platform", EscapedText(), nullable=False),
+    sa.Column("room", EscapedText(), nullable=False),
+    sa.Column("private", sa.Boolean(), nullable=False),
+    sa.Column("told_by", EscapedText(), nullable=False),
+    sa.Column("turn_id", sa.Text(), nullable=False),
+    sa.Column("created_at", UtcTime(), nullable=False),
+    sa.Column("updated_at", UtcTime(), nullable=False),
+    sa.Index("ix_memories_agent_owner", "agent", "owner"),
+    sa.Index("ix_memories_told_by", "told_by"),
+)
+"""`owner` is a principal's key, empty for what an agent knows whoever speaks."""
 
 _CHANGEABLE = ("text", "platform", "room", "private", "told_by", "turn_id", "updated_at")
 _FIND = sa.select(memories).where(memories.c.id == sa.bindparam("which"))
@@ -32,7 +52,7 @@ _TOLD_BY = sa.select(memories.c.id).where(
         sa.and_(memories.c.owner == sa.bindparam("teller"), memories.c.owner != sa.literal_column("''")),
     )
 )
-_OF_MEMORIES = vectors.c.collection == MEMORIES
+_OF_MEMORIES = vectors.c.collection == MEMORY_VECTORS
 _WITHOUT_VECTOR = (
     sa.select(memories)
     .where(
@@ -52,27 +72,27 @@ def _add(insert: InsertInto) -> sa.Executable:
 
 
 @cache
-def _remove(dialect: Dialect) -> sa.Delete:
+def _remove(dialect: SqlDialect) -> sa.Delete:
     return sa.delete(memories).where(dialect.among(memories.c.id, "chosen"))
 
 
 @cache
-def _remove_vectors(dialect: Dialect) -> sa.Delete:
+def _remove_vectors(dialect: SqlDialect) -> sa.Delete:
     return sa.delete(vectors).where(_OF_MEMORIES, dialect.among(vectors.c.key, "chosen"))
 
 
 class SqlMemories:
-    """`denizen.ports.memory.Memories`."""
+    """Implements `denizen.ports.memory.MemoryRepository`."""
 
-    def __init__(self, unit: Unit) -> None:
-        self._unit = unit
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
 
     async def add(self, memory: Memory) -> bool:
-        add, row = _add(self._unit.dialect.insert), _row(memory)
-        return await self._unit.write(lambda connection: connection.execute(add, row).scalar() is not None)
+        add, row = _add(self._transaction.dialect.insert), _row(memory)
+        return await self._transaction.write(lambda connection: connection.execute(add, row).scalar() is not None)
 
     async def find(self, memory_id: str) -> Memory | None:
-        row = await self._unit.read(lambda connection: connection.execute(_FIND, {"which": memory_id}).first())
+        row = await self._transaction.read(lambda connection: connection.execute(_FIND, {"which": memory_id}).first())
         return None if row is None else _memory(row)
 
     async def list_memories(
@@ -83,47 +103,49 @@ class SqlMemories:
             statement = statement.where(_OF_AGENT)
         if owner is not None:
             statement, bounds = statement.where(_OF_OWNER), bounds | {"whose": owner}
-        return await self._unit.read(lambda connection: [_memory(row) for row in connection.execute(statement, bounds)])
+        return await self._transaction.read(
+            lambda connection: [_memory(row) for row in connection.execute(statement, bounds)]
+        )
 
     async def change(self, memory: Memory) -> bool:
-        dialect, row = self._unit.dialect, _row(memory)
+        dialect, row = self._transaction.dialect, _row(memory)
         bounds = {"which": memory.id} | {f"new_{name}": row[name] for name in _CHANGEABLE}
 
         def job(connection: sa.Connection) -> bool:
             _forget_vectors(connection, dialect, [memory.id])
             return connection.execute(_CHANGE, bounds).rowcount == 1
 
-        return await self._unit.write(job)
+        return await self._transaction.write(job)
 
     async def remove(self, memory_ids: Collection[str]) -> int:
-        dialect, ids = self._unit.dialect, sorted(set(memory_ids))
-        return await self._unit.write(lambda connection: _forget(connection, dialect, ids))
+        dialect, ids = self._transaction.dialect, sorted(set(memory_ids))
+        return await self._transaction.write(lambda connection: _forget(connection, dialect, ids))
 
     async def forget_teller(self, principal: str) -> int:
-        dialect = self._unit.dialect
+        dialect = self._transaction.dialect
 
         def job(connection: sa.Connection) -> int:
             ids = connection.execute(_TOLD_BY, {"teller": principal}).scalars().all()
             return _forget(connection, dialect, ids)
 
-        return await self._unit.write(job)
+        return await self._transaction.write(job)
 
     async def list_without_vector(self, model: str, *, limit: int) -> Sequence[Memory]:
         bounds = {"model": model, "most": max(limit, 0)}
-        return await self._unit.read(
+        return await self._transaction.read(
             lambda connection: [_memory(row) for row in connection.execute(_WITHOUT_VECTOR, bounds)]
         )
 
 
-def _forget(connection: sa.Connection, dialect: Dialect, ids: Sequence[str]) -> int:
+def _forget(connection: sa.Connection, dialect: SqlDialect, ids: Sequence[str]) -> int:
     if not ids:
         return 0
     _forget_vectors(connection, dialect, ids)
-    return connection.execute(_remove(dialect), {"chosen": dialect.list_of(ids)}).rowcount
+    return connection.execute(_remove(dialect), {"chosen": dialect.bind_list(ids)}).rowcount
 
 
-def _forget_vectors(connection: sa.Connection, dialect: Dialect, ids: Sequence[str]) -> None:
-    connection.execute(_remove_vectors(dialect), {"chosen": dialect.list_of([escape(key) for key in ids])})
+def _forget_vectors(connection: sa.Connection, dialect: SqlDialect, ids: Sequence[str]) -> None:
+    connection.execute(_remove_vectors(dialect), {"chosen": dialect.bind_list([escape(key) for key in ids])})
 
 
 def _row(memory: Memory) -> dict[str, Any]:

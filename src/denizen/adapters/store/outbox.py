@@ -1,4 +1,6 @@
-"""Deliveries: what agents owe to a platform, or sent. Their files lie apart, and only while they are needed."""
+"""Deliveries: what agents owe to a platform, or have sent. Their files are stored apart, and only while they are
+needed.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from denizen.adapters.store.columns import EscapedText, JsonText, PositionType, UtcTime, metadata, position_column
 from denizen.adapters.store.dialect import InsertInto
-from denizen.adapters.store.tables import deliveries, delivery_files
-from denizen.adapters.store.unit import Unit
+from denizen.adapters.store.transaction import Transaction
 from denizen.domain.conversation import Place
 from denizen.domain.delivery import (
     Delivery,
@@ -25,8 +27,45 @@ from denizen.domain.delivery import (
 from denizen.domain.errors import NotFound
 from denizen.domain.ids import AgentName, TurnId
 
+deliveries = sa.Table(
+    "deliveries",
+    metadata,
+    position_column(),
+    sa.Column("id", sa.Text(), nullable=False, unique=True),
+    sa.Column("turn_id", sa.Text(), nullable=False),
+    sa.Column("number", sa.Integer(), nullable=False),
+    sa.Column("kind", sa.Text(), nullable=False),
+    sa.Column("agent", EscapedText(), nullable=False),
+    sa.Column("platform", EscapedText(), nullable=False),
+    sa.Column("channel", EscapedText(), nullable=False),
+    sa.Column("thread", EscapedText(), nullable=False),
+    sa.Column("created_at", UtcTime(), nullable=False),
+    sa.Column("reply_to", EscapedText(), nullable=False),
+    sa.Column("ticket", EscapedText(), nullable=False),
+    sa.Column("state", sa.Text(), nullable=False),
+    sa.Column("platform_id", EscapedText(), nullable=False),
+    sa.Column("attempts", sa.Integer(), nullable=False),
+    sa.Column("failure", EscapedText(), nullable=False),
+    sa.Column("content", JsonText(), nullable=False),
+    sa.Index("ix_deliveries_agent_platform_state_kind", "agent", "platform", "state", "kind"),
+    sa.Index("ix_deliveries_turn_id", "turn_id"),
+    sa.Index("ix_deliveries_platform_platform_id", "platform", "platform_id"),
+)
+"""`number` is a delivery's position within its turn; `content` is stored without the files."""
+
+delivery_files = sa.Table(
+    "delivery_files",
+    metadata,
+    sa.Column("delivery", PositionType, sa.ForeignKey(deliveries.c.position, ondelete="CASCADE"), primary_key=True),
+    sa.Column("number", sa.Integer(), primary_key=True),
+    sa.Column("name", EscapedText(), nullable=False),
+    sa.Column("media_type", EscapedText(), nullable=False),
+    sa.Column("data", sa.LargeBinary(), nullable=False),
+)
+
+
 PIECE = 500
-"""So many deliveries' files are asked for in one statement."""
+"""The number of deliveries whose files one statement reads."""
 
 _DUE = (DeliveryState.PENDING.value, DeliveryState.SENDING.value)
 _OPEN = (*_DUE, DeliveryState.SENT.value)
@@ -77,13 +116,13 @@ def _add(insert: InsertInto) -> sa.Executable:
 
 
 class SqlOutbox:
-    """`denizen.ports.reception.Outbox`."""
+    """Implements `denizen.ports.inbox.OutboxRepository`."""
 
-    def __init__(self, unit: Unit) -> None:
-        self._unit = unit
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
 
     async def add(self, deliveries: Sequence[Delivery]) -> None:
-        add = _add(self._unit.dialect.insert)
+        add = _add(self._transaction.dialect.insert)
 
         def job(connection: sa.Connection) -> None:
             for delivery in deliveries:
@@ -91,7 +130,7 @@ class SqlOutbox:
                 if position is not None:
                     _put_files(connection, position, _needed(delivery))
 
-        await self._unit.write(job)
+        await self._transaction.write(job)
 
     async def update(self, delivery: Delivery) -> None:
         row = _row(delivery)
@@ -106,7 +145,7 @@ class SqlOutbox:
                 connection.execute(_DROP_FILES, {"whose": position})
                 _put_files(connection, position, files)
 
-        await self._unit.write(job)
+        await self._transaction.write(job)
 
     async def get(self, delivery_id: str) -> Delivery:
         found = await self._list(_BY_ID, {"which": delivery_id})
@@ -117,7 +156,7 @@ class SqlOutbox:
     async def list_due(self, agent: AgentName, platform: str, *, limit: int = 100) -> Sequence[Delivery]:
         return await self._list(_LIST_DUE, {"who": agent, "where": platform, "limit": max(limit, 0)})
 
-    async def list_of_turn(self, turn_id: TurnId) -> Sequence[Delivery]:
+    async def list_for_turn(self, turn_id: TurnId) -> Sequence[Delivery]:
         return await self._list(_OF_TURN, {"turn": turn_id})
 
     async def list_open_previews(self, agent: AgentName, platform: str) -> Sequence[Delivery]:
@@ -133,7 +172,7 @@ class SqlOutbox:
             files = _load_files(connection, [row.position for row in rows if row.state in _DUE])
             return [_delivery(row, files.get(row.position, ())) for row in rows]
 
-        return await self._unit.read(job)
+        return await self._transaction.read(job)
 
 
 def _missing(delivery_id: str) -> NotFound:
@@ -141,7 +180,7 @@ def _missing(delivery_id: str) -> NotFound:
 
 
 def _needed(delivery: Delivery) -> tuple[OutgoingFile, ...]:
-    """Those still to be sent."""
+    """Returns the files that are still to be sent."""
     return delivery.content.files if delivery.state in _DUE else ()
 
 
@@ -155,7 +194,7 @@ def _put_files(connection: sa.Connection, position: int, files: Sequence[Outgoin
 
 
 def _load_files(connection: sa.Connection, positions: Sequence[int]) -> dict[int, tuple[OutgoingFile, ...]]:
-    """By the position of their delivery."""
+    """Returns the files by the position of their delivery."""
     found: dict[int, tuple[OutgoingFile, ...]] = {}
     for start in range(0, len(positions), PIECE):
         for row in connection.execute(_FILES, {"those": positions[start : start + PIECE]}):
@@ -206,7 +245,7 @@ def _delivery(row: sa.Row[Any], files: tuple[OutgoingFile, ...]) -> Delivery:
 
 
 def _content_json(content: MessageContent) -> dict[str, Any]:
-    """Without the files; what is empty is left out."""
+    """Returns the content as JSON without the files; empty fields are left out."""
     row = {
         "text": content.text,
         "embeds": [
@@ -244,4 +283,11 @@ def _content(row: Mapping[str, Any]) -> MessageContent:
 
 def _embed(row: Mapping[str, Any]) -> EmbedCard:
     fields = tuple((name, value) for name, value in row["fields"])
-    return EmbedCard(row["title"], row["text"], row["url"], row["image"], fields, row.get("colour"))
+    return EmbedCard(
+        title=row["title"],
+        text=row["text"],
+        url=row["url"],
+        image=row["image"],
+        fields=fields,
+        colour=row.get("colour"),
+    )

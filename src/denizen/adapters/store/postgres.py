@@ -1,6 +1,6 @@
 """Postgres: several processes side by side, on one machine or many.
 
-Every wait has an end: units of work are shielded against cancellation, so the server has to give up for us.
+Every wait has a limit: units of work are shielded against cancellation, so the server has to give up for us.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from sqlalchemy.exc import DBAPIError
 
 from denizen.adapters.store.columns import EscapedText
 from denizen.adapters.store.dialect import REVISION_TABLE, InsertInto
-from denizen.adapters.store.postgres_vectors import PgVectors
-from denizen.adapters.store.tables import MESSAGE, POST, THERE, messages, passages, posts
+from denizen.adapters.store.documents import passages
+from denizen.adapters.store.messages import MESSAGE_COLUMNS, messages
+from denizen.adapters.store.postgres_vectors import PgvectorIndex
+from denizen.adapters.store.posts import NOT_DELETED, POST_COLUMNS, posts
 from denizen.domain.errors import DenizenError, NeedsAttention, NotFound, Unavailable
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ CONNECT_TIMEOUT_S = 10
 STATEMENT_TIMEOUT_MS = 30_000
 LOCK_TIMEOUT_MS = 10_000
 IDLE_TIMEOUT_MS = 60_000
-"""A transaction whose process hangs gives its locks back."""
+"""Ends the transaction of a process that hangs, so that its locks are released."""
 
 _CLIENT = {
     "connect_timeout": CONNECT_TIMEOUT_S,
@@ -41,7 +43,7 @@ _DEADLINES = (
 ).encode()
 
 MIGRATION_LOCK = 4_403_914_762_231_553
-"""Any number, the same in every process: the advisory lock of those who migrate."""
+"""The advisory lock for migrations. Any number will do, as long as every process uses the same."""
 
 _QUERY = sa.func.plainto_tsquery(
     sa.literal_column("'denizen_words'::regconfig"), sa.bindparam("query", type_=sa.Text())
@@ -53,7 +55,7 @@ def _among(column: sa.ColumnElement[str], name: str) -> sa.ColumnElement[bool]:
 
 
 _SEARCH = (
-    sa.select(*MESSAGE)
+    sa.select(*MESSAGE_COLUMNS)
     .where(sa.literal_column("messages.lexemes").op("@@")(_QUERY))
     .where(_among(messages.c.conversation_id, "conversations"))
     .order_by(messages.c.created_at.desc(), messages.c.position.desc())
@@ -62,9 +64,9 @@ _SEARCH = (
 
 _AUTHOR = sa.bindparam("author", type_=EscapedText())
 _SEARCH_POSTS = (
-    sa.select(*POST)
+    sa.select(*POST_COLUMNS)
     .where(sa.literal_column("posts.lexemes").op("@@")(_QUERY))
-    .where(posts.c.platform == sa.bindparam("platform"), _among(posts.c.room, "rooms"), THERE)
+    .where(posts.c.platform == sa.bindparam("platform"), _among(posts.c.room, "rooms"), NOT_DELETED)
     .where(sa.or_(_AUTHOR == "", posts.c.author_id == _AUTHOR))
     .where(posts.c.created_at >= sa.bindparam("since"), posts.c.created_at < sa.bindparam("until"))
     .order_by(posts.c.id.desc())
@@ -76,12 +78,12 @@ _HAS_ANY = sa.literal_column("passages.lexemes").op("@@")(_ANY)
 _FIND_PASSAGES = (
     sa.select(passages.c.key)
     .where(_HAS_ANY)
-    # 1 + 32: by the logarithm of the length, and between 0 and 1; as bm25 has it, more or less.
+    # 33 = 1 + 32: divides by the logarithm of the length and scales to 0..1, which comes close to bm25.
     .order_by(sa.func.ts_rank(sa.literal_column("passages.lexemes"), _ANY, 33).desc(), passages.c.position)
     .limit(sa.bindparam("limit"))
 )
 _FIND_PASSAGES_OF = _FIND_PASSAGES.where(_among(passages.c.source_id, "sources"))
-# Counting takes 20 ms a word here; the statistics of the planner know the common ones, by their stems.
+# Counting takes 20 ms for each word; the planner's statistics know the common ones, by their stems.
 _SHARES = sa.text(
     """
     SELECT asked.word, coalesce(max(common.share), 0)
@@ -97,12 +99,12 @@ _SHARES = sa.text(
 _PASSAGES = sa.text("SELECT greatest(reltuples, 0)::bigint FROM pg_class WHERE oid = to_regclass('passages')")
 
 _RETRY = {"40001", "40P01", "53300", "55P03", "57014"}
-"""Serialization failure, deadlock, too many connections, lock and statement timeout."""
+"""Serialization failure, deadlock, too many connections, lock timeout and statement timeout."""
 
 _REFUSED = ("authentication failed", "pg_hba.conf", "does not exist", "permission denied")
 
 
-class Postgres:
+class PostgresDialect:
     """The database behind a `postgresql://` URL."""
 
     writers = 6
@@ -111,19 +113,22 @@ class Postgres:
     search = _SEARCH
     search_posts = _SEARCH_POSTS
     find_passages = _FIND_PASSAGES
-    find_passages_of = _FIND_PASSAGES_OF
+    find_passages_in_sources = _FIND_PASSAGES_OF
 
     def __init__(self, url: sa.URL) -> None:
         self._url = url
         self.insert: InsertInto = insert
         self.engine = _make_engine(url)
-        self.nearness = PgVectors()
+        self.vector_index = PgvectorIndex()
 
     def prepare(self) -> None:
-        self.nearness.prepare(self.engine)
+        self.vector_index.prepare(self.engine)
 
     def begin(self, connection: sa.Connection, *, write: bool) -> None:
-        """The driver begins with the first statement. A unit that reads sees one state of the database throughout."""
+        """Prepares the transaction, which the driver begins with the first statement.
+
+        A unit of work that only reads sees one state of the database throughout.
+        """
         if not write:
             from psycopg import IsolationLevel
 
@@ -132,31 +137,31 @@ class Postgres:
                 driver.read_only = True
                 driver.isolation_level = IsolationLevel.REPEATABLE_READ
 
-    def query_of(self, words: Sequence[str]) -> str:
+    def match_all(self, words: Sequence[str]) -> str:
         return " ".join(words)
 
-    def query_of_any(self, words: Sequence[str]) -> str:
+    def match_any(self, words: Sequence[str]) -> str:
         return " | ".join(words)
 
-    def share_of_words(self, connection: sa.Connection, words: Sequence[str]) -> tuple[Mapping[str, float], int]:
-        """From the statistics of the planner."""
+    def estimate_word_shares(self, connection: sa.Connection, words: Sequence[str]) -> tuple[Mapping[str, float], int]:
+        """Reads the shares from the statistics of the planner."""
         rows = connection.execute(_SHARES, {"words": list(words)})
         return {row[0]: row[1] for row in rows}, connection.execute(_PASSAGES).scalar_one()
 
-    def count_words(self, connection: sa.Connection) -> None:
+    def refresh_word_counts(self, connection: sa.Connection) -> None:
         connection.execute(sa.text("ANALYZE passages"))
 
     def among(self, column: sa.ColumnElement[str], name: str) -> sa.ColumnElement[bool]:
         return _among(column, name)
 
-    def list_of(self, values: Sequence[str]) -> object:
+    def bind_list(self, values: Sequence[str]) -> object:
         return list(values)
 
-    def day_of(self, time: sa.ColumnElement[datetime]) -> sa.ColumnElement[str]:
+    def utc_day_text(self, time: sa.ColumnElement[datetime]) -> sa.ColumnElement[str]:
         in_utc = sa.func.timezone(sa.literal_column("'UTC'"), time)
         return sa.func.to_char(in_utc, sa.literal_column("'YYYY-MM-DD'"), type_=sa.Text())
 
-    def hour_of(self, time: sa.ColumnElement[datetime]) -> sa.ColumnElement[str]:
+    def utc_hour_text(self, time: sa.ColumnElement[datetime]) -> sa.ColumnElement[str]:
         in_utc = sa.func.timezone(sa.literal_column("'UTC'"), time)
         return sa.func.to_char(in_utc, sa.literal_column("'HH24'"), type_=sa.Text())
 
@@ -169,21 +174,21 @@ class Postgres:
         return connection.exec_driver_sql(f"SELECT version_num FROM {REVISION_TABLE}").scalar()  # noqa: S608
 
     def begin_upgrade(self, connection: sa.Connection) -> None:
-        """A migration may take its time."""
+        """Takes the migration lock and lifts the time limits: a migration may take long."""
         connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
         connection.exec_driver_sql("SET LOCAL lock_timeout = 0")
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MIGRATION_LOCK)))
 
     def rehearse(self, head: str, upgrade: Callable[[sa.Connection], None]) -> None:
-        """Nothing to copy here: the upgrade is one transaction, and the way back is the operator's backup."""
+        """Does nothing: the upgrade is one transaction, and the way back is the operator's backup."""
 
     def find_disorder(self, connection: sa.Connection) -> str | None:
-        """The server keeps its own order."""
+        """Finds nothing: the server checks its own integrity."""
         return None
 
 
 def explain(error: BaseException | None, url: sa.URL) -> DenizenError | None:
-    """The error family for a fault of Postgres or of the way to it; None for what only a bug can cause."""
+    """Translates a fault of Postgres, or of the way to it, to an error; None when only a bug can cause it."""
     import psycopg
 
     if not isinstance(error, psycopg.Error):
@@ -222,7 +227,7 @@ def explain(error: BaseException | None, url: sa.URL) -> DenizenError | None:
 
 
 def _make_engine(url: sa.URL) -> sa.Engine:
-    """What the URL itself says goes before; in `options` it may set deadlines of its own."""
+    """Creates the engine. Settings in the URL win over ours, and its `options` may set other deadlines."""
     engine = sa.create_engine(
         url.set(drivername="postgresql+psycopg"),
         poolclass=sa.NullPool,
@@ -232,7 +237,7 @@ def _make_engine(url: sa.URL) -> sa.Engine:
     )
 
     def prepare(connection: psycopg.Connection, _record: object) -> None:
-        # Not among the arguments: poolers between here and the server refuse them there.
+        # Not among the connection's arguments: poolers such as PgBouncer refuse them there.
         connection.execute(_DEADLINES)
         connection.commit()
 

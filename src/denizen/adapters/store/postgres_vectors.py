@@ -1,7 +1,7 @@
-"""Nearness where the server has pgvector: it compares, with an index for each length of vectors.
+"""Vector search with pgvector: the server compares vectors, with one index for each vector length.
 
-The column for it is beside the others and derived from them; it is made when the server has the extension, whenever
-that is. Without it vectors are compared one by one, which is fine for memories and slow for documents.
+The `embedding` column is derived from `data`. It is created when the server has the extension, now or later. Without
+pgvector the vectors are compared one by one, which is fast enough for memories and slow for documents.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
 from denizen.adapters.store.columns import EscapedText, escape
-from denizen.adapters.store.nearness import Wanted
+from denizen.adapters.store.dialect import VectorQuery
 from denizen.domain.vector import VectorMatch, unpack_vector
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
 MAX_DIMENSIONS = 2000
-"""What an index of pgvector takes; longer vectors are compared one by one."""
+"""The longest vectors that a pgvector index takes; longer ones are compared one by one."""
 
 _AVAILABLE = sa.text("SELECT count(*) FROM pg_available_extensions WHERE name = 'vector'")
 _THERE = sa.text(
@@ -36,15 +36,15 @@ _LEARN = sa.text(
 _log = logging.getLogger(__name__)
 
 
-class PgVectors:
-    """`denizen.adapters.store.nearness.Nearness`."""
+class PgvectorIndex:
+    """Implements `denizen.adapters.store.dialect.VectorIndex`."""
 
     def __init__(self) -> None:
         self.is_there = False
         self._indexed: set[int] = set()
 
     def prepare(self, engine: Engine) -> None:
-        """Once, when the schema is up to date. What the server does not allow is told and left."""
+        """Creates the column if the server allows it, once the schema is up to date. A refusal is only logged."""
         with engine.connect() as connection:
             self.is_there = bool(connection.execute(_THERE).scalar_one())
             if not self.is_there and connection.execute(_AVAILABLE).scalar_one():
@@ -53,7 +53,7 @@ class PgVectors:
                 except DBAPIError as error:
                     connection.rollback()
                     _log.warning("pgvector cannot be used", extra={"why": str(error.orig).strip()})
-                self.is_there = bool(connection.execute(_THERE).scalar_one())  # perhaps another process made it
+                self.is_there = bool(connection.execute(_THERE).scalar_one())  # another process may have made it
 
     def learn(self, connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
         if not self.is_there:
@@ -66,7 +66,7 @@ class PgVectors:
             told["embedding"] = _written(row["data"])
         connection.execute(_LEARN, given)
 
-    def find(self, connection: Connection, wanted: Wanted) -> list[VectorMatch] | None:
+    def find(self, connection: Connection, wanted: VectorQuery) -> list[VectorMatch] | None:
         size = len(wanted.query)
         if not self.is_there or size > MAX_DIMENSIONS or not any(wanted.query):
             return None
@@ -79,7 +79,7 @@ class PgVectors:
 def _add_column(connection: Connection) -> None:
     connection.execute(sa.text("CREATE EXTENSION IF NOT EXISTS vector"))
     connection.execute(sa.text("ALTER TABLE vectors ADD COLUMN embedding vector"))
-    connection.execute(sa.text("DELETE FROM vectors"))  # they are made anew in the background, with it
+    connection.execute(sa.text("DELETE FROM vectors"))  # indexing makes them anew in the background, with the column
     connection.commit()
 
 
@@ -97,7 +97,7 @@ def _nearest(size: int) -> sa.Executable:
     near = f"embedding::vector({size}) <=> CAST(:q AS vector({size}))"
     return sa.text(
         f"SELECT key, 1 - ({near}) FROM vectors"  # noqa: S608 - a length
-        " WHERE collection = :within AND model = :of_model AND shelf = ANY(:shelves)"
+        " WHERE collection = :within AND model = :of_model AND namespace = ANY(:namespaces)"
         f" AND vector_dims(embedding) = {size} ORDER BY {near} LIMIT :most"
     ).columns(sa.column("key", EscapedText()), sa.column("near", sa.Float()))
 

@@ -1,31 +1,182 @@
-"""Posts of a platform: mirrored many at a time, with their earlier texts, and read in the order of their ids.
+"""Posts of a platform: written many at a time, kept with their earlier texts, read in the order of their ids, searched
+and counted.
 
-Called by `archive`. Searching and counting is in `post_search`, removing in `forgetting`.
+A post's vectors live and die with the post's text: every change that removes a post or its text removes them in the
+same transaction. `index_progress` stores how far posts were embedded, as `POSITION MODEL`. `archive` and
+`post_embeddings` call this module.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.columns import write_id
-from denizen.adapters.store.dialect import Dialect, InsertInto
-from denizen.adapters.store.meanings import drop_meanings, note_reworded
-from denizen.adapters.store.tables import POST, THERE, post_versions, posts
+from denizen.adapters.store.columns import (
+    EscapedText,
+    JsonText,
+    PlatformId,
+    PositionType,
+    UtcTime,
+    escape,
+    metadata,
+    position_column,
+    write_id,
+)
+from denizen.adapters.store.dialect import InsertInto, SqlDialect
+from denizen.adapters.store.vectors import index_progress, vectors
 from denizen.domain.message import Author
 from denizen.domain.mirror import loses_meaning, plan_renewal, says_something
 from denizen.domain.room import Attachment, Post, PostVersion
-from denizen.domain.words import split_words
+from denizen.domain.words import make_excerpt, split_words
+from denizen.ports.archive import POST_VECTORS, CountBy, PostCount, PostHit, post_vector_key
+
+posts = sa.Table(
+    "posts",
+    metadata,
+    position_column(),
+    sa.Column("platform", EscapedText(), nullable=False),
+    sa.Column("id", PlatformId(), nullable=False),
+    sa.Column("room", EscapedText(), nullable=False),
+    sa.Column("guild", EscapedText(), nullable=False),
+    sa.Column("parent", EscapedText(), nullable=False),
+    sa.Column("reply_to", EscapedText(), nullable=False),
+    sa.Column("author_id", EscapedText(), nullable=False),
+    sa.Column("author_name", EscapedText(), nullable=False),
+    sa.Column("author_is_bot", sa.Boolean(), nullable=False),
+    sa.Column("created_at", UtcTime(), nullable=False),
+    sa.Column("edited_at", UtcTime()),
+    sa.Column("deleted_at", UtcTime()),
+    sa.Column("attachments", JsonText(), nullable=False),
+    sa.Column("text", EscapedText(), nullable=False),
+    sa.Column("words", sa.Text(), nullable=False),
+    sa.UniqueConstraint("platform", "id"),
+    sa.Index("ix_posts_platform_room_id", "platform", "room", "id"),
+    sa.Index("ix_posts_platform_author_id_id", "platform", "author_id", "id"),
+    sa.Index("ix_posts_platform_created_at", "platform", "created_at"),
+)
+"""Columns that may be long come last, so that the rest of a row is read without them. `words` feeds full-text search;
+its index is created in the migrations.
+"""
+
+POST_COLUMNS = tuple(column for column in posts.c if column.name not in {"position", "words"})
+"""The columns of a post, in the order in which `parse_post` reads them."""
+
+NOT_DELETED = posts.c.deleted_at.is_(None)
+
+sa.Index(
+    "ix_posts_there",
+    posts.c.platform,
+    posts.c.room,
+    posts.c.created_at,
+    posts.c.author_id,
+    posts.c.deleted_at,
+    sqlite_where=NOT_DELETED,
+    postgresql_where=NOT_DELETED,
+)
+"""Posts are counted with this index alone. That is why it includes `deleted_at`, which is NULL in all of it."""
+
+IN_THREAD = posts.c.parent != ""
+
+sa.Index("ix_posts_parent", posts.c.platform, posts.c.parent, sqlite_where=IN_THREAD, postgresql_where=IN_THREAD)
+
+post_versions = sa.Table(
+    "post_versions",
+    metadata,
+    sa.Column("post", PositionType, sa.ForeignKey(posts.c.position, ondelete="CASCADE"), primary_key=True),
+    sa.Column("number", sa.Integer(), primary_key=True),
+    sa.Column("written_at", UtcTime(), nullable=False),
+    sa.Column("text", EscapedText(), nullable=False),
+)
+"""Earlier texts, which go with their post."""
+
+stale_embeddings = sa.Table(
+    "stale_embeddings",
+    metadata,
+    sa.Column("post", PositionType, sa.ForeignKey(posts.c.position, ondelete="CASCADE"), primary_key=True),
+)
+"""Posts that lost their vectors with their text and need new ones. Other posts are found in order of arrival."""
+
+
+_ADD_STALE = sa.insert(stale_embeddings)
+_PROGRESS = sa.select(index_progress.c.state).where(index_progress.c.collection == POST_VECTORS)
+_LAST_POSITION = sa.select(sa.func.coalesce(sa.func.max(posts.c.position), 0))
+
+
+@cache
+def _set_progress(insert: InsertInto) -> sa.Executable:
+    statement = insert(index_progress).values(collection=POST_VECTORS, state=sa.bindparam("state"))
+    return statement.on_conflict_do_update(
+        index_elements=[index_progress.c.collection], set_={"state": statement.excluded.state}
+    ).inline()
+
+
+@cache
+def _drop_vectors(dialect: SqlDialect) -> sa.Delete:
+    return sa.delete(vectors).where(vectors.c.collection == POST_VECTORS, dialect.among(vectors.c.key, "keys"))
+
+
+@cache
+def _drop_stale(dialect: SqlDialect) -> sa.Delete:
+    those = sa.select(posts.c.position).where(
+        posts.c.platform == sa.bindparam("where"), dialect.among(posts.c.id, "chosen")
+    )
+    return sa.delete(stale_embeddings).where(stale_embeddings.c.post.in_(those))
+
+
+def drop_embeddings(connection: sa.Connection, dialect: SqlDialect, platform: str, ids: Iterable[str]) -> None:
+    """Removes the posts' vectors of any model, and their marks as stale.
+
+    Call it after writing the posts, so that two transactions wait for each other at the posts.
+    """
+    those = sorted(set(ids))
+    keys = [escape(post_vector_key(platform, key)) for key in those]
+    connection.execute(_drop_vectors(dialect), {"keys": dialect.bind_list(keys)})
+    clear_stale(connection, dialect, platform, those)
+
+
+def clear_stale(connection: sa.Connection, dialect: SqlDialect, platform: str, ids: Sequence[str]) -> None:
+    """Notes that the posts need no new vectors any more."""
+    bounds = {"where": platform, "chosen": dialect.bind_list([write_id(key) for key in ids])}
+    connection.execute(_drop_stale(dialect), bounds)
+
+
+def mark_stale(connection: sa.Connection, positions: Sequence[int]) -> None:
+    """Notes that the posts need new vectors, after `drop_embeddings`."""
+    if positions:
+        connection.execute(_ADD_STALE, [{"post": position} for position in positions])
+
+
+def read_progress(connection: sa.Connection) -> tuple[int, str]:
+    """Returns the last embedded position and the model, as stored; 0 and empty before the first."""
+    reached, _, model = (connection.execute(_PROGRESS).scalar() or "0 ").partition(" ")
+    return int(reached), model
+
+
+def write_progress(connection: sa.Connection, dialect: SqlDialect, reached: int, model: str) -> None:
+    connection.execute(_set_progress(dialect.insert), {"state": f"{reached} {model}"})
+
+
+def lower_progress(connection: sa.Connection, dialect: SqlDialect) -> None:
+    """Lowers the position after posts were removed, since SQLite reuses the positions of the last rows."""
+    reached, model = read_progress(connection)
+    last = connection.execute(_LAST_POSITION).scalar_one() if reached else 0
+    if last < reached:
+        write_progress(connection, dialect, last, model)
+
 
 _ON = posts.c.platform == sa.bindparam("where")
 _CHANGING = [column.name for column in posts.c if column.name not in {"position", "platform", "id"}]
 
-_ONE = sa.select(*POST).where(_ON, posts.c.id == sa.bindparam("which"))
-_IN_ROOM = sa.select(*POST).where(_ON, posts.c.room == sa.bindparam("within"), THERE).limit(sa.bindparam("limit"))
+_ONE = sa.select(*POST_COLUMNS).where(_ON, posts.c.id == sa.bindparam("which"))
+_IN_ROOM = (
+    sa.select(*POST_COLUMNS)
+    .where(_ON, posts.c.room == sa.bindparam("within"), NOT_DELETED)
+    .limit(sa.bindparam("limit"))
+)
 _VERSIONS = (
     sa.select(post_versions.c.number, post_versions.c.text, post_versions.c.written_at)
     .join(posts, posts.c.position == post_versions.c.post)
@@ -58,15 +209,15 @@ _KEEP = (
 
 
 @cache
-def _known(dialect: Dialect) -> sa.Select[Any]:
-    statement = sa.select(posts.c.position, *POST).where(_ON, dialect.among(posts.c.id, "chosen"))
-    # In one order, so that two who renew the same posts wait for each other one way round only.
+def _known(dialect: SqlDialect) -> sa.Select[Any]:
+    statement = sa.select(posts.c.position, *POST_COLUMNS).where(_ON, dialect.among(posts.c.id, "chosen"))
+    # Sorted, so that two processes that renew the same posts cannot deadlock.
     return statement.order_by(posts.c.id).with_for_update() if dialect.locks_rows else statement
 
 
 @cache
-def _many(dialect: Dialect) -> sa.Select[Any]:
-    return sa.select(*POST).where(_ON, dialect.among(posts.c.id, "chosen"), THERE)
+def _many(dialect: SqlDialect) -> sa.Select[Any]:
+    return sa.select(*POST_COLUMNS).where(_ON, dialect.among(posts.c.id, "chosen"), NOT_DELETED)
 
 
 @cache
@@ -75,8 +226,12 @@ def _add(insert: InsertInto) -> sa.Executable:
 
 
 @cache
-def _mark(dialect: Dialect) -> sa.Update:
-    return sa.update(posts).where(_ON, dialect.among(posts.c.id, "chosen"), THERE).values(deleted_at=sa.bindparam("at"))
+def _mark_deleted(dialect: SqlDialect) -> sa.Update:
+    return (
+        sa.update(posts)
+        .where(_ON, dialect.among(posts.c.id, "chosen"), NOT_DELETED)
+        .values(deleted_at=sa.bindparam("at"))
+    )
 
 
 @cache
@@ -89,11 +244,11 @@ def _page(*, has_after: bool, has_before: bool) -> sa.Select[Any]:
     return statement
 
 
-def put_posts(connection: sa.Connection, dialect: Dialect, given: Sequence[Post]) -> int:
-    """Adds and renews them in a few statements; returns how many were new."""
+def put_posts(connection: sa.Connection, dialect: SqlDialect, given: Sequence[Post]) -> int:
+    """Adds and updates posts in a few statements and returns how many were new."""
     new, left = 0, list(given)
     while left:
-        # Each post once at a time; what is said of it again, or was added by another writer meanwhile, comes next.
+        # A batch holds each post once. Repeated posts, and posts that another writer added meanwhile, go into the next.
         batch: dict[str, Post] = {}
         later: list[Post] = []
         for post in left:
@@ -107,51 +262,53 @@ def put_posts(connection: sa.Connection, dialect: Dialect, given: Sequence[Post]
     return new
 
 
-def mark_deleted(connection: sa.Connection, dialect: Dialect, platform: str, ids: Sequence[str], at: datetime) -> int:
-    """Returns how many were not deleted yet."""
-    bounds = {"where": platform, "chosen": dialect.list_of([write_id(key) for key in ids]), "at": at}
-    marked = connection.execute(_mark(dialect), bounds).rowcount
-    drop_meanings(connection, dialect, platform, ids)
+def mark_deleted(
+    connection: sa.Connection, dialect: SqlDialect, platform: str, ids: Sequence[str], at: datetime
+) -> int:
+    """Marks posts as deleted and returns how many were not deleted yet."""
+    bounds = {"where": platform, "chosen": dialect.bind_list([write_id(key) for key in ids]), "at": at}
+    marked = connection.execute(_mark_deleted(dialect), bounds).rowcount
+    drop_embeddings(connection, dialect, platform, ids)
     return marked
 
 
 def find_post(connection: sa.Connection, platform: str, post_id: str) -> Post | None:
     row = connection.execute(_ONE, {"where": platform, "which": post_id}).first()
-    return None if row is None else post_of(row)
+    return None if row is None else parse_post(row)
 
 
-def find_posts(connection: sa.Connection, dialect: Dialect, platform: str, ids: Sequence[str]) -> list[Post]:
-    """In this order, without those that were deleted."""
-    bounds = {"where": platform, "chosen": dialect.list_of([write_id(key) for key in ids])}
-    found = {post.id: post for post in map(post_of, connection.execute(_many(dialect), bounds))}
+def find_posts(connection: sa.Connection, dialect: SqlDialect, platform: str, ids: Sequence[str]) -> list[Post]:
+    """Returns the posts that are not deleted, in the order of the ids."""
+    bounds = {"where": platform, "chosen": dialect.bind_list([write_id(key) for key in ids])}
+    found = {post.id: post for post in map(parse_post, connection.execute(_many(dialect), bounds))}
     return [found[key] for key in dict.fromkeys(ids) if key in found]
 
 
-def lock_posts(connection: sa.Connection, dialect: Dialect, platform: str, ids: Sequence[str]) -> dict[str, Post]:
-    """By id, deleted ones too; they stay as they are until the transaction is over."""
-    bounds = {"where": platform, "chosen": dialect.list_of([write_id(key) for key in ids])}
+def lock_posts(connection: sa.Connection, dialect: SqlDialect, platform: str, ids: Sequence[str]) -> dict[str, Post]:
+    """Returns posts by id, including deleted ones, and locks them until the transaction ends."""
+    bounds = {"where": platform, "chosen": dialect.bind_list([write_id(key) for key in ids])}
     rows = connection.execute(_known(dialect), bounds).all()
-    return {row.id: post_of(row[1:]) for row in rows}
+    return {row.id: parse_post(row[1:]) for row in rows}
 
 
 def list_posts(
     connection: sa.Connection, platform: str, room: str, *, before: str, after: str, limit: int
 ) -> list[Post]:
-    """Oldest first. The cost does not depend on how many posts the room has."""
+    """Returns posts, oldest first. The cost does not depend on the number of posts in the room."""
     bounds: dict[str, Any] = {"where": platform, "within": room, "limit": max(limit, 0)}
     bounds |= {name: value for name, value in (("before", before), ("after", after)) if value}
     rows = connection.execute(_page(has_after=bool(after), has_before=bool(before)), bounds).all()
-    return [post_of(row) for row in (rows if after else rows[::-1])]
+    return [parse_post(row) for row in (rows if after else rows[::-1])]
 
 
 def list_versions(connection: sa.Connection, platform: str, post_id: str) -> list[PostVersion]:
-    """The earlier texts, oldest first."""
+    """Returns the earlier texts, oldest first."""
     rows = connection.execute(_VERSIONS, {"where": platform, "which": post_id})
     return [PostVersion(number, text, written_at) for number, text, written_at in rows]
 
 
-def post_of(row: Sequence[Any]) -> Post:
-    """From a row of `POST`, by position: a name costs a look-up in every row."""
+def parse_post(row: Sequence[Any]) -> Post:
+    """Returns the post of a row of POST_COLUMNS. By position, since looking up a name costs time in every row."""
     (
         platform,
         key,
@@ -169,27 +326,27 @@ def post_of(row: Sequence[Any]) -> Post:
         text,
     ) = row
     return Post(
-        platform,
-        key,
-        room,
-        Author(author, name, is_bot),
-        text,
-        created_at,
-        guild,
-        parent,
-        reply_to,
-        edited_at,
-        deleted_at,
-        tuple(Attachment(*each) for each in attachments),
+        platform=platform,
+        id=key,
+        room=room,
+        author=Author(author, name, is_bot),
+        text=text,
+        created_at=created_at,
+        guild=guild,
+        parent=parent,
+        reply_to=reply_to,
+        edited_at=edited_at,
+        deleted_at=deleted_at,
+        attachments=tuple(Attachment(*each) for each in attachments),
     )
 
 
-def _put_batch(connection: sa.Connection, dialect: Dialect, batch: Mapping[str, Post]) -> tuple[int, list[Post]]:
-    """How many were new, and those that were neither known before nor added here."""
+def _put_batch(connection: sa.Connection, dialect: SqlDialect, batch: Mapping[str, Post]) -> tuple[int, list[Post]]:
+    """Returns how many posts were new, and the posts that were neither known before nor added here."""
     platform = next(iter(batch.values())).platform
     ids = [write_id(key) for key in batch]
-    rows = connection.execute(_known(dialect), {"where": platform, "chosen": dialect.list_of(ids)}).all()
-    known = {row.id: (row.position, post_of(row[1:])) for row in rows}
+    rows = connection.execute(_known(dialect), {"where": platform, "chosen": dialect.bind_list(ids)}).all()
+    known = {row.id: (row.position, parse_post(row[1:])) for row in rows}
     new = [post for key, post in batch.items() if key not in known]
     added: set[str] = set()
     if new:
@@ -199,8 +356,8 @@ def _put_batch(connection: sa.Connection, dialect: Dialect, batch: Mapping[str, 
     return len(added), [post for post in new if post.id not in added]
 
 
-def _renew(connection: sa.Connection, dialect: Dialect, told: Sequence[tuple[int, Post, Post]]) -> None:
-    """Position, post as it is known, and what was told of it now."""
+def _renew(connection: sa.Connection, dialect: SqlDialect, told: Sequence[tuple[int, Post, Post]]) -> None:
+    """Updates known posts, given as position, stored post and post from the platform."""
     changed = [(position, known, plan_renewal(known, given)) for position, known, given in told]
     renewed = [(position, known, post) for position, known, post in changed if post is not None]
     earlier = [
@@ -214,9 +371,9 @@ def _renew(connection: sa.Connection, dialect: Dialect, told: Sequence[tuple[int
         connection.execute(_RENEW, [_new_values(post) | {"which": position} for position, _, post in renewed])
     lost = [(position, post) for position, known, post in renewed if loses_meaning(known, post)]
     if lost:
-        drop_meanings(connection, dialect, lost[0][1].platform, [post.id for _, post in lost])
+        drop_embeddings(connection, dialect, lost[0][1].platform, [post.id for _, post in lost])
         wanted = [(place, post) for place, post in lost if post.deleted_at is None]
-        note_reworded(connection, [place for place, post in wanted if says_something(split_words(post.text))])
+        mark_stale(connection, [place for place, post in wanted if says_something(split_words(post.text))])
 
 
 def _new_values(post: Post) -> dict[str, Any]:
@@ -242,3 +399,60 @@ def _row(post: Post) -> dict[str, Any]:
         "text": post.text,
         "words": " ".join(split_words(post.text)),
     }
+
+
+EARLIEST = datetime(1, 1, 2, tzinfo=UTC)
+LATEST = datetime(9999, 12, 30, tzinfo=UTC)
+"""Time bounds that exclude nothing, a day inside what can be stored, so that any time zone can show them."""
+
+_TOTAL = sa.select(sa.func.count()).select_from(posts).where(_ON, NOT_DELETED)
+
+
+@cache
+def _count(dialect: SqlDialect, by: CountBy) -> sa.Executable:
+    key = {
+        CountBy.ROOM: posts.c.room,
+        # An expression, so that SQLite does not group by the index of authors, which would read every post.
+        CountBy.AUTHOR: sa.func.coalesce(posts.c.author_id, sa.literal_column("''"), type_=EscapedText()),
+        CountBy.DAY: dialect.utc_day_text(posts.c.created_at),
+    }[by].label("key")
+    number = sa.func.count().label("posts")
+    counted = (
+        sa.select(key, number)
+        .where(_ON, dialect.among(posts.c.room, "rooms"), NOT_DELETED, posts.c.created_at >= sa.bindparam("since"))
+        .group_by(key)
+        .order_by(*([key.desc()] if by is CountBy.DAY else [number.desc(), key]))
+        .limit(sa.bindparam("limit"))
+    )
+    return counted if by is not CountBy.AUTHOR else _named(counted.subquery())
+
+
+def _named(counted: sa.Subquery) -> sa.Executable:
+    """Adds the name under which each author wrote last."""
+    name = (
+        sa.select(posts.c.author_name)
+        .where(_ON, posts.c.author_id == counted.c.key, NOT_DELETED)
+        .order_by(posts.c.id.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+    return sa.select(counted.c.key, counted.c.posts, name.label("name")).order_by(counted.c.posts.desc(), counted.c.key)
+
+
+def search_posts(
+    connection: sa.Connection, dialect: SqlDialect, wanted: Sequence[str], bounds: dict[str, Any]
+) -> list[PostHit]:
+    """Returns posts found by words. `bounds` are the parameters of `SqlDialect.search_posts`."""
+    found = [parse_post(row) for row in connection.execute(dialect.search_posts, bounds).all()]
+    return [PostHit(post, make_excerpt(post.text, wanted)) for post in found]
+
+
+def count_posts(connection: sa.Connection, dialect: SqlDialect, by: CountBy, bounds: dict[str, Any]) -> list[PostCount]:
+    """Returns counts of posts. `bounds` are `where`, `rooms`, `since` and `limit`."""
+    rows = connection.execute(_count(dialect, by), bounds)
+    return [PostCount(row.key, row.name if by is CountBy.AUTHOR else "", row.posts) for row in rows]
+
+
+def total_posts(connection: sa.Connection, platform: str) -> int:
+    """Returns the number of posts that are not deleted."""
+    return connection.execute(_TOTAL, {"where": platform}).scalar_one()

@@ -9,13 +9,31 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.columns import EscapedText, UtcTime
+from denizen.adapters.store.columns import EscapedText, UtcTime, metadata, position_column
 from denizen.adapters.store.dialect import InsertInto
-from denizen.adapters.store.tables import reminders
-from denizen.adapters.store.unit import Unit
+from denizen.adapters.store.transaction import Transaction
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName
 from denizen.domain.reminder import Reminder
+
+reminders = sa.Table(
+    "reminders",
+    metadata,
+    position_column(),
+    sa.Column("id", sa.Text(), nullable=False, unique=True),
+    sa.Column("account", EscapedText(), nullable=False),
+    sa.Column("asker", EscapedText(), nullable=False),
+    sa.Column("platform", EscapedText(), nullable=False),
+    sa.Column("channel", EscapedText(), nullable=False),
+    sa.Column("thread", EscapedText(), nullable=False),
+    sa.Column("text", EscapedText(), nullable=False),
+    sa.Column("due_at", UtcTime(), nullable=False),
+    sa.Column("created_at", UtcTime(), nullable=False),
+    sa.Index("ix_reminders_asker", "asker"),
+    sa.Index("ix_reminders_due_at", "due_at"),
+)
+"""Only pending reminders; a due one is removed when it is delivered."""
+
 
 _IN_ORDER = sa.select(reminders).order_by(reminders.c.due_at, reminders.c.position).limit(sa.bindparam("most"))
 _OF_ASKER = _IN_ORDER.where(reminders.c.asker == sa.bindparam("whose"))
@@ -39,16 +57,16 @@ def _add(insert: InsertInto) -> sa.Executable:
 
 
 class SqlReminders:
-    """`denizen.ports.reminders.Reminders`."""
+    """Implements `denizen.ports.store.ReminderRepository`."""
 
-    def __init__(self, unit: Unit) -> None:
-        self._unit = unit
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
 
     async def add(self, reminder: Reminder) -> bool:
-        add, row = _add(self._unit.dialect.insert), _row(reminder)
-        return await self._unit.write(lambda connection: connection.execute(add, row).scalar() is not None)
+        add, row = _add(self._transaction.dialect.insert), _row(reminder)
+        return await self._transaction.write(lambda connection: connection.execute(add, row).scalar() is not None)
 
-    async def list_of(self, asker: str, *, limit: int = 100) -> Sequence[Reminder]:
+    async def list_for(self, asker: str, *, limit: int = 100) -> Sequence[Reminder]:
         return await self._list(_OF_ASKER, {"whose": asker, "most": max(limit, 0)})
 
     async def list_due(
@@ -57,19 +75,19 @@ class SqlReminders:
         return await self._list(_DUE, {"of_account": account, "where": platform, "now": now, "most": max(limit, 0)})
 
     async def find_next_due(self, *, after: datetime) -> datetime | None:
-        return await self._unit.read(lambda connection: connection.execute(_NEXT, {"after": after}).scalar())
+        return await self._transaction.read(lambda connection: connection.execute(_NEXT, {"after": after}).scalar())
 
     async def remove(self, reminder_id: str, *, asker: str | None = None) -> bool:
         statement, bounds = _REMOVE, {"which": reminder_id}
         if asker is not None:
             statement, bounds = _REMOVE_OWN, bounds | {"whose": asker}
-        return await self._unit.write(lambda connection: connection.execute(statement, bounds).rowcount == 1)
+        return await self._transaction.write(lambda connection: connection.execute(statement, bounds).rowcount == 1)
 
     async def forget_asker(self, asker: str) -> int:
-        return await self._unit.write(lambda connection: connection.execute(_FORGET, {"whose": asker}).rowcount)
+        return await self._transaction.write(lambda connection: connection.execute(_FORGET, {"whose": asker}).rowcount)
 
     async def _list(self, statement: sa.Select[Any], bounds: Mapping[str, Any]) -> list[Reminder]:
-        return await self._unit.read(
+        return await self._transaction.read(
             lambda connection: [_reminder(row) for row in connection.execute(statement, bounds)]
         )
 

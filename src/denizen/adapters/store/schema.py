@@ -1,7 +1,7 @@
-"""Brings a database to the schema of this program, when it is opened.
+"""Brings a database to the schema of this program when it is opened.
 
-Alembic is imported only when something has to be done: an up-to-date database costs one small query. A test holds
-`HEAD` against the migrations.
+Alembic is imported only when there is something to do: an up-to-date database costs one small query. A test compares
+`HEAD` with the migrations.
 """
 
 from __future__ import annotations
@@ -14,27 +14,29 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from denizen.adapters.store.dialect import Dialect
+from denizen.adapters.store.dialect import SqlDialect
 from denizen.domain.errors import NeedsAttention
 
 
 @dataclass(frozen=True, slots=True)
-class History:
-    """A linear history of migrations: the folder that holds them and the name of the last one."""
+class MigrationHistory:
+    """A linear history of migrations: the folder that holds them, and the revision of the last one."""
 
     folder: Path
     head: str
 
 
-HEAD = "0019"
-HISTORY = History(Path(__file__).parent / "migrations", HEAD)
+HEAD = "1001"
+SUPERSEDED = frozenset(f"{number:04d}" for number in range(1, 20))
+"""The revisions of Denizen 0.1, whose migrations were dropped before the first release. Their ids are never reused."""
+HISTORY = MigrationHistory(Path(__file__).parent / "migrations", HEAD)
 
 
-def migrate(dialect: Dialect, history: History = HISTORY) -> None:
-    """Creates the schema in an empty database, upgrades an older one after a rehearsal, and leaves a current one alone.
+def migrate(dialect: SqlDialect, history: MigrationHistory = HISTORY) -> None:
+    """Creates the schema in an empty database and upgrades an older one after a rehearsal.
 
-    Raises NeedsAttention for a schema newer than the program, for a foreign database and for a migration that fails,
-    and Unavailable as `Store` does; whatever is raised, the database is as it was (promise 8).
+    Raises NeedsAttention for a schema that is too new or too old, for another program's database and for a migration
+    that fails, and Unavailable as `Store` does. Whatever is raised, the database stays as it was.
     """
     with _explained(dialect):
         with dialect.engine.connect() as connection:
@@ -43,7 +45,7 @@ def migrate(dialect: Dialect, history: History = HISTORY) -> None:
         with dialect.engine.connect() as connection:
             dialect.begin_upgrade(connection)
             stored = dialect.find_revision(connection)
-            if stored == history.head:  # another process was faster
+            if stored == history.head:  # another process has upgraded it meanwhile
                 return
             if stored is not None:
                 _check_known(stored, history)
@@ -52,13 +54,13 @@ def migrate(dialect: Dialect, history: History = HISTORY) -> None:
             connection.commit()
 
 
-def _upgrade(copy: sa.Connection, dialect: Dialect, history: History) -> None:
+def _upgrade(copy: sa.Connection, dialect: SqlDialect, history: MigrationHistory) -> None:
     dialect.begin_upgrade(copy)
     _run(copy, dialect, history)
     copy.commit()
 
 
-def _run(connection: sa.Connection, dialect: Dialect, history: History) -> None:
+def _run(connection: sa.Connection, dialect: SqlDialect, history: MigrationHistory) -> None:
     from alembic import command
     from alembic.config import Config
 
@@ -76,7 +78,7 @@ def _run(connection: sa.Connection, dialect: Dialect, history: History) -> None:
         raise _refuse(history, disorder)
 
 
-def _refuse(history: History, why: str) -> NeedsAttention:
+def _refuse(history: MigrationHistory, why: str) -> NeedsAttention:
     return NeedsAttention(
         f"The database cannot be upgraded to {history.head}; it is as it was.",
         code="store_upgrade",
@@ -85,8 +87,17 @@ def _refuse(history: History, why: str) -> NeedsAttention:
     )
 
 
-def _check_known(stored: str, history: History) -> None:
+def _check_known(stored: str, history: MigrationHistory) -> None:
     from alembic.script import ScriptDirectory
+
+    if stored in SUPERSEDED:
+        raise NeedsAttention(
+            "The database was written by Denizen 0.1 and cannot be upgraded.",
+            code="store_superseded",
+            why=f"Its schema is {stored}, from before the first release; no migration leads to {history.head}.",
+            fix="Start anew: rename or remove denizen.db and durable.db in the home folder (on Postgres, set the store "
+            "to an empty database), or set DENIZEN_HOME to another folder. Denizen 0.1 can still read the old data.",
+        )
 
     script = ScriptDirectory(str(history.folder))
     if stored not in {each.revision for each in script.walk_revisions()}:
@@ -100,7 +111,7 @@ def _check_known(stored: str, history: History) -> None:
 
 
 @contextmanager
-def _explained(dialect: Dialect) -> Generator[None]:
+def _explained(dialect: SqlDialect) -> Generator[None]:
     try:
         yield
     except DBAPIError as error:

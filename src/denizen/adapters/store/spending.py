@@ -1,4 +1,4 @@
-"""Money that was spent and money that is reserved."""
+"""Money that was spent or reserved, by scope, and the ledger of usage."""
 
 from __future__ import annotations
 
@@ -10,22 +10,59 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
+from denizen.adapters.store.columns import EscapedText, Usd, UtcTime, metadata
 from denizen.adapters.store.dialect import InsertInto
-from denizen.adapters.store.tables import budget_scopes, reservations, spend
-from denizen.adapters.store.unit import Unit
-from denizen.adapters.store.usage import usage_of, usage_values
+from denizen.adapters.store.statistics import side_requests
+from denizen.adapters.store.transaction import Transaction
+from denizen.adapters.store.turns import steps
+from denizen.adapters.store.usage import parse_usage, usage_columns, usage_values
 from denizen.domain.budget import SERVER, BudgetScope, BudgetScopeKind, BudgetStatus, month_start, utc_day
 from denizen.domain.statistics import FORGOTTEN
 from denizen.domain.usage import Usage
-from denizen.ports.spending import Reservation, SpendRow
+from denizen.ports.store import UsageRow
+from denizen.ports.usage import Reservation, SpendRow
+
+spend = sa.Table(
+    "spend",
+    metadata,
+    sa.Column("kind", sa.Text(), primary_key=True),
+    sa.Column("key", EscapedText(), primary_key=True),
+    sa.Column("day", sa.Text(), primary_key=True),
+    *usage_columns(),
+    sa.Index("ix_spend_kind_day", "kind", "day"),
+)
+
+reservations = sa.Table(
+    "reservations",
+    metadata,
+    sa.Column("id", sa.Text(), primary_key=True),
+    sa.Column("usd", Usd(), nullable=False),
+    sa.Column("expires_at", UtcTime(), nullable=False),
+    sa.Column("guild", EscapedText(), nullable=False),
+    sa.Column("channel", EscapedText(), nullable=False),
+    sa.Column("user", EscapedText(), nullable=False),
+    sa.Column("agent", EscapedText(), nullable=False),
+    sa.Index("ix_reservations_expires_at", "expires_at"),
+)
+"""One row for each reservation, so that releasing one and removing expired ones cannot deadlock."""
+
+budget_scopes = sa.Table(
+    "budget_scopes",
+    metadata,
+    sa.Column("kind", sa.Text(), primary_key=True),
+    sa.Column("key", EscapedText(), primary_key=True),
+    sa.Column("warned_on", sa.Text(), nullable=False),
+)
+"""The row that a decision about the scope locks, whatever the day."""
+
 
 if TYPE_CHECKING:
     from denizen.adapters.store.dialect import Insert
 
 _KINDS = (BudgetScopeKind.GUILD, BudgetScopeKind.CHANNEL, BudgetScopeKind.USER, BudgetScopeKind.AGENT)
-"""Those that have a column in a reservation; the server is in each of them."""
+"""The kinds of scopes with a column in `reservations`; the server's scope is in every reservation."""
 
-_COUNTS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "requests")
+_TOKEN_COUNTS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "requests")
 
 
 def _is(table: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
@@ -53,7 +90,7 @@ _CLEAR = sa.delete(reservations).where(
 )
 _RELEASE = sa.delete(reservations).where(reservations.c.id == sa.bindparam("which"))
 _LEAVING = "forgotten"
-"""In the place of a kind of scope: who was forgotten, with the day on which they were."""
+"""Stored in place of a kind of scope: a forgotten user, with the day on which they were forgotten."""
 
 _IS_LEAVING = budget_scopes.c.kind == _LEAVING
 _GONE = sa.and_(
@@ -77,17 +114,17 @@ def _add(insert: InsertInto) -> sa.Executable:
 
 @cache
 def _merge_gone(insert: InsertInto) -> sa.Executable:
-    """For each day one sum of all."""
-    sums = [sa.func.sum(spend.c[name], type_=spend.c[name].type).label(name) for name in (*_COUNTS, "cost_usd")]
+    """Adds up the spending of forgotten users, one sum for each day."""
+    sums = [sa.func.sum(spend.c[name], type_=spend.c[name].type).label(name) for name in (*_TOKEN_COUNTS, "cost_usd")]
     user, forgotten = sa.literal(BudgetScopeKind.USER.value, sa.Text()), sa.literal(FORGOTTEN, sa.Text())
     theirs = sa.select(user, forgotten, spend.c.day, *sums).where(_GONE).group_by(spend.c.day)
-    return _adding(insert(spend).from_select(["kind", "key", "day", *_COUNTS, "cost_usd"], theirs))
+    return _adding(insert(spend).from_select(["kind", "key", "day", *_TOKEN_COUNTS, "cost_usd"], theirs))
 
 
 def _adding(statement: Insert) -> sa.Executable:
-    """Adds to what is there."""
+    """Adds the new values to the stored ones."""
     old, new = spend.c, statement.excluded
-    sums: dict[str, Any] = {name: old[name] + new[name] for name in _COUNTS}
+    sums: dict[str, Any] = {name: old[name] + new[name] for name in _TOKEN_COUNTS}
     sums["cost_usd"] = sa.func.coalesce(old.cost_usd + new.cost_usd, old.cost_usd, new.cost_usd)
     return statement.on_conflict_do_update(index_elements=list(spend.primary_key), set_=sums).inline()
 
@@ -112,14 +149,14 @@ def _reserve(insert: InsertInto) -> sa.Executable:
 
 
 class SqlSpending:
-    """`denizen.ports.spending.Spending`."""
+    """Implements `denizen.ports.usage.SpendingRepository`."""
 
-    def __init__(self, unit: Unit) -> None:
-        self._unit = unit
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
 
     async def lock(self, scopes: Collection[BudgetScope]) -> None:
-        dialect = self._unit.dialect
-        # In one order, so that two who want the same scopes wait for each other one way round only.
+        dialect = self._transaction.dialect
+        # Sorted, so that two processes that lock the same scopes cannot deadlock.
         ordered = sorted(scopes)
         rows = [{"kind": scope.kind.value, "key": scope.key, "warned_on": ""} for scope in ordered]
 
@@ -130,7 +167,7 @@ class SqlSpending:
                     connection.execute(_LOCK, _which(scope))
 
         if rows:
-            await self._unit.write(job)
+            await self._transaction.write(job)
 
     async def read(
         self, scopes: Collection[BudgetScope], *, now: datetime, besides: str = ""
@@ -152,39 +189,39 @@ class SqlSpending:
                 )
             return found
 
-        return await self._unit.read(job)
+        return await self._transaction.read(job)
 
     async def reserve(self, reservation: Reservation, *, now: datetime) -> None:
         keys = {scope.kind: scope.key for scope in reservation.scopes}
         row = {kind.value: keys.get(kind, "") for kind in _KINDS}
         row |= {"id": reservation.id, "usd": reservation.usd, "expires_at": reservation.expires_at}
-        insert = self._unit.dialect.insert
+        insert = self._transaction.dialect.insert
 
         def job(connection: sa.Connection) -> None:
             connection.execute(_CLEAR, {"now": now})
             connection.execute(_reserve(insert), row)
 
-        await self._unit.write(job)
+        await self._transaction.write(job)
 
     async def release(self, reservation_id: str) -> None:
-        await self._unit.write(lambda connection: connection.execute(_RELEASE, {"which": reservation_id}))
+        await self._transaction.write(lambda connection: connection.execute(_RELEASE, {"which": reservation_id}))
 
     async def add(self, scopes: Collection[BudgetScope], usage: Usage, *, at: datetime) -> None:
-        statement, values = _add(self._unit.dialect.insert), usage_values(usage) | {"day": utc_day(at)}
+        statement, values = _add(self._transaction.dialect.insert), usage_values(usage) | {"day": utc_day(at)}
         rows = [{"kind": scope.kind.value, "key": scope.key, **values} for scope in sorted(scopes)]
-        await self._unit.write(lambda connection: connection.execute(statement, rows) if rows else None)
+        await self._transaction.write(lambda connection: connection.execute(statement, rows) if rows else None)
 
     async def note_warning(self, scope: BudgetScope, *, day: str) -> bool:
-        know = _know(self._unit.dialect.insert)
+        know = _know(self._transaction.dialect.insert)
 
         def job(connection: sa.Connection) -> bool:
             connection.execute(know, {"kind": scope.kind.value, "key": scope.key, "warned_on": ""})
             return connection.execute(_WARN, _which(scope) | {"today": day}).rowcount > 0
 
-        return await self._unit.write(job)
+        return await self._transaction.write(job)
 
     async def forget_users(self, *users: str, now: datetime) -> None:
-        insert, bounds = self._unit.dialect.insert, {"first": month_start(now)}
+        insert, bounds = self._transaction.dialect.insert, {"first": month_start(now)}
         rows = [{"kind": _LEAVING, "key": user, "warned_on": utc_day(now)} for user in users if user != FORGOTTEN]
 
         def job(connection: sa.Connection) -> None:
@@ -193,16 +230,16 @@ class SqlSpending:
             for statement in (_merge_gone(insert), _REMOVE_GONE, _HAVE_LEFT):
                 connection.execute(statement, bounds)
 
-        await self._unit.write(job)
+        await self._transaction.write(job)
 
     async def list_spend(self, kind: BudgetScopeKind, *, since: datetime) -> Sequence[SpendRow]:
         which = {"what": kind.value, "first": utc_day(since)}
 
         def job(connection: sa.Connection) -> list[SpendRow]:
             rows = connection.execute(_LIST, which)
-            return [SpendRow(row.day, BudgetScope(kind, row.key), usage_of(row)) for row in rows]
+            return [SpendRow(row.day, BudgetScope(kind, row.key), parse_usage(row)) for row in rows]
 
-        return await self._unit.read(job)
+        return await self._transaction.read(job)
 
 
 def _which(scope: BudgetScope) -> dict[str, str]:
@@ -211,3 +248,45 @@ def _which(scope: BudgetScope) -> dict[str, str]:
 
 def _counts(row: sa.Row[Any], scope: BudgetScope) -> bool:
     return scope == SERVER or getattr(row, scope.kind.value) == scope.key
+
+
+_LEDGER_KEYS = ("day", "agent", "model")
+_SUMMED = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cost_usd", "requests")
+
+
+@cache
+def _sum_usage(*, of_agent: bool, of_principal: bool) -> sa.Select[Any]:
+    parts = [_sum_records(table, of_agent=of_agent, of_principal=of_principal) for table in (steps, side_requests)]
+    cells = sa.union_all(*parts).subquery("cells").c
+    keys = [cells[name] for name in _LEDGER_KEYS]
+    sums = [sa.func.sum(cells[name], type_=cells[name].type).label(name) for name in _SUMMED]
+    return sa.select(*keys, *sums).group_by(*keys).order_by(cells.day.desc(), cells.agent, cells.model)
+
+
+def _sum_records(table: sa.Table, *, of_agent: bool, of_principal: bool) -> sa.Select[Any]:
+    """Sums one table before the union, so that the database need not hold the records of a long time."""
+    keys = [table.c[name] for name in _LEDGER_KEYS]
+    sums = [sa.func.sum(table.c[name], type_=table.c[name].type).label(name) for name in _SUMMED]
+    statement = sa.select(*keys, *sums).where(table.c.created_at >= sa.bindparam("since"))
+    if of_agent:
+        statement = statement.where(table.c.agent == sa.bindparam("whose"))
+    if of_principal:
+        statement = statement.where(table.c.principal == sa.bindparam("asker"))
+    return statement.group_by(*keys)
+
+
+class SqlLedger:
+    """Implements `denizen.ports.store.UsageLedger`."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    async def list_usage(self, *, since: datetime, agent: str = "", principal: str = "") -> Sequence[UsageRow]:
+        statement = _sum_usage(of_agent=agent != "", of_principal=principal != "")
+        wanted = {"since": since} | ({"whose": agent} if agent else {}) | ({"asker": principal} if principal else {})
+
+        def job(connection: sa.Connection) -> list[UsageRow]:
+            rows = connection.execute(statement, wanted)
+            return [UsageRow(row.day, row.agent, row.model, parse_usage(row)) for row in rows]
+
+        return await self._transaction.read(job)

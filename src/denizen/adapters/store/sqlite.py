@@ -1,7 +1,7 @@
 """SQLite: one file, one writer and a few readers side by side (WAL).
 
-A commit is safe against the death of the process; the last ones may be lost when the machine loses power
-(`synchronous=NORMAL`), never the file.
+A commit survives the death of the process. When the machine loses power, the last commits may be lost
+(`synchronous=NORMAL`), but never the file.
 """
 
 from __future__ import annotations
@@ -12,20 +12,29 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from datetime import datetime
+from functools import cache
 from pathlib import Path
+from typing import Any, cast
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.util import LRUCache
 
-from denizen.adapters.store.bits import BitIndex
 from denizen.adapters.store.columns import EscapedText, UtcTime
 from denizen.adapters.store.dialect import REVISION_TABLE, InsertInto
-from denizen.adapters.store.tables import MESSAGE, POST, messages, passages, posts
+from denizen.adapters.store.documents import passages
+from denizen.adapters.store.messages import MESSAGE_COLUMNS, messages
+from denizen.adapters.store.posts import POST_COLUMNS, posts
+from denizen.adapters.store.sqlite_vectors import SqliteVectorIndex
 from denizen.domain.errors import DenizenError, NeedsAttention, NotFound, Unavailable
 
 BUSY_TIMEOUT_MS = 5000
-"""How long a write waits for another process that writes."""
+"""The longest time that a write waits for another process that writes."""
+
+COMPILED_STATEMENTS = 1000
+"""How many compiled statements are kept; about twice as many as the store has."""
 
 _PRAGMAS = ("synchronous=NORMAL", "foreign_keys=ON", "temp_store=MEMORY")
 
@@ -45,12 +54,12 @@ _found = (
     .order_by(*_newest)
     .limit(sa.bindparam("limit"))
 )
-# The messages themselves are read when it is known which: sorting would carry all of them along.
-_SEARCH = sa.select(*MESSAGE).where(messages.c.position.in_(_found)).order_by(*_newest)
+# The messages are read after the positions are known: sorting whole rows would carry every text along.
+_SEARCH = sa.select(*MESSAGE_COLUMNS).where(messages.c.position.in_(_found)).order_by(*_newest)
 
-# In plain SQL for its CROSS JOIN, which SQLite takes in the order given. Left to itself it walks through the posts from
-# the newest and looks for the words in each: seconds for a rare word among 100,000 posts, where this takes less than a
-# millisecond, and 50 for a word that all of them have.
+# Plain SQL for its CROSS JOIN, which SQLite executes in the given order. Otherwise SQLite walks through the posts from
+# the newest and looks for the words in each. A rare word among 100,000 posts then takes seconds instead of less than a
+# millisecond; a word that all posts contain takes 50 ms this way.
 _found_posts = (
     sa.text(
         """
@@ -70,9 +79,9 @@ _found_posts = (
     )
     .columns(posts.c.position)
 )
-_SEARCH_POSTS = sa.select(*POST).where(posts.c.position.in_(_found_posts)).order_by(posts.c.id.desc())
+_SEARCH_POSTS = sa.select(*POST_COLUMNS).where(posts.c.position.in_(_found_posts)).order_by(posts.c.id.desc())
 
-# The rank is asked of the index alone, which gives the best without ranking the rest one by one in SQL.
+# The inner query asks the index alone, which returns the best passages without ranking the rest in SQL.
 _FIND_PASSAGES = sa.text(
     """
     SELECT passages.key FROM (
@@ -88,7 +97,7 @@ _FIND_PASSAGES_OF = sa.text(
     """
 ).columns(passages.c.key)
 _MANY = 0.025
-"""Of all passages: where counting those that have a word ends."""
+"""The share of all passages at which counting the matches of a word stops."""
 _COUNT_PASSAGES = sa.text("SELECT count(*) FROM (SELECT 1 FROM passage_words WHERE words MATCH :query LIMIT :most)")
 _PASSAGES = sa.select(sa.func.coalesce(sa.func.max(passages.c.position), 0))
 
@@ -96,7 +105,7 @@ _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
-class Sqlite:
+class SqliteDialect:
     """The database in the file `path`."""
 
     writers = 1
@@ -105,48 +114,48 @@ class Sqlite:
     search = _SEARCH
     search_posts = _SEARCH_POSTS
     find_passages = _FIND_PASSAGES
-    find_passages_of = _FIND_PASSAGES_OF
+    find_passages_in_sources = _FIND_PASSAGES_OF
 
     def __init__(self, path: Path, *, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> None:
         self.path = path
         self.insert: InsertInto = insert
         self.engine = _make_engine(path, busy_timeout_ms)
-        self.nearness = BitIndex()
+        self.vector_index = SqliteVectorIndex()
 
     def prepare(self) -> None:
-        """There is nothing beyond the schema."""
+        """Does nothing: SQLite offers nothing beyond the schema."""
 
     def begin(self, connection: sa.Connection, *, write: bool) -> None:
-        """A write takes the lock at once: one that asks for it halfway can be refused at any time."""
+        """Takes the write lock at once: a transaction that asks for it later can be refused at any time."""
         connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
 
-    def query_of(self, words: Sequence[str]) -> str:
+    def match_all(self, words: Sequence[str]) -> str:
         return " ".join(f'"{word}"' for word in words)
 
-    def query_of_any(self, words: Sequence[str]) -> str:
+    def match_any(self, words: Sequence[str]) -> str:
         return " OR ".join(f'"{word}"' for word in words)
 
-    def share_of_words(self, connection: sa.Connection, words: Sequence[str]) -> tuple[Mapping[str, float], int]:
-        """Counted, up to a bound."""
+    def estimate_word_shares(self, connection: sa.Connection, words: Sequence[str]) -> tuple[Mapping[str, float], int]:
+        """Counts matches, up to a bound."""
         total = connection.execute(_PASSAGES).scalar_one()
         most = max(round(total * _MANY), 1000)
-        asked = {word: {"query": self.query_of([word]), "most": most} for word in words}
+        asked = {word: {"query": self.match_all([word]), "most": most} for word in words}
         counts = {word: connection.execute(_COUNT_PASSAGES, bounds).scalar_one() for word, bounds in asked.items()}
         return {word: count / max(total, 1) for word, count in counts.items()}, total
 
-    def count_words(self, connection: sa.Connection) -> None:
-        """They are counted at each search."""
+    def refresh_word_counts(self, connection: sa.Connection) -> None:
+        """Does nothing: matches are counted at each search."""
 
     def among(self, column: sa.ColumnElement[str], name: str) -> sa.ColumnElement[bool]:
         return _among(column, name)
 
-    def list_of(self, values: Sequence[str]) -> object:
+    def bind_list(self, values: Sequence[str]) -> object:
         return json.dumps(list(values))
 
-    def day_of(self, time: sa.ColumnElement[datetime]) -> sa.ColumnElement[str]:
+    def utc_day_text(self, time: sa.ColumnElement[datetime]) -> sa.ColumnElement[str]:
         return sa.func.substr(sa.type_coerce(time, sa.Text()), 1, 10)
 
-    def hour_of(self, time: sa.ColumnElement[datetime]) -> sa.ColumnElement[str]:
+    def utc_hour_text(self, time: sa.ColumnElement[datetime]) -> sa.ColumnElement[str]:
         return sa.func.substr(sa.type_coerce(time, sa.Text()), 12, 2)
 
     def explain(self, error: DBAPIError) -> DenizenError | None:
@@ -166,12 +175,12 @@ class Sqlite:
         return None
 
     def begin_upgrade(self, connection: sa.Connection) -> None:
-        """Without foreign keys, as SQLite wants it for rebuilding a table; `find_disorder` looks at them in the end."""
+        """Begins without foreign keys, as SQLite requires for rebuilding a table; `find_disorder` checks them later."""
         connection.exec_driver_sql("PRAGMA foreign_keys=OFF")
         self.begin(connection, write=True)
 
     def rehearse(self, head: str, upgrade: Callable[[sa.Connection], None]) -> None:
-        """Leaves the copy as `NAME.before-REVISION` beside the file."""
+        """Leaves a copy named `NAME.before-REVISION` beside the file."""
         kept = self._sibling(f"before-{head}")
         partial, trial = self._sibling(f"before-{head}.partial"), self._sibling("rehearsal")
         try:
@@ -199,7 +208,7 @@ class Sqlite:
 
 
 def explain(error: BaseException | None, path: Path) -> DenizenError | None:
-    """The error family for a fault of SQLite; None for what only a bug can cause."""
+    """Translates a fault of SQLite to an error; None when only a bug can cause it."""
     if not isinstance(error, sqlite3.Error):
         return None
     why = str(error)
@@ -235,8 +244,9 @@ def explain(error: BaseException | None, path: Path) -> DenizenError | None:
 
 
 def _enter_wal(connection: sqlite3.Connection, patience_s: float) -> None:
-    """A new file changes its mode only while nobody else uses it, and SQLite does not wait for that by itself: two
-    processes that open it at once would fail.
+    """Switches the file to WAL mode and waits for other processes.
+
+    SQLite does not wait by itself here: without this, two processes that open a new file at once would fail.
     """
     until_s = time.monotonic() + patience_s
     while True:
@@ -251,11 +261,11 @@ def _enter_wal(connection: sqlite3.Connection, patience_s: float) -> None:
 
 
 def _make_engine(path: Path, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> sa.Engine:
-    def connect() -> sqlite3.Connection:
-        # For its owner only. Where this fails, SQLite fails next, and says why.
+    def connect() -> DBAPIConnection:
+        # Readable by its owner only. If this fails, SQLite fails next and says why.
         with suppress(OSError):
             path.touch(mode=0o600)
-        # The driver begins nothing by itself (`begin` does), and a lane's thread is the only one to use a connection.
+        # `begin` starts transactions, not the driver. Only the worker's thread uses the connection.
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         try:
             connection.execute(f"PRAGMA busy_timeout={busy_timeout_ms}")
@@ -265,14 +275,29 @@ def _make_engine(path: Path, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> sa.Engin
         except sqlite3.Error:
             connection.close()
             raise
-        return connection
+        return cast("DBAPIConnection", connection)
 
     url = sa.URL.create("sqlite", database=str(path))
-    return sa.create_engine(url, creator=connect, poolclass=sa.NullPool, hide_parameters=True)
+    dialect = _shared_engine().dialect
+    pool = sa.NullPool(connect, dialect=dialect)
+    return sa.Engine(pool, dialect, url, hide_parameters=True, execution_options={"compiled_cache": _compiled})
+
+
+_compiled: LRUCache[Any, Any] = LRUCache(COMPILED_STATEMENTS)
+
+
+@cache
+def _shared_engine() -> sa.Engine:
+    """Its dialect is that of every engine here, so that a process that opens many stores compiles a statement once:
+    SQLAlchemy keeps what it compiled by dialect, and compiling costs more than most statements take.
+    """
+    engine = sa.create_engine("sqlite://", poolclass=sa.NullPool)
+    engine.connect().close()  # the dialect reads the version of SQLite with the first connection
+    return engine
 
 
 def _copy(source: Path, target: Path) -> None:
-    """A copy of a database that may be in use; readable by its owner only."""
+    """Copies a database that may be in use; the copy is readable by its owner only."""
     _remove(target)
     target.touch(mode=0o600)
     with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(target)) as new:

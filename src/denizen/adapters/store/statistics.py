@@ -1,41 +1,29 @@
-"""Usage reported, and sums of usage: of computed days from what was computed, of others from the records."""
+"""Usage statistics: reports of other programs, requests outside of turns, and sums over days.
+
+There are three kinds of records: steps of turns, requests beside them, and reports. A message is counted with the first
+recorded step of its turn, and a report counts as one message, so the sums by any key have the same total. Computed days
+are read from their sums, all other days from the records.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.dialect import InsertInto
-from denizen.adapters.store.tables import (
-    side_requests,
-    steps,
-    turns,
-    usage_computed,
-    usage_days,
-    usage_hours,
-    usage_reports,
-)
-from denizen.adapters.store.unit import Unit
-from denizen.adapters.store.usage import reopen_day, usage_of, usage_values
-from denizen.adapters.store.usage_sums import (
-    COMPUTED,
-    DAY,
-    HOUR,
-    MODEL,
-    SOURCE,
-    SUMS,
-    USER,
-    Wanted,
-    sum_everybody,
-    sum_records,
-    sum_usage,
-)
+from denizen.adapters.store.columns import EscapedText, JsonText, UtcTime, metadata, position_column
+from denizen.adapters.store.conversations import conversations
+from denizen.adapters.store.dialect import InsertInto, SqlDialect
+from denizen.adapters.store.transaction import Transaction
+from denizen.adapters.store.turns import steps, turns
+from denizen.adapters.store.usage import parse_usage, reopen_day, usage_columns, usage_computed, usage_values
 from denizen.domain.budget import utc_day
 from denizen.domain.statistics import (
+    EVERYBODY,
     FORGOTTEN,
     DayRange,
     SideRequest,
@@ -44,6 +32,197 @@ from denizen.domain.statistics import (
     UsageReport,
     UsageTotals,
 )
+
+
+def _sums() -> list[sa.Column[int] | sa.Column[object]]:
+    counts = ("messages", "duration_ms")
+    return [*(sa.Column(name, sa.BigInteger(), nullable=False) for name in counts), *usage_columns()]
+
+
+usage_reports = sa.Table(
+    "usage_reports",
+    metadata,
+    position_column(),
+    sa.Column("id", sa.Text(), nullable=False, unique=True),
+    sa.Column("principal", EscapedText(), nullable=False),
+    sa.Column("source", EscapedText(), nullable=False),
+    sa.Column("source_id", EscapedText(), nullable=False),
+    sa.Column("model", EscapedText(), nullable=False),
+    *usage_columns(),
+    sa.Column("duration_ms", sa.BigInteger(), nullable=False),
+    sa.Column("metadata", JsonText(), nullable=False),
+    sa.Column("created_at", UtcTime(), nullable=False),
+    sa.Column("day", sa.Text(), nullable=False),
+    sa.Index("ix_usage_reports_created_at", "created_at"),
+    sa.Index("ix_usage_reports_principal_created_at", "principal", "created_at"),
+)
+
+side_requests = sa.Table(
+    "side_requests",
+    metadata,
+    position_column(),
+    sa.Column("agent", EscapedText(), nullable=False),
+    sa.Column("principal", EscapedText(), nullable=False),
+    sa.Column("source", EscapedText(), nullable=False),
+    sa.Column("model", EscapedText(), nullable=False),
+    *usage_columns(),
+    sa.Column("created_at", UtcTime(), nullable=False),
+    sa.Column("day", sa.Text(), nullable=False),
+    sa.Index("ix_side_requests_created_at", "created_at"),
+    sa.Index("ix_side_requests_principal_created_at", "principal", "created_at"),
+)
+"""Requests of the observer, summaries, skills' requests, and requests that were broken off."""
+
+usage_days = sa.Table(
+    "usage_days",
+    metadata,
+    sa.Column("day", sa.Text(), primary_key=True),
+    sa.Column("principal", EscapedText(), primary_key=True),
+    sa.Column("source", EscapedText(), primary_key=True),
+    sa.Column("model", EscapedText(), primary_key=True),
+    *_sums(),
+    sa.Index("ix_usage_days_principal_day", "principal", "day"),
+)
+"""The sums for each user. No part of the key may be NULL: everybody is an empty principal."""
+
+usage_hours = sa.Table(
+    "usage_hours",
+    metadata,
+    sa.Column("day", sa.Text(), primary_key=True),
+    sa.Column("hour", sa.Text(), primary_key=True),
+    sa.Column("source", EscapedText(), primary_key=True),
+    sa.Column("model", EscapedText(), primary_key=True),
+    *_sums(),
+)
+"""The sums of everybody."""
+
+
+DAY, HOUR, USER, SOURCE, MODEL = "day", "hour", "principal", "source", "model"
+
+SUMS = tuple(column.name for column in usage_days.c if not column.primary_key)
+"""The summed columns: messages, time, tokens and money."""
+
+COMPUTED = sa.select(usage_computed.c.day).where(
+    usage_computed.c.day >= sa.bindparam("first"), usage_computed.c.day <= sa.bindparam("last")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class UsageQuery:
+    """The columns to group by, and whether the parameters `user`, `which_source` and `which_model` filter."""
+
+    keys: tuple[str, ...]
+    of_user: bool = False
+    of_source: bool = False
+    of_model: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """One kind of records, with its own source, count of messages, and duration."""
+
+    table: sa.Table
+    rows: sa.FromClause
+    source: sa.ColumnElement[str]
+    messages: sa.ColumnElement[int]
+    duration_ms: sa.ColumnElement[int]
+
+
+def _kinds() -> list[_Kind]:
+    other = steps.alias("other")
+    first = sa.select(sa.func.min(other.c.number)).where(other.c.turn_id == steps.c.turn_id).scalar_subquery()
+    one, none = sa.literal_column("1", sa.BigInteger()), sa.literal_column("0", sa.BigInteger())
+    of_turns = steps.join(turns, turns.c.id == steps.c.turn_id)
+    placed = of_turns.join(conversations, conversations.c.id == turns.c.conversation_id)
+    is_first = sa.case((steps.c.number == first, one), else_=none)
+    sides, reports = side_requests, usage_reports
+    return [
+        _Kind(steps, placed, conversations.c.platform, is_first, steps.c.duration_ms),
+        _Kind(sides, sides, sides.c.source, none, none),
+        _Kind(reports, reports, reports.c.source, one, reports.c.duration_ms),
+    ]
+
+
+@cache
+def sum_usage(dialect: SqlDialect, wanted: UsageQuery, *, with_records: bool) -> sa.Select[Any]:
+    """Sums the days `first` to `last`: computed days from their sums, the others from their records."""
+    parts = [_sum_computed(wanted)]
+    if with_records:
+        is_open = [kind.table.c.day.not_in(COMPUTED) for kind in _kinds()]
+        parts += [_sum_kind(dialect, wanted, *each) for each in zip(_kinds(), is_open, strict=True)]
+    return _grouped(wanted.keys, parts)
+
+
+@cache
+def sum_records(dialect: SqlDialect, *keys: str) -> sa.Select[Any]:
+    """Sums the records from `starts_at` until `ends_at`, whether the days are computed or not."""
+    wanted = UsageQuery(keys)
+    return _grouped(keys, [_sum_kind(dialect, wanted, kind, sa.true()) for kind in _kinds()])
+
+
+@cache
+def sum_everybody() -> sa.Select[Any]:
+    """Sums the users of the day `first`, which were just computed, with EVERYBODY in the user's place."""
+    cells = usage_days.c
+    return (
+        sa.select(
+            cells.day,
+            sa.literal(EVERYBODY, sa.Text()).label(USER),
+            cells.source,
+            cells.model,
+            *(_total(cells[name]) for name in SUMS),
+        )
+        .where(cells.day == sa.bindparam("first"), cells.principal != EVERYBODY)
+        .group_by(cells.day, cells.source, cells.model)
+    )
+
+
+def _sum_computed(wanted: UsageQuery) -> sa.Select[Any]:
+    cells = (usage_hours if HOUR in wanted.keys else usage_days).c
+    found = sa.select(*(cells[name] for name in (*wanted.keys, *SUMS))).where(cells.day.in_(COMPUTED))
+    if HOUR not in wanted.keys:
+        whose = sa.bindparam("user", type_=cells.principal.type)
+        of_each = USER in wanted.keys and not wanted.of_user
+        found = found.where(cells.principal != EVERYBODY if of_each else cells.principal == whose)
+    return _narrowed(found, wanted, cells.source, cells.model)
+
+
+def _sum_kind(dialect: SqlDialect, wanted: UsageQuery, kind: _Kind, is_open: sa.ColumnElement[bool]) -> sa.Select[Any]:
+    cells = kind.table.c
+    values: dict[str, sa.ColumnElement[Any]] = {name: cells[name] for name in (DAY, USER, MODEL, *SUMS[2:])}
+    values |= {SOURCE: kind.source, "messages": kind.messages, "duration_ms": kind.duration_ms}
+    if HOUR in wanted.keys:
+        values[HOUR] = dialect.utc_hour_text(cells.created_at)
+    found = (
+        sa.select(*(values[name].label(name) for name in (*wanted.keys, *SUMS)))
+        .select_from(kind.rows)
+        .where(cells.created_at >= sa.bindparam("starts_at"), cells.created_at < sa.bindparam("ends_at"), is_open)
+    )
+    if wanted.of_user:
+        found = found.where(cells.principal == sa.bindparam("user"))
+    # An expression, so that no database starts from the index of places and reads every turn.
+    return _narrowed(found, wanted, sa.func.coalesce(kind.source, sa.literal_column("''")), cells.model)
+
+
+def _narrowed(
+    found: sa.Select[Any], wanted: UsageQuery, source: sa.ColumnElement[str], model: sa.ColumnElement[str]
+) -> sa.Select[Any]:
+    if wanted.of_source:
+        found = found.where(source == sa.bindparam("which_source"))
+    if wanted.of_model:
+        found = found.where(model == sa.bindparam("which_model"))
+    return found
+
+
+def _grouped(keys: Sequence[str], parts: Sequence[sa.Select[Any]]) -> sa.Select[Any]:
+    cells = sa.union_all(*parts).subquery("cells").c
+    by = [cells[key] for key in keys]
+    return sa.select(*by, *(_total(cells[name]) for name in SUMS)).group_by(*by)
+
+
+def _total(column: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+    return sa.func.sum(column, type_=column.type).label(column.name)
+
 
 _COLUMN = {UsageGrouping.DAY: DAY, UsageGrouping.USER: USER, UsageGrouping.SOURCE: SOURCE, UsageGrouping.MODEL: MODEL}
 _OF_DAY = (DAY, USER, SOURCE, MODEL)
@@ -98,13 +277,13 @@ def _merge(insert: InsertInto) -> sa.Executable:
 
 
 class SqlStatistics:
-    """`denizen.ports.statistics.Statistics`."""
+    """Implements `denizen.ports.usage.StatisticsRepository`."""
 
-    def __init__(self, unit: Unit) -> None:
-        self._unit = unit
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
 
     async def add_report(self, report: UsageReport) -> bool:
-        add, row = _add(self._unit.dialect.insert), _row(report)
+        add, row = _add(self._transaction.dialect.insert), _row(report)
 
         def job(connection: sa.Connection) -> bool:
             is_new = connection.execute(add, row).first() is not None
@@ -112,15 +291,15 @@ class SqlStatistics:
                 reopen_day(connection, row["day"])
             return is_new
 
-        return await self._unit.write(job)
+        return await self._transaction.write(job)
 
     async def find_report(self, report_id: str) -> UsageReport | None:
-        row = await self._unit.read(lambda connection: connection.execute(_BY_ID, {"which": report_id}).first())
+        row = await self._transaction.read(lambda connection: connection.execute(_BY_ID, {"which": report_id}).first())
         return None if row is None else _report(row)
 
     async def count_reports(self, reporter: str, *, since: datetime) -> int:
         bounds = {"whose": reporter, "since": since}
-        return await self._unit.read(lambda connection: connection.execute(_COUNT, bounds).scalar_one())
+        return await self._transaction.read(lambda connection: connection.execute(_COUNT, bounds).scalar_one())
 
     async def add_side_request(self, request: SideRequest) -> None:
         day = utc_day(request.asked_at)
@@ -138,14 +317,14 @@ class SqlStatistics:
             connection.execute(_ADD_SIDE, row)
             reopen_day(connection, day)
 
-        await self._unit.write(job)
+        await self._transaction.write(job)
 
     async def compute(self, day: date, *, now: datetime) -> int:
-        dialect, bounds = self._unit.dialect, _bounds(DayRange(day, day))
+        dialect, bounds = self._transaction.dialect, _bounds(DayRange(day, day))
         marked = {"day": day.isoformat(), "computed_at": now}
 
         def job(connection: sa.Connection) -> int:
-            # First of all, so that of two who compute the same day the second sees what the first has written.
+            # First, since it locks the day: of two processes that compute it, the second sees what the first wrote.
             connection.execute(_mark(dialect.insert), marked)
             for clear in _CLEAR:
                 connection.execute(clear, bounds)
@@ -156,11 +335,11 @@ class SqlStatistics:
             connection.execute(usage_hours.insert().from_select([*_OF_HOUR, *SUMS], hours), bounds)
             return connection.execute(_ROWS, bounds).scalar_one()
 
-        return await self._unit.write(job)
+        return await self._transaction.write(job)
 
     async def list_due(self, *, before: date) -> Sequence[date]:
         span = DayRange(date.min, before - timedelta(days=1))
-        return await self._unit.read(lambda connection: _list_open(connection, span))
+        return await self._transaction.read(lambda connection: _list_open(connection, span))
 
     async def sum_up(
         self, span: DayRange, by: Sequence[UsageGrouping], chosen: UsageFilter
@@ -175,8 +354,8 @@ class SqlStatistics:
     async def _sum_up(
         self, span: DayRange, keys: tuple[str, ...], chosen: UsageFilter
     ) -> Mapping[tuple[str, ...], UsageTotals]:
-        wanted = Wanted(keys, of_user=bool(chosen.user), of_source=bool(chosen.source), of_model=bool(chosen.model))
-        dialect = self._unit.dialect
+        wanted = UsageQuery(keys, of_user=bool(chosen.user), of_source=bool(chosen.source), of_model=bool(chosen.model))
+        dialect = self._transaction.dialect
         given = {"user": chosen.user, "which_source": chosen.source, "which_model": chosen.model}
 
         def job(connection: sa.Connection) -> dict[tuple[str, ...], UsageTotals]:
@@ -190,17 +369,17 @@ class SqlStatistics:
             rows = connection.execute(sum_usage(dialect, wanted, with_records=bool(days)), bounds)
             return {tuple(row[: len(keys)]): _used(row) for row in rows}
 
-        return await self._unit.read(job)
+        return await self._transaction.read(job)
 
     async def find_names(self, users: Collection[str]) -> Mapping[str, str]:
         def job(connection: sa.Connection) -> dict[str, str]:
             found = {user: connection.execute(_NAME, {"whose": user}).scalar() for user in users if user != FORGOTTEN}
             return {user: name for user, name in found.items() if name}
 
-        return await self._unit.read(job)
+        return await self._transaction.read(job)
 
     async def forget_user(self, user: str) -> None:
-        merge, bounds = _merge(self._unit.dialect.insert), {"whose": user}
+        merge, bounds = _merge(self._transaction.dialect.insert), {"whose": user}
         if user == FORGOTTEN:
             return
 
@@ -208,11 +387,11 @@ class SqlStatistics:
             for statement in (*_DISOWN, merge, _REMOVE):
                 connection.execute(statement, bounds)
 
-        await self._unit.write(job)
+        await self._transaction.write(job)
 
 
 def _list_open(connection: sa.Connection, span: DayRange) -> list[date]:
-    """Days from the first record on that are not computed."""
+    """Returns the days from the first record on that are not computed."""
     starts = [moment for moment in (connection.execute(first).scalar() for first in _FIRST) if moment is not None]
     first = max(span.first, min(starts).date()) if starts else None
     if first is None or first > span.last:
@@ -232,7 +411,7 @@ def _bounds(span: DayRange) -> dict[str, Any]:
 
 
 def _used(row: sa.Row[Any]) -> UsageTotals:
-    return UsageTotals(int(row.messages), usage_of(row), int(row.duration_ms))
+    return UsageTotals(int(row.messages), parse_usage(row), int(row.duration_ms))
 
 
 def _row(report: UsageReport) -> dict[str, Any]:
@@ -257,7 +436,7 @@ def _report(row: sa.Row[Any]) -> UsageReport:
         source=row.source,
         source_id=row.source_id,
         model=row.model,
-        usage=usage_of(row),
+        usage=parse_usage(row),
         duration_ms=row.duration_ms,
         metadata=row.metadata,
         reported_at=row.created_at,

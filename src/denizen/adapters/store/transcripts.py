@@ -1,4 +1,6 @@
-"""Closed blocks of transcripts, and the posts that lie in them with their earlier texts."""
+"""The closed blocks of transcripts, and the posts in them with their earlier texts. The text itself
+is only in `posts`.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +10,38 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.columns import write_id
-from denizen.adapters.store.dialect import Dialect, InsertInto
-from denizen.adapters.store.posts import post_of
-from denizen.adapters.store.tables import CHANGED, POST, blocks, post_versions, posts
-from denizen.adapters.store.unit import Unit
+from denizen.adapters.store.columns import EscapedText, JsonText, PlatformId, metadata, write_id
+from denizen.adapters.store.dialect import InsertInto, SqlDialect
+from denizen.adapters.store.posts import POST_COLUMNS, parse_post, post_versions, posts
+from denizen.adapters.store.transaction import Transaction
 from denizen.domain.conversation import Place
 from denizen.domain.transcript import ArchivedPost, TranscriptBlock, TranscriptEvent
-from denizen.ports.transcripts import Stretch
+from denizen.ports.archive import PostRange
+
+blocks = sa.Table(
+    "transcript_blocks",
+    metadata,
+    sa.Column("platform", EscapedText(), primary_key=True),
+    sa.Column("channel", EscapedText(), primary_key=True),
+    sa.Column("thread", EscapedText(), primary_key=True),
+    sa.Column("number", sa.Integer(), primary_key=True),
+    sa.Column("room", EscapedText(), nullable=False),
+    sa.Column("first", PlatformId(), nullable=False),
+    sa.Column("last", PlatformId(), nullable=False),
+    sa.Column("tokens", sa.Integer(), nullable=False),
+    sa.Column("digest", sa.Text(), nullable=False),
+    sa.Column("posts", sa.Integer(), nullable=False),
+    sa.Column("versions", JsonText(), nullable=False),
+    sa.Column("left_out", JsonText(), nullable=False),
+    sa.Column("events", JsonText(), nullable=False),
+    sa.UniqueConstraint("platform", "channel", "thread", "first"),
+)
+
+CHANGED = sa.or_(posts.c.edited_at.is_not(None), posts.c.deleted_at.is_not(None))
+
+sa.Index("ix_posts_changed", posts.c.platform, posts.c.room, posts.c.id, sqlite_where=CHANGED, postgresql_where=CHANGED)
+"""Every turn looks for edited and deleted posts, which are rare."""
+
 
 _AT = (
     blocks.c.platform == sa.bindparam("at_platform"),
@@ -39,7 +65,7 @@ _WITHIN = (
     posts.c.id <= sa.bindparam("last"),
 )
 _COUNT = sa.select(sa.func.count()).select_from(posts).where(*_WITHIN)
-_POSTS = sa.select(*POST).where(*_WITHIN).order_by(posts.c.id)
+_POSTS = sa.select(*POST_COLUMNS).where(*_WITHIN).order_by(posts.c.id)
 _VERSIONS = (
     sa.select(posts.c.id, post_versions.c.text)
     .join(posts, posts.c.position == post_versions.c.post)
@@ -54,24 +80,24 @@ def _add(insert: InsertInto) -> sa.Executable:
 
 
 @cache
-def _chosen(dialect: Dialect) -> tuple[sa.Select[Any], sa.Select[str, str]]:
+def _chosen(dialect: SqlDialect) -> tuple[sa.Select[Any], sa.Select[str, str]]:
     which = (_ON, dialect.among(posts.c.id, "chosen"))
-    return sa.select(*POST).where(*which).order_by(posts.c.id), _VERSIONS.where(*which)
+    return sa.select(*POST_COLUMNS).where(*which).order_by(posts.c.id), _VERSIONS.where(*which)
 
 
 class SqlTranscripts:
-    """`denizen.ports.transcripts.Transcripts`."""
+    """Implements `denizen.ports.archive.TranscriptRepository`."""
 
-    def __init__(self, unit: Unit) -> None:
-        self._unit = unit
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
 
     async def list_blocks(self, place: Place) -> Sequence[TranscriptBlock]:
-        return await self._unit.read(
+        return await self._transaction.read(
             lambda connection: [_block(row) for row in connection.execute(_BLOCKS, _bounds(place))]
         )
 
     async def add_blocks(self, place: Place, closed: Sequence[TranscriptBlock]) -> int:
-        statement = _add(self._unit.dialect.insert)
+        statement = _add(self._transaction.dialect.insert)
         rows = [_row(place, block) for block in closed]
 
         def job(connection: sa.Connection) -> int:
@@ -80,38 +106,40 @@ class SqlTranscripts:
                     return added
             return len(rows)
 
-        return await self._unit.write(job)
+        return await self._transaction.write(job)
 
     async def renew_block(self, place: Place, block: TranscriptBlock, *, digest: str) -> bool:
         values = {f"new_{name}": value for name, value in _row(place, block).items() if name in _RENEWABLE}
         bounds = _bounds(place) | values | {"which": block.number, "known": digest}
-        return await self._unit.write(lambda connection: connection.execute(_RENEW, bounds).rowcount == 1)
+        return await self._transaction.write(lambda connection: connection.execute(_RENEW, bounds).rowcount == 1)
 
     async def remove_blocks(self, place: Place, numbers: Collection[int]) -> None:
         rows = [_bounds(place) | {"which": number} for number in sorted(numbers)]
-        await self._unit.write(lambda connection: connection.execute(_REMOVE, rows) if rows else None)
+        await self._transaction.write(lambda connection: connection.execute(_REMOVE, rows) if rows else None)
 
-    async def list_stretch(self, stretch: Stretch, *, changed: bool = False) -> Sequence[ArchivedPost]:
+    async def list_range(self, stretch: PostRange, *, changed: bool = False) -> Sequence[ArchivedPost]:
         statement = _POSTS.where(CHANGED) if changed else _POSTS
         bounds = _within(stretch)
-        return await self._unit.read(lambda connection: _archived(connection, statement, _VERSIONS_WITHIN, bounds))
+        return await self._transaction.read(
+            lambda connection: _archived(connection, statement, _VERSIONS_WITHIN, bounds)
+        )
 
-    async def count_stretch(self, stretch: Stretch) -> int:
+    async def count_range(self, stretch: PostRange) -> int:
         bounds = _within(stretch)
-        return await self._unit.read(lambda connection: connection.execute(_COUNT, bounds).scalar_one())
+        return await self._transaction.read(lambda connection: connection.execute(_COUNT, bounds).scalar_one())
 
     async def find_archived(self, platform: str, post_ids: Collection[str]) -> Sequence[ArchivedPost]:
-        dialect = self._unit.dialect
-        bounds = {"where": platform, "chosen": dialect.list_of([write_id(key) for key in sorted(set(post_ids))])}
+        dialect = self._transaction.dialect
+        bounds = {"where": platform, "chosen": dialect.bind_list([write_id(key) for key in sorted(set(post_ids))])}
         if not post_ids:
             return []
-        return await self._unit.read(lambda connection: _archived(connection, *_chosen(dialect), bounds))
+        return await self._transaction.read(lambda connection: _archived(connection, *_chosen(dialect), bounds))
 
 
 def _archived(
     connection: sa.Connection, those: sa.Select[Any], versions: sa.Select[str, str], bounds: dict[str, Any]
 ) -> list[ArchivedPost]:
-    found = [post_of(row) for row in connection.execute(those, bounds)]
+    found = [parse_post(row) for row in connection.execute(those, bounds)]
     earlier: dict[str, list[str]] = {}
     if any(post.edited_at for post in found):
         for key, text in connection.execute(versions, bounds):
@@ -123,7 +151,7 @@ def _bounds(place: Place) -> dict[str, Any]:
     return {"at_platform": place.platform, "at_channel": place.channel, "at_thread": place.thread}
 
 
-def _within(stretch: Stretch) -> dict[str, Any]:
+def _within(stretch: PostRange) -> dict[str, Any]:
     return {"where": stretch.platform, "within": stretch.room, "first": stretch.first, "last": stretch.last}
 
 

@@ -1,5 +1,5 @@
-"""The columns of tokens and money, which several tables share, and their way to and from `Usage`; and what adding a
-record does to the sums of its day.
+"""The columns of tokens and money that several tables share, their conversion to and from `Usage`, and the days whose
+sums are computed.
 """
 
 from __future__ import annotations
@@ -8,14 +8,29 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.tables import usage_computed
+from denizen.adapters.store.columns import Usd, UtcTime, metadata
 from denizen.domain.usage import Usage
+
+
+def usage_columns() -> list[sa.Column[int] | sa.Column[object]]:
+    """Returns the columns of tokens and money."""
+    counts = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "requests")
+    return [*(sa.Column(name, sa.BigInteger(), nullable=False) for name in counts), sa.Column("cost_usd", Usd())]
+
+
+usage_computed = sa.Table(
+    "usage_computed",
+    metadata,
+    sa.Column("day", sa.Text(), primary_key=True),
+    sa.Column("computed_at", UtcTime(), nullable=False),
+)
+"""The days whose sums are valid. Sums of any other day do not count."""
 
 _REOPEN = sa.delete(usage_computed).where(usage_computed.c.day == sa.bindparam("which"))
 
 
 def usage_values(usage: Usage) -> dict[str, Any]:
-    """As parameters for a statement."""
+    """Returns the usage as parameters for a statement."""
     return {
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
@@ -26,18 +41,18 @@ def usage_values(usage: Usage) -> dict[str, Any]:
     }
 
 
-def usage_of(row: sa.Row[Any]) -> Usage:
-    """From a row that has the columns; Postgres gives sums as decimals."""
+def parse_usage(row: sa.Row[Any]) -> Usage:
+    """Returns the usage of a row. Postgres returns sums of integers as decimals."""
     return Usage(
-        int(row.input_tokens),
-        int(row.output_tokens),
-        int(row.cache_read_tokens),
-        int(row.cache_write_tokens),
-        row.cost_usd,
-        int(row.requests),
+        input_tokens=int(row.input_tokens),
+        output_tokens=int(row.output_tokens),
+        cache_read_tokens=int(row.cache_read_tokens),
+        cache_write_tokens=int(row.cache_write_tokens),
+        cost_usd=row.cost_usd,
+        requests=int(row.requests),
     )
 
 
 def reopen_day(connection: sa.Connection, day: str) -> None:
-    """Its sums do not hold any more: a record came late."""
+    """Marks the sums of a day as invalid, since a record came late."""
     connection.execute(_REOPEN, {"which": day})

@@ -1,4 +1,6 @@
-"""Vectors of texts. How they are compared is each database's own (`nearness`)."""
+"""The vectors of texts, and how far each collection is indexed. Comparing vectors is each
+database's own `VectorIndex`.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +10,51 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.columns import escape
-from denizen.adapters.store.dialect import Dialect
-from denizen.adapters.store.nearness import IN, OF_MODEL, Wanted, scan
-from denizen.adapters.store.tables import vectors
-from denizen.adapters.store.unit import Unit
-from denizen.domain.vector import VectorMatch, sign_bits
-from denizen.ports.memory import Vector
+from denizen.adapters.store.columns import EscapedText, escape, metadata, position_column
+from denizen.adapters.store.dialect import SqlDialect, VectorQuery
+from denizen.adapters.store.transaction import Transaction
+from denizen.domain.vector import VectorMatch, find_nearest, sign_bits
+from denizen.ports.memory import StoredVector
 
-_REMOVE_OTHERS = sa.delete(vectors).where(IN, ~OF_MODEL)
+vectors = sa.Table(
+    "vectors",
+    metadata,
+    position_column(),
+    sa.Column("collection", sa.Text(), nullable=False),
+    sa.Column("key", EscapedText(), nullable=False),
+    sa.Column("model", EscapedText(), nullable=False),
+    sa.Column("namespace", EscapedText(), nullable=False),
+    sa.Column("bits", sa.LargeBinary(), nullable=False),
+    sa.Column("data", sa.LargeBinary(), nullable=False),
+    sa.UniqueConstraint("collection", "key", "model"),
+    sa.Index("ix_vectors_collection_model_position", "collection", "model", "position"),
+    sa.Index("ix_vectors_collection_namespace", "collection", "namespace"),
+    sqlite_autoincrement=True,
+)
+"""A position is never used twice, so that an index in memory finds new rows by reading on (`sqlite_vectors`).
+
+`bits` are the signs of `data`. Where Postgres has pgvector, there is also a column `embedding` (`postgres_vectors`).
+"""
+
+
+index_progress = sa.Table(
+    "index_progress",
+    metadata,
+    sa.Column("collection", sa.Text(), primary_key=True),
+    sa.Column("state", sa.Text(), nullable=False),
+)
+
+IN_COLLECTION = vectors.c.collection == sa.bindparam("within")
+OF_MODEL = vectors.c.model == sa.bindparam("of_model", type_=EscapedText())
+
+
+def scan_vectors(connection: sa.Connection, rows: sa.Select[str, bytes], wanted: VectorQuery) -> list[VectorMatch]:
+    """Compares all vectors of `rows` here: 20 ms for a thousand vectors of 384 dimensions."""
+    found = connection.execute(rows, wanted.bounds)
+    return find_nearest(wanted.query, ((key, data) for key, data in found), limit=wanted.limit)
+
+
+_REMOVE_OTHERS = sa.delete(vectors).where(IN_COLLECTION, ~OF_MODEL)
 _REMOVE = sa.delete(vectors).where(
     *(vectors.c[name] == sa.bindparam(f"old_{name}", type_=vectors.c[name].type) for name in ("collection", "key")),
     vectors.c.model == sa.bindparam("old_model", type_=vectors.c.model.type),
@@ -25,54 +63,58 @@ _ADD = sa.insert(vectors)
 
 
 @cache
-def _on_shelves(dialect: Dialect) -> sa.Select[str, bytes]:
-    return sa.select(vectors.c.key, vectors.c.data).where(IN, OF_MODEL, dialect.among(vectors.c.shelf, "shelves"))
+def _in_namespaces(dialect: SqlDialect) -> sa.Select[str, bytes]:
+    return sa.select(vectors.c.key, vectors.c.data).where(
+        IN_COLLECTION, OF_MODEL, dialect.among(vectors.c.namespace, "namespaces")
+    )
 
 
 class SqlVectors:
-    """`denizen.ports.memory.Vectors`."""
+    """Implements `denizen.ports.memory.VectorRepository`."""
 
-    def __init__(self, unit: Unit) -> None:
-        self._unit = unit
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
 
-    async def put(self, vectors: Sequence[Vector]) -> None:
+    async def put(self, vectors: Sequence[StoredVector]) -> None:
         if not vectors:
             return
-        # Of two with the same key the last one counts. In one order, so that two writers wait for each other one way.
+        # The last of several with the same key wins. Sorted, so that two writers cannot deadlock.
         latest = {(each.collection, each.key, each.model): each for each in vectors}
         rows = [_row(latest[key]) for key in sorted(latest)]
-        dialect = self._unit.dialect
+        dialect = self._transaction.dialect
 
         def job(connection: sa.Connection) -> None:
-            # Removed and added, not changed: what is new has a new position.
+            # Removed and added instead of updated, because the index in memory finds new rows by their new positions.
             old = [{f"old_{name}": row[name] for name in ("collection", "key", "model")} for row in rows]
             connection.execute(_REMOVE, old)
             connection.execute(_ADD, rows)
-            dialect.nearness.learn(connection, rows)
+            dialect.vector_index.learn(connection, rows)
 
-        await self._unit.write(job)
+        await self._transaction.write(job)
 
     async def find_nearest(
-        self, collection: str, shelves: Collection[str], model: str, query: bytes, *, limit: int
+        self, collection: str, namespaces: Collection[str], model: str, query: bytes, *, limit: int
     ) -> Sequence[VectorMatch]:
-        if not shelves or limit < 1:
+        if not namespaces or limit < 1:
             return []
-        dialect, writes = self._unit.dialect, self._unit.writes
-        chosen = frozenset(map(escape, shelves))
-        bounds = {"within": collection, "of_model": model, "shelves": dialect.list_of(sorted(chosen))}
-        wanted = Wanted(collection, model, chosen, query, limit, bounds)
+        dialect, writes = self._transaction.dialect, self._transaction.writes
+        chosen = frozenset(map(escape, namespaces))
+        bounds = {"within": collection, "of_model": model, "namespaces": dialect.bind_list(sorted(chosen))}
+        wanted = VectorQuery(
+            collection=collection, model=model, namespaces=chosen, query=query, limit=limit, bounds=bounds
+        )
 
         def job(connection: sa.Connection) -> list[VectorMatch]:
-            # What this unit has written itself may never be committed.
-            found = None if writes else dialect.nearness.find(connection, wanted)
-            return scan(connection, _on_shelves(dialect), wanted) if found is None else found
+            # The index must not learn vectors of this transaction, which may never be committed.
+            found = None if writes else dialect.vector_index.find(connection, wanted)
+            return scan_vectors(connection, _in_namespaces(dialect), wanted) if found is None else found
 
-        return await self._unit.read(job)
+        return await self._transaction.read(job)
 
     async def remove_other_models(self, collection: str, model: str) -> int:
         bounds = {"within": collection, "of_model": model}
-        return await self._unit.write(lambda connection: connection.execute(_REMOVE_OTHERS, bounds).rowcount)
+        return await self._transaction.write(lambda connection: connection.execute(_REMOVE_OTHERS, bounds).rowcount)
 
 
-def _row(vector: Vector) -> dict[str, Any]:
-    return {name: getattr(vector, name) for name in Vector.__slots__} | {"bits": sign_bits(vector.data)}
+def _row(vector: StoredVector) -> dict[str, Any]:
+    return {name: getattr(vector, name) for name in StoredVector.__slots__} | {"bits": sign_bits(vector.data)}

@@ -1,4 +1,4 @@
-"""Channels of YouTube as sources: their videos by the Data API, what is said in them by their transcripts."""
+"""YouTube channels as sources: the list of videos by the Data API, what is said in them by their transcripts."""
 
 from denizen.adapters.youtube.reader import OpenFetcher, YoutubeReader
 

@@ -1,4 +1,4 @@
-"""The YouTube Data API v3: which videos a channel has. Three requests for fifty videos, of 10 000 that a key has a day.
+"""The YouTube Data API v3: which videos a channel has. Fifty videos cost three requests of the 10,000 a key has a day.
 
 https://developers.google.com/youtube/v3/docs. The key goes in a header, so that no address, log or error holds it.
 """
@@ -16,10 +16,10 @@ from urllib.parse import urlencode
 from denizen.domain.errors import DenizenError, Exhausted, NeedsAttention, NotFound, Unavailable
 from denizen.domain.location import YOUTUBE
 from denizen.domain.video import Video, VideoAccess, read_duration
-from denizen.ports.fetch import Fetched, Fetcher
+from denizen.ports.fetch import FetchedPage, Fetcher
 
 PAGE = 50
-"""The most that the service gives at once."""
+"""The most rows that the service gives at once."""
 TIMEOUT_S = 30.0
 
 _ID = re.compile(r"[A-Za-z0-9_-]{11}")
@@ -30,35 +30,37 @@ Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Uploads:
-    """What a channel is called, and the list of all its videos."""
+class UploadsPlaylist:
+    """A channel's title, and the playlist of all its videos."""
 
     channel: str
     playlist: str
 
 
-class DataApi:
-    """Raises NotFound for a channel that is not there, NeedsAttention for a key that is not taken, Exhausted when its
-    requests are used up, Unavailable for what is worth another try.
+class YoutubeDataApi:
+    """Requests to the API. Raises NotFound for a channel that does not exist, NeedsAttention for a key that is
+    refused, Exhausted when its quota is used up, Unavailable for what is worth another try.
     """
 
     def __init__(self, access: VideoAccess, fetcher: Fetcher) -> None:
         self._access = access
         self._fetcher = fetcher
 
-    async def find_uploads(self, location: str) -> Uploads:
-        """`location` as `domain.location` gives it."""
+    async def find_uploads(self, location: str) -> UploadsPlaylist:
+        """Finds a channel. `location` has the form that `domain.location` gives it."""
         name, _, value = location.removeprefix(f"{YOUTUBE}/").rpartition("/")
         which = {"": "forHandle", "channel": "id", "user": "forUsername"}[name]
         rows = await self._list("channels", {"part": "snippet,contentDetails", which: value})
         for row in rows:
             playlist = _text(row, "contentDetails", "relatedPlaylists", "uploads")
             if playlist:
-                return Uploads(_text(row, "snippet", "title") or value, playlist)
+                return UploadsPlaylist(_text(row, "snippet", "title") or value, playlist)
         raise NotFound("There is no such channel on YouTube.", code="source_missing", fix="Check the location.")
 
-    async def list_videos(self, uploads: Uploads, most: int) -> list[Video]:
-        """The newest first. What is private or deleted has a row too, without a date."""
+    async def list_videos(self, uploads: UploadsPlaylist, most: int) -> list[Video]:
+        """Returns at most so many videos, the newest first. Private and deleted ones are rows without a date, which
+        are left out.
+        """
         videos: dict[str, Video] = {}
         token = ""
         while len(videos) < most:
@@ -71,11 +73,12 @@ class DataApi:
             token = _text(answer, "nextPageToken")
             if not token:
                 break
+        # The playlist is in the order of uploading, which is not always that of publishing.
         newest = sorted(videos.values(), key=lambda video: video.published, reverse=True)
         return newest[:most]
 
     async def find_durations(self, video_ids: Sequence[str]) -> dict[str, int]:
-        """Seconds by id."""
+        """Returns seconds by id."""
         found: dict[str, int] = {}
         for start in range(0, len(video_ids), PAGE):
             chosen = video_ids[start : start + PAGE]
@@ -96,25 +99,26 @@ class DataApi:
             raise _explain(got)
         answer = _parse(got)
         if answer is None:
-            raise Unavailable("YouTube's answer cannot be read.", code="source_unavailable", why="It is no JSON.")
+            raise Unavailable("YouTube's response cannot be read.", code="source_unavailable", why="It is not JSON.")
         return answer
 
 
-def _explain(got: Fetched) -> DenizenError:
-    """What an error means. https://developers.google.com/youtube/v3/docs/errors"""
+def _explain(got: FetchedPage) -> DenizenError:
+    """Returns what an error response means. https://developers.google.com/youtube/v3/docs/errors"""
     error = cast("Row", (_parse(got) or {}).get("error") or {})
     reasons = {str(row.get("reason", "")) for key in ("errors", "details") for row in _rows(error, key)}
     why = f"HTTP {got.status} {', '.join(sorted(filter(None, reasons)))}".strip()
     if reasons & _OVER or got.status == 429:
         return Exhausted(
-            "YouTube takes no more requests with this key for now.",
+            "The quota of the YouTube API key is used up for now.",
             code="youtube_quota",
             why=why,
             fix="Wait: a day's quota begins anew at midnight in California. Sync less often, or ask Google for more.",
         )
+    # After the quota: that is a 403 too.
     if reasons & _BAD_KEY or got.status in (401, 403):
         return NeedsAttention(
-            "YouTube does not take the API key.",
+            "YouTube refused the API key.",
             code="youtube_key_refused",
             why=why,
             fix="Look at knowledge.youtube.api_key, and whether its project has the YouTube Data API v3 switched on.",
@@ -122,11 +126,11 @@ def _explain(got: Fetched) -> DenizenError:
     if got.status == 404:
         return NotFound("The channel has no list of videos.", code="source_empty", why=why)
     if got.status < 500:
-        return NeedsAttention("YouTube refuses the request.", code="youtube_refused", why=why)
+        return NeedsAttention("YouTube refused the request.", code="youtube_refused", why=why)
     return Unavailable("YouTube could not be read.", code="source_unavailable", why=why)
 
 
-def _parse(got: Fetched) -> Row | None:
+def _parse(got: FetchedPage) -> Row | None:
     try:
         value: Any = json.loads(got.text)
     except (ValueError, RecursionError):
@@ -140,7 +144,7 @@ def _rows(answer: Row, key: str = "items") -> list[Row]:
 
 
 def _text(row: Row, *path: str) -> str:
-    """The text there; empty for anything else."""
+    """Returns the text at that path; empty for anything else."""
     found: Any = row
     for key in path:
         found = cast("Row", found).get(key) if isinstance(found, dict) else None

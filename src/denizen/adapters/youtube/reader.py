@@ -1,6 +1,7 @@
-"""A channel of YouTube as a source: a document for each of its newest videos, and an index (inventory S27).
+"""A YouTube channel as a source: a document for each of its newest videos, and an index.
 
-The revision stands for the list of videos with their titles; as long as some have no transcript, it holds for a day.
+The revision is a digest of the list of videos with their titles; as long as some have no transcript, it holds for a
+day.
 """
 
 from __future__ import annotations
@@ -16,23 +17,22 @@ from shutil import rmtree
 
 from anyio import to_thread
 
-from denizen.adapters.youtube.api import DataApi
-from denizen.adapters.youtube.kept import Kept
-from denizen.adapters.youtube.transcripts import Transcripts
+from denizen.adapters.youtube.api import YoutubeDataApi
+from denizen.adapters.youtube.transcripts import TranscriptCache, TranscriptFetcher
 from denizen.domain.clock import Clock
 from denizen.domain.errors import NeedsAttention, NotFound
 from denizen.domain.source import Source
 from denizen.domain.video import Video, VideoAccess, VideoTranscript, write_index, write_video
 from denizen.ports.fetch import Fetcher
-from denizen.ports.source import File, Progress, Report, Tree
+from denizen.ports.source import ReadingProgress, ReportProgress, SourceFile, SourceTree
 
 OpenFetcher = Callable[[VideoAccess], Fetcher]
-"""What may reach the API with its key, and nothing private besides."""
+"""Opens a fetcher that may send the key to the API, and reaches nothing private besides."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
-    """What the API says of a channel."""
+    """A channel and its videos."""
 
     channel: str
     videos: Sequence[Video]
@@ -44,8 +44,9 @@ class _Listing:
 
 
 class YoutubeReader:
-    """`denizen.ports.source.SourceReader`. `access` is asked each time, None where there is no key; `folder` is for the
-    reader alone.
+    """Reads channels (`denizen.ports.source.SourceReader`).
+
+    `access` is called each time and returns None where there is no key; `folder` is for the cached transcripts alone.
     """
 
     def __init__(
@@ -63,10 +64,10 @@ class YoutubeReader:
         return await to_thread.run_sync(_revision, listing, kept, today)
 
     @asynccontextmanager
-    async def open(self, source: Source, report: Report) -> AsyncGenerator[Tree]:
-        """Raises NotFound for a channel without videos."""
+    async def open(self, source: Source, report: ReportProgress) -> AsyncGenerator[SourceTree]:
+        """Gives the documents of the channel. Raises NotFound for a channel without videos."""
         access = self._get_access()
-        report(Progress("listing videos"))
+        report(ReadingProgress("listing videos"))
         listing, kept = await self._list(access, source), self._kept(source.id, access)
         said = await self._fetch(access, listing, kept, report)
         is_silent = any(each.missing for each in said.values())
@@ -76,7 +77,7 @@ class YoutubeReader:
             if not said[video.id].missing
         ]
         documents.append(("index.md", write_index(listing.channel, listing.videos, said)))
-        yield Tree(listing.revision(is_silent, self._clock.now().date()), len(documents), map(_file, documents))
+        yield SourceTree(listing.revision(is_silent, self._clock.now().date()), len(documents), map(_file, documents))
         await to_thread.run_sync(kept.drop_others, [video.id for video in listing.videos])
 
     async def forget(self, source_ids: Sequence[str]) -> None:
@@ -93,13 +94,13 @@ class YoutubeReader:
             )
         return access
 
-    def _kept(self, source_id: str, access: VideoAccess) -> Kept:
-        return Kept(self._folder / source_id, access.languages)
+    def _kept(self, source_id: str, access: VideoAccess) -> TranscriptCache:
+        return TranscriptCache(self._folder / source_id, access.languages)
 
     async def _list(self, access: VideoAccess, source: Source) -> _Listing:
         fetcher = self._open_fetcher(access)
         try:
-            api = DataApi(access, fetcher)
+            api = YoutubeDataApi(access, fetcher)
             uploads = await api.find_uploads(source.location)
             videos = await api.list_videos(uploads, source.max_videos)
         finally:
@@ -109,9 +110,9 @@ class YoutubeReader:
         return _Listing(uploads.channel, videos)
 
     async def _fetch(
-        self, access: VideoAccess, listing: _Listing, kept: Kept, report: Report
+        self, access: VideoAccess, listing: _Listing, kept: TranscriptCache, report: ReportProgress
     ) -> dict[str, VideoTranscript]:
-        """One video after the other: whoever asks for many at once is blocked."""
+        """Fetches the transcripts one after the other: YouTube blocks whoever asks for many at once."""
         today = self._clock.now().date()
         known = {video.id: await to_thread.run_sync(kept.find, video.id, today) for video in listing.videos}
         found = {key: said for key, said in known.items() if said is not None}
@@ -120,13 +121,14 @@ class YoutubeReader:
             return found
         fetcher = self._open_fetcher(access)
         try:
-            durations = await DataApi(access, fetcher).find_durations(wanted)
+            durations = await YoutubeDataApi(access, fetcher).find_durations(wanted)
         finally:
             await fetcher.aclose()
-        transcripts = await to_thread.run_sync(Transcripts, access)
+        transcripts = await to_thread.run_sync(TranscriptFetcher, access)
         try:
+            # Each is cached at once, so that a block by YouTube loses nothing.
             for key in wanted:
-                report(Progress("fetching transcripts", len(found), len(listing.videos)))
+                report(ReadingProgress("fetching transcripts", len(found), len(listing.videos)))
                 said = await to_thread.run_sync(transcripts.fetch, key, durations.get(key, 0))
                 await to_thread.run_sync(kept.put, key, said, today)
                 found[key] = said
@@ -135,13 +137,15 @@ class YoutubeReader:
         return found
 
 
-def _revision(listing: _Listing, kept: Kept, today: date) -> str:
-    """Also the one of a channel of which something was never asked for, or not today: it is no other then."""
+def _revision(listing: _Listing, kept: TranscriptCache, today: date) -> str:
+    """Returns the revision by what the cache knows. A video that was not asked for today counts as one without a
+    transcript, so that it is asked for again on another day.
+    """
     said = [kept.find(video.id, today) for video in listing.videos]
     return listing.revision(any(each is None or each.missing for each in said), today)
 
 
-def _file(document: tuple[str, str]) -> File:
+def _file(document: tuple[str, str]) -> SourceFile:
     path, text = document
     data = text.encode(errors="replace")
-    return File(path, len(data), lambda: data)
+    return SourceFile(path, len(data), lambda: data)

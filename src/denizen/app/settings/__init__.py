@@ -4,25 +4,24 @@ What others may use is listed here. `load_settings` reads a home folder into `Se
 `render_settings` shows what is in effect; `set_value`, `remove_value` and `write_setup` change the file.
 """
 
-from denizen.app.settings.accepted import Settings, Simulation
 from denizen.app.settings.discord import DiscordLogin
 from denizen.app.settings.edit import parse_path, remove_value, set_secret, set_value, set_values
+from denizen.app.settings.effective import Settings, Simulation, render_settings
 from denizen.app.settings.github import GitHubLogin
-from denizen.app.settings.load import CONFIG_FILE, check, load_settings
-from denizen.app.settings.problem import Problem
-from denizen.app.settings.render import render_settings
+from denizen.app.settings.load import CONFIG_FILE, find_config_problems, load_settings
+from denizen.app.settings.problem import ConfigProblem
 from denizen.app.settings.setup import SetupAnswers, SetupReport, write_setup
 
 __all__ = [
     "CONFIG_FILE",
+    "ConfigProblem",
     "DiscordLogin",
     "GitHubLogin",
-    "Problem",
     "Settings",
     "SetupAnswers",
     "SetupReport",
     "Simulation",
-    "check",
+    "find_config_problems",
     "load_settings",
     "parse_path",
     "remove_value",

@@ -2,14 +2,17 @@
 
 `{key: ${NAME}}` is not YAML, and yet what everybody writes. References are therefore shielded before parsing: each
 character in them that means something to YAML is replaced by a private one, and put back afterwards. Lines and columns
-stay what they were.
+stay the same.
+
+The parser's own error messages are never passed on: they quote the line, and the line may hold a secret.
+`explain_syntax` says instead what is usually behind one.
 """
 
 from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -17,15 +20,15 @@ from typing import Protocol, cast
 
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq, TaggedScalar
+from ruamel.yaml.constructor import DuplicateKeyError
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from denizen.app.settings.problem import KeyPath, Problem
-from denizen.app.settings.syntax import explain_syntax
+from denizen.app.settings.problem import ConfigProblem, KeyPath
 from denizen.domain.json import Json
 
 MAX_NODES = 20_000
 MAX_DEPTH = 40
-"""Together these end reference cycles and files that multiply themselves by aliases."""
+"""The two limits end reference cycles and files that multiply themselves by aliases."""
 
 _REFERENCE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*(?::-[^}\n]*)?\}")
 _MEANINGFUL = "{}[],:#&*!|>%@`"
@@ -34,10 +37,9 @@ _UNSHIELD = {shielded: char for char, shielded in _SHIELD.items()}
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
-    """`tree` holds plain values, `root` is ruamel's structure with comments, `marks` gives line and column from 1.
-
-    `indent` is how far mappings and the dashes of lists are indented.
+class ConfigDocument:
+    """A parsed file. `tree` holds plain values, `root` is ruamel's structure with comments, `marks` has line and column
+    of each key from 1. `indent` is how far mappings and the dashes of lists are indented.
     """
 
     file: Path
@@ -47,17 +49,19 @@ class Document:
     indent: tuple[int, int]
 
     def locate(self, path: KeyPath) -> tuple[int, int]:
-        """Where a key stands; for one that is not there, where the nearest key above it stands."""
+        """Returns the position of a key; for one that is not there, that of the nearest key above it."""
         while path and path not in self.marks:
             path = path[:-1]
         return self.marks.get(path, (1, 1))
 
-    def problem(self, path: KeyPath, message: str, fix: str, *, variable: str = "") -> Problem:
+    def problem(self, path: KeyPath, message: str, fix: str, *, variable: str = "") -> ConfigProblem:
         line, column = self.locate(path)
-        return Problem(self.file, line, column, path, message, fix, variable)
+        return ConfigProblem(
+            file=self.file, line=line, column=column, path=path, message=message, fix=fix, variable=variable
+        )
 
     def has(self, path: KeyPath) -> bool:
-        """Whether the file has a value there."""
+        """Returns whether the file has a value there."""
         node: Json = self.tree
         for part in path:
             if isinstance(node, Mapping) and isinstance(part, str) and part in node:
@@ -70,7 +74,7 @@ class Document:
 
 
 class _Places(Protocol):
-    """What ruamel knows of positions: for each key or index [line, column, ...] from 0."""
+    """The positions that ruamel knows: for each key or index [line, column, ...] from 0."""
 
     data: dict[object, list[int]] | None
 
@@ -96,32 +100,48 @@ class _Codec(Protocol):
     def dump(self, data: object, stream: io.StringIO) -> None: ...
 
 
-def parse_document(text: str, file: Path) -> Document | Problem:
+def parse_document(text: str, file: Path) -> ConfigDocument | ConfigProblem:
     """Reads the text of a configuration file. The first fault of the syntax comes back as a problem."""
     strange = next((index for index, char in enumerate(text) if ord(char) in _UNSHIELD), None)
     if strange is not None:
         line = text.count("\n", 0, strange) + 1
-        return Problem(file, line, 1, (), "a private Unicode character.", "Take it out.")
+        return ConfigProblem(
+            file=file, line=line, column=1, path=(), message="a private Unicode character.", fix="Take it out."
+        )
     try:
         root = cast("_Codec", _yaml()).load(_shield(text))
     except MarkedYAMLError as error:
         return explain_syntax(error, text, file)
     except (YAMLError, RecursionError, ValueError):
-        return Problem(file, 0, 0, (), "this is not YAML.", "Check for control characters and for deep nesting.")
+        return ConfigProblem(
+            file=file,
+            line=0,
+            column=0,
+            path=(),
+            message="this is not YAML.",
+            fix="Check for control characters and for deep nesting.",
+        )
     if root is None:
         root = CommentedMap()
     if not isinstance(root, CommentedMap):
         message = "the file must hold keys with values."
-        return Problem(file, 1, 1, (), message, "Write `key: value` lines, such as `server:` with `port: 8642` below.")
+        return ConfigProblem(
+            file=file,
+            line=1,
+            column=1,
+            path=(),
+            message=message,
+            fix="Write `key: value` lines, such as `server:` with `port: 8642` below.",
+        )
     reader = _Reader(file)
     tree = reader.mapping(root, (), (1, 1))
     if reader.problems:
         return reader.problems[0]
-    return Document(file, root, tree, reader.marks, _indentation(text))
+    return ConfigDocument(file, root, tree, reader.marks, _indentation(text))
 
 
 def find_value(tree: Json, path: KeyPath) -> Json:
-    """What stands at a path; None when nothing does."""
+    """Returns the value at a path; None when there is none."""
     node = tree
     for part in path:
         if isinstance(node, Mapping) and isinstance(part, str):
@@ -134,7 +154,7 @@ def find_value(tree: Json, path: KeyPath) -> Json:
 
 
 def write_document(root: object, indent: tuple[int, int]) -> str:
-    """The text of a round-trip structure, comments and quotes kept. `indent` as in `Document`."""
+    """Returns the text of a round-trip structure, comments and quotes kept. `indent` as in `ConfigDocument`."""
     mapping, offset = indent
     yaml = _yaml()
     yaml.indent(mapping=mapping, sequence=offset + 2, offset=offset)
@@ -161,7 +181,7 @@ _DASHES = re.compile(_OPENING + r"\1( *)- ", re.MULTILINE)
 
 
 def _indentation(text: str) -> tuple[int, int]:
-    """How far this file indents mappings and the dashes of lists. Two and two when it does not show."""
+    """Returns how far this file indents mappings and the dashes of lists; two and two when it does not show."""
     mapping = _MAPPING.search(text)
     dashes = _DASHES.search(text)
     return (len(mapping[2]) if mapping else 2, len(dashes[2]) if dashes else 2)
@@ -169,11 +189,11 @@ def _indentation(text: str) -> tuple[int, int]:
 
 @dataclass(slots=True)
 class _Reader:
-    """Turns ruamel's nodes into plain values and notes where each one stands."""
+    """Turns ruamel's nodes into plain values and notes the position of each."""
 
     file: Path
     marks: dict[KeyPath, tuple[int, int]] = field(default_factory=dict[KeyPath, tuple[int, int]])
-    problems: list[Problem] = field(default_factory=list[Problem])
+    problems: list[ConfigProblem] = field(default_factory=list[ConfigProblem])
     nodes: int = 0
 
     def mapping(self, node: CommentedMap, path: KeyPath, here: tuple[int, int]) -> dict[str, Json]:
@@ -231,8 +251,117 @@ class _Reader:
         return None
 
     def _refuse(self, path: KeyPath, mark: tuple[int, int], message: str, fix: str) -> None:
-        self.problems.append(Problem(self.file, *mark, path, message, fix))
+        self.problems.append(ConfigProblem(self.file, *mark, path, message, fix))
 
 
 def _tag(node: object) -> bool:
     return isinstance(node, CommentedMap | CommentedSeq) and cast("_Node", node).tag.value is not None
+
+
+_INDENT = "Indent with spaces, two for each level, and start keys of one group in the same column."
+_COLON = "Write `key: value`, with a colon and a space."
+_QUOTE = "Put the whole value in quotes."
+
+# (words in the parser's message, message, fix); the first match counts. {opened} is the line where a thing began.
+_CAUSES: Sequence[tuple[str, str, str]] = (
+    ("unexpected end of stream", "a quote that opens in line {opened} is not closed.", "Close it with the same quote."),
+    ("unknown escape character", "a backslash in double quotes starts an escape.", "Use single quotes instead."),
+    ("while scanning an alias", "a value that starts with `*` needs quotes.", _QUOTE),
+    ("undefined alias", "a value that starts with `*` needs quotes.", _QUOTE),
+    ("while scanning an anchor", "a value that starts with `&` needs quotes.", _QUOTE),
+    ("while scanning a tag", "a value that starts with `!` needs quotes.", _QUOTE),
+    ("cannot start any token", "a value starts with a character that means something else in YAML.", _QUOTE),
+    ("could not find expected ':'", "line {opened} has no colon after its key.", _COLON),
+    ("flow sequence", "a `[` that opens in line {opened} is not closed, or a comma is missing.", "Close it with `]`."),
+    ("flow mapping", "a `{{` that opens in line {opened} is not closed, or a comma is missing.", "Close it with `}`."),
+    ("expected <block end>", "this line does not line up with the lines around it.", _INDENT),
+    ("a single document", "a second document starts here.", "Keep one document: take out the `---` line."),
+)
+
+
+class _Mark(Protocol):
+    line: int
+    column: int
+
+
+class _Fault(Protocol):
+    """A parser error, as ruamel does not type it. Lines and columns count from 0."""
+
+    context: str | None
+    context_mark: _Mark | None
+    problem: str | None
+    problem_mark: _Mark | None
+
+
+def explain_syntax(error: MarkedYAMLError, text: str, file: Path) -> ConfigProblem:
+    """Returns the problem behind a parser error, with line and column."""
+    lines = text.split("\n")
+    fault = cast("_Fault", error)
+    mark = _mark(fault.problem_mark) or _mark(fault.context_mark) or (1, 1)
+    opened = _mark(fault.context_mark) or mark
+    words = f"{fault.context or ''} {fault.problem or ''}"
+    if isinstance(error, DuplicateKeyError):
+        return _duplicate(words, mark, file)
+    tab = _tab_line(lines, mark[0])
+    if tab:
+        column = lines[tab - 1].index("\t") + 1
+        return ConfigProblem(
+            file=file,
+            line=tab,
+            column=column,
+            path=(),
+            message="a tab character; YAML wants spaces.",
+            fix="Replace each tab by two spaces.",
+        )
+    if "mapping values are not allowed" in words:
+        return _misplaced_colon(lines, mark, file)
+    for pattern, message, fix in _CAUSES:
+        if pattern in words:
+            at = opened if "{opened}" in message else mark
+            return ConfigProblem(file, *at, (), message.format(opened=opened[0]), fix)
+    return ConfigProblem(file, *mark, (), "this is not YAML.", f"{_COLON} {_INDENT}")
+
+
+def _duplicate(words: str, mark: tuple[int, int], file: Path) -> ConfigProblem:
+    found = re.search(r'duplicate key "([^"]*)" with value', words)
+    key = f" `{found[1]}`" if found else ""
+    return ConfigProblem(file, *mark, (), f"the key{key} is there twice.", "Keep one of the two.")
+
+
+def _misplaced_colon(lines: Sequence[str], mark: tuple[int, int], file: Path) -> ConfigProblem:
+    """Explains a colon in the wrong place. Often the line above is to blame."""
+    number = mark[0]
+    line = lines[number - 1]
+    above = next((n for n in range(number - 1, 0, -1) if _content(lines[n - 1])), 0)
+    if above and ":" not in _content(lines[above - 1]):
+        return ConfigProblem(
+            file=file, line=above, column=1, path=(), message="this line has no colon after its key.", fix=_COLON
+        )
+    glued = next((n for n in (above, number) if n and re.match(r"\s*[\w.-]+:[^\s/]", lines[n - 1])), 0)
+    if glued:
+        return ConfigProblem(
+            file=file, line=glued, column=1, path=(), message="there must be a space after the colon.", fix=_COLON
+        )
+    if above and _depth(line) > _depth(lines[above - 1]):
+        return ConfigProblem(file, *mark, (), f"this line is indented below line {above}, which has a value.", _INDENT)
+    return ConfigProblem(file, *mark, (), "a second colon in one line.", "Put a value that contains `: ` in quotes.")
+
+
+def _tab_line(lines: Sequence[str], number: int) -> int:
+    """Returns the line, this or the one before, that is indented with a tab; 0 for none."""
+    for candidate in (number, number - 1):
+        if 1 <= candidate <= len(lines) and re.match(r"[^\S\n]*\t|[^#\"']*:[ ]*\t", lines[candidate - 1]):
+            return candidate
+    return 0
+
+
+def _content(line: str) -> str:
+    return line.partition("#")[0].strip()
+
+
+def _depth(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
+
+
+def _mark(mark: _Mark | None) -> tuple[int, int] | None:
+    return None if mark is None else (mark.line + 1, mark.column + 1)

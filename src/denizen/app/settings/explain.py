@@ -1,4 +1,5 @@
-"""From pydantic's errors to problems that an operator can act on: where, what, which values fit, and the remedy.
+"""The wording of pydantic's errors as problems that an operator can act on: where, what, which values fit, and the
+remedy.
 
 What pydantic says about the value is never passed on; a value may be a secret.
 """
@@ -15,11 +16,12 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from denizen.app.settings.document import Document, find_value
-from denizen.app.settings.fields import LITERAL_SECRET, REFUSED, Section, shown
-from denizen.app.settings.problem import KeyPath, Problem, nearest, suggestion
+from denizen.adapters.models.providers import PROVIDERS
+from denizen.app.settings.discord import discord_variable
+from denizen.app.settings.document import ConfigDocument, find_value
+from denizen.app.settings.fields import LITERAL_SECRET, REFUSED, Section, as_variable, show_value
+from denizen.app.settings.problem import ConfigProblem, KeyPath, find_closest, suggest
 from denizen.app.settings.schema import Config
-from denizen.app.settings.schema_models import KEY_VARIABLES
 from denizen.domain.json import Json
 
 _WANTED: Mapping[str, tuple[str, str]] = {
@@ -36,8 +38,8 @@ _WANTED: Mapping[str, tuple[str, str]] = {
 _BOUNDS = frozenset({"greater_than", "greater_than_equal", "less_than", "less_than_equal"})
 
 
-def explain_errors(error: ValidationError, document: Document, tree: Json) -> Iterator[Problem]:
-    """One problem for each error. `tree` is what was validated."""
+def explain_errors(error: ValidationError, document: ConfigDocument, tree: Json) -> Iterator[ConfigProblem]:
+    """Yields one problem for each error. `tree` is what was validated."""
     details = error.errors(include_url=False, include_input=False)
     meant = {_meant(_path(detail)) for detail in details if detail["type"] == "extra_forbidden"}
     for detail in details:
@@ -53,8 +55,8 @@ def _path(detail: ErrorDetails) -> KeyPath:
 
 
 def _meant(path: KeyPath) -> KeyPath:
-    """What an unknown key was probably meant to be."""
-    return (*path[:-1], nearest(str(path[-1]), _known_keys(path[:-1])))
+    """Returns what an unknown key was probably meant to be."""
+    return (*path[:-1], find_closest(str(path[-1]), _known_keys(path[:-1])))
 
 
 def _explain(detail: ErrorDetails, path: KeyPath, value: Json) -> tuple[str, str, KeyPath]:
@@ -66,7 +68,7 @@ def _explain(detail: ErrorDetails, path: KeyPath, value: Json) -> tuple[str, str
     if kind == LITERAL_SECRET:
         return *literal_secret(path), path
     if kind == "extra_forbidden":
-        return "this key is not known.", suggestion(str(path[-1]), _known_keys(path[:-1]), noun="keys"), path
+        return "this key is not known.", suggest(str(path[-1]), _known_keys(path[:-1]), noun="keys"), path
     if kind == "missing":
         return "this key is missing.", f"Add it: {path[-1]}: ...", path
     annotation, metadata = _field_at(path)
@@ -79,7 +81,7 @@ def _explain(detail: ErrorDetails, path: KeyPath, value: Json) -> tuple[str, str
 
 
 def literal_secret(path: KeyPath, *, noun: str = "secret") -> tuple[str, str]:
-    """What is said about a secret that stands in the file itself."""
+    """Returns message and remedy for a secret that stands in the file itself."""
     name = _variable_name(path, noun)
     place = "in its place" if noun == "password" else "here"
     where = f"secrets.env in the home folder (a line {name}=...) or into the environment"
@@ -87,28 +89,19 @@ def literal_secret(path: KeyPath, *, noun: str = "secret") -> tuple[str, str]:
 
 
 def _variable_name(path: KeyPath, noun: str) -> str:
-    """A sensible name for the variable of a secret at this place."""
+    """Returns a sensible name for the variable of a secret at this place."""
     named = [str(part) for part in path if isinstance(part, str)]
     if path[:1] == ("server",):
         return "DENIZEN_API_KEY"
     if named[:3] == ["channels", "discord", "accounts"] and len(named) > 3:
         return discord_variable(named[3])
     if named[:3] == ["channels", "github", "accounts"] and len(named) > 3:
-        return _as_variable(f"github_{named[4] if len(named) > 4 else 'token'}_{named[3]}")
+        return as_variable(f"github_{named[4] if len(named) > 4 else 'token'}_{named[3]}")
     owner = named[2] if named[:2] == ["models", "providers"] else named[-2] if len(named) > 1 else ""
-    if owner in KEY_VARIABLES and named[-1] == "api_key":
-        return KEY_VARIABLES[owner]
+    if named[-1] == "api_key" and owner in PROVIDERS and PROVIDERS[owner].needs_key:
+        return PROVIDERS[owner].key_variable
     last = noun if noun == "password" else named[-1]
-    return _as_variable(f"{owner}_{last}").lstrip("_0123456789") or "DENIZEN_SECRET"
-
-
-def discord_variable(agent: str) -> str:
-    """The usual variable for the token of an agent's account."""
-    return _as_variable(f"discord_token_{agent}")
-
-
-def _as_variable(text: str) -> str:
-    return "".join(char if char.isascii() and char.isalnum() else "_" for char in text).upper()
+    return as_variable(f"{owner}_{last}").lstrip("_0123456789") or "DENIZEN_SECRET"
 
 
 def _bounds(metadata: Sequence[object]) -> str:
@@ -122,10 +115,10 @@ def _bounds(metadata: Sequence[object]) -> str:
 
 def _choice(annotation: object, value: Json) -> tuple[str, str]:
     allowed = [str(each) for each in _choices(annotation)]
-    near = nearest(str(value), allowed) if isinstance(value, str) else ""
+    near = find_closest(str(value), allowed) if isinstance(value, str) else ""
     listed = f"Write one of: {', '.join(allowed)}."
     if near:
-        return f"'{shown(value)}' is not possible here.", f"Did you mean '{near}'? {listed}"
+        return f"'{show_value(value)}' is not possible here.", f"Did you mean '{near}'? {listed}"
     return "this value is not possible here.", listed
 
 
@@ -154,7 +147,7 @@ def _known_keys(path: KeyPath) -> Iterable[str]:
 
 
 def _field_at(path: KeyPath) -> tuple[object, Sequence[object]]:
-    """The annotation and the bounds that hold at a key path."""
+    """Returns the annotation and the bounds at a key path."""
     annotation: object = Config
     metadata: Sequence[object] = ()
     for part in path:
@@ -170,7 +163,7 @@ def _field_at(path: KeyPath) -> tuple[object, Sequence[object]]:
 
 
 def _plain(annotation: object) -> object:
-    """Without `Annotated` and without `| None`."""
+    """Returns the annotation without `Annotated` and without `| None`."""
     while True:
         origin = get_origin(annotation)
         if origin is Annotated:

@@ -1,4 +1,4 @@
-"""The kinds of values that settings are made of: how each is read, and what is said when it cannot be.
+"""The kinds of values that settings are made of: how each is read, and the error when it cannot be.
 
 A validator refuses with `refuse`, which carries the sentence and the remedy; `explain` adds file, line and key.
 """
@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, cast
+from dataclasses import fields
+from typing import Annotated, Any, TypeVar, cast
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -23,9 +24,9 @@ from pydantic import (
 from pydantic import ValidatorFunctionWrapHandler as Handler
 from pydantic_core import PydanticCustomError
 
-from denizen.app.secrets import SecretRef
-from denizen.app.settings.interpolation import Interpolated, whole_reference
-from denizen.app.settings.problem import nearest
+from denizen.app.home.secrets import SecretRef
+from denizen.app.settings.interpolation import InterpolatedText, whole_reference
+from denizen.app.settings.problem import find_closest
 
 REFUSED = "refused"
 LITERAL_SECRET = "literal_secret"  # noqa: S105 - the name of an error, not a secret
@@ -34,6 +35,8 @@ STORE_SCHEMES = ("sqlite", "postgresql")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 _AGENT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})*")
+
+RecordT = TypeVar("RecordT")
 
 
 class Section(BaseModel):
@@ -55,12 +58,20 @@ class Section(BaseModel):
 
     @property
     def foreign_keys(self) -> frozenset[str]:
-        """Keys that this section does not have, given its other values. They are not shown."""
+        """The keys that this section cannot have, given its other values. They are not shown."""
         return frozenset()
 
 
+def copy_fields(section: Section, record: type[RecordT], **given: object) -> RecordT:
+    """Builds a dataclass from the keys of a section that have the names of its fields; `given` takes precedence."""
+    known = type(section).model_fields
+    names = [each.name for each in fields(record) if each.name in known]  # pyright: ignore[reportArgumentType] - a dataclass
+    values: dict[str, Any] = {name: getattr(section, name) for name in names} | given
+    return record(**values)
+
+
 def refuse(message: str, fix: str, *, key: str = "") -> PydanticCustomError:
-    """The error of a validator. `key` is a key below the validated value, when that one is to blame.
+    """Returns the error of a validator. `key` is a key below the validated value, when that one is to blame.
 
     The sentences must not quote the value: validators do not see whether it came out of the environment.
     """
@@ -68,7 +79,7 @@ def refuse(message: str, fix: str, *, key: str = "") -> PydanticCustomError:
 
 
 def at_most(limit_chars: int) -> AfterValidator:
-    """Bounds the length of a text."""
+    """Returns a validator that bounds the length of a text."""
 
     def check(value: str) -> str:
         if len(value) > limit_chars:
@@ -79,19 +90,19 @@ def at_most(limit_chars: int) -> AfterValidator:
 
 
 def keep_template(value: object, handler: Handler) -> object:
-    """Around the checks of a text: one that came out of a template stays what it is."""
+    """Wraps the checks of a text: one that came out of a template keeps the template."""
     checked: object = handler(value)
-    return value if isinstance(value, Interpolated) else checked
+    return value if isinstance(value, InterpolatedText) else checked
 
 
-def shown(value: object) -> str:
-    """A value for an error: what stands in the file, never what came out of the environment."""
-    text = value.template if isinstance(value, Interpolated) else str(value)
+def show_value(value: object) -> str:
+    """Returns a value for an error: the text in the file, never a value of the environment."""
+    text = value.template if isinstance(value, InterpolatedText) else str(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _no_flag_int(value: object) -> object:
-    """A yes or no is not a number, whatever Python thinks."""
+    """Refuses a yes or no in place of a number: for Python they are numbers."""
     if isinstance(value, bool):
         raise PydanticCustomError("int_type", "a number is wanted")
     return value
@@ -103,8 +114,13 @@ def _no_flag_float(value: object) -> object:
     return value
 
 
+def read_digits(value: object) -> object:
+    """Reads a platform's id, which YAML takes for a number when it has no quotes."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
 def _read_secret(value: object) -> SecretRef | None:
-    template = value.template if isinstance(value, Interpolated) else value
+    template = value.template if isinstance(value, InterpolatedText) else value
     if template is None or template == "":
         return None
     reference = whole_reference(template) if isinstance(template, str) else None
@@ -139,10 +155,10 @@ def _zone(value: object, handler: Handler) -> object:
         ZoneInfo(str(checked))
     except (KeyError, ValueError, OSError):
         # What came out of the environment is not compared: the answer would tell what it nearly is.
-        near = "" if isinstance(value, Interpolated) else nearest(str(checked), available_timezones())
+        near = "" if isinstance(value, InterpolatedText) else find_closest(str(checked), available_timezones())
         hint = f"Did you mean '{near}'? " if near else ""
         raise refuse("this is not a time zone.", f"{hint}Write a name such as UTC or Europe/Berlin.") from None
-    return value if isinstance(value, Interpolated) else checked
+    return value if isinstance(value, InterpolatedText) else checked
 
 
 def _not_empty(value: str) -> str:
@@ -182,7 +198,9 @@ def _store_url(value: str) -> str:
 
 
 def _is_postgres(value: str) -> bool:
-    """Without a host, the server is on this machine behind a socket: `postgresql:///name?host=/run/postgresql`."""
+    """Returns whether this is a Postgres address. Without a host, the server is on this machine behind a socket:
+    `postgresql:///name?host=/run/postgresql`.
+    """
     try:
         parts = urlsplit(value)
         is_full = "://" in value and bool(parts.hostname or parts.path.strip("/"))
@@ -192,7 +210,7 @@ def _is_postgres(value: str) -> bool:
 
 
 def is_url(value: str, schemes: tuple[str, ...]) -> bool:
-    """Whether this is a full address with one of these schemes and a host."""
+    """Returns whether this is a full address with one of these schemes and a host."""
     try:
         parts = urlsplit(value)
         return parts.scheme.partition("+")[0] in schemes and bool(parts.hostname) and (parts.port or 1) > 0
@@ -217,3 +235,7 @@ Whole = Annotated[int, BeforeValidator(_no_flag_int)]
 Number = Annotated[float, BeforeValidator(_no_flag_float)]
 Secret = Annotated[SecretRef | None, PlainValidator(_read_secret)]
 """A `${NAME}`, or empty for none."""
+
+
+def as_variable(text: str) -> str:
+    return "".join(char if char.isascii() and char.isalnum() else "_" for char in text).upper()

@@ -1,18 +1,229 @@
-"""From `channels.github` to the accounts that answer there, each with its login and its manners."""
+"""The section `channels.github`: the policy of agents in repositories, their logins, and the accounts that they become.
+
+Every key of the policy may stand at an account too, where it applies to that account alone; `load` fills in what an
+account leaves open.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
+from typing import Annotated, Any, Self
 
-from denizen.adapters.github.settings import API_URL, AccountSettings
-from denizen.app.secrets import SECRETS_FILE, FileSecrets, SecretRef
-from denizen.app.settings.document import Document
-from denizen.app.settings.problem import KeyPath, Problem
-from denizen.app.settings.schema_github import GitHubAccountSection, GitHubConductSection, GitHubSection
-from denizen.domain.attention import Manners, Reactions, Scope, ThreadHabit
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WrapValidator, model_validator
+
+from denizen.adapters.github.settings import API_URL, GitHubAccountSettings
+from denizen.app.home.secrets import SECRETS_FILE, FileSecrets, SecretRef
+from denizen.app.settings.document import ConfigDocument
+from denizen.app.settings.fields import (
+    HttpUrl,
+    Number,
+    Secret,
+    Section,
+    Text,
+    Whole,
+    at_most,
+    keep_template,
+    read_digits,
+    refuse,
+)
+from denizen.app.settings.problem import ConfigProblem, KeyPath
+from denizen.domain.attention import (
+    AccountPolicy,
+    AccountScope,
+    AccountStaff,
+    ConversationLimits,
+    Reactions,
+    ReplyStyle,
+    ThreadMode,
+    TriggerPolicy,
+)
 from denizen.domain.ids import AgentName
+
+COMMENT_CHARS = 65_400
+"""The limit of one comment, less the mark that finds it again."""
+ROOM_FOR_CODE = 400
+"""Room for code quotes: names that would notify somebody are quoted as code, which makes a comment longer."""
+MESSAGE_CHARS = 2000
+
+_MANNERS = AccountPolicy()
+_ID = re.compile(r"[0-9]{1,20}")
+_REPOSITORY = re.compile(r"[\w.*-]+/[\w.*-]+")
+_WEEK_MINUTES = 7 * 24 * 60
+
+
+class GitHubAssociation(StrEnum):
+    """The relation of a user to a repository, in GitHub's words."""
+
+    OWNER = "owner"
+    MEMBER = "member"
+    COLLABORATOR = "collaborator"
+    CONTRIBUTOR = "contributor"
+    FIRST_TIMER = "first_timer"
+    FIRST_TIME_CONTRIBUTOR = "first_time_contributor"
+    NONE = "none"
+
+
+REACTIONS = ("+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes")
+"""The reactions that GitHub has."""
+
+
+def _github_id(value: str) -> str:
+    if not _ID.fullmatch(value):
+        raise refuse(
+            "this is not an id of GitHub.", "Write the number that https://api.github.com/users/NAME has as id."
+        )
+    return value
+
+
+def _repository(value: str) -> str:
+    if not _REPOSITORY.fullmatch(value):
+        raise refuse("this is not a repository.", "Write owner/name, or owner/* for all of an owner.")
+    return value
+
+
+def _reaction(value: str) -> str:
+    if value and value not in REACTIONS:
+        raise refuse("GitHub has no such reaction.", f"Write one of {', '.join(REACTIONS)}; empty for none.")
+    return value
+
+
+GitHubId = Annotated[str, BeforeValidator(read_digits), AfterValidator(_github_id), WrapValidator(keep_template)]
+"""The id of a user; in the file with quotes or without. Names can be changed and taken by others."""
+Repository = Annotated[str, AfterValidator(_repository), WrapValidator(keep_template)]
+Reaction = Annotated[str, AfterValidator(_reaction), WrapValidator(keep_template)]
+
+
+class GitHubReactionsSection(Section):
+    """The reactions that show the state of a question. Empty means none."""
+
+    seen: Reaction = Field(
+        default="eyes",
+        description="Put on a question while it is answered: `+1`, `-1`, `laugh`, `confused`, `heart`, `hooray`, "
+        "`rocket` or `eyes`; empty: none.",
+    )
+    done: Reaction = Field(default="", description="Put on a question that was answered; empty: none.")
+    failed: Reaction = Field(default="confused", description="Put on one that could not be answered; empty: none.")
+
+
+class GitHubPolicySection(Section):
+    """The policy of an agent in repositories: whom it answers, when it speaks, what its answers look like."""
+
+    repositories: tuple[Repository, ...] = Field(
+        default=(), description="Where it answers, as `owner/name` or `owner/*`; empty: wherever its login can read."
+    )
+    reply_to_new_issues: bool = Field(
+        default=False, description="Whether it answers each issue that is opened, also without a mention."
+    )
+    answers: tuple[GitHubAssociation, ...] = Field(
+        default=(),
+        description="Whom it answers, by what they are to the repository: `owner`, `member` (of the organisation), "
+        "`collaborator`, `contributor`, `first_time_contributor`, `first_timer`, `none`; empty: everybody. "
+        "Needs `repositories`.",
+    )
+    owners: tuple[GitHubId, ...] = Field(default=(), description="Ids of users who may do everything.")
+    admins: tuple[GitHubId, ...] = Field(default=(), description="Ids of users who may give administrative commands.")
+    admin_associations: tuple[GitHubAssociation, ...] = Field(
+        default=(), description="Who may, too, by what they are to the repository; empty: nobody. Needs `repositories`."
+    )
+    max_exchanges: Whole = Field(
+        default=0,
+        ge=0,
+        le=100,
+        description="How many mentions by bots in a row are answered in a thread, until a person writes; 0: none.",
+    )
+    missed_limit_minutes: Number = Field(
+        default=_WEEK_MINUTES / 7,
+        ge=0,
+        le=_WEEK_MINUTES,
+        description="Mentions in one thread that came while Denizen was away and are older get one reply together.",
+    )
+    rescan_minutes: Number = Field(
+        default=15.0,
+        ge=0,
+        le=_WEEK_MINUTES,
+        description="How often it looks for messages whose webhook never came; 0: only when it starts.",
+    )
+    message_limit: Whole = Field(
+        default=COMMENT_CHARS - ROOM_FOR_CODE,
+        ge=50,
+        le=COMMENT_CHARS,
+        description="Characters at which answers are split.",
+    )
+    reactions: GitHubReactionsSection = Field(default_factory=GitHubReactionsSection)
+    error_message: Annotated[Text, at_most(MESSAGE_CHARS)] = Field(
+        default=_MANNERS.style.error_message,
+        description="Told after a failure in place of the reason; a reference is added to it. Empty: the reason.",
+    )
+    failure_text: bool = Field(
+        default=_MANNERS.style.failure_text, description="Whether a failure is told in words, beside the reaction."
+    )
+
+
+class _Login(Section):
+    token: Secret = Field(default=None, description="A user's token. `NAME: ${TOKEN}` is the short form.")
+    app_id: Annotated[Text, BeforeValidator(read_digits)] = Field(
+        default="", description="Id of a GitHub App, in place of a token."
+    )
+    private_key: Secret = Field(
+        default=None, description="The App's private key in PEM form; line breaks may be written as `\\n`."
+    )
+    private_key_file: Text = Field(
+        default="", description="File of the App's private key, relative to the home folder; in place of `private_key`."
+    )
+    webhook_secret: Secret = Field(
+        default=None, description="The secret of the webhook; without one webhooks of this account are refused."
+    )
+
+
+def _conduct_is_told_once(schema: dict[str, Any]) -> None:
+    """Leaves the policy out of an account's schema: the reference documents it once, at `channels.github`."""
+    schema["properties"] = {name: schema["properties"][name] for name in _Login.model_fields}
+
+
+class GitHubAccountSection(GitHubPolicySection, _Login):
+    """One agent's login. What it leaves open of the policy is that of `channels.github`."""
+
+    model_config = ConfigDict(json_schema_extra=_conduct_is_told_once)
+
+    @property
+    def foreign_keys(self) -> frozenset[str]:
+        """The shared keys that the account does not set itself. They are shown at `channels.github` only."""
+        return frozenset(GitHubPolicySection.model_fields) - self.model_fields_set
+
+    @model_validator(mode="after")
+    def _is_one_login(self) -> Self:
+        has_key = self.private_key is not None or bool(self.private_key_file)
+        if self.app_id and self.token is not None:
+            raise refuse("an App needs no token.", "Keep app_id with its private key, or the token.", key="token")
+        if has_key and not self.app_id:
+            raise refuse("there is a private key, but no app_id.", "Write the App's id.", key="app_id")
+        if self.app_id and not has_key:
+            raise refuse("there is an app_id, but no private key.", "Write private_key_file.", key="private_key_file")
+        return self
+
+
+def _short_account(value: object) -> object:
+    return {"token": value} if isinstance(value, str) else value
+
+
+class _Access(Section):
+    enabled: bool = Field(default=True, description="Whether the accounts are used.")
+    accounts: dict[str, Annotated[GitHubAccountSection, BeforeValidator(_short_account)]] = Field(
+        default_factory=dict[str, GitHubAccountSection]
+    )
+
+
+class GitHubSection(GitHubPolicySection, _Access):
+    """GitHub. Without accounts nothing happens."""
+
+    api_url: HttpUrl = Field(
+        default="", description="REST address of GitHub Enterprise, such as https://github.example.org/api/v3."
+    )
+
 
 ACCOUNTS: KeyPath = ("channels", "github", "accounts")
 SECRETS = frozenset({"token", "private_key", "webhook_secret"})
@@ -20,10 +231,12 @@ SECRETS = frozenset({"token", "private_key", "webhook_secret"})
 
 @dataclass(frozen=True, slots=True)
 class GitHubLogin:
-    """One agent's account. An App whose key could not be read is there without one, and says so when it is used."""
+    """One agent's account. An App whose key cannot be read is there without one, and fails with the reason when it is
+    used.
+    """
 
-    account: AccountSettings
-    manners: Manners
+    account: GitHubAccountSettings
+    account_policy: AccountPolicy
 
     @property
     def agent(self) -> AgentName:
@@ -31,7 +244,9 @@ class GitHubLogin:
 
 
 def build_github_logins(section: GitHubSection, secrets: FileSecrets) -> tuple[GitHubLogin, ...]:
-    """The accounts in the order of the file; those without a login are left out, all of them when GitHub is off."""
+    """Returns the accounts in the order of the file; those without a login are left out, all of them when GitHub is
+    off.
+    """
     if not section.enabled:
         return ()
     return tuple(
@@ -42,13 +257,13 @@ def build_github_logins(section: GitHubSection, secrets: FileSecrets) -> tuple[G
 
 
 def is_github_login(path: KeyPath) -> bool:
-    """Whether a secret stands at this key path without which an account does nothing."""
+    """Returns whether a secret stands at this key path without which an account does nothing."""
     return path[:3] == ACCOUNTS and len(path) > 3 and path[4:] in ((), ("token",), ("private_key",))
 
 
-def find_github_problems(document: Document, section: GitHubSection) -> Iterator[Problem]:
-    """Trust in what somebody is to a repository, wherever that is: in a repository of their own everybody is `owner`,
-    and anybody can install an App or invite a user there. Asks the accounts that `implied` filled in.
+def find_github_problems(document: ConfigDocument, section: GitHubSection) -> Iterator[ConfigProblem]:
+    """Yields a problem for trust in associations without a list of repositories. In a repository of their own everybody
+    is `owner`, and anybody can install an App or invite a user there. The accounts are those that `load` filled in.
     """
     for name, account in section.accounts.items() if section.enabled else ():
         for key in ("answers", "admin_associations"):
@@ -67,8 +282,10 @@ def _names_owners(repositories: Sequence[str]) -> bool:
     return bool(repositories) and not any("*" in each.partition("/")[0] for each in repositories)
 
 
-def find_github_left_out(document: Document, section: GitHubSection, secrets: FileSecrets) -> Iterator[Problem]:
-    """A notice for each account that has no login, and for each that cannot be told anything."""
+def find_github_left_out(
+    document: ConfigDocument, section: GitHubSection, secrets: FileSecrets
+) -> Iterator[ConfigProblem]:
+    """Yields a notice for each account without a login, and for each whose webhooks are refused."""
     file = document.file.parent / SECRETS_FILE
     for name, account in section.accounts.items() if section.enabled else ():
         path = (*ACCOUNTS, name)
@@ -86,8 +303,10 @@ def _has_login(account: GitHubAccountSection, secrets: FileSecrets) -> bool:
     return bool(_find(account.token, secrets))
 
 
-def _account(name: str, account: GitHubAccountSection, section: GitHubSection, secrets: FileSecrets) -> AccountSettings:
-    return AccountSettings(
+def _account(
+    name: str, account: GitHubAccountSection, section: GitHubSection, secrets: FileSecrets
+) -> GitHubAccountSettings:
+    return GitHubAccountSettings(
         AgentName(name),
         api_url=section.api_url or API_URL,
         app_id=account.app_id,
@@ -101,7 +320,9 @@ def _account(name: str, account: GitHubAccountSection, section: GitHubSection, s
 
 
 def _read_key(account: GitHubAccountSection, secrets: FileSecrets) -> str:
-    """Empty when it cannot be read: then the account is left off, and says what to do."""
+    """Returns the App's private key; empty when it cannot be read. Then the account is left off, and says what to
+    do.
+    """
     if not account.private_key_file:
         return _find(account.private_key, secrets).replace("\\n", "\n")
     try:
@@ -110,28 +331,31 @@ def _read_key(account: GitHubAccountSection, secrets: FileSecrets) -> str:
         return ""
 
 
-def _manners(section: GitHubConductSection) -> Manners:
-    """The conduct as the engine works with it. Who is not answered is not told so in public, and nothing is decided
-    there: there are no buttons, and strangers read it.
+def _manners(section: GitHubPolicySection) -> AccountPolicy:
+    """Returns the policy in the form that the engine works with. Refusals are not told in public, and approvals are not
+    asked there: GitHub has no buttons, and strangers read along.
     """
-    return Manners(
-        owners=frozenset(section.owners),
-        admins=frozenset(section.admins),
-        admin_roles=frozenset(map(str, section.admin_associations)),
-        scope=Scope(roles=frozenset(map(str, section.answers))),
-        threads=ThreadHabit.NONE,
-        replies=False,
-        max_exchanges=section.max_exchanges,
-        missed_limit_s=section.missed_limit_minutes * 60,
-        edit_window_s=0.0,
-        message_limit=section.message_limit,
-        keep_blank_lines=True,
-        preview=False,
-        reactions=Reactions(section.reactions.seen, section.reactions.done, section.reactions.failed),
-        error_message=section.error_message,
-        failure_text=section.failure_text,
-        tells_refusals=False,
-        asks_here=False,
+    return AccountPolicy(
+        staff=AccountStaff(
+            owners=frozenset(section.owners),
+            admins=frozenset(section.admins),
+            admin_roles=frozenset(map(str, section.admin_associations)),
+        ),
+        scope=AccountScope(roles=frozenset(map(str, section.answers))),
+        triggers=TriggerPolicy(threads=ThreadMode.NONE, replies=False),
+        limits=ConversationLimits(
+            max_exchanges=section.max_exchanges, missed_limit_s=section.missed_limit_minutes * 60, edit_window_s=0.0
+        ),
+        style=ReplyStyle(
+            message_limit=section.message_limit,
+            keep_blank_lines=True,
+            preview=False,
+            reactions=Reactions(section.reactions.seen, section.reactions.done, section.reactions.failed),
+            error_message=section.error_message,
+            failure_text=section.failure_text,
+            tells_refusals=False,
+            asks_here=False,
+        ),
     )
 
 

@@ -1,4 +1,4 @@
-"""`${NAME}` and `${NAME:-default}` in string values; `$${` stands for a plain `${`. Pure.
+"""Interpolation of `${NAME}` and `${NAME:-default}` in string values; `$${` stands for a plain `${`. Pure.
 
 A default counts when the variable is unset or empty, as in a shell. Defaults hold no `}`.
 """
@@ -16,8 +16,8 @@ from denizen.domain.json import Json
 _REFERENCE = re.compile(r"\$\$\{|\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<default>:-[^}]*)?\}|(?P<malformed>\$\{)")
 
 
-class Interpolated(str):
-    """A text that came out of a template. It is the value; its repr is the template, so that it leaks nowhere."""
+class InterpolatedText(str):
+    """A text that came out of a template. Its repr is the template, so that the value leaks into no log or error."""
 
     __slots__ = ("template",)
     template: str
@@ -27,15 +27,15 @@ class Interpolated(str):
         self.template = template
         return self
 
-    def __reduce__(self) -> tuple[type[Interpolated], tuple[str, str]]:
-        return Interpolated, (str(self), self.template)
+    def __reduce__(self) -> tuple[type[InterpolatedText], tuple[str, str]]:
+        return InterpolatedText, (str(self), self.template)
 
     def __repr__(self) -> str:
         return repr(self.template)
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class VariableReference:
     """One `${NAME}` of a template. `default` is None when there is none."""
 
     name: str
@@ -43,8 +43,8 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class Expansion:
-    """A tree with its templates expanded, and what was met on the way. A missing variable stands as empty text."""
+class ExpandedTree:
+    """A tree with its templates expanded, and the variables that were met. A missing variable becomes empty text."""
 
     tree: dict[str, Json]
     names: frozenset[str] = frozenset()
@@ -52,26 +52,26 @@ class Expansion:
     malformed: tuple[KeyPath, ...] = ()
 
 
-def references(template: str) -> tuple[Reference, ...]:
-    """The variables that a template names, in order."""
+def references(template: str) -> tuple[VariableReference, ...]:
+    """Returns the variables that a template names, in order."""
     matches = (match for match in _REFERENCE.finditer(template) if match["name"])
-    return tuple(Reference(match["name"], _default(match)) for match in matches)
+    return tuple(VariableReference(match["name"], _default(match)) for match in matches)
 
 
 def is_malformed(template: str) -> bool:
-    """Whether a `${` begins something that is not a reference."""
+    """Returns whether a `${` begins something that is not a reference."""
     return any(match["malformed"] for match in _REFERENCE.finditer(template))
 
 
-def whole_reference(template: str) -> Reference | None:
-    """The reference, when the template is exactly one."""
+def whole_reference(template: str) -> VariableReference | None:
+    """Returns the reference, when the template is exactly one."""
     match = _REFERENCE.fullmatch(template)
-    return Reference(match["name"], _default(match)) if match and match["name"] else None
+    return VariableReference(match["name"], _default(match)) if match and match["name"] else None
 
 
 def expand(template: str, variables: Mapping[str, str]) -> str:
-    """The text with every reference replaced; plain text comes back as it is. A variable that is unset or empty and
-    has no default stands as empty text.
+    """Returns the text with every reference replaced; plain text comes back as it is. A variable that is unset or empty
+    and has no default becomes empty text.
     """
 
     def value(match: re.Match[str]) -> str:
@@ -80,19 +80,19 @@ def expand(template: str, variables: Mapping[str, str]) -> str:
         return "${"
 
     expanded, count = _REFERENCE.subn(value, template)
-    return Interpolated(expanded, template) if count else template
+    return InterpolatedText(expanded, template) if count else template
 
 
 def escape(text: str) -> str:
-    """The template that expands to exactly this text."""
+    """Returns the template that expands to exactly this text."""
     return text.replace("${", "$${")
 
 
-def expand_tree(tree: Mapping[str, Json], variables: Mapping[str, str]) -> Expansion:
+def expand_tree(tree: Mapping[str, Json], variables: Mapping[str, str]) -> ExpandedTree:
     """Expands every string value below a mapping. Keys stay as they are."""
     work = _Work(variables)
     expanded = {key: work.expand(value, (key,)) for key, value in tree.items()}
-    return Expansion(expanded, frozenset(work.names), tuple(work.missing), tuple(work.malformed))
+    return ExpandedTree(expanded, frozenset(work.names), tuple(work.missing), tuple(work.malformed))
 
 
 @dataclass(slots=True)

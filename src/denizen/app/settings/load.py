@@ -1,36 +1,53 @@
-"""Reading `denizen.yaml` and everything that belongs to it into one immutable `Settings`, or one error that lists
-every problem.
+"""Reads `denizen.yaml` and everything that belongs to it into one immutable `Settings`, or one error that lists every
+problem.
 
-The order: syntax, interpolation, references, shape, persona files. References and shape each find what they can, so
-that one reading shows all there is to correct; persona files are read once the rest is right. Called by the builder
-and the reloader (`load_settings`), by doctor and the editors (`check`).
+The order: syntax, interpolation, references, shape, implied values, persona files. References and shape each find what
+they can, so that one reading shows all there is to correct; persona files are read once the rest is right. The builder
+and the reloader call `load_settings`, doctor and the editors `find_config_problems`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import TypeVar
 
 from pydantic import ValidationError
 
-from denizen.app.secrets import SECRETS_FILE, FileSecrets, load_secrets
-from denizen.app.settings.accepted import Settings
-from denizen.app.settings.agents import BUILT_IN_PERSONA, Personas, build_agent
-from denizen.app.settings.discord import find_account_problems, find_left_out, is_account_token
-from denizen.app.settings.document import Document, parse_document
+from denizen.app.home.secrets import SECRETS_FILE, FileSecrets, load_secrets
+from denizen.app.settings.agents import BUILT_IN_PERSONA, AgentSection, PersonaReader, apply_preset, build_agent
+from denizen.app.settings.checks import (
+    BUILTIN,
+    DEFAULT_AGENT,
+    DEFAULT_MODEL,
+    STANDARD_ALIASES,
+    ReferenceOutline,
+    draw_outline,
+    find_broken_references,
+    find_idle_tools,
+    find_plain_secrets,
+)
+from denizen.app.settings.discord import DiscordPolicySection, find_account_problems, find_left_out, is_account_token
+from denizen.app.settings.document import ConfigDocument, parse_document
+from denizen.app.settings.effective import Settings
 from denizen.app.settings.explain import explain_errors
-from denizen.app.settings.folders import ContextFiles, Folders
-from denizen.app.settings.github import ACCOUNTS, find_github_left_out, find_github_problems, is_github_login
-from denizen.app.settings.implied import add_implied
-from denizen.app.settings.interpolation import Expansion, expand_tree
-from denizen.app.settings.plaintext import find_plain_secrets
-from denizen.app.settings.problem import KeyPath, Problem, refusal
-from denizen.app.settings.references import Outline, draw_outline, find_broken_references, find_idle_tools
-from denizen.app.settings.schema import Config
+from denizen.app.settings.fields import Section
+from denizen.app.settings.github import (
+    ACCOUNTS,
+    GitHubPolicySection,
+    find_github_left_out,
+    find_github_problems,
+    is_github_login,
+)
+from denizen.app.settings.interpolation import ExpandedTree, expand_tree
+from denizen.app.settings.knowledge import ContextFileReader, HomeFolders
+from denizen.app.settings.models import AliasSection, ModelsSection, ProviderSection
+from denizen.app.settings.problem import ConfigProblem, KeyPath, config_error
+from denizen.app.settings.schema import ChannelsSection, Config
 from denizen.domain.agent import Agent
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json
@@ -38,15 +55,15 @@ from denizen.domain.json import Json
 CONFIG_FILE = "denizen.yaml"
 
 _PLAIN_VARIABLES = frozenset({"HOME", "USER", "LOGNAME", "PWD", "SHELL", "LANG", "TZ", "PATH", "TMPDIR", "HOSTNAME"})
-"""Variables whose values are no secrets and stand in half of all texts; they are not masked."""
+"""Variables whose values are no secrets and occur in many texts; they are not masked."""
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """What a reading gave: settings, or the problems that stand against them."""
+class ConfigResult:
+    """The result of a reading: settings, or the problems that prevent them."""
 
     settings: Settings | None
-    problems: tuple[Problem, ...]
+    problems: tuple[ConfigProblem, ...]
 
 
 def load_settings(
@@ -59,40 +76,56 @@ def load_settings(
     """
     finding = examine(home, read_config(home), load_secrets(home, environment), known_tools)
     if finding.settings is None:
-        raise refusal(finding.problems)
+        raise config_error(finding.problems)
     return finding.settings
 
 
-def check(
+def find_config_problems(
     home: Path, environment: Mapping[str, str], *, known_tools: Collection[str] | None = None
-) -> tuple[Problem, ...]:
-    """The problems of a home folder's configuration, empty when it can be used. Raises InvalidInput only when a file
-    cannot be read at all.
+) -> tuple[ConfigProblem, ...]:
+    """Returns the problems of a home folder's configuration, empty when it can be used. Raises InvalidInput only when a
+    file cannot be read at all.
     """
     return examine(home, read_config(home), load_secrets(home, environment), known_tools).problems
 
 
 def read_config(home: Path) -> str:
-    """The text of the configuration file; empty when there is none. Raises InvalidInput when it cannot be read."""
+    """Returns the text of the configuration file; empty when there is none. Raises InvalidInput when it cannot be
+    read.
+    """
     file = home / CONFIG_FILE
     try:
         return file.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         near = home / "denizen.yml"
         if near.exists():
-            problem = Problem(near, 0, 0, (), "this name is not read.", f"Rename it to {CONFIG_FILE}.")
-            raise refusal([problem]) from None
+            problem = ConfigProblem(
+                file=near,
+                line=0,
+                column=0,
+                path=(),
+                message="this name is not read.",
+                fix=f"Rename it to {CONFIG_FILE}.",
+            )
+            raise config_error([problem]) from None
         return ""
     except (OSError, UnicodeDecodeError):
-        problem = Problem(file, 0, 0, (), "cannot be read.", "Make it a UTF-8 text file that Denizen's user may read.")
-        raise refusal([problem]) from None
+        problem = ConfigProblem(
+            file=file,
+            line=0,
+            column=0,
+            path=(),
+            message="cannot be read.",
+            fix="Make it a UTF-8 text file that Denizen's user may read.",
+        )
+        raise config_error([problem]) from None
 
 
-def examine(home: Path, text: str, secrets: FileSecrets, known_tools: Collection[str] | None) -> Finding:
+def examine(home: Path, text: str, secrets: FileSecrets, known_tools: Collection[str] | None) -> ConfigResult:
     """Reads a configuration text as if it were the file of this home folder."""
     document = parse_document(text, home / CONFIG_FILE)
-    if isinstance(document, Problem):
-        return Finding(None, (document,))
+    if isinstance(document, ConfigProblem):
+        return ConfigResult(None, (document,))
     expansion = expand_tree(document.tree, secrets.variables)
     outline = draw_outline(expansion.tree)
     needed, warnings = _sort_missing(document, expansion, outline)
@@ -106,17 +139,17 @@ def examine(home: Path, text: str, secrets: FileSecrets, known_tools: Collection
     tree, left_out = _without_unusable_providers(document, expansion, outline)
     config = _validate(document, tree, problems)
     if config is None:
-        return Finding(None, tuple(problems))
+        return ConfigResult(None, tuple(problems))
     config = add_implied(config, outline)
-    personas, contexts = Personas(home, document), ContextFiles(Folders(home, config.folders), document)
+    personas, contexts = PersonaReader(home, document), ContextFileReader(HomeFolders(home, config.folders), document)
     contexts.check()
     agents = {
         AgentName(name): build_agent(
             name,
             section,
-            personas.read(name, section),
-            contexts.read(name, skip_global=section.skip_global_context),
-            personas.read_core_memory(name),
+            persona=personas.read(name, section),
+            context_files=contexts.read(name, skip_global=section.skip_global_context),
+            core_memory=personas.read_core_memory(name),
         )
         for name, section in config.agents.items()
     }
@@ -127,7 +160,7 @@ def examine(home: Path, text: str, secrets: FileSecrets, known_tools: Collection
         *find_github_problems(document, config.channels.github),
     ]
     if problems:
-        return Finding(None, tuple(problems))
+        return ConfigResult(None, tuple(problems))
     settings = Settings(
         home=home,
         config=config,
@@ -145,12 +178,12 @@ def examine(home: Path, text: str, secrets: FileSecrets, known_tools: Collection
         ),
         written=document.tree,
     )
-    return Finding(settings, ())
+    return ConfigResult(settings, ())
 
 
-def digest_input(written: Mapping[str, Json], agents: Mapping[AgentName, Agent], folders: Folders) -> str:
-    """What the digest is taken of: the tree as written, without comments and layout, the persona and context files, and
-    whether there is knowledge to look into.
+def digest_input(written: Mapping[str, Json], agents: Mapping[AgentName, Agent], folders: HomeFolders) -> str:
+    """Returns the text that the digest is taken of: the tree as written, without comments and layout, the persona and
+    context files, and whether there is knowledge to look into.
     """
     personas = {name: [pair for pair in agent.persona if pair[0] != BUILT_IN_PERSONA] for name, agent in agents.items()}
     contexts = {name: (agent.context_files, agent.core_memory) for name, agent in agents.items()}
@@ -158,9 +191,9 @@ def digest_input(written: Mapping[str, Json], agents: Mapping[AgentName, Agent],
     return json.dumps(found, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
-def _validate(document: Document, tree: dict[str, Json], problems: list[Problem]) -> Config | None:
-    """The validated file; None and problems otherwise. An error where a problem is known already, such as a variable
-    that is missing, says nothing new.
+def _validate(document: ConfigDocument, tree: dict[str, Json], problems: list[ConfigProblem]) -> Config | None:
+    """Returns the validated file; None and problems otherwise. An error where a problem is known already, such as a
+    missing variable, says nothing new and is dropped.
     """
     told = {problem.path for problem in problems}
     try:
@@ -171,10 +204,12 @@ def _validate(document: Document, tree: dict[str, Json], problems: list[Problem]
     return None
 
 
-def _sort_missing(document: Document, expansion: Expansion, outline: Outline) -> tuple[list[Problem], list[Problem]]:
-    """Problems for unset variables that are needed, warnings for those that are not."""
-    needed: list[Problem] = []
-    unneeded: list[Problem] = []
+def _sort_missing(
+    document: ConfigDocument, expansion: ExpandedTree, outline: ReferenceOutline
+) -> tuple[list[ConfigProblem], list[ConfigProblem]]:
+    """Returns problems for unset variables that are needed, and warnings for those that are not."""
+    needed: list[ConfigProblem] = []
+    unneeded: list[ConfigProblem] = []
     for path, name in expansion.missing:
         idle = _is_idle(path, expansion.tree, outline)
         message = f"the variable {name} is not set" + (_without_it(path) if idle else ".")
@@ -184,8 +219,10 @@ def _sort_missing(document: Document, expansion: Expansion, outline: Outline) ->
     return needed, unneeded
 
 
-def _is_idle(path: KeyPath, tree: Mapping[str, Json], outline: Outline) -> bool:
-    """Whether one can do without the value there: a provider that nobody names, a skill that is off, a bot's token."""
+def _is_idle(path: KeyPath, tree: Mapping[str, Json], outline: ReferenceOutline) -> bool:
+    """Returns whether one can do without the value there: a provider that nobody names, a skill that is off, a bot's
+    token.
+    """
     if path[:2] == ("models", "providers"):
         return str(path[2]) not in outline.used_providers
     if path[0] == "tools":
@@ -198,7 +235,7 @@ def _is_idle(path: KeyPath, tree: Mapping[str, Json], outline: Outline) -> bool:
 
 
 def _is_switched_off(tree: Json, path: KeyPath) -> bool:
-    """Whether the MCP server that the path is below is not used."""
+    """Returns whether the MCP server that the path is below is not used."""
     for key in path[:3]:
         tree = tree.get(str(key)) if isinstance(tree, Mapping) else None
     return isinstance(tree, Mapping) and tree.get("enabled") is False
@@ -215,10 +252,10 @@ def _without_it(path: KeyPath) -> str:
 
 
 def _without_unusable_providers(
-    document: Document, expansion: Expansion, outline: Outline
-) -> tuple[dict[str, Json], list[Problem]]:
-    """Takes out the providers that nobody names and that miss a variable for something else than their key. (A key is
-    only asked for when it is used.)
+    document: ConfigDocument, expansion: ExpandedTree, outline: ReferenceOutline
+) -> tuple[dict[str, Json], list[ConfigProblem]]:
+    """Removes the providers that nobody names and that miss a variable other than their key. (A key is only asked for
+    when it is used.)
     """
     unusable = {
         str(path[2])
@@ -238,8 +275,89 @@ def _without_unusable_providers(
     return {**expansion.tree, "models": {**models, "providers": kept}}, warnings
 
 
-def _exposed(secrets: FileSecrets) -> tuple[Problem, ...]:
+def _exposed(secrets: FileSecrets) -> tuple[ConfigProblem, ...]:
     if not secrets.readable_by_others:
         return ()
     file = secrets.home / SECRETS_FILE
-    return (Problem(file, 0, 0, (), "other users of this machine can read it.", f"chmod 600 {file}"),)
+    return (
+        ConfigProblem(
+            file=file,
+            line=0,
+            column=0,
+            path=(),
+            message="other users of this machine can read it.",
+            fix=f"chmod 600 {file}",
+        ),
+    )
+
+
+_Account = TypeVar("_Account", bound=Section)
+
+
+def add_implied(config: Config, outline: ReferenceOutline) -> Config:
+    """Returns the configuration with everything filled in that the file leaves open, so that no reader has to know the
+    rules.
+
+    Without a provider there is the embedded one, and all three aliases are its model. With providers, `fast` and
+    `quality` follow `balanced` or each other; `balanced` itself is never guessed. Agents get the values of their
+    preset, accounts the shared keys of their platform.
+    """
+    written = config.agents or {DEFAULT_AGENT: AgentSection()}
+    agents = {name: apply_preset(section) for name, section in written.items()}
+    default = config.default_agent or (DEFAULT_AGENT if DEFAULT_AGENT in agents else next(iter(agents)))
+    return config.model_copy(
+        update={
+            "models": _models(config.models, outline),
+            "agents": agents,
+            "default_agent": default,
+            "channels": _channels(config.channels),
+        }
+    )
+
+
+def _models(models: ModelsSection, outline: ReferenceOutline) -> ModelsSection:
+    providers, aliases = dict(models.providers), dict(models.aliases)
+    if BUILTIN not in providers and (not outline.providers or BUILTIN in outline.used_providers):
+        providers[BUILTIN] = ProviderSection(kind="embedded")
+    for name, stand_ins in STANDARD_ALIASES.items():
+        if name in models.aliases:
+            continue
+        if not outline.providers:
+            aliases[name] = AliasSection(model=f"{BUILTIN}/{DEFAULT_MODEL}")
+        elif found := next((each for each in stand_ins if each in models.aliases), None):
+            aliases[name] = models.aliases[found]
+    return models.model_copy(update={"providers": providers, "aliases": aliases})
+
+
+def _channels(channels: ChannelsSection) -> ChannelsSection:
+    """Returns the channels, every account with its whole policy."""
+    discord, github = channels.discord, channels.github
+    on_discord = {name: _filled(each, discord, DiscordPolicySection) for name, each in discord.accounts.items()}
+    on_github = {name: _filled(each, github, GitHubPolicySection) for name, each in github.accounts.items()}
+    return channels.model_copy(
+        update={
+            "discord": discord.model_copy(update={"accounts": on_discord}),
+            "github": github.model_copy(update={"accounts": on_github}),
+        }
+    )
+
+
+def _filled(account: _Account, common: Section, conduct: type[Section]) -> _Account:
+    """Returns the account with the shared keys filled in. Its set fields still tell which keys are its own."""
+    own = {name: getattr(account, name) for name in type(account).model_fields if name not in conduct.model_fields}
+    values = {**own, **_merge(account, common, conduct.model_fields)}
+    return type(account).model_construct(account.model_fields_set, **values)
+
+
+def _merge(own: Section, common: Section, names: Iterable[str]) -> dict[str, object]:
+    """Returns the values of a section: its own take precedence over the shared ones, also within a group of keys."""
+    values: dict[str, object] = {}
+    for name in names:
+        mine, theirs = getattr(own, name), getattr(common, name)
+        if name not in own.model_fields_set:
+            values[name] = theirs
+        elif isinstance(mine, Section):
+            values[name] = mine.model_copy(update=_merge(mine, theirs, type(mine).model_fields))
+        else:
+            values[name] = mine
+    return values

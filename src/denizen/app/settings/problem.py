@@ -1,4 +1,4 @@
-"""One thing that is wrong with the configuration, and the one error that lists them all."""
+"""One problem of the configuration, and the one error that lists them all."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
-    """`line` and `column` count from 1; line 0 means the file as a whole. Nothing in here ever holds a secret.
+class ConfigProblem:
+    """A problem at a place of the file. `line` and `column` count from 1; line 0 means the file as a whole. It never
+    holds a secret.
 
     `variable` is the one that is not set, when that is the problem: it goes away without a change of the file.
     """
@@ -32,11 +33,11 @@ class Problem:
 
     def __str__(self) -> str:
         where = f"{self.file}:{self.line}:{self.column}" if self.line else str(self.file)
-        return f"{where}: {dotted(self.path)}: {self.message}" if self.path else f"{where}: {self.message}"
+        return f"{where}: {format_path(self.path)}: {self.message}" if self.path else f"{where}: {self.message}"
 
 
-def dotted(path: KeyPath) -> str:
-    """A key path for people: `models.overrides."lab/qwen3".images`, `server.api_keys[0].key`."""
+def format_path(path: KeyPath) -> str:
+    """Returns a key path for people: `models.overrides."lab/qwen3".images`, `server.api_keys[0].key`."""
     text = ""
     for part in path:
         if isinstance(part, int):
@@ -47,30 +48,30 @@ def dotted(path: KeyPath) -> str:
     return text
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """The known name that was probably meant, or nothing."""
+def find_closest(name: str, known: Iterable[str]) -> str:
+    """Returns the known name that was probably meant, or nothing."""
     by_folded = {each.casefold(): each for each in known}
     found = difflib.get_close_matches(name.casefold(), by_folded, n=1)
     return by_folded[found[0]] if found else ""
 
 
-def suggestion(name: str, known: Iterable[str], *, noun: str) -> str:
-    """The remedy for an unknown name: the nearest known one, and all of them."""
+def suggest(name: str, known: Iterable[str], *, noun: str) -> str:
+    """Returns the remedy for an unknown name: the nearest known one, and all of them."""
     names = sorted(known)
-    near = nearest(name, names)
+    near = find_closest(name, names)
     listed = f"Known {noun}: {', '.join(names)}." if names else f"There are no {noun} here."
     return f"Did you mean '{near}'? {listed}" if near else listed
 
 
-def refusal(problems: Sequence[Problem]) -> InvalidInput:
-    """The one error for all problems, in the order of the file. Its context holds them as data."""
+def config_error(problems: Sequence[ConfigProblem]) -> InvalidInput:
+    """Returns the one error for all problems, in the order of the file. Its context holds them as data."""
     ordered = sorted(problems, key=lambda each: (str(each.file), each.line, each.column))
     data = tuple(
         {
             "file": str(each.file),
             "line": each.line,
             "column": each.column,
-            "path": dotted(each.path),
+            "path": format_path(each.path),
             "message": each.message,
             "fix": each.fix,
         }

@@ -1,8 +1,8 @@
-"""The files of a new home folder, and one more provider or Discord account in an existing one. What `denizen setup`
-writes.
+"""Writes what `denizen setup` asks for: the files of a new home folder, or one more provider or Discord account in an
+existing one.
 
-Files that exist are kept unless `force` is given; an existing `denizen.yaml` gets these added in place, with its
-comments. What would not load is not written; only unset variables are let pass, since they are set elsewhere.
+Files that exist are kept unless `force` is given; an existing `denizen.yaml` is edited in place, with its comments.
+Nothing is written that would not load; only unset variables are allowed, since they are set elsewhere.
 """
 
 from __future__ import annotations
@@ -12,20 +12,17 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from denizen.adapters.models.settings import Kind
-from denizen.app.secrets import NAME_PATTERN, SECRETS_FILE, load_secrets, put_secret
+from denizen.adapters.models.providers import PROVIDERS, ProviderKind
+from denizen.app.home.files import SECRET_MODE, edit_lock, write_whole
+from denizen.app.home.secrets import NAME_PATTERN, SECRETS_FILE, load_secrets, put_secret
 from denizen.app.settings.agents import AGENTS_FOLDER
-from denizen.app.settings.discord import ACCOUNTS
+from denizen.app.settings.checks import BUILTIN, DEFAULT_AGENT, DEFAULT_MODEL, draw_outline
+from denizen.app.settings.discord import ACCOUNTS, discord_variable
 from denizen.app.settings.document import find_value
-from denizen.app.settings.edit import parse_config
-from denizen.app.settings.explain import discord_variable
-from denizen.app.settings.files import SECRET_MODE, edit_lock, write_whole
+from denizen.app.settings.edit import parse_config, splice_value
 from denizen.app.settings.interpolation import whole_reference
 from denizen.app.settings.load import CONFIG_FILE, examine, read_config
-from denizen.app.settings.problem import dotted, refusal
-from denizen.app.settings.references import BUILTIN, DEFAULT_AGENT, DEFAULT_MODEL, draw_outline
-from denizen.app.settings.schema_models import KEY_VARIABLES
-from denizen.app.settings.splice import splice_value
+from denizen.app.settings.problem import config_error, format_path
 from denizen.domain.errors import Conflict, InvalidInput
 from denizen.domain.json import Json
 
@@ -91,7 +88,7 @@ Friendly, curious and to the point. Plain words, short answers, no flattery. Whe
 
 @dataclass(frozen=True, slots=True)
 class SetupAnswers:
-    """What set-up asked. All empty means the built-in model.
+    """The answers to the questions of set-up. All empty means the built-in model.
 
     `name` is the provider's (its kind when empty); `api_key_env` the variable that holds the key; `api_key` a key that
     was typed, which goes into `secrets.env`. `model` may be empty for the embedded kind only. `alias` gets the model,
@@ -101,7 +98,7 @@ class SetupAnswers:
     that was typed, which goes into `secrets.env`. Both empty: no account.
     """
 
-    kind: Kind = "embedded"
+    kind: ProviderKind = "embedded"
     name: str = ""
     model: str = ""
     base_url: str = ""
@@ -118,7 +115,7 @@ class SetupAnswers:
     @property
     def variable(self) -> str:
         """The variable of the key; empty when there is no key."""
-        usual = KEY_VARIABLES.get(self.kind, "")
+        usual = PROVIDERS[self.kind].key_variable
         if self.api_key_env:
             return self.api_key_env
         if self.api_key:
@@ -128,7 +125,7 @@ class SetupAnswers:
 
 @dataclass(frozen=True, slots=True)
 class SetupReport:
-    """What was done. `unset` are variables that the configuration needs and that have no value yet."""
+    """The result of set-up. `unset` are variables that the configuration needs and that have no value yet."""
 
     written: tuple[Path, ...]
     kept: tuple[Path, ...]
@@ -137,7 +134,9 @@ class SetupReport:
 
 @dataclass(frozen=True, slots=True)
 class _Planned:
-    """A file to write; `edited` when it may replace what is there. `mode` None keeps the file's, or is the usual."""
+    """A file to write; `edited` when it may replace an existing one. `mode` None keeps the file's, or takes the
+    usual.
+    """
 
     file: Path
     text: str
@@ -168,7 +167,7 @@ def write_setup(
         finding = examine(home, text, secrets, known_tools)
         wrong = [problem for problem in finding.problems if not problem.variable]
         if wrong:
-            raise refusal(wrong)
+            raise config_error(wrong)
         if force and old.strip():
             plan.append(_Planned(home / f"{CONFIG_FILE}.bak", old, edited=True))
         plan.append(_Planned(home / CONFIG_FILE, text, edited=text != old))
@@ -181,7 +180,7 @@ def write_setup(
 
 
 def _add_provider(text: str, home: Path, answers: SetupAnswers) -> str:
-    """The configuration with the answers' provider and alias. The built-in model needs no entry."""
+    """Returns the configuration with the answers' provider and alias. The built-in model needs no entry."""
     if answers.kind == "embedded" and not answers.model and not answers.name:
         return text
     if answers.kind != "embedded" and not answers.model:
@@ -199,8 +198,8 @@ def _add_provider(text: str, home: Path, answers: SetupAnswers) -> str:
         raise Conflict(
             f"There is a provider '{answers.provider}' already, with other settings.",
             code="provider_exists",
-            fix=f"Change {dotted(path)} in {home / CONFIG_FILE}, or begin anew with `denizen setup --force`, which "
-            f"keeps the old file as {CONFIG_FILE}.bak.",
+            fix=f"Change {format_path(path)} in {home / CONFIG_FILE}, or start anew with `denizen setup --force`, "
+            f"which keeps the old file as {CONFIG_FILE}.bak.",
         )
     if not answers.alias:
         return text
@@ -210,7 +209,9 @@ def _add_provider(text: str, home: Path, answers: SetupAnswers) -> str:
 
 
 def _add_account(text: str, home: Path, answers: SetupAnswers) -> tuple[str, str]:
-    """The configuration with an account of the default agent, and the variable of its token; empty without one."""
+    """Returns the configuration with an account of the default agent, and the variable of its token; empty without
+    one.
+    """
     if not answers.discord_token_env and not answers.discord_token:
         return text, ""
     tree = parse_config(text, home).tree
@@ -236,7 +237,7 @@ def _add_account(text: str, home: Path, answers: SetupAnswers) -> tuple[str, str
         raise Conflict(
             f"The agent '{agent}' has a Discord account already, with another token.",
             code="account_exists",
-            fix=f"Change {dotted(path)} in {home / CONFIG_FILE}.",
+            fix=f"Change {format_path(path)} in {home / CONFIG_FILE}.",
         )
     return text, variable
 
@@ -263,7 +264,7 @@ def _plan_secrets(home: Path, typed: Mapping[str, str]) -> list[_Planned]:
 
 
 def _plan_persona(home: Path, text: str, *, force: bool) -> list[_Planned]:
-    """The files of the first agent, if the configuration has it."""
+    """Returns the persona files of the first agent, if the configuration has it."""
     if find_value(parse_config(text, home).tree, ("agents", DEFAULT_AGENT)) is None:
         return []
     folder = home / AGENTS_FOLDER / DEFAULT_AGENT

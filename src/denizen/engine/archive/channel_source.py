@@ -19,7 +19,7 @@ from denizen.domain.source import Source, SourceState
 from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.runtime.connected_accounts import ConnectedAccounts
 from denizen.ports.channel import Channel
-from denizen.ports.source import File, Report, Tree
+from denizen.ports.source import ReportProgress, SourceFile, SourceTree
 from denizen.ports.store import Store
 
 PAGE = 500
@@ -41,14 +41,14 @@ class ChannelSourceReader:
         return (await self._collect(source)).revision
 
     @asynccontextmanager
-    async def open(self, source: Source, report: Report) -> AsyncGenerator[Tree]:
+    async def open(self, source: Source, report: ReportProgress) -> AsyncGenerator[SourceTree]:
         """Raises Unavailable when something was forgotten, deleted, edited or closed while it was read. What was said
         meanwhile comes with the next reading: some channels are never quiet.
         """
         del report
         chronicle = await self._collect(source)
         documents = write_channel_documents(chronicle)
-        yield Tree(chronicle.revision, len(documents), map(_file, documents))
+        yield SourceTree(chronicle.revision, len(documents), map(_file, documents))
         now = await self._collect(source, most=MAX_POSTS + PAGE)  # with what new posts would push out
         if not now.includes(chronicle):
             raise Unavailable("The channel changed while it was read.", code=CHANGED)
@@ -153,7 +153,7 @@ class ChannelSourceReader:
         return [post for post in shown if keeps_post(post, roles.get(post.author.id), policy, chosen, now=now)]
 
 
-def _file(document: tuple[str, str]) -> File:
+def _file(document: tuple[str, str]) -> SourceFile:
     path, text = document
     data = text.encode(errors="replace")
-    return File(path, len(data), lambda: data)
+    return SourceFile(path, len(data), lambda: data)

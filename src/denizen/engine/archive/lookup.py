@@ -20,8 +20,8 @@ from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.archive.view import ArchiveView, get_author, not_found_here, open_view, room_label
 from denizen.engine.embedding.embedder import BudgetedEmbedder, EmbeddedQuestion, default_similarity
 from denizen.engine.runtime.connected_accounts import ConnectedAccounts
-from denizen.ports.archive import POSTS, CountBy, PostHit, PostQuery, key_of, shelf_of
-from denizen.ports.store import Store, Work
+from denizen.ports.archive import POST_VECTORS, CountBy, PostHit, PostQuery, post_vector_key, room_namespace
+from denizen.ports.store import Store, UnitOfWork
 from denizen.ports.toolset import CallScope
 from denizen.skill import ArchiveCount, ArchivedEdits, ArchivedPost, ArchiveKey, ArchiveLookup
 
@@ -93,14 +93,14 @@ class ArchiveSearch:
             return None
         return await self._meaning.embed_question(words)
 
-    async def _find_near(self, work: Work, query: PostQuery, asked: EmbeddedQuestion) -> list[PostHit]:
+    async def _find_near(self, work: UnitOfWork, query: PostQuery, asked: EmbeddedQuestion) -> list[PostHit]:
         """Finds posts as they are now, even where their embeddings are of an earlier text."""
         is_narrowed = query.author or query.since or query.until
-        shelves = [shelf_of(query.platform, room) for room in query.rooms]
+        shelves = [room_namespace(query.platform, room) for room in query.rooms]
         near = await work.vectors.find_nearest(
-            POSTS, shelves, asked.model, asked.vector, limit=NARROWED if is_narrowed else RANKED
+            POST_VECTORS, shelves, asked.model, asked.vector, limit=NARROWED if is_narrowed else RANKED
         )
-        start = len(key_of(query.platform, ""))
+        start = len(post_vector_key(query.platform, ""))
         alike = [each.key[start:] for each in near if each.similarity >= self._similarity()]
         words, rooms = split_words(query.words), set(query.rooms)
         return [
@@ -112,7 +112,7 @@ class ArchiveSearch:
         ][:RANKED]
 
 
-async def _find_author(work: Work, view: ArchiveView, rooms: Sequence[str], text: str) -> str | None:
+async def _find_author(work: UnitOfWork, view: ArchiveView, rooms: Sequence[str], text: str) -> str | None:
     """The id; empty for anybody, None where nobody wrote anything."""
     if not text.strip():
         return ""

@@ -23,14 +23,14 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.reasoning import is_reasoning
 from denizen.domain.room import Post, Room
 from denizen.domain.source import Source, SourceKind, SourceState
-from denizen.ports.archive import Archive, Backfill, OptOutKind
-from denizen.ports.store import Store, Work
+from denizen.ports.archive import ArchiveRepository, Backfill, OptOutKind
+from denizen.ports.store import Store, UnitOfWork
 
 CLOCKS_DIFFER = timedelta(minutes=1)
 """The time of a post is the platform's."""
 
 
-async def withhold_sources(work: Work, platform: str, rooms: Collection[str] = ()) -> bool:
+async def withhold_sources(work: UnitOfWork, platform: str, rooms: Collection[str] = ()) -> bool:
     """Withholds the sources that read these channels, or the channels of these threads; without rooms, all of them.
     Returns False when no source reads any of them.
     """
@@ -40,7 +40,7 @@ async def withhold_sources(work: Work, platform: str, rooms: Collection[str] = (
     return bool(sources)
 
 
-async def withhold_posts(work: Work, platform: str, posts: Sequence[Post]) -> bool:
+async def withhold_posts(work: UnitOfWork, platform: str, posts: Sequence[Post]) -> bool:
     """Likewise of the channels in which these are, unless all of them are too new to have been read. A reading that
     goes on meanwhile begins anew in any case: the state is not what it was.
     """
@@ -68,12 +68,12 @@ def _is_read(state: SourceState, said_at: datetime) -> bool:
     return state.synced_at is None or said_at <= state.synced_at + CLOCKS_DIFFER
 
 
-async def _with_channels(work: Work, platform: str, rooms: Collection[str]) -> set[str]:
+async def _with_channels(work: UnitOfWork, platform: str, rooms: Collection[str]) -> set[str]:
     known = [await work.archive.find_room(platform, room) for room in rooms]
     return {*rooms, *(room.channel for room in known if room is not None)}
 
 
-async def _find_sources(work: Work, platform: str, rooms: Collection[str]) -> list[Source]:
+async def _find_sources(work: UnitOfWork, platform: str, rooms: Collection[str]) -> list[Source]:
     return [
         source
         for source in await work.sources.list_sources()
@@ -219,14 +219,14 @@ class ArchiveMirror:
             return await _without_forgotten(work, left)
 
     @asynccontextmanager
-    async def changing(self, platform: str) -> AsyncGenerator[Work]:
+    async def changing(self, platform: str) -> AsyncGenerator[UnitOfWork]:
         """A unit of work during which nothing is mirrored, after which opt-outs are read anew. For `privacy`."""
         async with self._lock:
             self._chosen.pop(platform, None)
             async with self._store.work() as work:
                 yield work
 
-    async def set_forgotten(self, work: Work, platform: str, user_id: str) -> None:
+    async def set_forgotten(self, work: UnitOfWork, platform: str, user_id: str) -> None:
         """Marks the user as forgotten: what they wrote until now never comes back, whoever brings it. Only within
         `changing`.
         """
@@ -256,14 +256,14 @@ class ArchiveMirror:
     def _is_of_gone_room(self, post: Post) -> bool:
         return any((post.platform, room) in self._gone_rooms for room in (post.room, post.parent) if room)
 
-    async def _repeat_deletions(self, archive: Archive, posts: Sequence[Post]) -> None:
+    async def _repeat_deletions(self, archive: ArchiveRepository, posts: Sequence[Post]) -> None:
         for post in posts:
             at = self._deleted.get((post.platform, post.id))
             if at is not None:
                 await archive.mark_deleted(post.platform, [post.id], at=at)
 
 
-async def _without_forgotten(work: Work, posts: Sequence[Post]) -> list[Post]:
+async def _without_forgotten(work: UnitOfWork, posts: Sequence[Post]) -> list[Post]:
     until: dict[str, datetime] = {}
     for post in {post.author.id: post for post in posts}.values():
         settings = await work.user_settings.get(_settings_of(post.author.id))

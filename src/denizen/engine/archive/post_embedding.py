@@ -68,7 +68,7 @@ class PostEmbedder:
         if not policy.enabled or not model:
             return SOON_S
         async with self._store.work(write=False) as work:
-            missing = await work.post_meanings.find_missing(model, limit=EMBEDDED_AT_ONCE)
+            missing = await work.post_embeddings.find_missing(model, limit=EMBEDDED_AT_ONCE)
         if missing.is_end:
             return await self._tidy_up(model)
         meant = await self._meaning.embed_any_texts([_readable(post.text) for post in missing.posts])
@@ -76,21 +76,21 @@ class PostEmbedder:
             return LATER_S
         if meant.model == model:  # it may have been replaced just now
             async with self._store.work() as work:
-                await work.post_meanings.put(missing, meant.vectors)
+                await work.post_embeddings.put(missing, meant.vectors)
         return NOW_S
 
     async def count(self) -> int:
         """Posts that are found by meaning now; 0 without an embedder."""
         model = self._meaning.model
         async with self._store.work(write=False) as work:
-            return await work.post_meanings.count(model) if model and self._policy().by_meaning else 0
+            return await work.post_embeddings.count(model) if model and self._policy().by_meaning else 0
 
     async def _tidy_up(self, model: str) -> float:
         """Without those of other models, once for each model; an empty one is none."""
         if self._tidy == model:
             return SOON_S
         async with self._store.work() as work:
-            gone = await work.post_meanings.remove_others(model, limit=REMOVED_AT_ONCE)
+            gone = await work.post_embeddings.remove_others(model, limit=REMOVED_AT_ONCE)
         if not gone:
             self._tidy = model
             _log.debug("the meaning of all posts is known" if model else "posts have no meaning")

@@ -20,7 +20,7 @@ from denizen.domain.errors import Unavailable
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.engine.archive.mirror import ArchiveMirror, withhold_sources
 from denizen.ports.archive import Backfill, OptOutKind
-from denizen.ports.store import Store, Work
+from denizen.ports.store import Store, UnitOfWork
 
 
 class ArchiveRemoval:
@@ -65,7 +65,7 @@ class ArchiveRemoval:
         await self._tell(platform)
         return gone
 
-    async def _forget_usage(self, work: Work, platform: str, user_id: str) -> None:
+    async def _forget_usage(self, work: UnitOfWork, platform: str, user_id: str) -> None:
         await work.statistics.forget_user(_key_of(platform, user_id))
         await work.spending.forget_users(_key_of(platform, user_id), now=self._clock.now())
 
@@ -108,11 +108,11 @@ class ArchiveRemoval:
             await tell(platform)
 
 
-async def _forget_memories(work: Work, platform: str, user_id: str) -> None:
+async def _forget_memories(work: UnitOfWork, platform: str, user_id: str) -> None:
     await work.memories.forget_teller(_key_of(platform, user_id))
 
 
-async def _forget_answers(work: Work, platform: str, user_id: str) -> None:
+async def _forget_answers(work: UnitOfWork, platform: str, user_id: str) -> None:
     """Those that they gave go; of those that others gave them their question."""
     await work.proposals.forget_author(_key_of(platform, user_id))
     await work.proposals.forget_asker(_key_of(platform, user_id))

@@ -42,8 +42,8 @@ from denizen.domain.usage import Usage
 from denizen.engine.runtime.choices import ModelMode, list_aliases
 from denizen.engine.runtime.live_events import LiveEvents
 from denizen.ports.model import Model, ModelReply, ModelRequest, Models
-from denizen.ports.spending import Reservation
-from denizen.ports.store import Store, Work
+from denizen.ports.store import Store, UnitOfWork
+from denizen.ports.usage import Reservation
 
 _log = logging.getLogger("denizen.budget")
 
@@ -165,7 +165,7 @@ class TurnBudget:
                 with anyio.CancelScope(shield=True):
                     await self._break_off(payment, was_sent=was_sent)
 
-    async def settle(self, work: Work, step: Step) -> None:
+    async def settle(self, work: UnitOfWork, step: Step) -> None:
         """Counts the step, which is new in this unit of work, and frees what was reserved for it."""
         await work.spending.release(self._reservation_of(step.number))
         await work.spending.add(self._payer.scopes, step.usage, at=step.created_at)
@@ -246,7 +246,7 @@ class TurnBudget:
         except DenizenError as error:
             _log.warning("a broken-off request was not counted: %s", error.message, extra={"turn": self._payer.turn_id})
 
-    async def _count(self, work: Work, model: str, usage: Usage) -> None:
+    async def _count(self, work: UnitOfWork, model: str, usage: Usage) -> None:
         """In the budgets, and beside the steps of turns in the records of usage."""
         payer, now = self._payer, self._clock.now()
         await work.spending.add(payer.scopes, usage, at=now)

@@ -1,6 +1,6 @@
-"""The commands that people give to agents: slash commands of a platform, and the same as text (inventory T35, T36).
+"""The commands that people give to agents: slash commands of a platform, and the same typed as text.
 
-`commands.py` is the way in. `scene.py` says what a command is given with, `table.py` which there are, `permissions.py`
-who may give them, `text.py` how they are read from a message. Each other module is one command or a small family.
-Nothing here knows a platform.
+`dispatch.py` is the entry point: it knows all commands, checks who may give them, and runs them. `command.py` holds
+what a command is given, `text.py` reads typed commands and formats replies. Each other module holds the commands of
+one topic. Nothing here knows a platform.
 """

@@ -1,4 +1,4 @@
-"""Configured commands: a program through the gate, a prompt, or a prompt about what the program printed (T35, T37)."""
+"""Configured commands: a program through the gate, a prompt, or a prompt about the output of the program."""
 
 from __future__ import annotations
 
@@ -10,67 +10,70 @@ from denizen.domain.ids import CallId, TurnId, derive
 from denizen.domain.json import JsonObject
 from denizen.domain.tool import Origin, ToolCall
 from denizen.domain.verdict import Decision
-from denizen.engine.commands.scene import Command, Given
-from denizen.engine.commands.words import code_block, cut
+from denizen.engine.commands.command import CommandContext, CommandDefinition
+from denizen.engine.commands.text import code_block, truncate
 from denizen.engine.gate.executor import BoundTool, CallOutcome
 from denizen.engine.tools.arguments import ArgumentsError, check_arguments
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
 from denizen.ports.toolset import CallScope
-from denizen.skill.untrusted import quote_untrusted
+from denizen.skill.context import quote_untrusted
 
 MAX_PROMPT_OUTPUT_CHARS = 8000
-"""Of what the program printed, in a prompt: a small model must be able to read it."""
+"""How much of a program's output goes into a prompt: a small model must be able to read it."""
 
 EXIT_CODE = "exit_code"
-"""In the data of a result: the program ended by itself. Without it, it was denied, stopped, or never began."""
+"""The key in a result's data of a program that ended by itself. Without it, it was denied, stopped, or never began."""
 
 _INPUT = "input"
 
 _log = logging.getLogger("denizen.command")
 
 
-def build_custom(custom: CustomCommand) -> Command:
-    """The configured command as one of the others. It has an input only when a template uses it."""
+def build_custom(custom: CustomCommand) -> CommandDefinition:
+    """Builds the definition of a configured command. It has an input only when a template uses it."""
     options = (CommandOption(_INPUT, "What to give to it.", required=True),) if custom.takes_input else ()
 
-    async def run(given: Given) -> CommandReply:
-        return await _run(custom, given)
+    async def run(context: CommandContext) -> CommandReply:
+        return await _run(custom, context)
 
     spec = CommandSpec(
         custom.name, custom.description, options, admin_only=custom.admin_only, public=bool(custom.prompt)
     )
-    return Command(spec, run)
+    return CommandDefinition(spec, run)
 
 
-async def _run(custom: CustomCommand, given: Given) -> CommandReply:
+async def _run(custom: CustomCommand, context: CommandContext) -> CommandReply:
     output = ""
     if custom.shell:
-        outcome = await _run_program(custom, given)
+        outcome = await _run_program(custom, context)
         result = outcome.result
         if outcome.verdict.decision is not Decision.APPROVE:
             return CommandReply(_denied(custom, result.text), is_failure=True)
+        # Without an exit code the program did not end by itself: there is no output to ask the agent about.
         if not custom.prompt or EXIT_CODE not in result.data:
-            block = code_block(result.text or "(no output)", limit=given.at.manners.message_limit)
+            block = code_block(result.text or "(no output)", limit=context.message_limit)
             return CommandReply(block, is_failure=result.is_error)
-        output = quote_untrusted(cut(result.text, MAX_PROMPT_OUTPUT_CHARS), source=f"the command /{custom.name}")
-    prompt = fill_prompt(custom.prompt, text=given.option(_INPUT), output=output)
-    await given.on.open_turn(given.command, prompt, agent=custom.agent, new_session=custom.new_session)
+        # A program may print words of strangers. Quoted, the model does not take them for instructions.
+        output = quote_untrusted(truncate(result.text, MAX_PROMPT_OUTPUT_CHARS), source=f"the command /{custom.name}")
+    prompt = fill_prompt(custom.prompt, text=context.option(_INPUT), output=output)
+    await context.deps.open_turn(context.command, prompt, agent=custom.agent, new_session=custom.new_session)
     return CommandReply(private=False, is_pending=True)
 
 
-async def _run_program(custom: CustomCommand, given: Given) -> CallOutcome:
-    """Through the gate, on behalf of who gave the command."""
-    command, services = given.command, given.on.services
-    bound = await _bind(custom, given)
-    args: JsonObject = {_INPUT: given.option(_INPUT)} if custom.shell_takes_input else {}
+async def _run_program(custom: CustomCommand, context: CommandContext) -> CallOutcome:
+    """Runs the program through the gate, on behalf of the caller."""
+    command, services = context.command, context.services
+    bound = await _bind(custom, context)
+    args: JsonObject = {_INPUT: context.option(_INPUT)} if custom.shell_takes_input else {}
     try:
         checked = check_arguments(bound.spec, args)
     except ArgumentsError as problem:
         raise InvalidInput(str(problem), code="command_input") from problem
+    # The same command gives the same key, so a command that is delivered twice runs its program once.
     key = derive("call", "command", command.room.platform, command.id)
-    scope = await _scope(given, key)
+    scope = await _scope(context, key)
     call = ToolCall(CallId(key), custom.tool, checked, Origin.COMMAND)
-    async with given.on.runtime.lease() as generation:
+    async with context.deps.runtime.lease() as generation:
         outcome = await services.gate.run(bound, call, scope, generation.policy)
     verdict = outcome.verdict
     _log.info(
@@ -92,8 +95,8 @@ async def _run_program(custom: CustomCommand, given: Given) -> CallOutcome:
     return outcome
 
 
-async def _bind(custom: CustomCommand, given: Given) -> BoundTool:
-    toolset = given.on.customs().toolset
+async def _bind(custom: CustomCommand, context: CommandContext) -> BoundTool:
+    toolset = context.deps.load_custom().toolset
     specs = await toolset.list_tools() if toolset else ()
     spec = next((spec for spec in specs if spec.name == custom.tool), None)
     if toolset is None or spec is None:
@@ -101,21 +104,22 @@ async def _bind(custom: CustomCommand, given: Given) -> BoundTool:
     return BoundTool(spec, toolset)
 
 
-async def _scope(given: Given, key: str) -> CallScope:
-    now = given.on.services.clock.now()
-    async with given.on.services.store.work() as work:
-        home = await work.conversations.put(given.session_place, now=now)
-        session = await work.sessions.current(home.id, given.agent.name, now=now)
+async def _scope(context: CommandContext, key: str) -> CallScope:
+    now = context.now()
+    async with context.store.work() as work:
+        home = await work.conversations.put(context.session_place, now=now)
+        session = await work.sessions.current(home.id, context.agent.name, now=now)
     return CallScope(
-        given.agent.name,
-        given.at.principal,
-        given.command.room.place,
-        given.here,
-        session.id,
-        TurnId(derive("turn", "command", given.command.room.platform, given.command.id)),
+        agent=context.agent.name,
+        principal=context.caller.principal,
+        place=context.command.room.place,
+        conversation_id=context.conversation_id,
+        session_id=session.id,
+        # No turn runs: the id stands for the command.
+        turn_id=TurnId(derive("turn", "command", context.command.room.platform, context.command.id)),
         idempotency_key=key,
-        guild=given.command.room.guild,
-        question=f"/{given.command.name} {given.option(_INPUT)}".strip(),
+        guild=context.command.room.guild,
+        question=f"/{context.command.name} {context.option(_INPUT)}".strip(),
     )
 
 

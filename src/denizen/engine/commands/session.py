@@ -1,49 +1,78 @@
-"""`/new`: a fresh session. `/reset`: nothing that was said here so far is ever shown to the agent again (C19)."""
+"""Talking with the agent, and its session: `/ask`, `/new`, `/reset`, `/compact` and `/context`.
+
+`/ask` asks the agent like a mention does. `/new` starts a fresh session; `/reset` also keeps everything that was said
+here so far from the agent for good. `/compact` replaces the session by one summary. `/context` shows how the tokens of
+the next prompt divide, against what the model can read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from denizen.domain.agent import Agent
-from denizen.engine.commands.scene import Command, Given
-from denizen.engine.commands.words import counted, say
-from denizen.engine.runtime.choices import put_reset
+from denizen.domain.agent import Agent, ContextStrategy
+from denizen.domain.budget import SERVER, BudgetScope, BudgetScopeKind
+from denizen.domain.errors import InvalidInput
+from denizen.domain.ids import TurnId, fresh
+from denizen.domain.prompt import estimate_tokens
+from denizen.engine.budget.budgets import Payer, place_scopes
+from denizen.engine.commands.command import CommandContext, CommandDefinition
+from denizen.engine.commands.text import code_block, count_noun, format_percent, format_rows, private_reply, truncate
+from denizen.engine.inspection.queries import ContextShare, Queries
+from denizen.engine.runtime.choices import find_model_choice, put_reset
+from denizen.engine.runtime.generation import Generation
+from denizen.engine.summaries.compaction import compact_session
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
-from denizen.ports.store import Work
+from denizen.ports.store import UnitOfWork
 
 
-async def _new(given: Given) -> CommandReply:
-    async with given.on.services.store.work() as work:
-        await _renew(work, given, given.agent)
-    return say(
-        f"{given.agent.name} begins a new session here.",
+async def _ask(context: CommandContext) -> CommandReply:
+    await context.deps.open_turn(context.command, context.option("text"))
+    return CommandReply(private=False, is_pending=True)
+
+
+ASK = CommandDefinition(
+    CommandSpec(
+        "ask",
+        "Ask the agent something.",
+        (CommandOption("text", "What you want to know.", required=True),),
+        public=True,
+    ),
+    _ask,
+)
+
+
+async def _new(context: CommandContext) -> CommandReply:
+    async with context.store.work() as work:
+        await _renew_session(work, context, context.agent)
+    return private_reply(
+        f"{context.agent.name} starts a new session here.",
         "What was said before stays readable, but is not read by the agent any more.",
     )
 
 
-async def _reset(given: Given) -> CommandReply:
-    agents: Sequence[Agent] = [given.agent]
-    if given.option("all") == "yes":
-        agents = list(given.generation.agents.values())
-    now = given.on.services.clock.now()
-    async with given.on.services.store.work() as work:
+async def _reset(context: CommandContext) -> CommandReply:
+    agents: Sequence[Agent] = [context.agent]
+    if context.option("all") == "yes":
+        agents = list(context.generation.agents.values())
+    now = context.now()
+    async with context.store.work() as work:
         for agent in agents:
-            await _renew(work, given, agent)
-            await put_reset(work, agent.name, given.here, now=now)
-    who = agents[0].name if len(agents) == 1 else f"All {counted(len(agents), 'agent')}"
-    return say(f"{who} will not look at anything again that was said here until now. This cannot be undone.")
+            await _renew_session(work, context, agent)
+            await put_reset(work, agent.name, context.conversation_id, now=now)
+    who = agents[0].name if len(agents) == 1 else f"All {count_noun(len(agents), 'agent')}"
+    return private_reply(f"{who} will never look again at what was said here until now. This cannot be undone.")
 
 
-async def _renew(work: Work, given: Given, agent: Agent) -> None:
-    """A session that was never begun needs no end."""
-    now = given.on.services.clock.now()
-    home = await work.conversations.put(given.at.session_of(agent), now=now)
+async def _renew_session(work: UnitOfWork, context: CommandContext, agent: Agent) -> None:
+    """Starts a new session, where the agent has one at all."""
+    now = context.now()
+    home = await work.conversations.put(context.caller.find_session_place(agent), now=now)
     if await work.sessions.list_sessions(home.id, agent.name):
         await work.sessions.renew(home.id, agent.name, now=now)
 
 
-NEW = Command(CommandSpec("new", "Begin a new session: the agent starts afresh."), _new)
-RESET = Command(
+NEW = CommandDefinition(CommandSpec("new", "Start a new session: the agent begins afresh."), _new)
+RESET = CommandDefinition(
     CommandSpec(
         "reset",
         "Make the agent forget for good what was said here.",
@@ -51,3 +80,91 @@ RESET = Command(
     ),
     _reset,
 )
+
+
+async def _compact(context: CommandContext) -> CommandReply:
+    # A transcript is read from the archive for each prompt, so there is no session to replace.
+    if context.agent.context is ContextStrategy.TRANSCRIPT:
+        raise InvalidInput(
+            f"{context.agent.name} reads the conversation itself, which cannot be summarized.",
+            code="compaction_transcript",
+            fix="Use /new to start afresh.",
+        )
+    home = context.session_place.conversation_id
+    # A turn that ran meanwhile would add messages that the summary does not know and that it would hide.
+    async with context.deps.runtime.lease() as generation, context.deps.lock_session(context.agent.name, home):
+        payer = _compact_payer(context, generation)
+        done = await compact_session(context.services, payer, context.agent, home)
+    before, after = f"{done.tokens_before:,} tokens", f"{done.tokens_after:,} tokens"
+    told = f"{count_noun(done.messages_before, 'message')} before ({before}), 1 after ({after})"
+    lines = [f"Compacted: {told}. The messages stay readable."]
+    if done.left_out:
+        lines.append(
+            f"The oldest {count_noun(done.left_out, 'message')} were too much for the model and are not in it."
+        )
+    room = context.message_limit - sum(map(len, lines)) - 10  # for the line breaks
+    return private_reply(*lines, truncate("> " + done.summary.text.replace("\n", "\n> "), room))
+
+
+def _compact_payer(context: CommandContext, generation: Generation) -> Payer:
+    """The caller pays, together with the room in which the command is given."""
+    agent, asker, room = context.agent.name, context.caller.principal, context.command.room
+    mine = (SERVER, BudgetScope(BudgetScopeKind.AGENT, agent), BudgetScope(BudgetScopeKind.USER, asker.key))
+    scopes = (*mine, *place_scopes(room.place, room.guild))
+    source = room.place.platform
+    return Payer(
+        turn_id=TurnId(fresh("compact")),
+        agent=agent,
+        asker=asker,
+        source=source,
+        scopes=scopes,
+        policy=generation.budgets,
+        models=generation.models,
+    )
+
+
+COMPACT = CommandDefinition(CommandSpec("compact", "Summarize this session, and go on from the summary."), _compact)
+
+
+_ContextRow = tuple[str, int]
+
+
+async def _context(context: CommandContext) -> CommandReply:
+    services, agent = context.services, context.agent
+    async with services.store.work(write=False) as work:
+        chosen = await find_model_choice(work, context.caller.principal.key, context.generation.models)
+    model = context.generation.models.get(chosen or agent.model)
+    window = model.capabilities.context_tokens
+    shares = await Queries(context.deps.runtime, services).list_context(context.session_place, agent.name)
+    rows = list(_context_rows(agent, shares))
+    used = sum(tokens for _, tokens in rows)
+    body = [
+        ["part", "tokens", "share"],
+        *([name, f"{tokens:,}", format_percent(tokens, window)] for name, tokens in rows),
+        ["in use", f"{used:,}", format_percent(used, window)],
+        ["free", f"{max(window - used, 0):,}", format_percent(max(window - used, 0), window)],
+    ]
+    head = f"{agent.name} on {model.name}, which reads {window:,} tokens. Estimated for the next question:"
+    notes = list(_context_notes(agent, dict(rows).get("messages", 0), used, window))
+    room = context.message_limit - len(head) - sum(map(len, notes)) - 10
+    return private_reply(head, code_block(format_rows(body), limit=room), *notes)
+
+
+def _context_rows(agent: Agent, shares: Iterable[ContextShare]) -> Iterator[_ContextRow]:
+    """Lists the parts of the prompt, the persona file by file."""
+    for each in shares:
+        if each.name == "persona" and agent.persona:
+            yield from ((f"file {name}", estimate_tokens(text.strip())) for name, text in agent.persona if text.strip())
+        else:
+            yield each.name, each.tokens
+
+
+def _context_notes(agent: Agent, messages: int, used: int, window: int) -> Iterator[str]:
+    if messages > agent.limits.max_history_tokens:
+        most = agent.limits.max_history_tokens
+        yield f"Of the messages only the newest {most:,} tokens are sent. /compact summarizes them."
+    elif used > window * 3 // 4 and agent.context is ContextStrategy.SESSION:
+        yield "It is getting full: /compact summarizes the messages, /new starts afresh."
+
+
+CONTEXT = CommandDefinition(CommandSpec("context", "See what fills the agent's context here."), _context)

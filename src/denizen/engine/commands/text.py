@@ -1,25 +1,33 @@
-"""A command that was written as a message: `/model set cheap user: @Ana` (inventory T36). Pure.
+"""The text of commands: reading a command that was typed as a message, and formatting replies. Pure.
 
-Options are named, `name: value`; what comes before the first named one belongs to the required options in order, of
-which the last takes the rest, else to the first option. With one option everything belongs to it.
+A typed command names its options: `/model set cheap user: @Ana`. Text before the first named option goes to the
+required options in order, where the last one takes the rest; without required options it goes to the first option. A
+command with one option takes the whole text for it.
 """
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
-from denizen.ports.channel import CommandOption, CommandSpec
+from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
 
 _COMMAND = re.compile(r"\s*/([a-z0-9_-]{1,32})(?:\s+(.*))?", re.IGNORECASE | re.DOTALL)
 
-Typed = tuple[str, str, dict[str, str]]
-"""Name, subcommand and options."""
+
+class ParsedCommand(NamedTuple):
+    """A command as it was typed. `group` is the subcommand as it was written, known or not; empty for none."""
+
+    name: str
+    group: str
+    options: Mapping[str, str]
 
 
-def parse_text(text: str, specs: Sequence[CommandSpec]) -> Typed | None:
-    """None for what is no command: a path such as `/etc/hosts`, or anything else. An unknown command is one with
-    options unread. A subcommand is given as it was written, known or not; empty when none was.
+def parse_text(text: str, specs: Sequence[CommandSpec]) -> ParsedCommand | None:
+    """Returns the command of a message; None for a message that gives none, such as one that begins with a path
+    (`/etc/hosts`). An unknown command has no options.
     """
     match = _COMMAND.fullmatch(text.rstrip())
     if match is None:
@@ -27,15 +35,17 @@ def parse_text(text: str, specs: Sequence[CommandSpec]) -> Typed | None:
     name, rest = match.group(1).lower(), (match.group(2) or "").strip()
     spec = next((spec for spec in specs if spec.name == name), None)
     if spec is None:
-        return name, "", {}
+        return ParsedCommand(name, "", {})
     if not spec.groups:
-        return name, "", split_options(rest, spec.options)
+        return ParsedCommand(name, "", split_options(rest, spec.options))
     word, _, rest = rest.partition(" ")
     group = next((group for group in spec.groups if group.name == word.lower()), None)
-    return name, word.lower(), split_options(rest.strip(), group.options) if group else {}
+    options = split_options(rest.strip(), group.options) if group else {}
+    return ParsedCommand(name, word.lower(), options)
 
 
 def split_options(text: str, options: Sequence[CommandOption]) -> dict[str, str]:
+    """Returns the values by option name."""
     if not options or not text:
         return {}
     if len(options) == 1:
@@ -50,12 +60,83 @@ def split_options(text: str, options: Sequence[CommandOption]) -> dict[str, str]
         else {}
     )
     before = text[: marks[0].start()].strip() if marks else text
-    return found | _by_place(before, [option for option in options if option.name not in found])
+    return found | _fill_in_order(before, [option for option in options if option.name not in found])
 
 
-def _by_place(text: str, options: Sequence[CommandOption]) -> dict[str, str]:
+def _fill_in_order(text: str, options: Sequence[CommandOption]) -> dict[str, str]:
     if not text or not options:
         return {}
-    places = [option for option in options if option.required] or options[:1]
-    words = text.split(maxsplit=len(places) - 1)
-    return {option.name: word for option, word in zip(places, words, strict=False)}
+    unnamed = [option for option in options if option.required] or options[:1]
+    words = text.split(maxsplit=len(unnamed) - 1)
+    return {option.name: word for option, word in zip(unnamed, words, strict=False)}
+
+
+MAX_SUGGESTIONS = 25
+"""How many suggestions platforms show."""
+
+_FENCE = "```"
+_BROKEN_FENCE = "``\u200b`"
+"""It looks like a fence, but a zero-width space keeps it from closing the block."""
+
+
+def private_reply(*lines: str) -> CommandReply:
+    """Returns a reply that only its user sees, where the platform can do that."""
+    return CommandReply("\n".join(lines))
+
+
+def truncate(text: str, limit: int) -> str:
+    """Returns at most `limit` characters of the text, with an ellipsis where some are left out."""
+    return text if len(text) <= limit else f"{text[: max(limit - 1, 0)]}…"
+
+
+def code_block(text: str, *, limit: int) -> str:
+    """Returns the text in a code block that it cannot close itself, of at most `limit` characters with the fences."""
+    body = text.replace(_FENCE, _BROKEN_FENCE).strip("\n")
+    room = limit - 2 * len(_FENCE) - 2  # the fences and their two line breaks
+    if len(body) > room:
+        note = f"\n… cut: {len(text)} characters in all"
+        body = body[: max(room - len(note), 0)] + note
+    return f"{_FENCE}\n{body}\n{_FENCE}"
+
+
+def format_rows(rows: Sequence[Sequence[str]]) -> str:
+    """Returns rows as aligned columns: the first column to the left, the others to the right."""
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    lines = [
+        "  ".join(cell.ljust(width) if at == 0 else cell.rjust(width) for at, (cell, width) in enumerate(cells))
+        for cells in ([*zip(row, widths, strict=True)] for row in rows)
+    ]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def count_noun(number: int, noun: str, plural: str = "") -> str:
+    """Returns a number with its noun: `1 post`, `2 posts`."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def format_percent(part: int, whole: int) -> str:
+    return f"{round(100 * part / whole)} %" if whole else "-"
+
+
+def join_names(names: Iterable[str], *, none: str = "none") -> str:
+    return ", ".join(f"`{name}`" for name in names) or none
+
+
+def closest_match(word: str, known: Iterable[str]) -> str:
+    """Returns the known word that was probably meant; empty when none is similar."""
+    return next(iter(difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)), "")
+
+
+def rank_suggestions(typed: str, names: Iterable[str]) -> list[str]:
+    """Returns the names that begin with what was typed, then those that contain it; as many as platforms show."""
+    wanted = typed.strip().casefold()
+    found = [name for name in names if wanted in name.casefold()]
+    return sorted(found, key=lambda name: not name.casefold().startswith(wanted))[:MAX_SUGGESTIONS]
+
+
+def format_usage(spec: CommandSpec, group: CommandSpec | None = None) -> str:
+    """Returns how a command is written as text: `/allow add [user] [role]`."""
+    options = (group or spec).options
+    name = f"/{spec.name} {group.name}" if group else f"/{spec.name}"
+    words = [f"<{option.name}>" if option.required else f"[{option.name}]" for option in options]
+    return " ".join([name, *words])

@@ -26,9 +26,9 @@ from denizen.domain.statistics import SideRequest
 from denizen.domain.usage import Usage
 from denizen.domain.vector import pack_vector
 from denizen.engine.budget.budgets import describe_scope, reserve
-from denizen.ports.embed import Embedded, Embedder, EmbedKind
-from denizen.ports.spending import Reservation
+from denizen.ports.embed import Embedder, EmbeddingResult, EmbedKind
 from denizen.ports.store import Store
+from denizen.ports.usage import Reservation
 
 SOURCE = "embeddings"
 """Where statistics say that it came from."""
@@ -225,7 +225,7 @@ class BudgetedEmbedder:
         return embedded.vectors
 
 
-async def _ask_embedder(embedder: Embedder, texts: Sequence[str], kind: EmbedKind) -> Embedded:
+async def _ask_embedder(embedder: Embedder, texts: Sequence[str], kind: EmbedKind) -> EmbeddingResult:
     try:
         return await embedder.embed(texts, kind)
     except (NeedsAttention, InvalidInput) as error:

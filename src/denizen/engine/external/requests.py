@@ -29,7 +29,7 @@ from denizen.engine.runtime.generation import Runtime
 from denizen.engine.tools.arguments import ArgumentsError, check_arguments
 from denizen.engine.tools.toolbox import list_allowed
 from denizen.engine.turn import TurnRunner
-from denizen.ports.program_access import ProgramCaller, Tell
+from denizen.ports.external import ExternalCaller, ReportLine
 from denizen.ports.sandbox import ShellReply
 from denizen.ports.toolset import CallScope
 
@@ -163,7 +163,7 @@ MAX_QUESTION_CHARS = 100_000
 
 
 class ProgramRequests:
-    """`denizen.ports.program_access.ProgramAccess`. One for a process."""
+    """`denizen.ports.external.ExternalAccess`. One for a process."""
 
     def __init__(self, runtime: Runtime, turns: TurnRunner, calls: DirectCalls) -> None:
         self._runtime = runtime
@@ -174,14 +174,14 @@ class ProgramRequests:
         found = {spec.name: spec for spec in await self._calls.list_tools(agent)}
         return [found[name] for name in OFFERED if name in found]
 
-    async def use(self, caller: ProgramCaller, tool: str, args: JsonObject, tell: Tell) -> ToolResult:
+    async def use(self, caller: ExternalCaller, tool: str, args: JsonObject, tell: ReportLine) -> ToolResult:
         if tool not in OFFERED:
             fix = "Ask the agent to use it in a turn, with the tool ask."
             raise NotFound(f"There is no tool '{tool}' here.", code="tool_unknown", fix=fix)
         done = await self._calls.make(DirectCall(caller.principal, tool, args, caller.agent, report=tell))
         return done.result
 
-    async def ask(self, caller: ProgramCaller, question: str, session: str, tell: Tell) -> ToolResult:
+    async def ask(self, caller: ExternalCaller, question: str, session: str, tell: ReportLine) -> ToolResult:
         if not question.strip() or len(question) > MAX_QUESTION_CHARS:
             raise InvalidInput(f"A question has 1 to {MAX_QUESTION_CHARS} characters.", code="question_invalid")
         who = caller.principal
@@ -211,7 +211,7 @@ class ProgramRequests:
         return ToolResult(f"{why}\nfix: {end.failure_fix}" if end.failure_fix else why, is_error=True)
 
 
-def _tell(event: TurnEvent, tell: Tell) -> None:
+def _tell(event: TurnEvent, tell: ReportLine) -> None:
     match event:
         case ToolStarted():
             tell(f"{event.tool} is running")

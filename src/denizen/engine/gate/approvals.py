@@ -51,7 +51,7 @@ from denizen.engine.intake.turn_queue import TurnPauses
 from denizen.engine.runtime.audit_log import approval_event
 from denizen.engine.runtime.live_events import LiveEvents
 from denizen.engine.runtime.tool_policy import GatePolicy
-from denizen.ports.store import Store, Work
+from denizen.ports.store import Store, UnitOfWork
 from denizen.ports.toolset import CallScope
 
 POLL_S = 2.0
@@ -271,7 +271,7 @@ class ApprovalQueue:
             _log.warning("an approval waits for the store", extra={"approval": approval.id, "code": error.code})
             return approval
 
-    async def _close(self, work: Work, key: str, *, is_ended: bool) -> Approval:
+    async def _close(self, work: UnitOfWork, key: str, *, is_ended: bool) -> Approval:
         """Nobody has decided it: it is over all the same."""
         current, now = await work.approvals.take(key), self._clock.now()
         if current.status.is_final:
@@ -280,7 +280,7 @@ class ApprovalQueue:
         await self._write(work, closed)
         return closed
 
-    async def end_turn(self, work: Work, turn: Turn) -> None:
+    async def end_turn(self, work: UnitOfWork, turn: Turn) -> None:
         """The turn has ended, or was stopped: nobody need decide what it waited for."""
         for pending in await work.approvals.list_approvals(status=ApprovalStatus.PENDING, turn_id=turn.id):
             await self._close(work, pending.id, is_ended=True)
@@ -318,18 +318,18 @@ class ApprovalQueue:
         )
         return ruling
 
-    async def _write(self, work: Work, approval: Approval) -> None:
+    async def _write(self, work: UnitOfWork, approval: Approval) -> None:
         """With what becomes of its cards, and into the audit log last, since that is where others wait."""
         await work.approvals.update(approval)
         if approval.status.is_final:
             await self._plan_ends(work, approval)
         await work.audit.add([approval_event(approval, self._clock.now())])
 
-    async def _plan_ends(self, work: Work, approval: Approval) -> None:
+    async def _plan_ends(self, work: UnitOfWork, approval: Approval) -> None:
         first, content, now = _position(approval), plan_end(approval), self._clock.now()
         cards = [
             card
-            for card in await work.outbox.list_of_turn(approval.turn_id)
+            for card in await work.outbox.list_for_turn(approval.turn_id)
             if card.kind is DeliveryKind.CARD and card.position in (first, first + 1)
         ]
         await work.outbox.add(
@@ -366,7 +366,7 @@ def _is_about(approval: Approval, asked: PendingCall) -> bool:
     return approval.tool == wanted.tool and digest_args(approval.args) == digest_args(wanted.args)
 
 
-async def _check_room(work: Work, scope: CallScope) -> None:
+async def _check_room(work: UnitOfWork, scope: CallScope) -> None:
     pending = await work.approvals.list_approvals(status=ApprovalStatus.PENDING, limit=LISTED)
     mine = [
         each

@@ -34,7 +34,7 @@ from denizen.engine.gate.observer import OBSERVER
 from denizen.engine.intake.turn_queue import TurnPause
 from denizen.engine.runtime.audit_log import AuditLog
 from denizen.engine.runtime.tool_policy import GatePolicy
-from denizen.ports.toolset import CallScope, InnerCall, Toolset
+from denizen.ports.toolset import CallScope, NestedCall, Toolset
 
 INTERIM_AFTER_S = 30.0
 EVERY_S = 3.0
@@ -257,7 +257,7 @@ class ToolExecutor:
         if call.origin is Origin.MODEL:
             return
         if scope.trail.inner is not None:
-            inner = InnerCall(call, outcome.verdict, result.text, result.is_error, outcome.duration_ms)
+            inner = NestedCall(call, outcome.verdict, result.text, result.is_error, outcome.duration_ms)
             scope.trail.inner.append(inner)
         elif self._ledger is not None:
             try:

@@ -32,8 +32,8 @@ from denizen.engine.runtime.generation import Runtime
 from denizen.engine.runtime.tool_policy import ToolOutlook, explain_policy
 from denizen.engine.tools.toolbox import list_all, list_allowed, resolve_tools, uses_planning
 from denizen.ports.model import ModelInfo
-from denizen.ports.spending import SpendRow
-from denizen.ports.store import RecentSession, Store, UsageRow, Work
+from denizen.ports.store import RecentSession, Store, UnitOfWork, UsageRow
+from denizen.ports.usage import SpendRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +68,17 @@ async def load_trace(store: Store, turn_id: TurnId) -> TurnTrace:
             await work.turns.list_steps(turn_id),
             await work.turns.list_calls(turn_id),
             await _memories(work, prompts),
-            await work.citations.list_of(turn_id),
+            await work.citations.list_for(turn_id),
         )
 
 
-async def _memories(work: Work, prompts: Sequence[PromptUse]) -> list[Memory]:
+async def _memories(work: UnitOfWork, prompts: Sequence[PromptUse]) -> list[Memory]:
     ids = dict.fromkeys(key for prompt in prompts for key in prompt.memories)
     found = [await work.memories.find(key) for key in ids]
     return [memory for memory in found if memory is not None]
 
 
-async def _question(work: Work, turn: Turn) -> str:
+async def _question(work: UnitOfWork, turn: Turn) -> str:
     try:
         return join_text((await work.messages.get(turn.trigger_id)).parts)
     except NotFound:

@@ -260,7 +260,7 @@ async def _end_of_history(store: Store, opened: OpenTurn) -> int:
 
 
 class _Direct:
-    """Steps that are taken and not recorded: `denizen.ports.durable.Stepping`."""
+    """Steps that are taken and not recorded: `denizen.ports.durable.StepRunner`."""
 
     async def step(self, name: str, action: Callable[[], Awaitable[Json]]) -> Json:
         del name

@@ -22,7 +22,7 @@ from denizen.domain.statistics import (
     DayRange,
     UsageFilter,
     UsageGrouping,
-    UsageOverview,
+    UsageSummary,
     UsageRanking,
     UsageReport,
     UsageTotals,
@@ -31,7 +31,7 @@ from denizen.domain.statistics import (
     rank_usage,
 )
 from denizen.engine.runtime.generation import Runtime
-from denizen.ports.store import Store, Work
+from denizen.ports.store import Store, UnitOfWork
 
 REPORTS_A_MINUTE = 120
 REPORTS_A_DAY = 5000
@@ -83,7 +83,7 @@ class UsageStatistics:
             )
         return known or priced
 
-    async def _check_rate(self, work: Work, report: UsageReport) -> None:
+    async def _check_rate(self, work: UnitOfWork, report: UsageReport) -> None:
         now = report.reported_at.astimezone(UTC)
         midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
         for most, since, span in (
@@ -146,7 +146,7 @@ class UsageStatistics:
 
     # --- overviews ---------------------------------------------------------------------------------------------------
 
-    async def overview(self, days: int, *, source: str = "", model: str = "") -> UsageOverview:
+    async def overview(self, days: int, *, source: str = "", model: str = "") -> UsageSummary:
         """Returns the usage of everybody, with those who used most by name."""
         span, chosen = DayRange.last_days(days, now=self._clock.now()), UsageFilter(source=source, model=model)
         async with self._store.work(write=False) as work:
@@ -157,7 +157,7 @@ class UsageStatistics:
         named = [UsageRanking(row.key, row.used, names.get(row.key, row.key.partition(":")[2])) for row in users]
         return replace(found, users=named, hourly=fill_days(HOURS, hours))
 
-    async def get_user_overview(self, user: str, days: int) -> UsageOverview:
+    async def get_user_overview(self, user: str, days: int) -> UsageSummary:
         """Returns the usage of one user, by their principal's key."""
         span = DayRange.last_days(days, now=self._clock.now())
         async with self._store.work(write=False) as work:
@@ -178,10 +178,10 @@ def _said(report: UsageReport) -> UsageReport:
     return replace(report, reported_at=datetime.min.replace(tzinfo=UTC), usage=replace(report.usage, cost_usd=None))
 
 
-async def _overview(work: Work, span: DayRange, chosen: UsageFilter) -> UsageOverview:
+async def _overview(work: UnitOfWork, span: DayRange, chosen: UsageFilter) -> UsageSummary:
     daily = await _sums(work, span, UsageGrouping.DAY, chosen)
     before = await _sums(work, span.before, UsageGrouping.DAY, chosen)
-    return UsageOverview(
+    return UsageSummary(
         span,
         sum(daily.values(), UsageTotals()),
         sum(before.values(), UsageTotals()),
@@ -191,5 +191,5 @@ async def _overview(work: Work, span: DayRange, chosen: UsageFilter) -> UsageOve
     )
 
 
-async def _sums(work: Work, span: DayRange, by: UsageGrouping, chosen: UsageFilter) -> Mapping[str, UsageTotals]:
+async def _sums(work: UnitOfWork, span: DayRange, by: UsageGrouping, chosen: UsageFilter) -> Mapping[str, UsageTotals]:
     return {key: used for (key,), used in (await work.statistics.sum_up(span, [by], chosen)).items()}

@@ -17,8 +17,8 @@ from denizen.domain.prompt import PromptMessage
 from denizen.domain.prompt_messages import agent_timezone, date_mark, shorten_to_store, time_mark
 from denizen.domain.subject import subject_to_json
 from denizen.domain.turn import InboundMessage, ReplyTarget, Turn, TurnStatus
-from denizen.ports.reception import Claim
-from denizen.ports.store import Store, Work
+from denizen.ports.inbox import MessageClaim
+from denizen.ports.store import Store, UnitOfWork
 
 MARKED_TAIL = 8
 """Where nobody asked in so many messages, the date is told again, which does no harm."""
@@ -183,29 +183,29 @@ async def load_turn(store: Store, key: TurnId) -> OpenTurn:
         return OpenTurn(turn, conversation.place, await work.messages.get(turn.trigger_id))
 
 
-async def _claim(work: Work, key: TurnId, inbound: InboundMessage, now: datetime) -> TurnId | None:
+async def _claim(work: UnitOfWork, key: TurnId, inbound: InboundMessage, now: datetime) -> TurnId | None:
     """Takes the messages that this turn answers; the turn that has its message already, if there is one."""
     owed = inbound.owed
     if owed is None or not owed.answers:
         return None
     platform = inbound.place.platform
-    claims = [Claim(owed.account, platform, post, key) for post in owed.answers]
-    taken = await work.reception.claim(claims, now=now)
+    claims = [MessageClaim(owed.account, platform, post, key) for post in owed.answers]
+    taken = await work.inbox.claim(claims, now=now)
     if taken:
         return None
-    earlier = await work.reception.find_claims(owed.account, platform, owed.answers)
+    earlier = await work.inbox.find_claims(owed.account, platform, owed.answers)
     others = [claim.turn_id for claim in earlier.values() if claim.turn_id not in (None, key)]
     return others[0] if others else None
 
 
-async def end_unwanted(work: Work, key: TurnId, *, now: datetime) -> None:
+async def end_unwanted(work: UnitOfWork, key: TurnId, *, now: datetime) -> None:
     """Nobody wants the turn's answer any more: it has ended, in whatever process it runs, and owes nothing that was
     not tried yet. Whoever runs it finds that out when it writes down its end.
     """
     turn = await work.turns.find(key)
     if turn is not None and not turn.status.is_final:
         await work.turns.close(replace(turn, status=TurnStatus.CANCELLED, closed_at=now, failure="Stopped."))
-    for delivery in await work.outbox.list_of_turn(key):
+    for delivery in await work.outbox.list_for_turn(key):
         if delivery.kind in (DeliveryKind.PREVIEW, DeliveryKind.CARD, DeliveryKind.CARD_END):
             continue
         if delivery.state is DeliveryState.PENDING:
@@ -214,7 +214,7 @@ async def end_unwanted(work: Work, key: TurnId, *, now: datetime) -> None:
             await work.outbox.update(replace(delivery, failure=UNWANTED))
 
 
-async def _meta(work: Work, agent: Agent, turn: Turn, inbound: InboundMessage) -> dict[str, Json]:
+async def _meta(work: UnitOfWork, agent: Agent, turn: Turn, inbound: InboundMessage) -> dict[str, Json]:
     meta: dict[str, Json] = {}
     if inbound.shared:
         meta["speaker"] = inbound.author.name

@@ -25,15 +25,15 @@ from denizen.domain.proposal import (
     name_file,
     render_proposal,
 )
-from denizen.domain.source import LEARNED, SourceKind, SyncRun
+from denizen.domain.source import LEARNED, SourceChange, SourceKind, SyncRun
 from denizen.engine.knowledge.index import DocumentIndexer, report_nothing
 from denizen.engine.knowledge.reading import SourceReadings
 from denizen.engine.knowledge.snapshots import SnapshotPublisher
-from denizen.engine.knowledge.sources import SourceCatalog, SourceChange
+from denizen.engine.knowledge.sources import SourceCatalog
 from denizen.engine.knowledge.sync import KnowledgeSync
 from denizen.engine.runtime.audit_log import review_event
-from denizen.ports.learned import LearnedFiles
-from denizen.ports.store import Store, Work
+from denizen.ports.source import LearnedAnswerFiles
+from denizen.ports.store import Store, UnitOfWork
 
 MAX_GAPS = 1000
 """The newest: each is compared with the others."""
@@ -85,7 +85,7 @@ class GapReport:
         return found
 
 
-async def close_answered(work: Work, proposal: Proposal) -> int:
+async def close_answered(work: UnitOfWork, proposal: Proposal) -> int:
     """Closes the gap that the accepted answer is for, and all that ask the same. How many were open."""
     asked = [
         gap.id
@@ -114,7 +114,7 @@ class ProposalReview:
 class LearningDeps:
     """Where accepted answers go: the folder, and what makes documents of it."""
 
-    files: LearnedFiles
+    files: LearnedAnswerFiles
     catalog: SourceCatalog
     reading: SourceReadings
     snapshots: SnapshotPublisher

@@ -24,9 +24,9 @@ from denizen.domain.snapshot import Snapshot
 from denizen.domain.source import Source, SourceKind
 from denizen.engine.embedding.embedder import BudgetedEmbedder, default_similarity
 from denizen.engine.knowledge.reading import Sleep
-from denizen.ports.documents import PASSAGES, Document, IndexedPassage, IndexSize
-from denizen.ports.memory import Vector
-from denizen.ports.source import Library, Progress, Report
+from denizen.ports.documents import PASSAGE_VECTORS, IndexedDocument, IndexedPassage, IndexSize
+from denizen.ports.memory import StoredVector
+from denizen.ports.source import Library, ReadingProgress, ReportProgress
 from denizen.ports.store import Store
 
 INDEX = "search index"
@@ -55,11 +55,11 @@ class _Wanted:
     digest: str
     size_bytes: int
 
-    def cut(self, text: str) -> Document:
-        return Document.cut(self.path, self.source_id, self.digest, text)
+    def cut(self, text: str) -> IndexedDocument:
+        return IndexedDocument.cut(self.path, self.source_id, self.digest, text)
 
 
-def report_nothing(_progress: Progress) -> None:
+def report_nothing(_progress: ReadingProgress) -> None:
     """For nobody who watches."""
 
 
@@ -76,22 +76,22 @@ class DocumentIndexer:
         self._lock = anyio.Lock()
         self._published = anyio.Event()
         self._is_kept = False
-        self.progress: Progress | None = None
+        self.progress: ReadingProgress | None = None
         """The progress of the index run of this process; None when none runs."""
 
     def hurry(self) -> None:
         """Something was published: `keep_indexed`, if it runs here, begins at once."""
         if self._is_kept:
-            self.progress = self.progress or Progress("indexing")
+            self.progress = self.progress or ReadingProgress("indexing")
             self._published.set()
 
-    async def catch_up(self, report: Report = report_nothing) -> str:
+    async def catch_up(self, report: ReportProgress = report_nothing) -> str:
         """Indexes the current snapshot, unless it is; also one that is published meanwhile. The id of the snapshot that
         is indexed then, empty when there is none.
         """
         return await self._catch_up(report, spares_withheld=False)
 
-    async def _catch_up(self, report: Report, *, spares_withheld: bool) -> str:
+    async def _catch_up(self, report: ReportProgress, *, spares_withheld: bool) -> str:
         async with self._lock:
             while True:
                 withheld = await self._list_withheld()
@@ -141,12 +141,12 @@ class DocumentIndexer:
             if not await self.embed_some():
                 await self._sleep(EMBED_PAUSE_S)
 
-    async def embed_all(self, report: Report = report_nothing) -> int:
+    async def embed_all(self, report: ReportProgress = report_nothing) -> int:
         """How many passages got their meaning. Ends early when the embedder does not answer."""
         total, done = (await self.size()).passages, 0
         while made := await self.embed_some():
             done += made
-            report(Progress("giving passages their meaning", done, total))
+            report(ReadingProgress("giving passages their meaning", done, total))
         return done
 
     async def embed_some(self) -> int:
@@ -160,13 +160,13 @@ class DocumentIndexer:
         if not missing or meant is None:
             return 0
         rows = [
-            Vector(PASSAGES, each.source_id, each.key, meant.model, vector)
+            StoredVector(PASSAGE_VECTORS, each.source_id, each.key, meant.model, vector)
             for each, vector in zip(missing, meant.vectors, strict=True)
         ]
         async with self._store.work() as work:
             await work.vectors.put(rows)
             if len(missing) < EMBEDDED_AT_ONCE:
-                await work.vectors.remove_other_models(PASSAGES, meant.model)
+                await work.vectors.remove_other_models(PASSAGE_VECTORS, meant.model)
         await self._sleep(REST_S)
         return len(missing)
 
@@ -181,13 +181,13 @@ class DocumentIndexer:
             return await work.documents.size()
 
     def _rest(self) -> None:
-        self.progress = Progress("indexing") if self._published.is_set() else None
+        self.progress = ReadingProgress("indexing") if self._published.is_set() else None
 
-    def _tell(self, report: Report, progress: Progress) -> None:
+    def _tell(self, report: ReportProgress, progress: ReadingProgress) -> None:
         self.progress = progress
         report(progress)
 
-    async def _index(self, snapshot: Snapshot | None, spared: Sequence[Source], report: Report) -> None:
+    async def _index(self, snapshot: Snapshot | None, spared: Sequence[Source], report: ReportProgress) -> None:
         """Indexes the snapshot; the index of spared sources stays as it is."""
         ids, folders = {each.id for each in spared}, tuple(f"{each.folder}/" for each in spared)
         wanted = {path: file for path, file in (await self._list_wanted(snapshot)).items() if file.source_id not in ids}
@@ -200,12 +200,12 @@ class DocumentIndexer:
                 await work.documents.remove(gone[start : start + REMOVED_AT_ONCE])
         done = 0
         for batch in _batches(new):
-            report(Progress("indexing", done, len(new)))
+            report(ReadingProgress("indexing", done, len(new)))
             documents = await self._cut(batch)
             async with self._store.work() as work:
                 await work.documents.put(documents)
             done += len(batch)
-        report(Progress("indexed", len(new), len(new)))
+        report(ReadingProgress("indexed", len(new), len(new)))
         _log.info("the snapshot is indexed", extra={"new": len(new), "gone": len(gone), "files": len(wanted)})
 
     async def _finish(self, state: str, *, sweeps: bool) -> None:
@@ -225,7 +225,7 @@ class DocumentIndexer:
                 found[path] = _Wanted(path, part.source_id, file.digest, digest, file.size_bytes)
         return found
 
-    async def _cut(self, wanted: Sequence[_Wanted]) -> list[Document]:
+    async def _cut(self, wanted: Sequence[_Wanted]) -> list[IndexedDocument]:
         """Without those that are gone: they would count as indexed if they came back."""
         texts = await self._library.read_texts([each.content for each in wanted])
         there = [(each, text) for each, text in zip(wanted, texts, strict=True) if text is not None]
@@ -280,7 +280,7 @@ class DocumentSearch:
             by_meaning: list[str] = []
             if asked is not None:
                 near = await work.vectors.find_nearest(
-                    PASSAGES, sources or list(known), asked.model, asked.vector, limit=RANKED
+                    PASSAGE_VECTORS, sources or list(known), asked.model, asked.vector, limit=RANKED
                 )
                 by_meaning = [each.key for each in near if each.similarity >= self._similarity()]
             found = await work.documents.list_passages(fuse(by_words, by_meaning))

@@ -18,8 +18,8 @@ from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, NotFound, Unavailable
 from denizen.domain.source import Source, SourceKind, SourceState, describe_left_out
 from denizen.engine.archive.channel_source import CHANGED
-from denizen.ports.source import Library, Progress, Report, SourceReader
-from denizen.ports.store import Store, Work
+from denizen.ports.source import Library, ReadingProgress, ReportProgress, SourceReader
+from denizen.ports.store import Store, UnitOfWork
 
 RETRIES = 5
 """After a failure of what is worth another try."""
@@ -65,7 +65,7 @@ class SourceReadings:
         self._locks: defaultdict[str, anyio.Lock] = defaultdict(anyio.Lock)
         self._places = anyio.Semaphore(SIDE_BY_SIDE)
 
-    async def read(self, source_id: str, report: Report, *, reset: bool = False) -> ReadingOutcome:
+    async def read(self, source_id: str, report: ReportProgress, *, reset: bool = False) -> ReadingOutcome:
         """Never raises for what is wrong with the source. With `reset` it is read from the beginning."""
         async with self._locks[source_id]:
             async with self._store.work(write=False) as work:
@@ -77,7 +77,7 @@ class SourceReadings:
             except DenizenError as error:
                 return await self._miss(source, error, report)
 
-    async def _miss(self, source: Source, error: DenizenError, report: Report) -> ReadingOutcome:
+    async def _miss(self, source: Source, error: DenizenError, report: ReportProgress) -> ReadingOutcome:
         """The last good reading stays, but not of talk: what may not be read any more is not shown any more."""
         said = _in_full(error)
         is_over = source.kind is SourceKind.ARCHIVE and not isinstance(error, Unavailable)
@@ -88,13 +88,13 @@ class SourceReadings:
                 new = replace(new, revision="", taken=None, synced_at=None)
             await work.sources.put_state(new)
         if new.is_skipped:
-            report(Progress("skipped"))
+            report(ReadingProgress("skipped"))
             return ReadingOutcome(source.id, error=said, code=error.code, skipped=True)
         _log.warning("a source was not read", extra={"source": source.id, "code": error.code, "why": said})
-        report(Progress("failed"))
+        report(ReadingProgress("failed"))
         return ReadingOutcome(source.id, error=said, code=error.code, changed=new.taken != state.taken)
 
-    async def _insist(self, source: Source, report: Report, *, reset: bool) -> ReadingOutcome:
+    async def _insist(self, source: Source, report: ReportProgress, *, reset: bool) -> ReadingOutcome:
         reader = self._readers[source.kind]
         if reset:
             await reader.forget([source.id])
@@ -109,22 +109,24 @@ class SourceReadings:
                 if attempt > RETRIES:
                     raise
                 _log.info("a source is tried again", extra={"source": source.id, "attempt": attempt, "why": error.why})
-                report(Progress(f"waiting (attempt {attempt})"))
+                report(ReadingProgress(f"waiting (attempt {attempt})"))
                 await self._sleep(attempt * WAIT_S)
 
-    async def _read(self, reader: SourceReader, source: Source, report: Report, *, reset: bool) -> ReadingOutcome:
-        report(Progress("looking"))
+    async def _read(
+        self, reader: SourceReader, source: Source, report: ReportProgress, *, reset: bool
+    ) -> ReadingOutcome:
+        report(ReadingProgress("looking"))
         async with self._store.work(write=False) as work:
             state = await _find_state(work, source.id)
         seen = await reader.look(source)
         if not reset and _is_known(source, state, seen):
             now = self._clock.now()
             if await self._keep(source, state, replace(state, synced_at=now, tried_at=now, error_code="", error="")):
-                report(Progress("unchanged"))
+                report(ReadingProgress("unchanged"))
                 return ReadingOutcome(source.id)
         async with reader.open(source, report) as tree:
             taken = await self._library.take(
-                tree.files, lambda told: report(Progress(told.stage, told.done, tree.count))
+                tree.files, lambda told: report(ReadingProgress(told.stage, told.done, tree.count))
             )
         if not taken.files:
             raise NotFound(
@@ -144,7 +146,7 @@ class SourceReadings:
         )
         if not await self._keep(source, state, new):
             raise Unavailable("Files of the source went while it was read.", code="library_changed")
-        report(Progress("read", taken.files, taken.files))
+        report(ReadingProgress("read", taken.files, taken.files))
         return ReadingOutcome(source.id, changed=state.taken != taken or state.revision != tree.revision)
 
     async def _keep(self, source: Source, old: SourceState, new: SourceState) -> bool:
@@ -170,7 +172,7 @@ def _is_known(source: Source, state: SourceState, revision: str) -> bool:
     return state.taken is not None and (state.revision, state.fingerprint) == (revision, source.fingerprint)
 
 
-async def _find_state(work: Work, source_id: str) -> SourceState:
+async def _find_state(work: UnitOfWork, source_id: str) -> SourceState:
     states = {state.source_id: state for state in await work.sources.list_states()}
     return states.get(source_id, SourceState(source_id=source_id))
 

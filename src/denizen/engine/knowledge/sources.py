@@ -9,28 +9,21 @@ from pathlib import PurePosixPath
 
 from denizen.domain.clock import Clock
 from denizen.domain.errors import Conflict, NotFound
-from denizen.domain.source import Source, SourceKind, SourceState, check_source, plan_folders, read_location
+from denizen.domain.source import (
+    Source,
+    SourceChange,
+    SourceKind,
+    SourceState,
+    check_source,
+    plan_folders,
+    read_location,
+)
 from denizen.engine.archive.mirror import withheld_state
 from denizen.engine.knowledge.snapshots import SnapshotPublisher
-from denizen.ports.source import SourceReader, Sources
+from denizen.ports.source import SourceReader, SourceRepository
 from denizen.ports.store import Store
 
 _NO_ID = re.compile(r"[^a-z0-9._-]+")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceChange:
-    """A change that somebody asks for; None leaves a value as it is, or at its default."""
-
-    location: str | None = None
-    kind: SourceKind | None = None
-    label: str | None = None
-    branch: str | None = None
-    content_path: str | None = None
-    output_path: str | None = None
-    readme_only: bool | None = None
-    max_videos: int | None = None
-    sync_every_minutes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +65,7 @@ class SourceCatalog:
         kind, full = read_location(location, given.kind)
         now = self._clock.now()
         plain = Source(id=source_id or name_after(full), kind=kind, location=full, created_at=now, updated_at=now)
-        source = _changed(plain, replace(given, location=None, kind=None))
+        source = replace(given, location=None, kind=None).apply(plain)
         check_source(source)
         async with self._store.work() as work:
             if await work.sources.find(source.id) is not None:
@@ -93,7 +86,7 @@ class SourceCatalog:
             known = await work.sources.find(source_id)
             if known is None:
                 raise source_not_found(source_id)
-            source = replace(_changed(known, change), updated_at=self._clock.now())
+            source = replace(change.apply(known), updated_at=self._clock.now())
             check_source(source)
             await _put(work.sources, source)
             left_talk = known.kind is SourceKind.ARCHIVE and source.location != known.location
@@ -126,29 +119,7 @@ def source_not_found(source_id: str) -> NotFound:
     )
 
 
-def _changed(source: Source, change: SourceChange) -> Source:
-    kind, location = source.kind, source.location
-    if change.location is not None:
-        kind, location = read_location(change.location, change.kind)
-    elif change.kind is not None:
-        kind, location = read_location(source.location, change.kind)
-    return replace(
-        source,
-        kind=kind,
-        location=location,
-        label=source.label if change.label is None else change.label.strip(),
-        branch=source.branch if change.branch is None else change.branch,
-        content_path=source.content_path if change.content_path is None else change.content_path.strip("/"),
-        output_path=source.output_path if change.output_path is None else change.output_path.strip("/"),
-        readme_only=source.readme_only if change.readme_only is None else change.readme_only,
-        max_videos=source.max_videos if change.max_videos is None else change.max_videos,
-        sync_every_minutes=(
-            source.sync_every_minutes if change.sync_every_minutes is None else change.sync_every_minutes
-        ),
-    )
-
-
-async def _put(rows: Sources, source: Source) -> None:
+async def _put(rows: SourceRepository, source: Source) -> None:
     others = [each for each in await rows.list_sources() if each.id != source.id]
     if wrong := plan_folders([*others, source]):
         raise Conflict(wrong, code="source_folder_taken", fix="Give one of them another output path.")

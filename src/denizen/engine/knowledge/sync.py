@@ -24,8 +24,8 @@ from denizen.engine.knowledge.index import INDEX
 from denizen.engine.knowledge.reading import RETRIES, WAIT_S, ReadingOutcome, Sleep, SourceReadings
 from denizen.engine.knowledge.snapshots import SnapshotPublisher
 from denizen.engine.knowledge.sources import source_not_found
-from denizen.ports.durable import Durable
-from denizen.ports.source import Library, Progress, SnapshotRemote
+from denizen.ports.durable import DurableExecution
+from denizen.ports.source import Library, ReadingProgress, SnapshotUploader
 from denizen.ports.store import Store
 
 _log = logging.getLogger("denizen.knowledge")
@@ -35,7 +35,7 @@ class SnapshotPush:
     """`remote` is asked each time."""
 
     def __init__(
-        self, library: Library, repository: SnapshotRemote, remote: Callable[[], RemoteRepository], *, sleep: Sleep
+        self, library: Library, repository: SnapshotUploader, remote: Callable[[], RemoteRepository], *, sleep: Sleep
     ) -> None:
         self._library = library
         self._repository = repository
@@ -120,7 +120,7 @@ class SyncDeps:
 class KnowledgeSync:
     """One for a process. `register` comes before the durable log is opened."""
 
-    def __init__(self, store: Store, durable: Durable, clock: Clock, work: SyncDeps, *, sleep: Sleep) -> None:
+    def __init__(self, store: Store, durable: DurableExecution, clock: Clock, work: SyncDeps, *, sleep: Sleep) -> None:
         self._store = store
         self._durable = durable
         self._clock = clock
@@ -129,7 +129,7 @@ class KnowledgeSync:
         self._pushing = work.pushing
         self._sleep = sleep
         self._begun: dict[str, SyncRun] = {}
-        self._progress: dict[str, dict[str, Progress]] = {}
+        self._progress: dict[str, dict[str, ReadingProgress]] = {}
         self._asked: dict[str, SyncRun] = {}
         self._asking = anyio.Lock()
         self._tell_published: Callable[[], None] = lambda: None
@@ -201,7 +201,7 @@ class KnowledgeSync:
             )
         return found
 
-    def progress(self, run_id: str) -> Mapping[str, Progress]:
+    def progress(self, run_id: str) -> Mapping[str, ReadingProgress]:
         """Returns the progress of each source that this process reads for the run."""
         return dict(self._progress.get(run_id, {}))
 
@@ -234,7 +234,7 @@ class KnowledgeSync:
     async def _read(self, order: _Order, source_id: str) -> Json:
         board = self._progress.setdefault(order.id, {})
 
-        def report(progress: Progress) -> None:
+        def report(progress: ReadingProgress) -> None:
             board[source_id] = progress
 
         return asdict(await self._reading.read(source_id, report, reset=order.reset))
@@ -307,18 +307,18 @@ def _run_of_json(run: SyncRun, result: Json) -> SyncRun:
 
 LOOK_EVERY_S = 0.25
 
-FindProgress = Callable[[], Progress | None]
+FindProgress = Callable[[], ReadingProgress | None]
 """Returns the progress of the index; None while nothing is indexed."""
 
 
 @dataclass(frozen=True, slots=True)
-class SyncProgress:
+class SyncState:
     """`progress` is of each source that this process has begun to read, and of the search index while this process
     makes it; of a run elsewhere there is none.
     """
 
     run: SyncRun
-    progress: Mapping[str, Progress]
+    progress: Mapping[str, ReadingProgress]
 
     @property
     def is_over(self) -> bool:
@@ -327,13 +327,13 @@ class SyncProgress:
 
 async def follow_sync(
     sync: KnowledgeSync, run_id: str, indexing: FindProgress, *, sleep: Sleep = anyio.sleep
-) -> AsyncGenerator[SyncProgress]:
+) -> AsyncGenerator[SyncState]:
     """The last one is the end of the run, or of indexing it. Raises NotFound."""
-    told: SyncProgress | None = None
+    told: SyncState | None = None
     while True:
         progress = sync.progress(run_id)  # before the run: what comes to an end in between is told with it
         run, indexed = await sync.get(run_id), indexing()
-        stand = SyncProgress(run, progress if indexed is None else {**progress, INDEX: indexed})
+        stand = SyncState(run, progress if indexed is None else {**progress, INDEX: indexed})
         if stand != told:
             told = stand
             yield stand

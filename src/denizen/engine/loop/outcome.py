@@ -23,7 +23,7 @@ from denizen.engine.loop.step_record import ReplyExtras
 from denizen.engine.loop.steps import TurnSteps
 from denizen.engine.memory.keeper import is_private
 from denizen.engine.prompt.gather import TurnContext
-from denizen.ports.store import Work
+from denizen.ports.store import UnitOfWork
 
 PEOPLE = frozenset({PrincipalKind.PLATFORM_USER, PrincipalKind.WEB_USER, PrincipalKind.API_KEY, PrincipalKind.LOCAL})
 
@@ -37,7 +37,7 @@ def open_proofs(prover: AnswerProver | None, context: TurnContext, history: Sequ
 
 
 async def keep_answer(
-    work: Work, turn: Turn, context: TurnContext, evidence: TurnEvidence, answer: ProvedAnswer
+    work: UnitOfWork, turn: Turn, context: TurnContext, evidence: TurnEvidence, answer: ProvedAnswer
 ) -> None:
     """With the end of the turn; twice is once."""
     await work.citations.add(turn.id, answer.citations)

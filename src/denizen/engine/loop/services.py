@@ -15,7 +15,7 @@ from denizen.engine.runtime.agent_settings import AgentSettingsOverlay
 from denizen.engine.runtime.generation import Generation
 from denizen.engine.runtime.live_events import LiveEvents
 from denizen.engine.tools.toolbox import SessionSelections
-from denizen.ports.durable import Durable
+from denizen.ports.durable import DurableExecution
 from denizen.ports.store import Store
 
 
@@ -24,7 +24,7 @@ class EngineServices:
     """The services that every turn uses."""
 
     store: Store
-    durable: Durable
+    durable: DurableExecution
     live: LiveEvents
     gate: ToolExecutor
     clock: Clock

@@ -24,7 +24,7 @@ from denizen.engine.gate.executor import CallOutcome
 from denizen.engine.runtime.generation import Generation
 from denizen.ports.model import FinishReason, ModelReply
 from denizen.ports.store import Store
-from denizen.ports.toolset import InnerCall, Trail
+from denizen.ports.toolset import CallTrail, NestedCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def refusal_answer(text: str) -> CallAnswer:
     return CallAnswer(text, is_error=True, verdict=verdict, duration_ms=0)
 
 
-def outcome_to_json(outcome: CallOutcome, reads: frozenset[Taint], trail: Trail) -> JsonObject:
+def outcome_to_json(outcome: CallOutcome, reads: frozenset[Taint], trail: CallTrail) -> JsonObject:
     """`reads` is what the tool's own results hold; the trail has what its inner calls have read, cost and done."""
     result = outcome.result
     return {
@@ -99,7 +99,7 @@ def _verdict_to_json(verdict: Verdict) -> JsonObject:
     }
 
 
-def _inner_to_json(inner: InnerCall) -> JsonObject:
+def _inner_to_json(inner: NestedCall) -> JsonObject:
     return {
         **_verdict_to_json(inner.verdict),
         "id": inner.call.id,

@@ -48,10 +48,10 @@ from denizen.engine.prompt.transcript_messages import filter_impersonation
 from denizen.engine.runtime.audit_log import call_event
 from denizen.engine.tools.arguments import ArgumentsError, check_arguments
 from denizen.engine.tools.toolbox import SessionSelections, Toolbox
-from denizen.ports.durable import Stepping
+from denizen.ports.durable import StepRunner
 from denizen.ports.model import ModelNotice, ModelReply, ModelRequest, TextDelta, ThinkingDelta
-from denizen.ports.store import Work
-from denizen.ports.toolset import Trail
+from denizen.ports.store import UnitOfWork
+from denizen.ports.toolset import CallTrail
 
 
 class TurnSteps:
@@ -61,7 +61,7 @@ class TurnSteps:
         self,
         context: TurnContext,
         services: EngineServices,
-        stepping: Stepping | None = None,
+        stepping: StepRunner | None = None,
         *,
         proofs: TurnProofs | None = None,
     ) -> None:
@@ -249,7 +249,7 @@ class TurnSteps:
             scope = replace(
                 self._context.scope,
                 taint=self.taint,
-                trail=Trail(inner=[]),
+                trail=CallTrail(inner=[]),
                 idempotency_key=derive("call", turn.id, f"{self.number}.{position}"),
                 report=tell,
             )
@@ -306,7 +306,7 @@ class TurnSteps:
             await self.audit(work)
         self._steps, self._calls, self._messages, self._prompts = [], [], [], []
 
-    async def write(self, work: Work) -> None:
+    async def write(self, work: UnitOfWork) -> None:
         """Writes what is held into a unit of work that the caller has open. It stays held until it is saved, since the
         unit may fail.
         """
@@ -322,7 +322,7 @@ class TurnSteps:
             await work.messages.keep_newest(self._context.turn.session_id, limit=most)
         await self._write_steps(work)
 
-    async def audit(self, work: Work) -> None:
+    async def audit(self, work: UnitOfWork) -> None:
         """Puts the calls that `write` found to be new into the audit log: last in the unit, since others wait there."""
         audited, self._audited = self._audited, []
         if audited:
@@ -334,7 +334,7 @@ class TurnSteps:
             async with self._services.store.work() as work:
                 await self._write_steps(work)
 
-    async def _write_steps(self, work: Work) -> None:
+    async def _write_steps(self, work: UnitOfWork) -> None:
         for step in self._before:
             await work.turns.add_step(step)
         for step in self._steps:

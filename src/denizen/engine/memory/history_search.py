@@ -14,7 +14,7 @@ from denizen.domain.taint import find_message_taint
 from denizen.engine.runtime.choices import find_reset_time
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope
-from denizen.skill import Found
+from denizen.skill import HistoryMessage
 
 MAX_READ = 200
 """Messages at once."""
@@ -26,7 +26,7 @@ class SessionHistorySearch:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def __call__(self, scope: CallScope, words: str, limit: int) -> Sequence[Found]:
+    async def __call__(self, scope: CallScope, words: str, limit: int) -> Sequence[HistoryMessage]:
         """Newest first; at most `limit` messages that contain all the words. The turn's own messages are left out."""
         async with self._store.work(write=False) as work:
             hits = await work.messages.search(words, conversation_ids=[scope.conversation_id], limit=limit + 1)
@@ -38,9 +38,9 @@ class SessionHistorySearch:
         ][:limit]
         for hit in found:
             scope.trail.taint |= find_message_taint(hit.message)
-        return [Found(hit.message.author.name, hit.message.created_at, hit.excerpt) for hit in found]
+        return [HistoryMessage(hit.message.author.name, hit.message.created_at, hit.excerpt) for hit in found]
 
-    async def read(self, scope: CallScope, first: int, last: int) -> Sequence[Found]:
+    async def read(self, scope: CallScope, first: int, last: int) -> Sequence[HistoryMessage]:
         """The messages of the session from sequence `first` to `last`, word for word, oldest first; at most MAX_READ.
         The turn's own are left out, and so are those of other conversations, where several share the session.
         """
@@ -62,7 +62,7 @@ class SessionHistorySearch:
         ]
         for message in read:
             scope.trail.taint |= find_message_taint(message)
-        return [Found(m.author.name, m.created_at, "\n".join(map(_words, m.parts)), m.sequence) for m in read]
+        return [HistoryMessage(m.author.name, m.created_at, "\n".join(map(_words, m.parts)), m.sequence) for m in read]
 
 
 def _words(part: Part) -> str:

@@ -36,10 +36,10 @@ from denizen.domain.ranking import fuse, rank_by_words
 from denizen.domain.room import RoomKind
 from denizen.engine.embedding.embedder import BudgetedEmbedder
 from denizen.engine.runtime.connected_accounts import ConnectedAccounts
-from denizen.ports.memory import MEMORIES, Vector
-from denizen.ports.store import Store, Work
+from denizen.ports.memory import MEMORY_VECTORS, StoredVector
+from denizen.ports.store import Store, UnitOfWork
 from denizen.ports.toolset import CallScope
-from denizen.skill import Deed, Deeds, MemoryAccess, Remembered
+from denizen.skill import MemoryAccess, MemoryItem, PastToolCall, ToolCallLog
 
 SEARCHED_CALLS = 500
 
@@ -66,7 +66,7 @@ class MemoryKeeper:
         """The memory as this call may see and change it. Nothing is asked yet."""
         return _ScopedMemory(self, scope)
 
-    def open_deeds(self, scope: CallScope) -> Deeds:
+    def open_call_log(self, scope: CallScope) -> ToolCallLog:
         """Opens the agent's own actions, as this call may see them: in rooms that all readers see, and in private all
         that was done for the same person.
         """
@@ -150,7 +150,7 @@ class MemoryKeeper:
         if meant is None:
             return False
         rows = [
-            Vector(MEMORIES, vector_collection(memory.agent, memory.owner), memory.id, meant.model, data)
+            StoredVector(MEMORY_VECTORS, vector_collection(memory.agent, memory.owner), memory.id, meant.model, data)
             for memory, data in zip(memories, meant.vectors, strict=True)
         ]
         async with self.store.work() as work:
@@ -170,7 +170,7 @@ class MemoryKeeper:
                     continue
                 if not missing and tidy != model:
                     async with self.store.work() as work:
-                        await work.vectors.remove_other_models(MEMORIES, model)
+                        await work.vectors.remove_other_models(MEMORY_VECTORS, model)
                     tidy = model
             await anyio.sleep(EMBED_PAUSE_S)
 
@@ -180,7 +180,9 @@ class MemoryKeeper:
             return []
         shelves = [vector_collection(scope.agent, scope.principal.key), vector_collection(scope.agent, CORE)]
         async with self.store.work(write=False) as work:
-            near = await work.vectors.find_nearest(MEMORIES, shelves, asked.model, asked.vector, limit=2 * MAX_MEMORIES)
+            near = await work.vectors.find_nearest(
+                MEMORY_VECTORS, shelves, asked.model, asked.vector, limit=2 * MAX_MEMORIES
+            )
         return [each.key for each in near if each.similarity >= self.policy().similarity]
 
 
@@ -196,7 +198,7 @@ class _ScopedMemory:
     keeper: MemoryKeeper
     scope: CallScope
 
-    async def remember(self, text: str, *, core: bool = False) -> Remembered:
+    async def remember(self, text: str, *, core: bool = False) -> MemoryItem:
         keeper, scope = self.keeper, self.scope
         async with keeper.store.work(write=False) as work:
             hearing = await _find_hearing(work, scope)
@@ -208,13 +210,13 @@ class _ScopedMemory:
         memory = Memory(key, scope.agent, owner, text, hearing.told_at, told_by, now, now, scope.turn_id)
         return _shown(await keeper.add(memory))
 
-    async def recall(self, words: str, *, limit: int = 8) -> Sequence[Remembered]:
+    async def recall(self, words: str, *, limit: int = 8) -> Sequence[MemoryItem]:
         return [_shown(memory) for memory in await self.keeper.recall(self.scope, words, limit=limit)]
 
-    async def list(self, *, limit: int = 50) -> Sequence[Remembered]:
+    async def list(self, *, limit: int = 50) -> Sequence[MemoryItem]:
         return [_shown(memory) for memory in (await self.keeper.list_known(self.scope))[: max(limit, 0)]]
 
-    async def update(self, memory_id: str, text: str) -> Remembered:
+    async def update(self, memory_id: str, text: str) -> MemoryItem:
         keeper, scope = self.keeper, self.scope
         memory = await self._get(memory_id)
         async with keeper.store.work() as work:
@@ -233,7 +235,7 @@ class _ScopedMemory:
         await keeper.embed([new])
         return _shown(new)
 
-    async def forget(self, memory_id: str) -> Remembered:
+    async def forget(self, memory_id: str) -> MemoryItem:
         memory = await self._get(memory_id)
         if memory.is_core and not _is_admin(self.scope):
             raise _core_is_for_admins()
@@ -241,8 +243,8 @@ class _ScopedMemory:
             await work.memories.remove([memory.id])
         return _shown(memory)
 
-    async def search(self, words: str = "", *, limit: int = 20) -> Sequence[Deed]:
-        """`denizen.skill.Deeds`."""
+    async def search(self, words: str = "", *, limit: int = 20) -> Sequence[PastToolCall]:
+        """`denizen.skill.ToolCallLog`."""
         scope = self.scope
         rooms = await self.keeper.find_rooms(scope)
         async with self.keeper.store.work(write=False) as work:
@@ -251,7 +253,7 @@ class _ScopedMemory:
                 scope.agent, scope.place.platform, rooms, asker=asker, limit=SEARCHED_CALLS
             )
         deeds = [
-            Deed(call.tool, call.created_at, call.outcome, call.duration_ms, call.turn_id)
+            PastToolCall(call.tool, call.created_at, call.outcome, call.duration_ms, call.turn_id)
             for call in calls
             if call.turn_id != scope.turn_id
         ]
@@ -267,14 +269,14 @@ class _ScopedMemory:
         return found
 
 
-async def _find_hearing(work: Work, scope: CallScope) -> Audience:
+async def _find_hearing(work: UnitOfWork, scope: CallScope) -> Audience:
     """Without the rooms, which are not free to ask for."""
     place = scope.place
     room = place.thread or place.channel
     return Audience(place.platform, room, await is_private(work, scope))
 
 
-async def is_private(work: Work, scope: CallScope) -> bool:
+async def is_private(work: UnitOfWork, scope: CallScope) -> bool:
     """Whether nobody but the one who asks reads what is said there."""
     match scope.principal.kind:
         case PrincipalKind.LOCAL | PrincipalKind.WEB_USER:
@@ -287,7 +289,7 @@ async def is_private(work: Work, scope: CallScope) -> bool:
             return False
 
 
-async def _is_direct(work: Work, scope: CallScope) -> bool:
+async def _is_direct(work: UnitOfWork, scope: CallScope) -> bool:
     """As the rooms have it, or the turn, which then came from outside of any community."""
     if scope.place.thread:
         return False
@@ -299,7 +301,7 @@ async def _is_direct(work: Work, scope: CallScope) -> bool:
     return isinstance(owed, dict) and not owed.get("guild")
 
 
-async def _is_still(work: Work, memory: Memory) -> bool:
+async def _is_still(work: UnitOfWork, memory: Memory) -> bool:
     """Not forgotten or changed while its vector was made."""
     now = await work.memories.find(memory.id)
     return now is not None and now.text == memory.text
@@ -335,5 +337,5 @@ def _checked(text: str) -> str:
     return flat
 
 
-def _shown(memory: Memory) -> Remembered:
-    return Remembered(memory.id, memory.text, memory.updated_at, memory.is_core)
+def _shown(memory: Memory) -> MemoryItem:
+    return MemoryItem(memory.id, memory.text, memory.updated_at, memory.is_core)

@@ -29,8 +29,8 @@ from denizen.engine.outbox.sending import LivePreview, find_sent
 from denizen.engine.runtime.audit_log import delivery_event
 from denizen.engine.runtime.connected_accounts import ConnectedAccounts
 from denizen.engine.runtime.generation import Runtime
-from denizen.ports.channel import Channel, Names
-from denizen.ports.reception import Claim
+from denizen.ports.channel import Channel, MentionNames
+from denizen.ports.inbox import MessageClaim
 from denizen.ports.store import Store
 
 BACKOFF_S = 1.0
@@ -88,20 +88,20 @@ class DeliveryOutbox:
         earlier: Sequence[Delivery] = ()
         if owed.supersedes:
             async with self._store.work(write=False) as work:
-                earlier = await work.outbox.list_of_turn(owed.supersedes)
-        manners = self._runtime.current.manners_of(place.platform, owed.account)
-        ending = TurnEnding(turn, place, owed, manners, names, shown, earlier)
+                earlier = await work.outbox.list_for_turn(owed.supersedes)
+        account_policy = self._runtime.current.account_policy_for(place.platform, owed.account)
+        ending = TurnEnding(turn, place, owed, account_policy, names, shown, earlier)
         return plan_deliveries(ending, now=self._clock.now())
 
-    async def _find_names(self, place: Place, account: AgentName, text: str) -> Names:
+    async def _find_names(self, place: Place, account: AgentName, text: str) -> MentionNames:
         channel = self._channels.find(place.platform, account)
         if channel is None or "@" not in text:
-            return Names()
+            return MentionNames()
         try:
             with anyio.fail_after(NAMES_TIMEOUT_S):
                 return await channel.find_names(place, text)
         except (DenizenError, TimeoutError):
-            return Names()
+            return MentionNames()
 
     def wake(self, platform: str, account: AgentName) -> None:
         """There is something to send."""
@@ -114,11 +114,11 @@ class DeliveryOutbox:
         was to be the first word about that message and is not.
         """
         now = self._clock.now()
-        claim = Claim(channel.agent, channel.platform, said.about, refusal=said.refusal)
-        manners = self._runtime.current.manners_of(channel.platform, channel.agent)
-        deliveries = plan_announcement(said, channel, manners, now=now)
+        claim = MessageClaim(channel.agent, channel.platform, said.about, refusal=said.refusal)
+        account_policy = self._runtime.current.account_policy_for(channel.platform, channel.agent)
+        deliveries = plan_announcement(said, channel, account_policy, now=now)
         async with self._store.work() as work:
-            is_first = bool(await work.reception.claim([claim], now=now))
+            is_first = bool(await work.inbox.claim([claim], now=now))
             if said.is_first and not is_first:
                 return False
             await work.outbox.add(deliveries)
@@ -269,7 +269,7 @@ class DeliveryOutbox:
     async def _end_card(self, channel: Channel, delivery: Delivery) -> str:
         """The card that was sent before it; one that never arrived, or was deleted, needs no end."""
         async with self._store.work(write=False) as work:
-            of_turn = await work.outbox.list_of_turn(delivery.turn_id)
+            of_turn = await work.outbox.list_for_turn(delivery.turn_id)
         card = next(d for d in of_turn if d.kind is DeliveryKind.CARD and d.position == delivery.position)
         if card.platform_id:
             try:
@@ -287,7 +287,7 @@ class DeliveryOutbox:
         if live is not None:
             await live.stop()
         async with self._store.work(write=False) as work:
-            of_turn = await work.outbox.list_of_turn(delivery.turn_id)
+            of_turn = await work.outbox.list_for_turn(delivery.turn_id)
         preview = next((d for d in of_turn if d.kind is DeliveryKind.PREVIEW), None)
         if preview is None or preview.state in _OVER:
             return delivery
@@ -324,7 +324,7 @@ class DeliveryOutbox:
         if live is not None:
             await live.stop()
         async with self._store.work(write=False) as work:
-            of_turn = [d for d in await work.outbox.list_of_turn(turn_id) if d.state not in _OVER]
+            of_turn = [d for d in await work.outbox.list_for_turn(turn_id) if d.state not in _OVER]
         if not any(d.kind in (DeliveryKind.ANSWER, DeliveryKind.NOTICE) for d in of_turn):
             for preview in (d for d in of_turn if d.kind is DeliveryKind.PREVIEW):
                 await self._drop_preview(channel, preview)

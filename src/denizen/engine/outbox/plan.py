@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from denizen.domain.attachments import collect_extras
-from denizen.domain.attention import Manners
+from denizen.domain.attention import AccountPolicy
 from denizen.domain.conversation import Place
 from denizen.domain.data_uri import extract_data_uris, strip_markers
 from denizen.domain.delivery import Delivery, DeliveryKind, DeliveryState, MessageContent, delivery_id
@@ -21,7 +21,7 @@ from denizen.domain.pings import link_pings
 from denizen.domain.reasoning import reasoning_text
 from denizen.domain.split import split_text
 from denizen.domain.turn import ReplyTarget, Turn, TurnStatus
-from denizen.ports.channel import Channel, Names
+from denizen.ports.channel import Channel, MentionNames
 
 _SAFE = frozenset({"InvalidInput", "NotFound", "Exhausted", "NotAllowed"})
 """Families whose own words are meant for who asked."""
@@ -47,10 +47,10 @@ _OWN = {
 }
 
 
-def failure_text(turn: Turn, manners: Manners) -> str:
-    """The configured text or the sentence of the family, with the reference."""
-    if manners.error_message:
-        words = manners.error_message
+def failure_text(turn: Turn, account_policy: AccountPolicy) -> str:
+    """The configured text (inventory L-config-error-message) or the sentence of the family, with the reference."""
+    if account_policy.style.error_message:
+        words = account_policy.style.error_message
     elif turn.failure_code in _OWN:
         words = _OWN[turn.failure_code]
     elif turn.failure_family in _SAFE:
@@ -67,25 +67,27 @@ class TurnEnding:
     turn: Turn
     place: Place
     owed: ReplyTarget
-    manners: Manners
-    names: Names
+    account_policy: AccountPolicy
+    names: MentionNames
     shown: Sequence[Mapping[str, Any]] = ()
     earlier: Sequence[Delivery] = ()
 
 
 def plan_deliveries(ending: TurnEnding, *, now: datetime) -> list[Delivery]:
     """Nothing for a turn that was stopped; otherwise the answer's pieces, or a notice and a reaction."""
-    turn, manners = ending.turn, ending.manners
+    turn, account_policy = ending.turn, ending.account_policy
     match turn.status:
         case TurnStatus.DONE:
-            contents = plan_contents(turn.reply, ending.names, manners, ending.shown) or [MessageContent(NOTHING)]
+            contents = plan_contents(turn.reply, ending.names, account_policy, ending.shown) or [
+                MessageContent(NOTHING)
+            ]
             planned = _in_order(ending, DeliveryKind.ANSWER, contents, now)
         case TurnStatus.FAILED:
-            text = failure_text(turn, manners)
-            notice = [MessageContent(text)] if manners.failure_text or ending.owed.ticket else []
+            text = failure_text(turn, account_policy)
+            notice = [MessageContent(text)] if account_policy.style.failure_text or ending.owed.ticket else []
             planned = _in_order(ending, DeliveryKind.NOTICE, notice, now)
-            if manners.reactions.failed and ending.owed.reply_to:
-                mark = MessageContent(manners.reactions.failed)
+            if account_policy.style.reactions.failed and ending.owed.reply_to:
+                mark = MessageContent(account_policy.style.reactions.failed)
                 planned += _in_order(ending, DeliveryKind.REACTION, [mark], now)
         case _:
             return []
@@ -93,13 +95,17 @@ def plan_deliveries(ending: TurnEnding, *, now: datetime) -> list[Delivery]:
 
 
 def plan_contents(
-    text: str, names: Names, manners: Manners, shown: Iterable[Mapping[str, Any]] = ()
+    text: str, names: MentionNames, account_policy: AccountPolicy, shown: Iterable[Mapping[str, Any]] = ()
 ) -> list[MessageContent]:
     """A text as messages that fit the platform."""
     unmarked = strip_markers(text)
     found = extract_data_uris(unmarked.text)
     pinged = link_pings(found.text, names.users, roles=names.roles)
-    pieces = split_text(pinged.text, limit=manners.message_limit, collapse_blank_lines=not manners.keep_blank_lines)
+    pieces = split_text(
+        pinged.text,
+        limit=account_policy.style.message_limit,
+        collapse_blank_lines=not account_policy.style.keep_blank_lines,
+    )
     users, roles = pinged.user_ids, pinged.role_ids
     contents = [
         MessageContent(
@@ -111,7 +117,7 @@ def plan_contents(
     ]
     given = list(shown)
     front = [
-        MessageContent(reasoning_text(str(row["reasoning"]), limit_chars=manners.message_limit))
+        MessageContent(reasoning_text(str(row["reasoning"]), limit_chars=account_policy.style.message_limit))
         for row in given
         if row.get("reasoning")
     ]
@@ -188,10 +194,15 @@ class Announcement:
     key: str = ""
 
 
-def plan_announcement(said: Announcement, channel: Channel, manners: Manners, *, now: datetime) -> list[Delivery]:
+def plan_announcement(
+    said: Announcement, channel: Channel, account_policy: AccountPolicy, *, now: datetime
+) -> list[Delivery]:
     """The text in pieces, of which the first is a reply, and the sign."""
     turn = turn_id(channel.agent, channel.platform, f"said:{said.key or said.about}")
-    owed = [(DeliveryKind.NOTICE, at, piece) for at, piece in enumerate(plan_contents(said.text, Names(), manners))]
+    owed = [
+        (DeliveryKind.NOTICE, at, piece)
+        for at, piece in enumerate(plan_contents(said.text, MentionNames(), account_policy))
+    ]
     owed += [(DeliveryKind.REACTION, 0, MessageContent(said.sign))] if said.sign else []
     return [
         Delivery(

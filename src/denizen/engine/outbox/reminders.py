@@ -77,7 +77,7 @@ class ReminderService:
         key = reminder_id(scope.idempotency_key or fresh("rem"))
         reminder = Reminder(key, account, scope.principal.key, scope.place, words, due_at, now)
         async with self._store.work() as work:
-            pending = await work.reminders.list_of(reminder.asker, limit=MAX_PENDING)
+            pending = await work.reminders.list_for(reminder.asker, limit=MAX_PENDING)
             if known := next((each for each in pending if each.id == key), None):
                 return known
             if len(pending) >= MAX_PENDING:
@@ -90,10 +90,10 @@ class ReminderService:
         self._wake()
         return reminder
 
-    async def list_of(self, scope: CallScope) -> Sequence[Reminder]:
+    async def list_for(self, scope: CallScope) -> Sequence[Reminder]:
         """The next one first."""
         async with self._store.work(write=False) as work:
-            return await work.reminders.list_of(scope.principal.key, limit=MAX_PENDING)
+            return await work.reminders.list_for(scope.principal.key, limit=MAX_PENDING)
 
     async def cancel(self, scope: CallScope, key: str) -> None:
         """Raises NotFound."""
@@ -151,7 +151,7 @@ class ReminderService:
         return True
 
     async def _owe(self, channel: Channel, reminder: Reminder, now: datetime) -> None:
-        limit = self._runtime.current.manners_of(channel.platform, channel.agent).message_limit
+        limit = self._runtime.current.account_policy_for(channel.platform, channel.agent).style.message_limit
         async with self._store.work() as work:
             if not await work.reminders.remove(reminder.id):  # another process was faster, or it was cancelled
                 return
@@ -199,7 +199,7 @@ class _ScopedReminders:
         return self._shown(await self.reminders.add(self.scope, when, text, zone), zone)
 
     async def list(self, *, zone: str = "") -> Sequence[PlannedReminder]:
-        return [self._shown(each, zone) for each in await self.reminders.list_of(self.scope)]
+        return [self._shown(each, zone) for each in await self.reminders.list_for(self.scope)]
 
     async def cancel(self, reminder_id: str) -> None:
         await self.reminders.cancel(self.scope, reminder_id)

@@ -34,7 +34,7 @@ async def find_sent(store: Store, channel: Channel, delivery: Delivery) -> str:
     piece became already is not taken.
     """
     async with store.work(write=False) as work:
-        pieces = await work.outbox.list_of_turn(delivery.turn_id)
+        pieces = await work.outbox.list_for_turn(delivery.turn_id)
     after = next((piece.reply_to for piece in pieces if piece.reply_to), "")
     cards = [piece.content for piece in pieces if piece.kind is DeliveryKind.CARD]
     async with aclosing(_list_own(channel, delivery.place.thread or delivery.place.channel, after)) as own:
@@ -135,7 +135,7 @@ class LivePreview:
             state=DeliveryState.SENDING,
         )
         async with self._store.work() as work:
-            earlier = [d for d in await work.outbox.list_of_turn(self._turn_id) if d.id == delivery.id]
+            earlier = [d for d in await work.outbox.list_for_turn(self._turn_id) if d.id == delivery.id]
             await work.outbox.add([delivery])
         if earlier:  # begun before a restart
             await self._take_up(earlier[0], text)

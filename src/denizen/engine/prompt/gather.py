@@ -53,7 +53,7 @@ STORED_LIMIT = 500
 
 _FORWARDED = "[forwarded message:"
 _QUOTING = ("[in reply to ", "[pressed a button", "[chose, under your message ")
-"""Stand in a question that holds words of somebody else (`adapters/discord/wording`, `engine/resident/asking`)."""
+"""Marks in a question of somebody else's words (`adapters/discord/wording`, `engine/listener/interactions`)."""
 
 
 async def load_foreign(

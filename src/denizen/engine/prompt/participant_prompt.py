@@ -28,12 +28,12 @@ from denizen.engine.prompt.room_transcript import (
 from denizen.engine.prompt.transcript_messages import TranscriptStyle, make_messages
 from denizen.engine.runtime.choices import find_reset_time
 from denizen.ports.model import Capabilities
-from denizen.ports.store import Store, Work
+from denizen.ports.store import Store, UnitOfWork
 
 PAGE = 100
 
 
-async def load_session(work: Work, turn: Turn, trigger: Message, own: str, limit: int) -> list[TranscriptLine]:
+async def load_session(work: UnitOfWork, turn: Turn, trigger: Message, own: str, limit: int) -> list[TranscriptLine]:
     """The newest that fit the limit in tokens, oldest first, without this turn's messages and questions that came
     later; of a turn that is over, without anything from behind its end.
     """
@@ -66,7 +66,7 @@ def message_line(message: Message, own: str) -> TranscriptLine:
     return TranscriptLine(message.id, name, f"{name}: {words}", message.created_at, is_own)
 
 
-async def find_session_start(work: Work, session_id: SessionId) -> datetime | None:
+async def find_session_start(work: UnitOfWork, session_id: SessionId) -> datetime | None:
     """When the session was begun with /new: nothing from before is read. None for the first session, and before it."""
     if not session_id:
         return None
@@ -185,11 +185,11 @@ async def _unsaid(store: Store, scene: ParticipantTurn) -> frozenset[str]:
     if scene.owed is not None and scene.owed.supersedes:
         turns.append(scene.owed.supersedes)
     async with store.work(write=False) as work:
-        posted = [each.platform_id for turn in turns for each in await work.outbox.list_of_turn(turn)]
+        posted = [each.platform_id for turn in turns for each in await work.outbox.list_for_turn(turn)]
     return frozenset(filter(None, posted))
 
 
-async def _load_cuts(work: Work, scene: ParticipantTurn) -> _Cuts:
+async def _load_cuts(work: UnitOfWork, scene: ParticipantTurn) -> _Cuts:
     agent, place = scene.agent.name, scene.place
     reset = await find_reset_time(work, agent, place.conversation_id)
     anew = await find_session_start(work, scene.turn.session_id)
@@ -212,7 +212,7 @@ def _since(blocks: Sequence[Sequence[TranscriptLine]], cut: datetime | None) -> 
     return [lines for lines in left if lines]
 
 
-async def _own_name(work: Work, scene: ParticipantTurn, said: Iterable[Sequence[TranscriptLine]]) -> str:
+async def _own_name(work: UnitOfWork, scene: ParticipantTurn, said: Iterable[Sequence[TranscriptLine]]) -> str:
     """As the platform shows it, by the agent's last post here; before that as it is configured."""
     account = scene.owed.account if scene.owed else AgentName(scene.agent.name)
     looked: set[str] = set()

@@ -25,8 +25,8 @@ from denizen.domain.transcript import (
     render_lines,
     weave_events,
 )
-from denizen.ports.store import Store, Work
-from denizen.ports.transcripts import Stretch
+from denizen.ports.archive import PostRange
+from denizen.ports.store import Store, UnitOfWork
 
 REMEMBERED = 32
 """So many blocks are kept in memory; of a large one that is about a megabyte."""
@@ -75,15 +75,17 @@ def join_lines(lines: Sequence[TranscriptLine]) -> str:
     return "\n".join(line.text for line in lines)
 
 
-def block_range(place: Place, block: TranscriptBlock) -> Stretch:
-    return Stretch(place.platform, block.room, block.first, block.last)
+def block_range(place: Place, block: TranscriptBlock) -> PostRange:
+    return PostRange(place.platform, block.room, block.first, block.last)
 
 
-async def close_block(work: Work, place: Place, number: int, room: str, lines: Sequence[TranscriptLine]) -> ClosedBlock:
+async def close_block(
+    work: UnitOfWork, place: Place, number: int, room: str, lines: Sequence[TranscriptLine]
+) -> ClosedBlock:
     """The block of these lines, pinned to what the archive has now."""
     ids = [line.post for line in lines if line.post]
     block = TranscriptBlock(number, room, ids[0], ids[-1], 0, "", 0, events=_events_of(lines))
-    archived = await work.transcripts.list_stretch(block_range(place, block))
+    archived = await work.transcripts.list_range(block_range(place, block))
     shown = set(ids)
     block = replace(
         block,
@@ -105,17 +107,17 @@ def _measured(block: TranscriptBlock, lines: Sequence[TranscriptLine]) -> Transc
 
 
 async def read_block(
-    work: Work, place: Place, block: TranscriptBlock, texts: BlockTextCache
+    work: UnitOfWork, place: Place, block: TranscriptBlock, texts: BlockTextCache
 ) -> tuple[ClosedBlock | None, BlockRenewal | None]:
     """The block with its lines, and its renewal where it is not what it was; no block when nothing is left of it."""
     changed = await work.transcripts.find_archived(place.platform, [event.post for event in block.events])
     there = {each.post.id: each for each in changed}
     is_whole = all(event.post in there for event in block.events)
-    if is_whole and await work.transcripts.count_stretch(block_range(place, block)) == block.posts:
+    if is_whole and await work.transcripts.count_range(block_range(place, block)) == block.posts:
         known = texts.find(place, block)
         if known is not None:
             return ClosedBlock(block, known), None
-    archived = await work.transcripts.list_stretch(block_range(place, block))
+    archived = await work.transcripts.list_range(block_range(place, block))
     lines = render_lines(block, archived, there)
     events = tuple(event for event in block.events if event.post in there)
     found = _measured(replace(block, posts=len(archived), events=events), lines)
@@ -239,7 +241,7 @@ async def load_past_transcript(store: Store, asked: TranscriptRequest) -> RoomTr
     return RoomTranscript((), (), [post_line(post) for post in posts if post.id not in asked.unsaid])
 
 
-async def _read(work: Work, asked: TranscriptRequest) -> _State:
+async def _read(work: UnitOfWork, asked: TranscriptRequest) -> _State:
     blocks = list(await work.transcripts.list_blocks(asked.place))
     own = [block for block in blocks if block.room == asked.room]
     posts, is_torn = await _posts_since(work, asked, own[-1].last if own else "")
@@ -261,7 +263,7 @@ def _split(lines: list[TranscriptLine], question: str) -> tuple[list[TranscriptL
     return lines, []
 
 
-async def _posts_since(work: Work, asked: TranscriptRequest, after: str) -> tuple[Sequence[Post], bool]:
+async def _posts_since(work: UnitOfWork, asked: TranscriptRequest, after: str) -> tuple[Sequence[Post], bool]:
     """Loads the posts since the last block; True when they are more than the budget, and only the newest are given."""
     posts: list[Post] = []
     left, start = asked.shared.total, after
@@ -277,7 +279,7 @@ async def _posts_since(work: Work, asked: TranscriptRequest, after: str) -> tupl
 
 
 async def _page_back(
-    work: Work, platform: str, room: str, limit: int, *, before: str = "", after: str = ""
+    work: UnitOfWork, platform: str, room: str, limit: int, *, before: str = "", after: str = ""
 ) -> tuple[list[Post], bool]:
     """The newest posts that fit the limit, oldest first; True when there are more."""
     posts: list[Post] = []
@@ -296,16 +298,16 @@ async def _page_back(
         before = page[0].id
 
 
-async def _news(work: Work, asked: TranscriptRequest, own: Sequence[TranscriptBlock]) -> list[TranscriptLine]:
+async def _news(work: UnitOfWork, asked: TranscriptRequest, own: Sequence[TranscriptBlock]) -> list[TranscriptLine]:
     """Loads the changes to posts of closed blocks since."""
     if not own:
         return []
-    stretch = Stretch(asked.place.platform, asked.room, own[0].first, own[-1].last)
-    changed = await work.transcripts.list_stretch(stretch, changed=True)
+    stretch = PostRange(asked.place.platform, asked.room, own[0].first, own[-1].last)
+    changed = await work.transcripts.list_range(stretch, changed=True)
     return plan_events([each for each in changed if each.post.id not in asked.unsaid], own)
 
 
-async def _take_snapshot(work: Work, asked: TranscriptRequest, state: _State) -> None:
+async def _take_snapshot(work: UnitOfWork, asked: TranscriptRequest, state: _State) -> None:
     """The parent as it was before the thread began, the newest part first, and at its end the post that began the
     thread: its copy in the thread is nobody's words. Closed blocks of the parent are taken over as they are.
     """
@@ -325,7 +327,7 @@ async def _take_snapshot(work: Work, asked: TranscriptRequest, state: _State) ->
         state.snapshot = closed[newest_version([block.tokens for block in closed], left) :]
 
 
-async def _close(work: Work, asked: TranscriptRequest, state: _State) -> None:
+async def _close(work: UnitOfWork, asked: TranscriptRequest, state: _State) -> None:
     """Writes the new blocks, and lets go of those that no budget reaches any more."""
     number = state.blocks[-1].number if state.blocks else 0
     new: list[TranscriptBlock] = []
@@ -344,7 +346,7 @@ async def _close(work: Work, asked: TranscriptRequest, state: _State) -> None:
 
 
 async def _see(
-    work: Work, asked: TranscriptRequest, state: _State, texts: BlockTextCache
+    work: UnitOfWork, asked: TranscriptRequest, state: _State, texts: BlockTextCache
 ) -> tuple[RoomTranscript, list[BlockRenewal]]:
     parent = [block for block in state.blocks if block.room != asked.room]
     own = [block for block in state.blocks if block.room == asked.room]
@@ -361,7 +363,11 @@ async def _see(
 
 
 async def _texts(
-    work: Work, place: Place, blocks: Sequence[TranscriptBlock], texts: BlockTextCache, renewals: list[BlockRenewal]
+    work: UnitOfWork,
+    place: Place,
+    blocks: Sequence[TranscriptBlock],
+    texts: BlockTextCache,
+    renewals: list[BlockRenewal],
 ) -> list[ClosedBlock]:
     found: list[ClosedBlock] = []
     for block in blocks:

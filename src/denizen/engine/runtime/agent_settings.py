@@ -1,7 +1,7 @@
 """Settings of assistants in the store, and agents as they are with them.
 
 A change holds at once in this process, and everywhere within `KEPT_S`: that long the active set of an agent is
-remembered. Asked by turns through `EngineServices.configured`; changed over HTTP (`web/api/agent_config`) and by
+remembered. Asked by turns through `EngineServices.configured`; changed over HTTP (`web/api/agents`) and by
 `denizen agents settings`. Who changed what is in the audit log, without the words.
 """
 
@@ -30,7 +30,7 @@ from denizen.domain.routing import AUTO
 from denizen.engine.runtime.audit_log import settings_event
 from denizen.engine.runtime.generation import Generation
 from denizen.ports.model import Models
-from denizen.ports.store import Store, Work
+from denizen.ports.store import Store, UnitOfWork
 
 KEPT_S = 60.0
 """The key of the active set in the store."""
@@ -174,11 +174,11 @@ def _check_model(models: Models, chosen: AgentOverrides) -> None:
         ) from error
 
 
-async def _find(work: Work, agent: AgentName, name: str) -> SettingsSet | None:
+async def _find(work: UnitOfWork, agent: AgentName, name: str) -> SettingsSet | None:
     return next((each for each in await work.agent_settings.list_sets(agent) if each.name == name), None)
 
 
-async def _get(work: Work, agent: AgentName, name: str) -> SettingsSet:
+async def _get(work: UnitOfWork, agent: AgentName, name: str) -> SettingsSet:
     rows = await work.agent_settings.list_sets(agent)
     found = next((each for each in rows if each.name == name), None)
     if found is None:

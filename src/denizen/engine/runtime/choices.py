@@ -13,7 +13,7 @@ from enum import StrEnum
 from denizen.domain.errors import NotFound
 from denizen.domain.ids import AgentName, ConversationId
 from denizen.ports.model import Models
-from denizen.ports.store import Work
+from denizen.ports.store import UnitOfWork
 
 MODEL, MODE = "model", "mode"
 """Keys among the settings of a principal."""
@@ -29,7 +29,7 @@ class ModelMode(StrEnum):
 
 
 async def find_agent_choice(
-    work: Work, account: AgentName, conversation_id: ConversationId, *, known: Collection[str]
+    work: UnitOfWork, account: AgentName, conversation_id: ConversationId, *, known: Collection[str]
 ) -> AgentName:
     """Who answers what is said to an account in a conversation: the chosen agent, else the account's own. One that is
     not configured any more (not `known`) does not count.
@@ -39,14 +39,14 @@ async def find_agent_choice(
 
 
 async def put_agent(
-    work: Work, account: AgentName, conversation_id: ConversationId, agent: AgentName, *, now: datetime
+    work: UnitOfWork, account: AgentName, conversation_id: ConversationId, agent: AgentName, *, now: datetime
 ) -> None:
     """The account's own agent is what holds when nothing is kept."""
     value = None if agent == account else str(agent)
     await work.user_settings.put(f"agent:{conversation_id}", account, value, now=now)
 
 
-async def find_model_choice(work: Work, principal: str, models: Models) -> str:
+async def find_model_choice(work: UnitOfWork, principal: str, models: Models) -> str:
     """The model that a principal (by its key) chose, empty when none: a named model goes before a mode.
 
     Raises NotFound when what was chosen is not configured any more, and says how to choose again.
@@ -67,11 +67,11 @@ async def find_model_choice(work: Work, principal: str, models: Models) -> str:
     return chosen
 
 
-async def put_reset(work: Work, agent: AgentName, conversation_id: ConversationId, *, now: datetime) -> None:
+async def put_reset(work: UnitOfWork, agent: AgentName, conversation_id: ConversationId, *, now: datetime) -> None:
     await work.user_settings.put(f"reset:{conversation_id}", agent, now.isoformat(), now=now)
 
 
-async def find_reset_time(work: Work, agent: AgentName, conversation_id: ConversationId) -> datetime | None:
+async def find_reset_time(work: UnitOfWork, agent: AgentName, conversation_id: ConversationId) -> datetime | None:
     """The agent knows nothing of what was said there before that time; None when it was never reset."""
     value = (await work.user_settings.get(f"reset:{conversation_id}")).get(agent)
     return datetime.fromisoformat(str(value)) if value else None

@@ -17,7 +17,7 @@ from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import PrincipalKind
 from denizen.ports.channel import Channel
 from denizen.ports.toolset import CallScope
-from denizen.skill import Platform
+from denizen.skill import PlatformActions
 
 
 class ConnectedAccounts:
@@ -60,7 +60,7 @@ PATIENCE_S = 20.0
 """How long an account may take to connect: a call that runs again after a restart is there before it."""
 
 
-class PlatformActions:
+class PlatformActionRunner:
     """One for a process."""
 
     def __init__(self, channels: ConnectedAccounts, *, patience_s: float = PATIENCE_S) -> None:
@@ -69,7 +69,7 @@ class PlatformActions:
         self._waiting: set[anyio.Event] = set()
         channels.tell_of_added(self._wake)
 
-    def open(self, scope: CallScope) -> Platform:
+    def open(self, scope: CallScope) -> PlatformActions:
         """The platform for the call of this scope."""
         return _ScopedPlatform(self, scope)
 
@@ -93,7 +93,7 @@ class PlatformActions:
 
 @dataclass(frozen=True, slots=True)
 class _ScopedPlatform:
-    acting: PlatformActions
+    acting: PlatformActionRunner
     scope: CallScope
 
     async def act(self, action: str, /, **details: Json) -> JsonObject:

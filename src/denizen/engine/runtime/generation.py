@@ -15,7 +15,7 @@ import anyio
 
 from denizen.domain.agent import Agent
 from denizen.domain.archiving import ArchivePolicy
-from denizen.domain.attention import Manners
+from denizen.domain.attention import AccountPolicy
 from denizen.domain.budget import BudgetPolicy
 from denizen.domain.custom_command import CustomCommand
 from denizen.domain.errors import NotFound
@@ -29,7 +29,7 @@ from denizen.ports.embed import Embedder
 from denizen.ports.model import Models
 from denizen.ports.toolset import Toolset
 
-_USUAL = Manners()
+_USUAL = AccountPolicy()
 
 
 ReadOwn = Callable[[AgentName, str], str | None]
@@ -55,7 +55,9 @@ class Generation:
     toolsets: tuple[Toolset, ...]
     policy: GatePolicy = field(default_factory=GatePolicy)
     requests_per_hour: int = 0
-    manners: Mapping[tuple[str, AgentName], Manners] = field(default_factory=dict[tuple[str, AgentName], Manners])
+    account_policies: Mapping[tuple[str, AgentName], AccountPolicy] = field(
+        default_factory=dict[tuple[str, AgentName], AccountPolicy]
+    )
     """By platform and agent."""
     archive: ArchivePolicy = field(default_factory=ArchivePolicy)
     commands: tuple[CustomCommand, ...] = ()
@@ -77,9 +79,9 @@ class Generation:
     webhooks: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """By source: the secret of those who may have it read."""
 
-    def manners_of(self, platform: str, account: AgentName) -> Manners:
+    def account_policy_for(self, platform: str, account: AgentName) -> AccountPolicy:
         """How the account of that agent behaves on the platform."""
-        return self.manners.get((platform, account), _USUAL)
+        return self.account_policies.get((platform, account), _USUAL)
 
     def agent(self, name: str) -> Agent:
         """The agent of that name; the default agent for an empty name. Raises NotFound, naming the nearest."""

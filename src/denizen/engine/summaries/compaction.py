@@ -34,7 +34,7 @@ from denizen.engine.summaries.summarizer import (
     write_summary,
 )
 from denizen.ports.model import Model
-from denizen.ports.store import Work
+from denizen.ports.store import UnitOfWork
 
 MIN_MESSAGES = 4
 """The fewest messages behind the last summary that are worth compacting."""
@@ -90,7 +90,7 @@ async def compact_session(
     return done
 
 
-async def _load(work: Work, agent: AgentName, conversation_id: ConversationId) -> SummaryRange:
+async def _load(work: UnitOfWork, agent: AgentName, conversation_id: ConversationId) -> SummaryRange:
     sessions = await work.sessions.list_sessions(conversation_id, agent)
     session = next((session for session in sessions if session.closed_at is None), None)
     known: Sequence[Summary] = []
@@ -111,7 +111,7 @@ async def _load(work: Work, agent: AgentName, conversation_id: ConversationId) -
     return stretch
 
 
-async def _check_quiet(work: Work, stretch: SummaryRange) -> None:
+async def _check_quiet(work: UnitOfWork, stretch: SummaryRange) -> None:
     """No question came meanwhile or waits for its answer."""
     tail = await work.messages.list_tail(stretch.session.id, limit=1)
     waiting = await work.turns.list_turns(status=TurnStatus.OPEN, limit=OPEN_TURNS)

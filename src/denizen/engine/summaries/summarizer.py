@@ -27,7 +27,7 @@ from denizen.domain.usage import Usage
 from denizen.engine.budget.budgets import TurnBudget
 from denizen.engine.runtime.choices import list_aliases
 from denizen.ports.model import Model, ModelNotice, ModelReply, ModelRequest, Models, TextDelta, ThinkingDelta
-from denizen.ports.store import Store, Work
+from denizen.ports.store import Store, UnitOfWork
 
 MAX_MESSAGES = 2000
 """Only the newest ones of a stretch are read."""
@@ -57,7 +57,7 @@ _SO_FAR = "Summary of what came before:\n{summary}\n\n"
 _PIECE = "Conversation:\n{piece}\n\nWrite the summary of all of it now."
 
 TakeStep = Callable[[str, Callable[[], Awaitable[Json]]], Awaitable[Json]]
-"""As `ports.durable.Stepping.step`."""
+"""As `ports.durable.StepRunner.step`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ def choose_summary_model(models: Models, agent: Agent) -> Model:
     return models.get(CHEAP if CHEAP in list_aliases(models) else agent.model)
 
 
-async def load_messages(work: Work, session_id: SessionId, first: int, last: int) -> list[Message]:
+async def load_messages(work: UnitOfWork, session_id: SessionId, first: int, last: int) -> list[Message]:
     """Those of the stretch, as far as they are read."""
     limit = min(last - first + 1, MAX_MESSAGES)
     found = await work.messages.list_tail(session_id, limit=limit, before=last + 1)

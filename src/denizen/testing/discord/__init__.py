@@ -1,36 +1,35 @@
-"""Discord, simulated on loopback: a world of people and guilds, and a server that speaks REST v10 and the gateway.
+"""A simulated Discord on loopback: a world of people and guilds, and a server that speaks REST v10 and the gateway.
 
-For tests of bots, ours and others', through the client library that they use in earnest. `open_discord` starts one;
-`fixtures` has it for pytest. A client is pointed at it by two addresses, `api_url` and `gateway_url`.
+It tests bots, ours and others', through their real client library. `open_discord` starts one, and `fixtures` offers
+it to pytest. A client needs two addresses: `api_url` and `gateway_url`.
 """
 
 from denizen.testing.discord.server import DiscordServer, NotReachedError, open_discord
-from denizen.testing.discord.state.channels import Channel, ChannelKind
-from denizen.testing.discord.state.guilds import Guild, Member, Role
-from denizen.testing.discord.state.intents import Intent
-from denizen.testing.discord.state.messages import Attachment, Message, PollDraft, file
-from denizen.testing.discord.state.people import Application, User
-from denizen.testing.discord.state.permissions import Permission
-from denizen.testing.discord.state.refusals import RefusedError
-from denizen.testing.discord.world import World
+from denizen.testing.discord.state.channels import ChannelKind, SimChannel
+from denizen.testing.discord.state.errors import RefusedError
+from denizen.testing.discord.state.guilds import SimGuild, SimMember, SimRole
+from denizen.testing.discord.state.messages import SimAttachment, SimMessage, SimPollDraft, file
+from denizen.testing.discord.state.people import GatewayIntent, SimApplication, SimUser
+from denizen.testing.discord.state.permissions import DiscordPermission
+from denizen.testing.discord.world.world import SimWorld
 
 __all__ = [
-    "Application",
-    "Attachment",
-    "Channel",
     "ChannelKind",
+    "DiscordPermission",
     "DiscordServer",
-    "Guild",
-    "Intent",
-    "Member",
-    "Message",
+    "GatewayIntent",
     "NotReachedError",
-    "Permission",
-    "PollDraft",
     "RefusedError",
-    "Role",
-    "User",
-    "World",
+    "SimApplication",
+    "SimAttachment",
+    "SimChannel",
+    "SimGuild",
+    "SimMember",
+    "SimMessage",
+    "SimPollDraft",
+    "SimRole",
+    "SimUser",
+    "SimWorld",
     "file",
     "open_discord",
 ]

@@ -1,5 +1,6 @@
-"""How the gate stands up to a model that obeys every order it reads: `denizen bench security` (promise 2).
+"""The security bench, `denizen bench security`: prompt injections against the gate.
 
-`stage` runs turns through the real engine, `corpus` and `cases` are our own attacks, `dojo` and its neighbours those of
-AgentDojo, `report` counts. The model is a script that does the worst, so that what is measured is the gate alone.
+`engine` runs turns through the real engine, `corpus` and the modules `cases_*` have our own attacks, `agentdojo` and
+`agentdojo_bench` those of AgentDojo, and `report` counts the results. The model is a script that obeys every order it
+reads, so that the bench measures the gate alone.
 """

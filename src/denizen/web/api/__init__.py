@@ -1,1 +1,1 @@
-"""JSON routes: the OpenAI-compatible API under `/v1`, chat and listings under `/api`, and the health answer."""
+"""The routes that answer with JSON: a module for each topic, with its handlers and their descriptions."""

@@ -1,6 +1,6 @@
-"""`POST /api/approvals/{id}`: somebody's word about a call that waits for people. `listings` lists those.
+"""`/api/approvals`: tool calls that wait for people, and decisions about them.
 
-Who may decide is the engine's business: over HTTP it is the caller's own key, or one with the role that the rule names.
+The engine checks who may decide: over HTTP that is the caller's own key, or one with the role that the rule names.
 """
 
 from __future__ import annotations
@@ -9,41 +9,75 @@ from dataclasses import asdict
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
-from denizen.domain.approval import ApprovalChoice, ApprovalStatus, VoteOutcome
+from denizen.domain.approval import Approval, ApprovalChoice, ApprovalStatus, VoteOutcome, may_decide
 from denizen.domain.errors import Conflict, InvalidInput, NotFound
-from denizen.web.api.translate import approval_to_wire
-from denizen.web.body import Body, read_object, read_text
-from denizen.web.dependencies import WebDependencies
-from denizen.web.guard import principal_of
+from denizen.domain.principal import Principal
+from denizen.engine.gate.approval_card import mask_secrets
+from denizen.engine.turn import TurnRunner
+from denizen.web.http.auth import get_principal
+from denizen.web.http.openapi import TEXT, ApiRoute, Operation, object_schema
+from denizen.web.http.request import JsonBody, QueryParameter, read_object, read_text
+from denizen_sdk.turns import ApprovalInfo
 
 _CHOICES = {
     ("approve", "once"): ApprovalChoice.ONCE,
     ("approve", "hour"): ApprovalChoice.HOUR,
     ("deny", "once"): ApprovalChoice.DENY,
 }
+_STATUS = QueryParameter(name="status", description="Only those in this state.", choices=tuple(ApprovalStatus))
 
 
-class Approvals:
-    """The route that decides."""
+class ApprovalRoutes:
+    """The routes that list and decide approvals."""
 
-    def __init__(self, deps: WebDependencies) -> None:
-        self._deps = deps
+    def __init__(self, turns: TurnRunner) -> None:
+        self._approvals = turns.approvals
 
     @property
-    def routes(self) -> list[Route]:
-        return [Route("/api/approvals/{approval_id}", self.decide, methods=["POST"])]
+    def routes(self) -> list[ApiRoute]:
+        return [
+            ApiRoute(
+                "GET",
+                "/api/approvals",
+                self.list_approvals,
+                Operation(
+                    "Calls that wait for people, or waited: own ones and those that one may decide",
+                    answer=list[ApprovalInfo],
+                    query=(_STATUS,),
+                ),
+            ),
+            ApiRoute(
+                "POST",
+                "/api/approvals/{approval_id}",
+                self.decide,
+                Operation(
+                    "Say whether a call that waits for people may run",
+                    object_schema(
+                        "decision",
+                        decision={"enum": ["approve", "deny"]},
+                        scope={"enum": ["once", "hour"]},
+                        reason=TEXT,
+                    ),
+                    ApprovalInfo,
+                ),
+            ),
+        ]
+
+    async def list_approvals(self, request: Request) -> Response:
+        reader, status = get_principal(request), _STATUS.read_text(request)
+        found = await self._approvals.list_for(reader, status=ApprovalStatus(status) if status else None)
+        return JSONResponse([asdict(approval_to_wire(approval, reader)) for approval in found])
 
     async def decide(self, request: Request) -> Response:
-        """The approval as it is then. The same word twice gives the same answer; one that comes too late is a
+        """Answers with the decided approval. Repeating a decision gives the same answer; one that comes too late is a
         conflict.
         """
-        body, voter = await read_object(request), principal_of(request)
+        body, voter = await read_object(request), get_principal(request)
         choice, note = read_choice(body), read_text(body, "reason")
         try:
             key = request.path_params["approval_id"]
-            ruling = await self._deps.turns.approvals.decide(key, voter, choice, note=note)
+            ruling = await self._approvals.decide(key, voter, choice, note=note)
         except NotFound as error:
             why = "no call that waits for people, or waited, has this id"
             raise NotFound(error.message, code=error.code, why=why, fix="GET /api/approvals lists them.") from error
@@ -53,15 +87,38 @@ class Approvals:
         return JSONResponse(asdict(approval_to_wire(approval, voter)))
 
 
-def read_choice(body: Body) -> ApprovalChoice:
-    """Raises InvalidInput."""
-    said = read_text(body, "decision"), read_text(body, "scope", "once") or "once"
-    choice = _CHOICES.get(said)
+def read_choice(body: JsonBody) -> ApprovalChoice:
+    """Returns the decision in a body. Raises InvalidInput."""
+    decision, scope = read_text(body, "decision"), read_text(body, "scope", "once") or "once"
+    choice = _CHOICES.get((decision, scope))
     if choice is None:
         raise InvalidInput(
             "This is no decision.",
             code="decision_invalid",
-            why=f"decision is '{said[0]}' and scope is '{said[1]}'",
+            why=f"decision is '{decision}' and scope is '{scope}'",
             fix="Send decision: approve or deny, and with approve scope: once or hour.",
         )
     return choice
+
+
+def approval_to_wire(approval: Approval, reader: Principal) -> ApprovalInfo:
+    """Returns the approval as the reader may see it."""
+    is_open = approval.status is ApprovalStatus.PENDING
+    return ApprovalInfo(
+        id=approval.id,
+        turn_id=approval.turn_id,
+        agent=approval.agent,
+        tool=approval.tool,
+        args=dict(mask_secrets(approval.args)),
+        tier=int(approval.tier),
+        reason=approval.reason,
+        preview=approval.preview,
+        requester=approval.requester_name,
+        status=approval.status,
+        created_at=approval.created_at.isoformat(),
+        expires_at=approval.expires_at.isoformat() if approval.expires_at else None,
+        decided_by=approval.decider_name or approval.decided_by,
+        decided_at=approval.decided_at.isoformat() if approval.decided_at else None,
+        note=approval.note,
+        may_decide=is_open and may_decide(approval, reader),
+    )

@@ -1,87 +1,196 @@
-"""`POST /api/chat`: one message in, the events of its turn out; and `POST /api/turns/{id}/cancel`.
+"""`/api/chat`, `/api/turns` and `/api/sessions`: a message in, the events of its turn out, and what turns leave behind.
 
-The page and the SDK's client use it. A turn belongs to a named session of the caller and goes on when the reader
-leaves; to stop it, it must be cancelled. `X-Denizen-Turn` tells the turn's id before its first event.
+The page and the SDK's client use these routes. A turn belongs to a named session of the caller and goes on when the
+reader leaves; only a cancellation stops it. The header `X-Denizen-Turn` tells the turn's id before its first event.
 """
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterable
 from contextlib import aclosing
+from dataclasses import asdict
+from typing import get_args
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
+from denizen.domain import conversation
 from denizen.domain.approval import AskerReach
-from denizen.domain.errors import InvalidInput
-from denizen.domain.ids import TurnId
-from denizen.domain.message import Author, TextPart
-from denizen.domain.turn import InboundMessage
-from denizen.web.api.inbound import IDEMPOTENCY_HEADER, TURN_HEADER, WEB, check_own, key_of, message_key, own_place
-from denizen.web.api.translate import event_to_wire
-from denizen.web.body import Body, read_flag, read_object, read_text
-from denizen.web.dependencies import WebDependencies
-from denizen.web.errors import problem_of
-from denizen.web.event_stream import Chunks, Conduct, EventStream
-from denizen.web.guard import principal_of
-from denizen_sdk import wire
+from denizen.domain.citation import Citation
+from denizen.domain.conversation import Place
+from denizen.domain.errors import InvalidInput, NotFound
+from denizen.domain.events import (
+    ApprovalDecided,
+    ApprovalRequested,
+    Notice,
+    ReasoningAdded,
+    TextAdded,
+    ToolFinished,
+    ToolStarted,
+    TurnEvent,
+    TurnFinished,
+    TurnStarted,
+)
+from denizen.domain.ids import TurnId, derive, fresh, turn_id
+from denizen.domain.message import Author, Message, Role, TextPart, ToolCallPart, ToolResultPart, list_calls
+from denizen.domain.principal import Principal
+from denizen.domain.trace import PromptUse
+from denizen.domain.turn import CallRecord, InboundMessage, Step, Turn, TurnStatus
+from denizen.domain.usage import Usage
+from denizen.engine.inspection.queries import Queries, TurnTrace
+from denizen.engine.turn import TurnRunner
+from denizen.web.api.approvals import approval_to_wire
+from denizen.web.http.auth import get_principal, may_see_all
+from denizen.web.http.dependencies import WebTiming
+from denizen.web.http.errors import describe_problem, turn_failure
+from denizen.web.http.event_stream import Chunks, EventStream, StreamOptions, encode_sse
+from denizen.web.http.openapi import ApiRoute, Operation
+from denizen.web.http.request import (
+    IDEMPOTENCY_HEADER,
+    TURN_HEADER,
+    JsonBody,
+    QueryParameter,
+    read_flag,
+    read_object,
+    read_text,
+)
+from denizen_sdk.turns import (
+    MAX_RESULT_CHARS,
+    ApprovalDecidedEvent,
+    ApprovalRequestedEvent,
+    CallInfo,
+    CancelResult,
+    ChatEvent,
+    ChatRequest,
+    CitationInfo,
+    MessageInfo,
+    MessageShare,
+    NoticeEvent,
+    PromptInfo,
+    ReasoningAddedEvent,
+    RouteInfo,
+    SegmentInfo,
+    StepInfo,
+    TextAddedEvent,
+    TextRetractedEvent,
+    ToolFinishedEvent,
+    ToolStartedEvent,
+    ToolUse,
+    TurnFailedEvent,
+    TurnFinishedEvent,
+    TurnInfo,
+    TurnOpenedEvent,
+    UsageInfo,
+    encode_event,
+)
+
+WEB = "web"
+"""The platform of `/api/chat`: the page, and programs that use the client."""
 
 MAX_MESSAGE_CHARS = 100_000
 
+_AGENT = QueryParameter(name="agent", description="Name of an agent; empty for the default one.")
+_LIMIT = QueryParameter(name="limit", default="100", low=1, high=500)
 
-class Chat:
-    """The routes that start and stop turns."""
 
-    def __init__(self, deps: WebDependencies) -> None:
-        self._deps = deps
+class ChatRoutes:
+    """The routes that start, stop and show turns."""
+
+    def __init__(self, turns: TurnRunner, queries: Queries, timing: WebTiming) -> None:
+        self._turns = turns
+        self._queries = queries
+        self._timing = timing
 
     @property
-    def routes(self) -> list[Route]:
+    def chat_routes(self) -> list[ApiRoute]:
+        """The routes that start and stop turns, for servers whose channel `web` is enabled."""
         return [
-            Route("/api/chat", self.chat, methods=["POST"]),
-            Route("/api/turns/{turn_id}/cancel", self.cancel, methods=["POST"]),
+            ApiRoute(
+                "POST",
+                "/api/chat",
+                self.chat,
+                Operation(
+                    "Send a message and watch its turn",
+                    ChatRequest,
+                    stream="Each event's data is a JSON object with its `type`.",
+                    events=get_args(ChatEvent),
+                    headers=("Idempotency-Key",),
+                ),
+            ),
+            ApiRoute("POST", "/api/turns/{turn_id}/cancel", self.cancel, Operation("Stop a turn", answer=CancelResult)),
+        ]
+
+    @property
+    def history_routes(self) -> list[ApiRoute]:
+        """The routes that show turns and messages."""
+        return [
+            ApiRoute(
+                "GET",
+                "/api/sessions/{name:path}/messages",
+                self.list_messages,
+                Operation(
+                    "The messages of an own session, oldest first", answer=list[MessageInfo], query=(_AGENT, _LIMIT)
+                ),
+            ),
+            ApiRoute(
+                "GET",
+                "/api/turns/{turn_id}",
+                self.get_turn,
+                Operation("A turn with its prompts, steps and tool calls", answer=TurnInfo),
+            ),
         ]
 
     async def chat(self, request: Request) -> Response:
-        asked = read_chat_request(await read_object(request))
-        agent = self._deps.queries.get_agent(asked.agent)
-        principal = principal_of(request)
+        chat = read_chat_request(await read_object(request))
+        agent = self._queries.get_agent(chat.agent)
+        principal = get_principal(request)
         idempotency_key = request.headers.get(IDEMPOTENCY_HEADER, "")
         inbound = InboundMessage(
             agent=agent.name,
-            place=own_place(WEB, principal, asked.session),
+            place=own_place(WEB, principal, chat.session),
             principal=principal,
             author=Author(principal.id, principal.name),
-            parts=(TextPart(asked.message),),
+            parts=(TextPart(chat.message),),
             platform_id=message_key(principal, idempotency_key),
-            new_session=asked.new,
+            new_session=chat.new,
             reach=AskerReach.WATCHER,
             keyed=bool(idempotency_key),
         )
-        turn_id = key_of(inbound)
-        conduct = Conduct(
-            on_error=lambda error: _encode(wire.TurnFailed(turn_id, problem_of(error))),
+        turn = turn_id_for(inbound)
+        options = StreamOptions(
+            on_error=lambda error: _encode_event(TurnFailedEvent(turn, describe_problem(error))),
             on_gone=lambda: None,
-            start_after_s=self._deps.timing.chat_start_s,
-            keep_alive_s=self._deps.timing.keep_alive_s,
+            start_after_s=self._timing.chat_start_s,
+            keep_alive_s=self._timing.keep_alive_s,
         )
-        return EventStream(self._chunks(inbound), conduct, {TURN_HEADER: turn_id})
+        return EventStream(self._stream(inbound), options, {TURN_HEADER: turn})
 
-    async def _chunks(self, inbound: InboundMessage) -> Chunks:
-        async with aclosing(self._deps.turns.stream(inbound)) as events:
+    async def _stream(self, inbound: InboundMessage) -> Chunks:
+        async with aclosing(self._turns.stream(inbound)) as events:
             async for event in events:
                 for sent in event_to_wire(event, inbound.principal):
-                    yield _encode(sent)
+                    yield _encode_event(sent)
 
     async def cancel(self, request: Request) -> Response:
-        turn_id = TurnId(request.path_params["turn_id"])
-        check_own(await self._deps.turns.get(turn_id), principal_of(request))
-        return JSONResponse({"cancelled": self._deps.turns.cancel(turn_id)})
+        turn = TurnId(request.path_params["turn_id"])
+        check_own(await self._turns.get(turn), get_principal(request))
+        return JSONResponse(asdict(CancelResult(self._turns.cancel(turn))))
+
+    async def list_messages(self, request: Request) -> Response:
+        place = own_place(WEB, get_principal(request), request.path_params["name"])
+        agent, limit = _AGENT.read_text(request), _LIMIT.read_number(request)
+        messages = await self._queries.list_messages(place, agent, limit=limit)
+        return JSONResponse([asdict(each) for each in messages_to_wire(messages)])
+
+    async def get_turn(self, request: Request) -> Response:
+        trace = await self._queries.get_turn(TurnId(request.path_params["turn_id"]))
+        principal = get_principal(request)
+        check_own(trace.turn, principal)
+        return JSONResponse(asdict(turn_to_wire(trace, in_full=may_see_all(principal))))
 
 
-def read_chat_request(body: Body) -> wire.ChatRequest:
-    """Raises InvalidInput."""
+def read_chat_request(body: JsonBody) -> ChatRequest:
+    """Returns the message in a body. Raises InvalidInput."""
     message = read_text(body, "message")
     if not message.strip():
         raise InvalidInput("The message is empty.", code="message_empty", fix="Write something to answer.")
@@ -90,9 +199,215 @@ def read_chat_request(body: Body) -> wire.ChatRequest:
             f"The message is longer than {MAX_MESSAGE_CHARS} characters.", code="message_too_long", fix="Shorten it."
         )
     session = read_text(body, "session", "default")
-    return wire.ChatRequest(message, read_text(body, "agent"), session, read_flag(body, "new"))
+    return ChatRequest(message, read_text(body, "agent"), session, read_flag(body, "new"))
 
 
-def _encode(event: wire.ChatEvent) -> bytes:
-    row = wire.encode_event(event)
-    return f"event: {row['type']}\ndata: {json.dumps(row, ensure_ascii=False, separators=(',', ':'))}\n\n".encode()
+def _encode_event(event: ChatEvent) -> bytes:
+    row = encode_event(event)
+    return encode_sse(row["type"], row)
+
+
+# --- the identity of a message ----------------------------------------------------------------------------------------
+
+
+def own_place(platform: str, principal: Principal, session: str) -> Place:
+    """Returns the place of a principal's own session. Raises InvalidInput for a name that is not allowed."""
+    return conversation.own_place(platform, principal.key, session)
+
+
+def message_key(principal: Principal, idempotency_key: str) -> str:
+    """Returns the platform id of a message: the same for the same key of the same principal, so that a repeated request
+    is answered once; without a key a new one.
+    """
+    return derive("idem", principal.key, idempotency_key) if idempotency_key else fresh("req")
+
+
+def turn_id_for(inbound: InboundMessage) -> TurnId:
+    """Returns the id that the turn of this message has, or will have."""
+    return turn_id(inbound.agent, inbound.place.platform, inbound.platform_id)
+
+
+def check_own(turn: Turn, principal: Principal) -> None:
+    """Raises NotFound for a turn of somebody else, unless an owner or admin asks. An unknown turn raises the same,
+    so that nobody learns which turns exist.
+    """
+    if turn.principal.key == principal.key or may_see_all(principal):
+        return
+    raise NotFound(f"There is no turn {turn.id}.", code="turn_not_found")
+
+
+# --- engine records as clients get them -------------------------------------------------------------------------------
+
+
+def event_to_wire(event: TurnEvent, reader: Principal) -> list[ChatEvent]:
+    """Returns the event as clients get it; text that replaces what came before becomes two events."""
+    match event:
+        case TurnStarted():
+            return [TurnOpenedEvent(event.turn_id, event.agent, event.model)]
+        case TextAdded():
+            retract: list[ChatEvent] = [TextRetractedEvent()] if event.retract else []
+            return [*retract, TextAddedEvent(event.text)] if event.text else retract
+        case ReasoningAdded():
+            return [ReasoningAddedEvent(event.text)]
+        case ToolStarted():
+            return [ToolStartedEvent(event.call_id, event.tool, event.args)]
+        case ToolFinished():
+            text = event.text[:MAX_RESULT_CHARS]
+            truncated = len(text) < len(event.text)
+            return [
+                ToolFinishedEvent(
+                    call_id=event.call_id,
+                    tool=event.tool,
+                    text=text,
+                    is_error=event.is_error,
+                    truncated=truncated,
+                    duration_ms=event.duration_ms,
+                )
+            ]
+        case ApprovalRequested():
+            return [ApprovalRequestedEvent(approval_to_wire(event.approval, reader))]
+        case ApprovalDecided():
+            return [ApprovalDecidedEvent(approval_to_wire(event.approval, reader))]
+        case Notice():
+            return [NoticeEvent(event.text)]
+        case TurnFinished(status=TurnStatus.DONE | TurnStatus.CANCELLED):
+            return [
+                TurnFinishedEvent(
+                    turn_id=event.turn_id,
+                    status=event.status,
+                    reply=event.reply,
+                    usage=usage_to_wire(event.usage),
+                    images=event.images,
+                    reasoning=event.reasoning,
+                )
+            ]
+        case TurnFinished():
+            return [TurnFailedEvent(event.turn_id, describe_problem(turn_failure(event)))]
+
+
+def usage_to_wire(usage: Usage) -> UsageInfo:
+    cost = None if usage.cost_usd is None else str(usage.cost_usd)
+    return UsageInfo(usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, cost)
+
+
+def messages_to_wire(messages: Iterable[Message]) -> list[MessageInfo]:
+    """Returns messages for people: each tool call holds its result, which is stored as a message of its own."""
+    rows = list(messages)
+    results = {p.call_id: p for message in rows for p in message.parts if isinstance(p, ToolResultPart)}
+
+    def describe_call(call: ToolCallPart) -> ToolUse:
+        result = results.get(call.id)
+        return ToolUse(
+            call_id=call.id,
+            tool=call.tool,
+            args=call.args,
+            text=result.text[:MAX_RESULT_CHARS] if result else "",
+            is_error=result is not None and result.is_error,
+        )
+
+    return [
+        MessageInfo(
+            id=message.id,
+            role=message.role,
+            author=message.author.name,
+            text=message.text,
+            created_at=message.created_at.isoformat(),
+            turn_id=message.turn_id or "",
+            calls=tuple(describe_call(call) for call in list_calls(message.parts)),
+        )
+        for message in rows
+        if message.role in {Role.USER, Role.ASSISTANT}
+    ]
+
+
+def turn_to_wire(trace: TurnTrace, *, in_full: bool) -> TurnInfo:
+    """Returns the record of a turn; `in_full` with the system prompt, which its writer may want to keep private."""
+    turn, route = trace.turn, trace.turn.route
+    has_no_answer = turn.status not in {TurnStatus.OPEN, TurnStatus.DONE}
+    return TurnInfo(
+        id=turn.id,
+        agent=turn.agent,
+        status=turn.status,
+        model=turn.model,
+        reply=turn.reply,
+        opened_at=turn.opened_at.isoformat(),
+        closed_at=turn.closed_at.isoformat() if turn.closed_at else None,
+        usage=usage_to_wire(turn.usage),
+        error=describe_problem(turn_failure(turn)) if has_no_answer else None,
+        steps=tuple(_step_to_wire(step) for step in trace.steps),
+        calls=tuple(_call_to_wire(call) for call in trace.calls),
+        question=trace.question,
+        prompts=tuple(_prompt_to_wire(prompt, in_full=in_full) for prompt in trace.prompts),
+        citations=tuple(_citation_to_wire(citation) for citation in trace.citations),
+        route=RouteInfo(
+            complexity=route.complexity,
+            max_steps=route.max_steps,
+            model=route.model,
+            reason=route.reason,
+            routed_by=route.routed_by,
+        )
+        if route
+        else None,
+    )
+
+
+def _citation_to_wire(citation: Citation) -> CitationInfo:
+    return CitationInfo(
+        path=citation.ref.path,
+        first_line=citation.ref.first_line,
+        last_line=citation.ref.last_line,
+        source=citation.source_id,
+        revision=citation.revision,
+        link=citation.link,
+        doubt="" if citation.doubt is None else citation.doubt.value,
+    )
+
+
+def _prompt_to_wire(prompt: PromptUse, *, in_full: bool) -> PromptInfo:
+    return PromptInfo(
+        step=prompt.step,
+        model=prompt.model,
+        segments=tuple(
+            SegmentInfo(
+                name=segment.name,
+                stability=segment.stability.name.lower(),
+                chars=segment.chars,
+                tokens=segment.tokens,
+                sha256=segment.sha256,
+                text=segment.text if in_full else None,
+            )
+            for segment in prompt.segments
+        ),
+        messages=tuple(MessageShare(share.kind, share.count, share.tokens) for share in prompt.messages),
+        tools=prompt.tools,
+        tool_tokens=prompt.tool_tokens,
+        memories=prompt.memories,
+    )
+
+
+def _step_to_wire(step: Step) -> StepInfo:
+    return StepInfo(
+        number=step.number,
+        model=step.model,
+        purpose=step.purpose,
+        finish_reason=step.finish_reason,
+        duration_ms=step.duration_ms,
+        usage=usage_to_wire(step.usage),
+        cache_written_tokens=step.usage.cache_write_tokens,
+    )
+
+
+def _call_to_wire(call: CallRecord) -> CallInfo:
+    return CallInfo(
+        tool=call.tool,
+        args=dict(call.args),
+        decision=call.verdict.decision,
+        reason=call.verdict.reason,
+        decided_by=call.verdict.decided_by,
+        text=call.result,
+        is_error=call.is_error,
+        duration_ms=call.duration_ms,
+        cached=call.cached,
+        step=call.step,
+        tier=int(call.verdict.tier),
+    )

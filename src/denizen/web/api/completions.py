@@ -1,10 +1,9 @@
-"""The OpenAI-compatible API: agents as models, turns as completions.
+"""`/v1`: the OpenAI-compatible API, with agents as models and turns as completions.
 
-`POST /v1/chat/completions` takes two headers beyond OpenAI's: `X-Denizen-Session: NAME` (or `metadata.session`) uses
-the server's own history of that name, so only the last message counts; `Idempotency-Key` makes a repeated request
-return the same turn's answer, and another message under the same key is refused (409). A client that leaves stops its
-turn (inventory S15), unless one of the two says that the turn matters beyond the connection. Plain Starlette routes:
-this is the path on which milliseconds count.
+`POST /v1/chat/completions` takes two headers beyond OpenAI's. `X-Denizen-Session: NAME` (or `metadata.session`) uses
+the server's own history of that name, so that only the last message counts. `Idempotency-Key` makes a repeated request
+return the same turn's answer; another message under the same key is refused (409). A client that leaves stops its turn,
+unless one of the two headers says that the turn matters beyond the connection.
 """
 
 from __future__ import annotations
@@ -14,45 +13,130 @@ from contextlib import aclosing
 import anyio
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
 from denizen.domain.agent import Agent
+from denizen.domain.clock import Clock
 from denizen.domain.conversation import Place
 from denizen.domain.errors import DenizenError, NotFound
 from denizen.domain.events import Notice, ReasoningAdded, TextAdded, TurnFinished, TurnStarted
 from denizen.domain.message import Author
 from denizen.domain.turn import InboundMessage, TurnStatus
-from denizen.web.api.completion_reply import DONE, Reply, Wording, model_json, models_json, sse
-from denizen.web.api.completion_request import CompletionRequest, parse_completion
-from denizen.web.api.inbound import API, IDEMPOTENCY_HEADER, TURN_HEADER, key_of, message_key, own_place
-from denizen.web.body import read_object
-from denizen.web.dependencies import WebDependencies
-from denizen.web.errors import failure_of, openai_error, problem_of
-from denizen.web.event_stream import Chunks, Comment, Conduct, EventStream, until_gone
-from denizen.web.guard import principal_of
+from denizen.engine.inspection.queries import Queries
+from denizen.engine.turn import TurnRunner
+from denizen.web.api.chat import message_key, own_place, turn_id_for
+from denizen.web.api.completion_format import (
+    DONE,
+    MAX_TOKENS,
+    CompletionRequest,
+    CompletionWriter,
+    StreamedText,
+    encode_data,
+    model_json,
+    models_json,
+    parse_completion,
+)
+from denizen.web.http.auth import get_principal
+from denizen.web.http.dependencies import WebTiming
+from denizen.web.http.errors import describe_problem, openai_error, turn_failure
+from denizen.web.http.event_stream import Chunks, EventStream, SseComment, StreamOptions, wait_for_disconnect
+from denizen.web.http.openapi import (
+    ANY_OBJECT,
+    FLAG,
+    NUMBER,
+    TEXT,
+    ApiRoute,
+    Operation,
+    Schema,
+    list_schema,
+    object_schema,
+)
+from denizen.web.http.request import IDEMPOTENCY_HEADER, TURN_HEADER, read_object
+
+API = "api"
+"""The platform of OpenAI-compatible requests."""
 
 SESSION_HEADER = "x-denizen-session"
 CLIENT_GONE = 499
-"""Nobody reads this answer; the status is for the log."""
+"""The status for the log when the client left before its answer; nginx uses the same."""
+
+_PART: Schema = {
+    "anyOf": [
+        object_schema("type", "text", type={"const": "text"}, text=TEXT),
+        object_schema("type", "image_url", type={"const": "image_url"}, image_url=object_schema("url", url=TEXT)),
+    ]
+}
+_MESSAGE = object_schema(
+    "role",
+    role={"enum": ["system", "developer", "user", "assistant"]},
+    content={"anyOf": [TEXT, list_schema(_PART), {"type": "null"}]},
+)
+_REQUEST = object_schema(
+    "messages",
+    model={"type": "string", "description": "An agent's name; empty, or `default`, for the default one."},
+    messages={**list_schema(_MESSAGE), "minItems": 1},
+    stream=FLAG,
+    stream_options=object_schema(include_usage=FLAG),
+    max_completion_tokens={"type": "integer", "minimum": 1, "maximum": MAX_TOKENS},
+    temperature={"type": "number", "minimum": 0, "maximum": 2},
+    metadata=object_schema(session=TEXT),
+    user=TEXT,
+)
+_MODEL = object_schema(
+    "id", "object", "created", "owned_by", id=TEXT, object={"const": "model"}, created=NUMBER, owned_by=TEXT
+)
+_MODELS = object_schema("object", "data", object=TEXT, data=list_schema(_MODEL))
+_CHOICE = object_schema(
+    "index",
+    "message",
+    "finish_reason",
+    index=NUMBER,
+    message=object_schema("role", "content", role=TEXT),
+    finish_reason=TEXT,
+)
+_COMPLETION = object_schema(
+    *("id", "object", "created", "model", "choices", "usage"),
+    id=TEXT,
+    object=TEXT,
+    created=NUMBER,
+    model=TEXT,
+    choices=list_schema(_CHOICE),
+    usage=ANY_OBJECT,
+)
 
 
-class Completions:
+class CompletionRoutes:
     """The routes under `/v1`."""
 
-    def __init__(self, deps: WebDependencies) -> None:
-        self._deps = deps
-        self._started = int(deps.clock.now().timestamp())
+    def __init__(self, turns: TurnRunner, queries: Queries, clock: Clock, timing: WebTiming) -> None:
+        self._turns = turns
+        self._queries = queries
+        self._clock = clock
+        self._timing = timing
+        self._started = int(clock.now().timestamp())
 
     @property
-    def routes(self) -> list[Route]:
+    def routes(self) -> list[ApiRoute]:
         return [
-            Route("/v1/models", self.list_models, methods=["GET"]),
-            Route("/v1/models/{model:path}", self.get_model, methods=["GET"]),
-            Route("/v1/chat/completions", self.complete, methods=["POST"]),
+            ApiRoute("GET", "/v1/models", self.list_models, Operation("The agents, as models", answer=_MODELS)),
+            ApiRoute(
+                "GET", "/v1/models/{model:path}", self.get_model, Operation("One agent, as a model", answer=_MODEL)
+            ),
+            ApiRoute(
+                "POST",
+                "/v1/chat/completions",
+                self.complete,
+                Operation(
+                    "A completion: a turn of an agent",
+                    _REQUEST,
+                    _COMPLETION,
+                    stream="With `stream`, chunks as OpenAI sends them.",
+                    headers=("X-Denizen-Session", "Idempotency-Key"),
+                ),
+            ),
         ]
 
     async def list_models(self, _: Request) -> Response:
-        names = [agent.name for agent in self._deps.queries.list_agents()]
+        names = [agent.name for agent in self._queries.list_agents()]
         return JSONResponse(models_json(names, self._started))
 
     async def get_model(self, request: Request) -> Response:
@@ -60,124 +144,126 @@ class Completions:
         return JSONResponse(model_json(agent.name, self._started))
 
     async def complete(self, request: Request) -> Response:
-        asked = parse_completion(await read_object(request))
-        agent = self._agent(asked.model)
-        inbound, keeps = _inbound(request, asked, agent)
-        reply = Reply(
-            key_of(inbound),
+        wanted = parse_completion(await read_object(request))
+        agent = self._agent(wanted.model)
+        inbound, outlives_client = _build_inbound(request, wanted, agent)
+        reply = CompletionWriter(
+            turn_id_for(inbound),
             agent.name,
-            created=int(self._deps.clock.now().timestamp()),
-            include_usage=asked.include_usage,
+            created=int(self._clock.now().timestamp()),
+            include_usage=wanted.include_usage,
         )
-        headers = {TURN_HEADER: key_of(inbound)}
-        if asked.stream:
-            conduct = Conduct(
-                on_error=lambda error: sse(openai_error(problem_of(error))) + DONE,
-                on_gone=(lambda: None) if keeps else (lambda: self._cancel(inbound)),
-                start_after_s=self._deps.timing.keep_alive_s,
-                keep_alive_s=self._deps.timing.keep_alive_s,
+        headers = {TURN_HEADER: turn_id_for(inbound)}
+        if wanted.stream:
+            options = StreamOptions(
+                on_error=lambda error: encode_data(openai_error(describe_problem(error))) + DONE,
+                on_gone=(lambda: None) if outlives_client else (lambda: self._cancel(inbound)),
+                start_after_s=self._timing.keep_alive_s,
+                keep_alive_s=self._timing.keep_alive_s,
             )
-            return EventStream(self._chunks(inbound, agent, reply), conduct, headers)
-        finished = await self._ask(request, inbound, keeps=keeps)
+            return EventStream(self._stream(inbound, agent, reply), options, headers)
+        finished = await self._wait_for_turn(request, inbound, outlives_client=outlives_client)
         if finished is None:
             return Response(status_code=CLIENT_GONE)
-        _text_of(finished)
+        _require_text(finished)
         reason = await self._finish_reason(finished, inbound, agent)
         return JSONResponse(reply.completion(finished, reason), headers=headers)
 
     def _agent(self, name: str) -> Agent:
         try:
-            return self._deps.queries.get_agent(name)
+            return self._queries.get_agent(name)
         except NotFound as error:
             raise NotFound(error.message, code="model_not_found", why=error.why, fix=error.fix) from error
 
-    async def _ask(self, request: Request, inbound: InboundMessage, *, keeps: bool) -> TurnFinished | None:
-        """Waits for the turn's end; None when the client left before."""
+    async def _wait_for_turn(
+        self, request: Request, inbound: InboundMessage, *, outlives_client: bool
+    ) -> TurnFinished | None:
+        """Returns the finished turn; None if the client left before."""
         finished: TurnFinished | None = None
         failure: DenizenError | None = None
         async with anyio.create_task_group() as tasks:
 
             async def watch() -> None:
-                await until_gone(request.receive)
-                if not keeps:
+                await wait_for_disconnect(request.receive)
+                if not outlives_client:
                     self._cancel(inbound)
                 tasks.cancel_scope.cancel()
 
             tasks.start_soon(watch)
             try:
-                finished = await self._deps.turns.ask(inbound)
-            except DenizenError as error:
+                finished = await self._turns.ask(inbound)
+            except DenizenError as error:  # raised after the group, which would wrap it in a group of errors
                 failure = error
             tasks.cancel_scope.cancel()
         if failure is not None:
             raise failure
         return finished
 
-    async def _chunks(self, inbound: InboundMessage, agent: Agent, reply: Reply) -> Chunks:
-        wording = Wording()
+    async def _stream(self, inbound: InboundMessage, agent: Agent, reply: CompletionWriter) -> Chunks:
+        sent = StreamedText()
         opened = False
-        async with aclosing(self._deps.turns.stream(inbound)) as events:
+        async with aclosing(self._turns.stream(inbound)) as events:
             async for event in events:
                 text = ""
                 match event:
                     case TurnStarted():
-                        wording.begin()
+                        sent.begin()
                     case TextAdded():
-                        text = wording.add(event)
+                        text = sent.add(event)
                     case Notice():
-                        yield Comment(event.text)
-                    case ReasoningAdded() if wording.is_followed:
+                        yield SseComment(event.text)
+                    case ReasoningAdded() if sent.is_followed:
                         yield (b"" if opened else reply.opening()) + reply.reasoning(event.text)
                         opened = True
                     case TurnFinished():
-                        text = wording.finish(_text_of(event))
+                        text = sent.finish(_require_text(event))
                     case _:
                         pass
                 if text or (isinstance(event, TurnFinished) and not opened):
                     yield (b"" if opened else reply.opening()) + reply.text(text)
                     opened = True
                 if isinstance(event, TurnFinished):
-                    late = b"" if wording.is_followed or not event.reasoning else reply.reasoning(event.reasoning)
+                    late = b"" if sent.is_followed or not event.reasoning else reply.reasoning(event.reasoning)
                     yield late + reply.pictures(event.images)
                     yield reply.ending(await self._finish_reason(event, inbound, agent), event.usage)
 
     async def _finish_reason(self, finished: TurnFinished, inbound: InboundMessage, agent: Agent) -> str:
-        """`length` when the last step was cut off. The record is read only when the tokens make that possible."""
+        """Returns `length` if the last step was cut off. Reads the record only if the tokens make that possible."""
         limit = inbound.max_output_tokens or agent.limits.max_output_tokens
         if finished.usage.output_tokens < limit:
             return "stop"
-        steps = (await self._deps.queries.get_turn(finished.turn_id)).steps
+        steps = (await self._queries.get_turn(finished.turn_id)).steps
         return "length" if steps and steps[-1].finish_reason == "length" else "stop"
 
     def _cancel(self, inbound: InboundMessage) -> None:
-        self._deps.turns.cancel(key_of(inbound))
+        self._turns.cancel(turn_id_for(inbound))
 
 
-def _inbound(request: Request, asked: CompletionRequest, agent: Agent) -> tuple[InboundMessage, bool]:
-    """The message for the engine, and whether its turn goes on when the client leaves."""
-    principal = principal_of(request)
-    session = request.headers.get(SESSION_HEADER, "") or asked.session
+def _build_inbound(request: Request, wanted: CompletionRequest, agent: Agent) -> tuple[InboundMessage, bool]:
+    """Returns the message for the engine, and whether its turn goes on when the client leaves."""
+    principal = get_principal(request)
+    session = request.headers.get(SESSION_HEADER, "") or wanted.session
     idempotency_key = request.headers.get(IDEMPOTENCY_HEADER, "")
     key = message_key(principal, idempotency_key)
     inbound = InboundMessage(
         agent=agent.name,
         place=own_place(API, principal, session) if session else Place(API, principal.key, key),
         principal=principal,
-        author=Author(principal.id, asked.user or principal.name),
-        parts=asked.parts,
+        author=Author(principal.id, wanted.user or principal.name),
+        parts=wanted.parts,
         platform_id=key,
-        supplied=None if session else asked.supplied,
-        instructions=asked.instructions,
+        supplied=None if session else wanted.history,
+        instructions=wanted.instructions,
         # A client may ask for less than the operator allows, not for more.
-        max_output_tokens=asked.max_output_tokens and min(asked.max_output_tokens, agent.limits.max_output_tokens),
-        temperature=asked.temperature,
+        max_output_tokens=wanted.max_output_tokens and min(wanted.max_output_tokens, agent.limits.max_output_tokens),
+        temperature=wanted.temperature,
         keyed=bool(idempotency_key),
     )
     return inbound, bool(session or idempotency_key)
 
 
-def _text_of(finished: TurnFinished) -> str:
-    """The answer. Raises the turn's failure when it has none."""
+def _require_text(finished: TurnFinished) -> str:
+    """Returns the answer. Raises the turn's failure if it has none."""
     if finished.status is not TurnStatus.DONE:
-        raise failure_of(finished)
+        raise turn_failure(finished)
     return finished.reply

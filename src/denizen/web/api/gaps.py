@@ -1,6 +1,6 @@
-"""`/api/gaps`: what no document answers, and the review of answers that people proposed. For owners and admins.
+"""`/api/gaps`: questions that no document answers, and the review of proposed answers. For owners and admins.
 
-What was asked in private is only counted here; the operator's command line tells it.
+Questions that were asked in private are only counted here. The operator's command line shows them.
 """
 
 from __future__ import annotations
@@ -9,84 +9,99 @@ from dataclasses import asdict
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
 from denizen.domain.errors import InvalidInput
 from denizen.domain.gap import GapGroup
 from denizen.engine.knowledge.coverage import ProposalReview
-from denizen.web.api.knowledge import require_admin
-from denizen.web.body import read_object, read_text
-from denizen.web.dependencies import GapParts
-from denizen.web.guard import principal_of
-from denizen_sdk import wire
+from denizen.web.http.auth import get_principal, require_admin
+from denizen.web.http.dependencies import GapServices
+from denizen.web.http.openapi import TEXT, ApiRoute, Operation, object_schema
+from denizen.web.http.request import QueryParameter, read_object, read_text
+from denizen_sdk.gaps import ClosedGaps, DecidedProposal, GapInfo, GapList, ProposalInfo
 
-DAYS = 30
-MAX_DAYS = 3650
+_DAYS = QueryParameter(name="days", default="30", low=1, high=3650)
 
 
-class Gaps:
-    """The routes."""
+class GapRoutes:
+    """The routes that list and close unanswered questions, and decide about proposed answers."""
 
-    def __init__(self, parts: GapParts) -> None:
-        self._report = parts.report
-        self._learning = parts.learning
+    def __init__(self, services: GapServices) -> None:
+        self._report = services.report
+        self._learning = services.learning
 
     @property
-    def routes(self) -> list[Route]:
+    def routes(self) -> list[ApiRoute]:
         return [
-            Route("/api/gaps", self.list_gaps, methods=["GET"]),
-            Route("/api/gaps/proposals", self.list_proposals, methods=["GET"]),
-            Route("/api/gaps/proposals/{proposal}", self.decide, methods=["POST"]),
-            Route("/api/gaps/{gap}/close", self.close, methods=["POST"]),
+            ApiRoute(
+                "GET",
+                "/api/gaps",
+                self.list_gaps,
+                Operation("Questions that no document answers, the most asked first", answer=GapList, query=(_DAYS,)),
+            ),
+            ApiRoute(
+                "GET",
+                "/api/gaps/proposals",
+                self.list_proposals,
+                Operation("Answers that people proposed", answer=list[ProposalInfo]),
+            ),
+            ApiRoute(
+                "POST",
+                "/api/gaps/proposals/{proposal}",
+                self.decide,
+                Operation(
+                    "Accept a proposed answer, or reject it",
+                    object_schema(
+                        "decision", decision={"type": "string", "enum": ["accept", "reject"]}, text=TEXT, reason=TEXT
+                    ),
+                    DecidedProposal,
+                ),
+            ),
+            ApiRoute(
+                "POST",
+                "/api/gaps/{gap}/close",
+                self.close,
+                Operation("Close a question and all that ask the same", answer=ClosedGaps),
+            ),
         ]
 
     async def list_gaps(self, request: Request) -> Response:
-        """What was asked most comes first. `hidden` were asked in private; with `truncated` there are older ones."""
         require_admin(request)
-        days = _days(request)
+        days = _DAYS.read_number(request)
         found = await self._report.load(days, with_private=False)
-        gaps = tuple(map(_group, found.groups))
-        return JSONResponse(asdict(wire.GapList(days, found.total, found.hidden, gaps, found.is_cut)))
+        gaps = tuple(map(_gap_to_wire, found.groups))
+        return JSONResponse(asdict(GapList(days, found.total, found.hidden, gaps, found.is_cut)))
 
     async def close(self, request: Request) -> Response:
-        """With all that ask the same."""
         require_admin(request)
         closed = await self._report.close(request.path_params["gap"], with_private=False)
-        return JSONResponse(asdict(wire.GapClosed(len(closed))))
+        return JSONResponse(asdict(ClosedGaps(len(closed))))
 
     async def list_proposals(self, request: Request) -> Response:
-        """Those that nobody has decided about, each with the file that accepting it writes."""
+        """Answers with the proposals that wait for a decision, each with the file that accepting it would write."""
         require_admin(request)
-        reviews = await self._learning.list_reviews(principal_of(request))
-        return JSONResponse([asdict(_review(review)) for review in reviews])
+        reviews = await self._learning.list_reviews(get_principal(request))
+        return JSONResponse([asdict(_proposal_to_wire(review)) for review in reviews])
 
     async def decide(self, request: Request) -> Response:
-        """`text` takes the place of the answer; `sync` is the run that reads the file."""
+        """Accepts or rejects. `text` replaces the proposed answer."""
         require_admin(request)
-        body, which, by = await read_object(request), request.path_params["proposal"], principal_of(request)
+        body, which, by = await read_object(request), request.path_params["proposal"], get_principal(request)
         match read_text(body, "decision"):
             case "accept":
                 run = await self._learning.accept(which, by, read_text(body, "text"))
-                return JSONResponse(asdict(wire.ProposalDecided("accepted", run.id if run is not None else "")))
+                return JSONResponse(asdict(DecidedProposal("accepted", run.id if run is not None else "")))
             case "reject":
                 await self._learning.reject(which, by, read_text(body, "reason"))
-                return JSONResponse(asdict(wire.ProposalDecided("rejected")))
+                return JSONResponse(asdict(DecidedProposal("rejected")))
             case other:
                 raise InvalidInput(
                     f"'{other}' is no decision.", code="field_invalid", fix="Send accept or reject.", field="decision"
                 )
 
 
-def _days(request: Request) -> int:
-    given = request.query_params.get("days", str(DAYS))
-    if not given.isascii() or not given.isdecimal() or not 1 <= int(given[:9]) <= MAX_DAYS:
-        raise InvalidInput(f"'days' must be a whole number from 1 to {MAX_DAYS}.", code="field_invalid", field="days")
-    return int(given)
-
-
-def _group(group: GapGroup) -> wire.GapInfo:
+def _gap_to_wire(group: GapGroup) -> GapInfo:
     newest = group.newest
-    return wire.GapInfo(
+    return GapInfo(
         id=newest.id,
         question=newest.question,
         questions=tuple(dict.fromkeys(gap.question for gap in group.gaps)),
@@ -98,9 +113,9 @@ def _group(group: GapGroup) -> wire.GapInfo:
     )
 
 
-def _review(review: ProposalReview) -> wire.ProposalInfo:
+def _proposal_to_wire(review: ProposalReview) -> ProposalInfo:
     proposal = review.proposal
-    return wire.ProposalInfo(
+    return ProposalInfo(
         id=proposal.id,
         question=proposal.question,
         answer=proposal.answer,

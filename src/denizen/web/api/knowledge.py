@@ -1,7 +1,7 @@
-"""`/api/sources` and `/api/snapshot`: what agents look things up in (inventory 2.7). Reading it is in `syncs`.
+"""`/api/sources` and `/api/snapshot`: the documents that agents search, and where snapshots of them are pushed to.
 
-Everybody who may reach the server reads the list; the rest is for owners and admins. A path of the server's own machine
-is named by owners only: an admin of the community need not be somebody who may read its disk.
+Everybody who may reach the server reads the list of sources; the rest is for owners and admins. Only owners may name a
+path of the server's own machine: an admin of the community need not be somebody who may read its disk.
 """
 
 from __future__ import annotations
@@ -11,54 +11,126 @@ from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
 from denizen.domain.errors import InvalidInput, NotAllowed
 from denizen.domain.principal import RoleName
 from denizen.domain.snapshot import RemoteRepository
-from denizen.domain.source import Source, SourceKind, is_branch, read_location
+from denizen.domain.source import SOURCE_SETTINGS, Source, SourceKind, is_branch, read_location
 from denizen.engine.knowledge.sources import SourceChange, SourceListing
-from denizen.web.api.inbound import may_see_all, require_admin
-from denizen.web.body import Body, check_names, read_flag, read_number, read_object, read_text, wrong_type
-from denizen.web.dependencies import KnowledgeParts
-from denizen.web.guard import principal_of
-from denizen_sdk import wire
-from denizen_sdk.knowledge import SourceInfo
+from denizen.web.http.auth import get_principal, may_see_all, require_admin
+from denizen.web.http.dependencies import KnowledgeServices
+from denizen.web.http.openapi import FLAG, NUMBER, TEXT, TIME, ApiRoute, Operation, Schema, list_schema, object_schema
+from denizen.web.http.request import (
+    JsonBody,
+    check_field_names,
+    field_error,
+    read_flag,
+    read_number,
+    read_object,
+    read_text,
+)
+from denizen_sdk.knowledge import PublishedSnapshot, SnapshotInfo, SnapshotRemoteChange, SnapshotRemoteInfo, SourceInfo
 
 _TEXTS = ("label", "branch", "content_path", "output_path")
 _FIELDS = ("id", "location", "kind", *_TEXTS, "readme_only", "max_videos", "sync_every_minutes")
-_ANSWERED = (*(each.name for each in fields(SourceInfo)), "created_at", "updated_at")
-_REMOTE_ANSWERED = tuple(each.name for each in fields(wire.RemoteChanged))
-"""Whoever changes something may send back what they were told of it."""
+
+# A client that changes something may send back the whole answer that it got, so these fields are known there too.
+_ANSWERED_FIELDS = (*(each.name for each in fields(SourceInfo)), "created_at", "updated_at")
+_ANSWERED_REMOTE_FIELDS = tuple(each.name for each in fields(SnapshotRemoteChange))
+
+_SOURCE_FIELDS: dict[str, Schema] = {
+    "location": TEXT,
+    "label": TEXT,
+    "kind": TEXT,
+    "branch": TEXT,
+    "content_path": TEXT,
+    "output_path": TEXT,
+    "readme_only": FLAG,
+    "max_videos": NUMBER,
+    "sync_every_minutes": NUMBER,
+}
+_SOURCE = object_schema("id", "folder", id=TEXT, folder=TEXT, has_webhook=FLAG, **_SOURCE_FIELDS)
+_LISTED_SOURCE = object_schema(
+    *("id", "label", "folder", "files", "documents", "synced_at"),
+    id=TEXT,
+    label=TEXT,
+    folder=TEXT,
+    files=NUMBER,
+    documents=NUMBER,
+    synced_at=TIME,
+)
+_SOURCES_OF_KIND = object_schema("count", "sources", count=NUMBER, sources=list_schema(_LISTED_SOURCE))
 
 
-class Knowledge:
-    """The routes."""
+class KnowledgeRoutes:
+    """The routes of sources and snapshots."""
 
-    def __init__(self, parts: KnowledgeParts) -> None:
-        self._catalog = parts.catalog
-        self._sync = parts.sync
-        self._snapshots = parts.snapshots
-        self._remote = parts.remote
-        self._change_remote = parts.change_remote
-        self._webhooks = parts.webhooks
+    def __init__(self, services: KnowledgeServices) -> None:
+        self._catalog = services.catalog
+        self._sync = services.sync
+        self._snapshots = services.snapshots
+        self._remote = services.remote
+        self._change_remote = services.change_remote
+        self._webhooks = services.webhooks
 
     @property
-    def routes(self) -> list[Route]:
+    def routes(self) -> list[ApiRoute]:
         return [
-            Route("/api/sources", self.list_sources, methods=["GET"]),
-            Route("/api/sources", self.add, methods=["POST"]),
-            Route("/api/sources/{source}", self.edit, methods=["PUT"]),
-            Route("/api/sources/{source}", self.remove, methods=["DELETE"]),
-            Route("/api/snapshot/status", self.status, methods=["GET"]),
-            Route("/api/snapshot/config", self.config, methods=["GET"]),
-            Route("/api/snapshot/config", self.configure, methods=["PUT"]),
-            Route("/api/snapshot/sync", self.publish, methods=["POST"]),
+            ApiRoute(
+                "GET",
+                "/api/sources",
+                self.list_sources,
+                Operation(
+                    "The sources of knowledge by kind",
+                    answer={**object_schema("total", total=NUMBER), "additionalProperties": _SOURCES_OF_KIND},
+                ),
+            ),
+            ApiRoute(
+                "POST",
+                "/api/sources",
+                self.add,
+                Operation("Add a source", object_schema("location", id=TEXT, **_SOURCE_FIELDS), _SOURCE, 201),
+            ),
+            ApiRoute(
+                "PUT",
+                "/api/sources/{source}",
+                self.edit,
+                Operation("Change a source", object_schema(**_SOURCE_FIELDS), _SOURCE),
+            ),
+            ApiRoute("DELETE", "/api/sources/{source}", self.remove, Operation("Remove a source", status=204)),
+            ApiRoute(
+                "GET",
+                "/api/snapshot/status",
+                self.get_status,
+                Operation("The current snapshot and the latest one", answer=SnapshotInfo),
+            ),
+            ApiRoute(
+                "GET",
+                "/api/snapshot/config",
+                self.get_remote,
+                Operation("The repository that snapshots are pushed to", answer=SnapshotRemoteInfo),
+            ),
+            ApiRoute(
+                "PUT",
+                "/api/snapshot/config",
+                self.change_remote,
+                Operation(
+                    "Change the repository that snapshots are pushed to, and start a sync that publishes to it",
+                    object_schema(repository=TEXT, branch=TEXT, allow_existing=FLAG),
+                    SnapshotRemoteChange,
+                ),
+            ),
+            ApiRoute(
+                "POST",
+                "/api/snapshot/sync",
+                self.publish,
+                Operation("Make the latest snapshot the current one", answer=PublishedSnapshot),
+            ),
         ]
 
     async def list_sources(self, request: Request) -> Response:
-        """By kind, with counts. Where a source is read and what went wrong with it is for owners and admins."""
-        found, in_full = await self._catalog.list_known(), may_see_all(principal_of(request))
+        """Answers with the sources by kind. Only owners and admins get their locations and errors."""
+        found, in_full = await self._catalog.list_known(), may_see_all(get_principal(request))
         kinds: dict[str, Any] = {}
         for kind in SourceKind:
             rows = [self._known(known, in_full=in_full) for known in found if known.source.kind is kind]
@@ -68,18 +140,18 @@ class Knowledge:
     async def add(self, request: Request) -> Response:
         require_admin(request)
         body = await read_object(request)
-        check_names(body, _FIELDS)
+        check_field_names(body, _FIELDS)
         _check_local(request, read_text(body, "location"), _kind(body))
         source = await self._catalog.add(read_text(body, "location"), _change(body), source_id=read_text(body, "id"))
         return JSONResponse(self._source(source), status_code=201)
 
     async def edit(self, request: Request) -> Response:
-        """Fields that are missing stay as they are."""
+        """Changes a source. A missing field stays as it is."""
         require_admin(request)
         body, which = await read_object(request), request.path_params["source"]
-        check_names(body, _ANSWERED)
+        check_field_names(body, _ANSWERED_FIELDS)
         source = (await self._catalog.get(which)).source
-        location = read_text(body, "location").strip() or source.location  # an empty one leaves it as it is
+        location = read_text(body, "location").strip() or source.location
         _check_local(request, location, _kind(body))
         return JSONResponse(self._source(await self._catalog.edit(which, _change(body))))
 
@@ -88,10 +160,10 @@ class Knowledge:
         await self._catalog.remove(request.path_params["source"])
         return Response(status_code=204)
 
-    async def status(self, request: Request) -> Response:
+    async def get_status(self, request: Request) -> Response:
         require_admin(request)
         found = await self._snapshots.status()
-        told = wire.SnapshotStatus(
+        info = SnapshotInfo(
             current=found.current,
             latest=found.latest,
             latest_at=found.latest_at.isoformat() if found.latest_at else None,
@@ -99,33 +171,31 @@ class Knowledge:
             needs_sync=found.needs_sync,
             why=found.why,
         )
-        return JSONResponse(asdict(told))
+        return JSONResponse(asdict(info))
 
-    async def config(self, request: Request) -> Response:
-        """Where snapshots are pushed to; an empty repository means nowhere."""
+    async def get_remote(self, request: Request) -> Response:
         require_admin(request)
         remote = self._remote()
-        return JSONResponse(asdict(wire.SnapshotRemote(remote.location, remote.branch, remote.allow_existing)))
+        return JSONResponse(asdict(SnapshotRemoteInfo(remote.location, remote.branch, remote.allow_existing)))
 
-    async def configure(self, request: Request) -> Response:
-        """Changes it in the configuration, after the repository was made or found to be Denizen's; fields that are
-        missing stay as they are. Agents have no snapshot then until the sync that begins at once has published one.
+    async def change_remote(self, request: Request) -> Response:
+        """Writes the remote to the configuration, once the repository is created or found to be Denizen's. A missing
+        field stays as it is. Agents have no snapshot until the sync that this starts has published one.
         """
         require_admin(request)
         body, known = await read_object(request), self._remote()
-        check_names(body, _REMOTE_ANSWERED)
+        check_field_names(body, _ANSWERED_REMOTE_FIELDS)
         remote = _read_remote(body, known)
         _check_local(request, remote.location, SourceKind.GIT)
         await self._change_remote(remote)
         run = await self._sync.start() if remote != known and await self._catalog.list_known() else None
-        told = wire.RemoteChanged(remote.location, remote.branch, remote.allow_existing, run.id if run else "")
-        return JSONResponse(asdict(told))
+        change = SnapshotRemoteChange(remote.location, remote.branch, remote.allow_existing, run.id if run else "")
+        return JSONResponse(asdict(change))
 
     async def publish(self, request: Request) -> Response:
-        """Makes what was read last the current snapshot."""
         require_admin(request)
         made = await self._snapshots.publish()
-        return JSONResponse(asdict(wire.Published("" if made is None else made.id)))
+        return JSONResponse(asdict(PublishedSnapshot("" if made is None else made.id)))
 
     def _source(self, source: Source) -> dict[str, Any]:
         times = {"created_at": source.created_at.isoformat(), "updated_at": source.updated_at.isoformat()}
@@ -155,15 +225,17 @@ class Knowledge:
 
 
 def _check_local(request: Request, location: str, kind: SourceKind | None) -> None:
-    """Addresses without TLS are those of its own services: `domain/source` refuses all others. Over ssh git shows the
-    keys of whoever runs the server.
+    """Raises NotAllowed unless an owner names something of the server's own machine.
+
+    That includes addresses without TLS, which `domain/source` allows for local services only, and addresses over ssh,
+    for which git uses the keys of whoever runs the server.
     """
     given = location.strip().lower()
     is_local = kind is SourceKind.FOLDER or given.startswith(("/", "file:", "http:"))
     if given and not is_local:
         found, address = read_location(location, kind)
         is_local = found is SourceKind.GIT and not address.startswith("https:")
-    if is_local and RoleName.OWNER not in principal_of(request).roles:
+    if is_local and RoleName.OWNER not in get_principal(request).roles:
         raise NotAllowed(
             "Only an owner may name a path, a service or a key of the server's machine.",
             code="owner_only",
@@ -171,7 +243,7 @@ def _check_local(request: Request, location: str, kind: SourceKind | None) -> No
         )
 
 
-def _kind(body: Body) -> SourceKind | None:
+def _kind(body: JsonBody) -> SourceKind | None:
     given = read_text(body, "kind")
     if given and given not in tuple(SourceKind):
         raise InvalidInput(
@@ -180,20 +252,17 @@ def _kind(body: Body) -> SourceKind | None:
     return SourceKind(given) if given else None
 
 
-def _change(body: Body) -> SourceChange:
-    texts = {name: read_text(body, name) if name in body else None for name in _TEXTS}
-    return SourceChange(
-        location=read_text(body, "location") or None,
-        kind=_kind(body),
-        readme_only=read_flag(body, "readme_only") if "readme_only" in body else None,
-        max_videos=_number(body, "max_videos"),
-        sync_every_minutes=_number(body, "sync_every_minutes"),
-        **texts,
-    )
+def _change(body: JsonBody) -> SourceChange:
+    read = {str: read_text, bool: read_flag, int: _number}
+    settings: dict[str, Any] = {name: read[kind](body, name) for name, kind in SOURCE_SETTINGS.items() if name in body}
+    return SourceChange(location=read_text(body, "location") or None, kind=_kind(body), **settings)
 
 
-def _read_remote(body: Body, known: RemoteRepository) -> RemoteRepository:
-    """Raises InvalidInput, also for what the configuration would take for a variable: its value could be a secret."""
+def _read_remote(body: JsonBody, known: RemoteRepository) -> RemoteRepository:
+    """Returns the remote in a body.
+
+    Raises InvalidInput, also for a `$`: the configuration would replace a variable, whose value could be a secret.
+    """
     location = read_text(body, "repository", known.location).strip()
     branch = read_text(body, "branch", known.branch).strip() or "main"
     if location:
@@ -204,9 +273,9 @@ def _read_remote(body: Body, known: RemoteRepository) -> RemoteRepository:
     return RemoteRepository(location, branch, allow_existing)
 
 
-def _number(body: Body, name: str) -> int | None:
-    """What it may be is `domain/source`'s."""
+def _number(body: JsonBody, name: str) -> int | None:
+    # Only the type is checked here; `domain/source` knows the limits of each kind of source.
     value = read_number(body, name, low=0, high=1_000_000)
     if value is not None and not value.is_integer():
-        raise wrong_type(name, "a whole number")
+        raise field_error(name, "a whole number")
     return None if value is None else int(value)

@@ -1,8 +1,9 @@
-"""`POST /api/sandbox/shell`: the read-only shell over what an agent knows, for programs (inventory S20, S21).
+"""`POST /api/sandbox/shell`: the read-only shell over what an agent knows, for programs.
 
-The body has `command`, or `commands` (1 to 10), each of 1 to 2000 characters. With `sessionId` it
-goes on in a session of the caller's own; `agent` names another agent than the default one. It is a call of the agent's
-tool `bash` or `bash_batch`: an agent without them has no shell here either, and the gate decides and writes it down.
+The body has `command`, or `commands` (1 to 10), each of 1 to 2000 characters. With `sessionId` the commands run in an
+earlier session of the caller; `agent` names another agent than the default one. Each request is a call of the agent's
+tool `bash` or `bash_batch`: an agent without these tools has no shell here either, and the gate decides about the call
+and records it.
 """
 
 from __future__ import annotations
@@ -11,40 +12,74 @@ from typing import Any, cast
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
 from denizen.domain.errors import InvalidInput, Unavailable
-from denizen.engine.external.requests import DirectCall, DirectCallResult, DirectCalls
+from denizen.engine.external.requests import DirectCall, DirectCalls
 from denizen.ports.sandbox import MAX_COMMAND_CHARS, MAX_COMMANDS, ShellReply
-from denizen.web.body import Body, read_object, read_text, wrong_type
-from denizen.web.guard import principal_of
+from denizen.web.http.auth import get_principal
+from denizen.web.http.openapi import NUMBER, TEXT, ApiRoute, Operation, Schema, list_schema, object_schema
+from denizen.web.http.request import JsonBody, field_error, read_object, read_text
 from denizen_sdk.shell import CommandOutput, ShellAnswer
 
 MAX_ID_CHARS = 200
 
+_COMMAND: Schema = {"type": "string", "minLength": 1, "maxLength": MAX_COMMAND_CHARS}
+_COMMANDS: Schema = {"type": "array", "items": _COMMAND, "minItems": 1, "maxItems": MAX_COMMANDS}
+_REQUEST: Schema = {
+    **object_schema(
+        command=_COMMAND, commands=_COMMANDS, sessionId={"type": "string", "maxLength": MAX_ID_CHARS}, agent=TEXT
+    ),
+    "oneOf": [{"required": ["command"]}, {"required": ["commands"]}],
+}
+_OUTPUT = object_schema("stdout", "stderr", "exitCode", stdout=TEXT, stderr=TEXT, exitCode=NUMBER)
+_NAMED_OUTPUT = object_schema(
+    "command", "stdout", "stderr", "exitCode", command=TEXT, stdout=TEXT, stderr=TEXT, exitCode=NUMBER
+)
+_ANSWER: Schema = {
+    "oneOf": [
+        {**object_schema("sessionId", sessionId=TEXT), "allOf": [_OUTPUT]},
+        object_schema("sessionId", "results", sessionId=TEXT, results=list_schema(_NAMED_OUTPUT)),
+    ]
+}
 
-class Sandbox:
-    """The route."""
+
+class SandboxRoutes:
+    """The route of the shell."""
 
     def __init__(self, calls: DirectCalls) -> None:
         self._calls = calls
 
     @property
-    def routes(self) -> list[Route]:
-        return [Route("/api/sandbox/shell", self.shell, methods=["POST"])]
+    def routes(self) -> list[ApiRoute]:
+        return [
+            ApiRoute(
+                "POST",
+                "/api/sandbox/shell",
+                self.shell,
+                Operation("Run one command, or a batch, in the shell", _REQUEST, _ANSWER),
+            )
+        ]
 
     async def shell(self, request: Request) -> Response:
-        """400 for what policy does not allow, with what is allowed instead; of a batch the others have run then."""
+        """Runs the commands. One that is not allowed makes the answer a 400, which names what is; the other commands of
+        the batch have run by then.
+        """
         body = await read_object(request)
         commands, is_single = read_commands(body)
+        session = read_text(body, "sessionId")
+        if len(session) > MAX_ID_CHARS:
+            raise field_error("sessionId", f"a text of at most {MAX_ID_CHARS} characters")
         wanted = DirectCall(
-            principal_of(request),
+            get_principal(request),
             "bash" if is_single else "bash_batch",
             {"command": commands[0]} if is_single else {"commands": [*commands]},
             agent=read_text(body, "agent"),
-            shell_session=_session(body),
+            shell_session=session,
         )
-        reply = _streams(await self._calls.make(wanted))
+        done = await self._calls.make(wanted)
+        if done.shell is None:
+            raise Unavailable("The shell could not be used.", code="shell_unavailable", why=done.result.text)
+        reply = done.shell
         _check_allowed(reply)
         answer = ShellAnswer(
             reply.session_id,
@@ -56,38 +91,25 @@ class Sandbox:
         return JSONResponse(answer.to_wire(is_single=is_single))
 
 
-def read_commands(body: Body) -> tuple[list[str], bool]:
-    """The commands, and whether it is a single one. Raises InvalidInput."""
+def read_commands(body: JsonBody) -> tuple[list[str], bool]:
+    """Returns the commands, and whether it is a single one. Raises InvalidInput."""
     single, batch = body.get("command"), body.get("commands")
     if (single is None) == (batch is None):
         fix = 'Send {"command": "ls"}, or {"commands": ["ls"]}.' if single is None else "Leave one of them out."
         raise InvalidInput("Send either 'command' or 'commands'.", code="field_invalid", fix=fix)
     given: list[Any] = cast("list[Any]", batch) if isinstance(batch, list) else [single]
     if batch is not None and not isinstance(batch, list):
-        raise wrong_type("commands", "a list of texts")
+        raise field_error("commands", "a list of texts")
     if not 1 <= len(given) <= MAX_COMMANDS:
-        raise wrong_type("commands", f"a list of 1 to {MAX_COMMANDS} commands")
+        raise field_error("commands", f"a list of 1 to {MAX_COMMANDS} commands")
     for each in given:
         if not isinstance(each, str) or not 1 <= len(each) <= MAX_COMMAND_CHARS:
-            raise wrong_type("command", f"a text of 1 to {MAX_COMMAND_CHARS} characters")
+            raise field_error("command", f"a text of 1 to {MAX_COMMAND_CHARS} characters")
     return given, batch is None
 
 
-def _session(body: Body) -> str:
-    named = read_text(body, "sessionId")
-    if len(named) > MAX_ID_CHARS:
-        raise wrong_type("sessionId", f"a text of at most {MAX_ID_CHARS} characters")
-    return named
-
-
-def _streams(done: DirectCallResult) -> ShellReply:
-    if done.shell is None:
-        raise Unavailable("The shell could not be used.", code="shell_unavailable", why=done.result.text)
-    return done.shell
-
-
 def _check_allowed(reply: ShellReply) -> None:
-    """Raises InvalidInput that says of each refused command why, and what may be written instead."""
+    """Raises InvalidInput that gives the reason for each refused command, and the commands that are allowed."""
     refused = [each for each in reply.results if each.refused]
     if not refused:
         return

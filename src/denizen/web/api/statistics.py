@@ -1,12 +1,11 @@
-"""`POST /api/stats/usage` and `/api/stats/compute`: usage reported by other programs, and sums of days (inventory 2.7).
+"""`/api/stats`: usage reported by other programs, and the sums over days.
 
-Everybody with a key may report: `source` (1 to 50 characters, the one field that must be there), `sourceId`, `model`,
-`inputTokens`, `outputTokens`, `durationMs` and `metadata` (an object of up to 4000 characters); `source_id` and the
-like are understood too. With an `Idempotency-Key` a report that is sent twice is kept once. A key may report 120 times
-a minute and 5000 times a day.
+Everybody with a key may report: `source` (1 to 50 characters, the only required field), `sourceId`, `model`,
+`inputTokens`, `outputTokens`, `durationMs` and `metadata` (an object of up to 4000 characters); snake case such as
+`source_id` works too. Reports with the same `Idempotency-Key` count once. A key may report 120 times a minute and 5000
+times a day.
 
-A day (`date`, yesterday by default) is summed up for owners and admins; the server does that by itself once a day. What
-can be read of it, `GET /api/stats` and `/api/stats/me`, is among the listings.
+Owners and admins may have a day (`date`, yesterday by default) summed up; the server does that by itself once a day.
 """
 
 from __future__ import annotations
@@ -17,61 +16,125 @@ from typing import Any, cast
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
 from denizen.domain.clock import Clock
 from denizen.domain.ids import derive, fresh
 from denizen.domain.principal import Principal
 from denizen.domain.statistics import (
+    MAX_DURATION_MS,
+    MAX_NAME_CHARS,
+    MAX_REPORTED_TOKENS,
+    MAX_SOURCE_CHARS,
     UNKNOWN_MODEL,
-    UsageOverview,
     UsageRanking,
     UsageReport,
+    UsageSummary,
     UsageTotals,
     change_percent,
     parse_day,
 )
 from denizen.domain.usage import Usage
 from denizen.engine.inspection.statistics import UsageStatistics
-from denizen.web.api.inbound import IDEMPOTENCY_HEADER
-from denizen.web.api.knowledge import require_admin
-from denizen.web.body import Body, read_object, read_text, wrong_type
-from denizen.web.guard import principal_of
-from denizen_sdk import wire
-from denizen_sdk.usage import UsageRecorded
+from denizen.web.http.auth import get_principal, require_admin
+from denizen.web.http.openapi import ANY_OBJECT, ApiRoute, Operation, object_schema
+from denizen.web.http.request import (
+    IDEMPOTENCY_HEADER,
+    JsonBody,
+    QueryParameter,
+    field_error,
+    has_body,
+    read_object,
+    read_text,
+)
+from denizen_sdk.usage import ComputedDay, UsageOverview, UsageReceipt, UsageSum, UsageTrend
 
 _CAPITAL = re.compile(r"(?<=[a-z])([A-Z])")
+_DAYS = QueryParameter(name="days", description="How many days up to today (UTC).", default="30", low=1, high=365)
+_SOURCE = QueryParameter(
+    name="source", description="Only the usage of this source; empty for all.", max_chars=MAX_NAME_CHARS
+)
+_MODEL = QueryParameter(
+    name="model", description="Only the usage of this model; empty for all.", max_chars=MAX_NAME_CHARS
+)
+_REPORT = object_schema(
+    "source",
+    source={"type": "string", "minLength": 1, "maxLength": MAX_SOURCE_CHARS},
+    sourceId={"type": "string", "maxLength": MAX_NAME_CHARS},
+    model={"type": "string", "maxLength": MAX_NAME_CHARS},
+    inputTokens={"type": "integer", "minimum": 0, "maximum": MAX_REPORTED_TOKENS},
+    outputTokens={"type": "integer", "minimum": 0, "maximum": MAX_REPORTED_TOKENS},
+    durationMs={"type": "integer", "minimum": 0, "maximum": MAX_DURATION_MS},
+    metadata=ANY_OBJECT,
+)
 
 
-class Statistics:
-    """The routes."""
+class StatisticsRoutes:
+    """The routes that take reports of usage and show the sums."""
 
     def __init__(self, statistics: UsageStatistics, clock: Clock) -> None:
         self._statistics = statistics
         self._clock = clock
 
     @property
-    def routes(self) -> list[Route]:
+    def routes(self) -> list[ApiRoute]:
         return [
-            Route("/api/stats/usage", self.report, methods=["POST"]),
-            Route("/api/stats/compute", self.compute, methods=["POST"]),
+            ApiRoute(
+                "POST",
+                "/api/stats/usage",
+                self.report,
+                Operation("Report what another program used", _REPORT, UsageReceipt, 201, headers=("Idempotency-Key",)),
+            ),
+            ApiRoute(
+                "POST",
+                "/api/stats/compute",
+                self.compute,
+                Operation(
+                    "Sum up the usage of a day, yesterday by default",
+                    object_schema(date={"type": "string", "format": "date"}),
+                    ComputedDay,
+                    needs_body=False,
+                ),
+            ),
+            ApiRoute(
+                "GET",
+                "/api/stats",
+                self.get_overview,
+                Operation(
+                    "Usage of everybody, for owners and admins", answer=UsageOverview, query=(_DAYS, _SOURCE, _MODEL)
+                ),
+            ),
+            ApiRoute(
+                "GET",
+                "/api/stats/me",
+                self.get_own_overview,
+                Operation("The caller's own usage", answer=UsageOverview, query=(_DAYS,)),
+            ),
         ]
 
+    async def get_overview(self, request: Request) -> Response:
+        require_admin(request)
+        days, source, model = _DAYS.read_number(request), _SOURCE.read_text(request), _MODEL.read_text(request)
+        overview = await self._statistics.overview(days, source=source, model=model)
+        return JSONResponse(asdict(overview_to_wire(overview)))
+
+    async def get_own_overview(self, request: Request) -> Response:
+        overview = await self._statistics.get_user_overview(get_principal(request).key, _DAYS.read_number(request))
+        return JSONResponse(asdict(overview_to_wire(overview)))
+
     async def report(self, request: Request) -> Response:
-        reporter, key = principal_of(request), request.headers.get(IDEMPOTENCY_HEADER, "")
-        kept = await self._statistics.report(self._read(await read_object(request), reporter, key))
-        return JSONResponse(asdict(UsageRecorded(kept.id, recorded=True)), status_code=201)
+        reporter, key = get_principal(request), request.headers.get(IDEMPOTENCY_HEADER, "")
+        kept = await self._statistics.report(self._parse_report(await read_object(request), reporter, key))
+        return JSONResponse(asdict(UsageReceipt(kept.id, recorded=True)), status_code=201)
 
     async def compute(self, request: Request) -> Response:
         require_admin(request)
-        has_body = request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
-        body: Body = await read_object(request) if has_body else {}
+        body: JsonBody = await read_object(request) if has_body(request) else {}
         given = read_text(body, "date")
         day, rows = await self._statistics.compute(parse_day(given) if given else None)
-        return JSONResponse(asdict(wire.DayComputed(day.isoformat(), rows)))
+        return JSONResponse(asdict(ComputedDay(day.isoformat(), rows)))
 
-    def _read(self, given: Body, reporter: Principal, idempotency_key: str) -> UsageReport:
-        """Raises InvalidInput."""
+    def _parse_report(self, given: JsonBody, reporter: Principal, idempotency_key: str) -> UsageReport:
+        # Accepts camel case, as JavaScript programs write it, and snake case.
         body = {_CAPITAL.sub(lambda match: f"_{match[0].lower()}", name): value for name, value in given.items()}
         return UsageReport(
             id=derive("use", reporter.key, idempotency_key) if idempotency_key else fresh("use"),
@@ -86,43 +149,43 @@ class Statistics:
         )
 
 
-def _read_count(body: Body, name: str) -> int:
+def _read_count(body: JsonBody, name: str) -> int:
     value = body.get(name)
     if value is None:
         return 0
     if isinstance(value, bool) or not isinstance(value, int):
-        raise wrong_type(name, "a whole number")
+        raise field_error(name, "a whole number")
     return value
 
 
-def _read_metadata(body: Body) -> dict[str, Any]:
+def _read_metadata(body: JsonBody) -> dict[str, Any]:
     value: Any = body.get("metadata")
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise wrong_type("metadata", "an object")
+        raise field_error("metadata", "an object")
     return cast("dict[str, Any]", value)
 
 
-def overview_to_wire(found: UsageOverview) -> wire.UsageStatistics:
-    """As clients see it."""
+def overview_to_wire(found: UsageSummary) -> UsageOverview:
+    """Returns the overview as clients get it."""
     total, before = found.total, found.before
-    return wire.UsageStatistics(
+    return UsageOverview(
         days=len(found.span.days),
         first_day=found.span.first.isoformat(),
         last_day=found.span.last.isoformat(),
-        totals=_sum(UsageRanking("", total)),
-        previous=_sum(UsageRanking("", before)),
-        trend=wire.UsageTrend(
+        totals=_sum_to_wire(UsageRanking("", total)),
+        previous=_sum_to_wire(UsageRanking("", before)),
+        trend=UsageTrend(
             change_percent(total.messages, before.messages),
             change_percent(_tokens(total), _tokens(before)),
             change_percent(total.usage.cost_usd, before.usage.cost_usd),
         ),
-        by_model=tuple(map(_sum, found.models)),
-        by_source=tuple(map(_sum, found.sources)),
-        daily=tuple(map(_sum, found.daily)),
-        top_users=None if found.users is None else tuple(map(_sum, found.users)),
-        hourly=None if found.hourly is None else tuple(map(_sum, found.hourly)),
+        by_model=tuple(map(_sum_to_wire, found.models)),
+        by_source=tuple(map(_sum_to_wire, found.sources)),
+        daily=tuple(map(_sum_to_wire, found.daily)),
+        top_users=None if found.users is None else tuple(map(_sum_to_wire, found.users)),
+        hourly=None if found.hourly is None else tuple(map(_sum_to_wire, found.hourly)),
     )
 
 
@@ -130,9 +193,9 @@ def _tokens(used: UsageTotals) -> int:
     return used.usage.input_tokens + used.usage.output_tokens
 
 
-def _sum(row: UsageRanking) -> wire.UsageSum:
+def _sum_to_wire(row: UsageRanking) -> UsageSum:
     usage = row.used.usage
-    return wire.UsageSum(
+    return UsageSum(
         key=row.key,
         messages=row.used.messages,
         requests=usage.requests,

@@ -1,14 +1,13 @@
-"""`/api/sync`: reading sources now, following that, and webhooks of those who change what is read (inventory 2.7).
+"""`/api/sync`: starting and following syncs, which read sources, and the webhooks that start one.
 
-All is for owners and admins but the webhook, which brings a secret of its own: as GitHub signs what it sends, or as a
-bearer token. It has one source read, and nothing else.
+Everything is for owners and admins except the webhook. That brings a secret of its own, as a signature in GitHub's form
+or as a bearer token, and can start a sync of its one source, nothing else.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import asdict
@@ -16,111 +15,166 @@ from typing import Any, cast
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
 from denizen.domain.errors import NotAllowed
 from denizen.domain.source import SyncRun
-from denizen.engine.knowledge.sync import SyncProgress, follow_sync
-from denizen.ports.source import Progress
-from denizen.web.api.inbound import require_admin
-from denizen.web.body import Body, Strangers, check_names, has_body, read_flag, read_object, wrong_type
-from denizen.web.dependencies import KnowledgeParts, Timing
-from denizen.web.errors import problem_of
-from denizen.web.event_stream import Chunks, Conduct, EventStream
-from denizen.web.guard import SYNC_WEBHOOKS
-from denizen_sdk import wire
+from denizen.engine.knowledge.sync import SyncState, follow_sync
+from denizen.ports.source import ReadingProgress
+from denizen.web.http.auth import SYNC_WEBHOOKS, require_admin
+from denizen.web.http.dependencies import KnowledgeServices, WebTiming
+from denizen.web.http.errors import describe_problem
+from denizen.web.http.event_stream import Chunks, EventStream, StreamOptions, encode_sse
+from denizen.web.http.openapi import ANY_OBJECT, FLAG, TEXT, ApiRoute, Operation, list_schema, object_schema
+from denizen.web.http.request import (
+    JsonBody,
+    WebhookBodyReader,
+    check_field_names,
+    field_error,
+    has_body,
+    read_flag,
+    read_object,
+)
+from denizen_sdk.knowledge import SYNC_EVENTS, SourceProgress, StartedSync, SyncInfo, SyncProgress
 
 MAX_PAYLOAD_BYTES = 2 * 1024 * 1024
 
 
-class Syncs:
-    """The routes."""
+class SyncRoutes:
+    """The routes of syncs."""
 
-    def __init__(self, parts: KnowledgeParts, timing: Timing) -> None:
-        self._sync = parts.sync
-        self._indexing = parts.indexing
-        self._webhooks = parts.webhooks
+    def __init__(self, services: KnowledgeServices, timing: WebTiming) -> None:
+        self._sync = services.sync
+        self._indexing = services.indexing
+        self._webhooks = services.webhooks
         self._timing = timing
-        self._strangers = Strangers()
+        self._bodies = WebhookBodyReader()
 
     @property
-    def routes(self) -> list[Route]:
+    def routes(self) -> list[ApiRoute]:
         return [
-            Route("/api/sync", self.list_runs, methods=["GET"]),
-            Route("/api/sync", self.start, methods=["POST"]),
-            Route(f"{SYNC_WEBHOOKS}{{source}}", self.hear, methods=["POST"]),
-            Route("/api/sync/{run}/events", self.events, methods=["GET"]),
-            Route("/api/sync/{run}", self.get_run, methods=["GET"]),
-            Route("/api/sync/{source}", self.start_one, methods=["POST"]),
-            Route("/api/sandbox/snapshot", self.snapshot, methods=["POST"]),
+            ApiRoute(
+                "GET", "/api/sync", self.list_runs, Operation("The last syncs, newest first", answer=list[SyncInfo])
+            ),
+            ApiRoute(
+                "POST",
+                "/api/sync",
+                self.start,
+                Operation(
+                    "Start reading all sources, or some",
+                    object_schema(sources=list_schema(TEXT), reset=FLAG, push=FLAG),
+                    StartedSync,
+                    202,
+                    needs_body=False,
+                ),
+            ),
+            ApiRoute(
+                "POST",
+                f"{SYNC_WEBHOOKS}{{source}}",
+                self.receive_webhook,
+                Operation(
+                    "Start reading one source, signed as GitHub does or with the secret as bearer token",
+                    ANY_OBJECT,
+                    StartedSync,
+                    202,
+                    needs_body=False,
+                ),
+            ),
+            ApiRoute(
+                "GET",
+                "/api/sync/{run}/events",
+                self.follow,
+                Operation(
+                    "Follow a sync to its end",
+                    stream="`run` with the whole state, `progress` of each source, `end` with the result.",
+                    events=tuple(dict.fromkeys(SYNC_EVENTS.values())),
+                ),
+            ),
+            ApiRoute(
+                "GET",
+                "/api/sync/{run}",
+                self.get_run,
+                Operation("One sync, and how far each of its sources is", answer=SyncInfo),
+            ),
+            ApiRoute(
+                "POST",
+                "/api/sync/{source}",
+                self.start_one,
+                Operation("Start reading one source", answer=StartedSync, status=202),
+            ),
+            ApiRoute(
+                "POST",
+                "/api/sandbox/snapshot",
+                self.make_snapshot,
+                Operation("Start making a snapshot of what was read last", answer=StartedSync, status=202),
+            ),
         ]
 
     async def list_runs(self, request: Request) -> Response:
-        """The last syncs, newest first; of those that run here how far each source is."""
         require_admin(request)
         runs = await self._sync.list_runs()
-        return JSONResponse([asdict(_run(run, self._sync.progress(run.id))) for run in runs])
+        return JSONResponse([asdict(_sync_to_wire(run, self._sync.progress(run.id))) for run in runs])
 
     async def get_run(self, request: Request) -> Response:
         require_admin(request)
         progress = self._sync.progress(request.path_params["run"])
-        return JSONResponse(asdict(_run(await self._sync.get(request.path_params["run"]), progress)))
+        return JSONResponse(asdict(_sync_to_wire(await self._sync.get(request.path_params["run"]), progress)))
 
     async def start(self, request: Request) -> Response:
         require_admin(request)
-        body: Body = await read_object(request) if has_body(request) else {}
-        check_names(body, ("sources", "reset", "push"))
+        body: JsonBody = await read_object(request) if has_body(request) else {}
+        check_field_names(body, ("sources", "reset", "push"))
         push = read_flag(body, "push") if "push" in body else True
-        return _started(await self._sync.start(_names(body), reset=read_flag(body, "reset"), push=push))
+        return _answer_started(await self._sync.start(_read_sources(body), reset=read_flag(body, "reset"), push=push))
 
     async def start_one(self, request: Request) -> Response:
         require_admin(request)
-        return _started(await self._sync.start((request.path_params["source"],)))
+        return _answer_started(await self._sync.start((request.path_params["source"],)))
 
-    async def snapshot(self, request: Request) -> Response:
-        """Has a snapshot made of what was read last, without reading anything, and pushed where one is configured."""
+    async def make_snapshot(self, request: Request) -> Response:
+        """Starts a sync that reads nothing: it makes a snapshot, and pushes it if a remote is configured."""
         require_admin(request)
-        return _started(await self._sync.start_publishing())
+        return _answer_started(await self._sync.start_publishing())
 
-    async def events(self, request: Request) -> Response:
-        """`run` with all that is known, `progress` for each source and for the search index whenever they go on, and
-        `end` with the result.
+    async def follow(self, request: Request) -> Response:
+        """Streams `run` with the whole state, `progress` of each source and of the search index, and `end` with the
+        result.
         """
         require_admin(request)
-        conduct = Conduct(
-            on_error=lambda error: _encode("error", asdict(problem_of(error))),
+        options = StreamOptions(
+            on_error=lambda error: encode_sse("error", asdict(describe_problem(error))),
             on_gone=lambda: None,
             start_after_s=self._timing.chat_start_s,
             keep_alive_s=self._timing.keep_alive_s,
         )
-        return EventStream(self._chunks(request.path_params["run"]), conduct, {})
+        return EventStream(self._stream(request.path_params["run"]), options, {})
 
-    async def _chunks(self, run_id: str) -> Chunks:
-        told: Mapping[str, Progress] | None = None
-        async with aclosing(follow_sync(self._sync, run_id, self._indexing)) as stands:
-            async for stand in stands:
-                for chunk in _changes(stand, told):
+    async def _stream(self, run_id: str) -> Chunks:
+        previous: Mapping[str, ReadingProgress] | None = None
+        async with aclosing(follow_sync(self._sync, run_id, self._indexing)) as updates:
+            async for state in updates:
+                for chunk in _changes(state, previous):
                     yield chunk
-                told = stand.progress
+                previous = state.progress
 
-    async def hear(self, request: Request) -> Response:
-        """Raises NotAllowed (401) whatever is wrong: nobody learns which sources there are, or have a webhook."""
+    async def receive_webhook(self, request: Request) -> Response:
+        """Starts a sync of the source. Answers 401 to an unknown source too, so that nobody learns which there are."""
         source = request.path_params["source"]
-        payload = await self._strangers.read(request, limit=MAX_PAYLOAD_BYTES) if self._webhooks() else b""
+        payload = await self._bodies.read(request, limit=MAX_PAYLOAD_BYTES) if self._webhooks() else b""
         if not is_signed(self._webhooks().get(source, ""), request.headers, payload):
             raise NotAllowed(
                 "This webhook is not known, or its secret is wrong.",
                 code="credentials_wrong",
-                fix=f"Look at knowledge.webhooks.{source[:64]} and at the secret on the other side.",
+                fix=f"Compare knowledge.webhooks.{source[:64]} with the secret that the sender uses.",
             )
-        if request.headers.get("x-github-event") == "ping":
+        if request.headers.get("x-github-event") == "ping":  # GitHub sends it when somebody sets the webhook up
             return JSONResponse({"status": "pong"})
-        return _started(await self._sync.ask(source))
+        return _answer_started(await self._sync.ask(source))
 
 
 def is_signed(secret: str, headers: Mapping[str, str], payload: bytes) -> bool:
-    """Whether the payload is signed with the secret as GitHub does it, or the secret is the bearer token. Takes the
-    same time wherever it differs. Never for an empty secret.
+    """Tells whether the payload is signed with the secret in GitHub's form, or the secret is the bearer token.
+
+    Takes the same time wherever they differ. An empty secret never fits.
     """
     signature = headers.get("x-hub-signature-256", "")
     if signature:
@@ -137,28 +191,25 @@ def _digest(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()
 
 
-def _changes(stand: SyncProgress, told: Mapping[str, Progress] | None) -> list[bytes]:
-    if stand.is_over:
-        return [_encode("end", asdict(_run(stand.run)))]
-    if told is None:
-        return [_encode("run", asdict(_run(stand.run, stand.progress)))]
+def _changes(state: SyncState, previous: Mapping[str, ReadingProgress] | None) -> list[bytes]:
+    """Returns the events for a state that follows one with the `previous` progress; None before the first."""
+    if state.is_over:
+        return [encode_sse("end", asdict(_sync_to_wire(state.run)))]
+    if previous is None:
+        return [encode_sse("run", asdict(_sync_to_wire(state.run, state.progress)))]
     return [
-        _encode("progress", asdict(wire.SourceProgress(source, progress.stage, progress.done, progress.total)))
-        for source, progress in stand.progress.items()
-        if told.get(source) != progress
+        encode_sse("progress", asdict(SourceProgress(source, progress.stage, progress.done, progress.total)))
+        for source, progress in state.progress.items()
+        if previous.get(source) != progress
     ]
 
 
-def _encode(event: str, row: Mapping[str, Any]) -> bytes:
-    return f"event: {event}\ndata: {json.dumps(row, ensure_ascii=False, separators=(',', ':'))}\n\n".encode()
+def _answer_started(run: SyncRun) -> Response:
+    return JSONResponse(asdict(StartedSync("started", run.id, run.sources)), status_code=202)
 
 
-def _started(run: SyncRun) -> Response:
-    return JSONResponse(asdict(wire.SyncStarted("started", run.id, run.sources)), status_code=202)
-
-
-def _run(run: SyncRun, progress: Mapping[str, Progress] | None = None) -> wire.SyncInfo:
-    return wire.SyncInfo(
+def _sync_to_wire(run: SyncRun, progress: Mapping[str, ReadingProgress] | None = None) -> SyncInfo:
+    return SyncInfo(
         id=run.id,
         sources=run.sources,
         status=run.status.value,
@@ -168,14 +219,12 @@ def _run(run: SyncRun, progress: Mapping[str, Progress] | None = None) -> wire.S
         changed=run.changed,
         failed=run.failed,
         skipped=run.skipped,
-        progress={
-            source: wire.Progress(each.stage, each.done, each.total) for source, each in (progress or {}).items()
-        },
+        progress={source: SyncProgress(each.stage, each.done, each.total) for source, each in (progress or {}).items()},
     )
 
 
-def _names(body: Body) -> tuple[str, ...]:
+def _read_sources(body: JsonBody) -> tuple[str, ...]:
     names: Any = body.get("sources") or []
     if not isinstance(names, list) or not all(isinstance(name, str) for name in cast("list[Any]", names)):
-        raise wrong_type("sources", "a list of ids")
+        raise field_error("sources", "a list of ids")
     return tuple(cast("list[str]", names))

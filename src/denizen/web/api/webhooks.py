@@ -1,6 +1,6 @@
-"""`POST /api/webhooks/{platform}` and `GET /api/github/repos`: what platforms tell, and what they host (inventory 2.7).
+"""`POST /api/webhooks/{platform}` and `GET /api/github/repos`: webhooks of platforms, and the repositories they host.
 
-A webhook needs no key: its signature shows who sent it. It is answered once what it tells of is in the store.
+A webhook needs no key: its signature shows who sent it. The answer comes once its content is stored.
 """
 
 from __future__ import annotations
@@ -9,46 +9,65 @@ from dataclasses import asdict
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
-from denizen.ports.hosting import Hosting, Receipt
-from denizen.web.api.inbound import may_see_all
-from denizen.web.body import Strangers
-from denizen.web.guard import WEBHOOKS, principal_of
-from denizen_sdk import wire
+from denizen.ports.hosting import Hosting, WebhookReceipt
+from denizen.web.http.auth import WEBHOOKS, get_principal, may_see_all
+from denizen.web.http.openapi import ApiRoute, Operation
+from denizen.web.http.request import WebhookBodyReader
+from denizen_sdk.knowledge import RepositoryInfo
 
 MAX_WEBHOOK_BYTES = 2_000_000
-"""Anybody can send one, and what tells of a comment is smaller. GitHub's largest, of pushes, concern nobody here."""
+"""Anybody can send one, and those about comments are smaller. GitHub's largest, about pushes, have no use here."""
 
 
-class Webhooks:
-    """The routes."""
+class WebhookRoutes:
+    """The routes for webhooks and repositories of platforms."""
 
     def __init__(self, hosting: Hosting) -> None:
         self._hosting = hosting
-        self._strangers = Strangers()
+        self._bodies = WebhookBodyReader()
 
     @property
-    def routes(self) -> list[Route]:
+    def routes(self) -> list[ApiRoute]:
         return [
-            Route(WEBHOOKS + "{platform}", self.take, methods=["POST"]),
-            Route("/api/github/repos", self.list_repositories, methods=["GET"]),
+            ApiRoute(
+                "POST",
+                WEBHOOKS + "{platform}",
+                self.receive,
+                Operation(
+                    "A platform's webhook, signed by the platform: 202 if it is stored, 200 if it needs no action",
+                    status=0,
+                ),
+            ),
+            ApiRoute(
+                "GET",
+                "/api/github/repos",
+                self.list_repositories,
+                Operation(
+                    "GitHub repositories that can become sources; private ones for owners and admins",
+                    answer=list[RepositoryInfo],
+                ),
+            ),
         ]
 
-    async def take(self, request: Request) -> Response:
-        """A platform's webhook, with that platform's signature. 202 when it is taken, 200 where nothing is to do."""
-        body = await self._strangers.read(request, limit=MAX_WEBHOOK_BYTES)
+    async def receive(self, request: Request) -> Response:
+        """Takes a webhook. Answers 202 if it is stored, 200 if it needs no action."""
+        body = await self._bodies.read(request, limit=MAX_WEBHOOK_BYTES)
         receipt = await self._hosting.take_webhook(request.path_params["platform"], request.headers, body)
-        return JSONResponse({"status": receipt.value}, 202 if receipt is Receipt.TAKEN else 200)
+        return JSONResponse({"status": receipt.value}, 202 if receipt is WebhookReceipt.TAKEN else 200)
 
     async def list_repositories(self, request: Request) -> Response:
-        """GitHub repositories that can become sources. Private ones are for owners and admins."""
-        sees_all = may_see_all(principal_of(request))
+        sees_all = may_see_all(get_principal(request))
         found = await self._hosting.list_repositories("github")
         rows = [
             asdict(
-                wire.RepositoryInfo(
-                    each.name, each.address, each.branch, each.is_private, each.description, each.updated_at
+                RepositoryInfo(
+                    name=each.name,
+                    location=each.address,
+                    branch=each.branch,
+                    private=each.is_private,
+                    description=each.description,
+                    updated_at=each.updated_at,
                 )
             )
             for each in found

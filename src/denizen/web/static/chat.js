@@ -1,6 +1,6 @@
 // The chat page: sends a message, shows what happens in its turn, and the history of the session.
 
-import { Refused, getJson, lastEvent, streamTurn, waitForTurn } from "./events.js";
+import { ApiError, getJson, lastEvent, streamTurn, waitForTurn } from "./events.js";
 import { renderMarkdown } from "./markdown.js";
 
 const SESSION = "default";
@@ -11,7 +11,7 @@ let agents = [];
 let running = null; // the id of the turn that runs, "" until it is known, null when none does
 const fresh = new Set(); // agents whose next message starts a new session
 
-// --- what is shown ---------------------------------------------------------------------------------------------------
+// --- messages and cards ---------------------------------------------------------------------------------------------------
 
 function element(tag, className, text = "") {
   return Object.assign(document.createElement(tag), { className, textContent: text });
@@ -47,7 +47,7 @@ function addCall(item, tool, args) {
   };
 }
 
-// A call that waits for people: what would happen, and buttons for those who may decide. Gives what closes it.
+// Shows a call that waits for people: its preview, and buttons for those who may decide. Returns a function that closes it.
 function addApproval(item, approval) {
   const card = element("section", "approval");
   card.setAttribute("role", "group");
@@ -55,8 +55,8 @@ function addApproval(item, approval) {
   card.append(element("p", "head", `Approval needed: ${approval.tool}`), element("pre", "", approval.preview));
   const end = element("p", "quiet");
   end.setAttribute("role", "status");
-  const reason = Object.assign(element("input", "reason"), { placeholder: "Reason for a no", maxLength: 500 });
-  reason.setAttribute("aria-label", "Reason for a no");
+  const reason = Object.assign(element("input", "reason"), { placeholder: "Reason for denying", maxLength: 500 });
+  reason.setAttribute("aria-label", "Reason for denying");
   const row = element("div", "choices");
   const close = (now) => {
     row.remove();
@@ -70,10 +70,10 @@ function addApproval(item, approval) {
     const options = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
     try {
       const now = await getJson(`/api/approvals/${approval.id}`, options);
-      if (now.status === "pending") end.textContent = "Your yes is counted; others have to say it too.";
+      if (now.status === "pending") end.textContent = "Your approval is counted; others have to approve too.";
       else close(now);
     } catch (error) {
-      end.textContent = told(error).message;
+      end.textContent = describeError(error).message;
       for (const each of row.children) each.disabled = false;
     }
   };
@@ -90,7 +90,7 @@ function addApproval(item, approval) {
       reason,
     );
   } else {
-    end.textContent = "Others have to decide this.";
+    end.textContent = "Somebody else has to decide this.";
   }
   card.append(row, end);
   item.append(card);
@@ -201,7 +201,7 @@ async function send(text) {
       view.show(event);
     }
   } catch (error) {
-    following(() => addProblem(view.item, told(error)));
+    following(() => addProblem(view.item, describeError(error)));
   }
   setStatus("");
   setRunning(null);
@@ -229,7 +229,7 @@ function setRunning(turn) {
 async function stop() {
   if (!running) return;
   setStatus("Stopping…");
-  await getJson(`/api/turns/${running}/cancel`, { method: "POST" }).catch(() => setStatus("Could not be stopped."));
+  await getJson(`/api/turns/${running}/cancel`, { method: "POST" }).catch(() => setStatus("The turn could not be stopped."));
 }
 
 // --- sessions and agents ---------------------------------------------------------------------------------------------
@@ -253,7 +253,7 @@ async function showHistory() {
   if (last?.turn_id) await showEnd(last.turn_id);
 }
 
-// What the messages do not tell of the last turn: that it failed, was stopped, or still runs.
+// Shows the state of the last turn that its messages do not show: it failed, was stopped, or still runs.
 async function showEnd(id) {
   const turn = await getJson(`/api/turns/${id}`);
   if (turn.status === "done") return;
@@ -287,12 +287,12 @@ async function start() {
   await showHistory();
 }
 
-function told(error) {
-  return error instanceof Refused ? error.problem : { message: "The server cannot be reached.", fix: "Is it running?" };
+function describeError(error) {
+  return error instanceof ApiError ? error.problem : { message: "The server cannot be reached.", fix: "Is it running?" };
 }
 
 function complain(error) {
-  addProblem(addMessage("assistant", "Denizen"), told(error));
+  addProblem(addMessage("assistant", "Denizen"), describeError(error));
 }
 
 function submit() {

@@ -1,7 +1,7 @@
 // Reading a turn: the events of POST /api/chat as they come, and the record of a turn whose stream broke.
 
-export class Refused extends Error {
-  // What the server answered instead of events: {code, message, why, fix, reference}.
+export class ApiError extends Error {
+  // The problem that the server answered instead of events: {code, message, why, fix, reference}.
   constructor(problem) {
     super(problem.message);
     this.problem = problem;
@@ -12,7 +12,7 @@ export async function getJson(path, options = {}) {
   return (await request(path, options)).json();
 }
 
-// Yields {type, ...} until the turn has ended. `onTurn` hears the turn's id as soon as it is known.
+// Yields {type, ...} until the turn has ended. `onTurn` gets the id of the turn as soon as it is known.
 export async function* streamTurn(body, key, onTurn) {
   const headers = { "Content-Type": "application/json", "Idempotency-Key": key };
   const response = await request("/api/chat", { method: "POST", headers, body: JSON.stringify(body) });
@@ -30,11 +30,11 @@ export async function* streamTurn(body, key, onTurn) {
   yield await waitForTurn(turn);
 }
 
-// The last event of a turn, made from its record; a server that does not answer is asked again.
+// Returns the last event of a turn, made from its record. Asks again while the server does not answer.
 export async function waitForTurn(id) {
   for (;;) {
     const turn = await getJson(`/api/turns/${id}`).catch((error) => {
-      if (error instanceof Refused) throw error;
+      if (error instanceof ApiError) throw error;
     });
     if (turn && turn.status !== "open") return lastEvent(turn);
     await new Promise((resolve) => setTimeout(resolve, 2000));
@@ -52,7 +52,7 @@ async function request(path, options) {
   if (response.status === 401) location.assign("/login");
   if (!response.ok) {
     const body = await response.json().catch(() => ({}));
-    throw new Refused(body.error ?? { message: `The server answered ${response.status}.` });
+    throw new ApiError(body.error ?? { message: `The server answered ${response.status}.` });
   }
   return response;
 }

@@ -1,4 +1,4 @@
-// What agents look things up in, in one line for owners and admins: asked for every five minutes, and synced when needed.
+// The state of the documents, in one line for owners and admins: read every five minutes, and synced when needed.
 
 const EVERY_MS = 5 * 60 * 1000;
 const line = document.getElementById("sources");
@@ -25,11 +25,11 @@ async function look() {
   }
   const [latest] = await ask("/api/sync");
   if (!latest || latest.ended_at) await ask("/api/sync", { method: "POST" });
-  say("Documents are being read.", status.why);
+  say("Reading documents…", status.why);
 }
 
 async function watch() {
-  await look().catch((error) => say("Documents: their state cannot be told.", error.message));
+  await look().catch((error) => say("The state of the documents is unknown.", error.message));
   setTimeout(watch, EVERY_MS);
 }
 

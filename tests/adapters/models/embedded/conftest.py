@@ -15,6 +15,7 @@ import pytest
 from denizen.adapters.models.embedded.catalogue import SMOLLM2_135M
 from denizen.adapters.models.embedded.server import ServerSettings
 from denizen.adapters.models.embedded.weights import WeightsPlaces, load_weights
+from tests.timing import HANG_LIMIT_S
 
 KEY = "key-for-tests"
 
@@ -74,8 +75,10 @@ def small_server(small_weights: Path) -> Iterator[RunningServer]:
         assert process.stdout is not None
         port = json.loads(process.stdout.readline())["port"]
         headers = {"Authorization": f"Bearer {KEY}"}
-        limits = httpx2.Limits(max_keepalive_connections=0)  # the server closes after a stream, as `Connection` knows
+        limits = httpx2.Limits(
+            max_keepalive_connections=0
+        )  # the server closes after a stream, as `ProviderConnection` knows
         base_url = f"http://127.0.0.1:{port}/v1"
-        with httpx2.Client(base_url=base_url, headers=headers, timeout=60, limits=limits) as client:
+        with httpx2.Client(base_url=base_url, headers=headers, timeout=HANG_LIMIT_S, limits=limits) as client:
             yield RunningServer(process, client)
         process.stdin.close()

@@ -2,19 +2,20 @@
 
 import hashlib
 import struct
-import time
+import threading
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from denizen.adapters.models.embedded.catalogue import HubFile, WeightsEntry, WeightsPart
-from denizen.adapters.models.embedded.progress import Progress
+from denizen.adapters.models.embedded.progress import LoadProgress
+from tests.timing import HANG_LIMIT_S
 
 
-class Reports(list[Progress]):
+class Reports(list[LoadProgress]):
     """Remembers what was reported."""
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: LoadProgress) -> None:
         self.append(progress)
 
 
@@ -101,9 +102,11 @@ def _text(value: str) -> bytes:
     return struct.pack("<Q", len(raw)) + raw
 
 
-def wait_until(condition: Callable[[], bool], deadline_s: float = 30) -> None:
+def wait_until(condition: Callable[[], bool]) -> None:
     """Returns when the condition holds; for what another process does and nothing announces."""
-    end = time.monotonic() + deadline_s
-    while not condition():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.05)
+    never = threading.Event()
+    for _ in range(int(HANG_LIMIT_S / 0.05)):
+        if condition():
+            return
+        never.wait(0.05)
+    raise AssertionError("it did not happen in time")

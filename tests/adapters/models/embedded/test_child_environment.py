@@ -1,4 +1,4 @@
-from denizen.adapters.models.embedded.child_environment import pick_environment
+from denizen.adapters.models.embedded.child_process import pick_environment
 
 _ENVIRON = {
     "PATH": "/bin",

@@ -1,7 +1,7 @@
 import os
 from pathlib import Path
 
-from denizen.adapters.models.embedded.child import _opened_log
+from denizen.adapters.models.embedded.child_process import _opened_log
 
 
 def test_the_log_of_the_model_server_is_for_its_owner_only(tmp_path: Path) -> None:

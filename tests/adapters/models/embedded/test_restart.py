@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from denizen.adapters.models.embedded.restart import RestartPolicy
+from denizen.adapters.models.embedded.child_process import RestartPolicy
 
 _POLICY = RestartPolicy(limit=5, window_s=100, first_pause_s=1, longest_pause_s=3)
 

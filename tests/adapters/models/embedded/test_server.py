@@ -16,6 +16,7 @@ import pytest
 from denizen.adapters.models.embedded.server import NOT_LOADED
 from tests.adapters.models.embedded.conftest import KEY, RunningServer, server_settings, spawn_server
 from tests.adapters.models.embedded.samples import wait_until
+from tests.timing import HANG_LIMIT_S
 
 _ASK = {"messages": [{"role": "user", "content": "Name three colours."}], "temperature": 0, "max_tokens": 8}
 
@@ -139,7 +140,10 @@ def test_weights_that_are_cut_short_are_announced_as_not_loaded(small_weights: P
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at another process")
 def test_idle_weights_leave_memory_and_come_back_with_the_next_request(small_weights: Path) -> None:
     process = spawn_server(server_settings(small_weights, idle_s=1))
-    with _announced(process) as said, httpx2.Client(headers={"Authorization": f"Bearer {KEY}"}, timeout=60) as client:
+    with (
+        _announced(process) as said,
+        httpx2.Client(headers={"Authorization": f"Bearer {KEY}"}, timeout=HANG_LIMIT_S) as client,
+    ):
         seen = psutil.Process(process.pid)
         loaded_bytes = seen.memory_info().rss
 

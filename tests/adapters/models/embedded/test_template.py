@@ -1,5 +1,4 @@
-from denizen.adapters.models.embedded.gguf import GgufHeader
-from denizen.adapters.models.embedded.template import plan_template
+from denizen.adapters.models.embedded.gguf import GgufHeader, plan_template
 
 # The parts of the model's own template that are corrected.
 _CODER = r"""

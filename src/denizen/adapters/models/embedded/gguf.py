@@ -1,9 +1,14 @@
-"""The header of a GGUF file: its scalar metadata, read without loading the model.
+"""GGUF files: the scalar metadata of the header, and the chat template to run a model with.
 
-Here: a bounds-checked reader of the key/value section (strings and numbers; arrays are stepped over). Not here:
-tensors, which only llama.cpp reads. Called by `template` for the chat template and by `weights` to look at a
-user's own file.
+`load_gguf_header` is a bounds-checked reader of the key/value section (strings and numbers; arrays are skipped).
+Tensors are left to llama.cpp.
+
+Most models run with the template in their weights file. Qwen2.5-Coder's own template asks for `<tool_call>` tags, but
+the model was not trained on them and answers with a fenced json block, which the server then leaves in the text. The
+corrected template asks for what the model does.
 """
+
+from __future__ import annotations
 
 import mmap
 import struct
@@ -43,18 +48,18 @@ class GgufHeader:
     metadata: Mapping[str, Scalar]
 
     def find_text(self, key: str) -> str | None:
-        """The string stored under `key`, if there is one."""
+        """Returns the string stored under `key`, if there is one."""
         value = self.metadata.get(key)
         return value if isinstance(value, str) else None
 
     def find_number(self, key: str) -> int | None:
-        """The integer stored under `key`, if there is one."""
+        """Returns the integer stored under `key`, if there is one."""
         value = self.metadata.get(key)
         return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def is_gguf(path: Path) -> bool:
-    """Whether the file starts with the GGUF magic. Raises OSError as `open` does."""
+    """Returns whether the file starts with the GGUF magic. Raises OSError as `open` does."""
     with path.open("rb") as file:
         return file.read(len(MAGIC)) == MAGIC
 
@@ -147,3 +152,47 @@ def _format(kind: int) -> str:
         return _FORMATS[kind]
     except KeyError:
         raise ValueError(f"value type {kind} is unknown") from None
+
+
+_FENCE = "```"
+
+# Each fragment stands once in the template. The doubled braces in the first are a slip of the original.
+_QWEN_CODER_REPLACEMENTS = (
+    (
+        (
+            r"return a json object with function name and arguments within <tool_call></tool_call> XML tags:\n"
+            r"<tool_call>\n{{\"name\": <function-name>, \"arguments\": <args-json-object>}}\n</tool_call><|im_end|>"
+        ),
+        (
+            r"answer with a fenced json block with function name and arguments:\n"
+            rf"{_FENCE}json\n{{\"name\": <function-name>, \"arguments\": <args-json-object>}}\n{_FENCE}<|im_end|>"
+        ),
+    ),
+    (r"""'\n<tool_call>\n{"name": "'""", rf"""'\n{_FENCE}json\n{{"name": "'"""),
+    (r"'}\n</tool_call>'", rf"'}}\n{_FENCE}'"),
+    (
+        # Without this line the model repeats the same call for ever.
+        r"'\n</tool_response>'",
+        (
+            r"'\n</tool_response>\nUse this result to answer my question in plain text. "
+            r"Call another function only if something is still missing.'"
+        ),
+    ),
+)
+
+
+def plan_template(header: GgufHeader) -> str | None:
+    """Returns the template to use instead of the one in the weights file; None when that one is right."""
+    if header.find_text("general.basename") != "Qwen2.5-Coder":
+        return None
+    template = header.find_text("tokenizer.chat_template") or ""
+    if any(template.count(wrong) != 1 for wrong, _ in _QWEN_CODER_REPLACEMENTS):
+        return None  # another edition of the template, perhaps corrected by its author
+    for wrong, right in _QWEN_CODER_REPLACEMENTS:
+        template = template.replace(wrong, right)
+    return template
+
+
+def load_template(weights: Path) -> str | None:
+    """Returns `plan_template` for a file. Raises InvalidInput when it is not a readable GGUF file."""
+    return plan_template(load_gguf_header(weights))

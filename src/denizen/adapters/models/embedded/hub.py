@@ -1,7 +1,7 @@
-"""Downloading a weights file from the model hub, with resume.
+"""Downloads a weights file from the model hub, with resume.
 
-A broken transfer goes on where it stopped, within one call and across restarts (the `.part` file stays). Whether the
-bytes are right is decided by the caller, from the sha256 that `download` returns. Called by `weights`.
+A broken transfer continues where it stopped, within one call and across restarts (the `.part` file stays). The caller
+decides whether the bytes are right, from the sha256 that `download` returns.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ import httpx2
 from anyio import to_thread
 
 from denizen.adapters.models.embedded.catalogue import WeightsEntry
-from denizen.adapters.models.embedded.progress import Progress, Report, Tick, run_in_thread
+from denizen.adapters.models.embedded.progress import LoadProgress, ReportLoadProgress, Tick, run_in_thread
 from denizen.adapters.models.embedded.stored import hash_file, storing
 from denizen.domain.errors import Unavailable
 
@@ -49,7 +49,7 @@ class _Transfer:
         self.done_bytes += len(chunk)
 
 
-async def download(entry: WeightsEntry, part: Path, hub_url: str, report: Report) -> str:
+async def download(entry: WeightsEntry, part: Path, hub_url: str, report: ReportLoadProgress) -> str:
     """Downloads the entry's hub file into `part` and returns the sha256 of what arrived.
 
     Attempts that bring next to nothing are limited; others are not. Raises Unavailable when the hub refuses or cannot
@@ -71,7 +71,7 @@ async def download(entry: WeightsEntry, part: Path, hub_url: str, report: Report
     return transfer.digest.hexdigest()
 
 
-async def _resumed(entry: WeightsEntry, part: Path, report: Report) -> _Transfer:
+async def _resumed(entry: WeightsEntry, part: Path, report: ReportLoadProgress) -> _Transfer:
     transfer = _Transfer(part)
     with storing(part.parent):
         size = transfer.stored_bytes()
@@ -83,9 +83,9 @@ async def _resumed(entry: WeightsEntry, part: Path, report: Report) -> _Transfer
 
 
 async def _attempt(
-    client: httpx2.AsyncClient, url: str, transfer: _Transfer, entry: WeightsEntry, report: Report
+    client: httpx2.AsyncClient, url: str, transfer: _Transfer, entry: WeightsEntry, report: ReportLoadProgress
 ) -> None:
-    """One request. Raises TransportError for what is worth another one, Unavailable for what is not."""
+    """Makes one request. Raises TransportError for what is worth another one, Unavailable for what is not."""
     headers = {"Accept-Encoding": "identity"}
     if transfer.done_bytes:
         headers["Range"] = f"bytes={transfer.done_bytes}-"
@@ -104,11 +104,13 @@ async def _attempt(
         raise httpx2.RemoteProtocolError("the hub closed the connection early", request=response.request)
 
 
-async def _receive(response: httpx2.Response, transfer: _Transfer, entry: WeightsEntry, report: Report) -> None:
+async def _receive(
+    response: httpx2.Response, transfer: _Transfer, entry: WeightsEntry, report: ReportLoadProgress
+) -> None:
     with transfer.part.open("ab") as file:
         async for chunk in response.aiter_raw():
             await to_thread.run_sync(transfer.add, file, chunk)
-            report(Progress(f"downloading {entry.title}", transfer.done_bytes, entry.size_bytes))
+            report(LoadProgress(f"downloading {entry.title}", transfer.done_bytes, entry.size_bytes))
             if transfer.done_bytes > entry.size_bytes:
                 return  # not our file; its sha256 will say so
 

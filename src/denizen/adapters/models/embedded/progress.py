@@ -1,4 +1,4 @@
-"""How long work tells how far it is. The caller shows a bar, a log line or nothing.
+"""Progress of long work. The caller shows a bar, a log line or nothing.
 
 Reports are always made in the event loop's thread, also by work that runs in a worker thread.
 """
@@ -13,27 +13,27 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """What is being done, and how many bytes of how many (None: not known)."""
+class LoadProgress:
+    """The work that is done, and how many bytes of how many (None: not known)."""
 
     doing: str
     done_bytes: int = 0
     total_bytes: int | None = None
 
 
-Report: TypeAlias = Callable[[Progress], None]
+ReportLoadProgress: TypeAlias = Callable[[LoadProgress], None]
 Tick: TypeAlias = Callable[[int], None]
 
 
-def report_nothing(_progress: Progress) -> None:
-    """A `Report` for callers that do not want to know."""
+def ignore_progress(_progress: LoadProgress) -> None:
+    """Ignores progress, for callers that show none."""
 
 
-async def run_in_thread(work: Callable[[Tick], T], doing: str, total_bytes: int, report: Report) -> T:
+async def run_in_thread(work: Callable[[Tick], T], doing: str, total_bytes: int, report: ReportLoadProgress) -> T:
     """Runs blocking `work` in a thread. It calls its tick with the bytes done; that reports, and obeys cancellation."""
 
     def tick(done_bytes: int) -> None:
         from_thread.check_cancelled()
-        from_thread.run_sync(report, Progress(doing, done_bytes, total_bytes))
+        from_thread.run_sync(report, LoadProgress(doing, done_bytes, total_bytes))
 
     return await to_thread.run_sync(work, tick)

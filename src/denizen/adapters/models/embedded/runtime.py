@@ -1,8 +1,8 @@
 """The embedded model as the rest of Denizen sees it: an OpenAI-compatible endpoint that is there when asked for.
 
-`EmbeddedRuntime.endpoint()` gets the weights and starts the child process on first use, and starts it again when it
-died. Requests go straight to the endpoint, through the ordinary OpenAI-compatible adapter. The child ends with
-`aclose()`, or with this process, however that ends. Built by the application; called where a model is resolved.
+`EmbeddedRuntime.endpoint()` gets the weights and starts the child process on first use, and again when it died.
+Requests go straight to the endpoint, through the ordinary OpenAI-compatible adapter. The child ends with `aclose()`, or
+with this process, however that ends.
 """
 
 import os
@@ -15,9 +15,8 @@ from pathlib import Path
 import anyio
 
 from denizen.adapters.models.embedded.catalogue import DEFAULT, WeightsEntry
-from denizen.adapters.models.embedded.child import Child, start_child
-from denizen.adapters.models.embedded.progress import Progress, Report, report_nothing
-from denizen.adapters.models.embedded.restart import RestartPolicy
+from denizen.adapters.models.embedded.child_process import RestartPolicy, ServerProcess, start_server_process
+from denizen.adapters.models.embedded.progress import LoadProgress, ReportLoadProgress, ignore_progress
 from denizen.adapters.models.embedded.server import ServerSettings
 from denizen.adapters.models.embedded.weights import Weights, WeightsPlaces, load_weights
 from denizen.domain.errors import Unavailable
@@ -30,9 +29,9 @@ class EmbeddedSettings:
     """How the embedded model runs. `environ` is the process's environment; the child sees a small part of it.
 
     `slots` conversations are answered side by side; each has `context_tokens` (None: what the weights say) to itself.
-    `threads` of None takes the processors that this process may use, eight at most. After `idle_s` without a request
-    the weights leave memory, and come back with the next one. `answer_tokens` limits answers to requests that set no
-    limit. `start_deadline_s` is for loading; getting the weights takes as long as it takes.
+    `threads` None takes the processors that this process may use, eight at most. After `idle_s` without a request the
+    weights leave memory, and come back with the next one. `answer_tokens` limits answers to requests that set no limit.
+    `start_deadline_s` is for loading; getting the weights takes as long as it takes.
     """
 
     places: WeightsPlaces
@@ -52,8 +51,8 @@ class EmbeddedSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint:
-    """Where to send requests: `base_url` ends in `/v1`. Port and key change with every start of the child."""
+class EmbeddedEndpoint:
+    """The address of the running child: `base_url` ends in `/v1`. Port and key change with every start."""
 
     base_url: str
     api_key: str = field(repr=False)
@@ -65,11 +64,11 @@ class Endpoint:
 class EmbeddedRuntime:
     """Owns the child process. One per Denizen process; many tasks may ask for the endpoint at once."""
 
-    def __init__(self, settings: EmbeddedSettings, report: Report = report_nothing) -> None:
+    def __init__(self, settings: EmbeddedSettings, report: ReportLoadProgress = ignore_progress) -> None:
         self._settings = settings
         self._report = report
         self._lock = anyio.Lock()
-        self._running: tuple[Child, Endpoint] | None = None
+        self._running: tuple[ServerProcess, EmbeddedEndpoint] | None = None
         self._deaths: Sequence[float] = ()
         self._closed = False
 
@@ -78,8 +77,8 @@ class EmbeddedRuntime:
         """The process id of the child, while there is one."""
         return self._running[0].process.pid if self._running else None
 
-    async def endpoint(self) -> Endpoint:
-        """The endpoint of a running child; starts one when there is none. Ask before each request: it is cheap.
+    async def endpoint(self) -> EmbeddedEndpoint:
+        """Returns the endpoint of a running child; starts one when there is none. Ask before each request: it is cheap.
 
         Raises NeedsAttention when weights or runtime are missing, InvalidInput when the user's own file is no model,
         Unavailable when the child does not start, keeps dying, or the runtime is closed.
@@ -105,18 +104,20 @@ class EmbeddedRuntime:
         if running is not None:
             await running[0].aclose()
 
-    async def _start(self, weights: Weights) -> tuple[Child, Endpoint]:
-        self._report(Progress(f"starting {weights.model}"))
+    async def _start(self, weights: Weights) -> tuple[ServerProcess, EmbeddedEndpoint]:
+        self._report(LoadProgress(f"starting {weights.model}"))
         told = self._plan_server(weights)
         try:
-            child = await start_child(told, self._settings.environ, self._settings.log, self._settings.start_deadline_s)
+            child = await start_server_process(
+                told, self._settings.environ, self._settings.log, self._settings.start_deadline_s
+            )
         except Unavailable:
             self._note_death()
             raise
         if self._closed:
             await child.aclose()
             self._require_open()
-        endpoint = Endpoint(
+        endpoint = EmbeddedEndpoint(
             base_url=f"http://127.0.0.1:{child.port}/v1",
             api_key=told.api_key,
             model=told.model,

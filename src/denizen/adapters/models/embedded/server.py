@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
-from denizen.adapters.models.embedded.template import load_template
+from denizen.adapters.models.embedded.gguf import load_template
 from denizen.domain.errors import DenizenError
 
 NO_RUNTIME = "no_runtime"
@@ -40,7 +40,7 @@ _WARNINGS = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
-    """What the child is told. `context_tokens` is for each of the `slots` (conversations answered side by side).
+    """The settings of the child. `context_tokens` is for each of the `slots` (conversations answered side by side).
 
     The weights leave memory after `idle_s` without a request and come back with the next one. `answer_tokens` and
     `temperature` hold when a request names none.
@@ -76,7 +76,7 @@ def main() -> None:
 
 
 def _take_stdout() -> BinaryIO:
-    """The real stdout, for us alone: whatever native code prints goes to stderr from now on."""
+    """Returns the real stdout, for us alone: whatever native code prints goes to stderr from now on."""
     ours = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     return ours
@@ -89,7 +89,7 @@ def _exit_with_parent(stdin: BinaryIO) -> None:
 
 
 def _start(settings: ServerSettings) -> tuple[object | None, Mapping[str, object]]:
-    """The running server with what to announce; no server when it cannot be had."""
+    """Returns the running server with what to announce; no server when it cannot be had."""
     os.putenv("OMP_WAIT_POLICY", "passive")  # read when the library loads; spinning threads starve everything else
     try:
         llama: Any = importlib.import_module("xllamacpp")
@@ -109,7 +109,7 @@ def _start(settings: ServerSettings) -> tuple[object | None, Mapping[str, object
 
 
 def plan_params(settings: ServerSettings, template: str | None) -> Mapping[str, object]:
-    """The parameters of llama.cpp by their (dotted) names. Only the loopback address, only with the key."""
+    """Returns the parameters of llama.cpp by their (dotted) names. Only the loopback address, only with the key."""
     return {
         "model.path": settings.weights,
         "model_alias": {settings.model},

@@ -1,8 +1,8 @@
 """The one finished copy of some weights in the home folder, and how a file becomes it.
 
-`models/NAME.gguf` is the copy; `NAME.gguf.json` says that it was verified (size, modification time, sha256), so that
-a start does not hash a gigabyte; `NAME.gguf.lock` keeps two processes from making it at once; `.part` and
-`.assembling` are unfinished. Called by `weights`, which knows where the bytes come from.
+`models/NAME.gguf` is the copy; `NAME.gguf.json` says that it was verified (size, modification time, sha256), so that a
+start does not hash a gigabyte; `NAME.gguf.lock` keeps two processes from making it at once; `.part` and `.assembling`
+are unfinished. `weights` knows where the bytes come from.
 """
 
 import errno
@@ -19,7 +19,7 @@ from typing import IO, cast
 import anyio
 
 from denizen.adapters.models.embedded.catalogue import WeightsEntry
-from denizen.adapters.models.embedded.progress import Progress, Report, Tick
+from denizen.adapters.models.embedded.progress import LoadProgress, ReportLoadProgress, Tick
 from denizen.domain.errors import NeedsAttention
 
 _CHUNK_BYTES = 1 << 22
@@ -40,7 +40,7 @@ class StoredWeights:
         self._lock = models / f"{entry.name}.gguf.lock"
 
     def find_verified(self) -> Path | None:
-        """The finished copy if it is the file that was verified. Looks at its size and time only."""
+        """Returns the finished copy if it is the file that was verified. Compares its size and time only."""
         try:
             status = self.path.stat()
             seen = cast("object", json.loads(self._sidecar.read_bytes()))
@@ -49,14 +49,16 @@ class StoredWeights:
         return self.path if seen == self._seal(status) else None
 
     @asynccontextmanager
-    async def locked(self, report: Report) -> AsyncGenerator[None]:
-        """Only one process at a time may make this copy; the kernel frees the lock of one that died."""
+    async def locked(self, report: ReportLoadProgress) -> AsyncGenerator[None]:
+        """Holds the lock of this copy: only one process at a time may make it. The kernel frees the lock of one that
+        died.
+        """
         with storing(self._models):
             self._models.mkdir(parents=True, exist_ok=True)
             file = self._lock.open("wb")
         with file:
             while not _try_lock(file):
-                report(Progress(f"waiting for another process that prepares {self._entry.title}"))
+                report(LoadProgress(f"waiting for another process that prepares {self._entry.title}"))
                 await anyio.sleep(_LOCK_POLL_S)
             yield
 
@@ -89,7 +91,9 @@ class StoredWeights:
             self._assembling.unlink(missing_ok=True)
 
     def _write(self, chunks: Iterable[bytes], tick: Tick) -> str:
-        """The sha256 of what was written, which is no more than one chunk beyond the size that it should have."""
+        """Writes the chunks and returns their sha256. Stops at most one chunk beyond the size that the file should
+        have.
+        """
         digest, done = hashlib.sha256(), 0
         with self._assembling.open("wb") as out:
             for chunk in chunks:
@@ -135,7 +139,7 @@ class StoredWeights:
 
 
 def hash_file(path: Path, update: Callable[[bytes], object], tick: Tick) -> int:
-    """Feeds the whole file to a hash's `update`; how many bytes that were."""
+    """Feeds the whole file to a hash's `update` and returns its size in bytes."""
     done = 0
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK_BYTES):
@@ -146,7 +150,7 @@ def hash_file(path: Path, update: Callable[[bytes], object], tick: Tick) -> int:
 
 
 def refused(entry: WeightsEntry, source: str, sha256: str, *, removed: bool) -> NeedsAttention:
-    """The error for bytes that are not those of the catalogue."""
+    """Returns the error for bytes that are not those of the catalogue."""
     return NeedsAttention(
         f"The file from {source} is not {entry.title}" + (" and was removed." if removed else "."),
         code="weights_refused",

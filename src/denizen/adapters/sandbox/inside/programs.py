@@ -1,9 +1,9 @@
-"""The programs that may run, each with exactly the options that may be given (inventory S16).
+"""The programs that may run, each with exactly the options that it may be given.
 
-Options are listed one by one, and what is not listed is refused: lists of what is forbidden fail, since GNU programs
-take abbreviated and clustered options. Left out is everything that writes (`sort -o`, `tree -o`), runs programs
-(`sort --compress-program`, `diff -l`), reads names of files from elsewhere (`--files0-from`, `grep -f`), follows links
-or waits (`tail -f`), and every width that could make output of gigabytes.
+Options are listed one by one, and everything else is refused. A list of forbidden options would fail, since GNU
+programs accept abbreviated and clustered options. Left out are options that write (`sort -o`, `tree -o`), run programs
+(`sort --compress-program`, `diff -l`), read file names from elsewhere (`--files0-from`, `grep -f`), follow links or
+wait (`tail -f`), and every width that could make gigabytes of output.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ NUMBER = re.compile(r"[0-9]{1,7}")
 ANY = re.compile(r"[^\0]*", re.DOTALL)
 LINES = re.compile(r"[-+]?[0-9]{1,9}[kKMG]?")
 PATH = re.compile(r"(?s:.*)(?#path)")
-"""Checked as a path too."""
+"""A value that is checked as a path too."""
 _DEPTH = re.compile(r"[0-9]{1,3}")
 _WIDTH = re.compile(r"[0-9]{1,3}")
 _COLOR = re.compile(r"always|never|auto")
@@ -32,11 +32,13 @@ Options = dict[str, re.Pattern[str] | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
-    """`flags` are single letters without a value, `valued` and `longs` map an option to what its value must match in
-    full, None for none. `optional` long options take a value only behind `=`. `numeric` stands for `-5`. `apart` holds
-    for a program that reads the next word as the value, and what is joined to the letter as more options. `gives`
-    are options that stand in for the first operand of "pattern, paths" and "script, paths".
+class ProgramRule:
+    """The options and operands that a program may have.
+
+    `flags` are single letters without a value. `valued` and `longs` map an option to the pattern that its whole value
+    must match, None for no value. `optional` long options take a value only behind `=`. `numeric` allows options such
+    as `-5`. `apart` is for a program that reads the next word as the value, and text joined to the letter as more
+    options. `gives` are options that replace the first operand of "pattern, paths" and "script, paths".
     """
 
     flags: str = ""
@@ -47,11 +49,13 @@ class Program:
     apart: bool = False
     gives: frozenset[str] = frozenset()
     operands: Operands = "paths"
-    least: int = 0
-    most: int = 1_000_000
+    operand_count: tuple[int, int] = (0, 1_000_000)
     needs: frozenset[str] = frozenset()
     may_follow_find: bool = False
     hint: str = ""
+
+
+_AT_LEAST_ONE = (1, 1_000_000)
 
 
 def _longs(flags: str, **valued: re.Pattern[str]) -> Options:
@@ -60,7 +64,7 @@ def _longs(flags: str, **valued: re.Pattern[str]) -> Options:
     return made
 
 
-_GREP = Program(
+_GREP = ProgramRule(
     flags="EFGPivwxclLnHhoqsrRaIUbTZzy",
     valued={"e": ANY, "m": NUMBER, "A": NUMBER, "B": NUMBER, "C": NUMBER},
     longs=_longs(
@@ -85,9 +89,9 @@ _GREP = Program(
     hint="Patterns from files (-f) are not read; give them with -e.",
 )
 
-PROGRAMS: dict[str, Program] = {
+PROGRAMS: dict[str, ProgramRule] = {
     "grep": _GREP,
-    "ls": Program(
+    "ls": ProgramRule(
         flags="aAlh1RrtSdFpisngoGCxmUXvkNQbqcuB",
         valued={"I": ANY},
         longs=_longs(
@@ -102,7 +106,7 @@ PROGRAMS: dict[str, Program] = {
         optional={"--color": _COLOR, "--classify": _COLOR},
         may_follow_find=True,
     ),
-    "tree": Program(
+    "tree": ProgramRule(
         flags="adfiNsphDtrUvnCFqxQugcJX",
         valued={"L": _DEPTH, "P": ANY, "I": ANY},
         longs=_longs(
@@ -113,19 +117,19 @@ PROGRAMS: dict[str, Program] = {
         apart=True,
         hint="Its output cannot go to a file; values stand behind a blank, as in -L 2.",
     ),
-    "cat": Program(
+    "cat": ProgramRule(
         flags="nbsAETvetu",
         longs=_longs("number number-nonblank squeeze-blank show-all show-ends show-tabs show-nonprinting"),
         may_follow_find=True,
     ),
-    "head": Program(
+    "head": ProgramRule(
         flags="qvz",
         valued={"n": LINES, "c": LINES},
         longs=_longs("quiet silent verbose zero-terminated", lines=LINES, bytes=LINES),
         numeric=True,
         may_follow_find=True,
     ),
-    "tail": Program(
+    "tail": ProgramRule(
         flags="qvz",
         valued={"n": LINES, "c": LINES},
         longs=_longs("quiet silent verbose zero-terminated", lines=LINES, bytes=LINES),
@@ -133,8 +137,8 @@ PROGRAMS: dict[str, Program] = {
         may_follow_find=True,
         hint="Files are not followed (-f): they do not change here.",
     ),
-    "wc": Program(flags="lwcmL", longs=_longs("lines words bytes chars max-line-length"), may_follow_find=True),
-    "sort": Program(
+    "wc": ProgramRule(flags="lwcmL", longs=_longs("lines words bytes chars max-line-length"), may_follow_find=True),
+    "sort": ProgramRule(
         flags="bdfgiMhnrVcCmsuz",
         valued={"k": _NOT_RANDOM, "t": _DELIMITER},
         longs=_longs(
@@ -146,7 +150,7 @@ PROGRAMS: dict[str, Program] = {
         optional={"--check": re.compile("quiet|silent|diagnose-first")},
         hint="The result goes to the output only, never to a file (-o).",
     ),
-    "uniq": Program(
+    "uniq": ProgramRule(
         flags="cdDiuz",
         valued={"f": NUMBER, "s": NUMBER, "w": NUMBER},
         longs=_longs(
@@ -156,10 +160,10 @@ PROGRAMS: dict[str, Program] = {
             check_chars=NUMBER,
         ),
         optional={"--all-repeated": re.compile("none|prepend|separate")},
-        most=1,
+        operand_count=(0, 1),
         hint="A second file would be written to.",
     ),
-    "diff": Program(
+    "diff": ProgramRule(
         flags="ucqriwbBysaNEZdtTpe",
         valued={"U": _WIDTH, "C": _WIDTH, "W": _WIDTH, "x": ANY},
         longs=_longs(
@@ -170,27 +174,26 @@ PROGRAMS: dict[str, Program] = {
             exclude=ANY,
         ),
         optional={"--color": _COLOR, "--unified": _WIDTH, "--context": _WIDTH},
-        least=2,
-        most=2,
+        operand_count=(2, 2),
     ),
-    "echo": Program(operands="text"),
-    "stat": Program(
+    "echo": ProgramRule(operands="text"),
+    "stat": ProgramRule(
         flags="t",
         valued={"c": _STAT},
         longs=_longs("terse", format=_STAT),
-        least=1,
+        operand_count=_AT_LEAST_ONE,
         may_follow_find=True,
         hint="A format has plain directives such as %n %s %y, without widths.",
     ),
-    "file": Program(
+    "file": ProgramRule(
         flags="bikhNn0r",
         longs=_longs(
             "brief mime mime-type mime-encoding keep-going no-dereference no-pad no-buffer print0 raw extension"
         ),
-        least=1,
+        operand_count=_AT_LEAST_ONE,
         may_follow_find=True,
     ),
-    "du": Program(
+    "du": ProgramRule(
         flags="ashkmbcSxl0",
         valued={"d": _DEPTH},
         longs=_longs(
@@ -201,26 +204,28 @@ PROGRAMS: dict[str, Program] = {
         ),
         may_follow_find=True,
     ),
-    "basename": Program(
+    "basename": ProgramRule(
         flags="az",
         valued={"s": ANY},
         longs=_longs("multiple zero", suffix=ANY),
         operands="text",
-        least=1,
+        operand_count=_AT_LEAST_ONE,
         may_follow_find=True,
     ),
-    "dirname": Program(flags="z", longs=_longs("zero"), operands="text", least=1, may_follow_find=True),
-    "realpath": Program(
+    "dirname": ProgramRule(
+        flags="z", longs=_longs("zero"), operands="text", operand_count=_AT_LEAST_ONE, may_follow_find=True
+    ),
+    "realpath": ProgramRule(
         flags="emqszLP",
         longs=_longs(
             "canonicalize-existing canonicalize-missing quiet strip no-symlinks zero logical physical",
             relative_to=PATH,
             relative_base=PATH,
         ),
-        least=1,
+        operand_count=_AT_LEAST_ONE,
         may_follow_find=True,
     ),
-    "sed": Program(
+    "sed": ProgramRule(
         flags="n",
         valued={"e": _SED},
         longs=_longs("quiet silent", expression=_SED),
@@ -231,12 +236,12 @@ PROGRAMS: dict[str, Program] = {
         hint="Only lines are printed, as in `sed -n '10,20p' FILE`.",
     ),
 }
-"""Those with options and operands in the usual form. `find` and `xargs` are judged by `find.py` and `xargs.py`."""
+"""The programs with options and operands in the usual form. `policy.py` checks find, `xargs.py` checks xargs."""
 
 SCRIPT = _SED
 NAMES = frozenset({*PROGRAMS, "find", "xargs"})
 EXTERNAL = frozenset({*PROGRAMS, "find"})
-"""Those that are programs of the system: xargs is our own."""
+"""The programs of the system: xargs is our own."""
 INSTEAD = {
     "cd": "`cd DIR && ...` may only stand at the beginning of the line, and holds for the line.",
     "rm": "Nothing can be changed here.",

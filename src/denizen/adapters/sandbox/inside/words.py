@@ -1,7 +1,8 @@
-"""Reads one line of shell into words, pipelines and the few redirects without side effects (inventory SW1, SW2).
+"""Parses one line of shell into words, pipelines and the few redirects without side effects.
 
-A strict subset of bash: what is read means exactly what bash means by it, and everything else is refused with the form
-that is allowed. No shell ever sees the text. Nothing is expanded here, nothing is judged here. Called by `plan.py`.
+The parser accepts a strict subset of bash: what it accepts means exactly what it means in bash, and everything else is
+refused with the form that is allowed. No shell ever sees the text. Nothing is expanded or checked against the policy
+here.
 """
 
 from __future__ import annotations
@@ -10,12 +11,25 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
-from denizen.adapters.sandbox.inside.refusal import Refused
+
+class CommandRefusedError(Exception):
+    """Why a line is not run, and what to write instead; the text is for a model. Raised before anything of the line
+    runs.
+    """
+
+    def __init__(self, reason: str, instead: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.instead = instead
+
+    def explain(self) -> str:
+        return f"refused: {self.reason}. {self.instead}".rstrip() + "\n"
+
 
 Char = tuple[str, bool]
-"""A character and whether it was quoted. An empty quoted text stands for a pair of quotes with nothing between."""
+"""A character and whether it was quoted. An empty quoted text stands for a pair of quotes with nothing between them."""
 Word = tuple[Char, ...]
-Joint = Literal["", "&&", "||", ";"]
+Operator = Literal["", "&&", "||", ";"]
 
 _END = frozenset(" \t|&;<>()\n")
 _PARAMETER = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_{([@*#?$!-")
@@ -34,36 +48,36 @@ _ONE_LINE = ("a command is one line", "Join commands with && or ; on one line, o
 
 
 @dataclass(frozen=True, slots=True)
-class Redirect:
-    """`target` is another descriptor, or None for /dev/null."""
+class StreamRedirect:
+    """A redirect of one descriptor. `target` is another descriptor, or None for /dev/null."""
 
     descriptor: int
     target: int | None
 
 
 @dataclass(frozen=True, slots=True)
-class Simple:
+class SimpleCommand:
     """One command of a pipeline, as written."""
 
     words: tuple[Word, ...]
-    redirects: tuple[Redirect, ...]
+    redirects: tuple[StreamRedirect, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Pipeline:
-    """`joint` is what stands before it."""
+class ParsedPipeline:
+    """A pipeline as written. `operator` is the operator before it."""
 
-    joint: Joint
-    commands: tuple[Simple, ...]
+    operator: Operator
+    commands: tuple[SimpleCommand, ...]
 
 
-def read_line(text: str) -> tuple[Pipeline, ...]:
-    """At least one pipeline of at least one command with at least one word. Raises Refused."""
+def parse_line(text: str) -> tuple[ParsedPipeline, ...]:
+    """Returns at least one pipeline of at least one command with at least one word. Raises CommandRefusedError."""
     text = text.strip(" \t\n")
     if not text:
-        raise Refused("the command is empty", "Write one, such as `ls` or `grep -rn WORD .`.")
+        raise CommandRefusedError("the command is empty", "Write one, such as `ls` or `grep -rn WORD .`.")
     if "\0" in text or any(0xD800 <= ord(char) <= 0xDFFF for char in text):
-        raise Refused("there are characters in it that cannot stand in a command")
+        raise CommandRefusedError("there are characters in it that cannot stand in a command")
     return _Reader(text).read()
 
 
@@ -72,15 +86,15 @@ class _Reader:
     text: str
     at: int = 0
     words: list[Word] = field(default_factory=list[Word])
-    redirects: list[Redirect] = field(default_factory=list[Redirect])
-    commands: list[Simple] = field(default_factory=list[Simple])
-    pipelines: list[Pipeline] = field(default_factory=list[Pipeline])
-    joint: Joint = ""
+    redirects: list[StreamRedirect] = field(default_factory=list[StreamRedirect])
+    commands: list[SimpleCommand] = field(default_factory=list[SimpleCommand])
+    pipelines: list[ParsedPipeline] = field(default_factory=list[ParsedPipeline])
+    operator: Operator = ""
 
-    def read(self) -> tuple[Pipeline, ...]:
+    def read(self) -> tuple[ParsedPipeline, ...]:
         while self.at < len(self.text):
             self._step(self.text[self.at])
-        if self.words or self.redirects or self.commands or self.joint != ";":
+        if self.words or self.redirects or self.commands or self.operator != ";":
             self._close_pipeline()
         return tuple(self.pipelines)
 
@@ -93,16 +107,17 @@ class _Reader:
             self._ampersand()
         elif char == ";":
             if self._next() == ";":
-                raise Refused("`;;` belongs to no command", "Write one `;`.")
+                raise CommandRefusedError("`;;` belongs to no command", "Write one `;`.")
             self._join(";", 1)
         elif char in "()":
-            raise Refused(
+            raise CommandRefusedError(
                 "there are no subshells and groups", "Write the commands one after another; put ( and ) into quotes."
             )
         elif char == "#":
-            raise Refused("there are no comments", "Leave it out, or put # into quotes.")
+            raise CommandRefusedError("there are no comments", "Leave it out, or put # into quotes.")
         elif char in "<>":
             self._redirect("")
+        # Digits right before < or > are a descriptor; anywhere else they are a word.
         elif digits := _DIGITS.match(self.text, self.at):
             self._redirect(digits.group())
         else:
@@ -114,7 +129,7 @@ class _Reader:
     def _pipe(self) -> None:
         following = self._next()
         if following == "&":
-            raise Refused("`|&` is not known here", "Write `2>&1 |`.")
+            raise CommandRefusedError("`|&` is not known here", "Write `2>&1 |`.")
         if following == "|":
             self._join("||", 2)
         else:
@@ -128,48 +143,48 @@ class _Reader:
         elif following == ">":
             self.at += 2
             self._to_null()
-            self.redirects += [Redirect(1, None), Redirect(2, 1)]
+            self.redirects += [StreamRedirect(1, None), StreamRedirect(2, 1)]
         else:
-            raise Refused("nothing runs in the background", "Leave the & out, or put it into quotes.")
+            raise CommandRefusedError("nothing runs in the background", "Leave the & out, or put it into quotes.")
 
-    def _join(self, joint: Joint, length: int) -> None:
+    def _join(self, operator: Operator, length: int) -> None:
         self._close_pipeline()
-        self.joint = joint
+        self.operator = operator
         self.at += length
 
     def _close_command(self) -> None:
         if not self.words:
-            raise Refused("a command is missing between `|`, `&&`, `||`, `;` or at an end")
-        self.commands.append(Simple(tuple(self.words), tuple(self.redirects)))
+            raise CommandRefusedError("a command is missing between `|`, `&&`, `||`, `;` or at an end")
+        self.commands.append(SimpleCommand(tuple(self.words), tuple(self.redirects)))
         self.words, self.redirects = [], []
 
     def _close_pipeline(self) -> None:
         self._close_command()
-        self.pipelines.append(Pipeline(self.joint, tuple(self.commands)))
+        self.pipelines.append(ParsedPipeline(self.operator, tuple(self.commands)))
         self.commands = []
 
     def _redirect(self, digits: str) -> None:
         self.at += len(digits)
         if digits not in _DESCRIPTORS or self.text[self.at] == "<":
-            raise Refused(*_NO_REDIRECT)
+            raise CommandRefusedError(*_NO_REDIRECT)
         descriptor = _DESCRIPTORS[digits]
         self.at += 1
         if self.text.startswith("&", self.at):
             target = self.text[self.at + 1 : self.at + 2]
             if target not in {"1", "2"} or self.text[self.at + 2 : self.at + 3] not in {"", *_END}:
-                raise Refused(*_NO_REDIRECT)
-            self.redirects.append(Redirect(descriptor, int(target)))
+                raise CommandRefusedError(*_NO_REDIRECT)
+            self.redirects.append(StreamRedirect(descriptor, int(target)))
             self.at += 2
         else:
             self._to_null()
-            self.redirects.append(Redirect(descriptor, None))
+            self.redirects.append(StreamRedirect(descriptor, None))
 
     def _to_null(self) -> None:
         while self.text.startswith((" ", "\t"), self.at):
             self.at += 1
         plain = "".join(char for char, _ in self._word()) if self.text[self.at : self.at + 1] not in {"", *_END} else ""
         if plain != "/dev/null":
-            raise Refused(*_NO_REDIRECT)
+            raise CommandRefusedError(*_NO_REDIRECT)
 
     def _word(self) -> Word:
         chars: list[Char] = []
@@ -183,25 +198,28 @@ class _Reader:
             else:
                 self._plain(char, chars)
         if self.at < len(self.text) and self.text[self.at] == "\n":
-            raise Refused(*_ONE_LINE)
+            raise CommandRefusedError(*_ONE_LINE)
         return tuple(chars)
 
     def _plain(self, char: str, chars: list[Char]) -> None:
         if char == "`" or (char == "$" and (self._next() in _PARAMETER or self._next() in {"'", '"'}) and self._next()):
-            raise Refused(*_NO_SUBSTITUTION)
+            raise CommandRefusedError(*_NO_SUBSTITUTION)
+        # Some terminals and programs act on them; bash would pass them on.
         if ord(char) < 0x20 or ord(char) == 0x7F:
-            raise Refused("there is a control character in it", "Leave it out, or put it into quotes.")
+            raise CommandRefusedError("there is a control character in it", "Leave it out, or put it into quotes.")
         if char == "~" and (
             not chars or chars[-1] in {("=", False), (":", False), ("{", False), (",", False), ("}", False)}
         ):
-            raise Refused("there is no home folder `~` here", "Paths are relative to the top folder; or quote the ~.")
+            raise CommandRefusedError(
+                "there is no home folder `~` here", "Paths are relative to the top folder; or quote the ~."
+            )
         chars.append((char, False))
         self.at += 1
 
     def _single(self, chars: list[Char]) -> None:
         end = self.text.find("'", self.at + 1)
         if end < 0:
-            raise Refused("a single quote is not closed", "Close it.")
+            raise CommandRefusedError("a single quote is not closed", "Close it.")
         inner = self.text[self.at + 1 : end]
         chars += [(char, True) for char in inner] or [("", True)]
         self.at = end + 1
@@ -209,7 +227,7 @@ class _Reader:
     def _escaped(self, chars: list[Char]) -> None:
         following = self._next()
         if following in {"", "\n"}:
-            raise Refused(*_ONE_LINE)
+            raise CommandRefusedError(*_ONE_LINE)
         chars.append((following, True))
         self.at += 2
 
@@ -219,13 +237,15 @@ class _Reader:
         while True:
             char, following = self.text[self.at : self.at + 1], self._next()
             if not char:
-                raise Refused("a double quote is not closed", "Close it, or put the text into single quotes.")
+                raise CommandRefusedError(
+                    "a double quote is not closed", "Close it, or put the text into single quotes."
+                )
             if char == '"':
                 break
             if char == "`" or (char == "$" and following in _PARAMETER and following):
-                raise Refused(*_NO_SUBSTITUTION)
+                raise CommandRefusedError(*_NO_SUBSTITUTION)
             if char == "\\" and following == "\n":
-                raise Refused(*_ONE_LINE)
+                raise CommandRefusedError(*_ONE_LINE)
             is_escape = char == "\\" and following in {"$", "`", '"', "\\"}
             chars.append((following if is_escape else char, True))
             self.at += 2 if is_escape else 1

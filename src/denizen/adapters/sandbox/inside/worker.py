@@ -1,8 +1,8 @@
-"""The main program of a worker: shuts itself in, then answers lines of JSON until nobody needs it any more.
+"""The main program of a worker: isolates itself, then answers lines of JSON until nobody needs it any more.
 
-First comes the order, answered by `{"ready": true}` or `{"failed": ...}`; then one request a line, with `commands`,
-`timeout_s` and `total_timeout_s`, answered by one line with `results`. Started by `process.py` with an interpreter
-that sees the standard library only. Between requests nothing is kept: each line begins in the top folder.
+The first line is the isolation spec, answered by `{"ready": true}` or `{"failed": ...}`. Then comes one request a line,
+with `commands`, `timeout_s` and `total_timeout_s`, answered by one line with `results`. `process.py` starts it with an
+interpreter that sees the standard library only. Nothing is kept between requests: each line begins in the top folder.
 """
 
 from __future__ import annotations
@@ -15,33 +15,41 @@ import sys
 import time
 from typing import Any, NoReturn
 
-from denizen.adapters.sandbox.inside.isolation import Order, shut_in
-from denizen.adapters.sandbox.inside.mounts import Bind
-from denizen.adapters.sandbox.inside.pipeline import CAPPED, Bench, HungUp, Output, Stopped, run_pipeline
-from denizen.adapters.sandbox.inside.plan import Plan, Planner
-from denizen.adapters.sandbox.inside.refusal import Refused
+from denizen.adapters.sandbox.inside.isolation import BindMount, IsolationSpec, isolate_process
+from denizen.adapters.sandbox.inside.pipeline import (
+    CAPPED,
+    CallerGoneError,
+    CommandStoppedError,
+    ExecutionEnvironment,
+    LineOutput,
+    run_pipeline,
+)
+from denizen.adapters.sandbox.inside.plan import LinePlan, LinePlanner
+from denizen.adapters.sandbox.inside.words import CommandRefusedError
 
 REFUSED = 126
 MAX_CHARS = 50_000
-"""Of each stream of a command (inventory S20)."""
+"""The limit for each stream of a command."""
 MAX_COMMAND_CHARS = 2000
 _CHUNK = 65_536
 
 
 def main() -> NoReturn:
-    """Never returns."""
+    """Runs the worker. Never returns."""
     os.umask(0o022)  # whom this process becomes has to find its way in the folders that it makes
     requests, replies, null = _move_pipes()
     reader = _Lines(requests)
     told: dict[str, Any] = json.loads(reader.read(30.0) or "{}")
-    order = _read_order(told)
+    spec = _read_spec(told)
     try:
-        top = shut_in(order)
+        top = isolate_process(spec)
     except OSError as error:
         _reply(replies, {"failed": error.strerror or str(error)})
         os._exit(1)
-    bench = Bench(told["programs"], told["environ"], null, requests, _killer(order.tier))
-    planner = Planner(order.top, top, frozenset(told["programs"]))
+    environment = ExecutionEnvironment(
+        programs=told["programs"], environ=told["environ"], null=null, control=requests, kill=_killer(spec.tier)
+    )
+    planner = LinePlanner(spec.top, top, frozenset(told["programs"]))
     _reply(replies, {"ready": True})
     while (line := reader.read(float(told["idle_s"]))) is not None:
         request: dict[str, Any] = json.loads(line)
@@ -49,36 +57,38 @@ def main() -> NoReturn:
         results: list[dict[str, Any]] = []
         for command in request["commands"]:
             until = min(deadline, time.monotonic() + float(request["timeout_s"]))
-            results.append(_answer(str(command), planner, bench, until))
+            results.append(_answer(str(command), planner, environment, until))
         _reply(replies, {"results": results})
     os._exit(0)
 
 
-def _answer(command: str, planner: Planner, bench: Bench, deadline: float) -> dict[str, Any]:
+def _answer(command: str, planner: LinePlanner, environment: ExecutionEnvironment, deadline: float) -> dict[str, Any]:
     started = time.monotonic()
-    output, refused = Output(), False
+    output, refused = LineOutput(), False
     try:
         if len(command) > MAX_COMMAND_CHARS:
-            raise Refused(f"a command has at most {MAX_COMMAND_CHARS} characters", "Send several, as a batch.")
-        code = _run(planner.plan(command), bench, output, deadline)
+            raise CommandRefusedError(
+                f"a command has at most {MAX_COMMAND_CHARS} characters", "Send several, as a batch."
+            )
+        code = _run(planner.plan(command), environment, output, deadline)
         code, refused = (REFUSED, True) if output.was_refused else (code, False)
-    except Refused as refusal:
+    except CommandRefusedError as refusal:
         output.stderr += refusal.explain().encode(errors="replace")
         code, refused = REFUSED, True
-    except Stopped as stop:
+    except CommandStoppedError as stop:
         code = stop.code
         what = "it printed too much" if code == CAPPED else "its time was over"
         output.stderr += f"stopped: {what}. Search for something narrower, in fewer files.\n".encode()
-    except HungUp:
+    except CallerGoneError:
         os._exit(0)
     except OSError as error:  # a program could not be started: too many arguments, too many processes
         output.stderr += f"cannot run this: {error.strerror}\n".encode()
         code = REFUSED
     except (MemoryError, RecursionError):
-        output = Output()
+        output = LineOutput()
         output.stderr += b"this takes too much memory. Search for something narrower.\n"
         code = CAPPED
-    _clear(bench)
+    _clear(environment)
     took_ms = (time.monotonic() - started) * 1000
     return {
         "stdout": _cut(output.stdout),
@@ -89,21 +99,21 @@ def _answer(command: str, planner: Planner, bench: Bench, deadline: float) -> di
     }
 
 
-def _run(plan: Plan, bench: Bench, output: Output, deadline: float) -> int:
+def _run(plan: LinePlan, environment: ExecutionEnvironment, output: LineOutput, deadline: float) -> int:
     code = 0
     for pipeline in plan.pipelines:
-        if (pipeline.joint == "&&" and code) or (pipeline.joint == "||" and not code):
+        if (pipeline.operator == "&&" and code) or (pipeline.operator == "||" and not code):
             continue
-        code = run_pipeline(pipeline, plan.depth, bench, output, deadline)
+        code = run_pipeline(pipeline, plan.depth, environment, output, deadline)
     return code
 
 
-def _clear(bench: Bench) -> None:
-    """Nothing of a line outlives it; also after a pipeline of which some part was never started."""
+def _clear(environment: ExecutionEnvironment) -> None:
+    """Kills and reaps everything that a line started, also after a pipeline that was started in part."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
-        bench.kill()
+        environment.kill()
         while True:
             os.waitpid(-1, 0)
     except ChildProcessError:
@@ -126,7 +136,9 @@ def _killer(tier: str) -> Any:  # noqa: ANN401 - a function without arguments
 
 
 def _move_pipes() -> tuple[int, int, int]:
-    """Away from where programs would inherit them; what is there then is /dev/null, which is the third."""
+    """Moves the pipes to descriptors that programs do not inherit. Returns them, and a descriptor of /dev/null,
+    which takes their place.
+    """
     requests, replies = os.dup(0), os.dup(1)  # not inherited by what is started
     null = os.open("/dev/null", os.O_RDWR)  # for writing too, which cannot be had any more later
     for descriptor in (0, 1, 2):
@@ -135,14 +147,14 @@ def _move_pipes() -> tuple[int, int, int]:
 
 
 class _Lines:
-    """Reads lines from a pipe, or none in time."""
+    """Reads lines from a pipe with a time-out."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._buffer = bytearray()
 
     def read(self, timeout_s: float) -> str | None:
-        """None when nobody wrote for so long, or the other end is closed."""
+        """Returns None when nothing came in time, or the other end is closed."""
         while b"\n" not in self._buffer:
             readable, _, _ = select.select([self._descriptor], [], [], timeout_s)
             chunk = os.read(self._descriptor, _CHUNK) if readable else b""
@@ -163,18 +175,18 @@ def _reply(descriptor: int, reply: dict[str, Any]) -> None:
         os._exit(0)
 
 
-def _read_order(told: dict[str, Any]) -> Order:
-    def binds(key: str) -> tuple[Bind, ...]:
-        return tuple(Bind(source, target, is_documents=key == "folders") for source, target in told[key])
+def _read_spec(told: dict[str, Any]) -> IsolationSpec:
+    def binds(key: str) -> tuple[BindMount, ...]:
+        return tuple(BindMount(source, target, is_documents=key == "folders") for source, target in told[key])
 
-    return Order(
-        told["tier"],
-        binds("folders"),
-        binds("runnable"),
-        binds("readable"),
-        told["scratch"],
-        told["memory_bytes"],
-        told["uid"],
+    return IsolationSpec(
+        tier=told["tier"],
+        folders=binds("folders"),
+        runnable=binds("runnable"),
+        readable=binds("readable"),
+        scratch=told["scratch"],
+        memory_bytes=told["memory_bytes"],
+        uid=told["uid"],
     )
 
 

@@ -1,7 +1,7 @@
-"""Our own xargs: every command that it builds is judged before it runs, so that no option comes out of a file's name.
+"""Our own xargs: every command that it builds is checked before it runs, so that no file name becomes an option.
 
-The real one is not in the sandbox. `-P` is taken and does nothing: commands run one after another. Planned by
-`plan.py`, run by `pipeline.py` in a process of its own.
+The real xargs is not in the sandbox. `-P` is accepted and does nothing: commands run one after another. `plan.py`
+parses it, `pipeline.py` runs it in a process of its own.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 from denizen.adapters.sandbox.inside.policy import check_command, refuse_program
 from denizen.adapters.sandbox.inside.programs import NUMBER
-from denizen.adapters.sandbox.inside.refusal import Refused
+from denizen.adapters.sandbox.inside.words import CommandRefusedError
 
 MAX_COMMANDS = 2000
 MAX_BYTES = 100_000
-"""Of the arguments of one command."""
+"""The limit for the arguments of one command."""
 REFUSED = 112
-"""The exit code that says so to the worker; no command of xargs leaves with it."""
+"""The exit code that tells the worker of a refusal; no command of xargs ends with it."""
 _FAILED, _FATAL, _NOT_RUN = 123, 124, 126
 _BLANK = frozenset(" \t\n\v\f\r")
 _VALUED = {
@@ -46,8 +46,10 @@ Run = Callable[[list[str]], int]
 
 
 @dataclass(frozen=True, slots=True)
-class Xargs:
-    """What was asked for. `replace` is the text of -I; `most` items or `lines` lines go into one command."""
+class XargsCommand:
+    """The options of xargs and its command. `replace` is the text of -I; `most` items or `lines` lines go into one
+    command.
+    """
 
     command: tuple[str, ...]
     replace: str = ""
@@ -57,8 +59,8 @@ class Xargs:
     skip_empty: bool = False
 
 
-def read_xargs(argv: Sequence[str], depth: int) -> Xargs:
-    """Checks options and the command as far as it is known. Raises Refused."""
+def parse_xargs(argv: Sequence[str], depth: int) -> XargsCommand:
+    """Checks the options, and the command as far as it is known. Raises CommandRefusedError."""
     rest = list(argv[1:])
     given: dict[str, str] = {}
     while rest and rest[0].startswith("-") and rest[0] != "-":
@@ -68,8 +70,13 @@ def read_xargs(argv: Sequence[str], depth: int) -> Xargs:
         _read_option(word, rest, given)
     command = tuple(rest) or ("echo",)
     delimiter = "\0" if "0" in given else _ESCAPES.get(given.get("d", ""), given.get("d", ""))
-    xargs = Xargs(
-        command, given.get("I", ""), delimiter, int(given.get("n", 0)), int(given.get("L", 0)), skip_empty="r" in given
+    xargs = XargsCommand(
+        command=command,
+        replace=given.get("I", ""),
+        delimiter=delimiter,
+        most=int(given.get("n", 0)),
+        lines=int(given.get("L", 0)),
+        skip_empty="r" in given,
     )
     _check_known(xargs, depth)
     return xargs
@@ -80,7 +87,7 @@ def _read_option(word: str, rest: list[str], given: dict[str, str]) -> None:
         name, equals, value = word.partition("=")
         letter = _LONG.get(name, "")
         if not letter or (letter in "0r" and equals) or (letter == "I" and not equals):
-            raise Refused(f"xargs may not have the option `{word[:80]}`", _FIX)
+            raise CommandRefusedError(f"xargs may not have the option `{word[:80]}`", _FIX)
         given[letter] = _checked(letter, value if equals else rest.pop(0) if letter in _VALUED and rest else "")
         return
     for place, letter in enumerate(word[1:], start=1):
@@ -88,25 +95,25 @@ def _read_option(word: str, rest: list[str], given: dict[str, str]) -> None:
             given[letter] = _checked(letter, word[place + 1 :] or (rest.pop(0) if rest else ""))
             return
         if letter not in {"0", "r"}:
-            raise Refused(f"xargs may not have the option `-{letter}`", _FIX)
+            raise CommandRefusedError(f"xargs may not have the option `-{letter}`", _FIX)
         given[letter] = ""
 
 
 def _checked(letter: str, value: str) -> str:
     pattern = _VALUED.get(letter)
     if pattern is not None and not pattern.fullmatch(value):
-        raise Refused(f"xargs -{letter} cannot have the value `{value[:80]}`", _FIX)
+        raise CommandRefusedError(f"xargs -{letter} cannot have the value `{value[:80]}`", _FIX)
     return value
 
 
-def _check_known(xargs: Xargs, depth: int) -> None:
-    """With a sample for what will come."""
+def _check_known(xargs: XargsCommand, depth: int) -> None:
+    """Checks the command with a sample in place of the items."""
     name = xargs.command[0]
     if name in {"xargs", "find"}:
-        raise Refused(f"xargs may not run {name}", "Write it as a stage of the pipeline.")
+        raise CommandRefusedError(f"xargs may not run {name}", "Write it as a stage of the pipeline.")
     refuse_program(name)
     if xargs.replace and xargs.replace in name:
-        raise Refused("the program that xargs runs cannot come from its input", _FIX)
+        raise CommandRefusedError("the program that xargs runs cannot come from its input", _FIX)
     if not xargs.replace:
         check_command([*xargs.command, "./x"], depth)
     elif not any(xargs.replace in word for word in xargs.command):
@@ -115,8 +122,8 @@ def _check_known(xargs: Xargs, depth: int) -> None:
         check_command([word.replace(xargs.replace, "x") for word in xargs.command], depth)
 
 
-def run_xargs(xargs: Xargs, text: str, depth: int, run: Run) -> tuple[int, str]:
-    """The exit code, and what to say on standard error. Every command is checked right before it runs."""
+def run_xargs(xargs: XargsCommand, text: str, depth: int, run: Run) -> tuple[int, str]:
+    """Returns the exit code and the text for standard error. Every command is checked right before it runs."""
     worst = 0
     try:
         for count, command in enumerate(_commands(xargs, text), start=1):
@@ -124,19 +131,20 @@ def run_xargs(xargs: Xargs, text: str, depth: int, run: Run) -> tuple[int, str]:
                 return _FATAL, f"xargs: stopped after {MAX_COMMANDS} commands\n"
             check_command(command, depth)
             code = run(command)
+            # As GNU xargs does: a program that cannot be started ends it.
             if code in {126, 127}:
                 return code, ""
             if code == 255 or code < 0:
                 return _FATAL, f"xargs: {command[0]}: stopped\n"
             worst = _FAILED if code else worst
-    except Refused as refusal:
+    except CommandRefusedError as refusal:
         return REFUSED, refusal.explain()
     except _UnmatchedQuoteError as error:
         return 1, f"xargs: {error}\n"
     return worst, ""
 
 
-def _commands(xargs: Xargs, text: str) -> Iterator[list[str]]:
+def _commands(xargs: XargsCommand, text: str) -> Iterator[list[str]]:
     lines = list(_items(xargs, text))
     if xargs.replace:
         for line in lines:
@@ -152,7 +160,7 @@ def _commands(xargs: Xargs, text: str) -> Iterator[list[str]]:
         yield from _fill(xargs, [item for line in group for item in line])
 
 
-def _fill(xargs: Xargs, items: Sequence[str]) -> Iterator[list[str]]:
+def _fill(xargs: XargsCommand, items: Sequence[str]) -> Iterator[list[str]]:
     batch: list[str] = []
     size = 0
     for item in items:
@@ -165,7 +173,7 @@ def _fill(xargs: Xargs, items: Sequence[str]) -> Iterator[list[str]]:
 
 
 class _UnmatchedQuoteError(Exception):
-    """In the words of GNU xargs."""
+    """Repeats the message of GNU xargs."""
 
     def __init__(self, quote: str) -> None:
         kind = "single" if quote == "'" else "double"
@@ -173,8 +181,8 @@ class _UnmatchedQuoteError(Exception):
         super().__init__(f"unmatched {kind} quote; {rest}")
 
 
-def _items(xargs: Xargs, text: str) -> Iterator[list[str]]:
-    """Items by line. With a delimiter, and with -I, a line is one item."""
+def _items(xargs: XargsCommand, text: str) -> Iterator[list[str]]:
+    """Yields the items by line. With a delimiter, and with -I, a line is one item."""
     if xargs.delimiter:
         yield from ([item] for item in text.removesuffix(xargs.delimiter).split(xargs.delimiter) if text)
         return
@@ -199,8 +207,8 @@ def _items(xargs: Xargs, text: str) -> Iterator[list[str]]:
 
 
 def _characters(text: str) -> Iterator[tuple[str, bool]]:
-    """Each character, without quotes and backslashes, and whether it is not quoted. An opening quote gives an empty
-    one, so that `''` is an item too.
+    """Yields each character without quotes and backslashes, and whether it is unquoted. An opening quote yields an
+    empty character, so that `''` is an item too.
     """
     quote = ""
     at = 0

@@ -1,4 +1,4 @@
-"""What Alembic runs around the migrations: they share the transaction that `schema` has begun."""
+"""Runs the migrations in the transaction that `schema` has begun."""
 
 from alembic import context
 

@@ -1,38 +1,94 @@
-"""One websocket connection: HELLO, heartbeats, IDENTIFY, RESUME, requests for members, close codes, compression."""
+"""One websocket connection: HELLO, heartbeats, IDENTIFY, RESUME, member requests (op 8), close codes, compression."""
 
 from __future__ import annotations
 
 import json
+import zlib
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from importlib.util import find_spec
 from typing import Any
 
 import anyio
 from aiohttp import WSMessage, WSMsgType, web
 from anyio.abc import TaskGroup
 
-from denizen.testing.discord.gateway.compression import Pack, open_compression
-from denizen.testing.discord.gateway.members import chunk_members
-from denizen.testing.discord.gateway.sessions import Session, Sessions
-from denizen.testing.discord.gateway.weather import Weather
-from denizen.testing.discord.state import intents as intent_bits
-from denizen.testing.discord.state.intents import Intent
-from denizen.testing.discord.state.people import Application
-from denizen.testing.discord.state.realm import Realm
+from denizen.testing.discord.gateway.sessions import GatewayFaults, GatewaySession, GatewaySessions
+from denizen.testing.discord.payloads.people import Payload, member_payload, presence_payload
+from denizen.testing.discord.state import people as intent_bits
+from denizen.testing.discord.state.guilds import SimGuild, SimMember, find_members
+from denizen.testing.discord.state.people import GatewayIntent, SimApplication
+from denizen.testing.discord.state.store import SimStore
+
+Pack = Callable[[bytes], bytes]
+
+KNOWN = frozenset({"zlib-stream"} | ({"zstd-stream"} if find_spec("zstandard") else set[str]()))
+
+
+def open_compression(name: str) -> Pack | None:
+    """Returns a compressor by its name in KNOWN; None for an empty name, which means no compression."""
+    if not name:
+        return None
+    if name == "zlib-stream":
+        plain = zlib.compressobj()
+        return lambda data: plain.compress(data) + plain.flush(zlib.Z_SYNC_FLUSH)
+    import zstandard
+
+    packer = zstandard.ZstdCompressor().compressobj()
+    return lambda data: packer.compress(data) + packer.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
+
+
+_CHUNK = 1000
+
+
+def chunk_members(store: SimStore, application: SimApplication, asked: Mapping[str, Any]) -> Iterator[Payload]:
+    """Yields the chunks of an answer to op 8, of at most a thousand members; none for a guild that the bot
+    is not in.
+    """
+    guild = store.guilds.get(int(asked["guild_id"]))
+    if guild is None or application.id not in guild.members:
+        return
+    found, missing = _select(guild, asked)
+    chunks = [found[at : at + _CHUNK] for at in range(0, len(found), _CHUNK)] or [[]]
+    for index, members in enumerate(chunks):
+        body: Payload = {
+            "guild_id": str(guild.id),
+            "members": [member_payload(each) for each in members],
+            "chunk_index": index,
+            "chunk_count": len(chunks),
+            "not_found": missing,
+        }
+        if asked.get("nonce"):
+            body["nonce"] = asked["nonce"]
+        if asked.get("presences"):
+            known = [each for each in members if each.user.id in store.presences]
+            body["presences"] = [presence_payload(store, each.user, guild.id) for each in known]
+        yield body
+
+
+def _select(guild: SimGuild, asked: Mapping[str, Any]) -> tuple[list[SimMember], list[str]]:
+    ids = asked.get("user_ids")
+    if ids:
+        wanted = [int(each) for each in (ids if isinstance(ids, list) else [ids])]  # pyright: ignore[reportUnknownVariableType,reportUnknownArgumentType]
+        return [guild.members[each] for each in wanted if each in guild.members], [
+            str(each) for each in wanted if each not in guild.members
+        ]
+    return find_members(guild, str(asked.get("query") or ""), int(asked.get("limit") or 0)), []
+
 
 _TIMED_OUT = 4009
 _CLOSE_S = 2.0
 _SESSION_ENDS = frozenset({1000, 1001})
-"""Close codes of a client that says good-bye for good."""
+"""Close codes with which a client ends its session, too."""
 
 
-class Connection:
+class GatewayConnection:
     """Reads and writes one websocket. Frames go out in order, from one place."""
 
-    def __init__(self, realm: Realm, sessions: Sessions, weather: Weather, url: str) -> None:
-        self._realm = realm
+    def __init__(self, store: SimStore, sessions: GatewaySessions, faults: GatewayFaults, url: str) -> None:
+        self._store = store
         self._sessions = sessions
-        self._weather = weather
+        self._faults = faults
         self._url = url
         self._socket = web.WebSocketResponse(timeout=1.0, autoping=True, compress=False, max_msg_size=0)
         self._outbox: deque[str | int] = deque()
@@ -40,16 +96,16 @@ class Connection:
         self._pack: Pack | None = None
         self._transport: Any = None
         self._tasks: TaskGroup | None = None
-        self.session: Session | None = None
+        self.session: GatewaySession | None = None
         self.open = True
         self._closing = False
 
     async def serve(self, request: web.Request) -> web.WebSocketResponse:
-        """Lives as long as the connection."""
+        """Serves the connection until it ends."""
         self._pack = open_compression(request.query.get("compress", ""))
         self._transport = request.transport
         await self._socket.prepare(request)
-        self._send_op(10, {"heartbeat_interval": round(self._weather.heartbeat.total_seconds() * 1000), "_trace": []})
+        self._send_op(10, {"heartbeat_interval": round(self._faults.heartbeat.total_seconds() * 1000), "_trace": []})
         try:
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
@@ -69,14 +125,14 @@ class Connection:
             self.stir()
 
     def close(self, code: int) -> None:
-        """Closes after what is still to be sent."""
+        """Closes the connection after everything queued is sent."""
         if self.open:
             self.open, self._closing = False, True
             self._outbox.append(code)
             self._wake.set()
 
     def cut(self) -> None:
-        """Breaks the connection without a word."""
+        """Breaks the connection without a close frame."""
         self.open = False
         if self.session is not None and self.session.line is self:
             self.session.line = None
@@ -84,16 +140,16 @@ class Connection:
             self._transport.abort()
 
     def stir(self) -> None:
-        """Goes on writing, unless the gateway is frozen."""
-        if not self._weather.frozen:
+        """Resumes writing, unless the gateway is frozen."""
+        if not self._faults.frozen:
             self._wake.set()
 
     def reconnect(self) -> None:
-        """Asks the client to come again (op 7)."""
+        """Asks the client to reconnect (op 7)."""
         self._send_op(7, None)
 
     def invalidate(self, *, resumable: bool) -> None:
-        """Tells the client that its session is over, or only this connection of it (op 9)."""
+        """Tells the client that its session is over, or with `resumable` only this connection (op 9)."""
         if self.session is not None and not resumable:
             self._sessions.forget(self.session)
             self.session = None
@@ -104,7 +160,7 @@ class Connection:
 
     async def _write(self) -> None:
         while True:
-            while self._outbox and not self._weather.frozen:
+            while self._outbox and not self._faults.frozen:
                 item = self._outbox.popleft()
                 if isinstance(item, int):
                     await self._socket.close(code=item)
@@ -123,7 +179,7 @@ class Connection:
             await self._socket.send_bytes(self._pack(frame.encode()))
 
     async def _read(self) -> None:
-        """Until the connection ends, from either side."""
+        """Reads until either side ends the connection."""
         while True:
             message = await self._receive()
             if message is None:
@@ -133,16 +189,16 @@ class Connection:
                 self._end_session()
             if message.type is not WSMsgType.TEXT:
                 return
-            code = None if self._weather.frozen else self._handle(message.data)
+            code = None if self._faults.frozen else self._handle(message.data)
             if code is not None:
                 await self._refuse(code)
                 return
 
     async def _receive(self) -> WSMessage | None:
-        """None when the client has been silent for too long."""
-        if not self._weather.zombie_check:
+        """Returns the next frame; None when the client has been silent for too long."""
+        if not self._faults.zombie_check:
             return await self._socket.receive()
-        with anyio.move_on_after(self._weather.heartbeat.total_seconds() * 1.5):
+        with anyio.move_on_after(self._faults.heartbeat.total_seconds() * 1.5):
             return await self._socket.receive()
         return None
 
@@ -152,7 +208,7 @@ class Connection:
         await self._socket.close(code=code)
 
     def _handle(self, text: str) -> int | None:
-        """Does what a frame says. A number is the code to close the connection with."""
+        """Handles a frame. Returns the close code if the connection has to end."""
         try:
             frame: dict[str, Any] = json.loads(text)
             op = frame["op"]
@@ -161,7 +217,7 @@ class Connection:
         data: Any = frame.get("d")
         match op:
             case 1:
-                if self._weather.acks and self._tasks is not None:
+                if self._faults.acks and self._tasks is not None:
                     self._tasks.start_soon(self._acknowledge)
                 return None
             case 2:
@@ -174,18 +230,18 @@ class Connection:
                 self._set_presence(data)
                 return None
             case 4:
-                return None  # there is no voice
+                return None  # voice is not simulated
             case 8:
                 return self._chunk(data)
             case _:
                 return 4001
 
     async def _acknowledge(self) -> None:
-        await anyio.sleep(self._weather.ack_delay_s)
+        await anyio.sleep(self._faults.ack_delay_s)
         self._send_op(11, None)
 
     def _identify(self, data: Mapping[str, Any]) -> int | None:
-        application = self._application_of(data)
+        application = self._find_application(data)
         if application is None:
             return 4004
         number, count = data.get("shard") or (0, 1)
@@ -194,14 +250,14 @@ class Connection:
         if code is not None or not isinstance(wanted, int):
             application.refused_logins.append(code or 4013)
             return code or 4013
-        self.session = self._sessions.open(application, Intent(wanted), (number, count), self)
+        self.session = self._sessions.open(application, GatewayIntent(wanted), (number, count), self)
         presence: Mapping[str, Any] = data.get("presence") or {}
         self._sessions.set_presence(application, presence.get("status") or "online", _activities(presence))
         self._sessions.greet(self.session, self._url)
         return None
 
     def _resume(self, data: Mapping[str, Any]) -> int | None:
-        application = self._application_of(data)
+        application = self._find_application(data)
         if application is None:
             return 4004
         session = self._sessions.find(str(data.get("session_id")))
@@ -220,9 +276,9 @@ class Connection:
         self._sessions.resume(session, self, after)
         return None
 
-    def _application_of(self, data: Mapping[str, Any]) -> Application | None:
+    def _find_application(self, data: Mapping[str, Any]) -> SimApplication | None:
         token = str(data.get("token", "")).removeprefix("Bot ")
-        for application in self._realm.applications.values():
+        for application in self._store.applications.values():
             if application.token == token:
                 return application
         return None
@@ -237,9 +293,9 @@ class Connection:
         if session is None:
             return 4003
         everybody = not data.get("user_ids") and not data.get("query") and not data.get("limit")
-        if everybody and not session.intents & Intent.GUILD_MEMBERS:
+        if everybody and not session.intents & GatewayIntent.GUILD_MEMBERS:
             return 4014
-        for chunk in chunk_members(self._realm, session.application, data):
+        for chunk in chunk_members(self._store, session.application, data):
             session.push("GUILD_MEMBERS_CHUNK", chunk)
         return None
 
@@ -249,17 +305,17 @@ class Connection:
             self.session.line = None
 
     def _end_session(self) -> None:
-        """Unless another connection has taken it over."""
+        """Detaches the session, unless another connection has taken it over."""
         if self.session is not None and self.session.line is self:
             self.session.line = None
             self._sessions.forget(self.session)
 
 
-def check_intents(application: Application, wanted: object) -> int | None:
-    """The close code for intents that do not exist (4013) or are not enabled in the portal (4014)."""
+def check_intents(application: SimApplication, wanted: object) -> int | None:
+    """Returns the close code for intents that do not exist (4013) or are not enabled in the portal (4014)."""
     if not isinstance(wanted, int) or wanted < 0 or wanted & ~intent_bits.KNOWN:
         return 4013
-    return 4014 if Intent(wanted) & intent_bits.PRIVILEGED & ~application.intents else None
+    return 4014 if GatewayIntent(wanted) & intent_bits.PRIVILEGED & ~application.intents else None
 
 
 def _activities(presence: Mapping[str, Any]) -> list[Any]:

@@ -1,37 +1,120 @@
-"""Sessions: what a bot has identified as, and the numbered events it was sent, so that it can resume.
-
-A session outlives its connection. Events that come while nobody is connected are kept and replayed.
+"""Gateway sessions: what a bot has identified as, the channels that it sees, and the numbered events that it can resume
+from.
 """
 
 from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, Protocol
 
-from denizen.testing.discord.gateway.narration import narrate
-from denizen.testing.discord.gateway.news import Ear, News
-from denizen.testing.discord.gateway.sight import Sight, find_touched
-from denizen.testing.discord.gateway.weather import Weather
+from denizen.testing.discord.gateway.events import EventReceiver, GatewayEvent, list_gateway_events
+from denizen.testing.discord.payloads.channels import channel_payload, gateway_channel_payload, thread_member_payload
 from denizen.testing.discord.payloads.guilds import guild_create_payload
-from denizen.testing.discord.payloads.people import own_user_payload
-from denizen.testing.discord.state.changes import Change, PresenceChanged
-from denizen.testing.discord.state.guilds import Guild
-from denizen.testing.discord.state.intents import Intent, application_flags
-from denizen.testing.discord.state.people import Application
-from denizen.testing.discord.state.realm import Realm
+from denizen.testing.discord.payloads.people import Payload, own_user_payload
+from denizen.testing.discord.state import changes
+from denizen.testing.discord.state.access import can_see, is_shown
+from denizen.testing.discord.state.changes import PresenceChanged, SimChange
+from denizen.testing.discord.state.channels import SimChannel
+from denizen.testing.discord.state.guilds import SimGuild
+from denizen.testing.discord.state.people import GatewayIntent, SimApplication, SimUser, application_flags
+from denizen.testing.discord.state.store import SimStore
+
+
+@dataclass(slots=True)
+class GatewayFaults:
+    """The faults that a test has asked for. `duplicates` maps event names (None: any) to how many of the next ones come
+    twice. While `holding`, events are numbered and kept. While `frozen`, nothing leaves and nothing is answered: the
+    connection looks alive.
+    """
+
+    refusals: int = 0
+    acks: bool = True
+    holding: bool = False
+    frozen: bool = False
+    duplicates: dict[str | None, int] = field(default_factory=dict[str | None, int])
+    heartbeat: timedelta = timedelta(milliseconds=41250)
+    ack_delay_s: float = 0.02
+    """If the acknowledgement came before discord.py has noted its heartbeat, the latency would look like 41 s."""
+    zombie_check: bool = False
+    """Whether connections close (4009) after one and a half heartbeat intervals of silence."""
+
+    def duplicates_next(self, name: str) -> bool:
+        """Whether this event comes twice. Uses up one of the duplicates."""
+        for key in (name, None):
+            if self.duplicates.get(key, 0) > 0:
+                self.duplicates[key] -= 1
+                return True
+        return False
+
+
+class VisibleChannels:
+    """The channels that one bot has received in full, by guild."""
+
+    def __init__(self, store: SimStore, bot: SimUser) -> None:
+        self._store = store
+        self._bot = bot
+        self._shown: dict[int, set[int]] = {}
+
+    def look(self, guild: SimGuild) -> None:
+        """Notes the channels of a guild as GUILD_CREATE reports them."""
+        self._shown[guild.id] = self._find(guild)
+
+    def look_again(self, guild: SimGuild, told: SimChannel | None) -> Iterator[tuple[str, Payload]]:
+        """Returns the events for channels that opened or closed since. `told` has had its event already."""
+        before, now = self._shown.get(guild.id), self._find(guild)
+        self._shown[guild.id] = now
+        if before is None:
+            return
+        for channel in guild.channels.values():
+            if (channel.id in before) == (channel.id in now):
+                continue
+            if channel is not told:
+                yield "CHANNEL_UPDATE", gateway_channel_payload(self._store, channel, self._bot)
+            threads = self._threads(guild, channel)
+            if channel.id in now and threads:
+                yield "THREAD_LIST_SYNC", self._list(guild, channel, threads)
+
+    def _find(self, guild: SimGuild) -> set[int]:
+        return {each.id for each in guild.channels.values() if is_shown(self._store, self._bot, each)}
+
+    def _threads(self, guild: SimGuild, parent: SimChannel) -> list[SimChannel]:
+        active = [each for each in guild.threads.values() if each.thread and not each.thread.archived]
+        return [each for each in active if each.parent is parent and can_see(self._store, self._bot, each)]
+
+    def _list(self, guild: SimGuild, parent: SimChannel, threads: list[SimChannel]) -> Payload:
+        own = [each for each in threads if each.thread and self._bot.id in each.thread.members]
+        return {
+            "guild_id": str(guild.id),
+            "channel_ids": [str(parent.id)],
+            "threads": [channel_payload(each, self._bot) for each in threads],
+            "members": [thread_member_payload(self._store, each, self._bot) for each in own],
+        }
+
+
+def find_touched(change: SimChange, store: SimStore) -> tuple[SimGuild | None, SimChannel | None]:
+    """Returns the guild in which a change may open or close channels, and the channel that it is about."""
+    match change:
+        case changes.ChannelChanged(channel, _):
+            return store.get_guild_for(channel), channel
+        case changes.MemberChanged(guild, _, "updated" | "joined") | changes.RoleChanged(guild, _, _):
+            return guild, None
+        case _:
+            return None, None
+
 
 _KEPT = 10_000
-"""How many events a session keeps at most. Who has missed more cannot resume."""
+"""The number of events that a session keeps. A bot that has missed more cannot resume."""
 
 
-class Line(Protocol):
-    """A websocket connection, as a session knows it."""
+class SessionSocket(Protocol):
+    """A websocket connection, as a session uses it."""
 
     def send(self, frame: str) -> None:
-        """Sends as soon as it can; order is kept."""
+        """Sends as soon as possible, in order."""
         ...
 
     def close(self, code: int) -> None: ...
@@ -39,7 +122,7 @@ class Line(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class SentEvent:
     """One numbered event as it was sent."""
 
     sequence: int
@@ -53,41 +136,41 @@ class Event:
 
 
 @dataclass(slots=True, eq=False)
-class Session:
+class GatewaySession:
     """One shard of one bot."""
 
     id: str
-    application: Application
-    intents: Intent
+    application: SimApplication
+    intents: GatewayIntent
     shard: tuple[int, int]
-    weather: Weather
-    sight: Sight
-    line: Line | None = None
+    faults: GatewayFaults
+    visible: VisibleChannels
+    line: SessionSocket | None = None
     sequence: int = 0
-    events: list[Event] = field(default_factory=list[Event])
-    held: list[Event] = field(default_factory=list[Event])
+    events: list[SentEvent] = field(default_factory=list[SentEvent])
+    held: list[SentEvent] = field(default_factory=list[SentEvent])
 
     @property
-    def ear(self) -> Ear:
-        return Ear(self.application, self.intents)
+    def receiver(self) -> EventReceiver:
+        return EventReceiver(self.application, self.intents)
 
     def covers(self, guild_id: int | None) -> bool:
         number, count = self.shard
         return (0 if guild_id is None else (guild_id >> 22) % count) == number
 
-    def wants(self, news: News) -> bool:
+    def wants(self, news: GatewayEvent) -> bool:
         heard = not news.intents or bool(news.intents & self.intents)
-        return heard and self.covers(news.guild_id) and news.reaches(self.ear)
+        return heard and self.covers(news.guild_id) and news.reaches(self.receiver)
 
     def push(self, name: str, body: Mapping[str, Any]) -> None:
         """Numbers an event and sends it, or keeps it for the next connection."""
         self.sequence += 1
         frame = json.dumps({"op": 0, "s": self.sequence, "t": name, "d": body})
-        event = Event(self.sequence, name, frame)
+        event = SentEvent(self.sequence, name, frame)
         self.events.append(event)
         if len(self.events) > _KEPT:
             del self.events[: _KEPT // 2]
-        if self.weather.holding:
+        if self.faults.holding:
             self.held.append(event)
             return
         self._send(event)
@@ -99,55 +182,65 @@ class Session:
             self._send(event)
 
     def can_replay(self, after: int) -> bool:
-        """Whether every event after that number is still there."""
+        """Whether every event after that number is still available."""
         return not self.events or after >= self.events[0].sequence - 1
 
     def replay(self, after: int) -> None:
         """Sends all events after that number again, in order."""
         missed = [event for event in self.events if event.sequence > after]
-        self.held = missed if self.weather.holding else []
-        for event in missed if not self.weather.holding else ():
+        self.held = missed if self.faults.holding else []
+        for event in missed if not self.faults.holding else ():
             if self.line is not None:
                 self.line.send(event.frame)
 
-    def _send(self, event: Event) -> None:
+    def _send(self, event: SentEvent) -> None:
         if self.line is None:
             return
-        for _ in range(2 if self.weather.duplicates_next(event.name) else 1):
+        for _ in range(2 if self.faults.duplicates_next(event.name) else 1):
             self.line.send(event.frame)
 
 
-class Sessions:
-    """All sessions, and the ear at the realm that feeds them."""
+class GatewaySessions:
+    """All sessions. It subscribes to the store and passes its changes on to them."""
 
-    def __init__(self, realm: Realm, weather: Weather, noticed: Callable[[], None]) -> None:
-        self._realm = realm
-        self._weather = weather
+    def __init__(self, store: SimStore, faults: GatewayFaults, noticed: Callable[[], None]) -> None:
+        self._store = store
+        self._faults = faults
         self._noticed = noticed
-        self._sessions: dict[str, Session] = {}
+        self._sessions: dict[str, GatewaySession] = {}
         self.identified = 0
         self.resumed = 0
-        realm.subscribe(self._hear)
+        store.subscribe(self._hear)
 
     @property
-    def all(self) -> list[Session]:
+    def all(self) -> list[GatewaySession]:
         return list(self._sessions.values())
 
-    def of(self, application: Application | None) -> list[Session]:
-        """The sessions of one bot, or all of them."""
+    def of(self, application: SimApplication | None) -> list[GatewaySession]:
+        """Returns the sessions of one bot, or all of them."""
         return [each for each in self.all if application in (None, each.application)]
 
-    def open(self, application: Application, intents: Intent, shard: tuple[int, int], line: Line) -> Session:
-        sight = Sight(self._realm, application.user)
-        session = Session(secrets.token_hex(16), application, intents, shard, self._weather, sight, line)
+    def open(
+        self, application: SimApplication, intents: GatewayIntent, shard: tuple[int, int], line: SessionSocket
+    ) -> GatewaySession:
+        visible = VisibleChannels(self._store, application.user)
+        session = GatewaySession(
+            id=secrets.token_hex(16),
+            application=application,
+            intents=intents,
+            shard=shard,
+            faults=self._faults,
+            visible=visible,
+            line=line,
+        )
         self._sessions[session.id] = session
         self.identified += 1
         return session
 
-    def greet(self, session: Session, gateway_url: str) -> None:
-        """READY, then each guild of this shard."""
+    def greet(self, session: GatewaySession, gateway_url: str) -> None:
+        """Sends READY, then each guild of this shard."""
         application = session.application
-        guilds = [each for each in self._realm.guilds.values() if self._belongs(session, each)]
+        guilds = [each for each in self._store.guilds.values() if self._belongs(session, each)]
         ready = {
             "v": 10,
             "user": own_user_payload(application.user),
@@ -161,15 +254,15 @@ class Sessions:
         }
         session.push("READY", ready)
         for guild in guilds:
-            if guild.available and session.intents & Intent.GUILDS:
-                session.sight.look(guild)
-                session.push("GUILD_CREATE", guild_create_payload(self._realm, guild, application, session.intents))
+            if guild.available and session.intents & GatewayIntent.GUILDS:
+                session.visible.look(guild)
+                session.push("GUILD_CREATE", guild_create_payload(self._store, guild, application, session.intents))
         self._noticed()
 
-    def find(self, session_id: str) -> Session | None:
+    def find(self, session_id: str) -> GatewaySession | None:
         return self._sessions.get(session_id)
 
-    def resume(self, session: Session, line: Line, after: int) -> None:
+    def resume(self, session: GatewaySession, line: SessionSocket, after: int) -> None:
         """Takes over the session, replays what was missed and says so."""
         if session.line is not None and session.line is not line:
             session.line.close(4000)
@@ -179,28 +272,28 @@ class Sessions:
         session.push("RESUMED", {"_trace": []})
         self._noticed()
 
-    def forget(self, session: Session) -> None:
-        """It cannot be resumed any more. A bot without sessions is seen as offline."""
+    def forget(self, session: GatewaySession) -> None:
+        """Ends a session for good. A bot without sessions appears offline."""
         if self._sessions.pop(session.id, None) and not self.of(session.application):
             self.set_presence(session.application, "offline", [])
         self._noticed()
 
-    def set_presence(self, application: Application, status: str, activities: list[Any]) -> None:
-        self._realm.presences[application.id] = {"status": status, "activities": activities}
-        self._realm.tell(PresenceChanged(application.user))
+    def set_presence(self, application: SimApplication, status: str, activities: list[Any]) -> None:
+        self._store.presences[application.id] = {"status": status, "activities": activities}
+        self._store.tell(PresenceChanged(application.user))
 
-    def _belongs(self, session: Session, guild: Guild) -> bool:
+    def _belongs(self, session: GatewaySession, guild: SimGuild) -> bool:
         return session.application.id in guild.members and session.covers(guild.id)
 
-    def _hear(self, change: Change) -> None:
-        for news in narrate(change, self._realm):
+    def _hear(self, change: SimChange) -> None:
+        for news in list_gateway_events(change, self._store):
             for session in self.all:
                 if session.wants(news):
-                    session.push(news.name, news.body(session.ear))
-        guild, told = find_touched(change, self._realm)
+                    session.push(news.name, news.body(session.receiver))
+        guild, told = find_touched(change, self._store)
         if guild is not None:
             for session in self.all:
-                if session.intents & Intent.GUILDS and self._belongs(session, guild):
-                    for name, body in session.sight.look_again(guild, told):
+                if session.intents & GatewayIntent.GUILDS and self._belongs(session, guild):
+                    for name, body in session.visible.look_again(guild, told):
                         session.push(name, body)
         self._noticed()

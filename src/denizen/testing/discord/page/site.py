@@ -1,8 +1,8 @@
 """Serves the page and `/sim` on the simulator's port, to its own page and to programs of this machine only.
 
-Nobody signs in, so the danger is another site's page in the same browser: requests must be addressed to a loopback
-name, and what changes something must be JSON from this page or from no browser at all. Files that were sent come from
-the same port; they are served without any right to do something.
+Nobody signs in, so the danger is another site's page in the same browser. Requests must be addressed to a loopback
+name, and changes must be JSON from this page or from no browser at all. Uploaded files come from the same port, so
+they are served without the right to run scripts.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from denizen.testing.discord.page.ask import Ask, Handler, find_person, read_body, tell
-from denizen.testing.discord.page.feed import Feeds, frame
-from denizen.testing.discord.page.talk_routes import TALK_ROUTES
-from denizen.testing.discord.page.use_routes import USE_ROUTES
-from denizen.testing.discord.state.refusals import RefusedError, forbidden
-from denizen.testing.discord.world import World
+from denizen.testing.discord.page.feed import PageFeeds, frame
+from denizen.testing.discord.page.requests import Handler, PageRequest, find_person, read_body, tell
+from denizen.testing.discord.page.routes import TALK_ROUTES, USE_ROUTES
+from denizen.testing.discord.state.errors import RefusedError, forbidden
+from denizen.testing.discord.world.world import SimWorld
 
 KEEP_ALIVE_S = 15.0
 PREFIX = "/sim"
@@ -51,12 +50,12 @@ _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 Serve = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class Site:
-    """The page of one world. Made once; `mount` puts it on an application."""
+class PageSite:
+    """The page of one world. Made once; `mount` adds it to an application."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: SimWorld) -> None:
         self._world = world
-        self._feeds = Feeds(world.realm)
+        self._feeds = PageFeeds(world.store)
 
     def mount(self, application: web.Application) -> None:
         router = application.router
@@ -69,7 +68,7 @@ class Site:
         application.on_shutdown.append(self._close)
 
     def _guarded(self, serve: Serve) -> Serve:
-        """Refusals become answers here."""
+        """Wraps a handler so that refusals become answers."""
 
         async def guarded(request: web.Request) -> web.StreamResponse:
             try:
@@ -84,8 +83,8 @@ class Site:
         async def answer(request: web.Request) -> web.StreamResponse:
             person = find_person(self._world, request.query.get("as"))
             form = await read_body(request)
-            ask = Ask(self._world, person, request.match_info, request.query, form)
-            body = handler(ask)
+            asked = PageRequest(self._world, person, request.match_info, request.query, form)
+            body = handler(asked)
             if inspect.isawaitable(body):
                 body = await body
             return web.Response(status=204) if body is None else web.json_response(body)
@@ -93,7 +92,7 @@ class Site:
         return answer
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
-        """Server-sent events, until the page or the server ends. See `feed`."""
+        """Streams server-sent events until the page or the server ends. See `feed`."""
         person = find_person(self._world, request.query.get("as"))
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
@@ -122,7 +121,7 @@ class Site:
 
 
 def _check_origin(request: web.Request) -> None:
-    """Raises 403 for a request that a page of another site made, or that came by another name of this machine."""
+    """Raises 403 for a request of another site's page, or one addressed to another name of this machine."""
     if urlsplit(f"//{request.host}").hostname not in _LOOPBACK:
         raise forbidden(0, "This answers to loopback names only: use http://127.0.0.1.")
     site, origin = request.headers.get("Sec-Fetch-Site"), request.headers.get("Origin")
@@ -132,7 +131,7 @@ def _check_origin(request: web.Request) -> None:
 
 
 async def _harden(request: web.Request, response: web.StreamResponse) -> None:
-    """Headers for what browsers open. Bots get what Discord sends."""
+    """Adds headers for what browsers open. Bots get what Discord sends."""
     if request.path.startswith("/cdn/"):
         response.headers.update(_SENT_FILES)
     elif not request.path.startswith(("/api/", "/gateway")):

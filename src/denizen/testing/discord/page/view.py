@@ -1,60 +1,60 @@
-"""The world as one person sees it, as JSON. Only what that person may see; ids are text, times ISO 8601."""
+"""The world as JSON, limited to what one person may see. Ids are text, times ISO 8601."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from denizen.testing.discord.state.access import may, sees
-from denizen.testing.discord.state.channels import FORUMS, WRITABLE, Channel, ChannelKind
-from denizen.testing.discord.state.commands import Command
-from denizen.testing.discord.state.guilds import Guild
-from denizen.testing.discord.state.messages import Attachment, Message, MessageFlag, Poll, Reaction
-from denizen.testing.discord.state.people import User
+from denizen.testing.discord.state.access import can_see, has_permission
+from denizen.testing.discord.state.channels import FORUMS, WRITABLE, ChannelKind, SimChannel
+from denizen.testing.discord.state.clock import format_optional_timestamp, format_timestamp
+from denizen.testing.discord.state.guilds import SimGuild
+from denizen.testing.discord.state.interactions import SimCommand
+from denizen.testing.discord.state.messages import MessageFlag, SimAttachment, SimMessage, SimPoll, SimReaction
+from denizen.testing.discord.state.people import SimUser
 from denizen.testing.discord.state.permissions import P
-from denizen.testing.discord.state.realm import Realm
-from denizen.testing.discord.state.snowflakes import stamp, stamp_or_none
+from denizen.testing.discord.state.store import SimStore
 
 View = dict[str, Any]
 
 _SNIPPET = 160
 
 
-class Eyes:
-    """What `viewer` sees of a realm."""
+class PersonView:
+    """The part of a store that `viewer` sees."""
 
-    def __init__(self, realm: Realm, viewer: User) -> None:
+    def __init__(self, store: SimStore, viewer: SimUser) -> None:
         self.viewer = viewer
-        self._realm = realm
+        self._store = store
 
     def see_world(self) -> View:
-        """Everything but the messages."""
+        """Returns everything but the messages."""
         return {
             "me": str(self.viewer.id),
-            "cdn_url": self._realm.cdn_url,
-            "file_size_bytes": self._realm.rules.file_size_bytes,
-            "people": [self._person(each) for each in self._realm.users.values()],
-            "guilds": [self._guild(each) for each in self._realm.guilds.values() if self.viewer.id in each.members],
+            "cdn_url": self._store.cdn_url,
+            "file_size_bytes": self._store.rules.file_size_bytes,
+            "people": [self._person(each) for each in self._store.users.values()],
+            "guilds": [self._guild(each) for each in self._store.guilds.values() if self.viewer.id in each.members],
             "direct_messages": [
                 self._channel(each)
-                for each in self._realm.channels.values()
+                for each in self._store.channels.values()
                 if each.is_dm and self.viewer in each.recipients
             ],
         }
 
-    def sees(self, message: Message) -> bool:
-        """Whether it is there and for this person."""
-        channel = self._realm.channels.get(message.channel_id)
-        if message.deleted or channel is None or not sees(self._realm, self.viewer, channel):
+    def sees(self, message: SimMessage) -> bool:
+        """Whether the message exists and is meant for this person."""
+        channel = self._store.channels.get(message.channel_id)
+        if message.deleted or channel is None or not can_see(self._store, self.viewer, channel):
             return False
         return not message.ephemeral or message.seen_by is self.viewer
 
-    def see_messages(self, messages: Sequence[Message]) -> list[View]:
+    def see_messages(self, messages: Sequence[SimMessage]) -> list[View]:
         return [self.see_message(each) for each in messages if self.sees(each)]
 
-    def see_message(self, message: Message) -> View:
-        thread = self._realm.thread_of(message)
-        guild = self._realm.guilds.get(message.guild_id or 0)
+    def see_message(self, message: SimMessage) -> View:
+        thread = self._store.find_thread_for(message)
+        guild = self._store.guilds.get(message.guild_id or 0)
         roles = guild.members[self.viewer.id].roles if guild and self.viewer.id in guild.members else []
         return {
             "id": str(message.id),
@@ -62,8 +62,8 @@ class Eyes:
             "kind": message.kind.name.lower(),
             "author_id": str(message.author.id),
             "text": message.content,
-            "time": stamp(message.timestamp),
-            "edited": stamp_or_none(message.edited),
+            "time": format_timestamp(message.timestamp),
+            "edited": format_optional_timestamp(message.edited),
             "ephemeral": message.ephemeral,
             "loading": message.loading,
             "pinned": message.pinned,
@@ -89,9 +89,9 @@ class Eyes:
             "thread": None if thread is None or thread.id == message.channel_id else self._thread_line(thread),
         }
 
-    def see_command(self, command: Command) -> View:
-        """`options` as the application registered them."""
-        application = self._realm.applications[command.application_id]
+    def see_command(self, command: SimCommand) -> View:
+        """Returns a command, with `options` as the application registered them."""
+        application = self._store.applications[command.application_id]
         return {
             "name": command.name,
             "kind": command.kind,
@@ -101,18 +101,18 @@ class Eyes:
             "options": command.fields.get("options") or [],
         }
 
-    def _person(self, user: User) -> View:
-        status = self._realm.presences.get(user.id, {}).get("status", "offline")
+    def _person(self, user: SimUser) -> View:
+        status = self._store.presences.get(user.id, {}).get("status", "offline")
         online = not user.bot or status not in ("offline", "invisible")
         return {"id": str(user.id), "name": self._name(user), "bot": user.bot, "online": online}
 
-    def _name(self, user: User) -> str:
-        for guild in self._realm.guilds.values():
+    def _name(self, user: SimUser) -> str:
+        for guild in self._store.guilds.values():
             if member := guild.members.get(user.id):
                 return member.display_name
         return user.display_name
 
-    def _guild(self, guild: Guild) -> View:
+    def _guild(self, guild: SimGuild) -> View:
         return {
             "id": str(guild.id),
             "name": guild.name,
@@ -125,19 +125,23 @@ class Eyes:
             "channels": [self._channel(each) for each in self._visible(guild)],
         }
 
-    def _visible(self, guild: Guild) -> Iterator[Channel]:
-        """Channels in their order, threads after all channels."""
+    def _visible(self, guild: SimGuild) -> Iterator[SimChannel]:
+        """Returns the visible channels in their order, threads after all channels."""
         yield from sorted(
-            (each for each in guild.channels.values() if sees(self._realm, self.viewer, each)),
+            (each for each in guild.channels.values() if can_see(self._store, self.viewer, each)),
             key=lambda each: each.position,
         )
-        yield from (each for each in guild.threads.values() if sees(self._realm, self.viewer, each))
+        yield from (each for each in guild.threads.values() if can_see(self._store, self.viewer, each))
 
-    def _channel(self, channel: Channel) -> View:
+    def _channel(self, channel: SimChannel) -> View:
         sends = P.SEND_MESSAGES_IN_THREADS if channel.is_thread else P.SEND_MESSAGES
-        allowed = may(self._realm, self.viewer, channel, sends)
+        allowed = has_permission(self._store, self.viewer, channel, sends)
         thread = channel.thread
-        locked = thread is not None and thread.locked and not may(self._realm, self.viewer, channel, P.MANAGE_THREADS)
+        locked = (
+            thread is not None
+            and thread.locked
+            and not has_permission(self._store, self.viewer, channel, P.MANAGE_THREADS)
+        )
         everyone = channel.overwrites.get(channel.guild_id or 0)
         private = channel.kind is ChannelKind.PRIVATE_THREAD or bool(everyone and everyone.deny & P.VIEW_CHANNEL)
         return {
@@ -151,35 +155,35 @@ class Eyes:
             "parent_id": str(channel.parent.id) if channel.parent else None,
             "topic": channel.topic or "",
             "may_write": allowed and channel.kind in (WRITABLE | FORUMS) and not locked,
-            "may_manage": may(self._realm, self.viewer, channel, P.MANAGE_MESSAGES),
+            "may_manage": has_permission(self._store, self.viewer, channel, P.MANAGE_MESSAGES),
             "with": [str(each.id) for each in channel.recipients if each is not self.viewer],
             "last_message_id": str(channel.last_message_id) if channel.last_message_id else None,
         }
 
-    def _thread_line(self, thread: Channel) -> View:
+    def _thread_line(self, thread: SimChannel) -> View:
         count = thread.thread.sent if thread.thread else 0
         return {"id": str(thread.id), "name": thread.name, "count": count}
 
-    def _reply(self, message: Message) -> View | None:
+    def _reply(self, message: SimMessage) -> View | None:
         reference = message.reference
         if reference is None or reference.kind != 0 or reference.message_id is None:
             return None
-        target = self._realm.find_message(reference.channel_id, reference.message_id)
+        target = self._store.find_message(reference.channel_id, reference.message_id)
         if target is None or not self.sees(target):
             return {"id": str(reference.message_id), "author_id": None, "text": ""}
         text = target.content or ", ".join(each.filename for each in target.attachments)
         return {"id": str(target.id), "author_id": str(target.author.id), "text": text[:_SNIPPET]}
 
-    def _attachment(self, message: Message, file: Attachment) -> View:
+    def _attachment(self, message: SimMessage, file: SimAttachment) -> View:
         return {
             "name": file.filename,
-            "url": self._realm.url_of(message.channel_id, file),
+            "url": self._store.file_url(message.channel_id, file),
             "type": file.content_type or "",
             "size_bytes": file.size_bytes,
             "description": file.description or "",
         }
 
-    def _reaction(self, reaction: Reaction) -> View:
+    def _reaction(self, reaction: SimReaction) -> View:
         return {
             "key": reaction.emoji.key,
             "name": reaction.emoji.name if reaction.emoji.id is None else f":{reaction.emoji.name}:",
@@ -187,10 +191,10 @@ class Eyes:
             "people": [str(each.id) for each in reaction.users],
         }
 
-    def _poll(self, poll: Poll) -> View:
+    def _poll(self, poll: SimPoll) -> View:
         return {
             "question": poll.question,
-            "open": not poll.finalized and poll.expiry > self._realm.clock.now(),
+            "open": not poll.finalized and poll.expiry > self._store.clock.now(),
             "answers": [
                 {
                     "id": number,
@@ -203,8 +207,8 @@ class Eyes:
         }
 
 
-def _used(message: Message) -> View | None:
-    """Whose use of which command it answers."""
+def _used(message: SimMessage) -> View | None:
+    """Returns who used which command, for the message that answers it."""
     about = message.interaction
     if about is None or "name" not in about:
         return None

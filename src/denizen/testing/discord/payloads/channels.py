@@ -1,16 +1,16 @@
-"""Channels, threads, direct messages, overwrites, invites."""
+"""Payloads of channels, threads, direct messages, overwrites and invites."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from denizen.testing.discord.payloads.people import Payload, member_payload, user_payload
-from denizen.testing.discord.state.access import shows
-from denizen.testing.discord.state.channels import FORUMS, Channel, Overwrite, ThreadState
-from denizen.testing.discord.state.people import User
-from denizen.testing.discord.state.permissions import NONE, Permission
-from denizen.testing.discord.state.realm import Invite, Realm
-from denizen.testing.discord.state.snowflakes import moment_of, stamp, stamp_or_none
+from denizen.testing.discord.state.access import is_shown
+from denizen.testing.discord.state.channels import FORUMS, SimChannel, SimOverwrite, SimThreadState
+from denizen.testing.discord.state.clock import format_optional_timestamp, format_timestamp, snowflake_time
+from denizen.testing.discord.state.people import SimUser
+from denizen.testing.discord.state.permissions import NONE, DiscordPermission
+from denizen.testing.discord.state.store import SimInvite, SimStore
 
 HIDDEN_NAME = "___hidden___"
 CHANNEL_OBFUSCATED = 1 << 17
@@ -20,7 +20,7 @@ def id_or_none(snowflake: int | None) -> str | None:
     return None if snowflake is None else str(snowflake)
 
 
-def overwrite_payload(overwrite: Overwrite) -> Payload:
+def overwrite_payload(overwrite: SimOverwrite) -> Payload:
     return {
         "id": str(overwrite.id),
         "type": overwrite.kind,
@@ -29,8 +29,8 @@ def overwrite_payload(overwrite: Overwrite) -> Payload:
     }
 
 
-def channel_payload(channel: Channel, viewer: User) -> Payload:
-    """Any channel as `viewer` gets it: a direct message names the other side, a thread one's own membership."""
+def channel_payload(channel: SimChannel, viewer: SimUser) -> Payload:
+    """Returns any channel for `viewer`: a direct message names the other side, a thread the viewer's membership."""
     if channel.is_dm:
         return _dm_payload(channel, viewer)
     if channel.thread is not None:
@@ -47,7 +47,7 @@ def channel_payload(channel: Channel, viewer: User) -> Payload:
         "nsfw": channel.nsfw,
         "rate_limit_per_user": channel.slowmode_s,
         "last_message_id": id_or_none(channel.last_message_id),
-        "last_pin_timestamp": stamp_or_none(channel.last_pin_at),
+        "last_pin_timestamp": format_optional_timestamp(channel.last_pin_at),
         "default_auto_archive_duration": channel.default_auto_archive_min,
         "permission_overwrites": [overwrite_payload(each) for each in channel.overwrites.values()],
     }
@@ -58,14 +58,14 @@ def channel_payload(channel: Channel, viewer: User) -> Payload:
     return payload
 
 
-def gateway_channel_payload(realm: Realm, channel: Channel, viewer: User) -> Payload:
-    """A guild's channel as the gateway tells it since 2026-11-16: of one that the bot does not see only id, type and
-    place are true. Over REST such a channel is left out.
+def gateway_channel_payload(store: SimStore, channel: SimChannel, viewer: SimUser) -> Payload:
+    """Returns a guild channel as the gateway sends it since 2026-11-16: of a hidden one only id, type and place are
+    true. REST leaves such a channel out.
     """
     payload = channel_payload(channel, viewer)
-    if channel.is_thread or shows(realm, viewer, channel):
+    if channel.is_thread or is_shown(store, viewer, channel):
         return payload
-    closed = Overwrite(channel.guild_id or 0, 0, NONE, Permission.VIEW_CHANNEL)
+    closed = SimOverwrite(channel.guild_id or 0, 0, NONE, DiscordPermission.VIEW_CHANNEL)
     hidden: Payload = {
         "name": HIDDEN_NAME,
         "topic": None,
@@ -79,27 +79,27 @@ def gateway_channel_payload(realm: Realm, channel: Channel, viewer: User) -> Pay
     return payload | hidden | ({"available_tags": []} if channel.kind in FORUMS else {})
 
 
-def thread_member_payload(realm: Realm, thread: Channel, user: User, *, with_member: bool = False) -> Payload:
-    state = _state_of(thread)
+def thread_member_payload(store: SimStore, thread: SimChannel, user: SimUser, *, with_member: bool = False) -> Payload:
+    state = _get_thread_state(thread)
     payload: Payload = {
         "id": str(thread.id),
         "user_id": str(user.id),
-        "join_timestamp": stamp(state.members[user.id].joined_at),
+        "join_timestamp": format_timestamp(state.members[user.id].joined_at),
         "flags": 0,
     }
-    guild = realm.guild_of(thread)
+    guild = store.get_guild_for(thread)
     member = guild.members.get(user.id) if guild else None
     return payload | {"member": member_payload(member)} if with_member and member else payload
 
 
-def _state_of(thread: Channel) -> ThreadState:
+def _get_thread_state(thread: SimChannel) -> SimThreadState:
     if thread.thread is None:
         raise ValueError(f"{thread!r} is not a thread")
     return thread.thread
 
 
-def invite_payload(realm: Realm, invite: Invite) -> Payload:
-    guild = realm.guilds[invite.channel.guild_id or 0]
+def invite_payload(store: SimStore, invite: SimInvite) -> Payload:
+    guild = store.guilds[invite.channel.guild_id or 0]
     return {
         "type": 0,
         "code": invite.code,
@@ -108,7 +108,7 @@ def invite_payload(realm: Realm, invite: Invite) -> Payload:
         "max_uses": invite.max_uses,
         "uses": 0,
         "temporary": invite.temporary,
-        "created_at": stamp(moment_of(invite.created)),
+        "created_at": format_timestamp(snowflake_time(invite.created)),
         "expires_at": None,
         "guild_id": str(guild.id),
         "guild": {
@@ -131,7 +131,7 @@ def invite_payload(realm: Realm, invite: Invite) -> Payload:
     }
 
 
-def _dm_payload(channel: Channel, viewer: User) -> Payload:
+def _dm_payload(channel: SimChannel, viewer: SimUser) -> Payload:
     return {
         "id": str(channel.id),
         "type": int(channel.kind),
@@ -141,13 +141,13 @@ def _dm_payload(channel: Channel, viewer: User) -> Payload:
     }
 
 
-def _thread_payload(channel: Channel, state: ThreadState, viewer: User) -> Payload:
+def _thread_payload(channel: SimChannel, state: SimThreadState, viewer: SimUser) -> Payload:
     metadata: dict[str, Any] = {
         "archived": state.archived,
-        "archive_timestamp": stamp(state.archive_at),
+        "archive_timestamp": format_timestamp(state.archive_at),
         "auto_archive_duration": state.auto_archive_min,
         "locked": state.locked,
-        "create_timestamp": stamp(state.created_at),
+        "create_timestamp": format_timestamp(state.created_at),
     }
     if channel.kind.name == "PRIVATE_THREAD":
         metadata["invitable"] = state.invitable
@@ -170,12 +170,12 @@ def _thread_payload(channel: Channel, state: ThreadState, viewer: User) -> Paylo
         payload["applied_tags"] = [str(each) for each in state.tags]
     own = state.members.get(viewer.id)
     if own is not None:
-        joined = stamp(own.joined_at)
+        joined = format_timestamp(own.joined_at)
         payload["member"] = {"id": str(channel.id), "user_id": str(viewer.id), "join_timestamp": joined, "flags": 0}
     return payload
 
 
-def _forum_fields(channel: Channel) -> Payload:
+def _forum_fields(channel: SimChannel) -> Payload:
     tags = [
         {
             "id": str(tag.id),

@@ -1,20 +1,48 @@
-"""Guilds, roles, emojis, stickers: over REST, and whole in GUILD_CREATE."""
+"""Payloads of guilds, roles, emojis, stickers and scheduled events, over REST and in GUILD_CREATE."""
 
 from __future__ import annotations
 
-from denizen.testing.discord.payloads.channels import channel_payload, gateway_channel_payload
-from denizen.testing.discord.payloads.events import event_payload
+from denizen.testing.discord.payloads.channels import channel_payload, gateway_channel_payload, id_or_none
 from denizen.testing.discord.payloads.people import Payload, member_payload, presence_payload, user_payload
-from denizen.testing.discord.state.access import permissions_in_guild, sees
-from denizen.testing.discord.state.guilds import Guild, Role
-from denizen.testing.discord.state.intents import Intent
-from denizen.testing.discord.state.messages import Emoji, Sticker
-from denizen.testing.discord.state.people import Application, User
-from denizen.testing.discord.state.realm import Realm
-from denizen.testing.discord.state.snowflakes import stamp
+from denizen.testing.discord.state.access import can_see, permissions_in_guild
+from denizen.testing.discord.state.channels import ChannelKind, SimScheduledEvent
+from denizen.testing.discord.state.clock import format_optional_timestamp, format_timestamp
+from denizen.testing.discord.state.guilds import SimGuild, SimRole
+from denizen.testing.discord.state.messages import SimEmoji, SimSticker
+from denizen.testing.discord.state.people import GatewayIntent, SimApplication, SimUser
+from denizen.testing.discord.state.store import SimStore
+
+STAGE, VOICE, EXTERNAL = 1, 2, 3
+"""Discord's numbers for the places of events."""
 
 
-def role_payload(role: Role) -> Payload:
+def scheduled_event_payload(event: SimScheduledEvent) -> Payload:
+    kind = EXTERNAL
+    if event.channel is not None:
+        kind = STAGE if event.channel.kind is ChannelKind.STAGE else VOICE
+    return {
+        "id": str(event.id),
+        "guild_id": str(event.guild_id),
+        "name": event.name,
+        "description": event.description,
+        "channel_id": id_or_none(event.channel.id if event.channel else None),
+        "creator_id": str(event.creator.id),
+        "creator": user_payload(event.creator),
+        "image": None,
+        "scheduled_start_time": format_timestamp(event.starts_at),
+        "scheduled_end_time": format_optional_timestamp(event.ends_at),
+        "status": int(event.status),
+        "entity_type": kind,
+        "entity_id": None,
+        "recurrence_rule": None,
+        "user_count": 0,
+        "privacy_level": 2,
+        "guild_scheduled_event_exceptions": [],
+        "entity_metadata": {"location": event.location} if event.channel is None else None,
+    }
+
+
+def role_payload(role: SimRole) -> Payload:
     payload: Payload = {
         "id": str(role.id),
         "name": role.name,
@@ -32,7 +60,7 @@ def role_payload(role: Role) -> Payload:
     return payload | {"tags": {"bot_id": str(role.bot_id)}} if role.bot_id else payload
 
 
-def emoji_payload(emoji: Emoji) -> Payload:
+def emoji_payload(emoji: SimEmoji) -> Payload:
     return {
         "id": str(emoji.id),
         "name": emoji.name,
@@ -44,7 +72,7 @@ def emoji_payload(emoji: Emoji) -> Payload:
     }
 
 
-def sticker_payload(sticker: Sticker) -> Payload:
+def sticker_payload(sticker: SimSticker) -> Payload:
     return {
         "id": str(sticker.id),
         "name": sticker.name,
@@ -57,7 +85,7 @@ def sticker_payload(sticker: Sticker) -> Payload:
     }
 
 
-def guild_payload(guild: Guild) -> Payload:
+def guild_payload(guild: SimGuild) -> Payload:
     return {
         "id": str(guild.id),
         "name": guild.name,
@@ -102,55 +130,56 @@ def guild_payload(guild: Guild) -> Payload:
     }
 
 
-def own_guild_payload(realm: Realm, guild: Guild, user: User) -> Payload:
-    """An entry of one's own list of guilds."""
+def own_guild_payload(store: SimStore, guild: SimGuild, user: SimUser) -> Payload:
+    """Returns an entry of a bot's own list of guilds."""
     return {
         "id": str(guild.id),
         "name": guild.name,
         "icon": None,
         "banner": None,
         "owner": guild.owner is user,
-        "permissions": str(permissions_in_guild(realm, guild, user).value),
+        "permissions": str(permissions_in_guild(store, guild, user).value),
         "features": [],
     }
 
 
-def guild_create_payload(realm: Realm, guild: Guild, application: Application, intents: Intent) -> Payload:
-    """All that a bot learns when a guild becomes available: every channel (of those that it does not see little
-    more than the id), the active threads that it sees, and without the intents only itself among the members and no
-    presences.
+def guild_create_payload(
+    store: SimStore, guild: SimGuild, application: SimApplication, intents: GatewayIntent
+) -> Payload:
+    """Returns a guild that becomes available: every channel (of hidden ones little more than the id) and the visible
+    active threads. Without the intents it has no presences, and only the bot itself among the members.
     """
     bot = application.user
-    everybody = bool(intents & Intent.GUILD_MEMBERS and intents & Intent.GUILD_PRESENCES)
+    everybody = bool(intents & GatewayIntent.GUILD_MEMBERS and intents & GatewayIntent.GUILD_PRESENCES)
     members = guild.members.values() if everybody and len(guild.members) < 250 else [guild.members[bot.id]]
-    presences = realm.presences if intents & Intent.GUILD_PRESENCES else ()
+    presences = store.presences if intents & GatewayIntent.GUILD_PRESENCES else ()
     return guild_payload(guild) | {
-        "joined_at": stamp(guild.members[bot.id].joined_at),
+        "joined_at": format_timestamp(guild.members[bot.id].joined_at),
         "large": len(guild.members) >= 250,
         "unavailable": False,
         "member_count": len(guild.members),
         "members": [member_payload(each) for each in members],
-        "channels": [gateway_channel_payload(realm, each, bot) for each in guild.channels.values()],
+        "channels": [gateway_channel_payload(store, each, bot) for each in guild.channels.values()],
         "threads": [
             channel_payload(each, bot)
             for each in guild.threads.values()
-            if each.thread and not each.thread.archived and sees(realm, bot, each)
+            if each.thread and not each.thread.archived and can_see(store, bot, each)
         ],
         "presences": [
-            presence_payload(realm, guild.members[user_id].user, guild.id)
+            presence_payload(store, guild.members[user_id].user, guild.id)
             for user_id in presences
             if user_id in guild.members
         ],
         "voice_states": [],
         "stage_instances": [],
         "guild_scheduled_events": [
-            event_payload(each)
+            scheduled_event_payload(each)
             for each in guild.events.values()
-            if each.channel is None or sees(realm, bot, each.channel)
+            if each.channel is None or can_see(store, bot, each.channel)
         ],
         "soundboard_sounds": [],
     }
 
 
-def ban_payload(user: User, reason: str | None) -> Payload:
+def ban_payload(user: SimUser, reason: str | None) -> Payload:
     return {"user": user_payload(user), "reason": reason}

@@ -1,34 +1,41 @@
-"""Messages as one bot gets them. Without the Message Content intent most of what people write is withheld."""
+"""Payloads of messages for one bot. Without the Message Content intent most of what people write is withheld."""
 
 from __future__ import annotations
 
 from denizen.testing.discord.payloads.channels import channel_payload, id_or_none
 from denizen.testing.discord.payloads.people import Payload, partial_member_payload, user_payload, webhook_user_payload
-from denizen.testing.discord.state.intents import Intent
-from denizen.testing.discord.state.messages import Attachment, Emoji, Message, MessageFlag, Poll, Snapshot, Sticker
-from denizen.testing.discord.state.people import Application, User
-from denizen.testing.discord.state.realm import Realm
-from denizen.testing.discord.state.snowflakes import stamp, stamp_or_none
+from denizen.testing.discord.state.clock import format_optional_timestamp, format_timestamp
+from denizen.testing.discord.state.messages import (
+    MessageFlag,
+    SimAttachment,
+    SimEmoji,
+    SimMessage,
+    SimPoll,
+    SimSnapshot,
+    SimSticker,
+)
+from denizen.testing.discord.state.people import GatewayIntent, SimApplication, SimUser
+from denizen.testing.discord.state.store import SimStore
 
 
-def may_read(realm: Realm, message: Message, reader: Application, intents: Intent) -> bool:
-    """Whether content, embeds, attachments, components and poll are given to this bot: with the intent, in direct
-    messages, of its own messages, and of those that mention it.
+def may_read(store: SimStore, message: SimMessage, reader: SimApplication, intents: GatewayIntent) -> bool:
+    """Whether this bot gets content, embeds, attachments, components and poll: with the intent, in direct messages, of
+    its own messages, and of those that mention it.
     """
     own = message.author is reader.user or message.application_id == reader.id
-    channel = realm.channels.get(message.channel_id)
+    channel = store.channels.get(message.channel_id)
     direct = channel is not None and channel.is_dm
-    return bool(intents & Intent.MESSAGE_CONTENT) or own or direct or reader.user in message.mentions
+    return bool(intents & GatewayIntent.MESSAGE_CONTENT) or own or direct or reader.user in message.mentions
 
 
-def message_payload(realm: Realm, message: Message, reader: Application, intents: Intent) -> Payload:
-    """As an answer over REST. `intents` are what counts for the content: over REST those enabled in the portal."""
-    payload = basic_payload(realm, message, reader, intents)
+def message_payload(store: SimStore, message: SimMessage, reader: SimApplication, intents: GatewayIntent) -> Payload:
+    """Returns a message for REST. `intents` decide about the content: over REST those enabled in the portal."""
+    payload = basic_payload(store, message, reader, intents)
     reference = message.reference
     if reference is not None and reference.message_id is not None and reference.kind == 0:
-        target = realm.find_message(reference.channel_id, reference.message_id)
-        payload["referenced_message"] = basic_payload(realm, target, reader, intents) if target else None
-    thread = realm.thread_of(message)
+        target = store.find_message(reference.channel_id, reference.message_id)
+        payload["referenced_message"] = basic_payload(store, target, reader, intents) if target else None
+    thread = store.find_thread_for(message)
     if thread is not None and message.channel_id != thread.id:
         payload["thread"] = channel_payload(thread, reader.user)
     if message.reactions:
@@ -48,16 +55,18 @@ def message_payload(realm: Realm, message: Message, reader: Application, intents
     return payload
 
 
-def with_nonce(message: Message, payload: Payload) -> Payload:
-    """Only the answer to the send and MESSAGE_CREATE carry the nonce; it is not kept with the message."""
+def with_nonce(message: SimMessage, payload: Payload) -> Payload:
+    """Adds the nonce, which only the answer to the send and MESSAGE_CREATE carry."""
     return payload if message.nonce is None else payload | {"nonce": message.nonce}
 
 
-def event_payload(realm: Realm, message: Message, reader: Application, intents: Intent) -> Payload:
-    """As in a gateway event: with the guild and the author's membership. Ephemeral messages come without."""
-    payload = message_payload(realm, message, reader, intents)
-    guild = realm.guilds.get(message.guild_id or 0)
-    channel = realm.channels.get(message.channel_id)
+def gateway_message_payload(
+    store: SimStore, message: SimMessage, reader: SimApplication, intents: GatewayIntent
+) -> Payload:
+    """Returns a message for a gateway event: with the guild and the author's membership, unless it is ephemeral."""
+    payload = message_payload(store, message, reader, intents)
+    guild = store.guilds.get(message.guild_id or 0)
+    channel = store.channels.get(message.channel_id)
     if channel is not None:
         payload["channel_type"] = int(channel.kind)
     if guild is None or message.ephemeral:
@@ -74,10 +83,10 @@ def event_payload(realm: Realm, message: Message, reader: Application, intents: 
     return payload
 
 
-def basic_payload(realm: Realm, message: Message, reader: Application, intents: Intent) -> Payload:
-    """Without what it refers to, its thread and its reactions."""
+def basic_payload(store: SimStore, message: SimMessage, reader: SimApplication, intents: GatewayIntent) -> Payload:
+    """Returns a message without its references, thread and reactions."""
     author = message.author
-    hook = realm.webhooks.get(message.webhook_id or 0)
+    hook = store.webhooks.get(message.webhook_id or 0)
     payload: Payload = {
         "id": str(message.id),
         "channel_id": str(message.channel_id),
@@ -87,11 +96,11 @@ def basic_payload(realm: Realm, message: Message, reader: Application, intents: 
         "mentions": [user_payload(each) for each in message.mentions],
         "mention_roles": [str(each) for each in message.mention_roles],
         "mention_everyone": message.mention_everyone,
-        "attachments": [attachment_payload(realm, message.channel_id, each) for each in message.attachments],
+        "attachments": [attachment_payload(store, message.channel_id, each) for each in message.attachments],
         "embeds": [] if message.flags & MessageFlag.SUPPRESS_EMBEDS else message.embeds,
         "components": message.components,
-        "timestamp": stamp(message.timestamp),
-        "edited_timestamp": stamp_or_none(message.edited),
+        "timestamp": format_timestamp(message.timestamp),
+        "edited_timestamp": format_optional_timestamp(message.edited),
         "flags": int(message.flags),
         "pinned": message.pinned,
         "tts": message.tts,
@@ -99,15 +108,15 @@ def basic_payload(realm: Realm, message: Message, reader: Application, intents: 
     if message.poll is not None:
         payload["poll"] = _poll_payload(message.poll, reader.user)
     if message.snapshots:
-        payload["message_snapshots"] = [_snapshot_payload(realm, message, each) for each in message.snapshots]
-    if not may_read(realm, message, reader, intents):
+        payload["message_snapshots"] = [_snapshot_payload(store, message, each) for each in message.snapshots]
+    if not may_read(store, message, reader, intents):
         payload |= {"content": "", "embeds": [], "attachments": [], "components": []}
         payload.pop("poll", None)
     return payload | _extras(message)
 
 
-def attachment_payload(realm: Realm, channel_id: int, file: Attachment) -> Payload:
-    url = realm.url_of(channel_id, file)
+def attachment_payload(store: SimStore, channel_id: int, file: SimAttachment) -> Payload:
+    url = store.file_url(channel_id, file)
     payload: Payload = {
         "id": str(file.id),
         "filename": file.filename,
@@ -129,12 +138,12 @@ def attachment_payload(realm: Realm, channel_id: int, file: Attachment) -> Paylo
     return payload | {key: value for key, value in optional.items() if value is not None}
 
 
-def emoji_part(emoji: Emoji) -> Payload:
+def emoji_part(emoji: SimEmoji) -> Payload:
     part: Payload = {"id": id_or_none(emoji.id), "name": emoji.name}
     return part | {"animated": True} if emoji.animated else part
 
 
-def _extras(message: Message) -> Payload:
+def _extras(message: SimMessage) -> Payload:
     extras: Payload = {}
     if message.stickers:
         extras["sticker_items"] = [_sticker_item(each) for each in message.stickers]
@@ -157,28 +166,28 @@ def _extras(message: Message) -> Payload:
     return extras
 
 
-def _sticker_item(sticker: Sticker) -> Payload:
+def _sticker_item(sticker: SimSticker) -> Payload:
     return {"id": str(sticker.id), "name": sticker.name, "format_type": sticker.format}
 
 
-def _snapshot_payload(realm: Realm, message: Message, snapshot: Snapshot) -> Payload:
+def _snapshot_payload(store: SimStore, message: SimMessage, snapshot: SimSnapshot) -> Payload:
     return {
         "message": {
             "type": int(snapshot.kind),
             "content": snapshot.content,
             "mentions": [user_payload(each) for each in snapshot.mentions],
             "mention_roles": [],
-            "attachments": [attachment_payload(realm, message.channel_id, each) for each in snapshot.attachments],
+            "attachments": [attachment_payload(store, message.channel_id, each) for each in snapshot.attachments],
             "embeds": list(snapshot.embeds),
-            "timestamp": stamp(snapshot.timestamp),
-            "edited_timestamp": stamp_or_none(snapshot.edited),
+            "timestamp": format_timestamp(snapshot.timestamp),
+            "edited_timestamp": format_optional_timestamp(snapshot.edited),
             "flags": int(snapshot.flags),
             "components": [],
         }
     }
 
 
-def _poll_payload(poll: Poll, reader: User) -> Payload:
+def _poll_payload(poll: SimPoll, reader: SimUser) -> Payload:
     answers: list[Payload] = []
     for number, (text, emoji) in enumerate(poll.answers, 1):
         media: Payload = {"text": text}
@@ -191,7 +200,7 @@ def _poll_payload(poll: Poll, reader: User) -> Payload:
     return {
         "question": {"text": poll.question},
         "answers": answers,
-        "expiry": stamp(poll.expiry),
+        "expiry": format_timestamp(poll.expiry),
         "allow_multiselect": poll.multiple,
         "layout_type": 1,
         "results": {"answer_counts": counts, "is_finalized": poll.finalized},

@@ -1,20 +1,19 @@
-"""Users, members, presences, applications."""
+"""Payloads of users, members, presences, applications and webhooks."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from denizen.testing.discord.state.guilds import Member
-from denizen.testing.discord.state.intents import application_flags
-from denizen.testing.discord.state.people import Application, User
-from denizen.testing.discord.state.permissions import Permission
-from denizen.testing.discord.state.realm import Realm, Webhook
-from denizen.testing.discord.state.snowflakes import stamp, stamp_or_none
+from denizen.testing.discord.state.clock import format_optional_timestamp, format_timestamp
+from denizen.testing.discord.state.guilds import SimMember
+from denizen.testing.discord.state.people import SimApplication, SimUser, application_flags
+from denizen.testing.discord.state.permissions import DiscordPermission
+from denizen.testing.discord.state.store import SimStore, SimWebhook
 
 Payload = dict[str, Any]
 
 
-def user_payload(user: User) -> Payload:
+def user_payload(user: SimUser) -> Payload:
     payload: Payload = {
         "id": str(user.id),
         "username": user.name,
@@ -32,28 +31,28 @@ def user_payload(user: User) -> Payload:
     return payload | {"bot": True} if user.bot else payload
 
 
-def own_user_payload(user: User) -> Payload:
-    """What a bot is told about itself."""
+def own_user_payload(user: SimUser) -> Payload:
+    """Returns what a bot gets about itself."""
     private = {"mfa_enabled": True, "locale": "en-US", "premium_type": 0, "email": None, "verified": True}
     return user_payload(user) | private
 
 
 def webhook_user_payload(webhook_id: int, name: str) -> Payload:
-    return user_payload(User(webhook_id, name, name)) | {"discriminator": "0000", "bot": True, "global_name": None}
+    return user_payload(SimUser(webhook_id, name, name)) | {"discriminator": "0000", "bot": True, "global_name": None}
 
 
-def member_payload(member: Member) -> Payload:
+def member_payload(member: SimMember) -> Payload:
     return partial_member_payload(member) | {"user": user_payload(member.user)}
 
 
-def partial_member_payload(member: Member) -> Payload:
-    """Without the user, as in messages."""
+def partial_member_payload(member: SimMember) -> Payload:
+    """Returns a member without the user, as in messages."""
     return {
         "avatar": None,
         "banner": None,
-        "communication_disabled_until": stamp_or_none(member.timeout_until),
+        "communication_disabled_until": format_optional_timestamp(member.timeout_until),
         "flags": 0,
-        "joined_at": stamp(member.joined_at),
+        "joined_at": format_timestamp(member.joined_at),
         "nick": member.nick,
         "pending": False,
         "premium_since": None,
@@ -63,13 +62,13 @@ def partial_member_payload(member: Member) -> Payload:
     }
 
 
-def acting_member_payload(member: Member, granted: Permission) -> Payload:
-    """In interactions: with what the member may in that channel."""
+def acting_member_payload(member: SimMember, granted: DiscordPermission) -> Payload:
+    """Returns a member for interactions, with the permissions in that channel."""
     return member_payload(member) | {"permissions": str(granted.value)}
 
 
-def application_payload(realm: Realm, application: Application) -> Payload:
-    guilds = sum(application.id in guild.members for guild in realm.guilds.values())
+def application_payload(store: SimStore, application: SimApplication) -> Payload:
+    guilds = sum(application.id in guild.members for guild in store.guilds.values())
     flags = application_flags(application.intents)
     return {
         "id": str(application.id),
@@ -101,7 +100,7 @@ def application_payload(realm: Realm, application: Application) -> Payload:
     }
 
 
-def webhook_payload(webhook: Webhook) -> Payload:
+def webhook_payload(webhook: SimWebhook) -> Payload:
     return {
         "id": str(webhook.id),
         "type": 1,
@@ -115,8 +114,8 @@ def webhook_payload(webhook: Webhook) -> Payload:
     }
 
 
-def presence_payload(realm: Realm, user: User, guild_id: int) -> Payload:
-    known = realm.presences.get(user.id, {"status": "offline", "activities": []})
+def presence_payload(store: SimStore, user: SimUser, guild_id: int) -> Payload:
+    known = store.presences.get(user.id, {"status": "offline", "activities": []})
     status = known["status"]
     return {
         "user": {"id": str(user.id)},

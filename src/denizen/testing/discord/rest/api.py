@@ -1,4 +1,4 @@
-"""The REST API on aiohttp: who asks, rate limits, faults, the body, the handler of the route, the answer, the log."""
+"""The REST API on aiohttp: authorization, rate limits, faults, body, handler, answer, log."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import anyio
 from aiohttp import BodyPartReader, web
 from aiohttp.multipart import MultipartReader
 
-from denizen.testing.discord.acts.acts import Acts
-from denizen.testing.discord.requests import Fault, Request, When
-from denizen.testing.discord.rest.call import Call, Created, Handler, Route
-from denizen.testing.discord.rest.limits import Limits
-from denizen.testing.discord.state.messages import Attachment
-from denizen.testing.discord.state.people import Application
-from denizen.testing.discord.state.refusals import RefusedError, unauthorized
+from denizen.testing.discord.actions.actions import SimActions
+from denizen.testing.discord.rest.call import Created, Handler, RestCall, RestRoute
+from denizen.testing.discord.rest.limits import SimRateLimits
+from denizen.testing.discord.rest.request_log import FaultTime, LoggedRequest, RequestFault
+from denizen.testing.discord.state.errors import RefusedError, unauthorized
+from denizen.testing.discord.state.messages import SimAttachment
+from denizen.testing.discord.state.people import SimApplication
 
 PREFIX = "/api/v10"
 _FILE = re.compile(r"files\[(\d+)\]")
@@ -26,26 +26,28 @@ _IDS = re.compile(r"\{(\w+_id)\}")
 _JSON = "application/json"
 
 
-class Api:
-    """The routes, served. Handlers run without interruption, so each request is applied wholly or not at all."""
+class SimRestApi:
+    """Serves the routes. Handlers run without interruption, so each request is applied wholly or not at all."""
 
-    def __init__(self, acts: Acts, limits: Limits, faults: Sequence[Fault], noticed: Callable[[], None]) -> None:
-        self.requests: list[Request] = []
+    def __init__(
+        self, acts: SimActions, limits: SimRateLimits, faults: Sequence[RequestFault], noticed: Callable[[], None]
+    ) -> None:
+        self.requests: list[LoggedRequest] = []
         self.gateway_url = ""
         self._acts = acts
         self._limits = limits
         self._faults = faults
         self._noticed = noticed
 
-    def mount(self, router: web.UrlDispatcher, routes: Sequence[Route]) -> None:
+    def mount(self, router: web.UrlDispatcher, routes: Sequence[RestRoute]) -> None:
         for route in routes:
             router.add_route(route.method, PREFIX + _IDS.sub(r"{\1:\\d+}", route.template), self._serve(route))
         router.add_route("*", PREFIX + "/{rest:.*}", self._unknown)
 
-    def _serve(self, route: Route) -> Callable[[web.Request], Any]:
+    def _serve(self, route: RestRoute) -> Callable[[web.Request], Any]:
         async def serve(request: web.Request) -> web.StreamResponse:
             path = request.path.removeprefix(PREFIX)
-            record = Request(request.method, path, route.template, query=dict(request.query))
+            record = LoggedRequest(request.method, path, route.template, query=dict(request.query))
             self.requests.append(record)
             return await self._answer(route, request, record)
 
@@ -53,10 +55,10 @@ class Api:
 
     async def _unknown(self, request: web.Request) -> web.StreamResponse:
         path = request.path.removeprefix(PREFIX)
-        self.requests.append(Request(request.method, path, "", status=404, query=dict(request.query)))
+        self.requests.append(LoggedRequest(request.method, path, "", status=404, query=dict(request.query)))
         return _respond(404, {"message": "404: Not Found", "code": 0}, {})
 
-    async def _answer(self, route: Route, request: web.Request, record: Request) -> web.StreamResponse:
+    async def _answer(self, route: RestRoute, request: web.Request, record: LoggedRequest) -> web.StreamResponse:
         application = self._asker(request)
         record.application_id = application.id if application else None
         ruling = self._limits.rule(
@@ -67,8 +69,15 @@ class Api:
         record.body, files = await _read_body(request)
         reason = unquote(request.headers.get("X-Audit-Log-Reason", "")) or None
         record.reason = reason or ""
-        call = Call(
-            self._acts, application, request.match_info, record.query, record.body, files, reason, self.gateway_url
+        call = RestCall(
+            acts=self._acts,
+            asker=application,
+            path=request.match_info,
+            query=record.query,
+            body=record.body,
+            files=files,
+            reason=reason,
+            gateway_url=self.gateway_url,
         )
         if (broken := await self._meet("before", request, record)) is not None:
             return broken
@@ -78,16 +87,16 @@ class Api:
             return broken
         return self._finish(record, status, body, ruling.headers)
 
-    def _handle(self, route: Route, call: Call) -> tuple[int, object]:
+    def _handle(self, route: RestRoute, call: RestCall) -> tuple[int, object]:
         try:
             if not route.open and call.asker is None:
                 raise unauthorized()
-            return _status_of(route.handler, call)
+            return _get_status(route.handler, call)
         except RefusedError as refusal:
             return refusal.status, refusal.body
 
-    async def _meet(self, when: When, request: web.Request, record: Request) -> web.StreamResponse | None:
-        """Whatever fault stands in the way here. None goes on."""
+    async def _meet(self, when: FaultTime, request: web.Request, record: LoggedRequest) -> web.StreamResponse | None:
+        """Applies a fault at this point and returns its answer; None lets the request go on."""
         for fault in list(self._faults):
             if fault.when != when or not fault.matches(record):
                 continue
@@ -108,20 +117,22 @@ class Api:
                 return self._finish(record, fault.status, body, {})
         return None
 
-    def _asker(self, request: web.Request) -> Application | None:
+    def _asker(self, request: web.Request) -> SimApplication | None:
         token = request.headers.get("Authorization", "").removeprefix("Bot ")
-        for application in self._acts.realm.applications.values():
+        for application in self._acts.store.applications.values():
             if token and application.token == token:
                 return application
         return None
 
-    def _finish(self, record: Request, status: int, body: object, headers: Mapping[str, str]) -> web.StreamResponse:
+    def _finish(
+        self, record: LoggedRequest, status: int, body: object, headers: Mapping[str, str]
+    ) -> web.StreamResponse:
         record.status, record.answer = status, body
         self._noticed()
         return _respond(status, body, headers)
 
 
-def _status_of(handler: Handler, call: Call) -> tuple[int, object]:
+def _get_status(handler: Handler, call: RestCall) -> tuple[int, object]:
     answer = handler(call)
     if isinstance(answer, Created):
         return 201, answer.body
@@ -129,14 +140,14 @@ def _status_of(handler: Handler, call: Call) -> tuple[int, object]:
 
 
 def _respond(status: int, body: object, headers: Mapping[str, str]) -> web.Response:
-    """JSON without a charset: discord.py takes anything else for text."""
+    """Returns JSON without a charset: discord.py takes anything else for text."""
     if status == 204:
         return web.Response(status=204, headers=dict(headers))
     return web.Response(status=status, body=json.dumps(body).encode(), content_type=_JSON, headers=dict(headers))
 
 
-async def _read_body(request: web.Request) -> tuple[Any, Mapping[int, Attachment]]:
-    """The JSON of a body and its files by number. A body that is no JSON is answered by the form (50035)."""
+async def _read_body(request: web.Request) -> tuple[Any, Mapping[int, SimAttachment]]:
+    """Returns the JSON of a body and its files by number. The form refuses a body that is not JSON (50035)."""
     if request.content_type == _JSON:
         text = await request.text()
         return _parse(text) if text else None, {}
@@ -145,10 +156,10 @@ async def _read_body(request: web.Request) -> tuple[Any, Mapping[int, Attachment
     return None, {}
 
 
-async def _read_parts(reader: MultipartReader) -> tuple[Any, Mapping[int, Attachment]]:
+async def _read_parts(reader: MultipartReader) -> tuple[Any, Mapping[int, SimAttachment]]:
     fields: dict[str, Any] = {}
     body: Any = None
-    files: dict[int, Attachment] = {}
+    files: dict[int, SimAttachment] = {}
     while (part := await reader.next()) is not None:
         if not isinstance(part, BodyPartReader):
             continue
@@ -157,7 +168,7 @@ async def _read_parts(reader: MultipartReader) -> tuple[Any, Mapping[int, Attach
         if found is not None:
             kind = part.headers.get("Content-Type")
             known = None if kind == "application/octet-stream" else kind
-            files[int(found[1])] = Attachment(part.filename or "file", content, known)
+            files[int(found[1])] = SimAttachment(part.filename or "file", content, known)
         elif part.name == "payload_json":
             body = _parse(content.decode())
         elif part.name:

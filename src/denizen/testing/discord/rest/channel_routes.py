@@ -1,4 +1,4 @@
-"""Routes of channels: reading, changing, deleting; overwrites, invites and webhooks of a channel."""
+"""Routes of channels, their overwrites, invites and webhooks."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from typing import Any, cast
 
 from denizen.testing.discord.payloads.channels import channel_payload, invite_payload
 from denizen.testing.discord.payloads.people import webhook_payload
-from denizen.testing.discord.rest.call import Call, Created, Route
-from denizen.testing.discord.rest.form import Form
-from denizen.testing.discord.state.access import demand, demand_in_guild, sees, shows
+from denizen.testing.discord.rest.call import Created, Form, RestCall, RestRoute
+from denizen.testing.discord.state.access import can_see, is_shown, require_guild_permission, require_permission
 from denizen.testing.discord.state.changes import InviteChanged, WebhooksChanged
-from denizen.testing.discord.state.channels import Channel, ChannelKind, ForumTag, Overwrite, ThreadState
-from denizen.testing.discord.state.guilds import ChannelOptions, Guild
+from denizen.testing.discord.state.channels import ChannelKind, SimChannel, SimForumTag, SimOverwrite, SimThreadState
+from denizen.testing.discord.state.errors import unknown
+from denizen.testing.discord.state.guilds import ChannelOptions, SimGuild
 from denizen.testing.discord.state.permissions import NONE, P
-from denizen.testing.discord.state.realm import Invite, Realm, Webhook
-from denizen.testing.discord.state.refusals import unknown
+from denizen.testing.discord.state.store import SimInvite, SimStore, SimWebhook
 
 _CHANNEL = "/channels/{channel_id}"
 _OVERWRITE = f"{_CHANNEL}/permissions/{{target_id}}"
@@ -23,11 +22,11 @@ _MAX_SLOWMODE_S = 21600
 _MAX_TOPIC = {ChannelKind.FORUM: 4096, ChannelKind.MEDIA: 4096}
 
 
-def read(call: Call) -> object:
+def read(call: RestCall) -> object:
     return channel_payload(call.channel(), call.bot)
 
 
-def modify(call: Call) -> object:
+def modify(call: RestCall) -> object:
     channel = call.channel()
     if channel.is_thread:
         _modify_thread(call, channel)
@@ -36,26 +35,26 @@ def modify(call: Call) -> object:
     return channel_payload(channel, call.bot)
 
 
-def delete(call: Call) -> object:
+def delete(call: RestCall) -> object:
     channel = call.channel()
     payload = channel_payload(channel, call.bot)
     call.acts.channels.delete(call.bot, channel)
     return payload
 
 
-def _modify_channel(call: Call, channel: Channel) -> None:
+def _modify_channel(call: RestCall, channel: SimChannel) -> None:
     form = call.form
-    guild = call.realm.guild_of(channel)
+    guild = call.store.get_guild_for(channel)
     name = form.text("name", 100)
     topic = form.text("topic", _MAX_TOPIC.get(channel.kind, 1024))
     slowmode_s = form.integer("rate_limit_per_user", 0, _MAX_SLOWMODE_S)
     position = form.integer("position")
     overwrites = _read_overwrites(form)
     parent = _category(form, guild)
-    tags = [_read_tag(call.realm, each) for each in form.forms("available_tags", 20)]
+    tags = [_read_tag(call.store, each) for each in form.forms("available_tags", 20)]
     form.check()
 
-    def change(target: Channel) -> None:
+    def change(target: SimChannel) -> None:
         target.name = name or target.name
         target.topic = topic if form.has("topic") else target.topic
         target.slowmode_s = slowmode_s if slowmode_s is not None else target.slowmode_s
@@ -73,7 +72,7 @@ def _modify_channel(call: Call, channel: Channel) -> None:
     call.acts.channels.modify(call.bot, channel, change)
 
 
-def _modify_thread(call: Call, thread: Channel) -> None:
+def _modify_thread(call: RestCall, thread: SimChannel) -> None:
     form = call.form
     name = form.text("name", 100)
     slowmode_s = form.integer("rate_limit_per_user", 0, _MAX_SLOWMODE_S)
@@ -81,7 +80,7 @@ def _modify_thread(call: Call, thread: Channel) -> None:
     tags = form.snowflakes("applied_tags")
     form.check()
 
-    def change(target: Channel, state: ThreadState) -> None:
+    def change(target: SimChannel, state: SimThreadState) -> None:
         target.name = name or target.name
         target.slowmode_s = slowmode_s if slowmode_s is not None else target.slowmode_s
         state.archived = form.flag("archived", default=state.archived)
@@ -93,13 +92,13 @@ def _modify_thread(call: Call, thread: Channel) -> None:
     call.acts.threads.modify(call.bot, thread, change)
 
 
-def list_of_guild(call: Call) -> object:
-    """Only channels that the bot sees, and their categories."""
-    shown = [each for each in call.guild().channels.values() if shows(call.realm, call.bot, each)]
+def list_guild_channels(call: RestCall) -> object:
+    """Returns the channels that the bot sees, and their categories."""
+    shown = [each for each in call.guild().channels.values() if is_shown(call.store, call.bot, each)]
     return [channel_payload(each, call.bot) for each in shown]
 
 
-def create(call: Call) -> object:
+def create(call: RestCall) -> object:
     guild, form = call.guild(), call.form
     name = form.text("name", 100, required=True) or ""
     kind = ChannelKind(form.integer("type") or 0)
@@ -118,9 +117,9 @@ def create(call: Call) -> object:
     return Created(channel_payload(call.acts.channels.create(call.bot, guild, name, **options), call.bot))
 
 
-def move_many(call: Call) -> object:
+def move_many(call: RestCall) -> object:
     guild = call.guild()
-    demand_in_guild(call.realm, call.bot, guild, P.MANAGE_CHANNELS)
+    require_guild_permission(call.store, call.bot, guild, P.MANAGE_CHANNELS)
     bodies = cast("list[object]", call.body) if isinstance(call.body, list) else []
     forms = [Form(each, str(index)) for index, each in enumerate(bodies)]
     for form in forms:
@@ -130,114 +129,129 @@ def move_many(call: Call) -> object:
         position = form.integer("position")
         form.check()
 
-        def change(target: Channel, position: int | None = position) -> None:
+        def change(target: SimChannel, position: int | None = position) -> None:
             target.position = target.position if position is None else position
 
         call.acts.channels.modify(call.bot, channel, change)
     return None
 
 
-def set_overwrite(call: Call) -> object:
+def set_overwrite(call: RestCall) -> object:
     channel, form = call.channel(), call.form
     allow, deny = form.permissions("allow") or NONE, form.permissions("deny") or NONE
     kind = form.integer("type", 0, 1)
     form.check()
-    overwrite = Overwrite(call.id("target_id"), kind or 0, allow, deny)
+    overwrite = SimOverwrite(call.id("target_id"), kind or 0, allow, deny)
     call.acts.channels.set_overwrite(call.bot, channel, overwrite)
     return None
 
 
-def delete_overwrite(call: Call) -> object:
+def delete_overwrite(call: RestCall) -> object:
     call.acts.channels.delete_overwrite(call.bot, call.channel(), call.id("target_id"))
     return None
 
 
-def create_invite(call: Call) -> object:
+def create_invite(call: RestCall) -> object:
     channel, form = call.channel(P.CREATE_INSTANT_INVITE), call.form
     age = form.integer("max_age", 0, 604800)
     uses = form.integer("max_uses", 0, 100) or 0
     temporary = form.flag("temporary")
     form.check()
     wanted = (channel, call.bot, 86400 if age is None else age, uses, temporary)
-    for each in () if form.flag("unique") else call.realm.invites.values():
+    for each in () if form.flag("unique") else call.store.invites.values():
         if (each.channel, each.inviter, each.max_age_s, each.max_uses, each.temporary) == wanted:
-            return invite_payload(call.realm, each)
+            return invite_payload(call.store, each)
     code = secrets.token_urlsafe(6)
-    invite = Invite(code, channel, call.bot, 86400 if age is None else age, uses, temporary, call.realm.ids.fresh())
-    call.realm.invites[code] = invite
-    shown = invite_payload(call.realm, invite)
-    call.realm.tell(InviteChanged(channel, _told(shown), "created"))
+    invite = SimInvite(
+        code=code,
+        channel=channel,
+        inviter=call.bot,
+        max_age_s=86400 if age is None else age,
+        max_uses=uses,
+        temporary=temporary,
+        created=call.store.ids.fresh(),
+    )
+    call.store.invites[code] = invite
+    shown = invite_payload(call.store, invite)
+    call.store.tell(InviteChanged(channel, _told(shown), "created"))
     return shown
 
 
-def list_invites(call: Call) -> object:
+def list_invites(call: RestCall) -> object:
     channel = call.channel(P.MANAGE_CHANNELS)
-    return [invite_payload(call.realm, each) for each in call.realm.invites.values() if each.channel is channel]
+    return [invite_payload(call.store, each) for each in call.store.invites.values() if each.channel is channel]
 
 
-def list_guild_invites(call: Call) -> object:
+def list_guild_invites(call: RestCall) -> object:
     guild = call.guild()
-    demand_in_guild(call.realm, call.bot, guild, P.MANAGE_GUILD)
-    invites = [each for each in call.realm.invites.values() if each.channel.guild_id == guild.id]
-    return [invite_payload(call.realm, each) for each in invites]
+    require_guild_permission(call.store, call.bot, guild, P.MANAGE_GUILD)
+    invites = [each for each in call.store.invites.values() if each.channel.guild_id == guild.id]
+    return [invite_payload(call.store, each) for each in invites]
 
 
-def read_invite(call: Call) -> object:
-    return invite_payload(call.realm, _invite(call))
+def read_invite(call: RestCall) -> object:
+    return invite_payload(call.store, _invite(call))
 
 
-def delete_invite(call: Call) -> object:
+def delete_invite(call: RestCall) -> object:
     invite = _invite(call)
-    demand(call.realm, call.bot, invite.channel, P.MANAGE_CHANNELS)
-    shown = invite_payload(call.realm, invite)
-    del call.realm.invites[invite.code]
-    call.realm.tell(InviteChanged(invite.channel, {"code": invite.code}, "deleted"))
+    require_permission(call.store, call.bot, invite.channel, P.MANAGE_CHANNELS)
+    shown = invite_payload(call.store, invite)
+    del call.store.invites[invite.code]
+    call.store.tell(InviteChanged(invite.channel, {"code": invite.code}, "deleted"))
     return shown
 
 
-def create_webhook(call: Call) -> object:
+def create_webhook(call: RestCall) -> object:
     channel, form = call.channel(P.MANAGE_WEBHOOKS), call.form
     name = form.text("name", 80, required=True) or ""
     form.check()
-    hook = Webhook(call.realm.ids.fresh(), secrets.token_urlsafe(48), name, channel, call.bot, call.application.id)
-    call.realm.webhooks[hook.id] = hook
-    call.realm.tell(WebhooksChanged(channel))
+    hook = SimWebhook(
+        id=call.store.ids.fresh(),
+        token=secrets.token_urlsafe(48),
+        name=name,
+        channel=channel,
+        creator=call.bot,
+        application_id=call.application.id,
+    )
+    call.store.webhooks[hook.id] = hook
+    call.store.tell(WebhooksChanged(channel))
     return webhook_payload(hook)
 
 
-def list_webhooks(call: Call) -> object:
+def list_webhooks(call: RestCall) -> object:
     channel = call.channel(P.MANAGE_WEBHOOKS)
-    return [webhook_payload(each) for each in call.realm.webhooks.values() if each.channel is channel]
+    return [webhook_payload(each) for each in call.store.webhooks.values() if each.channel is channel]
 
 
-def list_guild_webhooks(call: Call) -> object:
+def list_guild_webhooks(call: RestCall) -> object:
     guild = call.guild()
-    demand_in_guild(call.realm, call.bot, guild, P.MANAGE_WEBHOOKS)
-    return [webhook_payload(each) for each in call.realm.webhooks.values() if each.channel.guild_id == guild.id]
+    require_guild_permission(call.store, call.bot, guild, P.MANAGE_WEBHOOKS)
+    return [webhook_payload(each) for each in call.store.webhooks.values() if each.channel.guild_id == guild.id]
 
 
-def read_webhook(call: Call) -> object:
+def read_webhook(call: RestCall) -> object:
     return webhook_payload(_webhook(call))
 
 
-def delete_webhook(call: Call) -> object:
+def delete_webhook(call: RestCall) -> object:
     hook = _webhook(call)
-    del call.realm.webhooks[hook.id]
-    call.realm.tell(WebhooksChanged(hook.channel))
+    del call.store.webhooks[hook.id]
+    call.store.tell(WebhooksChanged(hook.channel))
     return None
 
 
-def _webhook(call: Call) -> Webhook:
-    hook = call.realm.webhooks.get(call.id("webhook_id"))
+def _webhook(call: RestCall) -> SimWebhook:
+    hook = call.store.webhooks.get(call.id("webhook_id"))
     if hook is None:
         raise unknown("Webhook")
-    demand(call.realm, call.bot, hook.channel, P.MANAGE_WEBHOOKS)
+    require_permission(call.store, call.bot, hook.channel, P.MANAGE_WEBHOOKS)
     return hook
 
 
-def _invite(call: Call) -> Invite:
-    invite = call.realm.invites.get(call.path["code"])
-    if invite is None or not sees(call.realm, call.bot, invite.channel):
+def _invite(call: RestCall) -> SimInvite:
+    invite = call.store.invites.get(call.path["code"])
+    if invite is None or not can_see(call.store, call.bot, invite.channel):
         raise unknown("Invite")
     return invite
 
@@ -246,7 +260,7 @@ def _told(shown: dict[str, Any]) -> dict[str, Any]:
     return {key: shown[key] for key in ("code", "created_at", "inviter", "max_age", "max_uses", "temporary", "uses")}
 
 
-def _category(form: Form, guild: Guild | None) -> Channel | None:
+def _category(form: Form, guild: SimGuild | None) -> SimChannel | None:
     number = form.snowflake("parent_id")
     if number is None:
         return None
@@ -256,9 +270,9 @@ def _category(form: Form, guild: Guild | None) -> Channel | None:
     return parent
 
 
-def _read_overwrites(form: Form) -> list[Overwrite]:
+def _read_overwrites(form: Form) -> list[SimOverwrite]:
     return [
-        Overwrite(
+        SimOverwrite(
             each.snowflake("id", required=True) or 0,
             each.integer("type", 0, 1) or 0,
             each.permissions("allow") or NONE,
@@ -268,28 +282,28 @@ def _read_overwrites(form: Form) -> list[Overwrite]:
     ]
 
 
-def _read_tag(realm: Realm, form: Form) -> ForumTag:
-    number = form.snowflake("id") or realm.ids.fresh()
-    return ForumTag(number, form.text("name", 20, required=True) or "", form.flag("moderated"))
+def _read_tag(store: SimStore, form: Form) -> SimForumTag:
+    number = form.snowflake("id") or store.ids.fresh()
+    return SimForumTag(number, form.text("name", 20, required=True) or "", form.flag("moderated"))
 
 
 ROUTES = (
-    Route("GET", _CHANNEL, read),
-    Route("PATCH", _CHANNEL, modify),
-    Route("DELETE", _CHANNEL, delete),
-    Route("GET", "/guilds/{guild_id}/channels", list_of_guild),
-    Route("POST", "/guilds/{guild_id}/channels", create),
-    Route("PATCH", "/guilds/{guild_id}/channels", move_many),
-    Route("PUT", _OVERWRITE, set_overwrite),
-    Route("DELETE", _OVERWRITE, delete_overwrite),
-    Route("POST", f"{_CHANNEL}/invites", create_invite),
-    Route("GET", f"{_CHANNEL}/invites", list_invites),
-    Route("GET", "/guilds/{guild_id}/invites", list_guild_invites),
-    Route("GET", "/invites/{code}", read_invite),
-    Route("DELETE", "/invites/{code}", delete_invite),
-    Route("POST", f"{_CHANNEL}/webhooks", create_webhook),
-    Route("GET", f"{_CHANNEL}/webhooks", list_webhooks),
-    Route("GET", "/guilds/{guild_id}/webhooks", list_guild_webhooks),
-    Route("GET", "/webhooks/{webhook_id}", read_webhook),
-    Route("DELETE", "/webhooks/{webhook_id}", delete_webhook),
+    RestRoute("GET", _CHANNEL, read),
+    RestRoute("PATCH", _CHANNEL, modify),
+    RestRoute("DELETE", _CHANNEL, delete),
+    RestRoute("GET", "/guilds/{guild_id}/channels", list_guild_channels),
+    RestRoute("POST", "/guilds/{guild_id}/channels", create),
+    RestRoute("PATCH", "/guilds/{guild_id}/channels", move_many),
+    RestRoute("PUT", _OVERWRITE, set_overwrite),
+    RestRoute("DELETE", _OVERWRITE, delete_overwrite),
+    RestRoute("POST", f"{_CHANNEL}/invites", create_invite),
+    RestRoute("GET", f"{_CHANNEL}/invites", list_invites),
+    RestRoute("GET", "/guilds/{guild_id}/invites", list_guild_invites),
+    RestRoute("GET", "/invites/{code}", read_invite),
+    RestRoute("DELETE", "/invites/{code}", delete_invite),
+    RestRoute("POST", f"{_CHANNEL}/webhooks", create_webhook),
+    RestRoute("GET", f"{_CHANNEL}/webhooks", list_webhooks),
+    RestRoute("GET", "/guilds/{guild_id}/webhooks", list_guild_webhooks),
+    RestRoute("GET", "/webhooks/{webhook_id}", read_webhook),
+    RestRoute("DELETE", "/webhooks/{webhook_id}", delete_webhook),
 )

@@ -1,4 +1,4 @@
-"""Rate limits: one bucket for each route and major parameter, a global one, and single answers of 429 on demand."""
+"""Rate limits: one bucket for each route and major parameter, a global one, and forced answers of 429."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _MAJOR = ("channel_id", "guild_id", "webhook_id", "interaction_id")
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
-    """So many requests in so many seconds."""
+class SimRateLimit:
+    """A number of requests in a number of seconds."""
 
     requests: int
     per_s: float
@@ -24,13 +24,13 @@ class Limit:
 
 @dataclass(slots=True)
 class _Bucket:
-    limit: Limit
+    limit: SimRateLimit
     opened_s: float
     used: int = 0
 
 
 @dataclass(slots=True)
-class _Strike:
+class _ForcedLimit:
     method: str
     route: re.Pattern[str]
     left: int
@@ -39,8 +39,8 @@ class _Strike:
 
 
 @dataclass(frozen=True, slots=True)
-class Ruling:
-    """What the limits say of one request. `retry_after_s` None lets it through."""
+class RateLimitDecision:
+    """The decision on one request. It passes if `retry_after_s` is None."""
 
     headers: Mapping[str, str]
     retry_after_s: float | None = None
@@ -57,20 +57,22 @@ class Ruling:
 
 
 @dataclass(slots=True, eq=False)
-class Limits:
+class SimRateLimits:
     """The limits in force. `default` is generous, so that tests do not wait; `set` gives a route its own."""
 
     clock: Clock
-    default: Limit = Limit(1000, 1.0)
-    everywhere: Limit | None = None
+    default: SimRateLimit = SimRateLimit(1000, 1.0)
+    everywhere: SimRateLimit | None = None
     refused: int = 0
-    _own: list[tuple[str, re.Pattern[str], Limit]] = field(default_factory=list[tuple[str, re.Pattern[str], Limit]])
+    _own: list[tuple[str, re.Pattern[str], SimRateLimit]] = field(
+        default_factory=list[tuple[str, re.Pattern[str], SimRateLimit]]
+    )
     _buckets: dict[str, _Bucket] = field(default_factory=dict[str, _Bucket])
-    _strikes: list[_Strike] = field(default_factory=list[_Strike])
+    _strikes: list[_ForcedLimit] = field(default_factory=list[_ForcedLimit])
 
-    def set(self, method: str, route: str, limit: Limit) -> None:
-        """`route` is a regular expression found in the template, such as `/channels/{channel_id}/messages`, or in the
-        path.
+    def set(self, method: str, route: str, limit: SimRateLimit) -> None:
+        """Sets the limit of a route: a regular expression searched in the template, such as
+        `/channels/{channel_id}/messages`, or in the path.
         """
         self._own.append((method.upper(), re.compile(route), limit))
         self._buckets.clear()
@@ -84,16 +86,16 @@ class Limits:
         retry_after_s: float = 0.01,
         everywhere: bool = False,
     ) -> None:
-        """Answers the next requests that match with 429, whatever the buckets say; `everywhere` marks it as global."""
-        self._strikes.append(_Strike(method.upper(), re.compile(route), times, retry_after_s, everywhere))
+        """Answers the next matching requests with 429, whatever the buckets say; `everywhere` marks it as global."""
+        self._strikes.append(_ForcedLimit(method.upper(), re.compile(route), times, retry_after_s, everywhere))
 
-    def rule(self, method: str, template: str, path: str, major: Mapping[str, str], token: str) -> Ruling:
-        """Counts one request."""
+    def rule(self, method: str, template: str, path: str, major: Mapping[str, str], token: str) -> RateLimitDecision:
+        """Counts one request and decides on it."""
         for strike in self._strikes:
             if strike.left > 0 and strike.method in ("", method) and strike.route.search(path):
                 strike.left -= 1
                 return self._refuse(
-                    _names(method, template), Limit(1, 1), strike.retry_after_s, everywhere=strike.everywhere
+                    _names(method, template), SimRateLimit(1, 1), strike.retry_after_s, everywhere=strike.everywhere
                 )
         if self.everywhere is not None:
             bucket = self._bucket(f"global {token}", self.everywhere)
@@ -102,20 +104,20 @@ class Limits:
             bucket.used += 1
         name = _names(method, template)
         key = " ".join([name, token, *(major[each] for each in _MAJOR if each in major)])
-        bucket = self._bucket(key, self._limit_of(method, template, path))
+        bucket = self._bucket(key, self._get_limit(method, template, path))
         if bucket.used >= bucket.limit.requests:
             return self._refuse(name, bucket.limit, self._wait_s(bucket), everywhere=False)
         bucket.used += 1
         left = bucket.limit.requests - bucket.used
-        return Ruling(self._headers(name, bucket.limit, left, self._wait_s(bucket)))
+        return RateLimitDecision(self._headers(name, bucket.limit, left, self._wait_s(bucket)))
 
-    def _limit_of(self, method: str, template: str, path: str) -> Limit:
+    def _get_limit(self, method: str, template: str, path: str) -> SimRateLimit:
         for own_method, route, limit in reversed(self._own):
             if own_method in ("", method) and (route.search(template) or route.search(path)):
                 return limit
         return self.default
 
-    def _bucket(self, key: str, limit: Limit) -> _Bucket:
+    def _bucket(self, key: str, limit: SimRateLimit) -> _Bucket:
         now_s = self.clock.monotonic_s()
         bucket = self._buckets.get(key)
         if bucket is None or now_s - bucket.opened_s >= bucket.limit.per_s:
@@ -126,7 +128,7 @@ class Limits:
         left_s = bucket.opened_s + bucket.limit.per_s - self.clock.monotonic_s()
         return math.ceil(max(left_s, 0.001) * 1000) / 1000
 
-    def _refuse(self, name: str, limit: Limit, retry_after_s: float, *, everywhere: bool) -> Ruling:
+    def _refuse(self, name: str, limit: SimRateLimit, retry_after_s: float, *, everywhere: bool) -> RateLimitDecision:
         self.refused += 1
         headers = self._headers(name, limit, 0, retry_after_s) | {
             "Retry-After": str(math.ceil(retry_after_s)),
@@ -136,9 +138,9 @@ class Limits:
         if everywhere:
             headers = {key: value for key, value in headers.items() if key != "X-RateLimit-Bucket"}
             headers["X-RateLimit-Global"] = "true"
-        return Ruling(headers, retry_after_s, everywhere)
+        return RateLimitDecision(headers, retry_after_s, everywhere)
 
-    def _headers(self, name: str, limit: Limit, left: int, reset_after_s: float) -> dict[str, str]:
+    def _headers(self, name: str, limit: SimRateLimit, left: int, reset_after_s: float) -> dict[str, str]:
         reset = self.clock.now().timestamp() + reset_after_s
         return {
             "X-RateLimit-Bucket": name,
@@ -150,5 +152,5 @@ class Limits:
 
 
 def _names(method: str, template: str) -> str:
-    """The bucket of a route as Discord calls it: an opaque hash."""
+    """Returns the name of a route's bucket, an opaque hash as on Discord."""
     return hashlib.sha256(f"{method} {template}".encode()).hexdigest()[:32]

@@ -5,26 +5,26 @@ from __future__ import annotations
 from denizen.testing.discord.payloads.channels import channel_payload
 from denizen.testing.discord.payloads.guilds import own_guild_payload
 from denizen.testing.discord.payloads.people import application_payload, member_payload, own_user_payload, user_payload
-from denizen.testing.discord.rest.call import Call, Route
-from denizen.testing.discord.state.refusals import forbidden
+from denizen.testing.discord.rest.call import RestCall, RestRoute
+from denizen.testing.discord.state.errors import forbidden
 
 
-def gateway(call: Call) -> object:
+def gateway(call: RestCall) -> object:
     return {"url": call.gateway_url}
 
 
-def gateway_bot(call: Call) -> object:
-    """One shard is suggested for each 1000 guilds, at least one; `shards` of the realm says otherwise."""
+def gateway_bot(call: RestCall) -> object:
+    """Suggests one shard for each 1000 guilds, or as many as `store.rules` says."""
     call.application  # noqa: B018 - raises without a token
     limit = {"total": 1000, "remaining": 999, "reset_after": 0, "max_concurrency": 1}
-    return {"url": call.gateway_url, "shards": call.realm.rules.suggested_shards, "session_start_limit": limit}
+    return {"url": call.gateway_url, "shards": call.store.rules.suggested_shards, "session_start_limit": limit}
 
 
-def me(call: Call) -> object:
+def me(call: RestCall) -> object:
     return own_user_payload(call.bot)
 
 
-def edit_me(call: Call) -> object:
+def edit_me(call: RestCall) -> object:
     form = call.form
     name = form.text("username", 32)
     form.check()
@@ -32,42 +32,42 @@ def edit_me(call: Call) -> object:
     return own_user_payload(call.bot)
 
 
-def user(call: Call) -> object:
-    return user_payload(call.realm.get_user(call.id("user_id")))
+def user(call: RestCall) -> object:
+    return user_payload(call.store.get_user(call.id("user_id")))
 
 
-def open_dm(call: Call) -> object:
+def open_dm(call: RestCall) -> object:
     form = call.form
     recipient = form.snowflake("recipient_id", required=True)
     form.check()
-    other = call.realm.get_user(recipient or 0)
+    other = call.store.get_user(recipient or 0)
     if other.bot:
         raise forbidden(50007, "Cannot send messages to this user")
     return channel_payload(call.acts.channels.open_dm(call.bot, other), call.bot)
 
 
-def my_guilds(call: Call) -> object:
+def my_guilds(call: RestCall) -> object:
     limit, after = call.number("limit", 200, 1, 200), call.snowflake("after") or 0
-    own = [each for each in call.realm.guilds.values() if call.bot.id in each.members and each.id > after]
+    own = [each for each in call.store.guilds.values() if call.bot.id in each.members and each.id > after]
     own.sort(key=lambda each: each.id)
-    return [own_guild_payload(call.realm, each, call.bot) for each in own[:limit]]
+    return [own_guild_payload(call.store, each, call.bot) for each in own[:limit]]
 
 
-def my_member(call: Call) -> object:
+def my_member(call: RestCall) -> object:
     return member_payload(call.guild().members[call.bot.id])
 
 
-def leave_guild(call: Call) -> object:
+def leave_guild(call: RestCall) -> object:
     call.acts.guilds.leave(call.guild(), call.bot)
     return None
 
 
-def application(call: Call) -> object:
-    return application_payload(call.realm, call.application)
+def application(call: RestCall) -> object:
+    return application_payload(call.store, call.application)
 
 
-def edit_application(call: Call) -> object:
-    """The description comes as text, or by language with a `default`."""
+def edit_application(call: RestCall) -> object:
+    """Edits the description, which comes as text, or by language with a `default`."""
     form = call.form
     by_language = isinstance(form.fields.get("description"), dict)
     inner = form.inner("description") if by_language else None
@@ -75,20 +75,20 @@ def edit_application(call: Call) -> object:
     form.check()
     if description is not None:
         call.application.description = description
-    return application_payload(call.realm, call.application)
+    return application_payload(call.store, call.application)
 
 
 ROUTES = (
-    Route("GET", "/gateway", gateway, open=True),
-    Route("GET", "/gateway/bot", gateway_bot),
-    Route("GET", "/users/@me", me),
-    Route("PATCH", "/users/@me", edit_me),
-    Route("POST", "/users/@me/channels", open_dm),
-    Route("GET", "/users/@me/guilds", my_guilds),
-    Route("GET", "/users/@me/guilds/{guild_id}/member", my_member),
-    Route("DELETE", "/users/@me/guilds/{guild_id}", leave_guild),
-    Route("GET", "/users/{user_id}", user),
-    Route("GET", "/applications/@me", application),
-    Route("PATCH", "/applications/@me", edit_application),
-    Route("GET", "/oauth2/applications/@me", application),
+    RestRoute("GET", "/gateway", gateway, open=True),
+    RestRoute("GET", "/gateway/bot", gateway_bot),
+    RestRoute("GET", "/users/@me", me),
+    RestRoute("PATCH", "/users/@me", edit_me),
+    RestRoute("POST", "/users/@me/channels", open_dm),
+    RestRoute("GET", "/users/@me/guilds", my_guilds),
+    RestRoute("GET", "/users/@me/guilds/{guild_id}/member", my_member),
+    RestRoute("DELETE", "/users/@me/guilds/{guild_id}", leave_guild),
+    RestRoute("GET", "/users/{user_id}", user),
+    RestRoute("GET", "/applications/@me", application),
+    RestRoute("PATCH", "/applications/@me", edit_application),
+    RestRoute("GET", "/oauth2/applications/@me", application),
 )

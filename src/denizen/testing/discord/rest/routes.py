@@ -1,28 +1,25 @@
-"""All routes. The order matters where one template could match what another means: the more exact come first."""
+"""All routes. Where two templates match the same path, the more exact one comes first."""
 
 from __future__ import annotations
 
 from denizen.testing.discord.rest import (
     channel_routes,
-    command_routes,
-    emoji_routes,
-    event_routes,
     guild_routes,
     interaction_routes,
     message_routes,
     people_routes,
     thread_routes,
 )
-from denizen.testing.discord.rest.call import Route
+from denizen.testing.discord.rest.call import RestRoute
 
-ROUTES: tuple[Route, ...] = (
+ROUTES: tuple[RestRoute, ...] = (
     *people_routes.ROUTES,
     *message_routes.ROUTES,
     *thread_routes.ROUTES,
     *channel_routes.ROUTES,
-    *guild_routes.ROUTES,
-    *emoji_routes.ROUTES,
-    *event_routes.ROUTES,
-    *command_routes.ROUTES,
-    *interaction_routes.ROUTES,
+    *guild_routes.GUILD_ROUTES,
+    *guild_routes.EMOJI_ROUTES,
+    *guild_routes.EVENT_ROUTES,
+    *interaction_routes.COMMAND_ROUTES,
+    *interaction_routes.INTERACTION_ROUTES,
 )

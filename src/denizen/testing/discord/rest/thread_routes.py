@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from denizen.testing.discord.acts.threads import ThreadPlan
+from denizen.testing.discord.actions.channels import ThreadPlan
 from denizen.testing.discord.payloads.channels import channel_payload, thread_member_payload
 from denizen.testing.discord.payloads.messages import message_payload
 from denizen.testing.discord.payloads.people import Payload
-from denizen.testing.discord.rest.call import Call, Created, Route
-from denizen.testing.discord.rest.form import Form
-from denizen.testing.discord.rest.message_form import read_draft
-from denizen.testing.discord.state.access import sees
-from denizen.testing.discord.state.channels import FORUMS, Channel, ChannelKind
+from denizen.testing.discord.rest.call import Created, Form, RestCall, RestRoute
+from denizen.testing.discord.rest.message_routes import read_draft
+from denizen.testing.discord.state.access import can_see
+from denizen.testing.discord.state.channels import FORUMS, ChannelKind, SimChannel
+from denizen.testing.discord.state.errors import unknown
 from denizen.testing.discord.state.permissions import P
-from denizen.testing.discord.state.refusals import unknown
 
 _CHANNEL = "/channels/{channel_id}"
 _MEMBERS = f"{_CHANNEL}/thread-members"
@@ -29,26 +28,26 @@ def _plan(form: Form) -> ThreadPlan:
         form.fault("auto_archive_duration", "BASE_TYPE_CHOICES", "Value must be one of (60, 1440, 4320, 10080).")
     kind = form.integer("type", 10, 12)
     plan = ThreadPlan(
-        name,
-        kind in (None, 12),
-        duration,
-        form.integer("rate_limit_per_user", 0, 21600) or 0,
-        form.flag("invitable", default=True),
-        tuple(form.snowflakes("applied_tags")),
+        name=name,
+        private=kind in (None, 12),
+        auto_archive_min=duration,
+        slowmode_s=form.integer("rate_limit_per_user", 0, 21600) or 0,
+        invitable=form.flag("invitable", default=True),
+        tags=tuple(form.snowflakes("applied_tags")),
     )
     form.check()
     return plan
 
 
-def from_message(call: Call) -> object:
+def from_message(call: RestCall) -> object:
     channel = call.channel()
     message = call.message(channel)
     thread = call.acts.threads.from_message(call.bot, channel, message, _plan(call.form))
     return Created(channel_payload(thread, call.bot))
 
 
-def create(call: Call) -> object:
-    """In a forum the body brings the first message, and the answer carries it."""
+def create(call: RestCall) -> object:
+    """Opens a thread. In a forum the body has the first message, and the answer carries it."""
     channel = call.channel()
     form = call.form
     plan = _plan(form)
@@ -57,75 +56,77 @@ def create(call: Call) -> object:
     if not form.given("message"):
         form.fault("message", "BASE_TYPE_REQUIRED", "This field is required")
         form.check()
-    draft = read_draft(form.fields["message"], call.files, channel, call.realm.rules.content_length)
+    draft = read_draft(form.fields["message"], call.files, channel, call.store.rules.content_length)
     thread, message = call.acts.threads.post(call.bot, channel, plan, draft)
-    shown = message_payload(call.realm, message, call.application, call.application.intents)
+    shown = message_payload(call.store, message, call.application, call.application.intents)
     return Created(channel_payload(thread, call.bot) | {"message": shown})
 
 
-def join(call: Call) -> object:
+def join(call: RestCall) -> object:
     call.acts.threads.join(call.bot, call.channel())
     return None
 
 
-def add(call: Call) -> object:
+def add(call: RestCall) -> object:
     thread = call.channel()
-    call.acts.threads.add_member(call.bot, thread, call.realm.get_user(call.id("user_id")))
+    call.acts.threads.add_member(call.bot, thread, call.store.get_user(call.id("user_id")))
     return None
 
 
-def leave(call: Call) -> object:
+def leave(call: RestCall) -> object:
     call.acts.threads.remove_member(call.bot, call.channel(), call.bot)
     return None
 
 
-def remove(call: Call) -> object:
+def remove(call: RestCall) -> object:
     thread = call.channel()
-    call.acts.threads.remove_member(call.bot, thread, call.realm.get_user(call.id("user_id")))
+    call.acts.threads.remove_member(call.bot, thread, call.store.get_user(call.id("user_id")))
     return None
 
 
-def list_members(call: Call) -> object:
+def list_members(call: RestCall) -> object:
     thread = call.channel()
     if thread.thread is None:
         raise unknown("Channel")
     wants = call.switch("with_member")
     members = thread.thread.members.values()
-    return [thread_member_payload(call.realm, thread, each.user, with_member=wants) for each in members]
+    return [thread_member_payload(call.store, thread, each.user, with_member=wants) for each in members]
 
 
-def read_member(call: Call) -> object:
+def read_member(call: RestCall) -> object:
     thread = call.channel()
     member = thread.thread.members.get(call.id("user_id")) if thread.thread else None
     if member is None:
         raise unknown("Member")
-    return thread_member_payload(call.realm, thread, member.user)
+    return thread_member_payload(call.store, thread, member.user)
 
 
-def list_active(call: Call) -> object:
+def list_active(call: RestCall) -> object:
     guild = call.guild()
-    seen = [each for each in guild.threads.values() if each.thread and sees(call.realm, call.bot, each)]
+    seen = [each for each in guild.threads.values() if each.thread and can_see(call.store, call.bot, each)]
     return _threads(call, [each for each in seen if each.thread and not each.thread.archived])
 
 
-def list_public(call: Call) -> object:
+def list_public(call: RestCall) -> object:
     return _archived(
         call, call.channel(P.READ_MESSAGE_HISTORY), {ChannelKind.PUBLIC_THREAD, ChannelKind.ANNOUNCEMENT_THREAD}
     )
 
 
-def list_private(call: Call) -> object:
+def list_private(call: RestCall) -> object:
     channel = call.channel(P.READ_MESSAGE_HISTORY, P.MANAGE_THREADS)
     return _archived(call, channel, {ChannelKind.PRIVATE_THREAD})
 
 
-def list_joined_private(call: Call) -> object:
+def list_joined_private(call: RestCall) -> object:
     return _archived(call, call.channel(P.READ_MESSAGE_HISTORY), {ChannelKind.PRIVATE_THREAD}, joined=True)
 
 
-def _archived(call: Call, parent: Channel, kinds: set[ChannelKind], *, joined: bool = False) -> Payload:
-    """Newest archived first; `before` is the time of archiving, for joined private threads an id."""
-    guild = call.guild_of(parent)
+def _archived(call: RestCall, parent: SimChannel, kinds: set[ChannelKind], *, joined: bool = False) -> Payload:
+    """Returns archived threads, the newest archived first; `before` is the time of archiving, for joined private
+    threads an id.
+    """
+    guild = call.get_guild_for(parent)
     before, limit = call.query.get("before"), call.number("limit", 50, 1, 100)
     found = [
         (each.thread.archive_at, each)
@@ -144,27 +145,27 @@ def _archived(call: Call, parent: Channel, kinds: set[ChannelKind], *, joined: b
     return _threads(call, [each for _, each in found[:limit]], has_more=len(found) > limit)
 
 
-def _threads(call: Call, threads: Iterable[Channel], *, has_more: bool = False) -> Payload:
+def _threads(call: RestCall, threads: Iterable[SimChannel], *, has_more: bool = False) -> Payload:
     found = list(threads)
     own = [each for each in found if each.thread and call.bot.id in each.thread.members]
     return {
         "threads": [channel_payload(each, call.bot) for each in found],
-        "members": [thread_member_payload(call.realm, each, call.bot) for each in own],
+        "members": [thread_member_payload(call.store, each, call.bot) for each in own],
         "has_more": has_more,
     }
 
 
 ROUTES = (
-    Route("POST", f"{_CHANNEL}/messages/{{message_id}}/threads", from_message),
-    Route("POST", f"{_CHANNEL}/threads", create),
-    Route("PUT", f"{_MEMBERS}/@me", join),
-    Route("DELETE", f"{_MEMBERS}/@me", leave),
-    Route("PUT", f"{_MEMBERS}/{{user_id}}", add),
-    Route("DELETE", f"{_MEMBERS}/{{user_id}}", remove),
-    Route("GET", f"{_MEMBERS}/{{user_id}}", read_member),
-    Route("GET", _MEMBERS, list_members),
-    Route("GET", "/guilds/{guild_id}/threads/active", list_active),
-    Route("GET", f"{_CHANNEL}/threads/archived/public", list_public),
-    Route("GET", f"{_CHANNEL}/threads/archived/private", list_private),
-    Route("GET", f"{_CHANNEL}/users/@me/threads/archived/private", list_joined_private),
+    RestRoute("POST", f"{_CHANNEL}/messages/{{message_id}}/threads", from_message),
+    RestRoute("POST", f"{_CHANNEL}/threads", create),
+    RestRoute("PUT", f"{_MEMBERS}/@me", join),
+    RestRoute("DELETE", f"{_MEMBERS}/@me", leave),
+    RestRoute("PUT", f"{_MEMBERS}/{{user_id}}", add),
+    RestRoute("DELETE", f"{_MEMBERS}/{{user_id}}", remove),
+    RestRoute("GET", f"{_MEMBERS}/{{user_id}}", read_member),
+    RestRoute("GET", _MEMBERS, list_members),
+    RestRoute("GET", "/guilds/{guild_id}/threads/active", list_active),
+    RestRoute("GET", f"{_CHANNEL}/threads/archived/public", list_public),
+    RestRoute("GET", f"{_CHANNEL}/threads/archived/private", list_private),
+    RestRoute("GET", f"{_CHANNEL}/users/@me/threads/archived/private", list_joined_private),
 )

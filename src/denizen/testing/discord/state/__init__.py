@@ -1,1 +1,1 @@
-"""What the simulated Discord knows: records, rules of access, and the feed of changes. No HTTP and no wire format."""
+"""The state of the simulated Discord: records, access rules, and the feed of changes. No HTTP and no wire format."""

@@ -1,17 +1,24 @@
-"""Who may what, computed from owner, roles, overwrites, thread membership and time-outs, and demanded by the acts."""
+"""Permissions, computed from owner, roles, overwrites, thread membership and time-outs. The actions require them."""
 
 from __future__ import annotations
 
-from denizen.testing.discord.state.channels import Channel, ChannelKind
-from denizen.testing.discord.state.guilds import Guild, Member, Role
-from denizen.testing.discord.state.people import User
-from denizen.testing.discord.state.permissions import ALL, DIRECT, IN_TIMEOUT, NONE, Permission, settle
-from denizen.testing.discord.state.realm import Realm
-from denizen.testing.discord.state.refusals import missing_access, missing_permissions, unknown
+from denizen.testing.discord.state.channels import ChannelKind, SimChannel
+from denizen.testing.discord.state.errors import missing_access, missing_permissions, unknown
+from denizen.testing.discord.state.guilds import SimGuild, SimMember, SimRole
+from denizen.testing.discord.state.people import SimUser
+from denizen.testing.discord.state.permissions import (
+    ALL,
+    DIRECT,
+    IN_TIMEOUT,
+    NONE,
+    DiscordPermission,
+    combine_permissions,
+)
+from denizen.testing.discord.state.store import SimStore
 
 
-def permissions_in_guild(realm: Realm, guild: Guild, user: User) -> Permission:
-    """What the roles give, before any channel's overwrites. Nothing for strangers."""
+def permissions_in_guild(store: SimStore, guild: SimGuild, user: SimUser) -> DiscordPermission:
+    """Returns what the roles grant, before any channel's overwrites. Nothing for strangers."""
     member = guild.members.get(user.id)
     if member is None:
         return NONE
@@ -20,89 +27,95 @@ def permissions_in_guild(realm: Realm, guild: Guild, user: User) -> Permission:
     granted = guild.everyone.permissions
     for role_id in member.roles:
         granted |= guild.roles[role_id].permissions
-    if granted & Permission.ADMINISTRATOR:
+    if granted & DiscordPermission.ADMINISTRATOR:
         return ALL
-    return granted & IN_TIMEOUT if _in_timeout(realm, member) else granted
+    return granted & IN_TIMEOUT if _in_timeout(store, member) else granted
 
 
-def permissions_in(realm: Realm, channel: Channel, user: User) -> Permission:
-    """What this user may in this channel. A thread takes its parent's overwrites."""
-    guild = realm.guild_of(channel)
+def permissions_in(store: SimStore, channel: SimChannel, user: SimUser) -> DiscordPermission:
+    """Returns what this user may do in this channel. A thread takes its parent's overwrites."""
+    guild = store.get_guild_for(channel)
     if guild is None:
         return DIRECT if user in channel.recipients else NONE
-    granted = permissions_in_guild(realm, guild, user)
+    granted = permissions_in_guild(store, guild, user)
     member = guild.members.get(user.id)
     if member is None or granted == ALL:
         return granted
     holder = channel.parent if channel.thread and channel.parent else channel
     granted = _overwritten(granted, holder, guild, member)
-    if _in_timeout(realm, member):
+    if _in_timeout(store, member):
         granted &= IN_TIMEOUT
-    granted = settle(granted, thread=channel.is_thread)
+    granted = combine_permissions(granted, thread=channel.is_thread)
     return granted if sees_thread(channel, user, granted) else NONE
 
 
-def sees_thread(channel: Channel, user: User, granted: Permission) -> bool:
-    """A private thread is seen by its members and by who manages threads; whatever is no private thread by all."""
+def sees_thread(channel: SimChannel, user: SimUser, granted: DiscordPermission) -> bool:
+    """Whether the user sees the thread: a private one is visible to its members and to those who manage threads."""
     if channel.kind is not ChannelKind.PRIVATE_THREAD or channel.thread is None:
         return True
-    return user.id in channel.thread.members or bool(granted & Permission.MANAGE_THREADS)
+    return user.id in channel.thread.members or bool(granted & DiscordPermission.MANAGE_THREADS)
 
 
-def may(realm: Realm, user: User, channel: Channel, *needed: Permission) -> bool:
-    granted = permissions_in(realm, channel, user)
+def has_permission(store: SimStore, user: SimUser, channel: SimChannel, *needed: DiscordPermission) -> bool:
+    granted = permissions_in(store, channel, user)
     return all(granted & each for each in needed)
 
 
-def sees(realm: Realm, user: User, channel: Channel) -> bool:
-    return may(realm, user, channel, Permission.VIEW_CHANNEL)
+def can_see(store: SimStore, user: SimUser, channel: SimChannel) -> bool:
+    return has_permission(store, user, channel, DiscordPermission.VIEW_CHANNEL)
 
 
-def shows(realm: Realm, user: User, channel: Channel) -> bool:
-    """Whether the channel is in the user's list: a category is when one of its channels is."""
-    if channel.kind is ChannelKind.CATEGORY and (guild := realm.guild_of(channel)):
+def is_shown(store: SimStore, user: SimUser, channel: SimChannel) -> bool:
+    """Whether the channel is in the user's list. A category is if one of its channels is."""
+    if channel.kind is ChannelKind.CATEGORY and (guild := store.get_guild_for(channel)):
         inside = [each for each in guild.channels.values() if each.parent is channel]
-        if any(sees(realm, user, each) for each in inside):
+        if any(can_see(store, user, each) for each in inside):
             return True
-    return sees(realm, user, channel)
+    return can_see(store, user, channel)
 
 
-def demand(realm: Realm, user: User, channel: Channel, *needed: Permission) -> None:
-    """Raises 50001 to one who cannot see the channel, and 50013 when a right is missing."""
-    granted = permissions_in(realm, channel, user)
-    if not granted & Permission.VIEW_CHANNEL:
+def require_permission(store: SimStore, user: SimUser, channel: SimChannel, *needed: DiscordPermission) -> None:
+    """Raises 50001 to a user who cannot see the channel, and 50013 for a missing permission."""
+    granted = permissions_in(store, channel, user)
+    if not granted & DiscordPermission.VIEW_CHANNEL:
         raise missing_access()
     if not all(granted & each for each in needed):
         raise missing_permissions()
 
 
-def demand_in_guild(realm: Realm, user: User, guild: Guild, *needed: Permission) -> Permission:
-    """The same for the guild as a whole. For one who is not in it there is no such guild (10004)."""
+def require_guild_permission(
+    store: SimStore, user: SimUser, guild: SimGuild, *needed: DiscordPermission
+) -> DiscordPermission:
+    """The same for the guild as a whole. For strangers the guild does not exist (10004)."""
     if user.id not in guild.members:
         raise unknown("Guild")
-    granted = permissions_in_guild(realm, guild, user)
+    granted = permissions_in_guild(store, guild, user)
     if not all(granted & each for each in needed):
         raise missing_permissions()
     return granted
 
 
-def demand_rank(realm: Realm, user: User, guild: Guild, target: Member | Role) -> None:
-    """The actor's highest role stands above the target's (50013). The owner stands above all, and under nobody."""
+def require_rank(store: SimStore, user: SimUser, guild: SimGuild, target: SimMember | SimRole) -> None:
+    """Requires that the actor's highest role is above the target's (50013). The owner is above all, and
+    below nobody.
+    """
     if guild.owner is user:
         return
-    if isinstance(target, Member) and guild.owner is target.user:
+    if isinstance(target, SimMember) and guild.owner is target.user:
         raise missing_permissions()
-    if rank_of(guild, target) >= rank_of(guild, realm.get_member(guild, user.id)):
+    if get_rank(guild, target) >= get_rank(guild, store.get_member(guild, user.id)):
         raise missing_permissions()
 
 
-def rank_of(guild: Guild, who: Member | Role) -> int:
-    if isinstance(who, Role):
+def get_rank(guild: SimGuild, who: SimMember | SimRole) -> int:
+    if isinstance(who, SimRole):
         return who.position
     return max((guild.roles[each].position for each in who.roles), default=0)
 
 
-def _overwritten(granted: Permission, channel: Channel, guild: Guild, member: Member) -> Permission:
+def _overwritten(
+    granted: DiscordPermission, channel: SimChannel, guild: SimGuild, member: SimMember
+) -> DiscordPermission:
     everyone = channel.overwrites.get(guild.id)
     if everyone:
         granted = granted & ~everyone.deny | everyone.allow
@@ -116,5 +129,5 @@ def _overwritten(granted: Permission, channel: Channel, guild: Guild, member: Me
     return granted & ~own.deny | own.allow if own else granted
 
 
-def _in_timeout(realm: Realm, member: Member) -> bool:
-    return member.timeout_until is not None and member.timeout_until > realm.clock.now()
+def _in_timeout(store: SimStore, member: SimMember) -> bool:
+    return member.timeout_until is not None and member.timeout_until > store.clock.now()

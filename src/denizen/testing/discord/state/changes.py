@@ -1,4 +1,4 @@
-"""What can happen in the world, one record for each. The gateway tells bots of it; a page may show it to people."""
+"""Changes of the world, one record for each. The gateway reports them to bots, the page to people."""
 
 from __future__ import annotations
 
@@ -7,157 +7,156 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from denizen.testing.discord.state.channels import Channel
-from denizen.testing.discord.state.events import ScheduledEvent
-from denizen.testing.discord.state.guilds import Guild, Member, Role
-from denizen.testing.discord.state.messages import Emoji, Message
-from denizen.testing.discord.state.people import User
+from denizen.testing.discord.state.channels import SimChannel, SimScheduledEvent
+from denizen.testing.discord.state.guilds import SimGuild, SimMember, SimRole
+from denizen.testing.discord.state.messages import SimEmoji, SimMessage
+from denizen.testing.discord.state.people import SimUser
 
 
 @dataclass(frozen=True, slots=True)
 class MessageSent:
-    channel: Channel
-    message: Message
+    channel: SimChannel
+    message: SimMessage
 
 
 @dataclass(frozen=True, slots=True)
 class MessageEdited:
-    channel: Channel
-    message: Message
+    channel: SimChannel
+    message: SimMessage
 
 
 @dataclass(frozen=True, slots=True)
 class MessagesDeleted:
-    """One, or several at once (`bulk`)."""
+    """One message was deleted, or several at once (`bulk`)."""
 
-    channel: Channel
-    messages: Sequence[Message]
+    channel: SimChannel
+    messages: Sequence[SimMessage]
     bulk: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Reacted:
-    channel: Channel
-    message: Message
-    user: User
-    emoji: Emoji
+class ReactionsChanged:
+    channel: SimChannel
+    message: SimMessage
+    user: SimUser
+    emoji: SimEmoji
     added: bool
 
 
 @dataclass(frozen=True, slots=True)
 class ReactionsCleared:
-    """All reactions of a message, or those of one emoji."""
+    """All reactions of a message were removed, or those of one emoji."""
 
-    channel: Channel
-    message: Message
-    emoji: Emoji | None
+    channel: SimChannel
+    message: SimMessage
+    emoji: SimEmoji | None
 
 
 @dataclass(frozen=True, slots=True)
-class Voted:
-    channel: Channel
-    message: Message
-    user: User
+class VoteChanged:
+    channel: SimChannel
+    message: SimMessage
+    user: SimUser
     answer_id: int
     added: bool
 
 
 @dataclass(frozen=True, slots=True)
 class PinsChanged:
-    channel: Channel
+    channel: SimChannel
 
 
 @dataclass(frozen=True, slots=True)
-class Typing:
-    """Somebody is seen typing for ten seconds, or until the message comes."""
+class TypingStarted:
+    """Somebody is shown as typing for ten seconds, or until the message comes."""
 
-    channel: Channel
-    user: User
+    channel: SimChannel
+    user: SimUser
     at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelChanged:
-    channel: Channel
+    channel: SimChannel
     how: Literal["created", "updated", "deleted"]
 
 
 @dataclass(frozen=True, slots=True)
 class ThreadChanged:
-    channel: Channel
+    channel: SimChannel
     how: Literal["created", "updated", "deleted"]
 
 
 @dataclass(frozen=True, slots=True)
 class ThreadMembersChanged:
-    channel: Channel
-    added: Sequence[User] = ()
-    removed: Sequence[User] = ()
+    channel: SimChannel
+    added: Sequence[SimUser] = ()
+    removed: Sequence[SimUser] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class GuildChanged:
-    guild: Guild
+    guild: SimGuild
 
 
 @dataclass(frozen=True, slots=True)
 class GuildAvailability:
-    guild: Guild
+    guild: SimGuild
 
 
 @dataclass(frozen=True, slots=True)
 class MemberChanged:
-    guild: Guild
-    member: Member
+    guild: SimGuild
+    member: SimMember
     how: Literal["joined", "updated", "left"]
 
 
 @dataclass(frozen=True, slots=True)
 class BanChanged:
-    guild: Guild
-    user: User
+    guild: SimGuild
+    user: SimUser
     banned: bool
 
 
 @dataclass(frozen=True, slots=True)
 class RoleChanged:
-    guild: Guild
-    role: Role
+    guild: SimGuild
+    role: SimRole
     how: Literal["created", "updated", "deleted"]
 
 
 @dataclass(frozen=True, slots=True)
 class ExpressionsChanged:
-    guild: Guild
+    guild: SimGuild
     what: Literal["emojis", "stickers"]
 
 
 @dataclass(frozen=True, slots=True)
 class EventChanged:
-    guild: Guild
-    event: ScheduledEvent
+    guild: SimGuild
+    event: SimScheduledEvent
     how: Literal["created", "updated", "deleted"]
 
 
 @dataclass(frozen=True, slots=True)
 class InviteChanged:
-    channel: Channel
+    channel: SimChannel
     invite: dict[str, Any]
     how: Literal["created", "deleted"]
 
 
 @dataclass(frozen=True, slots=True)
 class WebhooksChanged:
-    channel: Channel
+    channel: SimChannel
 
 
 @dataclass(frozen=True, slots=True)
 class PresenceChanged:
-    user: User
+    user: SimUser
 
 
 @dataclass(frozen=True, slots=True)
-class Interacted:
+class InteractionSent:
     """Somebody used a command or a component. `payload` is what the application gets."""
 
     application_id: int
@@ -166,21 +165,21 @@ class Interacted:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
-    """An application has answered an interaction, or has let it be known that it will."""
+class InteractionAnswered:
+    """An application has answered an interaction, or has said that it will."""
 
     interaction_id: int
 
 
-Change = (
+SimChange = (
     MessageSent
     | MessageEdited
     | MessagesDeleted
-    | Reacted
+    | ReactionsChanged
     | ReactionsCleared
-    | Voted
+    | VoteChanged
     | PinsChanged
-    | Typing
+    | TypingStarted
     | ChannelChanged
     | ThreadChanged
     | ThreadMembersChanged
@@ -194,6 +193,6 @@ Change = (
     | InviteChanged
     | WebhooksChanged
     | PresenceChanged
-    | Interacted
-    | Answered
+    | InteractionSent
+    | InteractionAnswered
 )

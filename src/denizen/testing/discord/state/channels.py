@@ -1,4 +1,6 @@
-"""Channels of every kind: guild channels, threads, direct messages. They hold their messages in order."""
+"""Channels of every kind and scheduled events. Guild channels, threads and direct messages hold their messages in
+order.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum
 
-from denizen.testing.discord.state.messages import Emoji, Message
-from denizen.testing.discord.state.people import User
-from denizen.testing.discord.state.permissions import NONE, Permission
+from denizen.testing.discord.state.messages import SimEmoji, SimMessage
+from denizen.testing.discord.state.people import SimUser
+from denizen.testing.discord.state.permissions import NONE, DiscordPermission
 
 
 class ChannelKind(IntEnum):
@@ -35,70 +37,70 @@ WRITABLE = frozenset(
 
 
 @dataclass(slots=True)
-class Overwrite:
-    """What a role (kind 0) or a member (kind 1) may and may not in one channel."""
+class SimOverwrite:
+    """The permissions that one channel allows and denies to a role (kind 0) or a member (kind 1)."""
 
     id: int
     kind: int
-    allow: Permission = NONE
-    deny: Permission = NONE
+    allow: DiscordPermission = NONE
+    deny: DiscordPermission = NONE
 
 
 @dataclass(frozen=True, slots=True)
-class ForumTag:
+class SimForumTag:
     id: int
     name: str
     moderated: bool = False
-    emoji: Emoji | None = None
+    emoji: SimEmoji | None = None
 
 
 @dataclass(slots=True)
-class ThreadMember:
-    user: User
+class SimThreadMember:
+    user: SimUser
     joined_at: datetime
 
 
 @dataclass(slots=True)
-class ThreadState:
-    """What only threads have."""
+class SimThreadState:
+    """The fields that only threads have."""
 
-    owner: User
+    owner: SimUser
     created_at: datetime
     archive_at: datetime
     archived: bool = False
     locked: bool = False
     invitable: bool = True
     auto_archive_min: int = 1440
-    members: dict[int, ThreadMember] = field(default_factory=dict[int, ThreadMember])
+    members: dict[int, SimThreadMember] = field(default_factory=dict[int, SimThreadMember])
     tags: list[int] = field(default_factory=list[int])
     sent: int = 0
-    """How many messages were ever sent, without the starter."""
+    """The number of messages ever sent, without the first."""
 
 
 @dataclass(slots=True, eq=False)
-class Channel:
+class SimChannel:
     """One channel, thread or direct message. `parent` is the category, or the channel of a thread."""
 
     id: int
     kind: ChannelKind
     name: str
     guild_id: int | None = None
-    parent: Channel | None = None
+    parent: SimChannel | None = None
     position: int = 0
     topic: str | None = None
     nsfw: bool = False
     slowmode_s: int = 0
-    overwrites: dict[int, Overwrite] = field(default_factory=dict[int, Overwrite])
-    recipients: list[User] = field(default_factory=list[User])
-    thread: ThreadState | None = None
-    tags: list[ForumTag] = field(default_factory=list[ForumTag])
+    overwrites: dict[int, SimOverwrite] = field(default_factory=dict[int, SimOverwrite])
+    recipients: list[SimUser] = field(default_factory=list[SimUser])
+    thread: SimThreadState | None = None
+    tags: list[SimForumTag] = field(default_factory=list[SimForumTag])
     default_auto_archive_min: int = 1440
     last_message_id: int | None = None
     last_pin_at: datetime | None = None
     flags: int = 0
     deleted: bool = False
     _ids: list[int] = field(default_factory=list[int])
-    _messages: dict[int, Message] = field(default_factory=dict[int, Message])
+    _messages: dict[int, SimMessage] = field(default_factory=dict[int, SimMessage])
 
     @property
     def mention(self) -> str:
@@ -113,8 +115,8 @@ class Channel:
         return self.kind is ChannelKind.DM
 
     @property
-    def messages(self) -> Sequence[Message]:
-        """All that is there now, oldest first. Ephemeral answers are in no channel."""
+    def messages(self) -> Sequence[SimMessage]:
+        """All current messages, oldest first. Ephemeral answers are in no channel."""
         return list(self)
 
     @property
@@ -122,7 +124,7 @@ class Channel:
         """The contents of all messages, oldest first."""
         return [message.content for message in self]
 
-    def __iter__(self) -> Iterator[Message]:
+    def __iter__(self) -> Iterator[SimMessage]:
         return (self._messages[each] for each in self._ids)
 
     def __len__(self) -> int:
@@ -131,41 +133,64 @@ class Channel:
     def __bool__(self) -> bool:
         return True
 
-    def find(self, message_id: int) -> Message | None:
+    def find(self, message_id: int) -> SimMessage | None:
         return self._messages.get(message_id)
 
-    def append(self, message: Message) -> None:
+    def append(self, message: SimMessage) -> None:
         self._ids.append(message.id)
         self._messages[message.id] = message
         self.last_message_id = message.id
 
-    def remove(self, message: Message) -> None:
+    def remove(self, message: SimMessage) -> None:
         del self._messages[message.id]
         del self._ids[bisect_left(self._ids, message.id)]
 
-    def newest(self, limit: int) -> list[Message]:
-        """Newest first."""
+    def newest(self, limit: int) -> list[SimMessage]:
+        """Returns messages, newest first."""
         return self._slice(max(0, len(self._ids) - limit), len(self._ids))
 
-    def before(self, snowflake: int, limit: int) -> list[Message]:
-        """The newest ones before that id, newest first."""
+    def before(self, snowflake: int, limit: int) -> list[SimMessage]:
+        """Returns the newest messages before that id, newest first."""
         end = bisect_left(self._ids, snowflake)
         return self._slice(max(0, end - limit), end)
 
-    def after(self, snowflake: int, limit: int) -> list[Message]:
-        """The oldest ones after that id; newest first all the same."""
+    def after(self, snowflake: int, limit: int) -> list[SimMessage]:
+        """Returns the oldest messages after that id, but newest first, as Discord does."""
         start = bisect_right(self._ids, snowflake)
         return self._slice(start, min(len(self._ids), start + limit))
 
-    def around(self, snowflake: int, limit: int) -> list[Message]:
-        """Half of them before that id and half after, newest first."""
+    def around(self, snowflake: int, limit: int) -> list[SimMessage]:
+        """Returns messages, half of them before that id and half after, newest first."""
         at = bisect_left(self._ids, snowflake)
         here = at < len(self._ids) and self._ids[at] == snowflake
         start = max(0, at - limit // 2)
         return self._slice(start, min(len(self._ids), at + here + (limit - here) // 2))
 
-    def _slice(self, start: int, end: int) -> list[Message]:
+    def _slice(self, start: int, end: int) -> list[SimMessage]:
         return [self._messages[each] for each in reversed(self._ids[start:end])]
 
     def __repr__(self) -> str:
         return f"<Channel #{self.name} {self.kind.name} {self.id}>"
+
+
+class EventStatus(IntEnum):
+    SCHEDULED = 1
+    ACTIVE = 2
+    COMPLETED = 3
+    CANCELED = 4
+
+
+@dataclass(slots=True, eq=False)
+class SimScheduledEvent:
+    """A scheduled event. `channel` is None for one at a `location`, which has an end."""
+
+    id: int
+    guild_id: int
+    name: str
+    starts_at: datetime
+    creator: SimUser
+    ends_at: datetime | None = None
+    description: str | None = None
+    channel: SimChannel | None = None
+    location: str = ""
+    status: EventStatus = EventStatus.SCHEDULED

@@ -1,4 +1,4 @@
-"""A guild: its roles, members, channels, and what a test asks it for. The work behind is done by the acts."""
+"""A guild: its roles, members and channels, and methods for tests, which the actions implement."""
 
 from __future__ import annotations
 
@@ -7,20 +7,19 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol, TypedDict, Unpack
 
-from denizen.testing.discord.state.channels import Channel, Overwrite
-from denizen.testing.discord.state.events import ScheduledEvent
-from denizen.testing.discord.state.messages import Emoji, Sticker
-from denizen.testing.discord.state.people import User
-from denizen.testing.discord.state.permissions import EVERYONE, Permission
+from denizen.testing.discord.state.channels import SimChannel, SimOverwrite, SimScheduledEvent
+from denizen.testing.discord.state.messages import SimEmoji, SimSticker
+from denizen.testing.discord.state.people import SimUser
+from denizen.testing.discord.state.permissions import EVERYONE, DiscordPermission
 
 
 @dataclass(slots=True, eq=False)
-class Role:
-    """A role. `bot_id` marks the managed role of one bot. The one of @everyone has the id of its guild."""
+class SimRole:
+    """A role. `bot_id` marks the managed role of one bot. @everyone has the id of its guild."""
 
     id: int
     name: str
-    permissions: Permission
+    permissions: DiscordPermission
     position: int
     guild_id: int
     color: int = 0
@@ -38,10 +37,10 @@ class Role:
 
 
 @dataclass(slots=True, eq=False)
-class Member:
-    """Somebody in one guild. `roles` are ids, without @everyone."""
+class SimMember:
+    """A member of one guild. `roles` are ids, without @everyone."""
 
-    user: User
+    user: SimUser
     guild_id: int
     joined_at: datetime
     roles: list[int] = field(default_factory=list[int])
@@ -54,22 +53,22 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Ban:
-    user: User
+class SimBan:
+    user: SimUser
     reason: str | None
 
 
 class ChannelOptions(TypedDict, total=False):
-    """How a new channel differs from an open text channel at the end of the list.
+    """The options of a new channel. By default it is an open text channel at the end of the list.
 
-    `kind`: text, announcement, forum, media, voice, stage or category. `private_to`: only these roles and people see it
-    (and administrators). `tags`: names of a forum's tags.
+    `kind`: text, announcement, forum, media, voice, stage or category. `private_to`: only these roles and people see
+    it (and administrators). `tags`: names of a forum's tags.
     """
 
     kind: str
-    category: Channel | None
-    private_to: Sequence[Role | User]
-    overwrites: Sequence[Overwrite]
+    category: SimChannel | None
+    private_to: Sequence[SimRole | SimUser]
+    overwrites: Sequence[SimOverwrite]
     topic: str
     slowmode_s: int
     nsfw: bool
@@ -77,77 +76,77 @@ class ChannelOptions(TypedDict, total=False):
 
 
 class RoleOptions(TypedDict, total=False):
-    """How a new role differs from a grey one without rights of its own."""
+    """The options of a new role. By default it is grey and has no permissions of its own."""
 
-    permissions: Permission
+    permissions: DiscordPermission
     color: int
     hoist: bool
     mentionable: bool
 
 
-class Steward(Protocol):
-    """Who changes guilds: checks, changes, tells."""
+class GuildManager(Protocol):
+    """Changes guilds: checks, changes, reports."""
 
-    def add_channel(self, guild: Guild, name: str, **options: Unpack[ChannelOptions]) -> Channel: ...
-    def add_role(self, guild: Guild, name: str, **options: Unpack[RoleOptions]) -> Role: ...
-    def join(self, guild: Guild, user: User, roles: Sequence[Role | Permission]) -> Member: ...
-    def leave(self, guild: Guild, user: User) -> None: ...
-    def set_roles(self, guild: Guild, user: User, roles: Sequence[Role]) -> Member: ...
-    def add_emoji(self, guild: Guild, name: str) -> Emoji: ...
-    def add_sticker(self, guild: Guild, name: str) -> Sticker: ...
-    def set_available(self, guild: Guild, *, available: bool) -> None: ...
+    def add_channel(self, guild: SimGuild, name: str, **options: Unpack[ChannelOptions]) -> SimChannel: ...
+    def add_role(self, guild: SimGuild, name: str, **options: Unpack[RoleOptions]) -> SimRole: ...
+    def join(self, guild: SimGuild, user: SimUser, roles: Sequence[SimRole | DiscordPermission]) -> SimMember: ...
+    def leave(self, guild: SimGuild, user: SimUser) -> None: ...
+    def set_roles(self, guild: SimGuild, user: SimUser, roles: Sequence[SimRole]) -> SimMember: ...
+    def add_emoji(self, guild: SimGuild, name: str) -> SimEmoji: ...
+    def add_sticker(self, guild: SimGuild, name: str) -> SimSticker: ...
+    def set_available(self, guild: SimGuild, *, available: bool) -> None: ...
 
 
 @dataclass(slots=True, eq=False)
-class Guild:
-    """A server. Its methods act as Discord's owner would: unchecked, but told to every bot that may know."""
+class SimGuild:
+    """A server. Its methods act like Discord itself: unchecked, but reported to every bot that may know."""
 
     id: int
     name: str
-    owner: User
-    steward: Steward
-    roles: dict[int, Role] = field(default_factory=dict[int, Role])
-    members: dict[int, Member] = field(default_factory=dict[int, Member])
-    channels: dict[int, Channel] = field(default_factory=dict[int, Channel])
-    threads: dict[int, Channel] = field(default_factory=dict[int, Channel])
-    events: dict[int, ScheduledEvent] = field(default_factory=dict[int, ScheduledEvent])
-    bans: dict[int, Ban] = field(default_factory=dict[int, Ban])
-    emojis: dict[int, Emoji] = field(default_factory=dict[int, Emoji])
-    stickers: dict[int, Sticker] = field(default_factory=dict[int, Sticker])
+    owner: SimUser
+    steward: GuildManager
+    roles: dict[int, SimRole] = field(default_factory=dict[int, SimRole])
+    members: dict[int, SimMember] = field(default_factory=dict[int, SimMember])
+    channels: dict[int, SimChannel] = field(default_factory=dict[int, SimChannel])
+    threads: dict[int, SimChannel] = field(default_factory=dict[int, SimChannel])
+    events: dict[int, SimScheduledEvent] = field(default_factory=dict[int, SimScheduledEvent])
+    bans: dict[int, SimBan] = field(default_factory=dict[int, SimBan])
+    emojis: dict[int, SimEmoji] = field(default_factory=dict[int, SimEmoji])
+    stickers: dict[int, SimSticker] = field(default_factory=dict[int, SimSticker])
     available: bool = True
 
     @property
-    def everyone(self) -> Role:
+    def everyone(self) -> SimRole:
         return self.roles[self.id]
 
-    def add_channel(self, name: str, **options: Unpack[ChannelOptions]) -> Channel:
+    def add_channel(self, name: str, **options: Unpack[ChannelOptions]) -> SimChannel:
         return self.steward.add_channel(self, name, **options)
 
-    def add_role(self, name: str, **options: Unpack[RoleOptions]) -> Role:
+    def add_role(self, name: str, **options: Unpack[RoleOptions]) -> SimRole:
         return self.steward.add_role(self, name, **options)
 
-    def join(self, user: User, roles: Sequence[Role | Permission] = ()) -> Member:
-        """Admits somebody. For a bot, a permission among the roles becomes its managed role."""
+    def join(self, user: SimUser, roles: Sequence[SimRole | DiscordPermission] = ()) -> SimMember:
+        """Adds a member. For a bot, a permission among the roles becomes its managed role."""
         return self.steward.join(self, user, roles)
 
-    def leave(self, user: User) -> None:
+    def leave(self, user: SimUser) -> None:
         self.steward.leave(self, user)
 
-    def set_roles(self, user: User, roles: Sequence[Role]) -> Member:
+    def set_roles(self, user: SimUser, roles: Sequence[SimRole]) -> SimMember:
         return self.steward.set_roles(self, user, roles)
 
-    def add_emoji(self, name: str) -> Emoji:
+    def add_emoji(self, name: str) -> SimEmoji:
         return self.steward.add_emoji(self, name)
 
-    def add_sticker(self, name: str) -> Sticker:
+    def add_sticker(self, name: str) -> SimSticker:
         return self.steward.add_sticker(self, name)
 
     def set_available(self, *, available: bool) -> None:
-        """An outage of this guild begins or ends."""
+        """Begins or ends an outage of this guild."""
         self.steward.set_available(self, available=available)
 
-    def channel(self, name: str) -> Channel:
-        """The channel or thread of that name. Raises KeyError."""
+    def channel(self, name: str) -> SimChannel:
+        """Returns the channel or thread of that name. Raises KeyError."""
         for each in (*self.channels.values(), *self.threads.values()):
             if each.name == name.lstrip("#"):
                 return each
@@ -157,12 +156,12 @@ class Guild:
         return f"<Guild {self.name} {self.id}>"
 
 
-def everyone_role(guild_id: int) -> Role:
-    return Role(guild_id, "@everyone", EVERYONE, 0, guild_id)
+def everyone_role(guild_id: int) -> SimRole:
+    return SimRole(guild_id, "@everyone", EVERYONE, 0, guild_id)
 
 
-def find_members(guild: Guild, prefix: str, limit: int) -> list[Member]:
-    """Members whose name or nick begins with this, whatever the case."""
+def find_members(guild: SimGuild, prefix: str, limit: int) -> list[SimMember]:
+    """Returns members whose name or nickname begins with this, whatever the case."""
     start = prefix.casefold()
     found = [
         each

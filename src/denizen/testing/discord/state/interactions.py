@@ -1,4 +1,4 @@
-"""One use of a command, a component, an autocomplete or a modal, and what the application answered."""
+"""Registered commands, and interactions: one use of a command, component, autocompletion or modal, and its answers."""
 
 from __future__ import annotations
 
@@ -9,10 +9,39 @@ from typing import Any
 
 import anyio
 
-from denizen.testing.discord.state.channels import Channel
-from denizen.testing.discord.state.messages import Message
-from denizen.testing.discord.state.people import Application, User
-from denizen.testing.discord.state.pulse import Pulse
+from denizen.testing.discord.state.channels import SimChannel
+from denizen.testing.discord.state.clock import ChangeSignal
+from denizen.testing.discord.state.messages import SimMessage
+from denizen.testing.discord.state.people import SimApplication, SimUser
+
+
+@dataclass(slots=True)
+class SimCommand:
+    """A slash command (kind 1), or a user (2) or message (3) command. `fields` is its body as registered."""
+
+    id: int
+    application_id: int
+    guild_id: int | None
+    version: int
+    fields: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        return str(self.fields["name"])
+
+    @property
+    def kind(self) -> int:
+        return int(self.fields.get("type") or 1)
+
+
+@dataclass(frozen=True, slots=True)
+class SimCommandWrite:
+    """One write: `create`, `edit`, `delete` or `overwrite`, global or for one guild."""
+
+    application_id: int
+    guild_id: int | None
+    how: str
+    names: tuple[str, ...]
 
 
 class InteractionKind(IntEnum):
@@ -22,8 +51,8 @@ class InteractionKind(IntEnum):
     MODAL = 5
 
 
-class Callback(IntEnum):
-    """How an application answers first."""
+class CallbackKind(IntEnum):
+    """The kind of an application's first answer."""
 
     PONG = 1
     MESSAGE = 4
@@ -35,26 +64,26 @@ class Callback(IntEnum):
 
 
 @dataclass(slots=True, eq=False)
-class Interaction:
+class SimInteraction:
     """What a person did and what came back. `answers` are all messages that answer it, the original first."""
 
     id: int
     kind: InteractionKind
     token: str
-    application: Application
-    user: User
-    channel: Channel
+    application: SimApplication
+    user: SimUser
+    channel: SimChannel
     data: dict[str, Any]
     created_at: datetime
-    message: Message | None = None
-    first: Callback | None = None
-    original: Message | None = None
-    answers: list[Message] = field(default_factory=list[Message])
+    message: SimMessage | None = None
+    first: CallbackKind | None = None
+    original: SimMessage | None = None
+    answers: list[SimMessage] = field(default_factory=list[SimMessage])
     choices: list[dict[str, Any]] | None = None
     modal: dict[str, Any] | None = None
-    source: Interaction | None = None
-    """For a modal that was sent: the interaction that opened it."""
-    pulse: Pulse = field(default_factory=Pulse)
+    source: SimInteraction | None = None
+    """The interaction that opened a modal; None for other kinds."""
+    pulse: ChangeSignal = field(default_factory=ChangeSignal)
     """Beats with every answer."""
 
     @property
@@ -62,13 +91,13 @@ class Interaction:
         return self.first is not None
 
     @property
-    def followups(self) -> list[Message]:
+    def followups(self) -> list[SimMessage]:
         """The answers after the original one."""
         return [message for message in self.answers if message is not self.original]
 
     @property
     def finished(self) -> bool:
-        """Acknowledged, and no deferred answer stands open."""
+        """Whether it is acknowledged and no deferred answer is pending."""
         return self.acknowledged and not (self.original and self.original.loading)
 
     @property
@@ -81,20 +110,20 @@ class Interaction:
         return self.data.get("custom_id")
 
     async def until_acknowledged(self, timeout_s: float = 30) -> None:
-        """Raises TimeoutError."""
+        """Waits for the acknowledgement. Raises TimeoutError."""
         with anyio.fail_after(timeout_s):
             await self.pulse.until(lambda: self.acknowledged)
 
-    async def until_answered(self, timeout_s: float = 30) -> Message:
-        """The original answer, once it has its text. Raises TimeoutError."""
+    async def until_answered(self, timeout_s: float = 30) -> SimMessage:
+        """Returns the original answer, once it has its text. Raises TimeoutError."""
         with anyio.fail_after(timeout_s):
             await self.pulse.until(lambda: self.original is not None and not self.original.loading)
         if self.original is None:
             raise TimeoutError("the answer was deleted")
         return self.original
 
-    async def until_followups(self, count: int = 1, timeout_s: float = 30) -> list[Message]:
-        """The first follow-ups. Raises TimeoutError."""
+    async def until_followups(self, count: int = 1, timeout_s: float = 30) -> list[SimMessage]:
+        """Returns the first `count` follow-ups. Raises TimeoutError."""
         with anyio.fail_after(timeout_s):
             await self.pulse.until(lambda: len(self.followups) >= count)
         return self.followups[:count]

@@ -1,4 +1,4 @@
-"""A message with all that hangs on it: files, reactions, polls, references, the history of its edits."""
+"""Messages with their files, reactions, polls, references and the history of their edits."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from datetime import datetime, timedelta
 from enum import IntEnum, IntFlag
 from typing import Any
 
-from denizen.testing.discord.state.people import User
+from denizen.testing.discord.state.people import SimUser
 
 
 class MessageKind(IntEnum):
-    """Types of messages; all but the first and the three last are written by Discord itself."""
+    """Types of messages. Discord itself writes all but the first and the last three."""
 
     DEFAULT = 0
     CHANNEL_PINNED_MESSAGE = 6
@@ -38,7 +38,7 @@ class MessageFlag(IntFlag):
 
 
 @dataclass(frozen=True, slots=True)
-class Emoji:
+class SimEmoji:
     """A Unicode emoji (no id) or one of a guild."""
 
     name: str
@@ -47,12 +47,12 @@ class Emoji:
 
     @property
     def key(self) -> str:
-        """As in a route: the emoji itself, or `name:id`."""
+        """The emoji itself, or `name:id`, as in a route."""
         return self.name if self.id is None else f"{self.name}:{self.id}"
 
 
 @dataclass(frozen=True, slots=True)
-class Sticker:
+class SimSticker:
     """A sticker of a guild. Format 1 is PNG."""
 
     id: int
@@ -64,8 +64,8 @@ class Sticker:
 
 
 @dataclass(frozen=True, slots=True)
-class Attachment:
-    """A file. `file` makes one to send; the id is given when it is sent."""
+class SimAttachment:
+    """A file. `file` makes one to send; it gets its id when it is sent."""
 
     filename: str
     content: bytes
@@ -83,38 +83,38 @@ class Attachment:
 
 
 @dataclass(slots=True)
-class Reaction:
+class SimReaction:
     """One emoji under a message, with those who chose it in order."""
 
-    emoji: Emoji
-    users: list[User] = field(default_factory=list[User])
+    emoji: SimEmoji
+    users: list[SimUser] = field(default_factory=list[SimUser])
 
 
 @dataclass(slots=True)
-class Poll:
+class SimPoll:
     """A poll. Answers are numbered from 1; `votes` holds who chose which."""
 
     question: str
-    answers: Sequence[tuple[str, Emoji | None]]
+    answers: Sequence[tuple[str, SimEmoji | None]]
     expiry: datetime
     multiple: bool = False
     finalized: bool = False
-    votes: dict[int, list[User]] = field(default_factory=dict[int, list[User]])
+    votes: dict[int, list[SimUser]] = field(default_factory=dict[int, list[SimUser]])
 
 
 @dataclass(frozen=True, slots=True)
-class PollDraft:
+class SimPollDraft:
     """A poll before it is sent."""
 
     question: str
-    answers: Sequence[str | tuple[str, Emoji | None]]
+    answers: Sequence[str | tuple[str, SimEmoji | None]]
     duration: timedelta = timedelta(hours=24)
     multiple: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
-    """What a message points to. Kind 0 is a reply (or a system message's subject), 1 a forward."""
+class SimReference:
+    """What a message refers to. Kind 0 is a reply (or a system message's subject), 1 a forward."""
 
     channel_id: int
     message_id: int | None = None
@@ -123,8 +123,8 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
-    """What was forwarded, as it was then."""
+class SimSnapshot:
+    """The content of a forwarded message, as it was then."""
 
     content: str
     kind: MessageKind
@@ -132,12 +132,12 @@ class Snapshot:
     edited: datetime | None
     flags: int
     embeds: Sequence[Mapping[str, Any]] = ()
-    attachments: Sequence[Attachment] = ()
-    mentions: Sequence[User] = ()
+    attachments: Sequence[SimAttachment] = ()
+    mentions: Sequence[SimUser] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class SimEdit:
     """An earlier version of a message and when it was replaced."""
 
     content: str
@@ -147,40 +147,40 @@ class Edit:
 
 
 @dataclass(slots=True, eq=False)
-class Message:
+class SimMessage:
     """A message. Components and embeds are kept as they came; `edits` has the earlier versions, oldest first."""
 
     id: int
     channel_id: int
     guild_id: int | None
-    author: User
+    author: SimUser
     content: str
     timestamp: datetime
     kind: MessageKind = MessageKind.DEFAULT
     nonce: str | int | None = None
     edited: datetime | None = None
     embeds: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    attachments: list[Attachment] = field(default_factory=list[Attachment])
+    attachments: list[SimAttachment] = field(default_factory=list[SimAttachment])
     components: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    reactions: list[Reaction] = field(default_factory=list[Reaction])
-    stickers: list[Sticker] = field(default_factory=list[Sticker])
-    mentions: list[User] = field(default_factory=list[User])
+    reactions: list[SimReaction] = field(default_factory=list[SimReaction])
+    stickers: list[SimSticker] = field(default_factory=list[SimSticker])
+    mentions: list[SimUser] = field(default_factory=list[SimUser])
     mention_roles: list[int] = field(default_factory=list[int])
     mention_everyone: bool = False
-    reference: Reference | None = None
-    snapshots: list[Snapshot] = field(default_factory=list[Snapshot])
+    reference: SimReference | None = None
+    snapshots: list[SimSnapshot] = field(default_factory=list[SimSnapshot])
     flags: int = 0
     tts: bool = False
-    poll: Poll | None = None
+    poll: SimPoll | None = None
     pinned_at: datetime | None = None
     webhook_id: int | None = None
     application_id: int | None = None
     interaction: dict[str, Any] | None = None
-    seen_by: User | None = None
+    seen_by: SimUser | None = None
     """Set on an ephemeral message: only this user sees it, it is in no channel's list."""
     position: int | None = None
     deleted: bool = False
-    edits: list[Edit] = field(default_factory=list[Edit])
+    edits: list[SimEdit] = field(default_factory=list[SimEdit])
 
     @property
     def ephemeral(self) -> bool:
@@ -188,7 +188,7 @@ class Message:
 
     @property
     def loading(self) -> bool:
-        """A deferred answer whose text has not come yet."""
+        """Whether it is a deferred answer without its text."""
         return bool(self.flags & MessageFlag.LOADING)
 
     @property
@@ -202,6 +202,6 @@ class Message:
         return " ".join([f"{self.author.display_name}: {self.content}", *marks])
 
 
-def file(filename: str, content: bytes | str, content_type: str | None = None) -> Attachment:
+def file(filename: str, content: bytes | str, content_type: str | None = None) -> SimAttachment:
     """A file to be sent."""
-    return Attachment(filename, content.encode() if isinstance(content, str) else content, content_type)
+    return SimAttachment(filename, content.encode() if isinstance(content, str) else content, content_type)

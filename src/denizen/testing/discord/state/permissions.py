@@ -1,12 +1,12 @@
-"""Discord's permission bits and how they add up: roles, overwrites, threads, timeouts."""
+"""Discord's permission bits, and the permissions that depend on others."""
 
 from __future__ import annotations
 
 from enum import IntFlag
 
 
-class Permission(IntFlag):
-    """The bits by their documented names."""
+class DiscordPermission(IntFlag):
+    """The permission bits by their documented names."""
 
     CREATE_INSTANT_INVITE = 1 << 0
     KICK_MEMBERS = 1 << 1
@@ -57,7 +57,7 @@ class Permission(IntFlag):
     PIN_MESSAGES = 1 << 51
 
 
-P = Permission
+P = DiscordPermission
 ALL = ~P(0)
 NONE = P(0)
 EVERYONE = (
@@ -83,7 +83,7 @@ EVERYONE = (
     | P.SEND_POLLS
     | P.USE_EXTERNAL_APPS
 )
-"""What @everyone may in a new guild."""
+"""The permissions of @everyone in a new guild."""
 
 DIRECT = (
     P.VIEW_CHANNEL
@@ -101,16 +101,16 @@ DIRECT = (
     | P.SEND_VOICE_MESSAGES
     | P.SEND_TTS_MESSAGES
 )
-"""What both sides may in a direct message."""
+"""The permissions of both sides in a direct message."""
 
 IN_TIMEOUT = P.VIEW_CHANNEL | P.READ_MESSAGE_HISTORY
-"""What is left to a member in time-out."""
+"""The permissions that a member in time-out keeps."""
 
 _ONLY_WHO_SPEAKS = P.MENTION_EVERYONE | P.SEND_TTS_MESSAGES | P.ATTACH_FILES | P.EMBED_LINKS
 
 
-def settle(granted: Permission, *, thread: bool) -> Permission:
-    """Takes away what follows from something that is missing: no view, nothing; no right to send, no files."""
+def combine_permissions(granted: DiscordPermission, *, thread: bool) -> DiscordPermission:
+    """Removes permissions that depend on a missing one: nothing without view, no files without the right to send."""
     if not granted & P.VIEW_CHANNEL:
         return NONE
     sends = P.SEND_MESSAGES_IN_THREADS if thread else P.SEND_MESSAGES

@@ -1,0 +1,182 @@
+"""Actions on a guild as a whole: its description, emojis and scheduled events."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections import Counter
+from datetime import datetime
+
+import discord
+
+from denizen.adapters.discord.actions.channels import list_tellable_rooms
+from denizen.adapters.discord.actions.context import ActionContext
+from denizen.adapters.discord.actions.lookup import find_channel, parse_id, pick_by_name
+from denizen.domain.errors import InvalidInput
+from denizen.domain.json import Json, JsonObject
+
+_PICTURES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a")
+_MAX_PICTURE_BYTES = 256 * 1024
+
+
+async def server_info(context: ActionContext) -> JsonObject:
+    """Describes the guild as any member sees it. Only channels that the asker sees are counted."""
+    guild = context.guild
+    kinds = Counter(str(each.type) for each in guild.channels if context.sees(each))
+    return {
+        "id": str(guild.id),
+        "name": guild.name,
+        "description": guild.description or "",
+        "owner": str(guild.owner_id or ""),
+        "created_at": guild.created_at.isoformat(timespec="minutes"),
+        "members": guild.member_count or 0,
+        "roles": len(guild.roles) - 1,
+        "channels": dict[str, Json](sorted(kinds.items())),
+        "boosts": guild.premium_subscription_count,
+        "emojis": list[Json](sorted(each.name for each in await guild.fetch_emojis())),
+    }
+
+
+async def create_emoji(context: ActionContext, name: str, picture: str, since: str = "") -> JsonObject:
+    """Creates an emoji. `picture` is base64 of a PNG, JPEG, GIF or WebP file of at most 256 KB. `since` (an ISO time)
+    makes a retry safe: a younger emoji of the same name counts as the one that an earlier try created.
+    """
+    context.require("create_expressions")
+    try:
+        data = base64.b64decode(picture, validate=True)
+    except binascii.Error:
+        raise InvalidInput("The picture is not base64.", code="discord_bad_picture") from None
+    is_webp = data[:4] == b"RIFF" and data[8:12] == b"WEBP"
+    if not is_webp and not data.startswith(_PICTURES):
+        raise InvalidInput("An emoji is made of a PNG, JPEG, GIF or WebP picture.", code="discord_bad_picture")
+    if len(data) > _MAX_PICTURE_BYTES:
+        raise InvalidInput("A picture for an emoji has at most 256 KB.", code="discord_bad_picture")
+    made = await _find_created_emoji(context, name, since) if since else None
+    if made is None:
+        made = await context.guild.create_custom_emoji(name=name, image=data, reason=context.reason())
+    return {"id": str(made.id), "name": made.name}
+
+
+async def delete_emoji(context: ActionContext, emoji: str, reason: str = "") -> JsonObject:
+    """Deletes an emoji by name, id, or as it is written in messages."""
+    context.require("manage_expressions")
+    parsed = discord.PartialEmoji.from_str(emoji.strip())
+    number = parsed.id or parse_id(emoji)
+    emojis = await context.guild.fetch_emojis()
+    found = next((each for each in emojis if each.id == number), None)
+    found = found or pick_by_name(parsed.name.strip(":"), emojis, lambda each: each.name, "emoji")
+    await found.delete(reason=context.reason(reason))
+    return {"id": str(found.id), "name": found.name}
+
+
+async def _find_created_emoji(context: ActionContext, name: str, since: str) -> discord.Emoji | None:
+    start = datetime.fromisoformat(since)
+    emojis = await context.guild.fetch_emojis()
+    return next((each for each in emojis if each.created_at >= start and each.name == name), None)
+
+
+async def create_event(  # noqa: PLR0913 - as Discord's own form
+    context: ActionContext,
+    name: str,
+    start: str,
+    *,
+    end: str = "",
+    location: str = "",
+    channel: str = "",
+    description: str = "",
+    since: str = "",
+) -> JsonObject:
+    """Schedules an event in a voice or stage channel, or at a location, which needs an end. Times are ISO with their
+    zone. `since` (an ISO time) makes a retry safe: a younger event of the same name counts as the one that an
+    earlier try created.
+    """
+    begins = datetime.fromisoformat(start)
+    ends = datetime.fromisoformat(end) if end else discord.utils.MISSING
+    if bool(location.strip()) == bool(channel.strip()) or (location.strip() and not end):
+        raise InvalidInput(
+            "An event is either in a voice channel, or at a place in words and with an end.",
+            code="discord_bad_event",
+            fix="Give channel, or location and end.",
+        )
+    if channel.strip():
+        place = find_channel(context, channel)
+        if not isinstance(place, discord.VoiceChannel | discord.StageChannel):
+            raise InvalidInput("Events take place in voice and stage channels.", code="discord_wrong_channel")
+        context.require("create_events", place)
+        context.require("connect", place)
+    else:
+        place = None
+        context.require("create_events")
+    made = await _find_created_event(context, name, since) if since else None
+    if made is None and place is not None:
+        made = await context.guild.create_scheduled_event(
+            name=name,
+            start_time=begins,
+            end_time=ends,
+            channel=place,
+            description=description,
+            privacy_level=discord.PrivacyLevel.guild_only,
+            reason=context.reason(),
+        )
+    elif made is None:
+        made = await context.guild.create_scheduled_event(
+            name=name,
+            start_time=begins,
+            end_time=ends,
+            location=location.strip(),
+            description=description,
+            entity_type=discord.EntityType.external,
+            privacy_level=discord.PrivacyLevel.guild_only,
+            reason=context.reason(),
+        )
+    return {"id": str(made.id), "name": made.name, "url": made.url}
+
+
+async def list_events(context: ActionContext) -> JsonObject:
+    """Lists scheduled and active events; of those in channels only what every reader of the answer may see."""
+    seen = await list_tellable_rooms(context)
+    events = [each for each in await context.guild.fetch_scheduled_events() if _is_told(each, seen)]
+    rows: list[Json] = [
+        {
+            "id": str(each.id),
+            "name": each.name,
+            "start": each.start_time.isoformat(timespec="minutes"),
+            "end": each.end_time.isoformat(timespec="minutes") if each.end_time else "",
+            "where": each.location or (f"<#{each.channel_id}>" if each.channel_id else ""),
+            "description": (each.description or "")[:300],
+            "interested": each.user_count or 0,
+        }
+        for each in sorted(events, key=lambda each: each.start_time)
+    ]
+    return {"events": rows}
+
+
+async def cancel_event(context: ActionContext, event: str, reason: str = "") -> JsonObject:
+    """Cancels an event by id or name; an active one is ended."""
+    context.require("manage_events")
+    there = [
+        each
+        for each in await context.guild.fetch_scheduled_events()
+        if each.channel_id is None or (each.channel is not None and context.sees(each.channel))
+    ]
+    number = parse_id(event)
+    found = next((each for each in there if each.id == number), None)
+    found = found or pick_by_name(event.strip(), there, lambda each: each.name, "event")
+    if found.channel is not None:
+        context.require("manage_events", found.channel)
+    if found.status is discord.EventStatus.active:
+        await found.end(reason=context.reason(reason))
+    else:
+        await found.cancel(reason=context.reason(reason))
+    return {"id": str(found.id), "name": found.name}
+
+
+def _is_told(event: discord.ScheduledEvent, seen: frozenset[int]) -> bool:
+    is_ahead = event.status in (discord.EventStatus.scheduled, discord.EventStatus.active)
+    return is_ahead and (event.channel_id is None or event.channel_id in seen)
+
+
+async def _find_created_event(context: ActionContext, name: str, since: str) -> discord.ScheduledEvent | None:
+    start = datetime.fromisoformat(since)
+    events = await context.guild.fetch_scheduled_events()
+    return next((each for each in events if discord.utils.snowflake_time(each.id) >= start and each.name == name), None)

@@ -1,0 +1,1 @@
+"""The gateway: discord.py's client, its events, and the queues in which they wait for the listener."""

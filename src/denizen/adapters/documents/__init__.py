@@ -1,0 +1,1 @@
+"""Reads the text of documents. Implements `ports.pdf`."""

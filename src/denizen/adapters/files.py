@@ -1,0 +1,253 @@
+"""Folders of this machine as sources of knowledge, and the folder of learned answers.
+
+No link is followed, and only regular files are opened. The revision of a folder is a digest of the names, sizes and
+times of its files, so that one look tells whether anything changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import stat
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TypeVar, TypeVarTuple
+
+from anyio import to_thread
+
+from denizen.domain.errors import InvalidInput, NeedsAttention, NotFound
+from denizen.domain.proposal import find_proposal_id
+from denizen.domain.source import WHAT_IS_KEPT, Source, find_readme, is_kept
+from denizen.ports.source import ReportProgress, SourceFile, SourceTree
+
+__all__ = ["FolderReader", "LearnedFolder"]
+
+
+_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe must not hold the thread for ever
+
+
+@dataclass(frozen=True, slots=True)
+class _FoundFile:
+    """A file by its path below the content path, with the times and inode that tell two states of it apart."""
+
+    path: str
+    size_bytes: int
+    changed: tuple[int, int, int]
+
+
+class FolderReader:
+    """Reads folders (`denizen.ports.source.SourceReader`). Refuses folders that hold Denizen's `home`, and its
+    `library`.
+    """
+
+    def __init__(self, home: Path, library: Path) -> None:
+        self._home = home
+        self._library = library
+
+    async def look(self, source: Source) -> str:
+        return _revision(await to_thread.run_sync(self._find, source))
+
+    @asynccontextmanager
+    async def open(self, source: Source, report: ReportProgress) -> AsyncGenerator[SourceTree]:
+        """Raises InvalidInput for a folder that holds Denizen's own secrets."""
+        del report
+        found = await to_thread.run_sync(self._find, source)
+        if not found:
+            raise _no_documents(source)
+        with closing(_open_files(_root(source), {each.path for each in found})) as files:
+            yield SourceTree(_revision(found), len(found), files)
+
+    async def forget(self, source_ids: Sequence[str]) -> None:
+        """Does nothing: nothing is kept."""
+
+    def _find(self, source: Source) -> list[_FoundFile]:
+        root = _root(source)
+        if not root.is_dir():
+            raise _no_folder(root)
+        real = root.resolve()
+        # Resolved, so that a link to the home folder is refused as well.
+        if self._home.resolve().is_relative_to(real) or real.is_relative_to(self._library.resolve()):
+            raise InvalidInput(
+                f"The folder {root} holds Denizen's own home folder, or is part of its library.",
+                code="source_invalid",
+                why="Agents would read the configuration and the secrets, or what they were given already.",
+                fix="Name the folder of the documents alone.",
+            )
+        found = list(_walk(root))
+        if source.readme_only:
+            readme = find_readme([each.path for each in found if "/" not in each.path])
+            found = [each for each in found if each.path == readme]
+        return found
+
+
+def _root(source: Source) -> Path:
+    """Returns the folder to read. The location itself may be a link; raises InvalidInput for a link below it."""
+    root = Path(source.location).resolve() / source.content_path
+    if root.resolve() != root:
+        raise InvalidInput(
+            f"The content path {source.content_path} leads through a link.",
+            code="source_invalid",
+            why="Who writes in the folder could lead to files outside of it.",
+            fix="Name the folder that the link points to as the location.",
+        )
+    return root
+
+
+def _revision(found: Sequence[_FoundFile]) -> str:
+    digest = hashlib.sha256()
+    for each in found:
+        digest.update(repr((each.path, each.size_bytes, each.changed)).encode(errors="surrogatepass"))
+    return digest.hexdigest()[:40]
+
+
+def _walk(root: Path) -> Generator[_FoundFile]:
+    for above, name, place in _entries(root):
+        path = f"{above}{name}"
+        if not is_kept(path):
+            continue
+        try:
+            state = os.stat(name, dir_fd=place, follow_symlinks=False)
+        except FileNotFoundError:
+            continue
+        if stat.S_ISREG(state.st_mode):
+            yield _FoundFile(path, state.st_size, (state.st_mtime_ns, state.st_ctime_ns, state.st_ino))
+
+
+def _open_files(root: Path, wanted: set[str]) -> Generator[SourceFile]:
+    for above, name, place in _entries(root):
+        path = f"{above}{name}"
+        if path not in wanted:
+            continue
+        try:
+            # Relative to the open folder: a folder that is swapped for a link meanwhile leads nowhere.
+            handle = os.open(name, _OPEN, dir_fd=place)
+        except PermissionError as error:
+            raise _unreadable(path) from error
+        except OSError:  # gone since it was listed, or a link now
+            continue
+        with os.fdopen(handle, "rb") as stream:
+            state = os.fstat(handle)
+            if stat.S_ISREG(state.st_mode):
+                yield SourceFile(path, state.st_size, stream.read)
+
+
+def _entries(root: Path) -> Generator[tuple[str, str, int]]:
+    """Yields the path of each folder with a slash at its end, the name of a file in it, and the open folder, in
+    order.
+    """
+
+    def refuse(error: OSError) -> None:
+        raise _unreadable(str(error.filename)) from error
+
+    for above, folders, names, place in os.fwalk(root, follow_symlinks=False, onerror=refuse):
+        # fwalk descends into what is left in this list. Hidden folders, such as .git, are no documents.
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        below = PurePosixPath(os.path.relpath(above, root)).as_posix()
+        prefix = "" if below == "." else f"{below}/"
+        for name in sorted(names):
+            yield prefix, name, place
+
+
+def _unreadable(path: str) -> NeedsAttention:
+    return NeedsAttention(
+        f"{path} may not be read.",
+        code="source_denied",
+        fix="Let the user that runs Denizen read it, or take it out of the folder.",
+    )
+
+
+def _no_folder(root: Path) -> NotFound:
+    if root.exists():
+        fix = "Name the folder that it is in."
+        return NotFound(f"{root} is a file, and no folder.", code="source_missing", fix=fix)
+    return NotFound(
+        f"There is no folder {root}.", code="source_missing", fix="Check the location and the content path."
+    )
+
+
+def _no_documents(source: Source) -> NotFound:
+    return NotFound(
+        f"The folder of '{source.id}' has no {'README' if source.readme_only else 'document'}.",
+        code="source_empty",
+        why="" if source.readme_only else WHAT_IS_KEPT,
+        fix="Look at the location and the content path; what was read before stays.",
+    )
+
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class LearnedFolder:
+    """The folder of learned answers in the home folder (`denizen.ports.source.LearnedAnswerFiles`). Its files are for
+    their owner only. The folder is made with its first file.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @property
+    def location(self) -> str:
+        return str(self._folder)
+
+    async def list_files(self) -> Mapping[str, str]:
+        return await _in_thread(self._list)
+
+    async def read(self, name: str) -> str:
+        return await _in_thread(_read_text, self._place(name))
+
+    async def write(self, name: str, text: str) -> None:
+        await _in_thread(self._write, self._place(name), text.encode())
+
+    async def remove(self, name: str) -> None:
+        await _in_thread(self._place(name).unlink, True)  # noqa: FBT003 - `missing_ok`
+
+    def _place(self, name: str) -> Path:
+        if Path(name).name != name or not name.endswith(".md") or name.startswith("."):
+            raise InvalidInput(f"'{name}' is not a valid name for a learned file.", code="file_invalid")
+        return self._folder / name
+
+    def _list(self) -> dict[str, str]:
+        if not self._folder.is_dir():
+            return {}
+        found = (each for each in sorted(self._folder.iterdir()) if each.is_file() and not each.is_symlink())
+        return {each.name: find_proposal_id(_read_text(each)) for each in found if not each.name.startswith(".")}
+
+    def _write(self, place: Path, data: bytes) -> None:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        beside = place.with_name(f".{place.name}.{secrets.token_hex(4)}")
+        try:
+            with os.fdopen(os.open(beside, _WRITE, 0o600), "wb") as stream:
+                stream.write(data)
+                stream.flush()
+                os.fsync(stream.fileno())
+            # A rename is atomic: a reader sees the old file or the new one.
+            beside.replace(place)
+        finally:
+            beside.unlink(missing_ok=True)
+
+
+def _read_text(place: Path) -> str:
+    try:
+        with os.fdopen(os.open(place, _READ), encoding="utf-8", errors="replace") as stream:
+            return stream.read()
+    except FileNotFoundError:
+        return ""
+
+
+async def _in_thread(job: Callable[[*Ts], T], *args: *Ts) -> T:
+    try:
+        return await to_thread.run_sync(job, *args)
+    except OSError as error:
+        raise NeedsAttention(
+            "The folder of learned answers cannot be used.",
+            code="learned_unusable",
+            why=f"{error.strerror or type(error).__name__}: {error.filename or 'no file in particular'}",
+            fix="Look at the space and the permissions of learned in the home folder.",
+        ) from error

@@ -1,0 +1,76 @@
+"""The services that all platform accounts of a process share: archive, outbox, the accounts that are connected."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from denizen.app.embeddings import build_embedder
+from denizen.domain.archiving import ArchivePolicy
+from denizen.engine.archive.backfill import Backfiller
+from denizen.engine.archive.lookup import ArchiveLookups, ArchiveSearch
+from denizen.engine.archive.mirror import ArchiveMirror
+from denizen.engine.archive.post_embedding import PostEmbedder
+from denizen.engine.archive.removal import ArchiveRemoval, ArchiveRetention
+from denizen.engine.commands.personal_data import StoredUserData
+from denizen.engine.listener.listener import SharedServices
+from denizen.engine.listener.proposals import ProposalReactions
+from denizen.engine.loop.services import EngineServices
+from denizen.engine.outbox.outbox import DeliveryOutbox
+from denizen.engine.outbox.reminders import ReminderService
+from denizen.engine.runtime.connected_accounts import ConnectedAccounts
+from denizen.engine.runtime.generation import Runtime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlatformServices:
+    """The services of all accounts. They are built before the first generation of the configuration, so what the
+    archive keeps is asked of the current generation each time.
+    """
+
+    channels: ConnectedAccounts
+    outbox: DeliveryOutbox
+    mirror: ArchiveMirror
+    backfiller: Backfiller
+    retention: ArchiveRetention
+    post_embedder: PostEmbedder
+    lookup: ArchiveLookups
+    privacy: ArchiveRemoval
+    shared_services: SharedServices
+    proposals: ProposalReactions
+    reminders: ReminderService
+
+
+def build_platform_services(
+    runtime: Runtime, services: EngineServices, channels: ConnectedAccounts
+) -> PlatformServices:
+    """Builds the services of a process."""
+    store, clock = services.store, services.clock
+
+    def policy() -> ArchivePolicy:
+        return runtime.current.archive
+
+    mirror = ArchiveMirror(store, policy, clock)
+    backfiller, privacy = Backfiller(store, mirror, clock), ArchiveRemoval(mirror, clock)
+    embedder = build_embedder(runtime, store, clock)
+    search = ArchiveSearch(store, mirror, embedder, lambda: runtime.current.recall.similarity)
+    outbox, proposals = DeliveryOutbox(runtime, store, clock, channels), ProposalReactions(mirror)
+    return PlatformServices(
+        channels=channels,
+        outbox=outbox,
+        mirror=mirror,
+        backfiller=backfiller,
+        retention=ArchiveRetention(store, policy, clock),
+        post_embedder=PostEmbedder(store, embedder, policy, clock),
+        lookup=ArchiveLookups(store, channels, mirror, search),
+        privacy=privacy,
+        shared_services=SharedServices(
+            services=services,
+            channels=channels,
+            mirror=mirror,
+            backfiller=backfiller,
+            user_data=StoredUserData(store, mirror, privacy),
+            proposals=proposals,
+        ),
+        proposals=proposals,
+        reminders=ReminderService(runtime, store, clock, channels, outbox),
+    )

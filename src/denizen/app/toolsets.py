@@ -1,0 +1,328 @@
+"""The tools of agents as the configuration has them: built-in skills, the owner's programs and skills, MCP servers.
+
+Their order is the order in which names are taken: built-in tools come first.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, is_dataclass
+from pathlib import Path
+from typing import cast
+from urllib.parse import urlsplit
+
+from denizen.adapters.commands import CustomToolset, ProgramRunner
+from denizen.adapters.fetch import WebFetcher
+from denizen.adapters.mcp import HttpTransport, McpServerPhase, McpServerSpec, McpToolPolicy, McpToolset, StdioTransport
+from denizen.app.home.environment import read_environment
+from denizen.app.knowledge import KnowledgeShells
+from denizen.app.settings import Settings
+from denizen.app.settings.tools import McpServerSection, ToolSection, get_tool_prefix
+from denizen.app.skill_loading.check import list_tool_names
+from denizen.app.skill_loading.editor import SkillFolderEditor
+from denizen.app.skill_loading.markdown import READ_SKILL
+from denizen.app.skill_loading.registry import SkillRegistry, SkillStatus, survey_skills
+from denizen.builtin_skills import BUILTIN, OPT_IN, load_builtin
+from denizen.domain.clock import Clock
+from denizen.domain.custom_tool import CustomTool
+from denizen.domain.errors import InvalidInput, Unavailable
+from denizen.domain.json import Json
+from denizen.domain.tool import ToolSpec
+from denizen.engine.memory.history_search import SessionHistorySearch
+from denizen.engine.memory.keeper import MemoryKeeper
+from denizen.engine.tools.toolbox import FIND_TOOLS
+from denizen.ports.sandbox import Sandbox
+from denizen.ports.source import Library
+from denizen.ports.toolset import Toolset
+from denizen.skill.context import (
+    AskModelForScope,
+    CallThroughGate,
+    OpenArchive,
+    OpenPlatform,
+    OpenReminders,
+    OwnerServices,
+    ScopedServices,
+    SkillFolders,
+    SkillServices,
+)
+from denizen.skill.manifest import SkillPermission, restrict_services
+from denizen.skill.services import InstanceControl, SearchDocuments
+from denizen.skill.toolset import SkillToolset
+
+SHELL_LOG = "denizen.app.shell"
+"""The logger of remarks about the shell; `denizen doctor` shows them itself."""
+
+ServicesForOptions = Callable[[Mapping[str, Json]], SkillServices]
+"""Returns the services of a skill whose own settings are these."""
+
+_TOOL_WORDS = {"knowledge": "knowledge", "shell": "bash"}
+"""A pattern of an agent that contains the word names tools of the skill."""
+
+_log = logging.getLogger("denizen.app")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkillDeps:
+    """The dependencies of skills on the rest of Denizen; the same for the whole life of the process."""
+
+    clock: Clock
+    recall: SessionHistorySearch
+    call_tool: CallThroughGate
+    open_archive: OpenArchive
+    open_platform: OpenPlatform
+    open_reminders: OpenReminders
+    memories: MemoryKeeper
+    instance: InstanceControl
+    ask_model: AskModelForScope
+    library: Library
+    search: SearchDocuments
+    sandbox: Sandbox
+
+
+async def load_builtin_skills(settings: Settings, deps: SkillDeps) -> tuple[Toolset, ...]:
+    """Loads the built-in skills that are switched on and of use with this configuration."""
+    toolsets: list[Toolset] = []
+    for name in BUILTIN:
+        section = settings.tools.get(name, ToolSection())
+        if _is_on(name, section) and _is_useful(name, settings) and await _can_work(name, settings, deps.sandbox):
+            skill = load_builtin(name)
+            services = build_skill_services(settings, deps, section.options, skill.read_settings(section.options))
+            toolsets.append(SkillToolset(skill, services, section.options))
+    return tuple(toolsets)
+
+
+def build_skill_services(
+    settings: Settings, deps: SkillDeps, options: Mapping[str, Json], effective: object = None
+) -> SkillServices:
+    """Builds the services of a skill. `options` is what the operator wrote for it; `effective` is the same with the
+    skill's own defaults.
+
+    The skill's requests to servers in `effective` carry its headers (a key), but only servers that the operator wrote
+    may be private: a default address must not open the local network.
+    """
+    known = asdict(effective) if is_dataclass(effective) and not isinstance(effective, type) else {}
+    fetcher = WebFetcher(allow_private=list_named_servers(options), trusted=list_named_servers({**known, **options}))
+    home = settings.home
+    return SkillServices(
+        clock=deps.clock,
+        fetcher=fetcher,
+        folders=SkillFolders(
+            own=lambda agent, skill: home / "agents" / agent / skill,
+            shared={"knowledge": settings.folders.knowledge, "moderation": home / "moderation"}.get,
+            snapshot=deps.library.current_folder,
+        ),
+        search_history=deps.recall,
+        read_history=deps.recall.read,
+        call_tool=deps.call_tool,
+        scoped=ScopedServices(
+            open_archive=deps.open_archive,
+            open_memory=deps.memories.open,
+            open_call_log=deps.memories.open_call_log,
+            open_platform=deps.open_platform,
+            open_shell=KnowledgeShells(deps.sandbox, settings.folders, deps.library.current_folder).open,
+            open_reminders=deps.open_reminders,
+        ),
+        search_documents=deps.search,
+        download=fetcher.download,
+        run_program=ProgramRunner(home=home, environ=read_environment()),
+        ask_model=deps.ask_model,
+        owner=OwnerServices(skill_editor=SkillFolderEditor(home, settings.skills), instance=deps.instance),
+    )
+
+
+def list_named_servers(options: Mapping[str, Json]) -> list[str]:
+    """Returns the servers in a skill's options as `host:port`. That skill alone may reach them, wherever they are.
+
+    Raises InvalidInput for an address that cannot be read, without repeating it: it may hold a secret.
+    """
+    servers: list[str] = []
+    for text in options.values():
+        if not isinstance(text, str) or not text.startswith(("http://", "https://")):
+            continue
+        try:
+            parts = urlsplit(text)
+            host, port = parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
+        except ValueError:
+            host, port = None, 0
+        if not host:
+            raise InvalidInput(
+                "A skill's settings hold an invalid web address.",
+                code="config_invalid",
+                fix="Write it in full, such as https://weather.example/v1, with a port of at most 65535.",
+            )
+        servers.append(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+    return servers
+
+
+def _is_on(skill: str, section: ToolSection) -> bool:
+    """Skills that can do harm are off until somebody switches them on."""
+    if section.enabled is None and section.options and skill in OPT_IN:
+        _log.warning("skill has settings and is off", extra={"skill": skill, "fix": f"tools.{skill}.enabled: true"})
+    return skill not in OPT_IN if section.enabled is None else section.enabled
+
+
+def _is_useful(skill: str, settings: Settings) -> bool:
+    """Tools without use would only cost tokens in every prompt. A tool that an agent names is there all the same."""
+    if skill == "archive":
+        return bool(settings.discord_accounts or settings.github_accounts)
+    if skill == "reminders":
+        return bool(settings.discord_accounts) or _is_named(skill, settings)
+    if skill == "web_search":
+        return bool(settings.tools.get(skill, ToolSection()).options.get("provider")) or _is_named(skill, settings)
+    if skill == "shell" and not settings.sandbox.enabled:
+        return False
+    if skill in _TOOL_WORDS:
+        word = _TOOL_WORDS[skill]
+        is_named = any(word in pattern for agent in settings.agents.values() for pattern in agent.tools)
+        return is_named or settings.folders.has_knowledge(list(settings.agents))
+    return True
+
+
+async def _can_work(skill: str, settings: Settings, sandbox: Sandbox) -> bool:
+    """A shell without isolation is off, and the log says why. Where an agent names its tools, they exist, and explain
+    the reason themselves.
+    """
+    if skill != "shell" or any("bash" in pattern for agent in settings.agents.values() for pattern in agent.tools):
+        return True
+    try:
+        await sandbox.check()
+    except Unavailable as error:
+        log = logging.getLogger(SHELL_LOG)
+        log.warning("the tools bash and bash_batch are off", extra={"code": error.code, "why": error.why})
+        return False
+    return True
+
+
+def _is_named(skill: str, settings: Settings) -> bool:
+    """Returns whether an agent lists one of the skill's tools in full."""
+    listed = {name for agent in settings.agents.values() for name in (*agent.tools, *agent.pinned_tools)}
+    return any(tool.name in listed for tool in load_builtin(skill).tools)
+
+
+async def load_own_tools(
+    settings: Settings, registry: SkillRegistry, services_for: ServicesForOptions, built_in: Sequence[Toolset]
+) -> tuple[Toolset, ...]:
+    """Loads the programs of `custom_tools`, then the owner's skills. Neither may take the name of a built-in tool,
+    whether that is on or off, nor of the other.
+
+    Raises InvalidInput for a custom tool that cannot be used; a skill that cannot be loaded is left out and logged.
+    """
+    if not settings.custom_tools and not settings.skills:
+        await registry.load({}, {}, _no_services)
+        return ()
+    taken = _built_in_names()
+    for toolset in built_in:
+        taken |= {spec.name: f"the skill {toolset.name}" for spec in await toolset.list_tools()}
+    taken[FIND_TOOLS] = "Denizen itself"
+    programs = _load_programs(settings.home, settings.custom_tools, {*taken, READ_SKILL})
+    taken |= {tool.name: "the custom tools" for tool in settings.custom_tools}
+
+    def services_for_skill(permissions: frozenset[SkillPermission], name: str) -> SkillServices:
+        options = cast("Mapping[str, Json]", settings.skills[name].settings)
+        return restrict_services(services_for(options), name, permissions)
+
+    return (*programs, *await registry.load(settings.skills, taken, services_for_skill))
+
+
+def find_taken(settings: Settings, skill: str) -> Mapping[str, str]:
+    """Returns the names that the tools of this skill must not have, with who has them. Runs no code of skills: the
+    tools of the others that are enabled are read from their text.
+    """
+    taken = {**_built_in_names(), FIND_TOOLS: "Denizen itself", READ_SKILL: "the Markdown skills"}
+    taken |= {tool.name: "the custom tools" for tool in settings.custom_tools}
+    for entry in survey_skills(settings.home, settings.skills):
+        if entry.name != skill and entry.state is SkillStatus.ENABLED and entry.folder and entry.manifest:
+            names = list_tool_names(entry.folder, entry.manifest)
+            taken |= dict.fromkeys(names, f"the skill {entry.name}")
+    return taken
+
+
+def _built_in_names() -> dict[str, str]:
+    return {spec.name: f"the skill {name}" for name in BUILTIN for spec in load_builtin(name).specs()}
+
+
+def _load_programs(home: Path, tools: Sequence[CustomTool], taken: Iterable[str]) -> tuple[Toolset, ...]:
+    for tool in tools:
+        if tool.name in taken:
+            raise InvalidInput(
+                f"The custom tool '{tool.name}' has the name of a tool that is built in.",
+                code="config_invalid",
+                fix="Give yours another name under custom_tools.",
+            )
+    return (CustomToolset(tools, cwd=home, environ=read_environment()),) if tools else ()
+
+
+def _no_services(permissions: frozenset[SkillPermission], name: str) -> SkillServices:
+    del permissions
+    raise AssertionError(f"{name} is in no configuration")
+
+
+def read_servers(settings: Settings) -> Mapping[McpServerSpec, McpToolPolicy]:
+    """Returns the servers that are enabled, in the order of the file, with what each may offer."""
+    enabled = {name: section for name, section in settings.mcp.servers.items() if section.enabled}
+    begins = {name: f"{prefix}_" for name, section in enabled.items() if (prefix := get_tool_prefix(name, section))}
+
+    def reserved(name: str) -> tuple[str, ...]:
+        own = begins.get(name, "")
+        return tuple(begin for begin in begins.values() if begin != own and begin.startswith(own))
+
+    return {
+        _spec(name, section, settings.home): _offer(name, section, reserved(name)) for name, section in enabled.items()
+    }
+
+
+def _spec(name: str, section: McpServerSection, home: Path) -> McpServerSpec:
+    if section.url:
+        way = HttpTransport(str(section.url), _pairs(section.headers))
+    else:
+        args = tuple(str(argument) for argument in section.args)
+        way = StdioTransport(str(section.command), args, home / Path(section.cwd).expanduser(), _pairs(section.env))
+    return McpServerSpec(name, way, section.start_timeout_s)
+
+
+def _offer(name: str, section: McpServerSection, reserved: tuple[str, ...]) -> McpToolPolicy:
+    return McpToolPolicy(
+        prefix=get_tool_prefix(name, section),
+        allow=tuple(str(pattern) for pattern in section.tools),
+        tiers=tuple(section.tiers.items()),
+        trusted=section.trusted,
+        timeout_s=section.timeout_s,
+        reserved=reserved,
+    )
+
+
+def _pairs(values: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, str(value)) for name, value in values.items())
+
+
+@dataclass(frozen=True, slots=True)
+class ServerReport:
+    """A report on a server that answers. `left_out` maps tools that are not offered to the reason."""
+
+    about: str
+    tools: Sequence[ToolSpec]
+    left_out: Mapping[str, str]
+
+
+async def examine_server(toolset: McpToolset, mask: Callable[[str], str]) -> ServerReport:
+    """Waits for a server as long as it may take to start. Raises Unavailable with the reason, if it is known; that is
+    masked, since a server may repeat its own secrets.
+    """
+    server = toolset.server
+    await server.wait_first_attempt(server.spec.start_timeout_s + 5)
+    if server.state.phase is not McpServerPhase.UP:
+        raise Unavailable(
+            f"The MCP server '{server.spec.name}' cannot be reached.",
+            code="mcp_down",
+            why=mask(server.state.why) or "It did not answer.",
+            fix=_explain_unreachable(server.spec.transport),
+        )
+    about = server.state.about or server.spec.name
+    return ServerReport(about, toolset.listing.specs, toolset.listing.left_out)
+
+
+def _explain_unreachable(way: StdioTransport | HttpTransport) -> str:
+    if isinstance(way, StdioTransport):
+        return "Run its command by hand and read what it says; check command, args, env and cwd below mcp.servers."
+    return "Check that it runs and that url and headers below mcp.servers are right."

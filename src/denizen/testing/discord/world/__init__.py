@@ -1,0 +1,1 @@
+"""The world from a person's side: who exists, and what people say and do."""

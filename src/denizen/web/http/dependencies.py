@@ -1,0 +1,98 @@
+"""The dependencies of the web, in one record. `app` builds it; every route group takes what it needs from it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+from starlette.types import ASGIApp
+
+from denizen.domain.clock import Clock
+from denizen.domain.snapshot import RemoteRepository
+from denizen.engine.external.requests import DirectCalls
+from denizen.engine.inspection.queries import Queries
+from denizen.engine.inspection.statistics import UsageStatistics
+from denizen.engine.knowledge.coverage import GapReport, ProposalReviews
+from denizen.engine.knowledge.snapshots import SnapshotPublisher
+from denizen.engine.knowledge.sources import SourceCatalog
+from denizen.engine.knowledge.sync import FindProgress, KnowledgeSync
+from denizen.engine.runtime.agent_settings import AgentSettingsOverlay
+from denizen.engine.runtime.generation import Runtime
+from denizen.engine.turn import TurnRunner
+from denizen.ports.hosting import Hosting, NoHosting
+from denizen.web.http.auth import AccessRules
+
+
+@dataclass(frozen=True, slots=True)
+class WebTiming:
+    """`keep_alive_s` is how long a stream may be silent. `chat_start_s` is when the stream of a chat begins at the
+    latest, so that its reader learns the turn's id. `tools_deadline_s` bounds counting the tools for `/health`.
+    """
+
+    keep_alive_s: float = 15.0
+    chat_start_s: float = 0.5
+    tools_deadline_s: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class EnabledChannels:
+    """The channels that the configuration enables: the pages with their chat, the OpenAI-compatible API."""
+
+    web: bool = True
+    api: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineEntryPoints:
+    """The parts of the engine that routes call. Without `calls` there are no routes that call a tool, without
+    `assistant` none that change how an agent answers.
+    """
+
+    turns: TurnRunner
+    queries: Queries
+    statistics: UsageStatistics
+    runtime: Runtime
+    calls: DirectCalls | None = None
+    assistant: AgentSettingsOverlay | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnowledgeServices:
+    """Sources, syncs and snapshots. `remote` returns the repository that snapshots are pushed to, which `change_remote`
+    changes; `webhooks` returns the secrets of the sync webhooks by source; `indexing` tells the progress of the index.
+    """
+
+    catalog: SourceCatalog
+    sync: KnowledgeSync
+    snapshots: SnapshotPublisher
+    remote: Callable[[], RemoteRepository]
+    change_remote: Callable[[RemoteRepository], Awaitable[None]]
+    webhooks: Callable[[], Mapping[str, str]]
+    indexing: FindProgress
+
+
+@dataclass(frozen=True, slots=True)
+class GapServices:
+    """The report of unanswered questions, and the review of answers that people proposed."""
+
+    report: GapReport
+    learning: ProposalReviews
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebDependencies:
+    """Everything that routes use. Without `knowledge` or `gaps` there are no routes for them. `mcp` is the MCP server,
+    which is called behind the guard. `simulator` is the address of a simulated platform's page, or empty.
+    """
+
+    engine: EngineEntryPoints
+    access: AccessRules
+    clock: Clock
+    version: str
+    timing: WebTiming = field(default_factory=WebTiming)
+    channels: EnabledChannels = field(default_factory=EnabledChannels)
+    simulator: str = ""
+    knowledge: KnowledgeServices | None = None
+    gaps: GapServices | None = None
+    mcp: ASGIApp | None = None
+    hosting: Hosting = field(default_factory=NoHosting)

@@ -1,0 +1,169 @@
+"""Errors over HTTP: the table from error family to HTTP status, and the boundary that every request passes.
+
+| family         | status | clients may repeat |                                                                 |
+|----------------|--------|--------------------|-----------------------------------------------------------------|
+| InvalidInput   | 400    | no                 |                                                                 |
+| NotAllowed     | 403    | no                 | 401 when the credentials are missing or wrong                   |
+| NeedsApproval  | 403    | no                 | a person has to decide first                                    |
+| NotFound       | 404    | no                 |                                                                 |
+| Conflict       | 409    | no                 |                                                                 |
+| Exhausted      | 429    | yes                |                                                                 |
+| NeedsAttention | 500    | no                 | the server cannot work as it is set up; its operator has to act |
+| Unavailable    | 503    | yes                | with `Retry-After`                                              |
+| faults (bugs)  | 500    | no                 | with a reference to the log, and nothing from inside            |
+
+OpenAI's clients repeat 409, 429 and 5xx by themselves; `x-should-retry: false` tells them not to.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from denizen.domain.errors import (
+    Conflict,
+    DenizenError,
+    Exhausted,
+    InvalidInput,
+    NeedsApproval,
+    NeedsAttention,
+    NotAllowed,
+    NotFound,
+    Unavailable,
+)
+from denizen.domain.events import TurnFinished
+from denizen.domain.ids import fresh
+from denizen.domain.turn import Turn, TurnStatus
+from denizen_sdk.errors import ProblemDetails
+
+STATUS: Mapping[type[DenizenError], int] = {
+    InvalidInput: 400,
+    NotAllowed: 403,
+    NeedsApproval: 403,
+    NotFound: 404,
+    Conflict: 409,
+    Exhausted: 429,
+    NeedsAttention: 500,
+    Unavailable: 503,
+}
+BUG = 500
+REPEATABLE = frozenset({429, 503})
+CREDENTIAL_CODES = frozenset({"credentials_missing", "credentials_wrong", "signature_missing", "signature_wrong"})
+RETRY_AFTER_S = 5
+"""The `Retry-After` of a 503 whose error names no time."""
+
+_FAMILIES = {family.__name__: family for family in STATUS}
+_OPENAI_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    409: "conflict_error",
+    429: "rate_limit_error",
+}
+
+_log = logging.getLogger("denizen.web")
+
+
+def describe_problem(error: DenizenError, *, reference: str = "") -> ProblemDetails:
+    """Returns the error as clients get it."""
+    status = next((code for family, code in STATUS.items() if isinstance(error, family)), BUG)
+    if error.code in CREDENTIAL_CODES:
+        status = 401
+    return ProblemDetails(
+        code=error.code, message=error.message, status=status, why=error.why, fix=error.fix, reference=reference
+    )
+
+
+def turn_failure(turn: Turn | TurnFinished) -> DenizenError:
+    """Returns the error of a turn that ended without an answer, restored from the stored record."""
+    if turn.status is TurnStatus.CANCELLED:
+        return Conflict("The turn was stopped before it had an answer.", code="turn_cancelled")
+    default = NotAllowed if turn.status is TurnStatus.REFUSED else DenizenError
+    family = _FAMILIES.get(turn.failure_family, default)
+    text = turn.failure or "The turn ended without an answer."
+    return family(text, code=turn.failure_code or family.code, fix=turn.failure_fix)
+
+
+def openai_error(problem: ProblemDetails) -> dict[str, Any]:
+    """Returns OpenAI's error object. It has a single text, which takes the reason and the remedy too."""
+    why = f"Why: {problem.why.removesuffix('.')}." if problem.why else ""
+    text = " ".join(filter(None, (problem.message, why, problem.fix)))
+    kind = _OPENAI_TYPES.get(problem.status, "server_error" if problem.status >= 500 else "invalid_request_error")
+    return {"error": {"message": text, "type": kind, "param": None, "code": problem.code}}
+
+
+def error_response(path: str, problem: ProblemDetails, *, headers: Mapping[str, str] | None = None) -> Response:
+    """Returns the answer in the form that the clients of the path expect: OpenAI's under `/v1`, elsewhere ours."""
+    if path.startswith("/v1/"):
+        body = openai_error(problem)
+    else:
+        body = {"error": {name: getattr(problem, name) for name in ProblemDetails.__slots__}}
+    extra = {} if problem.status in REPEATABLE else {"x-should-retry": "false"}
+    if problem.status == 401:
+        extra["WWW-Authenticate"] = "Bearer"
+    return JSONResponse(body, problem.status, {**extra, **(headers or {})})
+
+
+def answer_error(path: str, error: DenizenError) -> Response:
+    """Returns the answer to a request that raised a DenizenError."""
+    headers: dict[str, str] = {}
+    if isinstance(error, Unavailable):
+        headers["Retry-After"] = str(math.ceil(error.retry_after_s or RETRY_AFTER_S))
+    return error_response(path, describe_problem(error), headers=headers)
+
+
+def answer_http_exception(request: Request, error: Exception) -> Response:
+    """Returns the answer to errors of the framework: unknown paths and methods, bodies that are too large."""
+    if not isinstance(error, HTTPException):
+        raise TypeError(f"not an HTTP exception: {error!r}")
+    code = {404: "route_unknown", 405: "method_not_allowed", 413: "body_too_large"}.get(error.status_code, "http")
+    text = f"{request.method} {request.url.path}: {error.detail}."
+    problem = ProblemDetails(code, text, error.status_code, fix="See /api/openapi.json for what there is.")
+    return error_response(request.url.path, problem, headers=error.headers)
+
+
+class ErrorBoundary:
+    """The middleware that turns every exception of a request into an answer, and logs faults with a reference.
+
+    A fault after the answer began can only cut the connection; the client sees that the stream is incomplete.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = False
+
+        async def watched(message: Message) -> None:
+            nonlocal started
+            started = started or message["type"] == "http.response.start"
+            await send(message)
+
+        response: Response | None = None
+        try:
+            await self._app(scope, receive, watched)
+        except DenizenError as error:
+            response = answer_error(scope["path"], error)
+            if started:
+                _log.warning("answer broken off", extra={"path": scope["path"], "code": error.code})
+        except Exception:  # noqa: BLE001 - the boundary of a request
+            reference = fresh("err")
+            _log.exception("request fault", extra={"path": scope["path"], "reference": reference})
+            text = f"Something went wrong inside. Reference: {reference}."
+            problem = ProblemDetails(
+                "bug", text, BUG, fix="Find the reference in the server's log.", reference=reference
+            )
+            response = error_response(scope["path"], problem)
+        if response is not None and not started:
+            await response(scope, receive, send)

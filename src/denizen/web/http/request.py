@@ -1,0 +1,190 @@
+"""Reads requests: query parameters, JSON bodies and their fields, with errors that name the field that is wrong."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import anyio
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+from denizen.domain.errors import InvalidInput, Unavailable
+
+MAX_BODY_BYTES = 20_000_000
+"""Enough for a few pictures as data URLs."""
+
+MAX_WEBHOOKS_AT_ONCE = 16
+WEBHOOK_DEADLINE_S = 20.0
+
+IDEMPOTENCY_HEADER = "idempotency-key"
+TURN_HEADER = "X-Denizen-Turn"
+
+JsonBody = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryParameter:
+    """A query parameter with its description, from which the OpenAPI document is made.
+
+    With `high` it is a whole number from `low` on; with `choices` one of these; else a text of at most `max_chars`.
+    """
+
+    name: str
+    description: str = ""
+    default: str = ""
+    low: int = 0
+    high: int = 0
+    max_chars: int = 0
+    choices: Sequence[str] = ()
+
+    def read_text(self, request: Request) -> str:
+        """Returns the value, or the default. Raises InvalidInput."""
+        given = request.query_params.get(self.name)
+        if given is None:
+            return self.default
+        if self.choices and given not in self.choices:
+            raise self._error(f"one of {', '.join(self.choices)}")
+        if self.max_chars and len(given) > self.max_chars:
+            raise self._error(f"a text of at most {self.max_chars} characters")
+        return given
+
+    def read_number(self, request: Request) -> int:
+        """Returns the value, or the default. Raises InvalidInput."""
+        given = self.read_text(request)
+        # Nine digits suffice for every limit, and converting a text of millions of digits would take very long.
+        is_number = given.isascii() and given.isdecimal() and len(given) <= 9
+        if not is_number or not self.low <= int(given) <= self.high:
+            raise self._error(f"a whole number from {self.low} to {self.high}")
+        return int(given)
+
+    def describe(self) -> dict[str, Any]:
+        """Returns the parameter as the OpenAPI document has it."""
+        schema: dict[str, Any] = {"type": "string"}
+        if self.high:
+            schema = {"type": "integer", "minimum": self.low, "maximum": self.high, "default": int(self.default)}
+        elif self.choices:
+            schema["enum"] = list(self.choices)
+        elif self.max_chars:
+            schema["maxLength"] = self.max_chars
+        described: dict[str, Any] = {"name": self.name, "in": "query", "schema": schema}
+        return described | {"description": self.description} if self.description else described
+
+    def _error(self, expected: str) -> InvalidInput:
+        return InvalidInput(f"'{self.name}' must be {expected}.", code="field_invalid", field=self.name)
+
+
+async def read_object(request: Request) -> JsonBody:
+    """Returns the JSON object in the body. Raises InvalidInput.
+
+    Requires `application/json`: a form on another site's page cannot send that without a CORS preflight.
+    """
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != "application/json":
+        raise InvalidInput(
+            "The body must be JSON.",
+            code="media_type",
+            why=f"its Content-Type is '{media_type or 'missing'}'",
+            fix="Send `MessageContent-Type: application/json`.",
+        )
+    raw = await read_bytes(request, limit=MAX_BODY_BYTES)
+    try:
+        body = _parse(raw)
+    except ValueError as error:
+        raise InvalidInput("The body is not valid JSON.", code="json_invalid", why=str(error)) from error
+    except RecursionError as error:
+        raise InvalidInput("The body is nested too deeply.", code="json_invalid") from error
+    if not isinstance(body, dict):
+        raise InvalidInput("The body must be a JSON object.", code="json_invalid")
+    return cast("JsonBody", body)
+
+
+def _parse(raw: bytes) -> Any:  # noqa: ANN401 - any JSON value
+    """Raises ValueError, also for half of a surrogate pair: such a text cannot be encoded in any answer."""
+    text = raw.decode("utf-8-sig")
+    value: Any = json.loads(text)
+    if "\\u" in text:
+        json.dumps(value, ensure_ascii=False).encode()
+    return value
+
+
+def has_body(request: Request) -> bool:
+    """Tells whether the request has a body, of any type."""
+    length = request.headers.get("content-length", "0")
+    return length != "0" or "transfer-encoding" in request.headers
+
+
+async def read_bytes(request: Request, *, limit: int) -> bytes:
+    """Returns the body. Raises HTTPException (413) as soon as it exceeds the limit."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > limit:
+            raise HTTPException(413, f"The body is larger than {limit} bytes")
+    return bytes(body)
+
+
+def check_field_names(body: JsonBody, known: Collection[str]) -> None:
+    """Raises InvalidInput for an unknown field, which would otherwise be ignored silently."""
+    for name in body:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            fix = f"Did you mean '{near[0]}'?" if near else f"Known: {', '.join(known)}."
+            raise InvalidInput(
+                f"There is no field '{name[:100]}' here.", code="field_unknown", fix=fix, field=name[:100]
+            )
+
+
+def read_text(body: JsonBody, name: str, default: str = "") -> str:
+    """Returns a string field; the default if it is null or missing. Raises InvalidInput."""
+    value = body.get(name)
+    if value is None:
+        return default
+    if not isinstance(value, str):
+        raise field_error(name, "a string")
+    return value
+
+
+def read_flag(body: JsonBody, name: str) -> bool:
+    """Returns a boolean field; false if it is null or missing. Raises InvalidInput."""
+    value = body.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise field_error(name, "true or false")
+    return value is True
+
+
+def read_number(body: JsonBody, name: str, *, low: float, high: float) -> float | None:
+    """Returns a number within bounds; None if it is null or missing. Raises InvalidInput."""
+    value = body.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+        raise field_error(name, f"a number from {low:g} to {high:g}")
+    return float(value)
+
+
+def field_error(name: str, expected: str) -> InvalidInput:
+    fix = "Correct the field, or leave it out where it may be missing."
+    return InvalidInput(f"'{name}' must be {expected}.", code="field_invalid", fix=fix, field=name)
+
+
+class WebhookBodyReader:
+    """Reads the bodies of signed webhooks, whose signature can be checked only once the body is read.
+
+    Anybody may send one, so it reads a few at a time, each with a deadline.
+    """
+
+    def __init__(self) -> None:
+        self._slots = anyio.Semaphore(MAX_WEBHOOKS_AT_ONCE)
+
+    async def read(self, request: Request, *, limit: int) -> bytes:
+        """Returns the body. Raises as `read_bytes` does, and Unavailable if it or those before it are too slow."""
+        try:
+            with anyio.fail_after(WEBHOOK_DEADLINE_S):
+                async with self._slots:
+                    return await read_bytes(request, limit=limit)
+        except TimeoutError as error:
+            raise Unavailable("The body took too long.", code="body_slow", fix="Send it again.") from error

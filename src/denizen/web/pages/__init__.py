@@ -1,1 +1,0 @@
-"""HTML for people: the chat and the sign-in. Templates are in `web/templates`, scripts and styles in `web/static`."""

@@ -1,1 +1,0 @@
-"""The calls of `/api`, by subject. `client` puts them together."""

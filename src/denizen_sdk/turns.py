@@ -1,0 +1,451 @@
+"""Turns: asking an agent, following and stopping its turn, and deciding calls that wait for people.
+
+Holds the events of `POST /api/chat`, the records of what a turn leaves behind, and the calls. Times are ISO 8601 in
+UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from denizen_sdk.calls import ClientCalls, idempotency_headers, quote_segment
+from denizen_sdk.errors import ApiError, NetworkError, ProblemDetails
+from denizen_sdk.records import Json, from_json
+
+MAX_RESULT_CHARS = 1000
+"""How many characters of a tool's result an event carries."""
+
+TURN_HEADER = "X-Denizen-Turn"
+"""Names the turn before its first event, so that a client whose connection breaks can ask for it."""
+
+
+# --- what a turn leaves behind ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class UsageInfo:
+    """Tokens of a turn; `input_tokens` includes the cached ones. `cost_usd` is a decimal, None when unknown."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    cost_usd: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalInfo:
+    """A tool call that waits for a decision, or waited for one. `status` is pending, approved, denied or expired;
+    `preview` says in lines what the call would do; secrets are masked in `args`. Without `expires_at` it waits for
+    ever. `may_decide` tells whether the caller may decide.
+    """
+
+    id: str
+    turn_id: str
+    agent: str
+    tool: str
+    args: Json
+    tier: int
+    reason: str
+    preview: str
+    requester: str
+    status: str
+    created_at: str
+    expires_at: str | None = None
+    decided_by: str = ""
+    decided_at: str | None = None
+    note: str = ""
+    may_decide: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    """A tool call in a stored message, with its result if that is known."""
+
+    call_id: str
+    tool: str
+    args: Json
+    text: str = ""
+    is_error: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MessageInfo:
+    """One message for people. `role` is `user` or `assistant`."""
+
+    id: str
+    role: str
+    author: str
+    text: str
+    created_at: str
+    turn_id: str
+    calls: tuple[ToolUse, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CallInfo:
+    """One tool call of a turn with the gate's decision."""
+
+    tool: str
+    args: Json
+    decision: str
+    reason: str
+    decided_by: str
+    text: str
+    is_error: bool
+    duration_ms: int
+    cached: bool
+    step: int = 0
+    tier: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StepInfo:
+    """One request to a model. The provider read `usage.cached_tokens` from its cache and wrote `cache_written_tokens`
+    to it; the rest of the input was new.
+    """
+
+    number: int
+    model: str
+    purpose: str
+    finish_reason: str
+    duration_ms: int
+    usage: UsageInfo
+    cache_written_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RouteInfo:
+    """The model that the complexity router chose for a question, by its alias, and the turn's limit of steps.
+    `routed_by` is router, kept (a follow-up) or fallback.
+    """
+
+    complexity: str
+    max_steps: int
+    model: str
+    reason: str
+    routed_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentInfo:
+    """A segment of the system prompt. `stability` is forever, config, session or turn. `text` is None where it is not
+    stored, and for callers who are neither owner nor admin.
+    """
+
+    name: str
+    stability: str
+    chars: int
+    tokens: int
+    sha256: str
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MessageShare:
+    """The messages of one kind in a prompt: history, surroundings, question, note; their tokens are estimated."""
+
+    kind: str
+    count: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class PromptInfo:
+    """The parts of the prompt from step `step` on. `model` is the model that was asked; `memories` are the ids of the
+    memories that were added without a search by the agent.
+    """
+
+    step: int
+    model: str
+    segments: tuple[SegmentInfo, ...]
+    messages: tuple[MessageShare, ...]
+    tools: tuple[str, ...]
+    tool_tokens: int
+    memories: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CitationInfo:
+    """A place in a document that a reply cites, with lines from 1 (0 for the whole document). `link` leads to the
+    revision that was read. A citation with a `doubt` was taken out of the reply, since it is not proved.
+    """
+
+    path: str
+    first_line: int
+    last_line: int
+    source: str = ""
+    revision: str = ""
+    link: str = ""
+    doubt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnInfo:
+    """A turn with its prompts, steps and calls. `status` is open, done, failed, cancelled or refused; `route` is None
+    if no router chose the model. The step with number 0 is the request to the router.
+    """
+
+    id: str
+    agent: str
+    status: str
+    model: str
+    reply: str
+    opened_at: str
+    closed_at: str | None
+    usage: UsageInfo
+    error: ProblemDetails | None
+    steps: tuple[StepInfo, ...]
+    calls: tuple[CallInfo, ...]
+    question: str = ""
+    prompts: tuple[PromptInfo, ...] = ()
+    citations: tuple[CitationInfo, ...] = ()
+    route: RouteInfo | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CancelResult:
+    """The answer to a cancellation. `cancelled` is false if the turn had ended already, or runs in another process."""
+
+    cancelled: bool
+
+
+# --- events of POST /api/chat -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """A message for an agent; an empty `agent` is the default one. `session` names a history of the caller's own, which
+    `new` starts afresh.
+    """
+
+    message: str
+    agent: str = ""
+    session: str = "default"
+    new: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TurnOpenedEvent:
+    """The first event of a turn."""
+
+    turn_id: str
+    agent: str
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class TextAddedEvent:
+    """The answer's text grew by `text`."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TextRetractedEvent:
+    """The text streamed so far is not the answer: remove it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningAddedEvent:
+    """The model's reasoning grew by `text`. Only agents that are configured to show it send it."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStartedEvent:
+    """A tool call runs."""
+
+    call_id: str
+    tool: str
+    args: Json = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFinishedEvent:
+    """A tool call ended. `text` holds at most `MAX_RESULT_CHARS` characters of its result; `truncated` says that there
+    was more.
+    """
+
+    call_id: str
+    tool: str
+    text: str
+    is_error: bool = False
+    truncated: bool = False
+    duration_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalRequestedEvent:
+    """The turn waits until somebody decides with `POST /api/approvals/{id}`, or nobody has in time."""
+
+    approval: ApprovalInfo
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalDecidedEvent:
+    """The wait for a decision is over: approved, denied or expired."""
+
+    approval: ApprovalInfo
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeEvent:
+    """A message that is not part of the answer: a model is loading, a request waits."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFinishedEvent:
+    """The last event of a turn that answered or was stopped. `status` is `done` or `cancelled`; `images` are pictures
+    that the model made, as data URIs; `reasoning` is empty unless the agent is configured to show it.
+    """
+
+    turn_id: str
+    status: str
+    reply: str
+    usage: UsageInfo = field(default_factory=UsageInfo)
+    images: tuple[str, ...] = ()
+    reasoning: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFailedEvent:
+    """The last event of a turn that has no answer."""
+
+    turn_id: str
+    error: ProblemDetails
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownEvent:
+    """An event that this client does not know, of a newer server."""
+
+    type: str
+    data: Json
+
+
+ChatEvent = (
+    TurnOpenedEvent
+    | TextAddedEvent
+    | TextRetractedEvent
+    | ReasoningAddedEvent
+    | ToolStartedEvent
+    | ToolFinishedEvent
+    | ApprovalRequestedEvent
+    | ApprovalDecidedEvent
+    | NoticeEvent
+    | TurnFinishedEvent
+    | TurnFailedEvent
+)
+
+_EVENTS: dict[str, type[ChatEvent]] = {
+    "turn": TurnOpenedEvent,
+    "text": TextAddedEvent,
+    "retract": TextRetractedEvent,
+    "reasoning": ReasoningAddedEvent,
+    "tool_started": ToolStartedEvent,
+    "tool_finished": ToolFinishedEvent,
+    "approval_request": ApprovalRequestedEvent,
+    "approval_decided": ApprovalDecidedEvent,
+    "notice": NoticeEvent,
+    "finished": TurnFinishedEvent,
+    "error": TurnFailedEvent,
+}
+_TYPES = {kind: name for name, kind in _EVENTS.items()}
+
+
+def encode_event(event: ChatEvent) -> Json:
+    """Returns the event as `{"type": ..., field: value}`."""
+    return {"type": _TYPES[type(event)], **asdict(event)}
+
+
+def decode_event(row: Json) -> ChatEvent | UnknownEvent:
+    """Returns the event that `encode_event` wrote. Raises TypeError when a field that has no default is missing."""
+    name = str(row.get("type", ""))
+    kind = _EVENTS.get(name)
+    return UnknownEvent(name, row) if kind is None else from_json(kind, row)
+
+
+# --- calls ------------------------------------------------------------------------------------------------------------
+
+
+class TurnCalls(ClientCalls):
+    """The calls of `/api/chat`, `/api/turns`, `/api/sessions` and `/api/approvals`."""
+
+    async def ask(self, request: ChatRequest | str, *, idempotency_key: str = "") -> TurnFinishedEvent:
+        """Sends a message and waits for the answer.
+
+        Raises ApiError (the turn failed, or was refused) and NetworkError.
+        """
+        async with aclosing(self.chat(request, idempotency_key=idempotency_key)) as events:
+            async for event in events:
+                if isinstance(event, TurnFinishedEvent):
+                    return event
+                if isinstance(event, TurnFailedEvent):
+                    raise ApiError(event.error, turn_id=event.turn_id)
+        raise AssertionError("a chat that does not raise ends with TurnFinishedEvent or TurnFailedEvent")
+
+    async def chat(
+        self, request: ChatRequest | str, *, idempotency_key: str = ""
+    ) -> AsyncGenerator[ChatEvent | UnknownEvent]:
+        """Sends a message and yields what happens; the last event is `TurnFinishedEvent` or `TurnFailedEvent`.
+
+        The same `idempotency_key` again gives the same turn. Raises ApiError when the message was not taken, and
+        NetworkError, which names the turn when the connection broke while it ran: `get_turn` tells how it ended.
+        """
+        body = ChatRequest(request) if isinstance(request, str) else request
+        turn_id = ""
+        try:
+            async with self._connection.stream(
+                "POST", "/api/chat", body=asdict(body), headers=idempotency_headers(idempotency_key)
+            ) as source:
+                turn_id = source.response.headers.get(TURN_HEADER, "")
+                async for sent in source:
+                    row: Any = sent.json()
+                    event = decode_event(row)
+                    yield event
+                    if isinstance(event, TurnFinishedEvent | TurnFailedEvent):
+                        return
+        except NetworkError as error:
+            error.turn_id = turn_id
+            raise
+        raise NetworkError("The server ended the stream before the turn had ended.", turn_id=turn_id)
+
+    async def cancel(self, turn_id: str) -> bool:
+        """Stops a turn. Returns False if it had ended already. Raises ApiError, NetworkError."""
+        row = await self._connection.request("POST", f"/api/turns/{quote_segment(turn_id)}/cancel")
+        return from_json(CancelResult, row).cancelled
+
+    async def list_approvals(self, *, status: str = "") -> list[ApprovalInfo]:
+        """Returns calls that wait for a decision, or waited, newest first: the caller's own, and those that the caller
+        may decide. Raises ApiError, NetworkError.
+        """
+        return await self._list(ApprovalInfo, "/api/approvals", status=status)
+
+    async def approve(self, approval_id: str, *, for_an_hour: bool = False) -> ApprovalInfo:
+        """Lets the call run: this one, or every call of that tool in the conversation for an hour. Raises ApiError (403
+        for somebody who may not decide, 409 when it is too late), NetworkError.
+        """
+        return await self._decide(approval_id, {"decision": "approve", "scope": "hour" if for_an_hour else "once"})
+
+    async def deny(self, approval_id: str, reason: str = "") -> ApprovalInfo:
+        """Refuses the call, and tells the agent the reason. Raises as `approve` does."""
+        return await self._decide(approval_id, {"decision": "deny", "reason": reason})
+
+    async def get_turn(self, turn_id: str) -> TurnInfo:
+        """Returns a turn. Raises ApiError (404 also for a turn of somebody else), NetworkError."""
+        return await self._get(TurnInfo, f"/api/turns/{quote_segment(turn_id)}")
+
+    async def list_messages(self, session: str = "default", *, agent: str = "") -> list[MessageInfo]:
+        """Returns the messages of an own session, oldest first. Raises ApiError, NetworkError."""
+        path = f"/api/sessions/{quote_segment(session)}/messages"
+        return await self._list(MessageInfo, path, agent=agent)
+
+    async def _decide(self, approval_id: str, body: Mapping[str, str]) -> ApprovalInfo:
+        row = await self._connection.request("POST", f"/api/approvals/{quote_segment(approval_id)}", body=body)
+        return from_json(ApprovalInfo, row)

@@ -1,0 +1,267 @@
+"""One server as a program: started once, its own environment, its results, its death, its changes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import pytest
+
+from denizen.adapters.mcp import McpPool, McpServerPhase, McpServerSpec, McpToolPolicy, StdioTransport
+from denizen.adapters.mcp.connection import find_reason
+from denizen.domain.clock import SystemClock
+from denizen.domain.errors import InvalidInput, Unavailable
+from denizen.domain.tool import Taint, Tier
+from tests.adapters.mcp.mcp_fixture import TRUSTED, call, made_with_sdk, names, old, open_toolset, small, starts
+from tests.timing import HANG_LIMIT_S
+
+pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("mcp")]
+
+
+@pytest.mark.proves("LW4")
+async def test_a_server_sees_its_own_environment_and_nothing_else_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-not-for-servers")
+    async with open_toolset(small(tmp_path, MINE="1")) as toolset:
+        seen = (await call(toolset, "small_environment")).text.split()
+    assert {"MINE", "STARTS", "PATH"} <= set(seen)
+    assert set(seen) - {"MINE", "STARTS"} <= {"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LC_CTYPE", "PWD"}
+
+
+@pytest.mark.proves("LW3", "LW12")
+async def test_a_server_is_started_once_whatever_asks_for_it_and_ended_with_its_last_user(tmp_path: Path):
+    spec = small(tmp_path)
+    with anyio.fail_after(HANG_LIMIT_S):
+        async with McpPool(SystemClock()) as pool:
+            pool.start()
+            (first,) = pool.open({spec: TRUSTED})
+            (second,) = pool.open({spec: McpToolPolicy("other")})
+            assert len(await names(first)) == len(await names(second)) > 0
+            number = (await call(first, "small_pid")).text
+            await first.aclose()
+            await first.aclose()
+            assert (await call(second, "other_pid")).text == number
+            assert starts(tmp_path) == ["start"]
+            await second.aclose()
+            (third,) = pool.open({spec: TRUSTED})
+            assert (await call(third, "small_pid")).text != number
+    assert starts(tmp_path) == ["start", "start"]
+    assert not _is_alive(int(number))
+
+
+@pytest.mark.proves("L6", "LW11")
+async def test_a_server_that_nobody_believes_has_dangerous_tools_and_a_trusted_one_says_how_dangerous_they_are(
+    tmp_path: Path,
+):
+    async with open_toolset(small(tmp_path), McpToolPolicy("x", tiers=(("p*", Tier.HARMLESS),))) as toolset:
+        unbelieved = {spec.name: spec for spec in await toolset.list_tools()}
+        toolset.offer = replace(TRUSTED, prefix="")
+        toolset._version = -1
+        believed = {spec.name: spec for spec in await toolset.list_tools()}
+    assert {spec.tier for name, spec in unbelieved.items() if name != "x_pid"} == {Tier.DANGEROUS}
+    assert unbelieved["x_pid"].tier is Tier.HARMLESS
+    assert not any(spec.read_only or spec.idempotent or spec.cacheable for spec in unbelieved.values())
+    assert unbelieved["x_wipe"].destructive
+    assert (believed["pid"].tier, believed["fall"].tier) == (Tier.LIMITED, Tier.SENSITIVE)
+    assert believed["wipe"].destructive and not believed["pid"].destructive
+    assert believed["pid"].read_only and not believed["pid"].cacheable
+    assert believed["roll"].cacheable and believed["roll"].shared
+    assert believed["fall_once"].idempotent and not believed["fall_once"].read_only
+    assert {spec.reads for spec in believed.values()} == {frozenset({Taint.TOOL})}
+    assert {spec.timeout_s for spec in believed.values()} == {360.0}
+    assert believed["roll"].parameters == {
+        "type": "object",
+        "properties": {"sides": {"type": "integer"}},
+        "required": ["sides"],
+    }
+
+
+async def test_only_tools_of_the_allow_list_are_offered_or_called(tmp_path: Path):
+    async with open_toolset(small(tmp_path), McpToolPolicy("s", allow=("pid", "roll*"))) as toolset:
+        assert await names(toolset) == ["s_pid", "s_roll"]
+        assert (await call(toolset, "s_wipe")).is_error
+    assert starts(tmp_path) == ["start"]
+
+
+async def test_a_result_has_text_for_the_model_and_everything_else_for_people(tmp_path: Path):
+    async with open_toolset(small(tmp_path)) as toolset:
+        shown = await call(toolset, "small_show")
+        facts = await call(toolset, "small_facts")
+    assert shown.data == {
+        "images": [{"url": "data:image/png;base64,iVBORw==", "name": "image-1.png"}],
+        "files": [
+            {"url": "data:audio/wav;base64,UklGRg==", "name": "audio-1.wav"},
+            {"url": "data:application/pdf;base64,JVBERg==", "name": "report.pdf"},
+        ],
+        "embeds": [{"title": "manual", "text": "How to", "url": "https://example.org/manual"}],
+    }
+    assert shown.text.splitlines() == [
+        "Look:",
+        "[image-1.png (image/png) is shown to the user]",
+        "[audio-1.wav (audio/wav) is shown to the user]",
+        "[file:///notes.txt]",
+        "remember",
+        "[report.pdf (application/pdf) is shown to the user]",
+        "[resource: manual https://example.org/manual How to]",
+        "[resource: local file:///etc/passwd]",
+    ]
+    assert (facts.text, facts.is_error) == ('{"answer": 42}', False)
+
+
+@pytest.mark.proves("LW6")
+async def test_a_failure_of_the_tool_is_a_failure(tmp_path: Path):
+    async with open_toolset(small(tmp_path)) as toolset:
+        failed = await call(toolset, "small_fail")
+    assert (failed.is_error, failed.text) == (True, "the well is dry")
+
+
+@pytest.mark.proves("L11", "LW6")
+async def test_a_server_that_was_killed_between_calls_is_back_for_the_next_one(tmp_path: Path):
+    async with open_toolset(small(tmp_path)) as toolset:
+        number = int((await call(toolset, "small_pid")).text)
+        os.kill(number, signal.SIGKILL)
+        while toolset.server.state.phase is McpServerPhase.UP:
+            await anyio.lowlevel.checkpoint()
+        assert (await call(toolset, "small_wipe")).text == "gone"
+        assert toolset.server.state.starts == 2
+    assert starts(tmp_path) == ["start", "start", "wipe"]
+
+
+@pytest.mark.proves("LW6")
+async def test_a_call_that_is_lost_with_its_server_is_not_repeated_and_says_so(tmp_path: Path):
+    async with open_toolset(small(tmp_path)) as toolset:
+        number, heard = int((await call(toolset, "small_pid")).text), list[str]()
+
+        def kill(text: str) -> None:
+            heard.append(text)
+            os.kill(number, signal.SIGKILL)
+
+        with pytest.raises(Unavailable, match="its outcome is unknown") as lost:
+            await call(toolset, "small_fall", report=kill)
+        assert lost.value.code == "mcp_lost"
+        assert heard == ["begun (25%)"]
+        assert (await call(toolset, "small_wipe")).text == "gone"
+    assert starts(tmp_path) == ["start", "fall", "start", "wipe"]
+
+
+@pytest.mark.parametrize("make", [small, made_with_sdk])
+async def test_a_call_that_may_be_repeated_is_repeated_once_when_its_server_is_killed(
+    tmp_path: Path, make: Callable[[Path], McpServerSpec]
+):
+    async with open_toolset(make(tmp_path)) as toolset:
+        number = int((await call(toolset, "small_pid")).text)
+        done = await call(toolset, "small_fall_once", report=lambda _: os.kill(number, signal.SIGKILL))
+    assert done.text == "done at last"
+    assert starts(tmp_path) == ["start", "fall_once", "start", "fall_once"]
+
+
+async def test_a_call_that_nobody_waits_for_any_more_leaves_the_server_usable(tmp_path: Path):
+    async with open_toolset(small(tmp_path)) as toolset:
+        with anyio.CancelScope() as scope:
+            await call(toolset, "small_fall", report=lambda _: scope.cancel())
+        assert scope.cancelled_caught
+        assert (await call(toolset, "small_wipe")).text == "gone"
+        assert toolset.server.state.starts == 1
+
+
+async def test_tools_that_a_server_adds_are_there_without_a_new_start(tmp_path: Path):
+    async with open_toolset(made_with_sdk(tmp_path)) as toolset:
+        assert "small_grown" not in await names(toolset)
+        await call(toolset, "small_grow")
+        while "small_grown" not in await names(toolset):
+            await anyio.lowlevel.checkpoint()
+        assert (await call(toolset, "small_grown")).text == "gone"
+
+
+async def test_a_server_of_an_earlier_protocol_is_understood_and_its_changes_too(tmp_path: Path):
+    async with open_toolset(old(tmp_path), McpToolPolicy("old")) as toolset:
+        assert "old_newer" not in await names(toolset)
+        assert (await call(toolset, "old_plain")).text == "plain enough"
+        while "old_newer" not in await names(toolset):
+            await anyio.lowlevel.checkpoint()
+        assert toolset.server.state.about == "old 0.1"
+
+
+@pytest.mark.proves("LW11")
+async def test_a_tool_with_a_schema_that_cannot_be_used_is_left_out_and_the_others_stay(tmp_path: Path):
+    async with open_toolset(old(tmp_path), McpToolPolicy("old")) as toolset:
+        listed = await names(toolset)
+        assert list(toolset.listing.left_out) == ["broken"]
+        assert "not valid" in toolset.listing.left_out["broken"]
+        strange = [name for name in listed if "rename" in name]
+        assert len(set(listed)) == len(listed) and len(strange) == 2
+        assert all(len(name) <= 64 for name in listed)
+        for name in strange:
+            assert (await call(toolset, name)).text == f"called {toolset.listing.own_names[name]}"
+
+
+def test_a_missing_program_is_named_also_where_the_event_loop_does_not_tell_it():
+    untold = FileNotFoundError(2, "No such file or directory")
+    assert find_reason(untold, StdioTransport("lost", (), Path("/srv"))) == (
+        "there is no program 'lost', or no folder '/srv' to run it in"
+    )
+
+
+@pytest.mark.proves("LW5")
+async def test_one_server_that_fails_stops_neither_the_others_nor_the_start(tmp_path: Path):
+    broken = McpServerSpec("broken", StdioTransport("no-such-program", (), tmp_path))
+    complains = McpServerSpec(
+        "complains", StdioTransport(sys.executable, ("-c", "raise SystemExit('no key given')"), tmp_path)
+    )
+    silent = McpServerSpec(
+        "silent", StdioTransport(sys.executable, ("-c", "import sys; sys.stdin.read()"), tmp_path), start_timeout_s=0.2
+    )
+    chatty = McpServerSpec("chatty", StdioTransport(sys.executable, ("-c", "print('hello')"), tmp_path))
+    with anyio.fail_after(HANG_LIMIT_S):
+        async with McpPool(SystemClock()) as pool:
+            toolsets = pool.open({spec: McpToolPolicy(spec.name) for spec in (broken, complains, silent, chatty)})
+            (good,) = pool.open({small(tmp_path): TRUSTED})
+            assert (await call(good, "small_wipe")).text == "gone"
+            for toolset in toolsets:
+                assert await names(toolset) == []
+                assert toolset.server.state.phase in {McpServerPhase.DOWN, McpServerPhase.STARTING}
+            whys = [each.server.state.why for each in toolsets if each.server.state.phase is McpServerPhase.DOWN]
+            assert (await call(toolsets[0], "broken_thing")).is_error
+            with pytest.raises(Unavailable, match="cannot be reached"):
+                await toolsets[0].server.call_tool("thing", {}, print)
+    told = " ".join(whys)
+    assert "no program or folder 'no-such-program'" in told
+    assert "no key given" in told
+    assert "did not answer within 0.2 s" in told
+
+
+async def test_what_a_server_refuses_is_told_in_its_own_words(tmp_path: Path):
+    async with open_toolset(old(tmp_path), McpToolPolicy("old")) as toolset:
+        await toolset.list_tools()
+        with pytest.raises(InvalidInput) as refused:
+            await toolset.server.call_tool("nothing", {}, print)
+    assert "no such thing here" in refused.value.why
+
+
+@pytest.mark.proves("L11")
+async def test_leaving_the_pool_ends_the_programs_and_errors_from_within_pass_as_they_are(tmp_path: Path):
+    numbers: list[int] = []
+
+    async def use_it_and_fail() -> None:
+        async with McpPool(SystemClock()) as pool:
+            (toolset,) = pool.open({small(tmp_path): TRUSTED})
+            numbers.append(int((await call(toolset, "small_pid")).text))
+            raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        await use_it_and_fail()
+    assert numbers and not _is_alive(numbers[0])
+
+
+def _is_alive(number: int) -> bool:
+    try:
+        os.kill(number, 0)
+    except ProcessLookupError:
+        return False
+    return True

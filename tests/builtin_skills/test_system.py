@@ -1,0 +1,118 @@
+"""Allowed programs, downloads, what was spent, and a restart: each only for whom and as far as it is meant."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from denizen.adapters.commands import ProgramRunner
+from denizen.app.build import HomeInstanceControl, RestartSignal
+from denizen.builtin_skills import load_builtin
+from denizen.domain.budget import SERVER
+from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.tool import Tier, ToolResult
+from denizen.domain.usage import Usage
+from denizen.ports.fetch import DownloadedFile
+from denizen.skill import OwnerServices, SkillToolset
+from denizen.testing.temporary_store import TemporaryStore
+from tests.skill_services import ServicesFixture, run, scope
+
+pytestmark = pytest.mark.anyio
+
+OWNER = replace(scope(), principal=Principal(PrincipalKind.PLATFORM_USER, "1", "Ana", frozenset({"owner"})))
+
+
+def system(root: Path, *allow: str, **services: object) -> SkillToolset:
+    programs = ProgramRunner(home=root, environ={"PATH": os.environ["PATH"], "SECRET_KEY": "sk-1"})
+    given = replace(ServicesFixture(root).services(), **{"run_program": programs, **services})
+    return SkillToolset(load_builtin("system"), given, {"allow": list(allow)})
+
+
+async def execute(root: Path, command: str, *allow: str) -> ToolResult:
+    return await run(system(root, *allow), "exec", {"command": command})
+
+
+@pytest.mark.proves("TW20", "T-tool-exec")
+async def test_without_an_allow_list_nothing_runs(tmp_path: Path) -> None:
+    result = await execute(tmp_path, "date")
+    assert result.is_error and "tools.system.allow" in result.text
+
+
+@pytest.mark.proves("T-tool-exec")
+async def test_only_allowed_programs_run(tmp_path: Path) -> None:
+    assert (await execute(tmp_path, 'printf "%s" "a  b"', "printf")).text == "a  b"
+    for command in ("date", "/usr/bin/printf x", "./printf x", "printfx", "''", ""):
+        result = await execute(tmp_path, command, "printf")
+        assert result.is_error and ("not allowed" in result.text or "was not run" in result.text), command
+
+
+@pytest.mark.proves("T-tool-exec")
+@pytest.mark.parametrize("char", [*";|&`$(){}<>!#\n", "\\", "\r"])
+async def test_every_character_of_a_shell_is_refused(tmp_path: Path, char: str) -> None:
+    result = await execute(tmp_path, f"printf a{char}touch made", "printf")
+    assert result.is_error and "There is no shell" in result.text
+    assert not list(tmp_path.rglob("made"))
+
+
+@pytest.mark.proves("T-tool-exec")
+async def test_a_program_that_prints_too_much_is_stopped_and_its_time_is_30_s(tmp_path: Path) -> None:
+    result = await execute(tmp_path, "yes 0123456789", "yes")
+    assert result.is_error and result.text.endswith("[stopped: it printed more than 1 MB]")
+    (spec,) = [spec for spec in await system(tmp_path).list_tools() if spec.name == "exec"]
+    assert (spec.tier, spec.timeout_s, spec.listed_only) == (Tier.DANGEROUS, 40.0, True)
+
+
+async def test_a_program_sees_no_secret_and_works_in_the_agents_folder(tmp_path: Path) -> None:
+    result = await execute(tmp_path, "env", "env")
+    assert "SECRET_KEY" not in result.text and "PATH=" in result.text
+    assert (await execute(tmp_path, "pwd", "pwd")).text == str(tmp_path / "ada" / "system")
+
+
+async def test_a_program_that_fails_says_how(tmp_path: Path) -> None:
+    result = await execute(tmp_path, f"{sys.executable} --no-such-option", sys.executable)
+    assert result.is_error and "[exit code 2]" in result.text
+    assert "could not be started" in (await execute(tmp_path, "no-such-program", "no-such-program")).text
+
+
+@pytest.mark.proves("V-skill-system")
+async def test_a_file_is_downloaded_into_the_agents_folder_once(tmp_path: Path) -> None:
+    async def download(url: str, *, timeout_s: float = 60.0, max_bytes: int = 1) -> DownloadedFile:
+        return DownloadedFile(url, 200, "image/png", b"\x89PNG", truncated="large" in url)
+
+    tools = system(tmp_path, download=download)
+    done = await run(tools, "download_file", {"url": "https://example.org/a/picture.png?x=1"})
+    place = tmp_path / "ada" / "system" / "downloads" / "picture.png"
+    assert str(place) in done.text and place.read_bytes() == b"\x89PNG"
+    for url, name in (("https://example.org/large", "x"), ("https://example.org/", ""), ("https://e.org/x", "../x")):
+        assert (await run(tools, "download_file", {"url": url, "name": name})).is_error
+    place.write_bytes(b"other")
+    assert "already" in (await run(tools, "download_file", {"url": "https://example.org/picture.png"})).text
+
+
+@pytest.mark.proves("V-skill-system")
+async def test_money_and_cache_are_told_to_those_who_may_know(tmp_path: Path) -> None:
+    around, store = ServicesFixture(tmp_path), TemporaryStore()
+    async with store.work() as work:
+        await work.spending.add([SERVER], Usage(10, 5, cost_usd=Decimal("0.25"), requests=1), at=around.clock.now())
+    tools = system(tmp_path, owner=OwnerServices(instance=HomeInstanceControl(store, around.clock, RestartSignal())))
+    assert (await run(tools, "credits", {}, OWNER)).text.startswith("Today: $0.2500 in 1 requests.")
+    assert (await run(tools, "cache_statistics", {}, OWNER)).text.startswith("Last 7 days: 0 tokens in")
+    for tool in ("credits", "cache_statistics"):
+        assert (await run(tools, tool, {})).is_error
+
+
+@pytest.mark.proves("V-skill-system", "TW8")
+async def test_a_restart_is_for_owners_and_where_a_server_runs(tmp_path: Path) -> None:
+    around, restart = ServicesFixture(tmp_path), RestartSignal()
+    tools = system(tmp_path, owner=OwnerServices(instance=HomeInstanceControl(TemporaryStore(), around.clock, restart)))
+    assert "nothing to restart" in (await run(tools, "restart_denizen", {}, OWNER)).text
+    restart.is_possible = True
+    assert "only an owner" in (await run(tools, "restart_denizen", {})).text
+    assert not restart.wanted.is_set()
+    assert (await run(tools, "restart_denizen", {}, OWNER)).text == "Denizen restarts now."
+    assert restart.wanted.is_set()

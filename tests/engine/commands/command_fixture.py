@@ -1,0 +1,255 @@
+"""Commands on an in-memory store, scripted models and a chat with three agents, for tests of commands."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+from denizen.domain.agent import Agent
+from denizen.domain.attention import AccountPolicy, AccountStaff, assign_roles
+from denizen.domain.clock import SystemClock
+from denizen.domain.conversation import Place
+from denizen.domain.ids import AgentName, MessageId, fresh, turn_id
+from denizen.domain.message import Author, Message, Role, TextPart
+from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.room import Room, RoomKind
+from denizen.domain.turn import Turn, TurnStatus
+from denizen.engine.budget.side_completion import BilledCompletion
+from denizen.engine.commands.command import (
+    CallerContext,
+    CommandDeps,
+    CustomCommandSet,
+    DeletedUserData,
+    UserDataSummary,
+)
+from denizen.engine.commands.dispatch import CommandDispatcher
+from denizen.engine.gate.decision import PolicyEngine
+from denizen.engine.gate.executor import ToolExecutor
+from denizen.engine.gate.observer import Observer
+from denizen.engine.intake.turn_queue import TurnQueues
+from denizen.engine.loop.services import EngineServices
+from denizen.engine.runtime.generation import Generation, Runtime
+from denizen.engine.runtime.live_events import LiveEvents
+from denizen.engine.runtime.tool_policy import GatePolicy
+from denizen.ports.channel import CommandCall, CommandReply, MentionNames
+from denizen.ports.toolset import Toolset
+from denizen.testing.memory_durable import MemoryDurable, MemoryLog
+from denizen.testing.scripted_model import ScriptedModel, ScriptedModels
+from denizen.testing.temporary_store import TemporaryStore
+
+ADA, BOB, CLEO = AgentName("ada"), AgentName("bob"), AgentName("cleo")
+ROOM = Room("chat", "10", "general", guild="1")
+OTHER_ROOM = Room("chat", "11", "random", guild="1")
+DIRECT = Room("chat", "12", "Ana", kind=RoomKind.DIRECT)
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+NAMES = MentionNames({"Ana": "1", "Ben Berg": "2", "Zoe": "9"}, {"Helpers": "70", "Mods": "71"})
+
+
+@dataclass(frozen=True)
+class Person:
+    id: str
+    name: str
+    roles: frozenset[str] = frozenset()
+
+
+ANA, BEN = Person("1", "Ana"), Person("2", "Ben Berg")
+ZOE = Person("9", "Zoe")
+"""The owner."""
+
+
+@dataclass
+class Opened:
+    """A turn that a command asked for."""
+
+    call: CommandCall
+    text: str
+    agent: str
+    new_session: bool
+
+
+@dataclass
+class Diary:
+    """What is kept about whom: `ArchiveRemoval` without an archive."""
+
+    posts: dict[tuple[str, str], int] = field(default_factory=dict)
+    out: set[tuple[str, str]] = field(default_factory=set)
+
+    async def describe(self, platform: str, user_id: str) -> UserDataSummary:
+        posts = self.posts.get((platform, user_id), 0)
+        return UserDataSummary(posts, posts // 2, (platform, user_id) in self.out)
+
+    async def forget(self, platform: str, user_id: str) -> DeletedUserData:
+        return DeletedUserData(self.posts.pop((platform, user_id), 0))
+
+    async def opt_out(self, platform: str, user_id: str) -> None:
+        self.posts.pop((platform, user_id), None)
+        self.out.add((platform, user_id))
+
+    async def opt_in(self, platform: str, user_id: str) -> None:
+        self.out.discard((platform, user_id))
+
+
+@dataclass
+class CommandFixture:
+    commands: CommandDispatcher
+    runtime: Runtime
+    services: EngineServices
+    store: TemporaryStore
+    inbox: TurnQueues
+    account_policy: AccountPolicy
+    diary: Diary
+    opened: list[Opened]
+    session_places: dict[AgentName, Place] = field(default_factory=dict)
+
+    async def give(self, text: str, who: Person = ANA, *, room: Room = ROOM, target: str = "") -> CommandReply:
+        """As a message that begins with a slash."""
+        typed = self.commands.parse_text(text)
+        assert typed is not None, f"{text} is no command"
+        name, group, options = typed
+        return await self.slash(name, group, options, who=who, room=room, target=target)
+
+    async def slash(
+        self,
+        name: str,
+        group: str = "",
+        options: Mapping[str, str] | None = None,
+        *,
+        who: Person = ANA,
+        room: Room = ROOM,
+        target: str = "",
+    ) -> CommandReply:
+        call = command_call(name, group, options or {}, who=who, room=room, target=target)
+        return await self.commands.run(call, self.caller(who, room))
+
+    async def suggest(self, name: str, group: str, option: str, typed: str, who: Person = ANA) -> Sequence[str]:
+        call = command_call(name, group, {}, who=who, room=ROOM)
+        return await self.commands.suggest(call, option, typed, self.caller(who, ROOM))
+
+    def caller(self, who: Person, room: Room) -> CallerContext:
+        return CallerContext(
+            account=ADA,
+            account_policy=self.account_policy,
+            principal=self.principal(who),
+            find_session_place=lambda agent: self.place(agent.name, room),
+            find_names=find_names,
+        )
+
+    def place(self, agent: AgentName, room: Room = ROOM) -> Place:
+        return self.session_places.get(agent, room.place)
+
+    def principal(self, who: Person) -> Principal:
+        return Principal(
+            PrincipalKind.PLATFORM_USER,
+            f"chat:{who.id}",
+            who.name,
+            assign_roles(who.id, who.roles, self.account_policy.staff),
+        )
+
+    async def talk(self, *texts: str, agent: AgentName = ADA, room: Room = ROOM) -> None:
+        """Messages of the open session, by Ana and the agent in turns."""
+        async with self.store.work() as work:
+            conversation = await work.conversations.put(self.place(agent, room), now=NOW)
+            session = await work.sessions.current(conversation.id, agent, now=NOW)
+            for at, text in enumerate(texts):
+                role, author = (
+                    (Role.ASSISTANT, Author("", agent, is_bot=True)) if at % 2 else (Role.USER, Author("1", "Ana"))
+                )
+                await work.messages.add(
+                    Message(MessageId(fresh("msg")), conversation.id, role, author, (TextPart(text),), NOW, session.id)
+                )
+
+    async def session(self, agent: AgentName = ADA, room: Room = ROOM) -> Sequence[Message]:
+        """The open session's messages."""
+        async with self.store.work(write=False) as work:
+            sessions = await work.sessions.list_sessions(self.place(agent, room).conversation_id, agent)
+            found = next((each for each in sessions if each.closed_at is None), None)
+            return await work.messages.list_tail(found.id, limit=1000) if found else []
+
+    async def settings(self, who: Person) -> Mapping[str, object]:
+        async with self.store.work(write=False) as work:
+            return await work.user_settings.get(self.principal(who).key)
+
+    async def put_turn(self, name: str, who: Person = ANA, *, room: Room = ROOM, **more: object) -> Turn:
+        """A turn that is done, as it is recorded."""
+        async with self.store.work() as work:
+            conversation = await work.conversations.put(room.place, now=NOW)
+            session = await work.sessions.current(conversation.id, ADA, now=NOW)
+            key = turn_id(ADA, "chat", name)
+            turn = Turn(
+                key, conversation.id, session.id, ADA, self.principal(who), MessageId(f"m-{name}"), TurnStatus.OPEN, NOW
+            )
+            await work.turns.open(turn)
+            closed = replace(turn, **{"status": TurnStatus.DONE, "closed_at": NOW + timedelta(seconds=2)} | more)
+            if closed.status is not TurnStatus.OPEN:
+                await work.turns.close(closed)
+        return closed
+
+
+async def find_names(place: Place, text: str) -> MentionNames:
+    return NAMES
+
+
+_count = iter(range(100, 1_000_000))
+
+
+def command_call(
+    name: str, group: str, options: Mapping[str, str], *, who: Person, room: Room, target: str = ""
+) -> CommandCall:
+    return CommandCall(str(next(_count)), name, group, options, room, who.id, who.name, who.roles, NOW, target=target)
+
+
+def models(**aliases: str) -> dict[str, ScriptedModel]:
+    """By alias; one model for each name."""
+    made = {name: ScriptedModel(name=name) for name in aliases.values()}
+    return {alias: made[name] for alias, name in aliases.items()}
+
+
+STANDARD = {"balanced": "acme/middle", "cheap": "acme/small", "fast": "acme/small", "house": "acme/large"}
+
+
+@asynccontextmanager
+async def open_commands(
+    *,
+    account_policy: AccountPolicy | None = None,
+    scripted: ScriptedModels | None = None,
+    agents: Sequence[Agent] = (Agent(ADA), Agent(BOB, description="Knows the docs."), Agent(CLEO)),
+    customs: CustomCommandSet | None = None,
+    policy: GatePolicy | None = None,
+    toolsets: tuple[Toolset, ...] = (),
+    store: TemporaryStore | None = None,
+) -> AsyncGenerator[CommandFixture]:
+    store, clock, runtime, inbox = store or TemporaryStore(), SystemClock(), Runtime(), TurnQueues()
+    observer = Observer(store, clock, BilledCompletion(runtime, store, clock))
+    gate = ToolExecutor(clock, PolicyEngine(clock, observer))
+    services = EngineServices(store, MemoryDurable(MemoryLog()), LiveEvents(), gate, clock, observer=observer)
+    opened: list[Opened] = []
+    diary = Diary()
+
+    async def open_turn(call: CommandCall, text: str, *, agent: str = "", new_session: bool = False) -> None:
+        opened.append(Opened(call, text, agent, new_session))
+
+    await runtime.swap(
+        Generation(
+            1,
+            {agent.name: agent for agent in agents},
+            agents[0].name,
+            scripted or ScriptedModels(models(**STANDARD)),
+            toolsets,
+            policy or GatePolicy(),
+        )
+    )
+    commands = CommandDispatcher(
+        CommandDeps(
+            runtime=runtime,
+            services=services,
+            open_turn=open_turn,
+            lock_session=lambda agent, conversation_id: inbox.turn(f"{agent}-{conversation_id}"),
+            user_data=diary,
+            load_custom=lambda: customs or CustomCommandSet(),
+        )
+    )
+    account_policy = account_policy or AccountPolicy(staff=AccountStaff(owners=frozenset({ZOE.id})))
+    yield CommandFixture(commands, runtime, services, store, inbox, account_policy, diary, opened)
+    await runtime.aclose()

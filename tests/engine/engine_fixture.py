@@ -1,0 +1,156 @@
+"""A whole engine on in-memory adapters and a scripted model, for tests of turns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+
+from denizen.domain.agent import Agent
+from denizen.domain.clock import SystemClock
+from denizen.domain.conversation import Place
+from denizen.domain.events import TurnEvent, TurnFinished
+from denizen.domain.ids import AgentName
+from denizen.domain.message import Author, Message, TextPart
+from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
+from denizen.domain.turn import InboundMessage
+from denizen.engine.budget.side_completion import BilledCompletion
+from denizen.engine.gate.decision import PolicyEngine
+from denizen.engine.gate.executor import ToolExecutor
+from denizen.engine.gate.observer import Observer
+from denizen.engine.inspection.queries import Queries
+from denizen.engine.intake.turn_queue import TurnQueues
+from denizen.engine.loop.services import EngineServices
+from denizen.engine.runtime.agent_settings import AgentSettingsOverlay
+from denizen.engine.runtime.audit_log import AuditLog
+from denizen.engine.runtime.generation import Generation, Runtime
+from denizen.engine.runtime.live_events import LiveEvents
+from denizen.engine.runtime.tool_policy import GatePolicy
+from denizen.engine.turn import TurnRunner
+from denizen.ports.toolset import CallScope
+from denizen.testing.memory_durable import MemoryDurable, MemoryLog
+from denizen.testing.scripted_model import ScriptedModel, ScriptedModels
+from denizen.testing.temporary_store import TemporaryStore
+
+NAME = AgentName("ada")
+PLACE = Place("terminal", "test")
+ANA = Principal(PrincipalKind.LOCAL, "ana", "Ana")
+LOOK = ToolSpec(
+    "look",
+    "Looks something up.",
+    {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"], "additionalProperties": False},
+    tier=Tier.HARMLESS,
+    read_only=True,
+)
+WRITE = replace(LOOK, name="write", description="Writes something down.", read_only=False)
+
+Run = Callable[[ToolCall, CallScope], Awaitable[ToolResult]]
+
+
+async def answer(call: ToolCall, scope: CallScope) -> ToolResult:
+    return ToolResult(f"found {call.args['q']}")
+
+
+@dataclass
+class ToolsetFixture:
+    """A toolset whose tools a test can change while a turn runs."""
+
+    specs: list[ToolSpec] = field(default_factory=lambda: [LOOK, WRITE])
+    run: Run = answer
+    calls: list[ToolCall] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
+    closed: bool = False
+    name: str = "tools"
+
+    async def list_tools(self) -> Sequence[ToolSpec]:
+        return list(self.specs)
+
+    async def call(self, call: ToolCall, scope: CallScope) -> ToolResult:
+        self.calls.append(call)
+        self.keys.append(scope.idempotency_key)
+        return await self.run(call, scope)
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+
+@dataclass
+class EngineFixture:
+    """What a test sees of the engine."""
+
+    turns: TurnRunner
+    runtime: Runtime
+    services: EngineServices
+    store: TemporaryStore
+    durable: MemoryDurable
+    model: ScriptedModel
+    tools: ToolsetFixture
+
+    async def say(self, text: str, **more: object) -> TurnFinished:
+        return await self.turns.ask(message(text, **more))
+
+    async def watch(self, text: str, **more: object) -> list[TurnEvent]:
+        return [event async for event in self.turns.stream(message(text, **more))]
+
+    async def session(self, place: Place = PLACE) -> Sequence[Message]:
+        return await Queries(self.runtime, self.services).list_messages(place, NAME, limit=1000)
+
+
+_count = iter(range(1, 1_000_000))
+
+
+def message(text: str, **more: object) -> InboundMessage:
+    """A message of Ana's; its platform id is new unless it is given."""
+    base = InboundMessage(NAME, PLACE, ANA, Author("ana", "Ana"), (TextPart(text),) if text else (), f"m{next(_count)}")
+    return replace(base, **more)
+
+
+def undated(text: str) -> str:
+    """What the model reads, without the line that tells the date."""
+    return re.sub(r"^\[Today is [^]]*\]\n", "", text)
+
+
+def generation(
+    model: ScriptedModel | Mapping[str, ScriptedModel],
+    tools: ToolsetFixture,
+    *,
+    agent: Agent | None = None,
+    number: int = 1,
+    policy: GatePolicy | None = None,
+) -> Generation:
+    agent = agent or Agent(NAME)
+    return Generation(number, {agent.name: agent}, agent.name, ScriptedModels(model), (tools,), policy or GatePolicy())
+
+
+@asynccontextmanager
+async def open_engine(
+    model: ScriptedModel,
+    tools: ToolsetFixture | None = None,
+    *,
+    agent: Agent | None = None,
+    store: TemporaryStore | None = None,
+    log: MemoryLog | None = None,
+    inbox: TurnQueues | None = None,
+    policy: GatePolicy | None = None,
+    watcher: ScriptedModel | None = None,
+) -> AsyncGenerator[EngineFixture]:
+    """Give the store and log of an earlier engine to see a restart. `watcher` is a model of the name `watcher`."""
+    tools = tools or ToolsetFixture()
+    clock, runtime = SystemClock(), Runtime()
+    durable = MemoryDurable(log or MemoryLog())
+    store = store or TemporaryStore()
+    observer = Observer(store, clock, BilledCompletion(runtime, store, clock))
+    gate = ToolExecutor(clock, PolicyEngine(clock, observer), ledger=AuditLog(store, clock))
+    services = EngineServices(
+        store, durable, LiveEvents(), gate, clock, observer=observer, assistant=AgentSettingsOverlay(store, clock)
+    )
+    turns = TurnRunner(runtime, services, inbox)
+    models = {"balanced": model, "watcher": watcher} if watcher else model
+    await runtime.swap(generation(models, tools, agent=agent, policy=policy))
+    await durable.start()
+    try:
+        yield EngineFixture(turns, runtime, services, services.store, durable, model, tools)  # pyright: ignore[reportArgumentType]
+    finally:
+        await durable.aclose()

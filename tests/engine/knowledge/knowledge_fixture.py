@@ -1,0 +1,168 @@
+"""A small library with real files and real repositories, on the store and the durable log in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import anyio
+
+from denizen.adapters.fetch import WebFetcher
+from denizen.adapters.files import FolderReader
+from denizen.adapters.git import GitReader, GitRemote
+from denizen.adapters.git.program import Git
+from denizen.adapters.library import ConvertedText, DocumentConverters, FileLibrary
+from denizen.adapters.sitemap import SitemapReader
+from denizen.adapters.youtube import YoutubeReader
+from denizen.domain.archiving import ArchivePolicy
+from denizen.domain.errors import Unavailable
+from denizen.domain.snapshot import RemoteRepository
+from denizen.domain.source import Source, SourceChange, SourceKind, SyncRun
+from denizen.domain.video import VideoAccess
+from denizen.engine.archive.channel_source import ChannelSourceReader
+from denizen.engine.archive.mirror import ArchiveMirror
+from denizen.engine.archive.removal import ArchiveRemoval
+from denizen.engine.embedding.embedder import BudgetedEmbedder
+from denizen.engine.knowledge.index import DocumentIndexer
+from denizen.engine.knowledge.reading import SourceReadings
+from denizen.engine.knowledge.snapshots import SnapshotPublisher
+from denizen.engine.knowledge.sources import SourceCatalog
+from denizen.engine.knowledge.sync import KnowledgeSync, SnapshotPush, SyncDeps
+from denizen.engine.runtime.connected_accounts import ConnectedAccounts
+from denizen.ports.fetch import NO_HEADERS, FetchedPage
+from denizen.ports.source import SnapshotUploader, SourceReader
+from denizen.testing.memory_durable import MemoryDurable
+from denizen.testing.temporary_store import TemporaryStore
+from tests.repository import ENVIRONMENT
+from tests.timing import HANG_LIMIT_S
+
+PLAIN = DocumentConverters(
+    html=lambda data: ConvertedText(data.decode().upper()), pdf=lambda data: ConvertedText(data.decode())
+)
+
+
+async def give_way() -> None:
+    """Between two looks at what other threads do: a loop that only yields would keep the interpreter from them."""
+    await anyio.sleep(0.005)
+
+
+class WebFixture:
+    """A web of pages by their addresses, each with its status and type."""
+
+    def __init__(self) -> None:
+        self.pages: dict[str, tuple[int, str, str]] = {}
+        self.asked: list[str] = []
+
+    def put(self, url: str, text: str, *, status: int = 200, kind: str = "text/html") -> None:
+        self.pages[url] = (status, kind, text)
+
+    async def fetch(
+        self, url: str, *, timeout_s: float = 15.0, max_bytes: int = 2_000_000, headers: Mapping[str, str] = NO_HEADERS
+    ) -> FetchedPage:
+        self.asked.append(url)
+        if url not in self.pages:
+            raise Unavailable("There is no answer.", why="Connection refused")
+        status, kind, text = self.pages[url]
+        return FetchedPage(url, status, kind, text, len(text), truncated=False)
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+
+class KnowledgeClock:
+    """Goes on when it is told to, and counts the naps that somebody took on it."""
+
+    def __init__(self) -> None:
+        self.time = datetime(2026, 11, 22, 12, tzinfo=UTC)
+        self.naps: list[float] = []
+
+    def now(self) -> datetime:
+        return self.time
+
+    def monotonic_s(self) -> float:
+        return self.time.timestamp()
+
+    async def sleep(self, seconds: float) -> None:
+        self.naps.append(seconds)
+        self.time += timedelta(seconds=seconds)
+        await anyio.lowlevel.checkpoint()
+
+
+@dataclass
+class KnowledgeFixture:
+    """`readers` replace those of their kind."""
+
+    root: Path
+    readers: Mapping[SourceKind, SourceReader] = field(default_factory=dict[SourceKind, SourceReader])
+    store: TemporaryStore = field(default_factory=TemporaryStore)
+    clock: KnowledgeClock = field(default_factory=KnowledgeClock)
+    durable: MemoryDurable = field(default_factory=MemoryDurable)
+    remote: RemoteRepository | None = None
+    repository: SnapshotUploader | None = None
+    web: WebFixture = field(default_factory=WebFixture)
+    videos: VideoAccess | None = None
+    policy: ArchivePolicy = field(default_factory=ArchivePolicy)
+    channels: ConnectedAccounts = field(default_factory=ConnectedAccounts)
+
+    def __post_init__(self) -> None:
+        self.mirror = ArchiveMirror(self.store, lambda: self.policy, self.clock)
+        self.talk = ChannelSourceReader(self.store, self.channels, self.mirror, self.clock)
+        self.privacy = ArchiveRemoval(self.mirror, self.clock)
+        self.library = FileLibrary(self.root / "library", PLAIN, self.clock)
+        readers: dict[SourceKind, SourceReader] = {
+            SourceKind.GIT: GitReader(Git(ENVIRONMENT), self.root / "clones"),
+            SourceKind.FOLDER: FolderReader(self.root / "home", self.root / "library"),
+            SourceKind.SITEMAP: SitemapReader(self.web, self.clock),
+            SourceKind.YOUTUBE: YoutubeReader(
+                lambda: self.videos, _open_fetcher, self.root / "transcripts", self.clock
+            ),
+            SourceKind.ARCHIVE: self.talk,
+            **self.readers,
+        }
+        self.snapshots = SnapshotPublisher(self.store, self.library, self.clock)
+        self.privacy.tell_of_forgotten(self.snapshots.withdraw)
+        self.reading = SourceReadings(self.store, self.clock, self.library, readers, sleep=self.clock.sleep)
+        pushing = SnapshotPush(
+            self.library,
+            self.repository or GitRemote(Git(ENVIRONMENT), self.root / "pushing"),
+            lambda: self.remote or RemoteRepository(""),
+            sleep=self.clock.sleep,
+        )
+        work = SyncDeps(self.reading, self.snapshots, pushing)
+        self.sync = KnowledgeSync(self.store, self.durable, self.clock, work, sleep=self.clock.sleep)
+        self.sync.register()
+        self.indexing = DocumentIndexer(self.store, self.library, BudgetedEmbedder())
+        self.sync.tell_of_published(self.indexing.hurry)
+        self.catalog = SourceCatalog(self.store, self.clock, self.snapshots, readers)
+
+    async def add(self, location: Path | str, name: str = "", **given: str | int) -> Source:
+        change = SourceChange(**given)  # pyright: ignore[reportArgumentType] - names and kinds are the caller's
+        return await self.catalog.add(str(location), change, source_id=name)
+
+    async def run(self, *only: str, reset: bool = False) -> SyncRun:
+        self.clock.time += timedelta(minutes=1)
+        with anyio.fail_after(HANG_LIMIT_S):
+            return await self.sync.wait(await self.sync.start(only, reset=reset))
+
+    def files(self) -> dict[str, str]:
+        """What agents see."""
+        root = self.library.current_folder()
+        assert root is not None
+        found = (path for path in sorted(root.rglob("*")) if path.is_file())
+        return {path.relative_to(root).as_posix(): path.read_text() for path in found}
+
+
+def _open_fetcher(access: VideoAccess) -> WebFetcher:
+    host = urlsplit(access.api_url).netloc
+    return WebFetcher(allow_private=[host], trusted=[host], backoff_s=(0, 0))
+
+
+def write(folder: Path, files: Mapping[str, str | bytes]) -> Path:
+    for name, text in files.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(text.encode() if isinstance(text, str) else text)
+    return folder

@@ -1,0 +1,255 @@
+"""Approvals on a platform: a card in the talk that the right people press, whatever dies meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field, replace
+
+import anyio
+import pytest
+
+from denizen.domain.agent import Agent
+from denizen.domain.approval import Approval, ApprovalChoice, ApprovalRule, ApprovalStatus, Deciders
+from denizen.domain.attention import AccountPolicy, AccountStaff, ReplyStyle
+from denizen.domain.errors import DenizenError, NotAllowed
+from denizen.domain.tool import ToolCall, ToolResult
+from denizen.domain.verdict import Decision
+from denizen.engine.gate.approval_card import card_action
+from denizen.engine.listener import turn_display
+from denizen.engine.runtime.tool_policy import GatePolicy, ObserverPolicy, ToolRule
+from denizen.ports.channel import ButtonPress
+from denizen.ports.model import ModelRequest
+from denizen.ports.toolset import CallScope
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
+from tests.engine.crash_injector import CrashingChannel, CrashingModel, CrashingStore, CrashInjector
+from tests.engine.engine_fixture import ToolsetFixture
+from tests.engine.platform_fixture import ADA, Town, World, open_town
+from tests.memory_channel import MemoryChannel
+from tests.memory_platform import START
+from tests.timing import HANG_LIMIT_S
+
+pytestmark = pytest.mark.anyio
+
+ASKS = GatePolicy(rules=(ToolRule("write", Decision.ASK, reason="the owner wants to know"),))
+
+
+def answer(request: ModelRequest) -> ScriptedReply:
+    said = " ".join(str(part) for message in request.messages for part in message.parts)
+    if "use a tool" in said and not any(word in said for word in ("Denied", "written", "found")):
+        return ScriptedReply(calls=[call("write", q="this")])
+    return ScriptedReply("Refused." if "Denied" in said else "Done.")
+
+
+async def pending(town: Town) -> Approval:
+    with anyio.fail_after(HANG_LIMIT_S):
+        while True:
+            async with town.store.work(write=False) as work:
+                found = await work.approvals.list_approvals(status=ApprovalStatus.PENDING)
+            if found:
+                return found[0]
+            await anyio.sleep(0.001)
+
+
+def press(town: Town, approval: Approval, choice: ApprovalChoice, *, by: str = "ana", why: str = "") -> ButtonPress:
+    room = town.world.general
+    return ButtonPress(
+        "9", "1", "", room, by, by.title(), frozenset(), START, action=card_action(approval, choice), why=why
+    )
+
+
+def posts(world: World) -> list[str]:
+    return [w.post.text for w in world.platform.posts.values() if w.post.author.id == "bot-ada"]
+
+
+@pytest.mark.proves("T-approval-discord")
+async def test_a_card_tells_what_would_happen_and_tidies_itself_up() -> None:
+    async with open_town(model=ScriptedModel(otherwise=answer), gate=ASKS) as town:
+        question = town.world.platform.say(town.world.general, "ana", "@ada use a tool")
+        approval = await pending(town)
+        await town.until(lambda: bool(town.ada.sent))
+        [card] = town.ada.sent
+        assert card.reply_to == question.id
+        assert "Writes something down." in card.content.text
+        assert 'q: "this"' in card.content.text
+        assert "Asked because the owner wants to know." in card.content.text
+        assert [button.label for button in card.content.buttons] == ["Approve", "For an hour here", "Deny"]
+        assert await town.resident.on_press(press(town, approval, ApprovalChoice.ONCE)) == ""
+        assert len(await town.said()) == 2
+        assert card.content.buttons == ()
+        assert "approved by Ana" in card.content.text
+        assert town.ada.sent[-1].content.text == "Done."
+
+
+@pytest.mark.proves("T-approval-discord")
+async def test_only_the_one_who_asked_may_press_and_twice_is_once() -> None:
+    async with open_town(model=ScriptedModel(otherwise=answer), gate=ASKS) as town:
+        town.world.platform.say(town.world.general, "ana", "@ada use a tool")
+        approval = await pending(town)
+        with pytest.raises(NotAllowed, match=r"not yours to decide. Only the one who asked"):
+            await town.resident.on_press(press(town, approval, ApprovalChoice.ONCE, by="bob"))
+        assert not town.tools.calls
+        await town.resident.on_press(press(town, approval, ApprovalChoice.ONCE))
+        again = await town.resident.on_press(press(town, approval, ApprovalChoice.DENY))
+        assert again == "This was decided already: approved by Ana."
+        await town.settled()
+        assert len(town.tools.calls) == 1
+
+
+async def test_a_no_with_its_reason_reaches_the_model_and_the_card() -> None:
+    async with open_town(model=ScriptedModel(otherwise=answer), gate=ASKS) as town:
+        town.world.platform.say(town.world.general, "ana", "@ada use a tool")
+        approval = await pending(town)
+        await town.resident.on_press(press(town, approval, ApprovalChoice.DENY, why="`@everyone` no\nway"))
+        card, reply = await town.said()
+        assert reply == "Refused."
+        assert "denied by Ana: ˋ@everyoneˋ no way" in card
+        assert not town.tools.calls
+
+
+async def test_too_late_is_told() -> None:
+    async with open_town(model=ScriptedModel(otherwise=answer), gate=ASKS) as town:
+        town.world.platform.say(town.world.general, "ana", "@ada use a tool")
+        approval = await pending(town)
+        assert approval.expires_at is not None
+        town.world.clock.at = approval.expires_at
+        said = await town.resident.on_press(press(town, approval, ApprovalChoice.ONCE))
+        assert said in (
+            "This came too late: nobody approved it in time.",
+            "This was decided already: nobody approved it in time.",
+        )
+        assert (await town.said())[-1] == "Refused."
+        assert not town.tools.calls
+
+
+async def test_a_bot_that_asks_cannot_press_so_it_is_denied_at_once() -> None:
+    async with open_town(model=ScriptedModel(otherwise=answer), gate=ASKS) as town:
+        town.world.platform.add_person("other", "Other", is_bot=True)
+        town.world.platform.say(town.world.general, "other", "@ada use a tool")
+        assert await town.said() == ["Refused."]
+
+
+async def test_what_is_escalated_is_shown_to_the_owners_too() -> None:
+    world = World()
+    desk = world.platform.add_room("owners")
+    owners = ApprovalRule(Deciders.ROLE, "owner")
+    rule = ToolRule("write", Decision.ASK, approval=owners)
+    policy = GatePolicy(rules=(rule,), observer=ObserverPolicy(alert_channel=desk.id))
+    account_policy = AccountPolicy(style=ReplyStyle(preview=False), staff=AccountStaff(owners=frozenset({"bob"})))
+    async with open_town(world, ScriptedModel(otherwise=answer), gate=policy, account_policy=account_policy) as town:
+        escalate(town)
+        town.world.platform.say(town.world.general, "ana", "@ada use a tool")
+        approval = await pending(town)
+        await town.until(lambda: len(town.ada.sent) == 2)
+        assert {sent.place for sent in town.ada.sent} == {world.general.place, desk.place}
+        with pytest.raises(NotAllowed):
+            await town.resident.on_press(press(town, approval, ApprovalChoice.ONCE))
+        await town.resident.on_press(press(town, approval, ApprovalChoice.ONCE, by="bob"))
+        await town.settled()
+        assert [sent.content.buttons for sent in town.ada.sent] == [(), (), ()]
+
+
+def escalate(town: Town) -> None:
+    """What the gate asks about is an alert, as when the observer hands it on."""
+    asks = town.turns.approvals.ask
+    town.turns.approvals.ask = lambda asked: asks(replace(asked, verdict=replace(asked.verdict, alert=True)))
+
+
+async def test_while_people_are_waited_for_nothing_looks_like_typing_and_the_preview_says_why(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(turn_display, "PREVIEW_AFTER_S", 0.0)
+    monkeypatch.setattr(turn_display, "PREVIEW_EVERY_S", 0.0)
+    async with open_town(model=ScriptedModel(otherwise=answer), gate=ASKS, account_policy=AccountPolicy()) as town:
+        town.world.platform.say(town.world.general, "ana", "@ada use a tool")
+        approval = await pending(town)
+        await town.until(lambda: any("waits for approval of `write`" in text for text in posts(town.world)))
+        assert not any("used `write`" in text for text in posts(town.world))
+        await town.until(lambda: not town.ada.typing_in)
+        await town.resident.on_press(press(town, approval, ApprovalChoice.ONCE))
+        await town.settled()
+        assert len(posts(town.world)) == 2
+        assert "Done." in posts(town.world)
+
+
+# --- dying ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Scene:
+    """One account that may die at any doing, and what its tool did."""
+
+    world: World = field(default_factory=lambda: World(store=CrashingStore()))
+    done: list[str] = field(default_factory=list[str])
+    injector: CrashInjector = field(default_factory=CrashInjector)
+
+    async def live(self, *, at: int = 0, asks: bool = True) -> None:
+        """One life of the process, which dies at doing number `at`: somebody asks once, and presses what there is."""
+        self.injector = CrashInjector(at)
+        model, store = CrashingModel(otherwise=answer), self.world.store
+        assert isinstance(store, CrashingStore)
+        channel = CrashingChannel(self.world.platform, ADA)
+        store.injector = model.injector = channel.injector = self.injector
+        async with anyio.create_task_group() as group:
+            with anyio.CancelScope() as life:
+                group.start_soon(self._die, life)
+                try:
+                    async with self._open(model, channel) as town:
+                        if asks:
+                            await self._act(town)
+                        await town.settled()
+                except (DenizenError, ExceptionGroup):
+                    if not self.injector.crashed.is_set():
+                        raise
+            group.cancel_scope.cancel()
+
+    def _open(self, model: CrashingModel, channel: MemoryChannel) -> AbstractAsyncContextManager[Town]:
+        return open_town(
+            self.world,
+            model,
+            accounts={ADA: channel},
+            tools=ToolsetFixture(run=self._write),
+            gate=ASKS,
+            agents={ADA: Agent(ADA, recent_messages=0)},
+        )
+
+    async def _die(self, life: anyio.CancelScope) -> None:
+        await self.injector.crashed.wait()
+        life.cancel()
+
+    async def _act(self, town: Town) -> None:
+        platform = self.world.platform
+        if not any("use a tool" in written.post.text for written in platform.posts.values()):
+            platform.say(self.world.general, "ana", "@ada use a tool")
+        while not any("Done." in text for text in posts(self.world)):
+            async with town.store.work(write=False) as work:
+                found = await work.approvals.list_approvals(status=ApprovalStatus.PENDING)
+            if found:
+                async with anyio.create_task_group() as hearing:  # as an account does: it may die in there
+                    hearing.start_soon(town.resident.on_press, press(town, found[0], ApprovalChoice.ONCE))
+            await anyio.sleep(0.001)
+
+    async def _write(self, asked: ToolCall, scope: CallScope) -> ToolResult:
+        await self.injector.tick()
+        self.done.append(scope.idempotency_key)
+        await self.injector.tick()
+        return ToolResult("written")
+
+
+@pytest.mark.proves("P1", "P2", "VW2")
+async def test_dying_at_any_step_of_an_approval_leaves_one_card_one_call_and_one_answer() -> None:
+    rehearsal = Scene()
+    await rehearsal.live(asks=False)  # the rooms are read from the first start on
+    await rehearsal.live()
+    assert ends(rehearsal) == ["approved by Ana", "Done."]
+    for at in range(1, rehearsal.injector.count + 1):
+        scene = Scene()
+        await scene.live(asks=False)
+        await scene.live(at=at)
+        await scene.live()
+        assert ends(scene) == ["approved by Ana", "Done."], f"died at doing {at}"
+        assert len(set(scene.done)) == 1, f"died at doing {at}"
+
+
+def ends(scene: Scene) -> Sequence[str]:
+    return ["approved by Ana" if "approved by Ana" in text else text for text in posts(scene.world)]

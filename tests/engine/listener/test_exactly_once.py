@@ -1,0 +1,276 @@
+"""However the process dies, each message that deserved a reply has exactly one after a restart."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+import anyio
+import pytest
+
+from denizen.domain.agent import Agent
+from denizen.domain.attention import AccountPolicy, ReplyStyle
+from denizen.domain.errors import DenizenError
+from denizen.domain.ids import AgentName
+from denizen.domain.room import RoomKind
+from denizen.domain.tool import ToolCall, ToolResult
+from denizen.engine.listener import turn_display
+from denizen.ports.model import ModelRequest
+from denizen.ports.toolset import CallScope
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
+from tests.engine.crash_injector import CrashingChannel, CrashingModel, CrashingStore, CrashInjector
+from tests.engine.engine_fixture import ToolsetFixture
+from tests.engine.platform_fixture import ADA, Town, World, open_town
+from tests.memory_channel import MemoryChannel
+
+pytestmark = pytest.mark.anyio
+
+LONG = "\n\n".join(f"Paragraph {n}. " + "word " * 120 for n in range(6))
+
+
+@dataclass
+class Scene:
+    """A world with one account that may die at any doing, and what its tools did."""
+
+    world: World = field(default_factory=lambda: World(store=CrashingStore()))
+    done: set[str] = field(default_factory=set[str])
+    injector: CrashInjector = field(default_factory=CrashInjector)
+    account_policy: AccountPolicy = field(default_factory=lambda: AccountPolicy(style=ReplyStyle(preview=False)))
+
+    async def live(self, act: Callable[[Town], Awaitable[None]], *, at: int = 0) -> bool:
+        """One life of the process; False when it died at doing number `at`."""
+        self.injector = CrashInjector(at)
+        model = CrashingModel(otherwise=_answer)
+        model.injector = self.injector
+        store = self.world.store
+        assert isinstance(store, CrashingStore)
+        store.injector = self.injector
+        channel = CrashingChannel(self.world.platform, ADA)
+        channel.injector = self.injector
+        survived = False
+        async with anyio.create_task_group() as group:
+            with anyio.CancelScope() as life:
+
+                async def watch() -> None:
+                    await self.injector.crashed.wait()
+                    life.cancel()
+
+                group.start_soon(watch)
+                try:
+                    async with open_town(
+                        self.world,
+                        model,
+                        accounts={ADA: channel},
+                        tools=ToolsetFixture(run=self._write),
+                        account_policy=self.account_policy,
+                        agents={ADA: Agent(ADA, recent_messages=0)},
+                    ) as town:
+                        await act(town)
+                        await town.settled()
+                        survived = True
+                except (DenizenError, ExceptionGroup):
+                    if not self.injector.crashed.is_set():
+                        raise
+            group.cancel_scope.cancel()
+        return survived
+
+    async def _write(self, asked: ToolCall, scope: CallScope) -> ToolResult:
+        await self.injector.tick()
+        self.done.add(scope.idempotency_key)
+        await self.injector.tick()
+        return ToolResult("written")
+
+    def answers(self) -> list[str]:
+        """The account's posts that are there now, without spaces."""
+        posts = [written.post for written in self.world.platform.posts.values()]
+        return ["".join(post.text.split()) for post in posts if post.author.id == "bot-ada"]
+
+
+def _answer(request: ModelRequest) -> ScriptedReply:
+    said = " ".join(str(part) for message in request.messages for part in message.parts)
+    if "use a tool" in said and "written" not in said:
+        return ScriptedReply(calls=[call("write", q="this")])
+    return ScriptedReply(LONG if "a long answer" in said else "Short.")
+
+
+@dataclass
+class Acted:
+    """Whether the process lived long enough for anybody to say something."""
+
+    act: Callable[[Town], Awaitable[None]]
+    done: bool = False
+
+    async def __call__(self, town: Town) -> None:
+        self.done = True
+        await self.act(town)
+
+
+async def _walk(make: Callable[[], Scene], act: Callable[[Town], Awaitable[None]], *expected: list[str]) -> None:
+    """Lives the scenario once to count its doings, then dies at each of them and lives again."""
+    rehearsal = make()
+    assert await rehearsal.live(_nothing)  # the rooms are read from the first start on
+    assert await rehearsal.live(act)
+    assert rehearsal.answers() == expected[0]
+    for at in range(1, rehearsal.injector.count + 1):
+        scene = make()
+        assert await scene.live(_nothing)
+        acted = Acted(act)
+        await scene.live(acted, at=at)
+        assert await scene.live(_nothing if acted.done else act)
+        assert scene.answers() in expected, f"died at doing {at} of {rehearsal.injector.count}"
+        assert len(scene.done) == len(rehearsal.done), f"died at doing {at}"
+
+
+async def _nothing(town: Town) -> None:
+    pass
+
+
+def _pieces(text: str) -> list[str]:
+    from denizen.domain.split import split_text
+
+    return ["".join(piece.split()) for piece in split_text(text, limit=2000)]
+
+
+@pytest.mark.proves("P1")
+async def test_dying_at_any_step_of_a_turn_with_a_tool_and_a_long_answer_leaves_one_answer() -> None:
+    async def act(town: Town) -> None:
+        town.world.platform.say(town.world.general, "ana", "@ada use a tool, then a long answer")
+
+    await _walk(Scene, act, _pieces(LONG))
+
+
+@pytest.mark.proves("P1")
+async def test_dying_at_any_step_while_catching_up_leaves_one_answer_for_each_missed_message() -> None:
+    rehearsal = await _missed_scene(Scene())
+    assert await rehearsal.live(_nothing)
+    assert rehearsal.answers() == ["Short."] * 3
+    for at in range(1, rehearsal.injector.count + 1):
+        scene = await _missed_scene(Scene())
+        await scene.live(_nothing, at=at)
+        assert await scene.live(_nothing)
+        assert scene.answers() == ["Short."] * 3, f"died at doing {at}"
+
+
+async def _missed_scene(scene: Scene) -> Scene:
+    """It lived before, and three messages came while it was down: two in a room, one in a direct talk."""
+    direct = scene.world.direct("bob")
+
+    async def act(town: Town) -> None:
+        town.world.platform.say(town.world.general, "bob", "nothing for you")
+        town.world.platform.say(direct, "bob", "hi")
+
+    assert await scene.live(act)
+    scene.world.platform.delete(*[p.post.id for p in scene.world.platform.posts.values() if p.post.author.is_bot])
+    scene.world.platform.write(scene.world.general, "ana", "@ada one")
+    scene.world.platform.write(scene.world.general, "bob", "not this")
+    scene.world.platform.write(scene.world.general, "bob", "@ada two")
+    scene.world.platform.write(direct, "bob", "three")
+    return scene
+
+
+@pytest.mark.proves("P1")
+async def test_dying_at_any_step_with_a_live_preview_leaves_the_answer_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(turn_display, "PREVIEW_AFTER_S", 0.0)
+    monkeypatch.setattr(turn_display, "PREVIEW_EVERY_S", 0.0)
+
+    async def act(town: Town) -> None:
+        town.world.platform.say(town.world.general, "ana", "@ada use a tool")
+
+    await _walk(lambda: Scene(account_policy=AccountPolicy()), act, ["Short."])
+
+
+@pytest.mark.proves("P1")
+async def test_dying_at_any_step_after_the_question_was_edited_leaves_the_answer_to_its_last_form() -> None:
+    async def act(town: Town) -> None:
+        asked = town.world.platform.say(town.world.general, "ana", "@ada a long answer please")
+        await town.settled()
+        town.world.platform.edit(asked.id, "@ada no, a brief one")
+
+    # An edit that nobody was there to hear of is lost: then the first form keeps its answer.
+    await _walk(Scene, act, ["Short."], _pieces(LONG))
+
+
+async def test_two_processes_with_one_account_give_one_reply() -> None:
+    world = World()
+    async with open_town(world) as one:
+        other = MemoryChannel(world.platform, AgentName("ada"))
+        async with open_town(world, accounts={ADA: other}) as two:
+            world.platform.accounts.append(one.ada)
+            world.platform.say(world.general, "ana", "@ada hello?")
+            await one.settled()
+            await two.settled()
+    assert len([p for p in world.platform.posts.values() if p.post.author.is_bot]) == 1
+
+
+@pytest.mark.proves("P1")
+async def test_messages_older_than_the_limit_get_one_reply_together() -> None:
+    world = World()
+    async with open_town(world) as town:
+        world.platform.say(world.general, "bob", "nothing")
+        await town.settled()
+    for n in range(3):
+        world.platform.write(world.general, "ana", f"@ada question {n}")
+    world.clock.at = world.clock.at.replace(day=3)
+    async with open_town(world) as town:
+        assert len(await town.said()) == 1
+        asked = str(town.model.requests[-1].messages[-1].parts)
+    assert all(f"question {n}" in asked for n in range(3))
+
+
+@pytest.mark.parametrize("authors", [("ana", "ana"), ("bob", "ana")])
+async def test_a_reply_to_several_people_does_nothing_on_the_platform_in_the_name_of_one(
+    authors: Sequence[str],
+) -> None:
+    world, scopes = World(), list[CallScope]()
+
+    async def run(made: ToolCall, scope: CallScope) -> ToolResult:
+        scopes.append(scope)
+        return ToolResult("found")
+
+    tools = ToolsetFixture(run=run)
+    async with open_town(world) as town:
+        world.platform.say(world.general, "bob", "nothing")
+        await town.settled()
+    for author in authors:
+        world.platform.write(world.general, author, "@ada look")
+    world.clock.at = world.clock.at.replace(day=3)
+    model = ScriptedModel(ScriptedReply(calls=[call("look", q="x")]), ScriptedReply("Done."))
+    async with open_town(world, model, tools=tools) as town:
+        assert await town.said() == ["Done."]
+    assert [scope.account for scope in scopes] == [ADA if len(set(authors)) == 1 else None]
+
+
+async def test_catching_up_pages_through_more_than_a_thousand_messages_in_order() -> None:
+    world = World()
+    async with open_town(world) as town:
+        world.platform.say(world.general, "bob", "begin")
+        await town.settled()
+    for n in range(1200):
+        world.platform.write(world.general, "bob", f"chatter {n}")
+    world.platform.write(world.general, "ana", "@ada last")
+    async with open_town(world) as town:
+        assert await town.said() == ["Hello."]
+        async with town.store.work(write=False) as work:
+            posts = await work.archive.list_posts("discord", world.general.id, after="0", limit=2000)
+        assert [p.text for p in posts if "chatter" in p.text] == [f"chatter {n}" for n in range(1200)]
+
+
+async def test_a_room_never_read_before_is_read_from_now_on() -> None:
+    world = World()
+    world.platform.write(world.general, "ana", "@ada last year's question")
+    async with open_town(world) as town:
+        assert await town.said() == []
+
+
+@pytest.mark.proves("P1")
+async def test_a_room_that_was_made_while_it_was_away_is_read_from_its_first_message() -> None:
+    world = World()
+    async with open_town(world) as town:
+        world.platform.say(world.general, "bob", "nothing")
+        await town.settled()
+    thread = world.platform.add_room("plans", RoomKind.THREAD, parent=world.general)
+    world.platform.write(thread, "ana", "@ada are you here?")
+    async with open_town(world) as town:
+        assert await town.said() == ["Hello."]

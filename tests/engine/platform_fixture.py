@@ -1,0 +1,262 @@
+"""A server in memory with agents living in it: the whole engine behind an account, for tests of residents."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import anyio
+
+from denizen.domain.agent import Agent
+from denizen.domain.archiving import ArchivePolicy
+from denizen.domain.attention import AccountPolicy, ReplyStyle
+from denizen.domain.clock import SystemClock
+from denizen.domain.delivery import DeliveryState
+from denizen.domain.ids import AgentName
+from denizen.domain.proposal import LearningPolicy
+from denizen.domain.room import Room, RoomKind
+from denizen.domain.turn import TurnStatus
+from denizen.engine.archive.backfill import Backfiller
+from denizen.engine.archive.mirror import ArchiveMirror
+from denizen.engine.archive.removal import ArchiveRemoval
+from denizen.engine.commands.personal_data import StoredUserData
+from denizen.engine.gate.executor import ToolExecutor
+from denizen.engine.listener.context import AccountContext, BotReplyCounter
+from denizen.engine.listener.listener import AccountListener, SharedServices
+from denizen.engine.listener.proposals import ProposalReactions
+from denizen.engine.loop.services import EngineServices
+from denizen.engine.memory.keeper import MemoryKeeper
+from denizen.engine.outbox.outbox import DeliveryOutbox
+from denizen.engine.runtime.connected_accounts import ConnectedAccounts
+from denizen.engine.runtime.generation import Generation, Runtime
+from denizen.engine.runtime.live_events import LiveEvents
+from denizen.engine.runtime.tool_policy import GatePolicy
+from denizen.engine.turn import TurnRunner
+from denizen.testing.memory_durable import MemoryDurable, MemoryLog
+from denizen.testing.scripted_model import ScriptedModel, ScriptedModels, ScriptedReply
+from denizen.testing.temporary_store import TemporaryStore
+from tests.engine.engine_fixture import ToolsetFixture
+from tests.memory_channel import MemoryChannel, SentMessage
+from tests.memory_platform import START, MemoryPlatform
+from tests.timing import HANG_LIMIT_S
+
+ADA = AgentName("ada")
+
+
+@dataclass
+class TownClock:
+    """Stands at the platform's time until it is moved."""
+
+    at: datetime = START
+    _real: SystemClock = field(default_factory=SystemClock)
+
+    def now(self) -> datetime:
+        return self.at
+
+    def monotonic_s(self) -> float:
+        return self._real.monotonic_s()
+
+
+@dataclass
+class World:
+    """What outlives a process: the platform, the store, the durable log."""
+
+    platform: MemoryPlatform = field(default_factory=MemoryPlatform)
+    store: TemporaryStore = field(default_factory=TemporaryStore)
+    log: MemoryLog = field(default_factory=MemoryLog)
+    clock: TownClock = field(default_factory=TownClock)
+    general: Room = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.general = self.platform.add_room("general")
+        self.platform.add_person("ana", "Ana")
+        self.platform.add_person("bob", "Bob")
+
+    def direct(self, person: str, account: str = "bot-ada") -> Room:
+        return self.platform.add_room(person, RoomKind.DIRECT, readers=[person, account])
+
+
+@dataclass
+class Town:
+    """One process in that world."""
+
+    world: World
+    model: ScriptedModel
+    tools: ToolsetFixture
+    turns: TurnRunner
+    runtime: Runtime
+    store: TemporaryStore
+    outbox: DeliveryOutbox
+    channels: ConnectedAccounts
+    accounts: Mapping[AgentName, MemoryChannel]
+    residents: Mapping[AgentName, AccountListener]
+    shared_services: SharedServices
+    privacy: ArchiveRemoval
+
+    @property
+    def ada(self) -> MemoryChannel:
+        return self.accounts[ADA]
+
+    @property
+    def resident(self) -> AccountListener:
+        return self.residents[ADA]
+
+    async def settled(self) -> None:
+        """Until everything was heard, every turn has ended and everything owed was sent."""
+        with anyio.fail_after(HANG_LIMIT_S):
+            quiet = 0
+            # While the store is read work moves on, from a message to a turn to a delivery, and a look at one after the
+            # other may miss it. A second look finds it, since it is further on by then.
+            while quiet < 2:
+                quiet = quiet + 1 if await self._is_quiet() else 0
+                await anyio.sleep(0.001)
+
+    async def _is_quiet(self) -> bool:
+        await self.world.platform.settled()
+        if self._is_behind:
+            return False
+        async with self.store.work(write=False) as work:
+            is_open = await work.turns.list_turns(status=TurnStatus.OPEN)
+            due = [
+                each
+                for account in self.accounts.values()
+                for each in await work.outbox.list_due(account.agent, account.platform)
+            ]
+        return not (is_open or due or self._is_behind or any(account.is_busy for account in self.accounts.values()))
+
+    @property
+    def _is_behind(self) -> bool:
+        return any(resident.is_behind for resident in self.residents.values())
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """What follows the end of a turn, such as a reaction, takes a few steps more."""
+        with anyio.fail_after(HANG_LIMIT_S):
+            while not holds():
+                await anyio.lowlevel.checkpoint()
+
+    async def said(self, agent: AgentName = ADA) -> list[str]:
+        """The texts that the account has posted, once all is done."""
+        await self.settled()
+        return [sent.content.text for sent in self.accounts[agent].sent if sent.id in self.world.platform.posts]
+
+    async def sent(self) -> list[SentMessage]:
+        await self.settled()
+        return self.ada.sent
+
+    async def deliveries(self, state: DeliveryState) -> int:
+        """How many replies are in that state."""
+        count = 0
+        async with self.store.work(write=False) as work:
+            for turn in await work.turns.list_turns():
+                count += sum(d.state is state for d in await work.outbox.list_for_turn(turn.id))
+        return count
+
+
+@asynccontextmanager
+async def open_town(
+    world: World | None = None,
+    model: ScriptedModel | None = None,
+    *,
+    account_policy: AccountPolicy | Mapping[AgentName, AccountPolicy] | None = None,
+    agents: Mapping[AgentName, Agent] | None = None,
+    per_hour: int = 0,
+    tools: ToolsetFixture | None = None,
+    archive: ArchivePolicy | None = None,
+    gate: GatePolicy | None = None,
+    written: Callable[[AgentName, str], Awaitable[str]] | None = None,
+    learning: LearningPolicy | None = None,
+    connect: bool = True,
+    accounts: Mapping[AgentName, MemoryChannel] | None = None,
+    prepare: Callable[[Mapping[AgentName, MemoryChannel]], Awaitable[None]] | None = None,
+) -> AsyncGenerator[Town]:
+    """Give the world of an earlier town to see a restart; it is left as a killed process leaves it."""
+    world = world or World()
+    model = model or ScriptedModel(otherwise=ScriptedReply("Hello."))
+    tools = tools or ToolsetFixture()
+    agents = agents or {ADA: Agent(ADA, recent_messages=0)}
+    rules = (
+        account_policy
+        if isinstance(account_policy, Mapping)
+        else dict.fromkeys(agents, account_policy or AccountPolicy(style=ReplyStyle(preview=False)))
+    )
+    clock, runtime, channels = world.clock, Runtime(), ConnectedAccounts()
+    durable = MemoryDurable(world.log)
+    memories = MemoryKeeper(world.store, channels, clock, policy=lambda: runtime.current.recall, written=written)
+    services = EngineServices(world.store, durable, LiveEvents(), ToolExecutor(clock), clock, memories=memories)
+    outbox = DeliveryOutbox(runtime, world.store, clock, channels)
+    turns = TurnRunner(runtime, services, outbox=outbox)
+    await runtime.swap(
+        Generation(
+            1,
+            agents,
+            next(iter(agents)),
+            ScriptedModels(model),
+            (tools,),
+            gate or GatePolicy(),
+            per_hour,
+            account_policies={("discord", agent): rule for agent, rule in rules.items()},
+            learning=learning or LearningPolicy(),
+        )
+    )
+    policy = archive or ArchivePolicy()
+    mirror = ArchiveMirror(world.store, lambda: policy, clock)
+    privacy = ArchiveRemoval(mirror, clock)
+    shared_services = SharedServices(
+        services=services,
+        channels=channels,
+        mirror=mirror,
+        backfiller=Backfiller(world.store, mirror, clock),
+        user_data=StoredUserData(world.store, mirror, privacy),
+        proposals=ProposalReactions(mirror),
+    )
+    bot_replies = BotReplyCounter(world.store)
+    accounts = accounts or {name: MemoryChannel(world.platform, name) for name in agents}
+    world.platform.accounts[:] = list(accounts.values())
+    if prepare is not None:
+        await prepare(accounts)
+    residents = {
+        name: AccountListener(
+            AccountContext(
+                channel=channel,
+                runtime=runtime,
+                store=world.store,
+                clock=clock,
+                turns=turns,
+                outbox=outbox,
+                bot_replies=bot_replies,
+            ),
+            shared_services,
+        )
+        for name, channel in accounts.items()
+    }
+    await durable.start()
+    try:
+        await turns.resume()
+        async with anyio.create_task_group() as group:
+            for name, channel in accounts.items():
+                group.start_soon(residents[name].run)
+                await anyio.lowlevel.checkpoint()
+                if connect:
+                    await group.start(channel.run, residents[name])
+            if connect:
+                await world.platform.settled()
+            yield Town(
+                world,
+                model,
+                tools,
+                turns,
+                runtime,
+                world.store,
+                outbox,
+                channels,
+                accounts,
+                residents,
+                shared_services,
+                privacy,
+            )
+            group.cancel_scope.cancel()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await durable.crash()
