@@ -6,6 +6,8 @@
 The answer to a finding is a better cut, not a trick. `tests/arch/test_boundaries.py` holds the last kind by force.
 """
 
+# ruff: noqa: E501 - a place and its reason stand on one line
+
 from __future__ import annotations
 
 import argparse
@@ -29,21 +31,21 @@ BOUNDARIES: Mapping[str, str] = MappingProxyType(
         "src/denizen/engine/turn.py::TurnRunner._live": "turn: an unknown fault fails this turn, not its lane",
         "src/denizen/engine/turn.py::TurnRunner._close_somehow": "turn: it ends even when its steps cannot be written",
         "src/denizen/app/reload.py::Reloader.reload_and_tell": "job: a fault in a reload must not end the server",
-        "src/denizen/engine/gate/decision.py::PolicyEngine.judge": "gate: whatever fails inside denies (inventory V20)",
+        "src/denizen/engine/gate/decision.py::PolicyEngine.judge": "gate: whatever fails inside denies",
         "src/denizen/engine/gate/executor.py::_run_tool": "skill call: a fault in a tool is a result with a reference",
         "src/denizen/adapters/durable/run.py::perform": "job: an unknown fault is recorded as one with a reference",
-        "src/denizen/adapters/durable/recovery.py::Rescuer._run": "job: the next round tries again",
-        "src/denizen/adapters/durable/recovery.py::Rescuer._take_over": "job: one bad run must not keep the others waiting",
-        "src/denizen/adapters/store/connections.py::Lane.submit.work": "thread: raised again in the task that waits for it",
+        "src/denizen/adapters/durable/recovery.py::RunRecovery._run": "job: the next round tries again",
+        "src/denizen/adapters/durable/recovery.py::RunRecovery._take_over": "job: one bad run must not keep the others waiting",
+        "src/denizen/adapters/store/connections.py::ConnectionWorker.submit.work": "thread: raised again in the task that waits for it",
         "src/denizen/adapters/discord/gateway/events.py::call_listener": "event: a listener fault must not end the account",
         "src/denizen/adapters/discord/client/http.py::_PendingRequest.run": "transfer: raised again in the task that waits",
         "src/denizen/engine/listener/interactions.py::TypedCommands._run": "command: a fault is a reply with a reference",
         "src/denizen/engine/listener/messages.py::MessageHandler._answer": "message: a fault is a reply with a reference",
         "src/denizen/engine/listener/background.py::run_once": "job: a fault in it ends neither account nor neighbours",
-        "src/denizen/engine/outbox/outbox.py::Outbox._send": "delivery: a fault fails this piece only",
+        "src/denizen/engine/outbox/outbox.py::DeliveryOutbox._send": "delivery: a fault fails this piece only",
         "src/denizen/app/skill_loading/registry.py::load_skill": "skill: a fault in its code leaves out this skill only",
         "src/denizen/app/accounts.py::AccountSupervisor._run_once": "account: a fault ends its connection only",
-        "src/denizen/adapters/mcp/server.py::McpServer._live": "server: a fault ends its connection only",
+        "src/denizen/adapters/mcp/server.py::McpServer._run_connection": "server: a fault ends its connection only",
         "src/denizen/adapters/mcp_server/server.py::report_faults": "request: an error with a reference, no internals",
         "src/denizen/web/http/errors.py::ErrorBoundary.__call__": "request: an unknown fault is an answer with a reference",
     }

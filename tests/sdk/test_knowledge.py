@@ -22,10 +22,12 @@ from denizen_sdk.knowledge import (
     SnapshotRemoteChange,
     SnapshotRemoteInfo,
     SourceInfo,
+    SourceProgress,
     SourceSettings,
     StartedSync,
     SyncEvent,
     SyncInfo,
+    SyncProgress,
 )
 from denizen_sdk.turns import UnknownEvent
 from tests.engine.knowledge.knowledge_fixture import write

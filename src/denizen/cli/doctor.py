@@ -59,7 +59,7 @@ async def _examine(home: Path, offline: bool) -> int:  # noqa: FBT001 - anyio.ru
     from denizen.app.toolsets import SHELL_LOG
     from denizen.cli.terminal import show_weights_progress
 
-    leave_to_command("denizen.mcp", "denizen.builtin_skills", SHELL_LOG, GATE_LOG)
+    leave_to_command("denizen.mcp", "denizen.skills", SHELL_LOG, GATE_LOG)
     first = await _report(HealthCheck("python and disk", lambda: _machine(home)))
     try:
         async with open_denizen(home, OpenOptions(report=show_weights_progress)) as denizen:

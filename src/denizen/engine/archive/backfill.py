@@ -89,7 +89,8 @@ class Backfiller:
         self, channel: Channel, rooms: Sequence[Room], report: Report, *, roles_of: RolesOf | None = None
     ) -> BackfillProgress:
         """Fetches until every room is complete, at its limit, or refused; rooms with the most recent talk come first.
-        An unavailable platform or store is waited for. Without `list_role_ids`, nothing is kept while a role is opted out.
+        An unavailable platform or store is waited for. Without `list_role_ids`, nothing is kept while a role is opted
+        out.
         """
         account = _Account(channel, roles_of, BackfillPace(self._clock, self._sleep), report, self._clock)
         waiting = await self._plan(account, rooms)

@@ -31,8 +31,7 @@ from denizen.web.http.request import (
 )
 from denizen_sdk.knowledge import PublishedSnapshot, SnapshotInfo, SnapshotRemoteChange, SnapshotRemoteInfo, SourceInfo
 
-_TEXTS = ("label", "branch", "content_path", "output_path")
-_FIELDS = ("id", "location", "kind", *_TEXTS, "readme_only", "max_videos", "sync_every_minutes")
+_FIELDS = ("id", "location", "kind", *SOURCE_SETTINGS)
 
 # A client that changes something may send back the whole answer that it got, so these fields are known there too.
 _ANSWERED_FIELDS = (*(each.name for each in fields(SourceInfo)), "created_at", "updated_at")
@@ -40,14 +39,8 @@ _ANSWERED_REMOTE_FIELDS = tuple(each.name for each in fields(SnapshotRemoteChang
 
 _SOURCE_FIELDS: dict[str, Schema] = {
     "location": TEXT,
-    "label": TEXT,
     "kind": TEXT,
-    "branch": TEXT,
-    "content_path": TEXT,
-    "output_path": TEXT,
-    "readme_only": FLAG,
-    "max_videos": NUMBER,
-    "sync_every_minutes": NUMBER,
+    **{name: {str: TEXT, bool: FLAG, int: NUMBER}[kind] for name, kind in SOURCE_SETTINGS.items()},
 }
 _SOURCE = object_schema("id", "folder", id=TEXT, folder=TEXT, has_webhook=FLAG, **_SOURCE_FIELDS)
 _LISTED_SOURCE = object_schema(
