@@ -121,7 +121,7 @@ async def test_a_discord_that_is_away_at_the_start_is_waited_for(home: Home, pro
             away.configure()
             home.variables |= point_at(f"http://127.0.0.1:{port}/api/v10", f"ws://127.0.0.1:{port}/gateway")
             async with away.run(ready=None) as denizen:
-                await away.until(lambda: denizen.lines("account comes back", "discord_unreachable"))
+                await away.until(lambda: denizen.lines("account reconnects", "discord_unreachable"))
                 async with open_harbour(home, provider, port=port) as there:
                     there.ada.token = away.ada.token
                     await there.until(lambda: denizen.lines("account ready"))
