@@ -88,7 +88,7 @@ async def read_object(request: Request) -> JsonBody:
             "The body must be JSON.",
             code="media_type",
             why=f"its Content-Type is '{media_type or 'missing'}'",
-            fix="Send `MessageContent-Type: application/json`.",
+            fix="Send `Content-Type: application/json`.",
         )
     raw = await read_bytes(request, limit=MAX_BODY_BYTES)
     try:
