@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.discord import Harbour, open_harbour
-from tests.e2e.github import Yard, open_yard
+from tests.e2e.discord import DiscordDeployment, open_deployment
+from tests.e2e.github import GitHubDeployment, open_github_deployment
 from tests.e2e.home import Home
 from tests.e2e.provider import Provider, open_provider
 
@@ -23,12 +23,12 @@ def provider() -> Generator[Provider]:
 
 
 @pytest.fixture
-async def harbour(home: Home, provider: Provider) -> AsyncGenerator[Harbour]:
-    async with open_harbour(home, provider) as opened:
+async def deployment(home: Home, provider: Provider) -> AsyncGenerator[DiscordDeployment]:
+    async with open_deployment(home, provider) as opened:
         yield opened
 
 
 @pytest.fixture
-async def yard(home: Home, provider: Provider) -> AsyncGenerator[Yard]:
-    async with open_yard(home, provider) as opened:
+async def github_deployment(home: Home, provider: Provider) -> AsyncGenerator[GitHubDeployment]:
+    async with open_github_deployment(home, provider) as opened:
         yield opened

@@ -1,11 +1,11 @@
-"""Denizen on a Discord that is simulated in the process of the test: a harbour with people and bots, and `denizen run`
+"""Denizen on a Discord that is simulated in the process of the test: a guild with people and bots, and `denizen run`
 processes on a home folder that are started, stopped and killed there.
 
-    async with open_harbour(home, provider) as harbour:
-        harbour.configure()
-        async with harbour.run() as denizen:
-            question = harbour.ask(harbour.ana, "hello")
-            await harbour.until(lambda: harbour.said() == ["Hello, Ana."])
+    async with open_deployment(home, provider) as deployment:
+        deployment.configure()
+        async with deployment.run() as denizen:
+            question = deployment.ask(deployment.ana, "hello")
+            await deployment.until(lambda: deployment.said() == ["Hello, Ana."])
             await denizen.kill()
 
 Nothing sleeps: everything is waited for, and what is waited for in vain is shown with the transcript and the logs.
@@ -96,7 +96,7 @@ class Denizen:
 
 
 @dataclass(slots=True)
-class Harbour:
+class DiscordDeployment:
     """Ana owns the guild, Ben is in it; there is one open channel and one bot, Ada, of the agent `ada`."""
 
     discord: DiscordServer
@@ -237,14 +237,14 @@ class Harbour:
 
 
 @asynccontextmanager
-async def open_harbour(
+async def open_deployment(
     home: Home, provider: Provider, *, port: int = 0, clock: Clock | None = None
-) -> AsyncGenerator[Harbour]:
+) -> AsyncGenerator[DiscordDeployment]:
     """A Discord with a small world, and a home that is pointed at it."""
     async with open_discord(port, clock=clock) as discord:
         small = build_discord_fixture(discord)
         home.variables |= point_at(discord.api_url, discord.gateway_url)
-        yield Harbour(discord, provider, home, small.guild, small.general, small.ana, small.ben, small.ada)
+        yield DiscordDeployment(discord, provider, home, small.guild, small.general, small.ana, small.ben, small.ada)
 
 
 def point_at(api_url: str, gateway_url: str) -> dict[str, str]:

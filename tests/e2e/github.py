@@ -1,12 +1,12 @@
 """Denizen on a GitHub that is simulated in the process of the test: a repository with people and an App, and
 `denizen run` processes that its webhooks reach.
 
-    async with open_yard(home, provider) as yard:
-        yard.configure()
-        async with yard.run():
-            issue = yard.world.open_issue(yard.ana, yard.boats, "It leaks", "Water comes in.")
-            yard.world.comment(yard.ana, issue, "@denizen why?")
-            await yard.until(lambda: yard.said(issue) == ["A hole."])
+    async with open_github_deployment(home, provider) as deployment:
+        deployment.configure()
+        async with deployment.run():
+            issue = deployment.world.open_issue(deployment.ana, deployment.boats, "It leaks", "Water comes in.")
+            deployment.world.comment(deployment.ana, issue, "@denizen why?")
+            await deployment.until(lambda: deployment.said(issue) == ["A hole."])
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class LaterClock(SystemClock):
 
 
 @dataclass(slots=True)
-class Yard:
+class GitHubDeployment:
     """Ana owns the repository `harbour/boats`, Ben is a stranger; the App is `denizen`, of the agent `ada`."""
 
     github: GitHubServer
@@ -149,7 +149,7 @@ class Yard:
 
 
 @asynccontextmanager
-async def open_yard(home: Home, provider: Provider) -> AsyncGenerator[Yard]:
+async def open_github_deployment(home: Home, provider: Provider) -> AsyncGenerator[GitHubDeployment]:
     """A GitHub with a small world, and a home that is pointed at it."""
     clock = LaterClock()
     async with open_github(clock=clock) as github:
@@ -158,4 +158,4 @@ async def open_yard(home: Home, provider: Provider) -> AsyncGenerator[Yard]:
         boats = world.add_repository("harbour/boats", owner=ana)
         app = world.add_app("denizen", secret=SECRET)
         world.install(app, boats)
-        yield Yard(github, clock, provider, home, boats, ana, ben, app)
+        yield GitHubDeployment(github, clock, provider, home, boats, ana, ben, app)

@@ -6,7 +6,7 @@ import pytest
 
 from denizen.testing.discord import SimMessage, SimUser
 from denizen.testing.model_server import ModelAnswer, ModelCall
-from tests.e2e.discord import Harbour
+from tests.e2e.discord import DiscordDeployment
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio, pytest.mark.proves("P2", "VW2", "T-approval-discord")]
 
@@ -24,8 +24,8 @@ gate:
 """
 
 
-def noted(harbour: Harbour) -> str:
-    return "".join(file.read_text() for file in harbour.home.folder.glob("agents/ada/notes/rooms/*/shopping.md"))
+def noted(deployment: DiscordDeployment) -> str:
+    return "".join(file.read_text() for file in deployment.home.folder.glob("agents/ada/notes/rooms/*/shopping.md"))
 
 
 def buttons(card: SimMessage) -> dict[str, str]:
@@ -33,89 +33,91 @@ def buttons(card: SimMessage) -> dict[str, str]:
     return {each["label"]: each["custom_id"] for row in card.components for each in row["components"]}
 
 
-async def card_of(harbour: Harbour) -> SimMessage:
-    await harbour.until(lambda: any("Approval needed" in text for text in harbour.said()))
-    return next(post for post in harbour.posts() if "Approval needed" in post.content)
+async def card_of(deployment: DiscordDeployment) -> SimMessage:
+    await deployment.until(lambda: any("Approval needed" in text for text in deployment.said()))
+    return next(post for post in deployment.posts() if "Approval needed" in post.content)
 
 
-async def press(harbour: Harbour, who: SimUser, card: SimMessage, label: str) -> None:
-    used = await harbour.world.press(who, card, buttons(card)[label])
+async def press(deployment: DiscordDeployment, who: SimUser, card: SimMessage, label: str) -> None:
+    used = await deployment.world.press(who, card, buttons(card)[label])
     assert used.acknowledged
 
 
-async def told(harbour: Harbour, who: SimUser, card: SimMessage, custom_id: str) -> str:
+async def told(deployment: DiscordDeployment, who: SimUser, card: SimMessage, custom_id: str) -> str:
     """Returns the answer to a press of that button, which only the one who pressed it sees."""
-    used = await harbour.world.press(who, card, custom_id)
-    await harbour.until(lambda: used.answers)
+    used = await deployment.world.press(who, card, custom_id)
+    await deployment.until(lambda: used.answers)
     assert used.answers[0].seen_by is who
     return used.answers[0].content
 
 
-async def test_asked_killed_restarted_and_pressed_it_runs_once(harbour: Harbour) -> None:
-    harbour.configure(rest=ASKS)
-    harbour.script(ModelAnswer(calls=[NOTE]))
-    async with harbour.run() as first:
-        question = harbour.ask(harbour.ana, "put milk on the list")
-        card = await card_of(harbour)
+async def test_asked_killed_restarted_and_pressed_it_runs_once(deployment: DiscordDeployment) -> None:
+    deployment.configure(rest=ASKS)
+    deployment.script(ModelAnswer(calls=[NOTE]))
+    async with deployment.run() as first:
+        question = deployment.ask(deployment.ana, "put milk on the list")
+        card = await card_of(deployment)
         assert card.reference is not None
         assert card.reference.message_id == question.id
         assert '"- milk"' in card.content
         await first.kill()
-    assert not noted(harbour)
-    harbour.script("Noted.")
-    async with harbour.run():
-        await press(harbour, harbour.ana, card, "Approve")
-        await harbour.until(lambda: "Noted." in harbour.said())
-        await harbour.until(lambda: not card.components)
+    assert not noted(deployment)
+    deployment.script("Noted.")
+    async with deployment.run():
+        await press(deployment, deployment.ana, card, "Approve")
+        await deployment.until(lambda: "Noted." in deployment.said())
+        await deployment.until(lambda: not card.components)
         assert "approved by" in card.content
-        assert noted(harbour) == "- milk\n"
-        assert len([text for text in harbour.said() if "asked by" in text]) == 1
+        assert noted(deployment) == "- milk\n"
+        assert len([text for text in deployment.said() if "asked by" in text]) == 1
 
 
-async def test_a_stranger_is_told_no_in_private_and_the_second_press_what_was_decided(harbour: Harbour) -> None:
-    harbour.configure(rest=ASKS)
-    harbour.script(ModelAnswer(calls=[NOTE]), "Noted.")
-    async with harbour.run():
-        harbour.ask(harbour.ana, "put milk on the list")
-        card = await card_of(harbour)
+async def test_a_stranger_is_told_no_in_private_and_the_second_press_what_was_decided(
+    deployment: DiscordDeployment,
+) -> None:
+    deployment.configure(rest=ASKS)
+    deployment.script(ModelAnswer(calls=[NOTE]), "Noted.")
+    async with deployment.run():
+        deployment.ask(deployment.ana, "put milk on the list")
+        card = await card_of(deployment)
         ids = buttons(card)
-        assert "not yours to decide" in await told(harbour, harbour.ben, card, ids["Approve"])
-        assert not noted(harbour)
-        edit = harbour.discord.faults.hold("PATCH", times=1)  # the card keeps its buttons a while
-        await press(harbour, harbour.ana, card, "Approve")
-        await harbour.until(lambda: noted(harbour))
-        assert "decided already: approved by" in await told(harbour, harbour.ana, card, ids["For an hour here"])
+        assert "not yours to decide" in await told(deployment, deployment.ben, card, ids["Approve"])
+        assert not noted(deployment)
+        edit = deployment.discord.faults.hold("PATCH", times=1)  # the card keeps its buttons a while
+        await press(deployment, deployment.ana, card, "Approve")
+        await deployment.until(lambda: noted(deployment))
+        assert "decided already: approved by" in await told(deployment, deployment.ana, card, ids["For an hour here"])
         edit.release()
-        await harbour.until(lambda: "Noted." in harbour.said())
-        assert noted(harbour) == "- milk\n"
+        await deployment.until(lambda: "Noted." in deployment.said())
+        assert noted(deployment) == "- milk\n"
 
 
 @pytest.mark.proves("T-approval-rejected")
-async def test_a_no_asks_why_and_tells_the_model(harbour: Harbour) -> None:
-    harbour.configure(rest=ASKS)
-    harbour.script(ModelAnswer(calls=[NOTE]), "As you wish.")
-    async with harbour.run():
-        harbour.ask(harbour.ana, "put milk on the list")
-        card = await card_of(harbour)
-        opened = await harbour.world.press(harbour.ana, card, buttons(card)["Deny"])
+async def test_a_no_asks_why_and_tells_the_model(deployment: DiscordDeployment) -> None:
+    deployment.configure(rest=ASKS)
+    deployment.script(ModelAnswer(calls=[NOTE]), "As you wish.")
+    async with deployment.run():
+        deployment.ask(deployment.ana, "put milk on the list")
+        card = await card_of(deployment)
+        opened = await deployment.world.press(deployment.ana, card, buttons(card)["Deny"])
         assert opened.modal is not None
-        await harbour.world.submit_modal(harbour.ana, opened, {"why": "we have milk"})
-        await harbour.until(lambda: "As you wish." in harbour.said())
-        assert "we have milk" in str(harbour.requests[-1])
+        await deployment.world.submit_modal(deployment.ana, opened, {"why": "we have milk"})
+        await deployment.until(lambda: "As you wish." in deployment.said())
+        assert "we have milk" in str(deployment.requests[-1])
         assert "we have milk" in card.content
-        assert not noted(harbour)
+        assert not noted(deployment)
 
 
 @pytest.mark.proves("T-approval-timeout")
-async def test_pressed_too_late_it_does_not_run(harbour: Harbour) -> None:
-    harbour.configure(rest=SHORT)
-    harbour.script(ModelAnswer(calls=[NOTE]), "Nobody said yes.")
-    async with harbour.run() as first:
-        harbour.ask(harbour.ana, "put milk on the list")
-        card = await card_of(harbour)
+async def test_pressed_too_late_it_does_not_run(deployment: DiscordDeployment) -> None:
+    deployment.configure(rest=SHORT)
+    deployment.script(ModelAnswer(calls=[NOTE]), "Nobody said yes.")
+    async with deployment.run() as first:
+        deployment.ask(deployment.ana, "put milk on the list")
+        card = await card_of(deployment)
         await first.kill()
-    async with harbour.run():
-        await harbour.until(lambda: "Nobody said yes." in harbour.said())
-        await harbour.until(lambda: not card.components)
+    async with deployment.run():
+        await deployment.until(lambda: "Nobody said yes." in deployment.said())
+        await deployment.until(lambda: not card.components)
         assert "nobody approved it in time" in card.content
-        assert not noted(harbour)
+        assert not noted(deployment)

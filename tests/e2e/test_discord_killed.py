@@ -13,7 +13,7 @@ import pytest
 from denizen.testing.discord import SimMessage
 from denizen.testing.discord.rest.request_log import FaultTime, RequestFault
 from denizen.testing.model_server import HangingAnswer, ModelAnswer, ModelCall
-from tests.e2e.discord import Harbour
+from tests.e2e.discord import DiscordDeployment
 from tests.timing import HANG_LIMIT_S
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio, pytest.mark.proves("P1")]
@@ -28,17 +28,17 @@ async def reached(fault: RequestFault) -> None:
         await fault.wait_reached()
 
 
-async def hold_post(harbour: Harbour, number: int, when: FaultTime) -> RequestFault:
+async def hold_post(deployment: DiscordDeployment, number: int, when: FaultTime) -> RequestFault:
     """Waits until that post is being made, counted from 1: it stands before Discord, or its answer does behind."""
-    fault = harbour.discord.faults.hold("POST", POSTS, times=1)
+    fault = deployment.discord.faults.hold("POST", POSTS, times=1)
     for _ in range(number - 1):
         await reached(fault)
-        passed, fault = fault, harbour.discord.faults.hold("POST", POSTS, times=1)
+        passed, fault = fault, deployment.discord.faults.hold("POST", POSTS, times=1)
         passed.release()
     await reached(fault)
     if when == "before":
         return fault
-    passed, fault = fault, harbour.discord.faults.hold("POST", POSTS, times=1, when="after")
+    passed, fault = fault, deployment.discord.faults.hold("POST", POSTS, times=1, when="after")
     passed.release()
     await reached(fault)
     return fault
@@ -48,47 +48,47 @@ def is_reply_to(question: SimMessage, answer: SimMessage) -> bool:
     return answer.reference is not None and answer.reference.message_id == question.id
 
 
-async def test_killed_before_the_model_answered(harbour: Harbour) -> None:
-    harbour.configure()
-    harbour.script(HangingAnswer())
-    async with harbour.run() as first:
-        question = harbour.ask(harbour.ana, "hello")
-        await harbour.until(lambda: harbour.requests)
+async def test_killed_before_the_model_answered(deployment: DiscordDeployment) -> None:
+    deployment.configure()
+    deployment.script(HangingAnswer())
+    async with deployment.run() as first:
+        question = deployment.ask(deployment.ana, "hello")
+        await deployment.until(lambda: deployment.requests)
         await first.kill()
-    harbour.script("Hello.")
-    async with harbour.run():
-        await harbour.until(harbour.said)
-        assert await harbour.settle() == ["Hello."]
-    assert len(harbour.requests) == 3
-    assert is_reply_to(question, harbour.posts()[0])
+    deployment.script("Hello.")
+    async with deployment.run():
+        await deployment.until(deployment.said)
+        assert await deployment.settle() == ["Hello."]
+    assert len(deployment.requests) == 3
+    assert is_reply_to(question, deployment.posts()[0])
 
 
-async def test_killed_right_after_somebody_spoke(harbour: Harbour) -> None:
-    harbour.configure()
-    harbour.script("Hello.")
-    async with harbour.run() as first:
-        harbour.ask(harbour.ana, "hello")
+async def test_killed_right_after_somebody_spoke(deployment: DiscordDeployment) -> None:
+    deployment.configure()
+    deployment.script("Hello.")
+    async with deployment.run() as first:
+        deployment.ask(deployment.ana, "hello")
         await first.kill()
-    async with harbour.run():
-        await harbour.until(harbour.said)
-        assert await harbour.settle() == ["Hello."]
+    async with deployment.run():
+        await deployment.until(deployment.said)
+        assert await deployment.settle() == ["Hello."]
 
 
-async def test_killed_between_a_tool_and_the_answer(harbour: Harbour) -> None:
-    harbour.configure()
+async def test_killed_between_a_tool_and_the_answer(deployment: DiscordDeployment) -> None:
+    deployment.configure()
     note = ModelCall("append_note", {"name": "shopping", "text": "- milk"})
-    harbour.script(ModelAnswer(calls=[note]), HangingAnswer())
-    async with harbour.run() as first:
-        harbour.ask(harbour.ana, "put milk on the list")
-        await harbour.until(lambda: len(harbour.requests) == 2)
+    deployment.script(ModelAnswer(calls=[note]), HangingAnswer())
+    async with deployment.run() as first:
+        deployment.ask(deployment.ana, "put milk on the list")
+        await deployment.until(lambda: len(deployment.requests) == 2)
         await first.kill()
-    harbour.script("Noted.")
-    async with harbour.run():
-        await harbour.until(harbour.said)
-        assert await harbour.settle() == ["Noted."]
-    [noted] = harbour.home.folder.glob("agents/ada/notes/rooms/*/shopping.md")
+    deployment.script("Noted.")
+    async with deployment.run():
+        await deployment.until(deployment.said)
+        assert await deployment.settle() == ["Noted."]
+    [noted] = deployment.home.folder.glob("agents/ada/notes/rooms/*/shopping.md")
     assert noted.read_text() == "- milk\n"
-    assert len(harbour.requests) == 4
+    assert len(deployment.requests) == 4
 
 
 @pytest.mark.parametrize(
@@ -104,91 +104,96 @@ async def test_killed_between_a_tool_and_the_answer(harbour: Harbour) -> None:
     ],
 )
 async def test_killed_while_three_pieces_are_posted(
-    number: int, when: FaultTime, lands: Literal["at once", "while it is down", "at the end"], harbour: Harbour
+    number: int,
+    when: FaultTime,
+    lands: Literal["at once", "while it is down", "at the end"],
+    deployment: DiscordDeployment,
 ) -> None:
-    harbour.configure()
-    harbour.script(LONG)
-    async with harbour.run() as first:
-        question = harbour.ask(harbour.ana, "tell me everything")
-        held = await hold_post(harbour, number, when)
+    deployment.configure()
+    deployment.script(LONG)
+    async with deployment.run() as first:
+        question = deployment.ask(deployment.ana, "tell me everything")
+        held = await hold_post(deployment, number, when)
         await first.kill()
     arrived = number if when == "after" else number - 1
-    assert harbour.said() == PIECES[:arrived]
+    assert deployment.said() == PIECES[:arrived]
     if lands == "while it is down":
         held.release()
-        await harbour.until(lambda: harbour.said() == PIECES[:number])
-    async with harbour.run():
-        await harbour.until(lambda: len(harbour.said()) >= len(PIECES))
+        await deployment.until(lambda: deployment.said() == PIECES[:number])
+    async with deployment.run():
+        await deployment.until(lambda: len(deployment.said()) >= len(PIECES))
         held.release()
-        assert await harbour.settle() == PIECES
-    assert len(harbour.requests) == 2
-    assert [is_reply_to(question, post) for post in harbour.posts()[:3]] == [True, False, False]
+        assert await deployment.settle() == PIECES
+    assert len(deployment.requests) == 2
+    assert [is_reply_to(question, post) for post in deployment.posts()[:3]] == [True, False, False]
 
 
-async def test_killed_when_all_pieces_can_be_seen(harbour: Harbour) -> None:
-    harbour.configure()
-    harbour.script(LONG)
-    async with harbour.run() as first:
-        harbour.ask(harbour.ana, "tell me everything")
-        await harbour.until(lambda: harbour.said() == PIECES)
+async def test_killed_when_all_pieces_can_be_seen(deployment: DiscordDeployment) -> None:
+    deployment.configure()
+    deployment.script(LONG)
+    async with deployment.run() as first:
+        deployment.ask(deployment.ana, "tell me everything")
+        await deployment.until(lambda: deployment.said() == PIECES)
         await first.kill()
-    async with harbour.run():
-        assert await harbour.settle() == PIECES
-    assert len(harbour.requests) == 2
+    async with deployment.run():
+        assert await deployment.settle() == PIECES
+    assert len(deployment.requests) == 2
 
 
 @pytest.mark.proves("V12")
 @pytest.mark.parametrize("known", [True, False], ids=["which was noted", "which was not noted yet"])
-async def test_killed_with_a_status_message_there(known: bool, harbour: Harbour) -> None:
-    harbour.configure(preview=True)
-    harbour.script(HangingAnswer())
-    async with harbour.run() as first:
-        harbour.ask(harbour.ana, "think about it")
-        await harbour.until(lambda: harbour.requests)
+async def test_killed_with_a_status_message_there(known: bool, deployment: DiscordDeployment) -> None:
+    deployment.configure(preview=True)
+    deployment.script(HangingAnswer())
+    async with deployment.run() as first:
+        deployment.ask(deployment.ana, "think about it")
+        await deployment.until(lambda: deployment.requests)
         if known:
-            await harbour.until(harbour.said)
-            await harbour.until(lambda: harbour.rows("SELECT 1 FROM deliveries WHERE platform_id != ''"))
+            await deployment.until(deployment.said)
+            await deployment.until(lambda: deployment.rows("SELECT 1 FROM deliveries WHERE platform_id != ''"))
         else:
-            await hold_post(harbour, 1, "after")
+            await hold_post(deployment, 1, "after")
         await first.kill()
-    [status] = harbour.posts()
-    harbour.script(LONG)
-    async with harbour.run():
-        await harbour.until(lambda: len(harbour.said()) >= len(PIECES))
-        assert await harbour.settle() == PIECES
-    assert harbour.posts()[0] is status
+    [status] = deployment.posts()
+    deployment.script(LONG)
+    async with deployment.run():
+        await deployment.until(lambda: len(deployment.said()) >= len(PIECES))
+        assert await deployment.settle() == PIECES
+    assert deployment.posts()[0] is status
 
 
 @pytest.mark.proves("V12")
-async def test_killed_while_the_status_message_becomes_the_answer(harbour: Harbour) -> None:
-    harbour.configure(preview=True)
-    async with harbour.run() as first:
-        answer = harbour.hold(LONG)
-        harbour.ask(harbour.ana, "think about it")
-        await harbour.until(harbour.said)
-        edit = harbour.discord.faults.hold("PATCH", when="after", times=1)
+async def test_killed_while_the_status_message_becomes_the_answer(deployment: DiscordDeployment) -> None:
+    deployment.configure(preview=True)
+    async with deployment.run() as first:
+        answer = deployment.hold(LONG)
+        deployment.ask(deployment.ana, "think about it")
+        await deployment.until(deployment.said)
+        edit = deployment.discord.faults.hold("PATCH", when="after", times=1)
         answer.release()
         await reached(edit)
-        await harbour.until(lambda: harbour.said()[:1] == PIECES[:1])
+        await deployment.until(lambda: deployment.said()[:1] == PIECES[:1])
         await first.kill()
-    async with harbour.run():
-        await harbour.until(lambda: len(harbour.said()) >= len(PIECES))
-        assert await harbour.settle() == PIECES
-    assert len(harbour.requests) == 2
+    async with deployment.run():
+        await deployment.until(lambda: len(deployment.said()) >= len(PIECES))
+        assert await deployment.settle() == PIECES
+    assert len(deployment.requests) == 2
 
 
-async def test_stopped_with_a_turn_under_way_it_answers_once_after_the_next_start(harbour: Harbour) -> None:
-    harbour.configure()
-    harbour.script(HangingAnswer())
-    async with harbour.run() as first:
-        harbour.ask(harbour.ana, "hello")
-        await harbour.until(lambda: harbour.requests)
+async def test_stopped_with_a_turn_under_way_it_answers_once_after_the_next_start(
+    deployment: DiscordDeployment,
+) -> None:
+    deployment.configure()
+    deployment.script(HangingAnswer())
+    async with deployment.run() as first:
+        deployment.ask(deployment.ana, "hello")
+        await deployment.until(lambda: deployment.requests)
         stopped = await first.stop()
         assert stopped.code == 0, stopped.err
-    assert not harbour.discord.connections
-    harbour.script("Hello.")
-    async with harbour.run() as second:
-        await harbour.until(harbour.said)
-        assert await harbour.settle() == ["Hello."]
+    assert not deployment.discord.connections
+    deployment.script("Hello.")
+    async with deployment.run() as second:
+        await deployment.until(deployment.said)
+        assert await deployment.settle() == ["Hello."]
         second.signal(signal.SIGTERM)
         assert (await second.finish()).code == 0

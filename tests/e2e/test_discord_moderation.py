@@ -6,88 +6,88 @@ import pytest
 
 from denizen.testing.discord import DiscordPermission, SimMessage, SimUser
 from denizen.testing.model_server import ModelAnswer, ModelCall
-from tests.e2e.discord import Harbour
+from tests.e2e.discord import DiscordDeployment
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio, pytest.mark.proves("V-skill-moderation")]
 
 SKILLS = "tools: {moderation: {enabled: true}}\n"
 
 
-def muster(harbour: Harbour) -> tuple[SimUser, SimUser]:
+def muster(deployment: DiscordDeployment) -> tuple[SimUser, SimUser]:
     """Mo may ban, Dot is who it is about; the account may ban, too."""
-    guild, world = harbour.guild, harbour.world
+    guild, world = deployment.guild, deployment.world
     mo, dot = world.add_person("Mo"), world.add_person("Dot")
     guild.join(dot)
     mods = guild.add_role("mods", permissions=DiscordPermission.BAN_MEMBERS)
     guild.join(mo, [mods])
-    own = next(role for role in guild.roles.values() if role.bot_id == harbour.ada.id)
+    own = next(role for role in guild.roles.values() if role.bot_id == deployment.ada.id)
     own.permissions = DiscordPermission.BAN_MEMBERS | DiscordPermission.VIEW_CHANNEL
-    harbour.configure(conduct=[f'owners: ["{harbour.ana.id}"]'], rest=SKILLS)
+    deployment.configure(conduct=[f'owners: ["{deployment.ana.id}"]'], rest=SKILLS)
     return mo, dot
 
 
-async def approve(harbour: Harbour, who: SimUser) -> str:
+async def approve(deployment: DiscordDeployment, who: SimUser) -> str:
     """Presses the button of the card, and returns what stood on it."""
-    await harbour.until(lambda: any("Approval needed" in text for text in harbour.said()))
-    card: SimMessage = next(post for post in harbour.posts() if "Approval needed" in post.content)
+    await deployment.until(lambda: any("Approval needed" in text for text in deployment.said()))
+    card: SimMessage = next(post for post in deployment.posts() if "Approval needed" in post.content)
     words = card.content
     ids = {each["label"]: each["custom_id"] for row in card.components for each in row["components"]}
-    await harbour.world.press(who, card, ids["Approve"])
+    await deployment.world.press(who, card, ids["Approve"])
     return words
 
 
-def bans(harbour: Harbour) -> list[str]:
+def bans(deployment: DiscordDeployment) -> list[str]:
     """The requests to Discord that bans were asked for with."""
-    return [each.reason for each in harbour.discord.requests if each.method == "PUT" and "/bans/" in each.path]
+    return [each.reason for each in deployment.discord.requests if each.method == "PUT" and "/bans/" in each.path]
 
 
-async def test_who_may_not_ban_bans_nobody_though_the_owner_approved_it(harbour: Harbour) -> None:
-    mo, dot = muster(harbour)
-    harbour.script(ModelAnswer(calls=[ModelCall("ban_member", {"member": mo.mention})]), "You may not.")
-    async with harbour.run():
-        harbour.ask(dot, "ban Mo")
-        assert "ban_member" in await approve(harbour, harbour.ana)
-        await harbour.until(lambda: "You may not." in harbour.said())
-    assert not bans(harbour)
-    assert not harbour.guild.bans
-    assert "it takes the permission 'Ban Members'" in str(harbour.requests[-1])
+async def test_who_may_not_ban_bans_nobody_though_the_owner_approved_it(deployment: DiscordDeployment) -> None:
+    mo, dot = muster(deployment)
+    deployment.script(ModelAnswer(calls=[ModelCall("ban_member", {"member": mo.mention})]), "You may not.")
+    async with deployment.run():
+        deployment.ask(dot, "ban Mo")
+        assert "ban_member" in await approve(deployment, deployment.ana)
+        await deployment.until(lambda: "You may not." in deployment.said())
+    assert not bans(deployment)
+    assert not deployment.guild.bans
+    assert "it takes the permission 'Ban Members'" in str(deployment.requests[-1])
 
 
 @pytest.mark.proves("P1")
 async def test_what_a_moderator_asked_for_and_the_owner_approved_is_done_though_the_process_was_killed_over_it(
-    harbour: Harbour,
+    deployment: DiscordDeployment,
 ) -> None:
-    mo, dot = muster(harbour)
-    harbour.script(ModelAnswer(calls=[ModelCall("ban_member", {"member": str(dot.id), "reason": "spam"})]))
-    async with harbour.run() as first:
-        harbour.ask(mo, "ban Dot for spam")
-        banning = harbour.discord.faults.hold("PUT", "/bans/", when="after")
-        await approve(harbour, harbour.ana)
+    mo, dot = muster(deployment)
+    deployment.script(ModelAnswer(calls=[ModelCall("ban_member", {"member": str(dot.id), "reason": "spam"})]))
+    async with deployment.run() as first:
+        deployment.ask(mo, "ban Dot for spam")
+        banning = deployment.discord.faults.hold("PUT", "/bans/", when="after")
+        await approve(deployment, deployment.ana)
         await banning.wait_reached()
         await first.kill()
     banning.release()
-    assert list(harbour.guild.bans) == [dot.id]
-    harbour.script("Dot is banned.")
-    async with harbour.run():
-        await harbour.until(lambda: "Dot is banned." in harbour.said())
-    assert list(harbour.guild.bans) == [dot.id]
-    assert set(bans(harbour)) == {f"Asked for by mo ({mo.id}): spam"}
-    assert f"Banned <@{dot.id}>" in str(harbour.requests[-1].body["messages"])
-    assert len([text for text in harbour.said() if "asked by" in text]) == 1
+    assert list(deployment.guild.bans) == [dot.id]
+    deployment.script("Dot is banned.")
+    async with deployment.run():
+        await deployment.until(lambda: "Dot is banned." in deployment.said())
+    assert list(deployment.guild.bans) == [dot.id]
+    assert set(bans(deployment)) == {f"Asked for by mo ({mo.id}): spam"}
+    assert f"Banned <@{dot.id}>" in str(deployment.requests[-1].body["messages"])
+    assert len([text for text in deployment.said() if "asked by" in text]) == 1
 
 
-async def test_a_warning_is_told_to_its_member_and_kept_for_all_agents(harbour: Harbour) -> None:
+async def test_a_warning_is_told_to_its_member_and_kept_for_all_agents(deployment: DiscordDeployment) -> None:
     """In the home folder, whichever agent was asked."""
-    mo, dot = muster(harbour)
-    harbour.guild.set_roles(mo, [harbour.guild.add_role("watch", permissions=DiscordPermission.MODERATE_MEMBERS)])
-    harbour.configure(rest=f"{SKILLS}gate: {{tiers: {{warn_member: 1}}}}\n")
-    harbour.script(
+    mo, dot = muster(deployment)
+    deployment.guild.set_roles(mo, [deployment.guild.add_role("watch", permissions=DiscordPermission.MODERATE_MEMBERS)])
+    deployment.configure(rest=f"{SKILLS}gate: {{tiers: {{warn_member: 1}}}}\n")
+    deployment.script(
         ModelAnswer(calls=[ModelCall("warn_member", {"member": dot.mention, "reason": "no spam"})]), "Dot is warned."
     )
-    async with harbour.run():
-        harbour.ask(mo, "warn Dot")
-        await harbour.until(lambda: "Dot is warned." in harbour.said())
-    [talk] = [each for each in harbour.world.channels if each.is_dm and dot in each.recipients]
+    async with deployment.run():
+        deployment.ask(mo, "warn Dot")
+        await deployment.until(lambda: "Dot is warned." in deployment.said())
+    [talk] = [each for each in deployment.world.channels if each.is_dm and dot in each.recipients]
     assert talk.texts == ["You were warned in Harbour by Mo: no spam"]
-    book = harbour.home.folder / "moderation" / f"{harbour.guild.id}.json"
+    book = deployment.home.folder / "moderation" / f"{deployment.guild.id}.json"
     assert '"no spam"' in book.read_text()

@@ -10,35 +10,35 @@ import pytest
 
 from denizen.domain.clock import SystemClock
 from denizen.testing.model_server import ModelAnswer, ModelCall
-from tests.e2e.discord import Harbour
+from tests.e2e.discord import DiscordDeployment
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
 
 
-def let_an_hour_pass(harbour: Harbour) -> None:
+def let_an_hour_pass(deployment: DiscordDeployment) -> None:
     """For the reminders, while nothing runs."""
-    with closing(sqlite3.connect(harbour.home.folder / "denizen.db")) as connection, connection:
+    with closing(sqlite3.connect(deployment.home.folder / "denizen.db")) as connection, connection:
         connection.execute("UPDATE reminders SET due_at = created_at")
 
 
 @pytest.mark.proves("V-skill-utility", "P1")
-async def test_a_reminder_is_said_by_the_next_process_and_pings_who_asked(harbour: Harbour) -> None:
-    harbour.configure()
-    async with harbour.run() as first:
+async def test_a_reminder_is_said_by_the_next_process_and_pings_who_asked(deployment: DiscordDeployment) -> None:
+    deployment.configure()
+    async with deployment.run() as first:
         when = (SystemClock().now() + timedelta(hours=1)).isoformat()
-        harbour.script(
+        deployment.script(
             ModelAnswer(calls=(ModelCall("remind", {"when": when, "text": "tea with @everyone"}),)), "Will do."
         )
-        harbour.ask(harbour.ana, "remind me of tea in a moment")
-        await harbour.until(lambda: "Will do." in harbour.said())
+        deployment.ask(deployment.ana, "remind me of tea in a moment")
+        await deployment.until(lambda: "Will do." in deployment.said())
         await first.kill()
-    let_an_hour_pass(harbour)
-    async with harbour.run():
-        await harbour.until(lambda: len(harbour.said()) == 2)
-        said = await harbour.settle()
+    let_an_hour_pass(deployment)
+    async with deployment.run():
+        await deployment.until(lambda: len(deployment.said()) == 2)
+        said = await deployment.settle()
     assert len(said) == 2
-    reminder = harbour.posts()[1]
-    assert reminder.content == f"{harbour.ana.mention} Reminder:\n> tea with @\N{ZERO WIDTH SPACE}everyone"
-    assert reminder.mentions == [harbour.ana]
+    reminder = deployment.posts()[1]
+    assert reminder.content == f"{deployment.ana.mention} Reminder:\n> tea with @\N{ZERO WIDTH SPACE}everyone"
+    assert reminder.mentions == [deployment.ana]
     assert not reminder.mention_everyone
-    assert harbour.rows("SELECT count(*) FROM reminders") == [(0,)]
+    assert deployment.rows("SELECT count(*) FROM reminders") == [(0,)]

@@ -7,107 +7,115 @@ from base64 import b64encode
 import pytest
 
 from denizen.testing.model_server import ModelAnswer, ModelCall
-from tests.e2e.discord import Harbour
+from tests.e2e.discord import DiscordDeployment
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
 
 
 @pytest.mark.proves("C14", "CW8", "LW7")
-async def test_a_mention_is_answered_by_a_reply_after_typing_and_only_who_is_named_is_pinged(harbour: Harbour) -> None:
-    harbour.configure()
-    async with harbour.run():
-        answer = harbour.hold("Hello @Ana and @everyone.")
-        question = harbour.ask(harbour.ana, "hello")
-        await harbour.until(lambda: harbour.discord.typing(harbour.general))
-        await harbour.until(lambda: harbour.requests)
-        assert harbour.said() == []
+async def test_a_mention_is_answered_by_a_reply_after_typing_and_only_who_is_named_is_pinged(
+    deployment: DiscordDeployment,
+) -> None:
+    deployment.configure()
+    async with deployment.run():
+        answer = deployment.hold("Hello @Ana and @everyone.")
+        question = deployment.ask(deployment.ana, "hello")
+        await deployment.until(lambda: deployment.discord.typing(deployment.general))
+        await deployment.until(lambda: deployment.requests)
+        assert deployment.said() == []
         answer.release()
-        await harbour.until(harbour.said)
-    [reply] = harbour.posts()
-    assert reply.content == f"Hello {harbour.ana.mention} and @\N{ZERO WIDTH SPACE}everyone."
+        await deployment.until(deployment.said)
+    [reply] = deployment.posts()
+    assert reply.content == f"Hello {deployment.ana.mention} and @\N{ZERO WIDTH SPACE}everyone."
     assert reply.reference is not None
     assert reply.reference.message_id == question.id
-    assert reply.mentions == [harbour.ana]
+    assert reply.mentions == [deployment.ana]
     assert not reply.mention_everyone
-    [asked] = [m["content"] for m in harbour.requests[0].body["messages"] if m["role"] == "user"]
+    [asked] = [m["content"] for m in deployment.requests[0].body["messages"] if m["role"] == "user"]
     assert "hello" in asked
-    assert harbour.ada.mention not in asked
+    assert deployment.ada.mention not in asked
 
 
-async def test_a_direct_message_needs_no_mention(harbour: Harbour) -> None:
-    harbour.configure()
-    direct = harbour.world.open_dm(harbour.ben, harbour.ada.user)
-    harbour.script("Quietly: yes.")
-    async with harbour.run():
-        harbour.world.say(harbour.ben, direct, "Between us: does it work?")
-        await harbour.until(lambda: harbour.said(direct) == ["Quietly: yes."])
-    assert harbour.said() == []
+async def test_a_direct_message_needs_no_mention(deployment: DiscordDeployment) -> None:
+    deployment.configure()
+    direct = deployment.world.open_dm(deployment.ben, deployment.ada.user)
+    deployment.script("Quietly: yes.")
+    async with deployment.run():
+        deployment.world.say(deployment.ben, direct, "Between us: does it work?")
+        await deployment.until(lambda: deployment.said(direct) == ["Quietly: yes."])
+    assert deployment.said() == []
 
 
 @pytest.mark.proves("S34", "S35", "SW11")
-async def test_a_thread_in_which_it_was_mentioned_is_followed_after_a_restart_too(harbour: Harbour) -> None:
-    crew = harbour.guild.add_role("crew", mentionable=True)
-    harbour.configure(conduct=[f'mention_roles: ["{crew.id}"]'])
-    thread = harbour.world.open_thread(harbour.ana, harbour.general, "plans")
-    async with harbour.run():
-        harbour.script("I listen.")
-        harbour.world.say(harbour.ana, thread, f"{crew.mention} listen please")
-        await harbour.until(lambda: harbour.said(thread) == ["I listen."])
-        harbour.script("Still here.")
-        harbour.world.say(harbour.ben, thread, "and to me?")
-        await harbour.until(lambda: harbour.said(thread)[1:] == ["Still here."])
-    async with harbour.run():
-        harbour.script("After a nap, too.")
-        harbour.world.say(harbour.ben, thread, "and now?")
-        await harbour.until(lambda: harbour.said(thread)[2:] == ["After a nap, too."])
-        harbour.world.say(harbour.ben, harbour.general, "nobody is meant here")
-        assert await harbour.settle() == []
+async def test_a_thread_in_which_it_was_mentioned_is_followed_after_a_restart_too(
+    deployment: DiscordDeployment,
+) -> None:
+    crew = deployment.guild.add_role("crew", mentionable=True)
+    deployment.configure(conduct=[f'mention_roles: ["{crew.id}"]'])
+    thread = deployment.world.open_thread(deployment.ana, deployment.general, "plans")
+    async with deployment.run():
+        deployment.script("I listen.")
+        deployment.world.say(deployment.ana, thread, f"{crew.mention} listen please")
+        await deployment.until(lambda: deployment.said(thread) == ["I listen."])
+        deployment.script("Still here.")
+        deployment.world.say(deployment.ben, thread, "and to me?")
+        await deployment.until(lambda: deployment.said(thread)[1:] == ["Still here."])
+    async with deployment.run():
+        deployment.script("After a nap, too.")
+        deployment.world.say(deployment.ben, thread, "and now?")
+        await deployment.until(lambda: deployment.said(thread)[2:] == ["After a nap, too."])
+        deployment.world.say(deployment.ben, deployment.general, "nobody is meant here")
+        assert await deployment.settle() == []
 
 
 @pytest.mark.proves("S34", "SW11")
-async def test_a_mention_in_a_channel_opens_one_thread_and_the_talk_goes_on_there(harbour: Harbour) -> None:
-    harbour.configure(conduct=["threads: open"])
-    async with harbour.run():
-        harbour.script("Let us talk here.", "Gladly.")
-        question = harbour.ask(harbour.ana, "where do we talk?")
-        await harbour.until(lambda: harbour.guild.threads)
-        [thread] = harbour.guild.threads.values()
+async def test_a_mention_in_a_channel_opens_one_thread_and_the_talk_goes_on_there(
+    deployment: DiscordDeployment,
+) -> None:
+    deployment.configure(conduct=["threads: open"])
+    async with deployment.run():
+        deployment.script("Let us talk here.", "Gladly.")
+        question = deployment.ask(deployment.ana, "where do we talk?")
+        await deployment.until(lambda: deployment.guild.threads)
+        [thread] = deployment.guild.threads.values()
         assert thread.id == question.id
-        await harbour.until(lambda: harbour.said(thread) == ["Let us talk here."])
-        harbour.ask(harbour.ana, "tell me more", thread)
-        await harbour.until(lambda: harbour.said(thread)[1:] == ["Gladly."])
-    assert len(harbour.guild.threads) == 1
-    assert harbour.said() == []
+        await deployment.until(lambda: deployment.said(thread) == ["Let us talk here."])
+        deployment.ask(deployment.ana, "tell me more", thread)
+        await deployment.until(lambda: deployment.said(thread)[1:] == ["Gladly."])
+    assert len(deployment.guild.threads) == 1
+    assert deployment.said() == []
 
 
-async def test_slash_commands_ask_the_agent_and_tell_what_can_be_done(harbour: Harbour) -> None:
-    harbour.configure()
-    async with harbour.run():
-        await harbour.until(lambda: harbour.discord.requests_to("PUT", "commands"))
-        harbour.script("Forty-two.")
-        asked = await harbour.world.run_command(harbour.ana, harbour.general, "ask", {"text": "the number?"}, wait_s=30)
+async def test_slash_commands_ask_the_agent_and_tell_what_can_be_done(deployment: DiscordDeployment) -> None:
+    deployment.configure()
+    async with deployment.run():
+        await deployment.until(lambda: deployment.discord.requests_to("PUT", "commands"))
+        deployment.script("Forty-two.")
+        asked = await deployment.world.run_command(
+            deployment.ana, deployment.general, "ask", {"text": "the number?"}, wait_s=30
+        )
         answer = await asked.until_answered(30)
         assert (answer.content, answer.ephemeral) == ("Forty-two.", False)
-        help_ = await harbour.world.run_command(harbour.ben, harbour.general, "help", wait_s=30)
+        help_ = await deployment.world.run_command(deployment.ben, deployment.general, "help", wait_s=30)
         told = await help_.until_answered(30)
         assert told.ephemeral
         assert "`/ask`" in told.content
         assert "`/allow`" not in told.content
-    assert len(harbour.requests) == 1
+    assert len(deployment.requests) == 1
 
 
 @pytest.mark.proves("V11", "CW9", "C14")
 async def test_a_long_answer_comes_in_order_as_a_reply_and_plain_messages_with_whole_code_fences(
-    harbour: Harbour,
+    deployment: DiscordDeployment,
 ) -> None:
     code = [f"step_{number} = {'x' * 40!r}" for number in range(80)]
     tail = [f"{number}. {'because, ' * 6}that is it" for number in range(30)]
-    harbour.configure()
-    harbour.script("\n".join(["Here:", "```python", *code, "```", *tail]))
-    async with harbour.run():
-        question = harbour.ask(harbour.ana, "show me the code")
-        await harbour.until(lambda: any("29. because" in text for text in harbour.said()))
-    posts = harbour.posts()
+    deployment.configure()
+    deployment.script("\n".join(["Here:", "```python", *code, "```", *tail]))
+    async with deployment.run():
+        question = deployment.ask(deployment.ana, "show me the code")
+        await deployment.until(lambda: any("29. because" in text for text in deployment.said()))
+    posts = deployment.posts()
     assert len(posts) > 2
     assert [post.reference.message_id if post.reference else None for post in posts] == [
         question.id,
@@ -121,71 +129,75 @@ async def test_a_long_answer_comes_in_order_as_a_reply_and_plain_messages_with_w
 
 @pytest.mark.proves("L9")
 async def test_a_picture_in_a_tools_result_is_shown_and_its_data_reaches_neither_model_nor_text(
-    harbour: Harbour,
+    deployment: DiscordDeployment,
 ) -> None:
     picture = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
-    notes = harbour.home.folder / "agents/ada/notes/rooms" / f"discord-{harbour.general.id}"
+    notes = deployment.home.folder / "agents/ada/notes/rooms" / f"discord-{deployment.general.id}"
     notes.mkdir(parents=True)
     data = b64encode(picture).decode()
     (notes / "logo.md").write_text(f"Our logo: data:image/png;base64,{data}\n", encoding="utf-8")
-    harbour.configure()
-    harbour.script(ModelAnswer(calls=[ModelCall("read_note", {"name": "logo"})]), "This is our logo.")
-    async with harbour.run():
-        harbour.ask(harbour.ana, "show me the logo")
-        await harbour.until(lambda: any(post.embeds for post in harbour.posts()))
-        assert data not in str(harbour.requests[1].body)
-    [post] = harbour.posts()
+    deployment.configure()
+    deployment.script(ModelAnswer(calls=[ModelCall("read_note", {"name": "logo"})]), "This is our logo.")
+    async with deployment.run():
+        deployment.ask(deployment.ana, "show me the logo")
+        await deployment.until(lambda: any(post.embeds for post in deployment.posts()))
+        assert data not in str(deployment.requests[1].body)
+    [post] = deployment.posts()
     assert post.content == "This is our logo."
     [embed] = post.embeds
-    [file] = harbour.discord.store.files.values()
+    [file] = deployment.discord.store.files.values()
     assert embed["image"]["url"].endswith(file.filename)
     assert (file.content, file.content_type) == (picture, "image/png")
 
 
 @pytest.mark.proves("C25")
-async def test_a_picture_that_the_model_makes_is_attached_to_the_last_part_of_its_answer(harbour: Harbour) -> None:
+async def test_a_picture_that_the_model_makes_is_attached_to_the_last_part_of_its_answer(
+    deployment: DiscordDeployment,
+) -> None:
     picture = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
-    harbour.configure(overrides="local/scripted: {image_output: true}")
-    harbour.script(ModelAnswer(text="A rose.", images=[f"data:image/png;base64,{b64encode(picture).decode()}"]))
-    async with harbour.run():
-        harbour.ask(harbour.ana, "draw a rose")
-        await harbour.until(lambda: any(post.embeds for post in harbour.posts()))
-    [post] = harbour.posts()
-    [file] = harbour.discord.store.files.values()
+    deployment.configure(overrides="local/scripted: {image_output: true}")
+    deployment.script(ModelAnswer(text="A rose.", images=[f"data:image/png;base64,{b64encode(picture).decode()}"]))
+    async with deployment.run():
+        deployment.ask(deployment.ana, "draw a rose")
+        await deployment.until(lambda: any(post.embeds for post in deployment.posts()))
+    [post] = deployment.posts()
+    [file] = deployment.discord.store.files.values()
     assert (post.content, file.content, file.content_type) == ("A rose.", picture, "image/png")
-    assert harbour.requests[0].body["modalities"] == ["image", "text"]
+    assert deployment.requests[0].body["modalities"] == ["image", "text"]
 
 
 @pytest.mark.proves("V12")
-async def test_a_slow_answer_has_a_status_message_that_becomes_the_answer(harbour: Harbour) -> None:
-    harbour.configure(preview=True)
-    async with harbour.run():
-        answer = harbour.hold("At last.")
-        harbour.ask(harbour.ana, "take your time")
-        await harbour.until(harbour.said)
-        [status] = harbour.posts()
+async def test_a_slow_answer_has_a_status_message_that_becomes_the_answer(deployment: DiscordDeployment) -> None:
+    deployment.configure(preview=True)
+    async with deployment.run():
+        answer = deployment.hold("At last.")
+        deployment.ask(deployment.ana, "take your time")
+        await deployment.until(deployment.said)
+        [status] = deployment.posts()
         assert status.content == "-# thinking …"
         answer.release()
-        await harbour.until(lambda: harbour.said() == ["At last."])
-        assert harbour.posts() == [status]
+        await deployment.until(lambda: deployment.said() == ["At last."])
+        assert deployment.posts() == [status]
 
 
 @pytest.mark.proves("C17")
-async def test_a_second_mention_waits_its_turn_and_other_places_do_not_wait_for_it(harbour: Harbour) -> None:
-    harbour.configure()
-    direct = harbour.world.open_dm(harbour.ben, harbour.ada.user)
-    async with harbour.run():
-        first = harbour.hold("First.")
-        harbour.ask(harbour.ana, "one")
-        await harbour.until(lambda: harbour.requests)
-        harbour.script("Aside.", "Second.", "Third.")
-        harbour.ask(harbour.ben, "two")
-        harbour.ask(harbour.ana, "three")
-        harbour.world.say(harbour.ben, direct, "aside")
-        await harbour.until(lambda: harbour.said(direct) == ["Aside."])
-        assert harbour.said() == []
-        assert len(harbour.requests) == 2
+async def test_a_second_mention_waits_its_turn_and_other_places_do_not_wait_for_it(
+    deployment: DiscordDeployment,
+) -> None:
+    deployment.configure()
+    direct = deployment.world.open_dm(deployment.ben, deployment.ada.user)
+    async with deployment.run():
+        first = deployment.hold("First.")
+        deployment.ask(deployment.ana, "one")
+        await deployment.until(lambda: deployment.requests)
+        deployment.script("Aside.", "Second.", "Third.")
+        deployment.ask(deployment.ben, "two")
+        deployment.ask(deployment.ana, "three")
+        deployment.world.say(deployment.ben, direct, "aside")
+        await deployment.until(lambda: deployment.said(direct) == ["Aside."])
+        assert deployment.said() == []
+        assert len(deployment.requests) == 2
         first.release()
-        await harbour.until(lambda: harbour.said() == ["First.", "Second.", "Third."])
-    asked = [post.reference.message_id for post in harbour.posts() if post.reference]
-    assert asked == [m.id for m in harbour.general.messages if m.author is not harbour.ada.user]
+        await deployment.until(lambda: deployment.said() == ["First.", "Second.", "Third."])
+    asked = [post.reference.message_id for post in deployment.posts() if post.reference]
+    assert asked == [m.id for m in deployment.general.messages if m.author is not deployment.ada.user]

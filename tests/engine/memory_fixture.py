@@ -108,7 +108,7 @@ class MemoryFixture:
         self.tools = build_memory_skill(self.keeper, self.root)
 
     async def open_rooms(self) -> None:
-        """As residents do when their account is ready."""
+        """As listeners do when their account is ready."""
         async with self.store.work() as work:
             for room in self.platform.rooms.values():
                 await work.archive.put_room(room)

@@ -1,4 +1,4 @@
-"""A server in memory with agents living in it: the whole engine behind an account, for tests of residents."""
+"""A server in memory with agents in it: the whole engine behind accounts, for tests of listeners."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ ADA = AgentName("ada")
 
 
 @dataclass
-class TownClock:
+class PlatformClock:
     """Stands at the platform's time until it is moved."""
 
     at: datetime = START
@@ -66,7 +66,7 @@ class World:
     platform: MemoryPlatform = field(default_factory=MemoryPlatform)
     store: TemporaryStore = field(default_factory=TemporaryStore)
     log: MemoryLog = field(default_factory=MemoryLog)
-    clock: TownClock = field(default_factory=TownClock)
+    clock: PlatformClock = field(default_factory=PlatformClock)
     general: Room = field(init=False)
 
     def __post_init__(self) -> None:
@@ -79,7 +79,7 @@ class World:
 
 
 @dataclass
-class Town:
+class PlatformFixture:
     """One process in that world."""
 
     world: World
@@ -91,7 +91,7 @@ class Town:
     outbox: DeliveryOutbox
     channels: ConnectedAccounts
     accounts: Mapping[AgentName, MemoryChannel]
-    residents: Mapping[AgentName, AccountListener]
+    listeners: Mapping[AgentName, AccountListener]
     shared_services: SharedServices
     privacy: ArchiveRemoval
 
@@ -100,8 +100,8 @@ class Town:
         return self.accounts[ADA]
 
     @property
-    def resident(self) -> AccountListener:
-        return self.residents[ADA]
+    def listener(self) -> AccountListener:
+        return self.listeners[ADA]
 
     async def settled(self) -> None:
         """Until everything was heard, every turn has ended and everything owed was sent."""
@@ -128,7 +128,7 @@ class Town:
 
     @property
     def _is_behind(self) -> bool:
-        return any(resident.is_behind for resident in self.residents.values())
+        return any(listener.is_behind for listener in self.listeners.values())
 
     async def until(self, holds: Callable[[], bool]) -> None:
         """What follows the end of a turn, such as a reaction, takes a few steps more."""
@@ -155,7 +155,7 @@ class Town:
 
 
 @asynccontextmanager
-async def open_town(
+async def open_platform(
     world: World | None = None,
     model: ScriptedModel | None = None,
     *,
@@ -170,8 +170,8 @@ async def open_town(
     connect: bool = True,
     accounts: Mapping[AgentName, MemoryChannel] | None = None,
     prepare: Callable[[Mapping[AgentName, MemoryChannel]], Awaitable[None]] | None = None,
-) -> AsyncGenerator[Town]:
-    """Give the world of an earlier town to see a restart; it is left as a killed process leaves it."""
+) -> AsyncGenerator[PlatformFixture]:
+    """Give the world of an earlier process to see a restart; it is left as a killed process leaves it."""
     world = world or World()
     model = model or ScriptedModel(otherwise=ScriptedReply("Hello."))
     tools = tools or ToolsetFixture()
@@ -216,7 +216,7 @@ async def open_town(
     world.platform.accounts[:] = list(accounts.values())
     if prepare is not None:
         await prepare(accounts)
-    residents = {
+    listeners = {
         name: AccountListener(
             AccountContext(
                 channel=channel,
@@ -236,13 +236,13 @@ async def open_town(
         await turns.resume()
         async with anyio.create_task_group() as group:
             for name, channel in accounts.items():
-                group.start_soon(residents[name].run)
+                group.start_soon(listeners[name].run)
                 await anyio.lowlevel.checkpoint()
                 if connect:
-                    await group.start(channel.run, residents[name])
+                    await group.start(channel.run, listeners[name])
             if connect:
                 await world.platform.settled()
-            yield Town(
+            yield PlatformFixture(
                 world,
                 model,
                 tools,
@@ -252,7 +252,7 @@ async def open_town(
                 outbox,
                 channels,
                 accounts,
-                residents,
+                listeners,
                 shared_services,
                 privacy,
             )

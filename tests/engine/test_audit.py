@@ -26,7 +26,7 @@ from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
 from denizen.testing.temporary_store import TemporaryStore
 from tests.engine.engine_fixture import PLACE, EngineFixture, ToolsetFixture, message, open_engine
-from tests.engine.platform_fixture import World, open_town
+from tests.engine.platform_fixture import World, open_platform
 
 pytestmark = pytest.mark.anyio
 
@@ -147,10 +147,10 @@ async def test_what_people_decide_is_in_the_log() -> None:
 
 async def test_what_is_posted_is_in_the_log_once() -> None:
     world = World()
-    async with open_town(world) as town:
+    async with open_platform(world) as fixture:
         world.platform.say(world.general, "ana", "@ada hi")
-        await town.settled()
-        sent = town.ada.sent[0].id
+        await fixture.settled()
+        sent = fixture.ada.sent[0].id
     [entry] = await log_of(world.store, AuditKind.SEND)
     assert entry.event.actor == "agent:ada"
     assert entry.event.details["text"] == digest_text("Hello.")

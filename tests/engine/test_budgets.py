@@ -36,7 +36,7 @@ from denizen.testing.memory_durable import MemoryLog
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedModels, ScriptedReply, call
 from denizen.testing.temporary_store import TemporaryStore
 from tests.engine.engine_fixture import NAME, EngineFixture, ToolsetFixture, message, open_engine
-from tests.engine.platform_fixture import ADA, World, open_town
+from tests.engine.platform_fixture import ADA, World, open_platform
 from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
@@ -304,18 +304,18 @@ async def test_a_request_that_fails_costs_something_only_once_an_answer_began(te
 
 async def test_on_a_platform_channel_and_guild_pay_and_the_refusal_is_said_without_amounts() -> None:
     world, model = World(), priced(says(), otherwise=says())
-    async with open_town(world, model, agents={ADA: replace(SHORT, recent_messages=0)}) as town:
-        current = town.runtime.current
-        await town.runtime.swap(replace(current, number=2, budgets=policy("0.11", BudgetScopeKind.GUILD)))
+    async with open_platform(world, model, agents={ADA: replace(SHORT, recent_messages=0)}) as fixture:
+        current = fixture.runtime.current
+        await fixture.runtime.swap(replace(current, number=2, budgets=policy("0.11", BudgetScopeKind.GUILD)))
         world.platform.say(world.general, "ana", "@ada hello")
-        first = await town.said()
+        first = await fixture.said()
         world.platform.say(world.general, "ana", "@ada and now?")
-        second = (await town.said())[-1]
+        second = (await fixture.said())[-1]
         scopes = [
             BudgetScope(BudgetScopeKind.GUILD, "discord:1"),
             BudgetScope(BudgetScopeKind.CHANNEL, f"discord:{world.general.id}"),
         ]
-        async with town.store.work(write=False) as work:
+        async with fixture.store.work(write=False) as work:
             spent = await work.spending.read(scopes, now=world.clock.now())
     assert first == ["Hello."]
     assert second.startswith("The budget of this server for today is used up. It renews on ")

@@ -19,24 +19,26 @@ from denizen.skill import SkillToolset
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
 from tests.engine.engine_fixture import ToolsetFixture
 from tests.engine.memory_fixture import ANA, BOB, build_memory_skill
-from tests.engine.platform_fixture import ADA, Town, World, open_town
+from tests.engine.platform_fixture import ADA, PlatformFixture, World, open_platform
 
 pytestmark = pytest.mark.anyio
 
 AGENT = Agent(ADA, persona=(("IDENTITY.md", "You are Ada."),), core_memory="The fair is in May.", recent_messages=0)
 
 
-async def remember(town: Town, text: str, owner: str = ANA.key, *, room: Room | None = None, key: str = "") -> str:
-    now = town.world.clock.now()
+async def remember(
+    fixture: PlatformFixture, text: str, owner: str = ANA.key, *, room: Room | None = None, key: str = ""
+) -> str:
+    now = fixture.world.clock.now()
     told = MemoryOrigin("discord", room.id, private=room.guild == "") if room else MemoryOrigin()
     memory = Memory(key or f"mem_{len(text)}", ADA, owner, text, told, owner or "local:operator", now, now)
-    async with town.store.work() as work:
+    async with fixture.store.work() as work:
         await work.memories.add(memory)
     return memory.id
 
 
-def memory_tools(town: Town) -> SkillToolset:
-    keeper = town.turns._services.memories
+def memory_tools(fixture: PlatformFixture) -> SkillToolset:
+    keeper = fixture.turns._services.memories
     assert keeper is not None
     return build_memory_skill(keeper, Path("unused"))
 
@@ -49,25 +51,25 @@ def note(request: ModelRequest, kind: str = "memories") -> str:
     return "".join(join_text(message.parts) for message in request.messages if message.kind == kind)
 
 
-async def ask(town: Town, who: str, text: str, where: Room | None = None) -> None:
-    town.world.platform.say(where or town.world.general, who, f"@ada {text}")
-    await town.settled()
+async def ask(fixture: PlatformFixture, who: str, text: str, where: Room | None = None) -> None:
+    fixture.world.platform.say(where or fixture.world.general, who, f"@ada {text}")
+    await fixture.settled()
 
 
-async def last_trace(town: Town) -> TurnTrace:
-    async with town.store.work(write=False) as work:
+async def last_trace(fixture: PlatformFixture) -> TurnTrace:
+    async with fixture.store.work(write=False) as work:
         turn = (await work.turns.list_turns(limit=1))[0]
-    return await Queries(town.runtime, town.turns._services).get_turn(turn.id)
+    return await Queries(fixture.runtime, fixture.turns._services).get_turn(turn.id)
 
 
 @pytest.mark.proves("V8", "V7")
 async def test_what_fits_the_message_comes_up_unasked_behind_all_that_is_cached() -> None:
     model = ScriptedModel(otherwise=ScriptedReply("Hello."))
-    async with open_town(model=model, agents={ADA: AGENT}) as town:
-        await remember(town, "Is allergic to peanuts")
-        await remember(town, "The kitchen closes at nine", CORE)
-        await remember(town, "Bob hates peanuts", BOB.key)
-        await ask(town, "ana", "may I eat peanuts in the kitchen?")
+    async with open_platform(model=model, agents={ADA: AGENT}) as fixture:
+        await remember(fixture, "Is allergic to peanuts")
+        await remember(fixture, "The kitchen closes at nine", CORE)
+        await remember(fixture, "Bob hates peanuts", BOB.key)
+        await ask(fixture, "ana", "may I eat peanuts in the kitchen?")
     (request,) = model.requests
     assert [segment.name for segment in request.segments][:2] == ["persona", "core memory"]
     assert "The fair is in May." in request.segments[1].text
@@ -81,11 +83,11 @@ async def test_what_fits_the_message_comes_up_unasked_behind_all_that_is_cached(
 @pytest.mark.proves("V7")
 async def test_people_who_take_turns_in_a_room_do_not_break_the_prefix_with_their_memories() -> None:
     model = ScriptedModel(otherwise=ScriptedReply("Hello."))
-    async with open_town(model=model, agents={ADA: AGENT}) as town:
-        await remember(town, "Likes green tea", key="mem_a")
-        await remember(town, "Likes black tea", BOB.key, key="mem_b")
+    async with open_platform(model=model, agents={ADA: AGENT}) as fixture:
+        await remember(fixture, "Likes green tea", key="mem_a")
+        await remember(fixture, "Likes black tea", BOB.key, key="mem_b")
         for who in ("ana", "bob", "ana", "bob"):
-            await ask(town, who, "which tea for me?")
+            await ask(fixture, who, "which tea for me?")
     assert len({request.segments for request in model.requests}) == 1
     told = [note(request) for request in model.requests]
     assert ["green" in text for text in told] == [True, False, True, False]
@@ -97,35 +99,35 @@ async def test_people_who_take_turns_in_a_room_do_not_break_the_prefix_with_thei
 
 async def test_nothing_comes_up_that_does_not_fit_and_nothing_when_it_is_switched_off() -> None:
     model = ScriptedModel(otherwise=ScriptedReply("Hello."))
-    async with open_town(model=model) as town:
-        await remember(town, "Likes green tea")
-        await ask(town, "ana", "what about the weather?")
-        generation = town.runtime.current
-        await town.runtime.swap(replace(generation, number=2, recall=RecallPolicy(max_items=0)))
-        await ask(town, "ana", "which tea?")
+    async with open_platform(model=model) as fixture:
+        await remember(fixture, "Likes green tea")
+        await ask(fixture, "ana", "what about the weather?")
+        generation = fixture.runtime.current
+        await fixture.runtime.swap(replace(generation, number=2, recall=RecallPolicy(max_items=0)))
+        await ask(fixture, "ana", "which tea?")
     assert [note(request) for request in model.requests] == ["", ""]
 
 
 async def test_at_most_so_many_memories_and_tokens_come_up() -> None:
     model = ScriptedModel(otherwise=ScriptedReply("Hello."))
-    async with open_town(model=model) as town:
+    async with open_platform(model=model) as fixture:
         for number in range(9):
-            await remember(town, f"Likes tea number {number} " + "x" * 100, key=f"mem_{number}")
-        generation = town.runtime.current
-        await town.runtime.swap(replace(generation, number=2, recall=RecallPolicy(3, 1000)))
-        await ask(town, "ana", "which tea?")
-        await town.runtime.swap(replace(generation, number=3, recall=RecallPolicy(9, 70)))
-        await ask(town, "ana", "which tea?")
+            await remember(fixture, f"Likes tea number {number} " + "x" * 100, key=f"mem_{number}")
+        generation = fixture.runtime.current
+        await fixture.runtime.swap(replace(generation, number=2, recall=RecallPolicy(3, 1000)))
+        await ask(fixture, "ana", "which tea?")
+        await fixture.runtime.swap(replace(generation, number=3, recall=RecallPolicy(9, 70)))
+        await ask(fixture, "ana", "which tea?")
     assert [note(request).count("- about Ana") for request in model.requests] == [3, 2]
 
 
 async def test_what_was_told_in_private_is_not_even_shown_to_the_model_where_others_read() -> None:
     model = ScriptedModel(otherwise=ScriptedReply("Hello."))
-    async with open_town(model=model) as town:
-        direct = town.world.direct("ana")
-        await remember(town, "Secretly likes tea", room=direct)
-        await ask(town, "ana", "which tea?")
-        await ask(town, "ana", "which tea?", direct)
+    async with open_platform(model=model) as fixture:
+        direct = fixture.world.direct("ana")
+        await remember(fixture, "Secretly likes tea", room=direct)
+        await ask(fixture, "ana", "which tea?")
+        await ask(fixture, "ana", "which tea?", direct)
     assert ["Secretly" in note(request) for request in model.requests] == [False, True]
 
 
@@ -138,9 +140,9 @@ async def test_what_is_written_down_about_the_speaker_is_told_in_their_turns_onl
         return "Ana runs the bakery." if principal == ANA.key else ""
 
     model = ScriptedModel(otherwise=ScriptedReply("Hello."))
-    async with open_town(model=model, written=written) as town:
-        await ask(town, "ana", "hello")
-        await ask(town, "bob", "hello")
+    async with open_platform(model=model, written=written) as fixture:
+        await ask(fixture, "ana", "hello")
+        await ask(fixture, "bob", "hello")
     assert [note(request, "user memory") for request in model.requests] == [
         "[What is written down about Ana:\nAna runs the bakery.]",
         "",
@@ -151,9 +153,9 @@ async def test_what_is_written_down_about_the_speaker_is_told_in_their_turns_onl
 async def test_a_participant_reads_memories_between_the_talk_and_its_cue() -> None:
     model = ScriptedModel(otherwise=ScriptedReply("Hello."))
     agent = replace(AGENT, context=ContextStrategy.TRANSCRIPT)
-    async with open_town(model=model, agents={ADA: agent}) as town:
-        await remember(town, "Likes green tea")
-        await ask(town, "ana", "which tea?")
+    async with open_platform(model=model, agents={ADA: agent}) as fixture:
+        await remember(fixture, "Likes green tea")
+        await ask(fixture, "ana", "which tea?")
     (request,) = model.requests
     assert "green" in note(request)
     assert "green" not in "".join(join_text(m.parts) for m in request.messages if m.kind != "memories")
@@ -161,15 +163,15 @@ async def test_a_participant_reads_memories_between_the_talk_and_its_cue() -> No
 
 @pytest.mark.proves("V8")
 async def test_the_trace_tells_which_memories_came_up_and_a_forgotten_one_leaves_its_id() -> None:
-    async with open_town(agents={ADA: AGENT}) as town:
-        keys = [await remember(town, text) for text in ("Likes green tea", "Has tea at five o'clock")]
-        await ask(town, "ana", "which tea?")
-        trace = await last_trace(town)
+    async with open_platform(agents={ADA: AGENT}) as fixture:
+        keys = [await remember(fixture, text) for text in ("Likes green tea", "Has tea at five o'clock")]
+        await ask(fixture, "ana", "which tea?")
+        trace = await last_trace(fixture)
         assert set(trace.prompts[0].memories) == set(keys)
         assert {memory.id for memory in trace.memories} == set(keys)
-        async with town.store.work() as work:
+        async with fixture.store.work() as work:
             await work.memories.remove(keys[:1])
-        trace = await last_trace(town)
+        trace = await last_trace(fixture)
     assert set(trace.prompts[0].memories) == set(keys)
     assert [memory.id for memory in trace.memories] == keys[1:]
 
@@ -177,13 +179,13 @@ async def test_the_trace_tells_which_memories_came_up_and_a_forgotten_one_leaves
 async def test_a_replay_finds_what_the_turn_found_and_not_what_was_told_since() -> None:
     model = ScriptedModel(otherwise=ScriptedReply("Hello."))
     world = World()
-    async with open_town(world, model=model, agents={ADA: AGENT}) as town:
-        await remember(town, "Likes green tea")
-        await ask(town, "ana", "which tea?")
-        turn = (await last_trace(town)).turn
+    async with open_platform(world, model=model, agents={ADA: AGENT}) as fixture:
+        await remember(fixture, "Likes green tea")
+        await ask(fixture, "ana", "which tea?")
+        turn = (await last_trace(fixture)).turn
         world.clock.at = turn.opened_at.replace(year=turn.opened_at.year + 1)
-        await remember(town, "Likes tea no more, ever")
-        await replay_turn(town.runtime, town.turns._services, TurnId(turn.id))
+        await remember(fixture, "Likes tea no more, ever")
+        await replay_turn(fixture.runtime, fixture.turns._services, TurnId(turn.id))
     first, again = model.requests
     assert note(first) == note(again) != ""
 
@@ -194,36 +196,36 @@ async def test_what_a_turn_remembers_is_there_in_the_next_one() -> None:
         ScriptedReply("Noted."),
         ScriptedReply("Green."),
     )
-    async with open_town(model=model, agents={ADA: AGENT}, tools=ToolsetFixture(specs=[])) as town:
-        generation = town.runtime.current
-        toolset = memory_tools(town)
-        await town.runtime.swap(replace(generation, number=2, toolsets=(toolset,)))
-        await ask(town, "ana", "I like green tea, remember that")
-        await ask(town, "ana", "which tea do I like?")
+    async with open_platform(model=model, agents={ADA: AGENT}, tools=ToolsetFixture(specs=[])) as fixture:
+        generation = fixture.runtime.current
+        toolset = memory_tools(fixture)
+        await fixture.runtime.swap(replace(generation, number=2, toolsets=(toolset,)))
+        await ask(fixture, "ana", "I like green tea, remember that")
+        await ask(fixture, "ana", "which tea do I like?")
         assert "green tea" in note(model.requests[-1])
-        async with town.store.work(write=False) as work:
+        async with fixture.store.work(write=False) as work:
             (memory,) = await work.memories.list_memories(owner=ANA.key)
-    assert (memory.told_at, memory.told_by) == (MemoryOrigin("discord", town.world.general.id), ANA.key)
+    assert (memory.told_at, memory.told_by) == (MemoryOrigin("discord", fixture.world.general.id), ANA.key)
 
 
 @pytest.mark.proves("V-skill-memory")
 async def test_an_agent_searches_the_log_of_what_it_did_as_far_as_the_place_may_see_it() -> None:
     model = ScriptedModel(otherwise=ScriptedReply("Done."))
-    async with open_town(model=model, agents={ADA: AGENT}, tools=ToolsetFixture(specs=[])) as town:
-        platform = town.world.platform
+    async with open_platform(model=model, agents={ADA: AGENT}, tools=ToolsetFixture(specs=[])) as fixture:
+        platform = fixture.world.platform
         staff = platform.add_room("staff", readers=["ana", "bot-ada"])
-        await town.runtime.swap(replace(town.runtime.current, number=2, toolsets=(memory_tools(town),)))
+        await fixture.runtime.swap(replace(fixture.runtime.current, number=2, toolsets=(memory_tools(fixture),)))
         model.script(ScriptedReply(calls=[call("recall")]), ScriptedReply("Listed."))
-        await ask(town, "ana", "what do you know?", staff)
+        await ask(fixture, "ana", "what do you know?", staff)
         model.script(ScriptedReply(calls=[call("forget", memory="mem_none")]), ScriptedReply("There is none."))
-        await ask(town, "bob", "forget it")
+        await ask(fixture, "bob", "forget it")
         seen: list[str] = []
-        for who, where in (("ana", staff), ("bob", town.world.general)):
+        for who, where in (("ana", staff), ("bob", fixture.world.general)):
             model.script(ScriptedReply(calls=[call("search_log")]), ScriptedReply("That is all."))
-            await ask(town, who, "what did you do?", where)
+            await ask(fixture, who, "what did you do?", where)
             seen.append(text_of_result(model.requests[-1]))
         model.script(ScriptedReply(calls=[call("search_log", words="failed")]), ScriptedReply("That is all."))
-        await ask(town, "ana", "what went wrong?", staff)
+        await ask(fixture, "ana", "what went wrong?", staff)
         failed = text_of_result(model.requests[-1])
     assert "recall: done" in seen[0] and "forget: failed" in seen[0]
     assert "forget: failed" in seen[1] and "recall" not in seen[1]

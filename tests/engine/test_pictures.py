@@ -16,7 +16,7 @@ from denizen.engine.prompt.pictures import limit_pictures
 from denizen.ports.model import Capabilities
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from tests.engine.engine_fixture import NAME, message, open_engine
-from tests.engine.platform_fixture import ADA, World, open_town
+from tests.engine.platform_fixture import ADA, World, open_platform
 
 pytestmark = pytest.mark.anyio
 
@@ -32,9 +32,9 @@ def pictures(messages: Sequence[PromptMessage]) -> list[str]:
 @pytest.mark.proves("C25")
 async def test_the_picture_that_a_model_makes_comes_with_the_last_part_of_its_answer() -> None:
     long = "A rose. " * 400
-    async with open_town(None, ScriptedModel(ScriptedReply(long, images=[PNG]), capabilities=DRAWS)) as town:
-        town.world.platform.say(town.world.general, "ana", "@ada draw a rose")
-        sent = await town.sent()
+    async with open_platform(None, ScriptedModel(ScriptedReply(long, images=[PNG]), capabilities=DRAWS)) as fixture:
+        fixture.world.platform.say(fixture.world.general, "ana", "@ada draw a rose")
+        sent = await fixture.sent()
     assert len(sent) == 2
     assert [len(each.content.files) for each in sent] == [0, 1]
     assert sent[-1].content.files[0].data == b"\x89PNG a picture"
@@ -44,9 +44,9 @@ async def test_the_picture_that_a_model_makes_comes_with_the_last_part_of_its_an
 @pytest.mark.proves("C25")
 async def test_a_picture_without_a_word_is_an_answer_and_such_a_model_gets_no_tools() -> None:
     model = ScriptedModel(ScriptedReply(images=[PNG]), capabilities=DRAWS)
-    async with open_town(None, model) as town:
-        town.world.platform.say(town.world.general, "ana", "@ada draw")
-        sent = await town.sent()
+    async with open_platform(None, model) as fixture:
+        fixture.world.platform.say(fixture.world.general, "ana", "@ada draw")
+        sent = await fixture.sent()
     assert [(each.content.text, len(each.content.files)) for each in sent] == [("", 1)]
     assert model.requests[0].tools == () and len(model.requests) == 1
     assert all(segment.name != "tool rules" for segment in model.requests[0].segments)
@@ -84,12 +84,12 @@ def test_only_the_newest_pictures_stay_and_those_of_the_question_do_not_count() 
 async def test_a_participant_that_draws_sees_the_last_four_pictures_of_the_room() -> None:
     world, model = World(), ScriptedModel(otherwise=ScriptedReply("Nice."), capabilities=DRAWS)
     agent = Agent(ADA, context=ContextStrategy.TRANSCRIPT, tools=())
-    async with open_town(world, model, agents={ADA: agent}) as town:
+    async with open_platform(world, model, agents={ADA: agent}) as fixture:
         for number in range(6):
             file = Attachment(f"{number}.png", "image/png", 10, f"https://cdn.example/{number}.png")
             world.platform.repeat(world.platform.write(world.general, "bob", "look", attachments=[file]).id)
         world.platform.say(world.general, "ana", "@ada which is best?")
-        await town.settled()
+        await fixture.settled()
     assert pictures(model.requests[-1].messages) == [f"https://cdn.example/{n}.png" for n in range(2, 6)]
 
 
@@ -97,10 +97,10 @@ async def test_a_participant_that_draws_sees_the_last_four_pictures_of_the_room(
 async def test_reasoning_is_shown_in_front_of_the_answer_and_hidden_where_the_agent_is_to_show_it() -> None:
     world, model = World(), ScriptedModel(otherwise=ScriptedReply("Take a rose.", thinking=REASONING))
     agents = {ADA: Agent(ADA, show_reasoning=True)}
-    async with open_town(world, model, agents=agents) as town:
+    async with open_platform(world, model, agents=agents) as fixture:
         asked = world.platform.say(world.general, "ana", "@ada which flower?")
-        sent = await town.sent()
-        async with town.store.work(write=False) as work:
+        sent = await fixture.sent()
+        async with fixture.store.work(write=False) as work:
             archived = [post.text for post in await work.archive.list_posts("discord", world.general.id)]
     assert len(sent) == 2
     first, last = sent[0].content.text, sent[1].content.text
@@ -113,9 +113,9 @@ async def test_reasoning_is_shown_in_front_of_the_answer_and_hidden_where_the_ag
 @pytest.mark.proves("C25-reasoning", "C-config-toggles")
 async def test_reasoning_is_shown_to_nobody_unless_the_agent_says_so() -> None:
     model = ScriptedModel(otherwise=ScriptedReply("Take a rose.", thinking=REASONING))
-    async with open_town(None, model) as town:
-        town.world.platform.say(town.world.general, "ana", "@ada which flower?")
-        assert await town.said() == ["Take a rose."]
+    async with open_platform(None, model) as fixture:
+        fixture.world.platform.say(fixture.world.general, "ana", "@ada which flower?")
+        assert await fixture.said() == ["Take a rose."]
     async with open_engine(model) as engine:
         events = await engine.watch("which flower?")
     assert not any(isinstance(event, ReasoningAdded) for event in events)
@@ -127,10 +127,10 @@ async def test_reasoning_is_shown_to_nobody_unless_the_agent_says_so() -> None:
 async def test_shown_reasoning_is_text_of_no_later_prompt(context: ContextStrategy) -> None:
     world, model = World(), ScriptedModel(otherwise=ScriptedReply("Take a rose.", thinking=REASONING))
     agents = {ADA: Agent(ADA, show_reasoning=True, context=context, tools=())}
-    async with open_town(world, model, agents=agents) as town:
+    async with open_platform(world, model, agents=agents) as fixture:
         for _ in range(2):
             world.platform.say(world.general, "ana", "@ada which flower?")
-            await town.settled()
+            await fixture.settled()
     told = "\n".join(join_text(each.parts) for each in model.requests[-1].messages)
     assert "Take a rose." in told and "wants a flower" not in told
 

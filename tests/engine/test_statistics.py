@@ -46,7 +46,7 @@ class HandClock(SystemClock):
 
 
 @dataclass
-class Desk:
+class StatisticsKit:
     """Statistics on a memory store; sleeping moves the clock, until it is late enough."""
 
     clock: HandClock = field(default_factory=HandClock)
@@ -71,40 +71,40 @@ class Desk:
 
 
 @asynccontextmanager
-async def open_desk() -> AsyncGenerator[Desk]:
-    desk, name = Desk(), AgentName("ada")
+async def open_kit() -> AsyncGenerator[StatisticsKit]:
+    kit, name = StatisticsKit(), AgentName("ada")
     models = ScriptedModels(ScriptedModel(name="lab/m1", price_usd=(Decimal("0.001"), Decimal("0.001"))))
-    await desk.runtime.swap(Generation(1, {name: Agent(name)}, name, models, (), GatePolicy()))
-    yield desk
-    await desk.runtime.aclose()
+    await kit.runtime.swap(Generation(1, {name: Agent(name)}, name, models, (), GatePolicy()))
+    yield kit
+    await kit.runtime.aclose()
 
 
 async def test_days_on_which_nobody_computed_are_made_up_for_at_once() -> None:
-    async with open_desk() as desk:
-        await desk.statistics.report(REPORT)
-        desk.clock.time += timedelta(days=3)
-        assert await desk.statistics.catch_up() == [date(2026, 11, day) for day in (21, 22, 23)]
-        assert await desk.statistics.catch_up() == []
-        assert await desk.due() == []
+    async with open_kit() as kit:
+        await kit.statistics.report(REPORT)
+        kit.clock.time += timedelta(days=3)
+        assert await kit.statistics.catch_up() == [date(2026, 11, day) for day in (21, 22, 23)]
+        assert await kit.statistics.catch_up() == []
+        assert await kit.due() == []
 
 
 @pytest.mark.proves("S-data-usage-stats")
 async def test_the_server_computes_yesterday_by_itself_soon_after_midnight() -> None:
-    async with open_desk() as desk:
-        await desk.statistics.report(REPORT)
-        desk.until = NOON + timedelta(hours=12, seconds=LOOK_EVERY_S)
+    async with open_kit() as kit:
+        await kit.statistics.report(REPORT)
+        kit.until = NOON + timedelta(hours=12, seconds=LOOK_EVERY_S)
         with pytest.raises(EnoughError):
-            await desk.statistics.run()
-        assert desk.clock.time.date() == date(2026, 11, 22)
-        assert await desk.due() == []
-        assert await desk.statistics.compute() == (date(2026, 11, 21), 2)
+            await kit.statistics.run()
+        assert kit.clock.time.date() == date(2026, 11, 22)
+        assert await kit.due() == []
+        assert await kit.statistics.compute() == (date(2026, 11, 21), 2)
 
 
 async def test_a_report_costs_what_its_model_costs_where_that_is_configured() -> None:
-    async with open_desk() as desk:
-        known = await desk.statistics.report(REPORT)
-        other = await desk.statistics.report(replace(REPORT, id="use_2", model="lab/m2"))
-        found = await desk.statistics.sum_up(1, [UsageGrouping.MODEL])
+    async with open_kit() as kit:
+        known = await kit.statistics.report(REPORT)
+        other = await kit.statistics.report(replace(REPORT, id="use_2", model="lab/m2"))
+        found = await kit.statistics.sum_up(1, [UsageGrouping.MODEL])
     assert known.usage.cost_usd == Decimal("1.01")
     assert other.usage.cost_usd is None
     assert {key: used.usage.cost_usd for key, used in found.items()} == {
@@ -114,53 +114,51 @@ async def test_a_report_costs_what_its_model_costs_where_that_is_configured() ->
 
 
 async def test_a_report_that_is_sent_again_later_is_the_same_and_another_one_is_refused() -> None:
-    async with open_desk() as desk:
-        first = await desk.statistics.report(REPORT)
-        assert await desk.statistics.report(replace(REPORT, reported_at=NOON + timedelta(hours=1))) == first
+    async with open_kit() as kit:
+        first = await kit.statistics.report(REPORT)
+        assert await kit.statistics.report(replace(REPORT, reported_at=NOON + timedelta(hours=1))) == first
         for other in (
             replace(REPORT, source="cli"),
             replace(REPORT, usage=Usage(1, 1, requests=1)),
             replace(REPORT, metadata={"a": 1}),
         ):
             with pytest.raises(Conflict):
-                await desk.statistics.report(other)
+                await kit.statistics.report(other)
 
 
 async def test_a_day_has_room_for_so_many_reports(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(statistics, "REPORTS_A_DAY", 3)
-    async with open_desk() as desk:
+    async with open_kit() as kit:
         for number in range(3):
-            await desk.statistics.report(
-                replace(REPORT, id=f"use_{number}", reported_at=NOON + timedelta(hours=number))
-            )
+            await kit.statistics.report(replace(REPORT, id=f"use_{number}", reported_at=NOON + timedelta(hours=number)))
         late = replace(REPORT, id="use_9", reported_at=NOON + timedelta(hours=11))
         with pytest.raises(Exhausted, match="3 reports a day"):
-            await desk.statistics.report(late)
-        await desk.statistics.report(replace(late, reported_at=NOON + timedelta(hours=12)))
+            await kit.statistics.report(late)
+        await kit.statistics.report(replace(late, reported_at=NOON + timedelta(hours=12)))
     assert REPORTS_A_DAY > 3
 
 
 async def test_a_day_that_is_not_over_is_not_computed() -> None:
-    async with open_desk() as desk:
+    async with open_kit() as kit:
         for day in (NOON.date(), NOON.date() + timedelta(days=1)):
             with pytest.raises(InvalidInput) as raised:
-                await desk.statistics.compute(day)
+                await kit.statistics.compute(day)
             assert raised.value.code == "day_not_over"
 
 
 @pytest.mark.parametrize("way", ["forget_user", "opt_out_user"])
 async def test_who_is_forgotten_is_in_no_statistics(way: str) -> None:
-    async with open_desk() as desk:
+    async with open_kit() as kit:
         kim, lee = (
             SideRequest("ada", f"platform_user:discord:{who}", "discord", "m", USED, NOON) for who in ("1", "2")
         )
-        async with desk.store.work() as work:
+        async with kit.store.work() as work:
             await work.statistics.add_side_request(kim)
             await work.statistics.add_side_request(lee)
-        mirror = ArchiveMirror(desk.store, ArchivePolicy, desk.clock)
-        await getattr(ArchiveRemoval(mirror, desk.clock), way)("discord", "1")
-        found = await desk.statistics.sum_up(1, [UsageGrouping.USER])
-        assert (await desk.statistics.get_user_overview(kim.user, 30)).total == UsageTotals()
-        top = (await desk.statistics.overview(30)).users or []
+        mirror = ArchiveMirror(kit.store, ArchivePolicy, kit.clock)
+        await getattr(ArchiveRemoval(mirror, kit.clock), way)("discord", "1")
+        found = await kit.statistics.sum_up(1, [UsageGrouping.USER])
+        assert (await kit.statistics.get_user_overview(kim.user, 30)).total == UsageTotals()
+        top = (await kit.statistics.overview(30)).users or []
     assert set(found) == {(FORGOTTEN,), (lee.user,)}
     assert {row.key: row.name for row in top} == {FORGOTTEN: "", lee.user: "discord:2"}

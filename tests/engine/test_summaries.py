@@ -55,7 +55,7 @@ def told(request: ModelRequest) -> list[str]:
 
 
 @asynccontextmanager
-async def open_town(
+async def open_platform(
     model: ScriptedModel,
     cheap: ScriptedModel,
     agent: Agent = AGENT,
@@ -92,7 +92,7 @@ async def summaries_of(engine: EngineFixture) -> Sequence[Summary]:
 @pytest.mark.proves("T12", "TW13")
 async def test_the_oldest_part_is_summed_up_and_the_rest_begins_right_behind_it() -> None:
     model, cheap = answering(), summing(ScriptedReply("They spoke of q1 to q5."))
-    async with open_town(model, cheap) as engine:
+    async with open_platform(model, cheap) as engine:
         await talk(engine, *range(1, 9))
         (summary,) = await summaries_of(engine)
         assert summary.text == "They spoke of q1 to q5."
@@ -110,7 +110,7 @@ async def test_the_oldest_part_is_summed_up_and_the_rest_begins_right_behind_it(
 async def test_no_answer_waits_for_a_summary() -> None:
     gate = ReplyGate()
     model, cheap = answering(), summing(ScriptedReply("Summary.", before=gate))
-    async with open_town(model, cheap) as engine:
+    async with open_platform(model, cheap) as engine:
         for number in range(1, 14):
             assert (await engine.say(f"q{number} {LONG}")).status is TurnStatus.DONE
         await gate.reached.wait()
@@ -128,7 +128,7 @@ async def test_when_summing_up_fails_the_oldest_are_left_out_without_a_word_but_
 ) -> None:
     caplog.set_level(logging.INFO, "denizen")
     model, cheap = answering(), summing(Unavailable("The model is away.", fix="Try again later."))
-    async with open_town(model, cheap) as engine:
+    async with open_platform(model, cheap) as engine:
         await talk(engine, *range(1, 16))
         assert not await summaries_of(engine)
         assert len(cheap.requests) == 1  # it is left alone for a while
@@ -141,7 +141,7 @@ async def test_when_summing_up_fails_the_oldest_are_left_out_without_a_word_but_
 @pytest.mark.parametrize("rule", [SummaryPolicy(enabled=False), SummaryPolicy()])
 async def test_nothing_is_summed_up_where_it_is_switched_off_or_by_a_small_model(rule: SummaryPolicy) -> None:
     model, cheap = answering(), summing(small=rule.enabled is None)
-    async with open_town(model, cheap, replace(AGENT, summaries=rule)) as engine:
+    async with open_platform(model, cheap, replace(AGENT, summaries=rule)) as engine:
         await talk(engine, *range(1, 12))
         assert not cheap.requests
 
@@ -149,7 +149,7 @@ async def test_nothing_is_summed_up_where_it_is_switched_off_or_by_a_small_model
 async def test_a_small_model_sums_up_where_it_is_told_to_in_pieces_that_it_can_read() -> None:
     model, cheap = answering(), summing(otherwise=ScriptedReply("Summary."), small=True)
     big = replace(AGENT, limits=TurnLimits(max_history_tokens=20_000), summaries=SummaryPolicy(enabled=True))
-    async with open_town(model, cheap, big) as engine:
+    async with open_platform(model, cheap, big) as engine:
         for number in range(1, 10):
             await engine.say(f"q{number} " + "word " * 1500)
             await settled(engine)
@@ -168,7 +168,7 @@ async def test_summaries_that_grow_are_merged_into_one_and_nothing_is_lost() -> 
         return ScriptedReply(f"Summary {next(number)}. " + "z" * 500)
 
     model, cheap = answering(), summing(otherwise=numbered)
-    async with open_town(model, cheap) as engine:
+    async with open_platform(model, cheap) as engine:
         references: list[list[str]] = []
         for at in range(1, 30):
             await talk(engine, at)
@@ -188,7 +188,7 @@ async def test_summaries_that_grow_are_merged_into_one_and_nothing_is_lost() -> 
 async def test_the_prompt_keeps_its_bytes_but_for_a_few_steps() -> None:
     for cheap in (summing(otherwise=ScriptedReply("Summary.")), summing(otherwise=Unavailable("Away.", fix="Wait."))):
         model = answering()
-        async with open_town(model, cheap) as engine:
+        async with open_platform(model, cheap) as engine:
             await talk(engine, *range(1, 41))
         prompts = [told(request) for request in model.requests]
         broken = sum(after[: len(before)] != before for before, after in pairwise(prompts))
@@ -201,18 +201,18 @@ async def test_every_message_is_written_as_it_arrives_and_read_again_after_a_res
     store, gate = TemporaryStore(), ReplyGate()
     before, after = ScriptedModel(ScriptedReply("ok", before=gate), otherwise=ScriptedReply("ok")), answering()
     async with (
-        open_town(before, summing(otherwise=ScriptedReply("Summary.")), store=store) as engine,
+        open_platform(before, summing(otherwise=ScriptedReply("Summary.")), store=store) as engine,
         create_task_group() as group,
     ):
         group.start_soon(talk, engine, 1)
         await gate.reached.wait()
         assert [message.text for message in await engine.session()] == [f"q1 {LONG}"]  # before there is an answer
         gate.open.set()
-    async with open_town(before, summing(otherwise=ScriptedReply("Summary.")), store=store) as engine:
+    async with open_platform(before, summing(otherwise=ScriptedReply("Summary.")), store=store) as engine:
         await talk(engine, *range(2, 10))
         assert len(await engine.session()) == 18
         stored, summed_up = await engine.session(), await summaries_of(engine)
-    async with open_town(after, summing(otherwise=ScriptedReply("Summary.")), store=store) as engine:
+    async with open_platform(after, summing(otherwise=ScriptedReply("Summary.")), store=store) as engine:
         await talk(engine, 10)
     expected = [join_text(summary_message(each).parts) for each in summed_up]
     expected += [message.text for message in stored if message.sequence > summed_up[-1].last]
@@ -224,12 +224,12 @@ async def test_a_run_that_is_cut_off_goes_on_after_a_restart_and_asks_the_model_
     gate = ReplyGate()
     big = replace(AGENT, limits=TurnLimits(max_history_tokens=20_000))
     first = summing(ScriptedReply("First piece."), ScriptedReply("Both.", before=gate))
-    async with open_town(answering(), first, big, store=store, log=log) as engine:
+    async with open_platform(answering(), first, big, store=store, log=log) as engine:
         for number in range(1, 9):
             await engine.say(f"q{number} " + "word " * 1500)
         await gate.reached.wait()
     again = summing(otherwise=ScriptedReply("All."))
-    async with open_town(answering(), again, big, store=store, log=log) as engine:
+    async with open_platform(answering(), again, big, store=store, log=log) as engine:
         await settled(engine)
         asked = [join_text(request.messages[0].parts) for request in again.requests]
         assert asked[0].startswith("Summary of what came before:\nFirst piece.")
@@ -244,7 +244,7 @@ async def test_words_that_are_forgotten_go_from_summaries_and_come_into_no_new_o
 
     model, cheap = answering(), summing(otherwise=repeat)
     discord = Place("discord", "1")
-    async with open_town(model, cheap) as engine:
+    async with open_platform(model, cheap) as engine:
 
         async def say(number: int, author: str) -> None:
             await engine.say(f"q{number} {LONG}", place=discord, author=Author(author, author))
@@ -277,7 +277,7 @@ async def test_words_that_are_forgotten_while_they_are_summed_up_are_not_kept() 
         summing(ScriptedReply("Eve said q1.", before=gate), otherwise=ScriptedReply("Nothing of Eve.")),
     )
     discord = Place("discord", "1")
-    async with open_town(model, cheap) as engine:
+    async with open_platform(model, cheap) as engine:
         for number in range(1, 9):
             author = Author("eve", "Eve") if number == 1 else Author("ana", "Ana")
             await engine.say(f"q{number} {LONG}", place=discord, author=author)
@@ -295,7 +295,7 @@ async def test_no_summary_is_made_when_the_budget_is_used_up() -> None:
     model = answering()
     cheap = summing(otherwise=ScriptedReply("Summary."), price_usd=(Decimal("0.01"), Decimal("0.01")))
     poor = BudgetPolicy({BudgetScopeKind.SERVER: MoneyLimits(per_day_usd=Decimal(1))})
-    async with open_town(model, cheap, budgets=poor) as engine:
+    async with open_platform(model, cheap, budgets=poor) as engine:
         await talk(engine, *range(1, 12))
         assert not cheap.requests
         assert not await summaries_of(engine)
@@ -335,7 +335,7 @@ async def test_system_prompt_and_tools_are_taken_off_the_room_for_history() -> N
 
 @pytest.mark.proves("T12")
 async def test_what_a_summary_stands_for_can_be_read_word_for_word_by_its_reference() -> None:
-    async with open_town(answering(), summing(otherwise=ScriptedReply("Summary."))) as engine:
+    async with open_platform(answering(), summing(otherwise=ScriptedReply("Summary."))) as engine:
         await talk(engine, *range(1, 9))
         (summary,) = await summaries_of(engine)
         stored = await engine.session()
@@ -351,7 +351,7 @@ async def test_what_a_summary_stands_for_can_be_read_word_for_word_by_its_refere
 
 
 async def test_who_reads_again_what_came_from_elsewhere_is_marked_by_it() -> None:
-    async with open_town(answering(), summing(otherwise=ScriptedReply("Summary."))) as engine:
+    async with open_platform(answering(), summing(otherwise=ScriptedReply("Summary."))) as engine:
         await engine.say("hello")
         (first, _) = await engine.session()
         async with engine.store.work() as work:
@@ -369,7 +369,7 @@ async def test_who_reads_again_what_came_from_elsewhere_is_marked_by_it() -> Non
 
 
 async def test_who_finds_again_what_came_from_elsewhere_is_marked_by_it() -> None:
-    async with open_town(answering(), summing(otherwise=ScriptedReply("Summary."))) as engine:
+    async with open_platform(answering(), summing(otherwise=ScriptedReply("Summary."))) as engine:
         await engine.say("hello")
         (first, second) = await engine.session()
         async with engine.store.work() as work:

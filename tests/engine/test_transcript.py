@@ -20,7 +20,7 @@ from denizen.domain.transcript import TranscriptBudget
 from denizen.engine.inspection.queries import Queries
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
-from tests.engine.platform_fixture import ADA, Town, World, open_town
+from tests.engine.platform_fixture import ADA, PlatformFixture, World, open_platform
 
 pytestmark = pytest.mark.anyio
 
@@ -62,10 +62,12 @@ def first_difference(earlier: ModelRequest, later: ModelRequest) -> str:
     return "" if len(later.messages) >= len(earlier.messages) else "the prompt is shorter"
 
 
-async def ask(town: Town, text: str = "@ada well?", who: str = "ana", room: Room | None = None) -> ModelRequest:
-    town.world.platform.say(room or town.world.general, who, text)
-    await town.settled()
-    return town.model.requests[-1]
+async def ask(
+    fixture: PlatformFixture, text: str = "@ada well?", who: str = "ana", room: Room | None = None
+) -> ModelRequest:
+    fixture.world.platform.say(room or fixture.world.general, who, text)
+    await fixture.settled()
+    return fixture.model.requests[-1]
 
 
 def chatter(world: World, count: int, *, room: Room | None = None, words: str = "we talk about the weather") -> None:
@@ -77,18 +79,18 @@ def model(*says: ScriptedReply, **more: bool) -> ScriptedModel:
     return ScriptedModel(*says, otherwise=ScriptedReply("Quite."), capabilities=Capabilities(**more))  # pyright: ignore
 
 
-async def forgotten(town: Town, person: str) -> None:
-    async with town.store.work() as work:
+async def forgotten(fixture: PlatformFixture, person: str) -> None:
+    async with fixture.store.work() as work:
         await work.archive.forget_author("discord", person)
 
 
 @pytest.mark.proves("C3", "C28", "X-history")
 async def test_a_participant_reads_the_whole_room_as_lines_and_has_no_system_prompt() -> None:
     world = World()
-    async with open_town(world, model(), agents={ADA: participant()}) as town:
+    async with open_platform(world, model(), agents={ADA: participant()}) as fixture:
         world.platform.say(world.general, "bob", "it rains")
-        await ask(town, "@ada hello")
-        request = await ask(town, "@ada and now?", "bob")
+        await ask(fixture, "@ada hello")
+        request = await ask(fixture, "@ada and now?", "bob")
     assert request.segments == ()
     assert said(request) == ["Bob: it rains", "Ana: @ada hello", "ada: Quite.", "Bob: @ada and now?"]
     assert texts(request)[-1] == "ada:" and request.messages[-1].role is Role.USER
@@ -97,15 +99,17 @@ async def test_a_participant_reads_the_whole_room_as_lines_and_has_no_system_pro
 @pytest.mark.proves("C28")
 async def test_a_persona_is_kept_where_there_is_one() -> None:
     agent = participant(persona=(("IDENTITY.md", "You are Ada, a pirate."),))
-    async with open_town(None, model(), agents={ADA: agent}) as town:
-        request = await ask(town)
+    async with open_platform(None, model(), agents={ADA: agent}) as fixture:
+        request = await ask(fixture)
     assert request.segments[0].text == "You are Ada, a pirate."
 
 
 async def test_a_model_that_takes_it_goes_on_from_its_name_and_an_echo_of_it_is_removed() -> None:
-    async with open_town(None, model(ScriptedReply("ada: Ahoy."), prefill=True), agents={ADA: participant()}) as town:
-        request = await ask(town)
-        assert await town.said() == ["Ahoy."]
+    async with open_platform(
+        None, model(ScriptedReply("ada: Ahoy."), prefill=True), agents={ADA: participant()}
+    ) as fixture:
+        request = await ask(fixture)
+        assert await fixture.said() == ["Ahoy."]
     assert (request.messages[-1].role, texts(request)[-1]) == (Role.ASSISTANT, "ada:")
 
 
@@ -113,11 +117,11 @@ async def test_a_model_that_takes_it_goes_on_from_its_name_and_an_echo_of_it_is_
 async def test_an_answer_that_speaks_for_others_is_cut_and_the_stream_ended() -> None:
     heard: list[str] = []
     fragmented = ScriptedReply("Well, yes.\nBob: I agree.\nada: Fine. " + "and so on " * 50)
-    async with open_town(None, model(fragmented), agents={ADA: participant()}) as town:
-        town.world.platform.say(town.world.general, "bob", "hm")
-        await ask(town)
-        heard += await town.said()
-        async with town.store.work(write=False) as work:
+    async with open_platform(None, model(fragmented), agents={ADA: participant()}) as fixture:
+        fixture.world.platform.say(fixture.world.general, "bob", "hm")
+        await ask(fixture)
+        heard += await fixture.said()
+        async with fixture.store.work(write=False) as work:
             (turn,) = await work.turns.list_turns()
     assert heard == ["Well, yes."]
     assert turn.usage.requests == 1 and 0 < turn.usage.output_tokens < 20
@@ -126,9 +130,9 @@ async def test_an_answer_that_speaks_for_others_is_cut_and_the_stream_ended() ->
 @pytest.mark.proves("C5", "CW4", "C24")
 async def test_each_prompt_begins_with_the_bytes_of_the_one_before_until_blocks_are_evicted() -> None:
     agents = {ADA: participant(budget=TranscriptBudget(total=5000, tail=200, block=300))}
-    async with open_town(None, model(), agents=agents) as town:
+    async with open_platform(None, model(), agents=agents) as fixture:
         requests = [
-            await ask(town, f"@ada question {number}, which is a little longer than others") for number in range(40)
+            await ask(fixture, f"@ada question {number}, which is a little longer than others") for number in range(40)
         ]
     assert len(blocks(requests[-1])) >= 2
     for earlier, later in pairwise(requests):
@@ -145,11 +149,11 @@ async def test_each_prompt_begins_with_the_bytes_of_the_one_before_until_blocks_
 async def test_after_a_restart_the_prompt_has_the_same_bytes() -> None:
     world = World()
     chatter(world, 60)
-    async with open_town(world, model(), agents={ADA: participant()}, prepare=mirrored(world)) as town:
-        before = await ask(town)
-        await town.settled()
-    async with open_town(world, model(), agents={ADA: participant()}) as town:
-        after = await ask(town)
+    async with open_platform(world, model(), agents={ADA: participant()}, prepare=mirrored(world)) as fixture:
+        before = await ask(fixture)
+        await fixture.settled()
+    async with open_platform(world, model(), agents={ADA: participant()}) as fixture:
+        after = await ask(fixture)
     assert len(blocks(before)) >= 2
     assert not first_difference(before, after)
 
@@ -159,8 +163,10 @@ async def test_the_first_load_pages_backwards_until_the_budget_is_full() -> None
     world = World()
     chatter(world, 1000)
     budget = TranscriptBudget(total=8000, tail=500, block=2000)
-    async with open_town(world, model(), agents={ADA: participant(budget=budget)}, prepare=mirrored(world)) as town:
-        request = await ask(town)
+    async with open_platform(
+        world, model(), agents={ADA: participant(budget=budget)}, prepare=mirrored(world)
+    ) as fixture:
+        request = await ask(fixture)
     lines = said(request)
     assert len(lines) > 300
     assert lines[-2:] == ["Bob: we talk about the weather 999", "Ana: @ada well?"]
@@ -174,12 +180,12 @@ async def test_the_oldest_blocks_are_evicted_whole_when_the_budget_is_passed() -
     world = World()
     chatter(world, 300)
     seen: list[list[str]] = []
-    async with open_town(world, model(), agents={ADA: participant()}, prepare=mirrored(world)) as town:
+    async with open_platform(world, model(), agents={ADA: participant()}, prepare=mirrored(world)) as fixture:
         for number in range(60):
-            request = await ask(town, f"@ada question {number}, and quite some more words to it")
+            request = await ask(fixture, f"@ada question {number}, and quite some more words to it")
             assert sum(-(-len(line) // 4) + 4 for line in said(request)) <= SMALL.total
             seen.append(blocks(request))
-        async with town.store.work(write=False) as work:
+        async with fixture.store.work(write=False) as work:
             kept = await work.transcripts.list_blocks(world.general.place)
     assert sum(block.tokens for block in kept) <= SMALL.total
     for earlier, later in pairwise(seen):
@@ -193,19 +199,19 @@ async def test_edits_and_deletions_leave_closed_blocks_alone_and_are_told_in_the
     old = world.platform.write(world.general, "ana", "the secret is 7")
     gone = world.platform.write(world.general, "bob", "forget this")
     chatter(world, 60)
-    async with open_town(
+    async with open_platform(
         world, model(), agents={ADA: participant(budget=TranscriptBudget(5000, 200, 300))}, prepare=mirrored(world)
-    ) as town:
-        before = await ask(town)
+    ) as fixture:
+        before = await ask(fixture)
         world.platform.edit(old.id, "the secret is 8")
         world.platform.delete(gone.id)
-        after = await ask(town)
+        after = await ask(fixture)
         tail = world.platform.say(world.general, "bob", "a fresh one")
-        await town.settled()
+        await fixture.settled()
         world.platform.edit(tail.id, "a fresher one")
-        last = request = await ask(town)
+        last = request = await ask(fixture)
         for number in range(20):
-            request = await ask(town, f"@ada question {number}, and quite some more words to it")
+            request = await ask(fixture, f"@ada question {number}, and quite some more words to it")
         assert not first_difference(last, request) or len(blocks(request)) > len(blocks(last))
     assert blocks(after)[: len(blocks(before))] == blocks(before)
     assert "the secret is 7" in blocks(after)[0] and "forget this" in blocks(after)[0]
@@ -223,12 +229,12 @@ async def test_edits_and_deletions_leave_closed_blocks_alone_and_are_told_in_the
 async def test_what_is_forgotten_leaves_its_block_once_and_the_cost_is_told(caplog: pytest.LogCaptureFixture) -> None:
     world = World()
     chatter(world, 60)
-    async with open_town(world, model(), agents={ADA: participant()}, prepare=mirrored(world)) as town:
-        before = await ask(town)
-        await forgotten(town, "bob")
+    async with open_platform(world, model(), agents={ADA: participant()}, prepare=mirrored(world)) as fixture:
+        before = await ask(fixture)
+        await forgotten(fixture, "bob")
         with caplog.at_level(logging.WARNING, "denizen.transcript"):
-            after = await ask(town)
-            again = await ask(town)
+            after = await ask(fixture)
+            again = await ask(fixture)
     assert any("Bob" in block for block in blocks(before))
     assert "Bob" not in "\n".join(texts(after))
     assert blocks(again)[: len(blocks(after))] == blocks(after)
@@ -241,10 +247,10 @@ async def test_two_agents_share_the_blocks_and_a_smaller_budget_trims_its_own_vi
     world = World()
     chatter(world, 100)
     small = TranscriptBudget(total=700, tail=100)
-    async with open_town(world, model(), agents=both(small), prepare=mirrored(world)) as town:
-        of_ada = await ask(town)
-        of_ben = await ask(town, "@ben well?")
-        async with town.store.work(write=False) as work:
+    async with open_platform(world, model(), agents=both(small), prepare=mirrored(world)) as fixture:
+        of_ada = await ask(fixture)
+        of_ben = await ask(fixture, "@ben well?")
+        async with fixture.store.work(write=False) as work:
             kept = await work.transcripts.list_blocks(world.general.place)
     assert 0 < len(blocks(of_ben)) < len(blocks(of_ada))
     assert blocks(of_ada)[-len(blocks(of_ben)) :] == blocks(of_ben)
@@ -257,14 +263,14 @@ async def test_a_thread_reads_its_channel_as_it_was_before_it_began() -> None:
     world = World()
     chatter(world, 200)
     starter = world.platform.write(world.general, "bob", "shall we make a thread?")
-    async with open_town(world, model(), agents={ADA: participant()}, prepare=mirrored(world)) as town:
-        await ask(town)
+    async with open_platform(world, model(), agents={ADA: participant()}, prepare=mirrored(world)) as fixture:
+        await ask(fixture)
         thread = world.platform.add_room("aside", RoomKind.THREAD, parent=world.general, room_id=starter.id)
         world.platform.say(world.general, "ana", "later talk in the channel")
-        await town.settled()
-        first = await ask(town, "@ada here we are", room=thread)
+        await fixture.settled()
+        first = await ask(fixture, "@ada here we are", room=thread)
         world.platform.say(world.general, "ana", "still later talk in the channel")
-        second = await ask(town, "@ada and on", room=thread)
+        second = await ask(fixture, "@ada and on", room=thread)
     lines = said(first)
     assert lines[-2:] == ["Bob: shall we make a thread?", "Ana: @ada here we are"]
     assert lines.count("Bob: shall we make a thread?") == 1
@@ -278,11 +284,11 @@ async def test_a_thread_reads_its_channel_as_it_was_before_it_began() -> None:
 @pytest.mark.proves("C9")
 async def test_a_thread_that_the_agent_opens_for_a_question_has_the_question_once() -> None:
     account_policy = AccountPolicy(style=ReplyStyle(preview=False), triggers=TriggerPolicy(threads=ThreadMode.OPEN))
-    async with open_town(None, model(), agents={ADA: participant()}, account_policy=account_policy) as town:
-        town.world.platform.say(town.world.general, "bob", "it rains")
-        first = await ask(town, "@ada why?")
-        thread = town.world.platform.rooms[town.ada.sent[-1].place.thread]
-        second = await ask(town, "@ada really?", room=thread)
+    async with open_platform(None, model(), agents={ADA: participant()}, account_policy=account_policy) as fixture:
+        fixture.world.platform.say(fixture.world.general, "bob", "it rains")
+        first = await ask(fixture, "@ada why?")
+        thread = fixture.world.platform.rooms[fixture.ada.sent[-1].place.thread]
+        second = await ask(fixture, "@ada really?", room=thread)
     assert said(first) == ["Bob: it rains", "Ana: @ada why?"]
     assert said(second) == ["Bob: it rains", "Ana: @ada why?", "ada: Quite.", "Ana: @ada really?"]
 
@@ -290,13 +296,13 @@ async def test_a_thread_that_the_agent_opens_for_a_question_has_the_question_onc
 async def test_a_reset_holds_for_one_agent_and_leaves_the_others_their_talk() -> None:
     world = World()
     chatter(world, 40)
-    async with open_town(world, model(), agents=both(), prepare=mirrored(world)) as town:
-        await ask(town)
+    async with open_platform(world, model(), agents=both(), prepare=mirrored(world)) as fixture:
+        await ask(fixture)
         world.clock.at = world.platform.posts[max(world.platform.posts, key=int)].post.created_at
         world.platform.say(world.general, "ana", "@ada /reset")
-        await town.settled()
-        of_ada = await ask(town)
-        of_ben = await ask(town, "@ben well?")
+        await fixture.settled()
+        of_ada = await ask(fixture)
+        of_ben = await ask(fixture, "@ben well?")
     assert "weather" not in "\n".join(texts(of_ada))
     assert "weather" in "\n".join(texts(of_ben))
 
@@ -304,14 +310,14 @@ async def test_a_reset_holds_for_one_agent_and_leaves_the_others_their_talk() ->
 async def test_a_new_session_is_read_from_its_beginning_and_a_transcript_is_never_summed_up() -> None:
     world = World()
     chatter(world, 40)
-    async with open_town(world, model(), agents=both(), prepare=mirrored(world)) as town:
-        await ask(town)
+    async with open_platform(world, model(), agents=both(), prepare=mirrored(world)) as fixture:
+        await ask(fixture)
         world.clock.at = world.platform.posts[max(world.platform.posts, key=int)].post.created_at
         world.platform.say(world.general, "ana", "@ada /compact")
-        assert "cannot be summarized" in (await town.said())[-1]
+        assert "cannot be summarized" in (await fixture.said())[-1]
         world.platform.say(world.general, "ana", "@ada /new")
-        await town.settled()
-        of_ada = await ask(town)
+        await fixture.settled()
+        of_ada = await ask(fixture)
     assert "weather" not in "\n".join(texts(of_ada))
     assert said(of_ada)[-1] == "Ana: @ada well?"
 
@@ -319,9 +325,9 @@ async def test_a_new_session_is_read_from_its_beginning_and_a_transcript_is_neve
 async def test_what_fills_the_context_of_a_participant_is_told_as_it_is_sent() -> None:
     world = World()
     chatter(world, 60)
-    async with open_town(world, model(), agents={ADA: participant()}, prepare=mirrored(world)) as town:
-        request = await ask(town)
-        shares = await Queries(town.runtime, town.turns._services).list_context(world.general.place, ADA)
+    async with open_platform(world, model(), agents={ADA: participant()}, prepare=mirrored(world)) as fixture:
+        request = await ask(fixture)
+        shares = await Queries(fixture.runtime, fixture.turns._services).list_context(world.general.place, ADA)
     told = {share.name: share.tokens for share in shares}
     assert list(told) == ["tools", "closed blocks", "tail"]
     closed = sum(-(-len(line) // 4) + 4 for block in blocks(request) for line in block.split("\n"))
@@ -331,9 +337,9 @@ async def test_what_fills_the_context_of_a_participant_is_told_as_it_is_sent() -
 
 async def test_a_question_of_somebody_who_is_not_archived_is_read_all_the_same() -> None:
     policy = ArchivePolicy(opt_outs=OptOuts(users=frozenset({"ana"})))
-    async with open_town(None, model(), agents={ADA: participant()}, archive=policy) as town:
-        town.world.platform.say(town.world.general, "bob", "it rains")
-        request = await ask(town, "@ada hello there")
+    async with open_platform(None, model(), agents={ADA: participant()}, archive=policy) as fixture:
+        fixture.world.platform.say(fixture.world.general, "bob", "it rains")
+        request = await ask(fixture, "@ada hello there")
     assert said(request) == ["Bob: it rains", "Ana: hello there"]
 
 

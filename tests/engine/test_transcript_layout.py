@@ -12,7 +12,7 @@ from denizen.domain.message import Role, join_text
 from denizen.domain.transcript import TranscriptBudget
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
-from tests.engine.platform_fixture import ADA, World, open_town
+from tests.engine.platform_fixture import ADA, World, open_platform
 from tests.engine.test_transcript import BEN, ask, participant, texts
 
 pytestmark = pytest.mark.anyio
@@ -33,11 +33,11 @@ def quite(**can: bool) -> ScriptedModel:
 async def talk(agent: Agent, model: ScriptedModel, chat: int = 0) -> ModelRequest:
     """The last of three requests."""
     world = World()
-    async with open_town(world, model, agents={agent.name: agent}) as town:
+    async with open_platform(world, model, agents={agent.name: agent}) as fixture:
         for number in range(chat):
             world.platform.say(world.general, "bob", f"we talk about the weather and so on {number}")
         for _ in range(3):
-            await ask(town, "@ada well?")
+            await ask(fixture, "@ada well?")
     return model.requests[-1]
 
 
@@ -75,10 +75,12 @@ async def test_own_words_go_as_assistant_turns_where_that_is_switched_on() -> No
 @pytest.mark.proves("C-config-toggles", "C13")
 async def test_a_transcript_has_time_lines_where_they_are_switched_on() -> None:
     world, model = World(), quite()
-    async with open_town(world, model, agents={ADA: laid(timestamps=TimestampPolicy("Europe/Berlin", 600))}) as town:
-        await ask(town, "@ada one")
+    async with open_platform(
+        world, model, agents={ADA: laid(timestamps=TimestampPolicy("Europe/Berlin", 600))}
+    ) as fixture:
+        await ask(fixture, "@ada one")
         world.platform.skip(s=3600)
-        request = await ask(town, "@ada two")
+        request = await ask(fixture, "@ada two")
     lines = "\n".join(texts(request)).split("\n")
     marks = [place for place, line in enumerate(lines) if line.startswith("[20")]
     assert len(marks) == 2 and lines[marks[0]].endswith(" Europe/Berlin]")
@@ -115,11 +117,11 @@ async def test_in_every_layout_blocks_keep_their_bytes_across_turns_restarts_and
     for _ in range(2):
         model = quite()
         agents = {ADA: agent, BEN: laid("ben", vertical=not agent.layout.vertical)}
-        async with open_town(world, model, agents=agents) as town:
+        async with open_platform(world, model, agents=agents) as fixture:
             for number in range(40):
                 world.platform.say(world.general, "bob", f"we talk about the weather and so on {number}")
             for _ in range(2):
-                request = await ask(town, "@ada well?")
+                request = await ask(fixture, "@ada well?")
                 seen.append("\n".join(join_text(m.parts) for m in request.messages if m.kind == "block"))
     told = [text for text in seen if text]
     assert len(told) >= 3

@@ -40,7 +40,7 @@ async def names_seen(at: ClientFixture, where: SimChannel, who: SimUser | Princi
     return {names[each] or "direct" for each in found}
 
 
-class Town:
+class PrivateRooms:
     """The public #general; #bridge for the crew, of which Cy is, and Ada; Ben is an ordinary member."""
 
     def __init__(self, at: ClientFixture) -> None:
@@ -54,43 +54,43 @@ class Town:
 
 async def test_what_was_said_in_private_is_not_for_answers_in_public():
     async with open_client() as at:
-        town = Town(at)
+        rooms = PrivateRooms(at)
         await at.settle()
-        assert await names_seen(at, at.general, town.cy) == {"general"}
-        assert await names_seen(at, town.bridge, town.cy) == {"general", "bridge", "galley"}
+        assert await names_seen(at, at.general, rooms.cy) == {"general"}
+        assert await names_seen(at, rooms.bridge, rooms.cy) == {"general", "bridge", "galley"}
 
 
 async def test_the_asker_must_see_it_too_whoever_else_does():
     async with open_client() as at:
-        town = Town(at)
+        rooms = PrivateRooms(at)
         closed = at.guild.add_channel("closed", private_to=[at.ada.user])
         await at.settle()
-        assert await names_seen(at, closed, town.cy) == {"closed", "general", "bridge", "galley"}
+        assert await names_seen(at, closed, rooms.cy) == {"closed", "general", "bridge", "galley"}
         assert await names_seen(at, closed, at.ben) == {"closed", "general"}
 
 
 async def test_a_direct_talk_may_draw_on_what_its_user_sees_in_all_guilds():
     async with open_client() as at:
-        town = Town(at)
+        rooms = PrivateRooms(at)
         other = at.world.add_guild("Island", at.ben)
         other.join(at.ada.user)
         other.add_channel("beach")
         await at.settle()
-        with_cy, with_ben = at.world.open_dm(town.cy, at.ada.user), at.world.open_dm(at.ben, at.ada.user)
-        assert await names_seen(at, with_cy, town.cy) == {"direct", "general", "bridge", "galley"}
+        with_cy, with_ben = at.world.open_dm(rooms.cy, at.ada.user), at.world.open_dm(at.ben, at.ada.user)
+        assert await names_seen(at, with_cy, rooms.cy) == {"direct", "general", "bridge", "galley"}
         assert await names_seen(at, with_ben, at.ben) == {"direct", "general", "beach"}
-        assert await names_seen(at, with_ben, town.cy) == {"direct"}
+        assert await names_seen(at, with_ben, rooms.cy) == {"direct"}
         assert await names_seen(at, at.general, at.ben) == {"general"}
 
 
 async def test_a_right_that_is_taken_away_counts_at_once():
     async with open_client() as at:
-        town = Town(at)
+        rooms = PrivateRooms(at)
         await at.settle()
-        assert "galley" in await names_seen(at, town.bridge, town.cy)
-        at.guild.set_roles(town.cy, [])
+        assert "galley" in await names_seen(at, rooms.bridge, rooms.cy)
+        at.guild.set_roles(rooms.cy, [])
         await at.settle()
-        assert await names_seen(at, town.bridge, town.cy) == {"bridge", "general"}
+        assert await names_seen(at, rooms.bridge, rooms.cy) == {"bridge", "general"}
 
 
 async def test_only_people_of_discord_see_more_than_the_place():
@@ -131,57 +131,57 @@ async def test_seeing_a_channel_without_its_history_is_not_reading_it():
 
 async def test_bots_are_readers_and_the_account_is_none():
     async with open_client() as at:
-        town = Town(at)
+        rooms = PrivateRooms(at)
         relay = at.world.add_application("Relay")
         at.guild.join(relay.user)
-        quiet = at.guild.add_channel("quiet", private_to=[town.crew, at.ada.user, relay.user])
+        quiet = at.guild.add_channel("quiet", private_to=[rooms.crew, at.ada.user, relay.user])
         await at.settle()
-        assert await names_seen(at, quiet, town.cy) == {"quiet", "general"}
-        at.guild.set_roles(relay.user, [town.crew])
+        assert await names_seen(at, quiet, rooms.cy) == {"quiet", "general"}
+        at.guild.set_roles(relay.user, [rooms.crew])
         await at.settle()
-        assert await names_seen(at, quiet, town.cy) == {"quiet", "general", "bridge", "galley"}
+        assert await names_seen(at, quiet, rooms.cy) == {"quiet", "general", "bridge", "galley"}
 
 
 async def test_people_in_a_timeout_still_read():
     async with open_client() as at:
-        town = Town(at)
-        deck = at.guild.add_channel("deck", private_to=[town.crew, at.ben])
+        rooms = PrivateRooms(at)
+        deck = at.guild.add_channel("deck", private_to=[rooms.crew, at.ben])
         member = at.guild.members[at.ben.id]
         at.server.acts.guilds.time_out(at.ana, at.guild, member, datetime.now(UTC) + timedelta(hours=1))
         at.guild.add_channel("cabin", kind="voice")
         await at.settle()
-        assert await names_seen(at, deck, town.cy) == {"deck", "general"}
+        assert await names_seen(at, deck, rooms.cy) == {"deck", "general"}
 
 
 async def test_public_threads_are_as_visible_as_their_channel():
     async with open_client() as at:
-        town = Town(at)
+        rooms = PrivateRooms(at)
         at.world.open_thread(at.ana, at.general, "lunch")
-        secret = at.world.open_thread(town.cy, town.bridge, "course")
+        secret = at.world.open_thread(rooms.cy, rooms.bridge, "course")
         await at.settle()
-        assert await names_seen(at, at.general, town.cy) == {"general", "lunch"}
+        assert await names_seen(at, at.general, rooms.cy) == {"general", "lunch"}
         everything = {"general", "lunch", "bridge", "galley", "course"}
-        assert await names_seen(at, secret, town.cy) == everything
+        assert await names_seen(at, secret, rooms.cy) == everything
 
 
 async def test_a_private_thread_is_for_itself_and_for_talk_among_its_members():
     async with open_client() as at:
-        town = Town(at)
+        rooms = PrivateRooms(at)
         at.guild.set_roles(
-            at.ada.user, [town.crew, at.guild.add_role("Warden", permissions=DiscordPermission.MANAGE_THREADS)]
+            at.ada.user, [rooms.crew, at.guild.add_role("Warden", permissions=DiscordPermission.MANAGE_THREADS)]
         )
         await at.settle()
         plans = at.world.open_thread(at.ana, at.general, "plans", private=True)
-        for guest in (at.ada.user, town.cy):
+        for guest in (at.ada.user, rooms.cy):
             at.world.invite_to(at.ana, plans, guest)
         await at.settle()
-        with_cy, with_ben = at.world.open_dm(town.cy, at.ada.user), at.world.open_dm(at.ben, at.ada.user)
-        assert "plans" in await names_seen(at, plans, town.cy)
-        assert "plans" in await names_seen(at, with_cy, town.cy)
+        with_cy, with_ben = at.world.open_dm(rooms.cy, at.ada.user), at.world.open_dm(at.ben, at.ada.user)
+        assert "plans" in await names_seen(at, plans, rooms.cy)
+        assert "plans" in await names_seen(at, with_cy, rooms.cy)
         assert "plans" not in await names_seen(at, with_ben, at.ben)
-        assert "plans" not in await names_seen(at, at.general, town.cy)
+        assert "plans" not in await names_seen(at, at.general, rooms.cy)
         # The crew is Cy alone, and the owner sees everything.
-        assert "plans" in await names_seen(at, town.bridge, town.cy)
+        assert "plans" in await names_seen(at, rooms.bridge, rooms.cy)
 
 
 async def test_a_list_of_thread_members_that_may_be_old_is_not_believed():
@@ -197,26 +197,26 @@ async def test_a_list_of_thread_members_that_may_be_old_is_not_believed():
 
 async def test_without_the_members_intent_only_what_is_sure_counts():
     async with open_client(intents=WITHOUT_MEMBERS) as at:
-        town = Town(at)
+        rooms = PrivateRooms(at)
         at.guild.add_channel("open")
-        muted = SimOverwrite(town.crew.id, 0, deny=DiscordPermission.VIEW_CHANNEL)
+        muted = SimOverwrite(rooms.crew.id, 0, deny=DiscordPermission.VIEW_CHANNEL)
         at.guild.add_channel("not for the crew", overwrites=[muted])
         at.world.open_thread(at.ana, at.general, "lunch")
         await at.settle()
         assert await names_seen(at, at.general, at.ben) == {"general", "open", "lunch"}
         # Whoever sees #bridge sees #galley: they let in the same.
-        assert await names_seen(at, town.bridge, town.cy) == {"bridge", "galley", "general", "open", "lunch"}
-        assert await names_seen(at, town.bridge, at.ben) == {"bridge", "general", "open", "lunch"}
+        assert await names_seen(at, rooms.bridge, rooms.cy) == {"bridge", "galley", "general", "open", "lunch"}
+        assert await names_seen(at, rooms.bridge, at.ben) == {"bridge", "general", "open", "lunch"}
 
 
 async def test_without_the_members_intent_a_direct_talk_goes_by_the_user_as_fetched():
     async with open_client(intents=WITHOUT_MEMBERS) as at:
-        town = Town(at)
+        rooms = PrivateRooms(at)
         await at.settle()
-        talk = at.world.open_dm(town.cy, at.ada.user)
-        assert await names_seen(at, talk, town.cy) == {"direct", "general", "bridge", "galley"}
-        at.guild.set_roles(town.cy, [])
-        assert await names_seen(at, talk, town.cy) == {"direct", "general"}
+        talk = at.world.open_dm(rooms.cy, at.ada.user)
+        assert await names_seen(at, talk, rooms.cy) == {"direct", "general", "bridge", "galley"}
+        at.guild.set_roles(rooms.cy, [])
+        assert await names_seen(at, talk, rooms.cy) == {"direct", "general"}
 
 
 @pytest.mark.parametrize("kind", [Bot, ShardedBot])

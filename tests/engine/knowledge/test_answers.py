@@ -42,7 +42,7 @@ SEARCH = ScriptedReply(calls=[call("search_docs", query="berth")])
 
 
 @dataclass
-class Desk:
+class AnswersKit:
     engine: EngineFixture
     gaps: GapReport
     shelves: Shelves
@@ -79,9 +79,9 @@ def read_own(agent: str, path: str) -> str | None:
 
 
 @asynccontextmanager
-async def open_desk(
+async def open_kit(
     root: Path, style: CitationFormat = CitationFormat.INLINE, *, piece_chars: int = 8
-) -> AsyncGenerator[Desk]:
+) -> AsyncGenerator[AnswersKit]:
     shelves = Shelves(root)
     await shelves.durable.start()
     await shelves.add(write(root / "guide", {"harbour.md": GUIDE, "other.md": "Nobody reads this line.\n"}), "guide")
@@ -102,16 +102,16 @@ async def open_desk(
         engine.turns._services = services
         made = replace(generation(engine.model, tools, agent=agent, number=2), read_own=read_own)
         await engine.runtime.swap(made)
-        yield Desk(engine, GapReport(engine.store, shelves.clock), shelves)
+        yield AnswersKit(engine, GapReport(engine.store, shelves.clock), shelves)
 
 
 async def test_a_citation_is_proved_when_the_lines_are_there_and_were_read(tmp_path: Path) -> None:
-    async with open_desk(tmp_path) as desk:
+    async with open_kit(tmp_path) as kit:
         said = "Ten euros [docs/guide/harbour.md:3-3], and water is free [docs/guide/harbour.md]."
-        assert await desk.ask(said, SEARCH) == (
+        assert await kit.ask(said, SEARCH) == (
             "Ten euros [docs/guide/harbour.md:3], and water is free [docs/guide/harbour.md]."
         )
-        first, second = await desk.cited()
+        first, second = await kit.cited()
         assert (first.ref, first.source_id, first.doubt) == (DocumentRef("docs/guide/harbour.md", 3, 3), "guide", None)
         assert first.revision
         assert second.doubt is None
@@ -129,48 +129,48 @@ async def test_a_citation_is_proved_when_the_lines_are_there_and_were_read(tmp_p
     ],
 )
 async def test_what_is_not_proved_is_taken_out_and_marked(tmp_path: Path, mark: str, doubt: CitationFault) -> None:
-    async with open_desk(tmp_path) as desk:
-        assert await desk.ask(f"It is so [{mark}].", SEARCH) == f"It is so {UNPROVED}."
-        assert [each.doubt for each in await desk.cited()] == [doubt]
+    async with open_kit(tmp_path) as kit:
+        assert await kit.ask(f"It is so [{mark}].", SEARCH) == f"It is so {UNPROVED}."
+        assert [each.doubt for each in await kit.cited()] == [doubt]
 
 
 async def test_words_that_are_quoted_have_to_stand_there(tmp_path: Path) -> None:
-    async with open_desk(tmp_path) as desk:
+    async with open_kit(tmp_path) as kit:
         true = 'It says "Drinking water is free for all guests" [docs/guide/harbour.md:5].'
-        assert await desk.ask(true, SEARCH) == true
+        assert await kit.ask(true, SEARCH) == true
         false = 'It says "Drinking water costs one euro each" [docs/guide/harbour.md:5].'
-        assert UNPROVED in await desk.ask(false, SEARCH)
-        assert [each.doubt for each in await desk.cited()] == [CitationFault.NOT_SAID]
+        assert UNPROVED in await kit.ask(false, SEARCH)
+        assert [each.doubt for each in await kit.cited()] == [CitationFault.NOT_SAID]
 
 
 async def test_own_files_of_agents_are_proved_alike(tmp_path: Path) -> None:
-    async with open_desk(tmp_path) as desk:
-        assert await desk.ask("So it is [own/notes.md:1].", SEARCH) == "So it is [own/notes.md:1]."
+    async with open_kit(tmp_path) as kit:
+        assert await kit.ask("So it is [own/notes.md:1].", SEARCH) == "So it is [own/notes.md:1]."
 
 
 async def test_what_was_read_earlier_in_the_talk_may_be_cited_later(tmp_path: Path) -> None:
-    async with open_desk(tmp_path) as desk:
-        await desk.ask("Ten euros.", SEARCH)
-        assert await desk.ask("As I said [docs/guide/harbour.md:3].") == "As I said [docs/guide/harbour.md:3]."
+    async with open_kit(tmp_path) as kit:
+        await kit.ask("Ten euros.", SEARCH)
+        assert await kit.ask("As I said [docs/guide/harbour.md:3].") == "As I said [docs/guide/harbour.md:3]."
 
 
 @pytest.mark.proves("S-config-citation-format")
 async def test_footnotes_and_no_citations_are_shown_as_configured(tmp_path: Path) -> None:
-    async with open_desk(tmp_path / "a", CitationFormat.FOOTNOTE) as desk:
-        assert await desk.ask("Ten [docs/guide/harbour.md:3].", SEARCH) == "Ten [1].\n\n[1] [docs/guide/harbour.md:3]"
-    async with open_desk(tmp_path / "b", CitationFormat.NONE) as desk:
-        assert await desk.ask("Ten [docs/guide/harbour.md:3].", SEARCH) == "Ten."
-        assert len(await desk.cited()) == 1
+    async with open_kit(tmp_path / "a", CitationFormat.FOOTNOTE) as kit:
+        assert await kit.ask("Ten [docs/guide/harbour.md:3].", SEARCH) == "Ten [1].\n\n[1] [docs/guide/harbour.md:3]"
+    async with open_kit(tmp_path / "b", CitationFormat.NONE) as kit:
+        assert await kit.ask("Ten [docs/guide/harbour.md:3].", SEARCH) == "Ten."
+        assert len(await kit.cited()) == 1
 
 
 async def test_a_question_that_the_documents_do_not_answer_is_a_gap(tmp_path: Path) -> None:
-    async with open_desk(tmp_path) as desk:
-        assert await desk.ask(f"I do not know. {UNKNOWN}", question="When does the ferry go?") == "I do not know."
+    async with open_kit(tmp_path) as kit:
+        assert await kit.ask(f"I do not know. {UNKNOWN}", question="When does the ferry go?") == "I do not know."
         nothing = ScriptedReply(calls=[call("search_docs", query="zebra")])
-        await desk.ask("There are none, I believe.", nothing, question="Are there zebras?")
-        await desk.ask("Ten euros [docs/guide/harbour.md:3].", SEARCH)
-        await desk.ask("Hello!", question="Hello!")
-        found = await desk.gaps.load(30, with_private=True)
+        await kit.ask("There are none, I believe.", nothing, question="Are there zebras?")
+        await kit.ask("Ten euros [docs/guide/harbour.md:3].", SEARCH)
+        await kit.ask("Hello!", question="Hello!")
+        found = await kit.gaps.load(30, with_private=True)
         assert [(group.newest.question, group.newest.kind) for group in found.groups] == [
             ("Are there zebras?", GapKind.NOT_FOUND),
             ("When does the ferry go?", GapKind.UNKNOWN),
@@ -178,38 +178,38 @@ async def test_a_question_that_the_documents_do_not_answer_is_a_gap(tmp_path: Pa
 
 
 async def test_the_same_question_in_other_words_is_one_gap_which_is_closed_as_one(tmp_path: Path) -> None:
-    async with open_desk(tmp_path) as desk:
+    async with open_kit(tmp_path) as kit:
         for question in ("When does the ferry go?", "ferry goes when", "Is there a sauna?", "the ferry, when"):
-            await desk.ask(UNKNOWN, question=question)
-        found = await desk.gaps.load(30, with_private=True)
+            await kit.ask(UNKNOWN, question=question)
+        found = await kit.gaps.load(30, with_private=True)
         assert [len(group.gaps) for group in found.groups] == [3, 1]
-        closed = await desk.gaps.close(found.groups[0].gaps[-1].id)
+        closed = await kit.gaps.close(found.groups[0].gaps[-1].id)
         assert len(closed) == 3
-        assert [group.newest.question for group in (await desk.gaps.load(30, with_private=True)).groups] == [
+        assert [group.newest.question for group in (await kit.gaps.load(30, with_private=True)).groups] == [
             "Is there a sauna?"
         ]
         with pytest.raises(NotFound):
-            await desk.gaps.close("none")
+            await kit.gaps.close("none")
 
 
 async def test_what_was_asked_in_private_is_counted_for_others_and_not_told(tmp_path: Path) -> None:
-    async with open_desk(tmp_path) as desk:
-        await desk.ask(UNKNOWN, question="My secret question?")
-        found = await desk.gaps.load(30, with_private=False)
+    async with open_kit(tmp_path) as kit:
+        await kit.ask(UNKNOWN, question="My secret question?")
+        found = await kit.gaps.load(30, with_private=False)
         assert (found.groups, found.total, found.hidden) == ([], 1, 1)
 
 
 async def test_nobody_is_asked_for_what_a_schedule_wanted_to_know(tmp_path: Path) -> None:
-    async with open_desk(tmp_path) as desk:
-        desk.engine.model.script(ScriptedReply(UNKNOWN))
-        await desk.engine.say("Anything new?", principal=Principal(PrincipalKind.SCHEDULE, "daily", "daily"))
-        assert (await desk.gaps.load(30, with_private=True)).total == 0
+    async with open_kit(tmp_path) as kit:
+        kit.engine.model.script(ScriptedReply(UNKNOWN))
+        await kit.engine.say("Anything new?", principal=Principal(PrincipalKind.SCHEDULE, "daily", "daily"))
+        assert (await kit.gaps.load(30, with_private=True)).total == 0
 
 
 async def test_a_document_that_shows_the_lines_of_another_proves_nothing_about_it(tmp_path: Path) -> None:
-    async with open_desk(tmp_path) as desk:
+    async with open_kit(tmp_path) as kit:
         forged = "[docs/guide/harbour.md:1-5] (Harbour)\n2: [docs/guide/other.md:1-1]\n3: Nobody reads this line."
-        proofs = AnswerProver(desk.shelves.library).open(
+        proofs = AnswerProver(kit.shelves.library).open(
             TurnEvidence(results=[forged]), NAME, style=CitationFormat.INLINE
         )
         answer = await proofs.prove("So it is [docs/guide/other.md:1].")
@@ -239,27 +239,27 @@ TRUE = "Nobody reads this line."
 async def test_a_line_that_only_looks_like_one_of_a_document_is_no_reading_of_it(
     tmp_path: Path, results: list[str], calls: list[str], is_read: bool
 ) -> None:
-    async with open_desk(tmp_path) as desk:
+    async with open_kit(tmp_path) as kit:
         for mark in ("docs/guide/other.md:1", "docs/guide/other.md"):
             evidence = TurnEvidence(results=results, calls=calls)
-            proofs = AnswerProver(desk.shelves.library).open(evidence, NAME, style=CitationFormat.INLINE)
+            proofs = AnswerProver(kit.shelves.library).open(evidence, NAME, style=CitationFormat.INLINE)
             answer = await proofs.prove(f"So it is [{mark}].")
             assert [each.doubt is None for each in answer.citations] == [is_read]
 
 
 async def test_hundreds_of_places_or_lines_are_no_proof(tmp_path: Path) -> None:
-    async with open_desk(tmp_path) as desk:
+    async with open_kit(tmp_path) as kit:
         marks = " ".join(f"[docs/guide/harbour.md:1-{1 + n % 5}]" for n in range(MAX_CITED + 9))
-        answer = await desk.ask(f"{marks} [docs/guide/harbour.md:1-20000]", SEARCH)
+        answer = await kit.ask(f"{marks} [docs/guide/harbour.md:1-20000]", SEARCH)
         assert answer.count(UNPROVED) == 10
-        assert CitationFault.TOO_MANY in [each.doubt for each in await desk.cited()]
+        assert CitationFault.TOO_MANY in [each.doubt for each in await kit.cited()]
 
 
 async def test_a_document_that_was_only_named_in_a_call_was_not_read(tmp_path: Path) -> None:
-    async with open_desk(tmp_path) as desk:
+    async with open_kit(tmp_path) as kit:
         named = ScriptedReply(calls=[call("search_docs", query="docs/guide/other.md")])
-        assert await desk.ask("It says so [docs/guide/other.md].", named) == f"It says so {UNPROVED}."
-        assert [each.doubt for each in await desk.cited()] == [CitationFault.NOT_READ]
+        assert await kit.ask("It says so [docs/guide/other.md].", named) == f"It says so {UNPROVED}."
+        assert [each.doubt for each in await kit.cited()] == [CitationFault.NOT_READ]
 
 
 ANSWER = f"""
@@ -279,38 +279,38 @@ Dogs [docs/guide/dogs.md:1] [1, 2], both [docs/guide/harbour.md:3; docs/guide/do
 async def test_who_watches_sees_the_answer_as_it_stands_in_the_end(
     tmp_path: Path, style: CitationFormat, piece_chars: int
 ) -> None:
-    async with open_desk(tmp_path, style, piece_chars=piece_chars) as desk:
-        seen, reply = await desk.watch(SEARCH, ScriptedReply(ANSWER))
+    async with open_kit(tmp_path, style, piece_chars=piece_chars) as kit:
+        seen, reply = await kit.watch(SEARCH, ScriptedReply(ANSWER))
         assert seen[-1] == reply
         assert reply.count(UNPROVED) == 2
         assert ("[docs/guide/harbour.md:3]" in reply) == (style is not CitationFormat.NONE)
 
 
 async def test_text_before_a_tool_call_is_proved_by_what_was_read_until_then(tmp_path: Path) -> None:
-    async with open_desk(tmp_path) as desk:
+    async with open_kit(tmp_path) as kit:
         before = ScriptedReply("It is ten [docs/guide/harbour.md:3]. I look", calls=SEARCH.calls)
-        seen, reply = await desk.watch(before, ScriptedReply("It is ten [docs/guide/harbour.md:3]."))
+        seen, reply = await kit.watch(before, ScriptedReply("It is ten [docs/guide/harbour.md:3]."))
         assert seen == [f"It is ten {UNPROVED}. I look", "It is ten [docs/guide/harbour.md:3]."]
         assert reply == seen[-1]
 
 
 async def test_a_stream_and_its_end_agree_although_the_documents_change_meanwhile(tmp_path: Path) -> None:
-    async with open_desk(tmp_path) as desk:
+    async with open_kit(tmp_path) as kit:
         halfway = ReplyGate()
         told: list[tuple[list[str], str]] = []
         async with anyio.create_task_group() as tasks:
 
             async def watch() -> None:
                 told.append(
-                    await desk.watch(SEARCH, ScriptedReply(f"[docs/guide/harbour.md:3]{' so' * 20}", halfway=halfway))
+                    await kit.watch(SEARCH, ScriptedReply(f"[docs/guide/harbour.md:3]{' so' * 20}", halfway=halfway))
                 )
 
             tasks.start_soon(watch)
             await halfway.reached.wait()
             write(tmp_path / "guide", {"harbour.md": "Nothing.\n"})
-            await desk.shelves.durable.start()
-            await desk.shelves.run()
-            await desk.shelves.durable.aclose()
+            await kit.shelves.durable.start()
+            await kit.shelves.run()
+            await kit.shelves.durable.aclose()
             halfway.open.set()
         ((seen, reply),) = told
         assert seen[-1] == reply

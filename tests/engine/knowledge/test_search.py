@@ -52,7 +52,7 @@ class Concepts:
         """Nothing is open."""
 
 
-class Desk:
+class SearchKit:
     """Knowledge with a folder of documents, an index of it and a search."""
 
     def __init__(self, root: Path) -> None:
@@ -79,62 +79,62 @@ def _says(path: Path, text: str) -> bool:
 
 
 @pytest.fixture
-async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
-    desk = Desk(tmp_path)
-    await desk.engine.durable.start()
-    yield desk
-    await desk.engine.durable.aclose()
+async def kit(tmp_path: Path) -> AsyncIterator[SearchKit]:
+    kit = SearchKit(tmp_path)
+    await kit.engine.durable.start()
+    yield kit
+    await kit.engine.durable.aclose()
 
 
-async def test_passages_are_found_with_their_path_and_lines_as_soon_as_they_are_indexed(desk: Desk) -> None:
-    await desk.publish(harbour=GUIDE)
-    assert await desk.find("How much is a berth?") == ["docs/guide/harbour.md:1-5"]
-    assert await desk.find("zebra") == await desk.find("") == []
-    (found,) = await desk.search("berths")
+async def test_passages_are_found_with_their_path_and_lines_as_soon_as_they_are_indexed(kit: SearchKit) -> None:
+    await kit.publish(harbour=GUIDE)
+    assert await kit.find("How much is a berth?") == ["docs/guide/harbour.md:1-5"]
+    assert await kit.find("zebra") == await kit.find("") == []
+    (found,) = await kit.search("berths")
     assert (found.source_id, found.passage.title) == ("guide", "Harbour > Berths")
 
 
-async def test_meaning_finds_what_no_word_does_once_it_is_there(desk: Desk) -> None:
-    await desk.publish(harbour=GUIDE)
-    assert await desk.find("my vessel") == []
-    assert await desk.indexing.count_without_meaning() == 2
-    assert await desk.indexing.embed_all() == 2
-    assert await desk.find("my vessel") == ["docs/guide/harbour.md:1-5"]
-    assert await desk.find("thirst") == ["docs/guide/harbour.md:7-9"]
-    assert await desk.find("zebra") == []
-    assert await desk.indexing.count_without_meaning() == 0
+async def test_meaning_finds_what_no_word_does_once_it_is_there(kit: SearchKit) -> None:
+    await kit.publish(harbour=GUIDE)
+    assert await kit.find("my vessel") == []
+    assert await kit.indexing.count_without_meaning() == 2
+    assert await kit.indexing.embed_all() == 2
+    assert await kit.find("my vessel") == ["docs/guide/harbour.md:1-5"]
+    assert await kit.find("thirst") == ["docs/guide/harbour.md:7-9"]
+    assert await kit.find("zebra") == []
+    assert await kit.indexing.count_without_meaning() == 0
 
 
-async def test_what_is_indexed_when_indexing_breaks_off_is_found_and_not_indexed_again(desk: Desk) -> None:
+async def test_what_is_indexed_when_indexing_breaks_off_is_found_and_not_indexed_again(kit: SearchKit) -> None:
     files = {f"part-{number:04}.md": f"# Berth {number}\n" for number in range(FILES_AT_ONCE + 9)}
-    await desk.engine.add(write(desk.folder, files), "guide")
-    await desk.engine.run()
+    await kit.engine.add(write(kit.folder, files), "guide")
+    await kit.engine.run()
     told: list[ReadingProgress] = []
     with anyio.CancelScope() as scope:
-        await desk.indexing.catch_up(lambda progress: scope.cancel() if progress.done else None)
+        await kit.indexing.catch_up(lambda progress: scope.cancel() if progress.done else None)
     assert scope.cancelled_caught
-    assert await desk.find("7") == ["docs/guide/part-0007.md:1-1"]
-    assert await desk.indexing.size() == IndexSize(FILES_AT_ONCE, FILES_AT_ONCE)
-    await desk.indexing.catch_up(told.append)
+    assert await kit.find("7") == ["docs/guide/part-0007.md:1-1"]
+    assert await kit.indexing.size() == IndexSize(FILES_AT_ONCE, FILES_AT_ONCE)
+    await kit.indexing.catch_up(told.append)
     assert told == [ReadingProgress("indexing", 0, 9), ReadingProgress("indexed", 9, 9)]
-    assert await desk.indexing.size() == IndexSize(len(files), len(files))
+    assert await kit.indexing.size() == IndexSize(len(files), len(files))
 
 
-async def test_a_file_that_is_gone_while_it_is_indexed_is_indexed_once_it_is_back(desk: Desk) -> None:
-    await desk.engine.add(write(desk.folder, {"harbour.md": GUIDE, "empty.md": ""}), "guide")
-    await desk.engine.run()
-    (kept,) = [path for path in (desk.engine.root / "library/objects").rglob("*") if _says(path, GUIDE)]
-    away = kept.rename(desk.engine.root / "away")
-    await desk.indexing.catch_up()
-    assert await desk.indexing.size() == IndexSize(1, 0)
+async def test_a_file_that_is_gone_while_it_is_indexed_is_indexed_once_it_is_back(kit: SearchKit) -> None:
+    await kit.engine.add(write(kit.folder, {"harbour.md": GUIDE, "empty.md": ""}), "guide")
+    await kit.engine.run()
+    (kept,) = [path for path in (kit.engine.root / "library/objects").rglob("*") if _says(path, GUIDE)]
+    away = kept.rename(kit.engine.root / "away")
+    await kit.indexing.catch_up()
+    assert await kit.indexing.size() == IndexSize(1, 0)
     away.rename(kept)
-    await desk.publish(town="# Town\n\nA town.\n")
-    assert await desk.find("berth") == ["docs/guide/harbour.md:1-5"]
+    await kit.publish(town="# Town\n\nA town.\n")
+    assert await kit.find("berth") == ["docs/guide/harbour.md:1-5"]
 
 
-async def test_a_sync_is_followed_until_what_it_published_is_indexed(desk: Desk) -> None:
-    engine = desk.engine
-    await engine.add(write(desk.folder, {"harbour.md": GUIDE}), "guide")
+async def test_a_sync_is_followed_until_what_it_published_is_indexed(kit: SearchKit) -> None:
+    engine = kit.engine
+    await engine.add(write(kit.folder, {"harbour.md": GUIDE}), "guide")
     told: list[SyncState] = []
     async with anyio.create_task_group() as group:
         group.start_soon(engine.indexing.keep_indexed)
@@ -145,7 +145,7 @@ async def test_a_sync_is_followed_until_what_it_published_is_indexed(desk: Desk)
         with anyio.fail_after(HANG_LIMIT_S):
             stands = follow_sync(engine.sync, run.id, lambda: engine.indexing.progress, sleep=engine.clock.sleep)
             told += [stand async for stand in stands]
-        assert await desk.find("berth") == ["docs/guide/harbour.md:1-5"]
+        assert await kit.find("berth") == ["docs/guide/harbour.md:1-5"]
         group.cancel_scope.cancel()
     assert told[-1].is_over
     assert not any(stand.is_over for stand in told[:-1])
@@ -153,67 +153,67 @@ async def test_a_sync_is_followed_until_what_it_published_is_indexed(desk: Desk)
     assert engine.indexing.progress is None, "nobody would index it here"
 
 
-async def test_words_do_while_the_embedder_is_away(desk: Desk) -> None:
-    desk.embedder.is_away = True
-    await desk.publish(harbour=GUIDE)
-    assert await desk.indexing.embed_all() == 0
-    assert await desk.find("berth") == ["docs/guide/harbour.md:1-5"]
+async def test_words_do_while_the_embedder_is_away(kit: SearchKit) -> None:
+    kit.embedder.is_away = True
+    await kit.publish(harbour=GUIDE)
+    assert await kit.indexing.embed_all() == 0
+    assert await kit.find("berth") == ["docs/guide/harbour.md:1-5"]
 
 
-async def test_only_what_changed_is_indexed_and_given_meaning_again(desk: Desk) -> None:
-    await desk.publish(harbour=GUIDE, town="# Town\n\nA town.\n")
-    await desk.indexing.embed_all()
-    before = len(desk.embedder.texts)
+async def test_only_what_changed_is_indexed_and_given_meaning_again(kit: SearchKit) -> None:
+    await kit.publish(harbour=GUIDE, town="# Town\n\nA town.\n")
+    await kit.indexing.embed_all()
+    before = len(kit.embedder.texts)
     told: list[ReadingProgress] = []
-    await desk.publish(harbour=GUIDE.replace("ten", "twelve"))
-    assert await desk.indexing.catch_up(told.append) == (await desk.engine.snapshots.status()).current
+    await kit.publish(harbour=GUIDE.replace("ten", "twelve"))
+    assert await kit.indexing.catch_up(told.append) == (await kit.engine.snapshots.status()).current
     assert told == []
-    await desk.indexing.embed_all()
-    assert len(desk.embedder.texts) == before + 1
-    assert "twelve" in desk.embedder.texts[-1]
-    assert await desk.find("twelve euros") == ["docs/guide/harbour.md:1-5"]
+    await kit.indexing.embed_all()
+    assert len(kit.embedder.texts) == before + 1
+    assert "twelve" in kit.embedder.texts[-1]
+    assert await kit.find("twelve euros") == ["docs/guide/harbour.md:1-5"]
 
 
-async def test_what_is_gone_from_the_sources_is_not_found_any_more(desk: Desk) -> None:
-    await desk.publish(harbour=GUIDE, town="# Town\n\nA town with a berth.\n")
-    await desk.indexing.embed_all()
-    (desk.folder / "harbour.md").unlink()
-    await desk.publish()
-    assert await desk.find("berth") == ["docs/guide/town.md:1-3"]
-    assert await desk.indexing.size() == IndexSize(1, 1)
-    await desk.engine.catalog.remove("guide")
-    await desk.indexing.catch_up()
-    assert await desk.indexing.size() == IndexSize(0, 0)
-    assert await desk.find("berth") == []
+async def test_what_is_gone_from_the_sources_is_not_found_any_more(kit: SearchKit) -> None:
+    await kit.publish(harbour=GUIDE, town="# Town\n\nA town with a berth.\n")
+    await kit.indexing.embed_all()
+    (kit.folder / "harbour.md").unlink()
+    await kit.publish()
+    assert await kit.find("berth") == ["docs/guide/town.md:1-3"]
+    assert await kit.indexing.size() == IndexSize(1, 1)
+    await kit.engine.catalog.remove("guide")
+    await kit.indexing.catch_up()
+    assert await kit.indexing.size() == IndexSize(0, 0)
+    assert await kit.find("berth") == []
 
 
-async def test_a_long_document_does_not_fill_the_answer(desk: Desk) -> None:
+async def test_a_long_document_does_not_fill_the_answer(kit: SearchKit) -> None:
     long = "".join(f"# Berth {n}\n\nberth number {n}\n\n" for n in range(9))
-    await desk.publish(long=long, short="# Short\n\nAnother berth, among many other things that are said here.\n")
-    found = await desk.find("berth", limit=9)
+    await kit.publish(long=long, short="# Short\n\nAnother berth, among many other things that are said here.\n")
+    found = await kit.find("berth", limit=9)
     assert len([each for each in found if "long" in each]) == PER_DOCUMENT
     assert "docs/guide/short.md:1-3" in found
-    assert len(await desk.find("berth", limit=2)) == 2
+    assert len(await kit.find("berth", limit=2)) == 2
 
 
-async def test_one_source_may_be_searched_alone(desk: Desk, tmp_path: Path) -> None:
-    await desk.publish(harbour=GUIDE)
-    await desk.engine.add(write(tmp_path / "wiki", {"a.md": "A berth in the wiki."}), "wiki")
-    await desk.publish()
-    await desk.indexing.embed_all()
-    assert [each.path for each in await desk.search("berth", sources=["wiki"])] == ["docs/wiki/a.md"]
+async def test_one_source_may_be_searched_alone(kit: SearchKit, tmp_path: Path) -> None:
+    await kit.publish(harbour=GUIDE)
+    await kit.engine.add(write(tmp_path / "wiki", {"a.md": "A berth in the wiki."}), "wiki")
+    await kit.publish()
+    await kit.indexing.embed_all()
+    assert [each.path for each in await kit.search("berth", sources=["wiki"])] == ["docs/wiki/a.md"]
     with pytest.raises(NotFound, match="no source 'wki'"):
-        await desk.search("berth", sources=["wki"])
+        await kit.search("berth", sources=["wki"])
 
 
-async def test_the_server_indexes_what_another_process_publishes_and_gives_it_meaning(desk: Desk) -> None:
-    write(desk.folder, {"harbour.md": GUIDE})
-    await desk.engine.add(desk.folder, "guide")
-    await desk.engine.run()
+async def test_the_server_indexes_what_another_process_publishes_and_gives_it_meaning(kit: SearchKit) -> None:
+    write(kit.folder, {"harbour.md": GUIDE})
+    await kit.engine.add(kit.folder, "guide")
+    await kit.engine.run()
     with anyio.fail_after(HANG_LIMIT_S):
         async with anyio.create_task_group() as group:
-            group.start_soon(desk.indexing.keep_indexed)
-            group.start_soon(desk.indexing.keep_embedded)
-            while not await desk.find("my vessel"):
+            group.start_soon(kit.indexing.keep_indexed)
+            group.start_soon(kit.indexing.keep_embedded)
+            while not await kit.find("my vessel"):
                 await anyio.lowlevel.checkpoint()
             group.cancel_scope.cancel()

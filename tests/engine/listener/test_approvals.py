@@ -24,7 +24,7 @@ from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
 from tests.engine.crash_injector import CrashingChannel, CrashingModel, CrashingStore, CrashInjector
 from tests.engine.engine_fixture import ToolsetFixture
-from tests.engine.platform_fixture import ADA, Town, World, open_town
+from tests.engine.platform_fixture import ADA, PlatformFixture, World, open_platform
 from tests.memory_channel import MemoryChannel
 from tests.memory_platform import START
 from tests.timing import HANG_LIMIT_S
@@ -41,18 +41,20 @@ def answer(request: ModelRequest) -> ScriptedReply:
     return ScriptedReply("Refused." if "Denied" in said else "Done.")
 
 
-async def pending(town: Town) -> Approval:
+async def pending(fixture: PlatformFixture) -> Approval:
     with anyio.fail_after(HANG_LIMIT_S):
         while True:
-            async with town.store.work(write=False) as work:
+            async with fixture.store.work(write=False) as work:
                 found = await work.approvals.list_approvals(status=ApprovalStatus.PENDING)
             if found:
                 return found[0]
             await anyio.sleep(0.001)
 
 
-def press(town: Town, approval: Approval, choice: ApprovalChoice, *, by: str = "ana", why: str = "") -> ButtonPress:
-    room = town.world.general
+def press(
+    fixture: PlatformFixture, approval: Approval, choice: ApprovalChoice, *, by: str = "ana", why: str = ""
+) -> ButtonPress:
+    room = fixture.world.general
     return ButtonPress(
         "9", "1", "", room, by, by.title(), frozenset(), START, action=card_action(approval, choice), why=why
     )
@@ -64,69 +66,69 @@ def posts(world: World) -> list[str]:
 
 @pytest.mark.proves("T-approval-discord")
 async def test_a_card_tells_what_would_happen_and_tidies_itself_up() -> None:
-    async with open_town(model=ScriptedModel(otherwise=answer), gate=ASKS) as town:
-        question = town.world.platform.say(town.world.general, "ana", "@ada use a tool")
-        approval = await pending(town)
-        await town.until(lambda: bool(town.ada.sent))
-        [card] = town.ada.sent
+    async with open_platform(model=ScriptedModel(otherwise=answer), gate=ASKS) as fixture:
+        question = fixture.world.platform.say(fixture.world.general, "ana", "@ada use a tool")
+        approval = await pending(fixture)
+        await fixture.until(lambda: bool(fixture.ada.sent))
+        [card] = fixture.ada.sent
         assert card.reply_to == question.id
         assert "Writes something down." in card.content.text
         assert 'q: "this"' in card.content.text
         assert "Asked because the owner wants to know." in card.content.text
         assert [button.label for button in card.content.buttons] == ["Approve", "For an hour here", "Deny"]
-        assert await town.resident.on_press(press(town, approval, ApprovalChoice.ONCE)) == ""
-        assert len(await town.said()) == 2
+        assert await fixture.listener.on_press(press(fixture, approval, ApprovalChoice.ONCE)) == ""
+        assert len(await fixture.said()) == 2
         assert card.content.buttons == ()
         assert "approved by Ana" in card.content.text
-        assert town.ada.sent[-1].content.text == "Done."
+        assert fixture.ada.sent[-1].content.text == "Done."
 
 
 @pytest.mark.proves("T-approval-discord")
 async def test_only_the_one_who_asked_may_press_and_twice_is_once() -> None:
-    async with open_town(model=ScriptedModel(otherwise=answer), gate=ASKS) as town:
-        town.world.platform.say(town.world.general, "ana", "@ada use a tool")
-        approval = await pending(town)
+    async with open_platform(model=ScriptedModel(otherwise=answer), gate=ASKS) as fixture:
+        fixture.world.platform.say(fixture.world.general, "ana", "@ada use a tool")
+        approval = await pending(fixture)
         with pytest.raises(NotAllowed, match=r"not yours to decide. Only the one who asked"):
-            await town.resident.on_press(press(town, approval, ApprovalChoice.ONCE, by="bob"))
-        assert not town.tools.calls
-        await town.resident.on_press(press(town, approval, ApprovalChoice.ONCE))
-        again = await town.resident.on_press(press(town, approval, ApprovalChoice.DENY))
+            await fixture.listener.on_press(press(fixture, approval, ApprovalChoice.ONCE, by="bob"))
+        assert not fixture.tools.calls
+        await fixture.listener.on_press(press(fixture, approval, ApprovalChoice.ONCE))
+        again = await fixture.listener.on_press(press(fixture, approval, ApprovalChoice.DENY))
         assert again == "This was decided already: approved by Ana."
-        await town.settled()
-        assert len(town.tools.calls) == 1
+        await fixture.settled()
+        assert len(fixture.tools.calls) == 1
 
 
 async def test_a_no_with_its_reason_reaches_the_model_and_the_card() -> None:
-    async with open_town(model=ScriptedModel(otherwise=answer), gate=ASKS) as town:
-        town.world.platform.say(town.world.general, "ana", "@ada use a tool")
-        approval = await pending(town)
-        await town.resident.on_press(press(town, approval, ApprovalChoice.DENY, why="`@everyone` no\nway"))
-        card, reply = await town.said()
+    async with open_platform(model=ScriptedModel(otherwise=answer), gate=ASKS) as fixture:
+        fixture.world.platform.say(fixture.world.general, "ana", "@ada use a tool")
+        approval = await pending(fixture)
+        await fixture.listener.on_press(press(fixture, approval, ApprovalChoice.DENY, why="`@everyone` no\nway"))
+        card, reply = await fixture.said()
         assert reply == "Refused."
         assert "denied by Ana: ˋ@everyoneˋ no way" in card
-        assert not town.tools.calls
+        assert not fixture.tools.calls
 
 
 async def test_too_late_is_told() -> None:
-    async with open_town(model=ScriptedModel(otherwise=answer), gate=ASKS) as town:
-        town.world.platform.say(town.world.general, "ana", "@ada use a tool")
-        approval = await pending(town)
+    async with open_platform(model=ScriptedModel(otherwise=answer), gate=ASKS) as fixture:
+        fixture.world.platform.say(fixture.world.general, "ana", "@ada use a tool")
+        approval = await pending(fixture)
         assert approval.expires_at is not None
-        town.world.clock.at = approval.expires_at
-        said = await town.resident.on_press(press(town, approval, ApprovalChoice.ONCE))
+        fixture.world.clock.at = approval.expires_at
+        said = await fixture.listener.on_press(press(fixture, approval, ApprovalChoice.ONCE))
         assert said in (
             "This came too late: nobody approved it in time.",
             "This was decided already: nobody approved it in time.",
         )
-        assert (await town.said())[-1] == "Refused."
-        assert not town.tools.calls
+        assert (await fixture.said())[-1] == "Refused."
+        assert not fixture.tools.calls
 
 
 async def test_a_bot_that_asks_cannot_press_so_it_is_denied_at_once() -> None:
-    async with open_town(model=ScriptedModel(otherwise=answer), gate=ASKS) as town:
-        town.world.platform.add_person("other", "Other", is_bot=True)
-        town.world.platform.say(town.world.general, "other", "@ada use a tool")
-        assert await town.said() == ["Refused."]
+    async with open_platform(model=ScriptedModel(otherwise=answer), gate=ASKS) as fixture:
+        fixture.world.platform.add_person("other", "Other", is_bot=True)
+        fixture.world.platform.say(fixture.world.general, "other", "@ada use a tool")
+        assert await fixture.said() == ["Refused."]
 
 
 async def test_what_is_escalated_is_shown_to_the_owners_too() -> None:
@@ -136,23 +138,25 @@ async def test_what_is_escalated_is_shown_to_the_owners_too() -> None:
     rule = ToolRule("write", Decision.ASK, approval=owners)
     policy = GatePolicy(rules=(rule,), observer=ObserverPolicy(alert_channel=desk.id))
     account_policy = AccountPolicy(style=ReplyStyle(preview=False), staff=AccountStaff(owners=frozenset({"bob"})))
-    async with open_town(world, ScriptedModel(otherwise=answer), gate=policy, account_policy=account_policy) as town:
-        escalate(town)
-        town.world.platform.say(town.world.general, "ana", "@ada use a tool")
-        approval = await pending(town)
-        await town.until(lambda: len(town.ada.sent) == 2)
-        assert {sent.place for sent in town.ada.sent} == {world.general.place, desk.place}
+    async with open_platform(
+        world, ScriptedModel(otherwise=answer), gate=policy, account_policy=account_policy
+    ) as fixture:
+        escalate(fixture)
+        fixture.world.platform.say(fixture.world.general, "ana", "@ada use a tool")
+        approval = await pending(fixture)
+        await fixture.until(lambda: len(fixture.ada.sent) == 2)
+        assert {sent.place for sent in fixture.ada.sent} == {world.general.place, desk.place}
         with pytest.raises(NotAllowed):
-            await town.resident.on_press(press(town, approval, ApprovalChoice.ONCE))
-        await town.resident.on_press(press(town, approval, ApprovalChoice.ONCE, by="bob"))
-        await town.settled()
-        assert [sent.content.buttons for sent in town.ada.sent] == [(), (), ()]
+            await fixture.listener.on_press(press(fixture, approval, ApprovalChoice.ONCE))
+        await fixture.listener.on_press(press(fixture, approval, ApprovalChoice.ONCE, by="bob"))
+        await fixture.settled()
+        assert [sent.content.buttons for sent in fixture.ada.sent] == [(), (), ()]
 
 
-def escalate(town: Town) -> None:
+def escalate(fixture: PlatformFixture) -> None:
     """What the gate asks about is an alert, as when the observer hands it on."""
-    asks = town.turns.approvals.ask
-    town.turns.approvals.ask = lambda asked: asks(replace(asked, verdict=replace(asked.verdict, alert=True)))
+    asks = fixture.turns.approvals.ask
+    fixture.turns.approvals.ask = lambda asked: asks(replace(asked, verdict=replace(asked.verdict, alert=True)))
 
 
 async def test_while_people_are_waited_for_nothing_looks_like_typing_and_the_preview_says_why(
@@ -160,16 +164,18 @@ async def test_while_people_are_waited_for_nothing_looks_like_typing_and_the_pre
 ) -> None:
     monkeypatch.setattr(turn_display, "PREVIEW_AFTER_S", 0.0)
     monkeypatch.setattr(turn_display, "PREVIEW_EVERY_S", 0.0)
-    async with open_town(model=ScriptedModel(otherwise=answer), gate=ASKS, account_policy=AccountPolicy()) as town:
-        town.world.platform.say(town.world.general, "ana", "@ada use a tool")
-        approval = await pending(town)
-        await town.until(lambda: any("waits for approval of `write`" in text for text in posts(town.world)))
-        assert not any("used `write`" in text for text in posts(town.world))
-        await town.until(lambda: not town.ada.typing_in)
-        await town.resident.on_press(press(town, approval, ApprovalChoice.ONCE))
-        await town.settled()
-        assert len(posts(town.world)) == 2
-        assert "Done." in posts(town.world)
+    async with open_platform(
+        model=ScriptedModel(otherwise=answer), gate=ASKS, account_policy=AccountPolicy()
+    ) as fixture:
+        fixture.world.platform.say(fixture.world.general, "ana", "@ada use a tool")
+        approval = await pending(fixture)
+        await fixture.until(lambda: any("waits for approval of `write`" in text for text in posts(fixture.world)))
+        assert not any("used `write`" in text for text in posts(fixture.world))
+        await fixture.until(lambda: not fixture.ada.typing_in)
+        await fixture.listener.on_press(press(fixture, approval, ApprovalChoice.ONCE))
+        await fixture.settled()
+        assert len(posts(fixture.world)) == 2
+        assert "Done." in posts(fixture.world)
 
 
 # --- dying ---------------------------------------------------------------------------------------------------------
@@ -194,17 +200,17 @@ class Scene:
             with anyio.CancelScope() as life:
                 group.start_soon(self._die, life)
                 try:
-                    async with self._open(model, channel) as town:
+                    async with self._open(model, channel) as fixture:
                         if asks:
-                            await self._act(town)
-                        await town.settled()
+                            await self._act(fixture)
+                        await fixture.settled()
                 except (DenizenError, ExceptionGroup):
                     if not self.injector.crashed.is_set():
                         raise
             group.cancel_scope.cancel()
 
-    def _open(self, model: CrashingModel, channel: MemoryChannel) -> AbstractAsyncContextManager[Town]:
-        return open_town(
+    def _open(self, model: CrashingModel, channel: MemoryChannel) -> AbstractAsyncContextManager[PlatformFixture]:
+        return open_platform(
             self.world,
             model,
             accounts={ADA: channel},
@@ -217,16 +223,16 @@ class Scene:
         await self.injector.crashed.wait()
         life.cancel()
 
-    async def _act(self, town: Town) -> None:
+    async def _act(self, fixture: PlatformFixture) -> None:
         platform = self.world.platform
         if not any("use a tool" in written.post.text for written in platform.posts.values()):
             platform.say(self.world.general, "ana", "@ada use a tool")
         while not any("Done." in text for text in posts(self.world)):
-            async with town.store.work(write=False) as work:
+            async with fixture.store.work(write=False) as work:
                 found = await work.approvals.list_approvals(status=ApprovalStatus.PENDING)
             if found:
                 async with anyio.create_task_group() as hearing:  # as an account does: it may die in there
-                    hearing.start_soon(town.resident.on_press, press(town, found[0], ApprovalChoice.ONCE))
+                    hearing.start_soon(fixture.listener.on_press, press(fixture, found[0], ApprovalChoice.ONCE))
             await anyio.sleep(0.001)
 
     async def _write(self, asked: ToolCall, scope: CallScope) -> ToolResult:

@@ -10,15 +10,15 @@ from denizen.domain.errors import Unavailable
 from denizen.domain.ids import AgentName
 from denizen.domain.room import RoomKind
 from denizen.ports.archive import CountBy
-from tests.engine.platform_fixture import ADA, Town, World, open_town
+from tests.engine.platform_fixture import ADA, PlatformFixture, World, open_platform
 from tests.memory_channel import MemoryChannel
 
 pytestmark = pytest.mark.anyio
 
 
-async def kept(town: Town) -> list[str]:
+async def kept(fixture: PlatformFixture) -> list[str]:
     """What the archive has that is not deleted."""
-    async with town.store.work(write=False) as work:
+    async with fixture.store.work(write=False) as work:
         rooms = [room.id for room in await work.archive.list_rooms("discord")]
         return sorted([post.text for room in rooms for post in await work.archive.list_posts("discord", room)])
 
@@ -28,38 +28,38 @@ async def test_what_was_said_in_rooms_that_were_deleted_meanwhile_is_deleted_in_
     old, forum = world.platform.add_room("old"), world.platform.add_room("forum", RoomKind.FORUM)
     within = world.platform.add_room("within", RoomKind.THREAD, parent=forum)
     thread = world.platform.add_room("thread", RoomKind.THREAD, parent=world.general)
-    async with open_town(world) as town:
+    async with open_platform(world) as fixture:
         for room in (world.general, old, within, thread):
             world.platform.say(room, "ana", f"said in {room.name}")
-        await town.settled()
-        assert len(await kept(town)) == 4
+        await fixture.settled()
+        assert len(await kept(fixture)) == 4
     for room in (old, within, forum, thread):
         world.platform.remove_room(room, tell=False)
 
     async def busy(accounts: Mapping[AgentName, MemoryChannel]) -> None:
         accounts[ADA].fail("find_deleted", Unavailable("busy", retry_after_s=0.01), times=2)
 
-    async with open_town(world, prepare=busy) as town:
-        while await kept(town) != ["said in general"]:
-            await town.settled()
-        assert town.ada.asked.count("find_deleted") == 3
-    async with open_town(world) as town:
-        await town.settled()
-        async with town.store.work(write=False) as work:
+    async with open_platform(world, prepare=busy) as fixture:
+        while await kept(fixture) != ["said in general"]:
+            await fixture.settled()
+        assert fixture.ada.asked.count("find_deleted") == 3
+    async with open_platform(world) as fixture:
+        await fixture.settled()
+        async with fixture.store.work(write=False) as work:
             rooms = [room.id for room in await work.archive.list_rooms("discord")]
             counts = await work.archive.count(CountBy.ROOM, platform="discord", rooms=rooms)
         assert [each.key for each in counts] == [world.general.id]
-        assert town.ada.asked.count("find_deleted") == 0  # nothing is left to be asked for
+        assert fixture.ada.asked.count("find_deleted") == 0  # nothing is left to be asked for
 
 
 async def test_a_room_that_is_hidden_from_the_account_keeps_what_was_said_in_it() -> None:
     world = World()
     quiet = world.platform.add_room("quiet")
-    async with open_town(world) as town:
+    async with open_platform(world) as fixture:
         world.platform.say(quiet, "ana", "said in quiet")
-        await town.settled()
+        await fixture.settled()
     world.platform.set_readers(quiet, ["ana"])
-    async with open_town(world) as town:
-        await town.until(lambda: "find_deleted" in town.ada.asked)
-        await town.settled()
-        assert await kept(town) == ["said in quiet"]
+    async with open_platform(world) as fixture:
+        await fixture.until(lambda: "find_deleted" in fixture.ada.asked)
+        await fixture.settled()
+        assert await kept(fixture) == ["said in quiet"]

@@ -20,7 +20,7 @@ from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
 from tests.engine.crash_injector import CrashingChannel, CrashingModel, CrashingStore, CrashInjector
 from tests.engine.engine_fixture import ToolsetFixture
-from tests.engine.platform_fixture import ADA, Town, World, open_town
+from tests.engine.platform_fixture import ADA, PlatformFixture, World, open_platform
 from tests.memory_channel import MemoryChannel
 
 pytestmark = pytest.mark.anyio
@@ -37,7 +37,7 @@ class Scene:
     injector: CrashInjector = field(default_factory=CrashInjector)
     account_policy: AccountPolicy = field(default_factory=lambda: AccountPolicy(style=ReplyStyle(preview=False)))
 
-    async def live(self, act: Callable[[Town], Awaitable[None]], *, at: int = 0) -> bool:
+    async def live(self, act: Callable[[PlatformFixture], Awaitable[None]], *, at: int = 0) -> bool:
         """One life of the process; False when it died at doing number `at`."""
         self.injector = CrashInjector(at)
         model = CrashingModel(otherwise=_answer)
@@ -57,16 +57,16 @@ class Scene:
 
                 group.start_soon(watch)
                 try:
-                    async with open_town(
+                    async with open_platform(
                         self.world,
                         model,
                         accounts={ADA: channel},
                         tools=ToolsetFixture(run=self._write),
                         account_policy=self.account_policy,
                         agents={ADA: Agent(ADA, recent_messages=0)},
-                    ) as town:
-                        await act(town)
-                        await town.settled()
+                    ) as fixture:
+                        await act(fixture)
+                        await fixture.settled()
                         survived = True
                 except (DenizenError, ExceptionGroup):
                     if not self.injector.crashed.is_set():
@@ -97,15 +97,17 @@ def _answer(request: ModelRequest) -> ScriptedReply:
 class Acted:
     """Whether the process lived long enough for anybody to say something."""
 
-    act: Callable[[Town], Awaitable[None]]
+    act: Callable[[PlatformFixture], Awaitable[None]]
     done: bool = False
 
-    async def __call__(self, town: Town) -> None:
+    async def __call__(self, fixture: PlatformFixture) -> None:
         self.done = True
-        await self.act(town)
+        await self.act(fixture)
 
 
-async def _walk(make: Callable[[], Scene], act: Callable[[Town], Awaitable[None]], *expected: list[str]) -> None:
+async def _walk(
+    make: Callable[[], Scene], act: Callable[[PlatformFixture], Awaitable[None]], *expected: list[str]
+) -> None:
     """Lives the scenario once to count its doings, then dies at each of them and lives again."""
     rehearsal = make()
     assert await rehearsal.live(_nothing)  # the rooms are read from the first start on
@@ -121,7 +123,7 @@ async def _walk(make: Callable[[], Scene], act: Callable[[Town], Awaitable[None]
         assert len(scene.done) == len(rehearsal.done), f"died at doing {at}"
 
 
-async def _nothing(town: Town) -> None:
+async def _nothing(fixture: PlatformFixture) -> None:
     pass
 
 
@@ -133,8 +135,8 @@ def _pieces(text: str) -> list[str]:
 
 @pytest.mark.proves("P1")
 async def test_dying_at_any_step_of_a_turn_with_a_tool_and_a_long_answer_leaves_one_answer() -> None:
-    async def act(town: Town) -> None:
-        town.world.platform.say(town.world.general, "ana", "@ada use a tool, then a long answer")
+    async def act(fixture: PlatformFixture) -> None:
+        fixture.world.platform.say(fixture.world.general, "ana", "@ada use a tool, then a long answer")
 
     await _walk(Scene, act, _pieces(LONG))
 
@@ -155,9 +157,9 @@ async def _missed_scene(scene: Scene) -> Scene:
     """It lived before, and three messages came while it was down: two in a room, one in a direct talk."""
     direct = scene.world.direct("bob")
 
-    async def act(town: Town) -> None:
-        town.world.platform.say(town.world.general, "bob", "nothing for you")
-        town.world.platform.say(direct, "bob", "hi")
+    async def act(fixture: PlatformFixture) -> None:
+        fixture.world.platform.say(fixture.world.general, "bob", "nothing for you")
+        fixture.world.platform.say(direct, "bob", "hi")
 
     assert await scene.live(act)
     scene.world.platform.delete(*[p.post.id for p in scene.world.platform.posts.values() if p.post.author.is_bot])
@@ -175,18 +177,18 @@ async def test_dying_at_any_step_with_a_live_preview_leaves_the_answer_and_nothi
     monkeypatch.setattr(turn_display, "PREVIEW_AFTER_S", 0.0)
     monkeypatch.setattr(turn_display, "PREVIEW_EVERY_S", 0.0)
 
-    async def act(town: Town) -> None:
-        town.world.platform.say(town.world.general, "ana", "@ada use a tool")
+    async def act(fixture: PlatformFixture) -> None:
+        fixture.world.platform.say(fixture.world.general, "ana", "@ada use a tool")
 
     await _walk(lambda: Scene(account_policy=AccountPolicy()), act, ["Short."])
 
 
 @pytest.mark.proves("P1")
 async def test_dying_at_any_step_after_the_question_was_edited_leaves_the_answer_to_its_last_form() -> None:
-    async def act(town: Town) -> None:
-        asked = town.world.platform.say(town.world.general, "ana", "@ada a long answer please")
-        await town.settled()
-        town.world.platform.edit(asked.id, "@ada no, a brief one")
+    async def act(fixture: PlatformFixture) -> None:
+        asked = fixture.world.platform.say(fixture.world.general, "ana", "@ada a long answer please")
+        await fixture.settled()
+        fixture.world.platform.edit(asked.id, "@ada no, a brief one")
 
     # An edit that nobody was there to hear of is lost: then the first form keeps its answer.
     await _walk(Scene, act, ["Short."], _pieces(LONG))
@@ -194,9 +196,9 @@ async def test_dying_at_any_step_after_the_question_was_edited_leaves_the_answer
 
 async def test_two_processes_with_one_account_give_one_reply() -> None:
     world = World()
-    async with open_town(world) as one:
+    async with open_platform(world) as one:
         other = MemoryChannel(world.platform, AgentName("ada"))
-        async with open_town(world, accounts={ADA: other}) as two:
+        async with open_platform(world, accounts={ADA: other}) as two:
             world.platform.accounts.append(one.ada)
             world.platform.say(world.general, "ana", "@ada hello?")
             await one.settled()
@@ -207,15 +209,15 @@ async def test_two_processes_with_one_account_give_one_reply() -> None:
 @pytest.mark.proves("P1")
 async def test_messages_older_than_the_limit_get_one_reply_together() -> None:
     world = World()
-    async with open_town(world) as town:
+    async with open_platform(world) as fixture:
         world.platform.say(world.general, "bob", "nothing")
-        await town.settled()
+        await fixture.settled()
     for n in range(3):
         world.platform.write(world.general, "ana", f"@ada question {n}")
     world.clock.at = world.clock.at.replace(day=3)
-    async with open_town(world) as town:
-        assert len(await town.said()) == 1
-        asked = str(town.model.requests[-1].messages[-1].parts)
+    async with open_platform(world) as fixture:
+        assert len(await fixture.said()) == 1
+        asked = str(fixture.model.requests[-1].messages[-1].parts)
     assert all(f"question {n}" in asked for n in range(3))
 
 
@@ -230,29 +232,29 @@ async def test_a_reply_to_several_people_does_nothing_on_the_platform_in_the_nam
         return ToolResult("found")
 
     tools = ToolsetFixture(run=run)
-    async with open_town(world) as town:
+    async with open_platform(world) as fixture:
         world.platform.say(world.general, "bob", "nothing")
-        await town.settled()
+        await fixture.settled()
     for author in authors:
         world.platform.write(world.general, author, "@ada look")
     world.clock.at = world.clock.at.replace(day=3)
     model = ScriptedModel(ScriptedReply(calls=[call("look", q="x")]), ScriptedReply("Done."))
-    async with open_town(world, model, tools=tools) as town:
-        assert await town.said() == ["Done."]
+    async with open_platform(world, model, tools=tools) as fixture:
+        assert await fixture.said() == ["Done."]
     assert [scope.account for scope in scopes] == [ADA if len(set(authors)) == 1 else None]
 
 
 async def test_catching_up_pages_through_more_than_a_thousand_messages_in_order() -> None:
     world = World()
-    async with open_town(world) as town:
+    async with open_platform(world) as fixture:
         world.platform.say(world.general, "bob", "begin")
-        await town.settled()
+        await fixture.settled()
     for n in range(1200):
         world.platform.write(world.general, "bob", f"chatter {n}")
     world.platform.write(world.general, "ana", "@ada last")
-    async with open_town(world) as town:
-        assert await town.said() == ["Hello."]
-        async with town.store.work(write=False) as work:
+    async with open_platform(world) as fixture:
+        assert await fixture.said() == ["Hello."]
+        async with fixture.store.work(write=False) as work:
             posts = await work.archive.list_posts("discord", world.general.id, after="0", limit=2000)
         assert [p.text for p in posts if "chatter" in p.text] == [f"chatter {n}" for n in range(1200)]
 
@@ -260,17 +262,17 @@ async def test_catching_up_pages_through_more_than_a_thousand_messages_in_order(
 async def test_a_room_never_read_before_is_read_from_now_on() -> None:
     world = World()
     world.platform.write(world.general, "ana", "@ada last year's question")
-    async with open_town(world) as town:
-        assert await town.said() == []
+    async with open_platform(world) as fixture:
+        assert await fixture.said() == []
 
 
 @pytest.mark.proves("P1")
 async def test_a_room_that_was_made_while_it_was_away_is_read_from_its_first_message() -> None:
     world = World()
-    async with open_town(world) as town:
+    async with open_platform(world) as fixture:
         world.platform.say(world.general, "bob", "nothing")
-        await town.settled()
+        await fixture.settled()
     thread = world.platform.add_room("plans", RoomKind.THREAD, parent=world.general)
     world.platform.write(thread, "ana", "@ada are you here?")
-    async with open_town(world) as town:
-        assert await town.said() == ["Hello."]
+    async with open_platform(world) as fixture:
+        assert await fixture.said() == ["Hello."]

@@ -18,7 +18,7 @@ from denizen.ports.model import Capabilities, ModelRequest
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, call
 from tests.engine.engine_fixture import ToolsetFixture, undated
-from tests.engine.platform_fixture import ADA, World, open_town
+from tests.engine.platform_fixture import ADA, World, open_platform
 from tests.memory_platform import START
 
 pytestmark = pytest.mark.anyio
@@ -40,29 +40,29 @@ async def test_a_long_turn_shows_what_it_does_in_one_message_that_becomes_the_an
     monkeypatch.setattr(turn_display, "PREVIEW_EVERY_S", 0.0)
     gate = ReplyGate()
     model = ScriptedModel(ScriptedReply(calls=[call("look", q="tides")]), ScriptedReply("High at noon.", halfway=gate))
-    async with open_town(model=model, account_policy=AccountPolicy()) as town:
-        town.world.platform.say(town.world.general, "ana", "@ada when is high tide?")
+    async with open_platform(model=model, account_policy=AccountPolicy()) as fixture:
+        fixture.world.platform.say(fixture.world.general, "ana", "@ada when is high tide?")
         await gate.reached.wait()
-        await town.until(lambda: bool(town.ada.sent) and "High" in town.ada.sent[0].content.text)
-        shown = town.ada.sent[0]
+        await fixture.until(lambda: bool(fixture.ada.sent) and "High" in fixture.ada.sent[0].content.text)
+        shown = fixture.ada.sent[0]
         assert "look" in shown.content.text and shown.content.text.endswith("…")
         gate.open.set()
-        assert await town.said() == ["High at noon."]
-        assert [sent.id for sent in town.ada.sent] == [shown.id]
+        assert await fixture.said() == ["High at noon."]
+        assert [sent.id for sent in fixture.ada.sent] == [shown.id]
 
 
 async def test_the_preview_of_a_stopped_turn_is_taken_away(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turn_display, "PREVIEW_AFTER_S", 0.0)
     gate = ReplyGate()
-    async with open_town(
+    async with open_platform(
         model=ScriptedModel(ScriptedReply("never", before=gate)), account_policy=AccountPolicy()
-    ) as town:
-        asked = town.world.platform.say(town.world.general, "ana", "@ada hello?")
+    ) as fixture:
+        asked = fixture.world.platform.say(fixture.world.general, "ana", "@ada hello?")
         await gate.reached.wait()
-        await town.until(lambda: bool(town.ada.sent))
-        town.world.platform.delete(asked.id)
-        await town.settled()
-        await town.until(lambda: all(sent.id not in town.world.platform.posts for sent in town.ada.sent))
+        await fixture.until(lambda: bool(fixture.ada.sent))
+        fixture.world.platform.delete(asked.id)
+        await fixture.settled()
+        await fixture.until(lambda: all(sent.id not in fixture.world.platform.posts for sent in fixture.ada.sent))
 
 
 @pytest.mark.proves("L9")
@@ -78,9 +78,9 @@ async def test_images_of_a_result_become_cards_with_attachments_and_links_one_me
         return ToolResult('drawn 🖼️SPRITE_RESULT🖼️{"spriteId": "s1"}', data=data)
 
     model = ScriptedModel(ScriptedReply(calls=[call("look", q="fox")]), ScriptedReply("Here is your fox."))
-    async with open_town(model=model, tools=ToolsetFixture(run=draw)) as town:
-        town.world.platform.say(town.world.general, "ana", "@ada draw a fox")
-        first, second = (sent.content for sent in await town.sent())
+    async with open_platform(model=model, tools=ToolsetFixture(run=draw)) as fixture:
+        fixture.world.platform.say(fixture.world.general, "ana", "@ada draw a fox")
+        first, second = (sent.content for sent in await fixture.sent())
     assert first.text == "Here is your fox." and first.embeds[0].title == "A fox"
     assert first.embeds[0].image.startswith("attachment://")
     assert first.embeds[0].fields == (("north", "[open](https://cdn.example/n.png)"),)
@@ -94,10 +94,10 @@ async def test_data_uris_reach_neither_model_nor_store_nor_text_but_people_as_fi
         return ToolResult(f"done ![fox]({DATA_URI})")
 
     model = ScriptedModel(ScriptedReply(calls=[call("look", q="fox")]), ScriptedReply(f"Look: ![a fox]({DATA_URI})"))
-    async with open_town(model=model, tools=ToolsetFixture(run=draw)) as town:
-        town.world.platform.say(town.world.general, "ana", "@ada draw a fox")
-        sent = await town.sent()
-        async with town.store.work(write=False) as work:
+    async with open_platform(model=model, tools=ToolsetFixture(run=draw)) as fixture:
+        fixture.world.platform.say(fixture.world.general, "ana", "@ada draw a fox")
+        sent = await fixture.sent()
+        async with fixture.store.work(write=False) as work:
             turn = (await work.turns.list_turns())[0]
             stored = await work.messages.list_tail(turn.session_id, limit=10)
     assert PIXEL not in str(model.requests[1].messages)
@@ -110,13 +110,13 @@ async def test_data_uris_reach_neither_model_nor_store_nor_text_but_people_as_fi
 async def test_the_model_reads_what_was_said_in_the_room_just_before() -> None:
     model = ScriptedModel(otherwise=ScriptedReply("Yes."))
     agents = {ADA: Agent(ADA, recent_messages=10)}
-    async with open_town(model=model, agents=agents) as town:
+    async with open_platform(model=model, agents=agents) as fixture:
         for n in range(12):
-            town.world.platform.say(town.world.general, "bob", f"remark {n}")
-        town.world.platform.say(town.world.general, "ana", "@ada do you agree?")
-        await town.settled()
-        town.world.platform.say(town.world.general, "ana", "@ada still?")
-        await town.settled()
+            fixture.world.platform.say(fixture.world.general, "bob", f"remark {n}")
+        fixture.world.platform.say(fixture.world.general, "ana", "@ada do you agree?")
+        await fixture.settled()
+        fixture.world.platform.say(fixture.world.general, "ana", "@ada still?")
+        await fixture.settled()
     first, second = texts(model.requests[0]), texts(model.requests[1])
     assert "Bob: remark 2" in first[-1] and "remark 11" in first[-1] and "remark 1\n" not in first[-1]
     assert first[-2] == "Ana: do you agree?"
@@ -125,11 +125,11 @@ async def test_the_model_reads_what_was_said_in_the_room_just_before() -> None:
 
 async def test_what_was_deleted_is_not_among_what_was_said_before() -> None:
     model = ScriptedModel(otherwise=ScriptedReply("Yes."))
-    async with open_town(model=model, agents={ADA: Agent(ADA, recent_messages=10)}) as town:
-        secret = town.world.platform.say(town.world.general, "bob", "my number is 555")
-        town.world.platform.delete(secret.id)
-        town.world.platform.say(town.world.general, "ana", "@ada what did he say?")
-        await town.settled()
+    async with open_platform(model=model, agents={ADA: Agent(ADA, recent_messages=10)}) as fixture:
+        secret = fixture.world.platform.say(fixture.world.general, "bob", "my number is 555")
+        fixture.world.platform.delete(secret.id)
+        fixture.world.platform.say(fixture.world.general, "ana", "@ada what did he say?")
+        await fixture.settled()
     assert "555" not in str(model.requests[0].messages)
 
 
@@ -137,11 +137,11 @@ async def test_what_was_deleted_is_not_among_what_was_said_before() -> None:
 async def test_a_time_mark_stands_after_a_gap_and_keeps_its_bytes() -> None:
     model = ScriptedModel(otherwise=ScriptedReply("Yes."))
     agent = Agent(ADA, recent_messages=0, timestamps=TimestampPolicy("America/New_York", 600))
-    async with open_town(model=model, agents={ADA: agent}) as town:
+    async with open_platform(model=model, agents={ADA: agent}) as fixture:
         for minute in (0, 5, 25):
-            town.world.clock.at = START.replace(minute=minute)
-            town.world.platform.say(town.world.general, "ana", f"@ada minute {minute}")
-            await town.settled()
+            fixture.world.clock.at = START.replace(minute=minute)
+            fixture.world.platform.say(fixture.world.general, "ana", f"@ada minute {minute}")
+            await fixture.settled()
     said = [text for text in texts(model.requests[-1]) if "minute" in text]
     assert said == [
         "[2026-11-01 07:00 America/New_York]\nAna: minute 0",
@@ -160,64 +160,64 @@ async def test_a_session_follows_its_scope(scope: SessionScope, knows: bool) -> 
     world = World()
     thread = world.platform.add_room("help", RoomKind.THREAD, parent=world.general)
     agents = {ADA: Agent(ADA, recent_messages=0, session_scope=scope)}
-    async with open_town(world, model, agents=agents) as town:
+    async with open_platform(world, model, agents=agents) as fixture:
         world.platform.say(world.general, "ana", "@ada my cat is Tom")
-        await town.settled()
+        await fixture.settled()
         world.platform.say(thread, "ana", "@ada who is my cat?")
-        await town.settled()
+        await fixture.settled()
         world.platform.say(thread, "bob", "@ada and mine?")
-        await town.settled()
+        await fixture.settled()
     assert ("Tom" in str(model.requests[1].messages)) is knows
     assert ("Tom" in str(model.requests[2].messages)) is (scope is SessionScope.CHANNEL)
 
 
 async def test_an_edit_soon_after_is_answered_anew_in_the_same_message() -> None:
     model = ScriptedModel(ScriptedReply("A fox."), ScriptedReply("A hare."), otherwise=ScriptedReply("x"))
-    async with open_town(model=model) as town:
-        asked = town.world.platform.say(town.world.general, "ana", "@ada draw a fox")
-        await town.settled()
-        town.world.platform.edit(asked.id, "@ada draw a hare")
-        assert await town.said() == ["A hare."]
-        town.world.platform.say(town.world.general, "ana", "@ada thanks")
-        await town.settled()
+    async with open_platform(model=model) as fixture:
+        asked = fixture.world.platform.say(fixture.world.general, "ana", "@ada draw a fox")
+        await fixture.settled()
+        fixture.world.platform.edit(asked.id, "@ada draw a hare")
+        assert await fixture.said() == ["A hare."]
+        fixture.world.platform.say(fixture.world.general, "ana", "@ada thanks")
+        await fixture.settled()
     assert "fox" not in str(model.requests[2].messages)
-    assert len(town.ada.sent) == 2
+    assert len(fixture.ada.sent) == 2
 
 
 async def test_an_edit_stops_the_turn_that_still_runs() -> None:
     gate = ReplyGate()
     model = ScriptedModel(ScriptedReply("A fox.", before=gate), ScriptedReply("A hare."))
-    async with open_town(model=model) as town:
-        asked = town.world.platform.say(town.world.general, "ana", "@ada draw a fox")
+    async with open_platform(model=model) as fixture:
+        asked = fixture.world.platform.say(fixture.world.general, "ana", "@ada draw a fox")
         await gate.reached.wait()
-        town.world.platform.edit(asked.id, "@ada draw a hare")
-        assert await town.said() == ["A hare."]
+        fixture.world.platform.edit(asked.id, "@ada draw a hare")
+        assert await fixture.said() == ["A hare."]
 
 
 async def test_a_deleted_question_is_not_answered() -> None:
     gate = ReplyGate()
-    async with open_town(model=ScriptedModel(ScriptedReply("never", before=gate))) as town:
-        asked = town.world.platform.say(town.world.general, "ana", "@ada hello?")
+    async with open_platform(model=ScriptedModel(ScriptedReply("never", before=gate))) as fixture:
+        asked = fixture.world.platform.say(fixture.world.general, "ana", "@ada hello?")
         await gate.reached.wait()
-        town.world.platform.delete(asked.id)
-        assert await town.said() == []
+        fixture.world.platform.delete(asked.id)
+        assert await fixture.said() == []
 
 
 @pytest.mark.proves("T36", "C19")
 async def test_commands_work_as_text_and_a_reset_is_confirmed_with_a_sign() -> None:
     model = ScriptedModel(otherwise=ScriptedReply("Hello."))
-    async with open_town(model=model, agents={ADA: Agent(ADA, recent_messages=10)}) as town:
-        town.world.platform.say(town.world.general, "ana", "@ada my cat is Tom")
-        await town.settled()
-        town.world.clock.at = START.replace(minute=10)
-        reset = town.world.platform.say(town.world.general, "ana", "@ada /reset")
-        await town.settled()
-        await town.until(lambda: bool(town.world.platform.reactions.get(reset.id)))
-        assert town.world.platform.reactions[reset.id] == [("bot-ada", "✅")]
-        town.world.platform.say(town.world.general, "ana", "@ada /hlep")
-        await town.until(lambda: len(town.ada.sent) == 2)
-        assert "/help" in (await town.said())[-1]
-    async with open_town(town.world, model, agents={ADA: Agent(ADA, recent_messages=10)}) as again:
+    async with open_platform(model=model, agents={ADA: Agent(ADA, recent_messages=10)}) as fixture:
+        fixture.world.platform.say(fixture.world.general, "ana", "@ada my cat is Tom")
+        await fixture.settled()
+        fixture.world.clock.at = START.replace(minute=10)
+        reset = fixture.world.platform.say(fixture.world.general, "ana", "@ada /reset")
+        await fixture.settled()
+        await fixture.until(lambda: bool(fixture.world.platform.reactions.get(reset.id)))
+        assert fixture.world.platform.reactions[reset.id] == [("bot-ada", "✅")]
+        fixture.world.platform.say(fixture.world.general, "ana", "@ada /hlep")
+        await fixture.until(lambda: len(fixture.ada.sent) == 2)
+        assert "/help" in (await fixture.said())[-1]
+    async with open_platform(fixture.world, model, agents={ADA: Agent(ADA, recent_messages=10)}) as again:
         again.world.platform.say(again.world.general, "ana", "@ada who is my cat?")
         await again.settled()
     assert "Tom" not in str(model.requests[-1].messages)
@@ -226,72 +226,72 @@ async def test_commands_work_as_text_and_a_reset_is_confirmed_with_a_sign() -> N
 @pytest.mark.proves("V15")
 async def test_one_users_model_is_nobody_elses() -> None:
     model = ScriptedModel(otherwise=ScriptedReply("Hello."))
-    async with open_town(model=model) as town:
-        async with town.store.work() as work:
+    async with open_platform(model=model) as fixture:
+        async with fixture.store.work() as work:
             await work.user_settings.put("platform_user:discord:ana", "model", "quality", now=START)
         for person in ("ana", "bob"):
-            town.world.platform.say(town.world.general, person, "@ada hello")
-            await town.settled()
-        async with town.store.work(write=False) as work:
+            fixture.world.platform.say(fixture.world.general, person, "@ada hello")
+            await fixture.settled()
+        async with fixture.store.work(write=False) as work:
             turns = {turn.principal.name: turn.options.get("model") for turn in await work.turns.list_turns()}
     assert turns == {"Ana": "quality", "Bob": None}
 
 
 async def test_a_pressed_button_says_its_value_for_who_pressed_it() -> None:
     model = ScriptedModel(otherwise=ScriptedReply("Done."))
-    async with open_town(model=model) as town:
-        press = ButtonPress("9", "1", "Yes, do it", town.world.general, "bob", "Bob", frozenset(), START)
-        await town.resident.on_press(press)
-        await town.resident.on_press(press)
-        assert await town.said() == ["Done."]
+    async with open_platform(model=model) as fixture:
+        press = ButtonPress("9", "1", "Yes, do it", fixture.world.general, "bob", "Bob", frozenset(), START)
+        await fixture.listener.on_press(press)
+        await fixture.listener.on_press(press)
+        assert await fixture.said() == ["Done."]
     assert texts(model.requests[0])[-1] == "Bob: [pressed a button, which says:] Yes, do it"
 
 
 @pytest.mark.proves("V-skill-components")
 async def test_a_choice_says_under_which_message_it_was_made() -> None:
     model = ScriptedModel(otherwise=ScriptedReply("Red it is."))
-    async with open_town(model=model) as town:
+    async with open_platform(model=model) as fixture:
         press = ButtonPress(
-            "9", "1", "Red", town.world.general, "bob", "Bob", frozenset(), START, about="Which colour?"
+            "9", "1", "Red", fixture.world.general, "bob", "Bob", frozenset(), START, about="Which colour?"
         )
-        await town.resident.on_press(press)
-        assert await town.said() == ["Red it is."]
+        await fixture.listener.on_press(press)
+        assert await fixture.said() == ["Red it is."]
     assert texts(model.requests[0])[-1] == 'Bob: [chose, under your message "Which colour?":] Red'
 
 
 async def test_a_command_is_answered_with_its_ticket() -> None:
-    async with open_town() as town:
-        town.ada.tickets.add("t1")
+    async with open_platform() as fixture:
+        fixture.ada.tickets.add("t1")
         call = CommandCall(
-            "77", "ask", "", {"text": "hello?"}, town.world.general, "ana", "Ana", frozenset(), START, ticket="t1"
+            "77", "ask", "", {"text": "hello?"}, fixture.world.general, "ana", "Ana", frozenset(), START, ticket="t1"
         )
-        reply = await town.resident.on_command(call)
+        reply = await fixture.listener.on_command(call)
         assert reply.is_pending
-        sent = await town.sent()
+        sent = await fixture.sent()
     assert [(s.content.text, s.ticket) for s in sent] == [("Hello.", "t1")]
 
 
 async def test_a_channel_that_refuses_one_message_goes_on_with_the_next() -> None:
     from denizen.domain.errors import NotAllowed, Unavailable
 
-    async with open_town() as town:
-        town.ada.fail("post", NotAllowed("no"), times=1)
-        town.world.platform.say(town.world.general, "ana", "@ada one")
-        await town.settled()
-        town.ada.fail("post", Unavailable("gone", retry_after_s=0.01), times=1, after=True)
-        town.world.platform.say(town.world.general, "ana", "@ada two")
-        assert await town.said() == ["Hello."]
+    async with open_platform() as fixture:
+        fixture.ada.fail("post", NotAllowed("no"), times=1)
+        fixture.world.platform.say(fixture.world.general, "ana", "@ada one")
+        await fixture.settled()
+        fixture.ada.fail("post", Unavailable("gone", retry_after_s=0.01), times=1, after=True)
+        fixture.world.platform.say(fixture.world.general, "ana", "@ada two")
+        assert await fixture.said() == ["Hello."]
 
 
 async def test_a_picture_whose_address_has_expired_is_not_given_to_the_model_again() -> None:
     model = ScriptedModel(otherwise=ScriptedReply("A fox."), capabilities=Capabilities(images=True))
     picture = ImagePart("https://cdn.example/fox.png", "image/png")
-    async with open_town(model=model) as town:
-        town.world.platform.say(town.world.general, "ana", "@ada what is this?", parts=(picture,))
-        await town.settled()
-        town.world.platform.say(town.world.general, "ana", "@ada sure?")
-        await town.settled()
-        town.world.clock.at = START.replace(day=3)
-        town.world.platform.say(town.world.general, "ana", "@ada and now?")
-        await town.settled()
+    async with open_platform(model=model) as fixture:
+        fixture.world.platform.say(fixture.world.general, "ana", "@ada what is this?", parts=(picture,))
+        await fixture.settled()
+        fixture.world.platform.say(fixture.world.general, "ana", "@ada sure?")
+        await fixture.settled()
+        fixture.world.clock.at = START.replace(day=3)
+        fixture.world.platform.say(fixture.world.general, "ana", "@ada and now?")
+        await fixture.settled()
     assert ["fox.png" in str(request.messages) for request in model.requests] == [True, True, False]

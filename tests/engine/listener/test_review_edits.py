@@ -12,7 +12,7 @@ from denizen.engine.intake.opening import end_unwanted
 from denizen.engine.listener import turn_display
 from denizen.engine.outbox.sending import post_matches
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply
-from tests.engine.platform_fixture import ADA, World, open_town
+from tests.engine.platform_fixture import ADA, World, open_platform
 from tests.memory_channel import MemoryChannel
 
 pytestmark = pytest.mark.anyio
@@ -26,82 +26,82 @@ async def test_a_question_that_is_edited_twice_has_one_answer_to_its_last_form()
     model = ScriptedModel(
         ScriptedReply("A fox.", before=first), ScriptedReply("A hare.", before=second), ScriptedReply("A deer.")
     )
-    async with open_town(model=model) as town:
-        asked = town.world.platform.say(town.world.general, "ana", "@ada draw a fox")
+    async with open_platform(model=model) as fixture:
+        asked = fixture.world.platform.say(fixture.world.general, "ana", "@ada draw a fox")
         await first.reached.wait()
-        town.world.platform.edit(asked.id, "@ada draw a hare")
+        fixture.world.platform.edit(asked.id, "@ada draw a hare")
         await second.reached.wait()
-        town.world.platform.edit(asked.id, "@ada draw a deer")
+        fixture.world.platform.edit(asked.id, "@ada draw a deer")
         first.open.set()
         second.open.set()
-        assert await town.said() == ["A deer."]
+        assert await fixture.said() == ["A deer."]
 
 
 @pytest.mark.proves("P1")
 async def test_answers_to_two_edits_take_the_place_of_one_another() -> None:
     model = ScriptedModel(ScriptedReply("A fox."), ScriptedReply("A hare."), ScriptedReply("A deer."))
-    async with open_town(model=model) as town:
-        asked = town.world.platform.say(town.world.general, "ana", "@ada draw a fox")
-        await town.settled()
+    async with open_platform(model=model) as fixture:
+        asked = fixture.world.platform.say(fixture.world.general, "ana", "@ada draw a fox")
+        await fixture.settled()
         for animal in ("hare", "deer"):
-            town.world.platform.edit(asked.id, f"@ada draw a {animal}")
-            await town.settled()
-        assert await town.said() == ["A deer."]
-        assert len(town.ada.sent) == 1
+            fixture.world.platform.edit(asked.id, f"@ada draw a {animal}")
+            await fixture.settled()
+        assert await fixture.said() == ["A deer."]
+        assert len(fixture.ada.sent) == 1
 
 
 async def test_the_same_edit_heard_twice_is_answered_once() -> None:
     model = ScriptedModel(ScriptedReply("A fox."), ScriptedReply("A hare."))
-    async with open_town(model=model) as town:
-        asked = town.world.platform.say(town.world.general, "ana", "@ada draw a fox")
-        await town.settled()
-        town.world.platform.edit(asked.id, "@ada draw a hare")
-        await town.settled()
-        for account in town.world.platform.accounts:
-            account.hear_post(town.world.platform.posts[asked.id], is_edit=True)
-        assert await town.said() == ["A hare."]
+    async with open_platform(model=model) as fixture:
+        asked = fixture.world.platform.say(fixture.world.general, "ana", "@ada draw a fox")
+        await fixture.settled()
+        fixture.world.platform.edit(asked.id, "@ada draw a hare")
+        await fixture.settled()
+        for account in fixture.world.platform.accounts:
+            account.hear_post(fixture.world.platform.posts[asked.id], is_edit=True)
+        assert await fixture.said() == ["A hare."]
     assert len(model.requests) == 2
 
 
 async def test_deleting_a_question_that_was_edited_stops_the_turn_of_its_new_form() -> None:
     gate = ReplyGate()
     model = ScriptedModel(ScriptedReply("A fox."), ScriptedReply("A hare.", before=gate))
-    async with open_town(model=model) as town:
-        asked = town.world.platform.say(town.world.general, "ana", "@ada draw a fox")
-        await town.settled()
-        town.world.platform.edit(asked.id, "@ada draw a hare")
+    async with open_platform(model=model) as fixture:
+        asked = fixture.world.platform.say(fixture.world.general, "ana", "@ada draw a fox")
+        await fixture.settled()
+        fixture.world.platform.edit(asked.id, "@ada draw a hare")
         await gate.reached.wait()
-        town.world.platform.delete(asked.id)
-        await town.world.platform.settled()
+        fixture.world.platform.delete(asked.id)
+        await fixture.world.platform.settled()
         gate.open.set()
-        assert await town.said() == ["A fox."]
+        assert await fixture.said() == ["A fox."]
 
 
 @pytest.mark.proves("P1")
 async def test_an_edit_that_is_refused_leaves_the_question_its_answer() -> None:
     gate = ReplyGate()
     model = ScriptedModel(ScriptedReply("A fox.", before=gate), otherwise=ScriptedReply("x"))
-    async with open_town(model=model, per_hour=1) as town:
-        asked = town.world.platform.say(town.world.general, "ana", "@ada draw a fox")
+    async with open_platform(model=model, per_hour=1) as fixture:
+        asked = fixture.world.platform.say(fixture.world.general, "ana", "@ada draw a fox")
         await gate.reached.wait()
-        town.world.platform.edit(asked.id, "@ada draw a hare")
-        await town.world.platform.settled()
+        fixture.world.platform.edit(asked.id, "@ada draw a hare")
+        await fixture.world.platform.settled()
         gate.open.set()
-        assert "A fox." in await town.said()
+        assert "A fox." in await fixture.said()
 
 
 async def test_an_edit_that_is_answered_with_a_preview_leaves_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turn_display, "PREVIEW_AFTER_S", 0.0)
     gate = ReplyGate()
     model = ScriptedModel(ScriptedReply("A fox."), ScriptedReply("A hare.", before=gate))
-    async with open_town(model=model, account_policy=AccountPolicy()) as town:
-        asked = town.world.platform.say(town.world.general, "ana", "@ada draw a fox")
-        before = await town.said()
-        town.world.platform.edit(asked.id, "@ada draw a hare")
+    async with open_platform(model=model, account_policy=AccountPolicy()) as fixture:
+        asked = fixture.world.platform.say(fixture.world.general, "ana", "@ada draw a fox")
+        before = await fixture.said()
+        fixture.world.platform.edit(asked.id, "@ada draw a hare")
         await gate.reached.wait()
-        await town.until(lambda: len(town.ada.sent) > len(before))
+        await fixture.until(lambda: len(fixture.ada.sent) > len(before))
         gate.open.set()
-        assert await town.said() == ["A hare."]
+        assert await fixture.said() == ["A hare."]
 
 
 @pytest.mark.proves("P1")
@@ -119,45 +119,45 @@ async def test_pieces_that_were_withdrawn_while_the_first_was_on_its_way_are_not
 
     world = World()
     slow = Slow(world.platform, ADA)
-    async with open_town(world, ScriptedModel(ScriptedReply(LONG)), accounts={ADA: slow}) as town:
+    async with open_platform(world, ScriptedModel(ScriptedReply(LONG)), accounts={ADA: slow}) as fixture:
         asked = world.platform.say(world.general, "ana", "@ada tell me")
         await slow.gate.reached.wait()
         world.platform.delete(asked.id)
         await world.platform.settled()
         slow.gate.open.set()
-        assert len(await town.said()) == 1
+        assert len(await fixture.said()) == 1
 
 
 @pytest.mark.proves("P1")
 async def test_a_turn_that_another_process_ended_owes_nothing() -> None:
     gate = ReplyGate()
-    async with open_town(
+    async with open_platform(
         model=ScriptedModel(ScriptedReply("A fox.", before=gate), otherwise=ScriptedReply("x"))
-    ) as town:
-        town.world.platform.say(town.world.general, "ana", "@ada draw a fox")
+    ) as fixture:
+        fixture.world.platform.say(fixture.world.general, "ana", "@ada draw a fox")
         await gate.reached.wait()
-        async with town.store.work() as work:
+        async with fixture.store.work() as work:
             (turn,) = await work.turns.list_turns()
             await end_unwanted(work, turn.id, now=SystemClock().now())
         gate.open.set()
-        await town.until(lambda: not town.ada.typing_in)
-        assert await town.said() == []
+        await fixture.until(lambda: not fixture.ada.typing_in)
+        assert await fixture.said() == []
 
 
 async def test_deleting_one_of_several_missed_questions_leaves_the_others_their_answer() -> None:
     world = World()
-    async with open_town(world) as town:
+    async with open_platform(world) as fixture:
         world.platform.say(world.general, "bob", "nothing")
-        await town.settled()
+        await fixture.settled()
     asked = [world.platform.write(world.general, "ana", f"@ada question {n}") for n in range(3)]
     world.clock.at = world.clock.at.replace(day=3)
     gate = ReplyGate()
-    async with open_town(world, ScriptedModel(ScriptedReply("Sorry, all of you.", before=gate))) as town:
+    async with open_platform(world, ScriptedModel(ScriptedReply("Sorry, all of you.", before=gate))) as fixture:
         await gate.reached.wait()
         world.platform.delete(asked[0].id)
         await world.platform.settled()
         gate.open.set()
-        assert await town.said() == ["Sorry, all of you."]
+        assert await fixture.said() == ["Sorry, all of you."]
 
 
 def test_a_piece_is_recognised_by_what_people_read_of_it() -> None:

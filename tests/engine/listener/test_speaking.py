@@ -14,7 +14,7 @@ from denizen.domain.message import join_text
 from denizen.domain.room import RoomKind
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply
 from tests.engine.engine_fixture import undated
-from tests.engine.platform_fixture import ADA, World, open_town
+from tests.engine.platform_fixture import ADA, World, open_platform
 
 pytestmark = pytest.mark.anyio
 
@@ -22,33 +22,33 @@ BEN = AgentName("ben")
 
 
 async def test_a_mention_is_answered_with_a_reply() -> None:
-    async with open_town() as town:
-        asked = town.world.platform.say(town.world.general, "ana", "@ada hello?")
-        sent = await town.sent()
+    async with open_platform() as fixture:
+        asked = fixture.world.platform.say(fixture.world.general, "ana", "@ada hello?")
+        sent = await fixture.sent()
     assert [(s.content.text, s.reply_to) for s in sent] == [("Hello.", asked.id)]
 
 
 async def test_talk_among_others_is_passed_over() -> None:
-    async with open_town() as town:
-        town.world.platform.say(town.world.general, "ana", "hello bob")
-        assert await town.said() == []
+    async with open_platform() as fixture:
+        fixture.world.platform.say(fixture.world.general, "ana", "hello bob")
+        assert await fixture.said() == []
 
 
 async def test_the_same_event_twice_is_one_reply() -> None:
-    async with open_town() as town:
-        asked = town.world.platform.say(town.world.general, "ana", "@ada hello?")
-        town.world.platform.repeat(asked.id)
-        await town.settled()
-        town.world.platform.repeat(asked.id)
-        assert await town.said() == ["Hello."]
+    async with open_platform() as fixture:
+        asked = fixture.world.platform.say(fixture.world.general, "ana", "@ada hello?")
+        fixture.world.platform.repeat(asked.id)
+        await fixture.settled()
+        fixture.world.platform.repeat(asked.id)
+        assert await fixture.said() == ["Hello."]
 
 
 @pytest.mark.proves("V11", "C14")
 async def test_a_long_answer_comes_in_pieces_in_order_the_first_as_a_reply() -> None:
     text = "\n\n".join(f"Paragraph {n}. " + "word " * 100 for n in range(12))
-    async with open_town(model=ScriptedModel(ScriptedReply(text))) as town:
-        asked = town.world.platform.say(town.world.general, "ana", "@ada tell me")
-        sent = await town.sent()
+    async with open_platform(model=ScriptedModel(ScriptedReply(text))) as fixture:
+        asked = fixture.world.platform.say(fixture.world.general, "ana", "@ada tell me")
+        sent = await fixture.sent()
     assert len(sent) > 2
     assert [s.reply_to for s in sent] == [asked.id] + [""] * (len(sent) - 1)
     assert all(len(s.content.text) <= 2000 for s in sent)
@@ -58,50 +58,50 @@ async def test_a_long_answer_comes_in_pieces_in_order_the_first_as_a_reply() -> 
 @pytest.mark.proves("L1")
 async def test_the_model_is_told_who_speaks_and_sees_no_mention() -> None:
     model = ScriptedModel(otherwise=ScriptedReply("Hi."))
-    async with open_town(model=model) as town:
-        town.world.platform.say(town.world.general, "ana", "@ada what is @ada ?")
-        await town.settled()
-        town.world.platform.say(town.world.general, "bob", "@ada")
-        assert await town.said() == ["Hi.", AccountPolicy().style.greeting]
+    async with open_platform(model=model) as fixture:
+        fixture.world.platform.say(fixture.world.general, "ana", "@ada what is @ada ?")
+        await fixture.settled()
+        fixture.world.platform.say(fixture.world.general, "bob", "@ada")
+        assert await fixture.said() == ["Hi.", AccountPolicy().style.greeting]
     assert undated(join_text(model.requests[0].messages[-1].parts)) == "Ana: what is ?"
 
 
 @pytest.mark.proves("T34")
 async def test_direct_messages_are_answered_unless_switched_off() -> None:
-    async with open_town() as town:
-        room = town.world.direct("ana")
-        town.world.platform.say(room, "ana", "hello?")
-        assert await town.said() == ["Hello."]
-    async with open_town(account_policy=AccountPolicy(triggers=TriggerPolicy(direct_messages=False))) as town:
-        town.world.platform.say(town.world.direct("ana"), "ana", "hello?")
-        assert await town.said() == []
+    async with open_platform() as fixture:
+        room = fixture.world.direct("ana")
+        fixture.world.platform.say(room, "ana", "hello?")
+        assert await fixture.said() == ["Hello."]
+    async with open_platform(account_policy=AccountPolicy(triggers=TriggerPolicy(direct_messages=False))) as fixture:
+        fixture.world.platform.say(fixture.world.direct("ana"), "ana", "hello?")
+        assert await fixture.said() == []
 
 
 @pytest.mark.proves("S34", "S35", "SW11")
 async def test_a_thread_is_followed_after_a_mention_also_after_a_restart() -> None:
     world = World()
     thread = world.platform.add_room("help", RoomKind.THREAD, parent=world.general)
-    async with open_town(world) as town:
+    async with open_platform(world) as fixture:
         world.platform.say(thread, "ana", "is anybody here?")
-        await town.settled()
+        await fixture.settled()
         world.platform.say(thread, "ana", "@ada are you?")
-        await town.settled()
+        await fixture.settled()
         world.platform.say(thread, "bob", "and what now?")
-        assert len(await town.said()) == 2
-    async with open_town(world) as town:
+        assert len(await fixture.said()) == 2
+    async with open_platform(world) as fixture:
         world.platform.say(thread, "bob", "still there?")
-        assert len(await town.said()) == 1
+        assert len(await fixture.said()) == 1
 
 
 async def test_a_thread_is_opened_for_a_mention_where_that_is_configured() -> None:
-    async with open_town(
+    async with open_platform(
         account_policy=AccountPolicy(triggers=TriggerPolicy(threads=ThreadMode.OPEN), style=ReplyStyle(preview=False))
-    ) as town:
-        asked = town.world.platform.say(town.world.general, "ana", "@ada how do I start?")
-        sent = await town.sent()
+    ) as fixture:
+        asked = fixture.world.platform.say(fixture.world.general, "ana", "@ada how do I start?")
+        sent = await fixture.sent()
         assert sent[0].place.thread == asked.id and sent[0].reply_to == ""
-        town.world.platform.say(town.world.platform.rooms[asked.id], "ana", "and then?")
-        assert len(await town.said()) == 2
+        fixture.world.platform.say(fixture.world.platform.rooms[asked.id], "ana", "and then?")
+        assert len(await fixture.said()) == 2
 
 
 async def test_roles_keywords_replies_and_always_on_channels_are_triggers_when_configured() -> None:
@@ -114,59 +114,59 @@ async def test_roles_keywords_replies_and_always_on_channels_are_triggers_when_c
         ),
         style=ReplyStyle(preview=False),
     )
-    async with open_town(world, account_policy=account_policy) as town:
+    async with open_platform(world, account_policy=account_policy) as fixture:
         for room, text in ((world.general, "@helpers please"), (world.general, "denizen?"), (busy, "anything")):
             world.platform.say(room, "ana", text)
-            await town.settled()
-        answer = town.ada.sent[0]
+            await fixture.settled()
+        answer = fixture.ada.sent[0]
         world.platform.say(world.general, "bob", "thanks", reply_to=answer.id)
-        assert len(await town.said()) == 4
+        assert len(await fixture.said()) == 4
 
 
 @pytest.mark.proves("C15", "C16")
 async def test_agents_fall_silent_after_three_messages_in_a_row_until_a_human_writes() -> None:
     agents = {name: Agent(name, recent_messages=0) for name in (ADA, BEN)}
-    async with open_town(model=ScriptedModel(otherwise=ScriptedReply("@ada @ben go on")), agents=agents) as town:
-        town.world.platform.say(town.world.general, "ana", "@ada say hello to Ben")
-        await town.settled()
-        assert sum(len(a.sent) for a in town.accounts.values()) == 3
-        town.world.platform.say(town.world.general, "ana", "@ada once more")
-        await town.settled()
-        assert sum(len(a.sent) for a in town.accounts.values()) == 6
+    async with open_platform(model=ScriptedModel(otherwise=ScriptedReply("@ada @ben go on")), agents=agents) as fixture:
+        fixture.world.platform.say(fixture.world.general, "ana", "@ada say hello to Ben")
+        await fixture.settled()
+        assert sum(len(a.sent) for a in fixture.accounts.values()) == 3
+        fixture.world.platform.say(fixture.world.general, "ana", "@ada once more")
+        await fixture.settled()
+        assert sum(len(a.sent) for a in fixture.accounts.values()) == 6
 
 
 async def test_a_bot_is_not_answered_for_a_mere_reply() -> None:
-    async with open_town() as town:
-        town.world.platform.add_person("crow", "Crow", is_bot=True)
-        town.world.platform.say(town.world.general, "ana", "@ada hello")
-        await town.settled()
-        town.world.platform.say(town.world.general, "crow", "caw", reply_to=town.ada.sent[0].id)
-        assert len(await town.said()) == 1
+    async with open_platform() as fixture:
+        fixture.world.platform.add_person("crow", "Crow", is_bot=True)
+        fixture.world.platform.say(fixture.world.general, "ana", "@ada hello")
+        await fixture.settled()
+        fixture.world.platform.say(fixture.world.general, "crow", "caw", reply_to=fixture.ada.sent[0].id)
+        assert len(await fixture.said()) == 1
 
 
 @pytest.mark.proves("L2", "LW1", "X-rate-limit")
 async def test_the_hourly_limit_is_said_and_refused_requests_do_not_count() -> None:
-    async with open_town(per_hour=2) as town:
+    async with open_platform(per_hour=2) as fixture:
         for _ in range(4):
-            town.world.platform.say(town.world.general, "ana", "@ada hello")
-            await town.settled()
-        said = await town.said()
+            fixture.world.platform.say(fixture.world.general, "ana", "@ada hello")
+            await fixture.settled()
+        said = await fixture.said()
         assert said[:2] == ["Hello.", "Hello."] and all("2 times within the hour" in text for text in said[2:])
-        town.world.platform.say(town.world.general, "bob", "@ada hello")
-        assert (await town.said())[-1] == "Hello."
+        fixture.world.platform.say(fixture.world.general, "bob", "@ada hello")
+        assert (await fixture.said())[-1] == "Hello."
 
 
 @pytest.mark.proves("C17", "X-busy")
 async def test_messages_to_a_busy_agent_wait_in_order_and_overflow_is_said() -> None:
     gate = ReplyGate()
     model = ScriptedModel(ScriptedReply("first", before=gate), otherwise=ScriptedReply("later"))
-    async with open_town(model=model) as town:
+    async with open_platform(model=model) as fixture:
         for number in range(23):
-            town.world.platform.say(town.world.general, "ana", f"@ada {number}")
-            await town.world.platform.settled()
+            fixture.world.platform.say(fixture.world.general, "ana", f"@ada {number}")
+            await fixture.world.platform.settled()
         await gate.reached.wait()
         gate.open.set()
-        said = await town.said()
+        said = await fixture.said()
     assert len([t for t in said if t in ("first", "later")]) + len([t for t in said if "busy" in t]) == 23
     assert any("busy" in text for text in said)
     assert [undated(join_text(r.messages[-1].parts)) for r in model.requests][:3] == ["Ana: 0", "Ana: 1", "Ana: 2"]
@@ -175,50 +175,52 @@ async def test_messages_to_a_busy_agent_wait_in_order_and_overflow_is_said() -> 
 @pytest.mark.proves("C18", "TW17")
 async def test_typing_is_shown_while_the_turn_runs_and_ends_with_it() -> None:
     gate = ReplyGate()
-    async with open_town(model=ScriptedModel(Unavailable("down"), ScriptedReply("ok", before=gate))) as town:
-        town.world.platform.say(town.world.general, "ana", "@ada one")
-        await town.settled()
-        await town.until(lambda: not town.ada.typing_in)
-        assert town.ada.typed
-        town.world.platform.say(town.world.general, "ana", "@ada two")
+    async with open_platform(model=ScriptedModel(Unavailable("down"), ScriptedReply("ok", before=gate))) as fixture:
+        fixture.world.platform.say(fixture.world.general, "ana", "@ada one")
+        await fixture.settled()
+        await fixture.until(lambda: not fixture.ada.typing_in)
+        assert fixture.ada.typed
+        fixture.world.platform.say(fixture.world.general, "ana", "@ada two")
         await gate.reached.wait()
-        assert town.ada.typing_in
+        assert fixture.ada.typing_in
         gate.open.set()
-        await town.settled()
-        await town.until(lambda: not town.ada.typing_in)
+        await fixture.settled()
+        await fixture.until(lambda: not fixture.ada.typing_in)
 
 
 @pytest.mark.proves("S35-signals")
 async def test_configured_reactions_show_that_a_message_was_seen_and_done() -> None:
     account_policy = AccountPolicy(style=ReplyStyle(reactions=Reactions(seen="👀", done="👍"), preview=False))
     gate = ReplyGate()
-    async with open_town(model=ScriptedModel(ScriptedReply("ok", before=gate)), account_policy=account_policy) as town:
-        asked = town.world.platform.say(town.world.general, "ana", "@ada one")
+    async with open_platform(
+        model=ScriptedModel(ScriptedReply("ok", before=gate)), account_policy=account_policy
+    ) as fixture:
+        asked = fixture.world.platform.say(fixture.world.general, "ana", "@ada one")
         await gate.reached.wait()
-        assert town.world.platform.reactions[asked.id] == [("bot-ada", "👀")]
+        assert fixture.world.platform.reactions[asked.id] == [("bot-ada", "👀")]
         gate.open.set()
-        await town.settled()
-        await town.until(lambda: town.world.platform.reactions[asked.id] == [("bot-ada", "👍")])
+        await fixture.settled()
+        await fixture.until(lambda: fixture.world.platform.reactions[asked.id] == [("bot-ada", "👍")])
 
 
 @pytest.mark.proves("C20", "L-config-error-message")
 async def test_a_failure_is_told_without_internals_and_with_a_reference() -> None:
     fault = Unavailable("The model does not answer.", why="connection refused at 10.0.0.7", code="provider_down")
-    async with open_town(model=ScriptedModel(otherwise=fault)) as town:
-        asked = town.world.platform.say(town.world.general, "ana", "@ada hello")
-        said = await town.said()
+    async with open_platform(model=ScriptedModel(otherwise=fault)) as fixture:
+        asked = fixture.world.platform.say(fixture.world.general, "ana", "@ada hello")
+        said = await fixture.said()
         assert "10.0.0.7" not in said[0] and "Reference: turn_" in said[0]
-        assert town.world.platform.reactions[asked.id] == [("bot-ada", Reactions().failed)]
-    async with open_town(
+        assert fixture.world.platform.reactions[asked.id] == [("bot-ada", Reactions().failed)]
+    async with open_platform(
         model=ScriptedModel(otherwise=fault),
         account_policy=AccountPolicy(style=ReplyStyle(error_message="Ask Olga.", preview=False)),
-    ) as town:
-        town.world.platform.say(town.world.general, "ana", "@ada hello")
-        assert (await town.said())[0].startswith("Ask Olga.")
-    async with open_town(
+    ) as fixture:
+        fixture.world.platform.say(fixture.world.general, "ana", "@ada hello")
+        assert (await fixture.said())[0].startswith("Ask Olga.")
+    async with open_platform(
         model=ScriptedModel(otherwise=fault),
         account_policy=AccountPolicy(style=ReplyStyle(failure_text=False, preview=False)),
-    ) as town:
-        asked = town.world.platform.say(town.world.general, "ana", "@ada hello")
-        assert await town.said() == []
-        assert town.world.platform.reactions[asked.id] == [("bot-ada", Reactions().failed)]
+    ) as fixture:
+        asked = fixture.world.platform.say(fixture.world.general, "ana", "@ada hello")
+        assert await fixture.said() == []
+        assert fixture.world.platform.reactions[asked.id] == [("bot-ada", Reactions().failed)]

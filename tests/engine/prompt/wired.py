@@ -27,7 +27,7 @@ from denizen.testing.model_server import ModelServer
 from denizen.testing.temporary_store import TemporaryStore
 from tests.adapters.models.wires import Wire, catalog
 from tests.engine.engine_fixture import ANA, NAME, PLACE, ToolsetFixture, message
-from tests.engine.platform_fixture import TownClock
+from tests.engine.platform_fixture import PlatformClock
 
 ROOM = Place("discord", "100")
 
@@ -38,7 +38,7 @@ class Past:
 
     store: TemporaryStore = field(default_factory=TemporaryStore)
     log: MemoryLog = field(default_factory=MemoryLog)
-    clock: TownClock = field(default_factory=TownClock)
+    clock: PlatformClock = field(default_factory=PlatformClock)
     posts: int = 1000
 
 
