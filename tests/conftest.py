@@ -5,7 +5,7 @@ from collections.abc import Generator
 import pytest
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["tests.proofs"]
+pytest_plugins = ["tests.promises.pytest_plugin"]
 pytest.register_assert_rewrite("denizen.testing", "tests.contracts", "tests.github_simulator")
 
 from denizen.testing.temporary_store import close_temporary_stores  # noqa: E402 - after it is known what is rewritten

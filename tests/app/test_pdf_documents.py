@@ -12,7 +12,7 @@ from denizen.app.knowledge import open_library
 from denizen.domain.errors import Unavailable
 from denizen.ports.source import ReadingProgress, SourceFile
 from tests.adapters.documents.pdf_files import encrypted_pdf, make_pdf
-from tests.skill_services import StandingClock
+from tests.skill_fixture import StandingClock
 
 pytestmark = pytest.mark.anyio
 

@@ -21,7 +21,7 @@ from denizen.ports.fetch import DownloadedFile
 from denizen.skill import ScopedServices, SkillServices, SkillToolset
 from denizen.testing.discord import DiscordPermission, SimUser, open_discord
 from tests.adapters.discord.account_fixture import AccountFixture, running
-from tests.skill_services import ServicesFixture, run, scope
+from tests.skill_fixture import ServicesFixture, run, scope
 from tests.testing.discord.schema import Schema, find_schema
 
 SKILLS = ("moderation", "server", "members")

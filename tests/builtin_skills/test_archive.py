@@ -19,9 +19,9 @@ from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.archive.post_embedding import NOW_S
 from denizen.ports.channel import ButtonPress, CommandCall, CommandReply, CommandSpec, IncomingMessage, ReactionChange
 from denizen.skill import ScopedServices, SkillToolset
-from tests.engine.archive_fixture import ArchiveFixture, scope_for
+from tests.engine.archive.archive_fixture import ArchiveFixture, scope_for
 from tests.engine.memory_fixture import WordEmbedder
-from tests.skill_services import ServicesFixture, run, scope
+from tests.skill_fixture import ServicesFixture, run, scope
 
 pytestmark = pytest.mark.anyio
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from denizen.builtin_skills.calculator import MAX_BITS, CalculationError, calculate, format_number, skill
 from denizen.skill import SkillToolset
-from tests.skill_services import ServicesFixture, run
+from tests.skill_fixture import ServicesFixture, run
 
 SMALL = st.integers(-20, 20).map(lambda number: f"({number})") | st.sampled_from(["0.5", "2.25", "7.", ".125", "1e3"])
 

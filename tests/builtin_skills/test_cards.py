@@ -14,7 +14,7 @@ from denizen.domain.ids import AgentName
 from denizen.domain.json import Json
 from denizen.domain.tool import ToolResult
 from denizen.skill import SkillToolset
-from tests.skill_services import ServicesFixture, run, scope
+from tests.skill_fixture import ServicesFixture, run, scope
 
 pytestmark = pytest.mark.anyio
 

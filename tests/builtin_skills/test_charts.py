@@ -12,7 +12,7 @@ from PIL import Image
 
 from denizen.builtin_skills.charts import KINDS, KindName, skill
 from denizen.skill import Json, JsonObject, SkillToolset, ToolResult
-from tests.skill_services import ServicesFixture, run
+from tests.skill_fixture import ServicesFixture, run
 
 pytestmark = pytest.mark.anyio
 

@@ -9,7 +9,7 @@ import pytest
 
 from denizen.builtin_skills.conversation import MAX_PAGE_CHARS, skill
 from denizen.skill import HistoryMessage, SkillToolset
-from tests.skill_services import NOON, ServicesFixture, run, scope
+from tests.skill_fixture import NOON, ServicesFixture, run, scope
 
 pytestmark = pytest.mark.anyio
 

@@ -19,7 +19,7 @@ from denizen.engine.runtime.connected_accounts import ConnectedAccounts, Platfor
 from denizen.skill import ScopedServices, SkillToolset
 from denizen.testing.discord import DiscordPermission, SimMessage, open_discord
 from tests.adapters.discord.account_fixture import AccountFixture, running
-from tests.skill_services import ServicesFixture, run, scope
+from tests.skill_fixture import ServicesFixture, run, scope
 from tests.testing.discord.schema import Schema, find_schema
 
 pytestmark = [pytest.mark.anyio, pytest.mark.proves("V-skill-discord", "V-skill-components")]

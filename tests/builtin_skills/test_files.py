@@ -12,7 +12,7 @@ from denizen.builtin_skills.files import MAX_BYTES
 from denizen.domain.json import JsonObject
 from denizen.domain.tool import Tier, ToolResult
 from denizen.skill import SkillToolset
-from tests.skill_services import ServicesFixture, run
+from tests.skill_fixture import ServicesFixture, run
 
 pytestmark = pytest.mark.anyio
 

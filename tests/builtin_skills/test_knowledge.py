@@ -12,7 +12,7 @@ from denizen.builtin_skills.knowledge import MAX_LISTED, TextFolder, skill
 from denizen.domain.json import JsonObject
 from denizen.domain.tool import Taint, Tier
 from denizen.skill import IndexedPassage, SkillToolset, ToolResult, split_passages
-from tests.skill_services import ServicesFixture, run, scope
+from tests.skill_fixture import ServicesFixture, run, scope
 
 pytestmark = pytest.mark.anyio
 

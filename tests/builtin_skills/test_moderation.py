@@ -11,7 +11,7 @@ from denizen.domain.tool import Effect
 from denizen.testing.discord import DiscordPermission
 from denizen.testing.discord.state.guilds import SimBan
 from tests.builtin_skills.moderation_fixture import open_moderation
-from tests.skill_services import run, scope
+from tests.skill_fixture import run, scope
 
 pytestmark = [pytest.mark.anyio, pytest.mark.proves("V-skill-moderation")]
 

@@ -19,7 +19,7 @@ from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Effect, Taint, ToolResult
 from denizen.skill import SkillToolset, ToolError
-from tests.skill_services import ServicesFixture, run, scope
+from tests.skill_fixture import ServicesFixture, run, scope
 
 pytestmark = pytest.mark.anyio
 

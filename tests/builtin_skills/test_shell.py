@@ -16,7 +16,7 @@ from denizen.domain.clock import SystemClock
 from denizen.domain.errors import Unavailable
 from denizen.domain.tool import Taint, Tier
 from denizen.skill import ScopedServices, SkillToolset, ToolResult
-from tests.skill_services import ServicesFixture, run, scope
+from tests.skill_fixture import ServicesFixture, run, scope
 
 pytestmark = pytest.mark.anyio
 

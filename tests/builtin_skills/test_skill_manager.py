@@ -17,7 +17,7 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Tier, ToolResult
 from denizen.ports.toolset import CallScope
 from denizen.skill import OwnerServices, SkillToolset
-from tests.skill_services import ServicesFixture, run, scope
+from tests.skill_fixture import ServicesFixture, run, scope
 
 pytestmark = pytest.mark.anyio
 

@@ -20,7 +20,7 @@ from denizen.domain.usage import Usage
 from denizen.ports.fetch import DownloadedFile
 from denizen.skill import OwnerServices, SkillToolset
 from denizen.testing.temporary_store import TemporaryStore
-from tests.skill_services import ServicesFixture, run, scope
+from tests.skill_fixture import ServicesFixture, run, scope
 
 pytestmark = pytest.mark.anyio
 

@@ -15,7 +15,7 @@ from PIL import Image
 from denizen.builtin_skills.tables import MAX_COLUMN_PX, skill
 from denizen.builtin_skills.text_rendering import TextRenderer, remove_emoji, split_emoji
 from denizen.skill import Json, SkillToolset, ToolResult
-from tests.skill_services import ServicesFixture, run
+from tests.skill_fixture import ServicesFixture, run
 
 pytestmark = pytest.mark.anyio
 

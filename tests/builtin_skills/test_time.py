@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from denizen.builtin_skills.time import skill
 from denizen.domain.json import JsonObject
 from denizen.skill import SkillToolset
-from tests.skill_services import ServicesFixture, StandingClock, run
+from tests.skill_fixture import ServicesFixture, StandingClock, run
 
 pytestmark = pytest.mark.anyio
 

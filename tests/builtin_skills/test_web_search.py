@@ -14,7 +14,7 @@ from denizen.domain.json import Json
 from denizen.domain.tool import Taint, Tier, ToolResult
 from denizen.skill import SkillToolset
 from tests.local_server import Answer, LocalServer, serve
-from tests.skill_services import ServicesFixture, run
+from tests.skill_fixture import ServicesFixture, run
 
 pytestmark = pytest.mark.anyio
 

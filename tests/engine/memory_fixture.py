@@ -26,7 +26,7 @@ from denizen.skill import ScopedServices, SkillToolset
 from denizen.testing.temporary_store import TemporaryStore
 from tests.memory_channel import MemoryChannel
 from tests.memory_platform import MemoryPlatform
-from tests.skill_services import ServicesFixture, StandingClock
+from tests.skill_fixture import ServicesFixture, StandingClock
 
 ADA = AgentName("ada")
 ANA = Principal(PrincipalKind.PLATFORM_USER, "discord:ana", "Ana")

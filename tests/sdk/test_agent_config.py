@@ -10,8 +10,8 @@ import pytest
 
 from denizen.testing.scripted_model import ScriptedModel
 from denizen_sdk import ApiError, DenizenClient
-from tests.site import ADA, ANN, LOCAL, running_site
-from tests.web.test_agent_config import AGENTS
+from tests.web.api.test_agent_config import AGENTS
+from tests.web_fixture import ADA, ANN, LOCAL, running_site
 
 pytestmark = pytest.mark.anyio
 

@@ -14,7 +14,7 @@ from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedRep
 from denizen_sdk import ApiError, ChatRequest, DenizenClient, NetworkError
 from denizen_sdk.knowledge import SnapshotRemoteInfo
 from denizen_sdk.turns import TextAddedEvent, ToolFinishedEvent, TurnFailedEvent, TurnFinishedEvent, TurnOpenedEvent
-from tests.site import ANN, Site, running_site
+from tests.web_fixture import ANN, Site, running_site
 
 pytestmark = pytest.mark.anyio
 

@@ -23,7 +23,7 @@ from denizen_sdk import ShellTools
 from denizen_sdk.frameworks import langchain_tools, openai_agents_tools, pydantic_ai_tools
 from denizen_sdk.shell import ToolActivity
 from tests.sdk.stub_server import StubServer
-from tests.site import ANN, running_site
+from tests.web_fixture import ANN, running_site
 
 pytestmark = pytest.mark.anyio
 

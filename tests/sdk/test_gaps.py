@@ -10,8 +10,9 @@ import pytest
 
 from denizen_sdk import ApiError, DenizenClient
 from denizen_sdk.gaps import DecidedProposal, GapInfo, GapList
-from tests.site import LOCAL
-from tests.web.test_gaps import GapSite, open_gap_site
+from tests.timing import HANG_LIMIT_S
+from tests.web.api.test_gaps import GapSite, open_gap_site
+from tests.web_fixture import LOCAL
 
 pytestmark = pytest.mark.anyio
 
@@ -46,7 +47,7 @@ async def test_a_proposal_is_read_and_accepted(tmp_path: Path) -> None:
         assert "+> Ten euros." in proposal.diff
         decided = await admin.accept_proposal(proposal.id, "Twelve euros.")
         assert decided.status == "accepted"
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANG_LIMIT_S):
             await server.engine.sync.wait((await server.engine.sync.list_runs())[0])
         assert "> Twelve euros." in server.engine.files()[f"docs/learned/{proposal.file}"]
         assert [run.id for run in await server.engine.sync.list_runs()] == [decided.sync]

@@ -31,12 +31,12 @@ from denizen_sdk.knowledge import (
 )
 from denizen_sdk.turns import UnknownEvent
 from tests.engine.knowledge.knowledge_fixture import write
-from tests.site import ADA, ANN, LOCAL, Site
 from tests.timing import HANG_LIMIT_S
-from tests.web.full_site import open_full_site
-from tests.web.test_knowledge import SECRETS, open_knowledge_site
-from tests.web.test_syncs import SlowReader
-from tests.web.test_webhooks import open_github_site
+from tests.web.api.test_knowledge import SECRETS, open_knowledge_site
+from tests.web.api.test_syncs import SlowReader
+from tests.web.api.test_webhooks import open_github_site
+from tests.web.full_web_fixture import open_full_site
+from tests.web_fixture import ADA, ANN, LOCAL, Site
 
 pytestmark = pytest.mark.anyio
 

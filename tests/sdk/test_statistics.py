@@ -10,7 +10,7 @@ import pytest
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from denizen_sdk import ApiError, DenizenClient
 from denizen_sdk.usage import ComputedDay, TokenCounts
-from tests.site import ADA, ANN, LOCAL, running_site
+from tests.web_fixture import ADA, ANN, LOCAL, running_site
 
 pytestmark = pytest.mark.anyio
 

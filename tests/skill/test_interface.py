@@ -10,7 +10,7 @@ import pytest
 from denizen.domain.tool import Taint, Tier
 from denizen.skill import Skill, SkillToolset, ToolContext
 from denizen.skill.manifest import SkillPermission, restrict_services
-from tests.skill_services import PLACE, ServicesFixture, run, scope
+from tests.skill_fixture import PLACE, ServicesFixture, run, scope
 
 pytestmark = pytest.mark.anyio
 

@@ -26,7 +26,7 @@ from denizen.skill import (
     ToolOutput,
     quote_untrusted,
 )
-from tests.skill_services import NOON, PLACE, ServicesFixture, run, scope
+from tests.skill_fixture import NOON, PLACE, ServicesFixture, run, scope
 
 pytestmark = pytest.mark.anyio
 

@@ -8,7 +8,7 @@ import pytest
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from denizen.web.http.auth import LOGIN_LIFETIME, Exposure
 from denizen.web.pages import WRONG_KEYS
-from tests.site import ANN, BEN, running_site
+from tests.web_fixture import ANN, BEN, running_site
 
 pytestmark = pytest.mark.anyio
 

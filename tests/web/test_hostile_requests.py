@@ -7,7 +7,7 @@ from denizen.domain.agent import Agent, TurnLimits
 from denizen.domain.ids import AgentName
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from denizen.web.http.auth import ApiKey
-from tests.site import ADA, ANN, BEN, running_site
+from tests.web_fixture import ADA, ANN, BEN, running_site
 
 pytestmark = pytest.mark.anyio
 

@@ -11,7 +11,7 @@ from jinja2.nodes import Getattr, Name
 
 import denizen.web
 from denizen.web.pages import ChatPage, LoginPage, Page, render
-from tests.site import ANN, running_site
+from tests.web_fixture import ANN, running_site
 
 pytestmark = pytest.mark.anyio
 

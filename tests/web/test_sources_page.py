@@ -16,7 +16,7 @@ from anyio import to_thread
 import denizen.web
 from tests.engine.knowledge.knowledge_fixture import write
 from tests.timing import HANG_LIMIT_S
-from tests.web.test_knowledge import KnowledgeSite, open_knowledge_site
+from tests.web.api.test_knowledge import KnowledgeSite, open_knowledge_site
 
 pytestmark = pytest.mark.anyio
 

@@ -16,7 +16,7 @@ from denizen.domain.snapshot import SnapshotPart
 from denizen.domain.source import SourceReading, describe_left_out
 from denizen.ports.source import ReadingProgress, SourceFile
 from tests.contracts.store.records import at
-from tests.skill_services import StandingClock
+from tests.skill_fixture import StandingClock
 from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio

@@ -8,7 +8,7 @@ import pytest
 
 from denizen.adapters.models.catalog import ModelCatalog
 from denizen.testing.model_server import ModelServer, model_server
-from tests.adapters.models.wires import Build, Wire, catalog
+from tests.adapters.models.wire_fixture import Build, Wire, catalog
 from tests.ports import deaf_port
 
 

@@ -14,7 +14,7 @@ from denizen.adapters.models.providers import AliasSpec, ModelSpec, ProviderSpec
 from denizen.domain.errors import InvalidInput, NeedsAttention, NotFound, Unavailable
 from denizen.ports.model import Models
 from denizen.testing.model_server import HangingAnswer, ModelAnswer, ModelServer
-from tests.adapters.models.wires import ANTHROPIC, OPENAI, Build, ask, hear
+from tests.adapters.models.wire_fixture import ANTHROPIC, OPENAI, Build, ask, hear
 from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio

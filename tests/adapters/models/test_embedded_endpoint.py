@@ -13,7 +13,7 @@ from denizen.adapters.models.providers import ProviderSpec
 from denizen.domain.errors import InvalidInput, NeedsAttention, Unavailable
 from denizen.ports.model import ModelNotice
 from denizen.testing.model_server import FailedAnswer, ModelAnswer, ModelServer
-from tests.adapters.models.wires import Heard, Pauses, ask, hear
+from tests.adapters.models.wire_fixture import Heard, Pauses, ask, hear
 from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio

@@ -13,7 +13,7 @@ from denizen.domain.message import Role
 from denizen.ports.model import Capabilities, Model, ModelNotice, TextDelta
 from denizen.testing.model_server import BrokenAnswer, FailedAnswer, ModelAnswer, ModelServer
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
-from tests.adapters.models.wires import (
+from tests.adapters.models.wire_fixture import (
     ANTHROPIC,
     COMPATIBLE,
     LOOK,

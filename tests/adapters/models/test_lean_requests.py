@@ -15,7 +15,7 @@ from denizen.domain.message import TextPart, ThinkingPart
 from denizen.domain.tool import ToolSpec
 from denizen.ports.model import ModelReply
 from denizen.testing.model_server import ModelAnswer, ModelCall, ModelServer, RawAnswer
-from tests.adapters.models.wires import ANTHROPIC, COMPATIBLE, LOOK, WIRES, Build, Wire, ask, hear
+from tests.adapters.models.wire_fixture import ANTHROPIC, COMPATIBLE, LOOK, WIRES, Build, Wire, ask, hear
 
 pytestmark = pytest.mark.anyio
 

@@ -12,7 +12,7 @@ from denizen.adapters.models.providers import ProviderKind
 from denizen.domain.agent import SamplingSettings
 from denizen.domain.message import ImagePart
 from denizen.testing.model_server import ModelAnswer, ModelServer
-from tests.adapters.models.wires import ANTHROPIC, COMPATIBLE, OPENAI, Build, Wire, ask, hear
+from tests.adapters.models.wire_fixture import ANTHROPIC, COMPATIBLE, OPENAI, Build, Wire, ask, hear
 
 pytestmark = pytest.mark.anyio
 

@@ -17,7 +17,7 @@ from denizen.domain.prompt import PromptMessage, Segment, Stability
 from denizen.domain.tool import ToolSpec
 from denizen.ports.model import RAW_ARGS, ModelRequest
 from denizen.testing.model_server import ModelAnswer, ModelCall, ModelServer
-from tests.adapters.models.wires import (
+from tests.adapters.models.wire_fixture import (
     ANTHROPIC,
     CHAT_WIRES,
     COMPATIBLE,

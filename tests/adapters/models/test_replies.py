@@ -12,7 +12,7 @@ from denizen.domain.ids import CallId
 from denizen.domain.message import TextPart, ThinkingPart, ToolCallPart, join_text
 from denizen.ports.model import RAW_ARGS, ThinkingDelta
 from denizen.testing.model_server import AnswerTokens, ModelAnswer, ModelCall, ModelServer, RawAnswer
-from tests.adapters.models.wires import (
+from tests.adapters.models.wire_fixture import (
     ANTHROPIC,
     CHAT_WIRES,
     LOOK,

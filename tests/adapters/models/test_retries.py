@@ -24,7 +24,7 @@ from denizen.testing.model_server import (
     RawAnswer,
     StreamErrorAnswer,
 )
-from tests.adapters.models.wires import (
+from tests.adapters.models.wire_fixture import (
     ANTHROPIC,
     COMPATIBLE,
     LOOK,

@@ -9,10 +9,7 @@ from denizen.testing.discord import DiscordPermission
 from denizen.testing.discord.fixtures import DiscordFixture
 from denizen.testing.discord.rest.request_log import LoggedRequest
 from denizen.testing.discord.rest.routes import ROUTES
-from tests.testing.discord.bots import running
-from tests.testing.discord.raw_tour import RawTour
-from tests.testing.discord.schema import Schema, find_schema
-from tests.testing.discord.tour import (
+from tests.testing.discord.api_calls import (
     Tour,
     tour_channels,
     tour_interactions,
@@ -20,6 +17,9 @@ from tests.testing.discord.tour import (
     tour_messages,
     tour_refusals,
 )
+from tests.testing.discord.bots import running
+from tests.testing.discord.raw_api_calls import RawTour
+from tests.testing.discord.schema import Schema, find_schema
 
 PATH = find_schema()
 pytestmark = pytest.mark.skipif(PATH is None, reason="Discord's published schema is not here")

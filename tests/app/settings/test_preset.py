@@ -1,0 +1,114 @@
+"""What a preset stands for, what an agent's session keeps, and that a small model's prompt is small."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from denizen.app.models import ChosenModel, EmbeddedRuntimePool, build_catalog
+from denizen.app.settings import render_settings
+from denizen.builtin_skills import BUILTIN, OPT_IN, load_builtin
+from denizen.domain.agent import Agent, SamplingSettings, StoragePolicy, SummaryPolicy, ToolPlanning, TurnLimits
+from denizen.domain.ids import AgentName
+from denizen.domain.prompt import estimate_tokens
+from denizen.ports.model import Capabilities, ModelRequest
+from denizen.skill import SkillToolset
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
+from tests.app.home_folder import Home
+from tests.engine.engine_fixture import open_engine
+from tests.skill_fixture import ServicesFixture
+
+ADA = AgentName("ada")
+NO_TOOL = ScriptedReply(json.dumps({"thought": "-", "tool": None, "args": {}}))
+
+
+def agent(home: Home, keys: str = "preset: small") -> Agent:
+    return home.load(f"agents: {{ada: {{{keys}}}}}").agents[ADA]
+
+
+@pytest.mark.proves("T-config-history", "L-store-limits", "L-store-cuts", "T19")
+def test_the_preset_for_small_models_keeps_little_and_samples_cool(home: Home) -> None:
+    found = agent(home)
+    assert (found.limits.max_history_tokens, found.limits.max_history_messages, found.limits.max_tools) == (2000, 10, 5)
+    assert (found.sampling, found.planning) == (SamplingSettings(temperature=0.3), ToolPlanning.PLAN)
+    assert found.storing == StoragePolicy(
+        100, user_chars=1000, agent_chars=2000, tool_chars=1000, prompt_tool_chars=200
+    )
+    assert found.limits == replace(TurnLimits(), max_history_tokens=2000, max_history_messages=10, max_tools=5)
+
+
+@pytest.mark.proves("T-config-history")
+def test_what_is_written_counts_before_the_preset(home: Home) -> None:
+    found = agent(home, "preset: small, limits: {max_tools: 9}, sampling: {seed: 7}, storing: {max_messages: 0}")
+    assert (found.limits.max_tools, found.limits.max_history_tokens) == (9, 2000)
+    assert found.sampling == SamplingSettings(temperature=0.3, seed=7)
+    assert (found.storing.max_messages, found.storing.user_chars) == (0, 1000)
+    hot = agent(home, "preset: small, sampling: {temperature: 1}")
+    assert hot.sampling.temperature == 1
+
+
+def test_without_a_preset_everything_is_kept_and_summed_up_when_it_grows(home: Home) -> None:
+    found = agent(home, "")
+    assert found.storing == StoragePolicy()
+    assert found.summaries == SummaryPolicy(enabled=None, start_at=0.7, keep=0.35)
+
+
+def test_switch_and_shares_of_summaries_are_read_and_written_again(home: Home) -> None:
+    found = agent(home, "preset: small, summaries: {enabled: true, start_at: 0.8, keep: 0}, storing: {tool_chars: 5}")
+    assert found.summaries == SummaryPolicy(enabled=True, start_at=0.8, keep=0)
+    settings = home.load()
+    assert home.load(render_settings(settings)).agents == settings.agents
+
+
+@pytest.mark.parametrize(
+    ("keys", "says", "fix"),
+    [
+        ("preset: tiny", "preset", "small"),
+        ("summaries: {keep: 0.8}", "nothing would be left to summarize", "Make keep smaller than start_at"),
+        ("summaries: {start_at: 0}", "start_at", ""),
+        ("storing: {max_messages: -1}", "max_messages", ""),
+        ("storing: {max_message: 1}", "max_message", "max_messages"),
+    ],
+)
+def test_what_a_session_cannot_keep_is_refused_with_its_remedy(home: Home, keys: str, says: str, fix: str) -> None:
+    problem = home.refuse(f"agents:\n  ada:\n    {keys}\n").explain()
+    assert says in problem
+    assert fix in problem
+
+
+@pytest.mark.proves("T19")
+@pytest.mark.anyio
+@pytest.mark.parametrize("can", [Capabilities(), Capabilities(small=True), Capabilities(native_tools=False)])
+async def test_the_fixed_prompt_of_a_small_model_is_under_500_tokens(
+    home: Home, tmp_path: Path, can: Capabilities
+) -> None:
+    services = ServicesFixture(tmp_path).services()
+    toolsets = tuple(SkillToolset(load_builtin(name), services) for name in BUILTIN if name not in OPT_IN)
+    model = ScriptedModel(capabilities=can, otherwise=NO_TOOL)
+    async with open_engine(model, agent=agent(home)) as engine:
+        await engine.runtime.swap(replace(engine.runtime.current, number=2, toolsets=toolsets))
+        await engine.say("hello")
+    assert model.requests
+    assert [fixed_tokens(request) for request in model.requests if fixed_tokens(request) >= 500] == []
+
+
+def fixed_tokens(request: ModelRequest) -> int:
+    """System prompt and tools, at four characters a token."""
+    tools = [json.dumps([tool.name, tool.description, tool.parameters]) for tool in request.tools]
+    return sum(map(estimate_tokens, [*tools, *(segment.text for segment in request.segments)]))
+
+
+@pytest.mark.proves("T-config-limits")
+def test_the_size_of_a_models_context_and_the_number_of_rounds_are_settings(home: Home) -> None:
+    models = (
+        "models: {providers: {near: {kind: ollama, base_url: 'http://127.0.0.1:9/v1'}}, aliases: {balanced: near/own},"
+        " overrides: {near/wide: {context_tokens: 65536}}}\n"
+    )
+    settings = home.load(models + "agents: {ada: {limits: {max_steps: 4}}}")
+    catalog = build_catalog(settings, ChosenModel(None, ""), EmbeddedRuntimePool(home.path, {}, print))
+    assert catalog.get("balanced").capabilities.context_tokens == 32_768
+    assert catalog.get("near/wide").capabilities.context_tokens == 65_536
+    assert settings.agents[ADA].limits.max_steps == 4

@@ -1,0 +1,110 @@
+"""A whole engine in memory whose model is a provider's real adapter at a local server: what goes over the wire."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+
+from denizen.domain.agent import Agent, ContextStrategy
+from denizen.domain.conversation import Place
+from denizen.domain.events import TurnFinished
+from denizen.domain.ids import SessionId, TurnId
+from denizen.domain.message import Author
+from denizen.domain.room import Post
+from denizen.domain.turn import ReplyTarget
+from denizen.engine.gate.executor import ToolExecutor
+from denizen.engine.loop.services import EngineServices
+from denizen.engine.memory.keeper import MemoryKeeper
+from denizen.engine.runtime.connected_accounts import ConnectedAccounts
+from denizen.engine.runtime.generation import Generation, Runtime
+from denizen.engine.runtime.live_events import LiveEvents
+from denizen.engine.runtime.tool_policy import GatePolicy
+from denizen.engine.turn import TurnRunner
+from denizen.ports.toolset import CallScope
+from denizen.testing.memory_durable import MemoryDurable, MemoryLog
+from denizen.testing.model_server import ModelServer
+from denizen.testing.temporary_store import TemporaryStore
+from tests.adapters.models.wire_fixture import Wire, catalog
+from tests.engine.engine_fixture import ANA, NAME, PLACE, ToolsetFixture, message
+from tests.engine.platform_fixture import PlatformClock
+
+ROOM = Place("discord", "100")
+
+
+@dataclass
+class Past:
+    """What outlives a process."""
+
+    store: TemporaryStore = field(default_factory=TemporaryStore)
+    log: MemoryLog = field(default_factory=MemoryLog)
+    clock: PlatformClock = field(default_factory=PlatformClock)
+    posts: int = 1000
+
+
+@dataclass
+class Wired:
+    """One process."""
+
+    past: Past
+    agent: Agent
+    runtime: Runtime
+    turns: TurnRunner
+    server: ModelServer
+    wire: Wire
+    keeper: MemoryKeeper
+    generations: int = 0
+
+    async def reload(self) -> None:
+        """Another generation of the same configuration."""
+        self.generations += 1
+        models = catalog(self.server, self.wire)
+        tools = (ToolsetFixture(),) if self.agent.tools else ()
+        await self.runtime.swap(Generation(self.generations, {NAME: self.agent}, NAME, models, tools, GatePolicy()))
+
+    async def ask(self, text: str) -> TurnFinished:
+        """In a session, or, of a participant, in a channel that is archived."""
+        if self.agent.context is ContextStrategy.SESSION:
+            return await self._done(await self.turns.ask(message(text, agent=NAME, model=self.wire.name)))
+        post = await self.post("Ana", text)
+        inbound = message(text, agent=NAME, model=self.wire.name, place=ROOM, shared=True, owed=ReplyTarget(NAME, post))
+        end = await self._done(await self.turns.ask(replace(inbound, platform_id=post)))
+        await self.post(NAME, end.reply, answers=post)
+        return end
+
+    async def remember(self, text: str) -> None:
+        """It may come up in every turn from now on."""
+        place = PLACE if self.agent.context is ContextStrategy.SESSION else ROOM
+        scope = CallScope(NAME, ANA, place, place.conversation_id, SessionId("s"), TurnId("t"), account=NAME)
+        await self.keeper.open(scope).remember(text)
+
+    async def _done(self, end: TurnFinished) -> TurnFinished:
+        assert not end.failure, end.failure
+        return end
+
+    async def post(self, name: str, text: str, *, answers: str = "") -> str:
+        self.past.posts += 1
+        author = Author(name, name, is_bot=bool(answers))
+        post = Post(
+            "discord", str(self.past.posts), ROOM.channel, author, text, self.past.clock.at, guild="1", reply_to=answers
+        )
+        async with self.past.store.work() as work:
+            await work.archive.put([post])
+        return post.id
+
+
+@asynccontextmanager
+async def open_wired(server: ModelServer, wire: Wire, agent: Agent, past: Past | None = None) -> AsyncGenerator[Wired]:
+    """Give the past of an earlier one to see a restart."""
+    past = past or Past()
+    durable, runtime = MemoryDurable(past.log), Runtime()
+    keeper = MemoryKeeper(past.store, ConnectedAccounts(), past.clock)
+    services = EngineServices(past.store, durable, LiveEvents(), ToolExecutor(past.clock), past.clock, memories=keeper)
+    wired = Wired(past, agent, runtime, TurnRunner(runtime, services), server, wire, keeper)
+    await wired.reload()
+    await durable.start()
+    try:
+        yield wired
+    finally:
+        await durable.aclose()
+        await runtime.aclose()

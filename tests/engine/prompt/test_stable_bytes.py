@@ -1,0 +1,195 @@
+"""What was sent once is sent again with the same bytes, so that providers read it from their cache (P5)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from denizen.domain.agent import Agent, ContextStrategy, TimestampPolicy, TurnLimits
+from denizen.domain.message import Role, TextPart
+from denizen.domain.prompt import PromptMessage
+from denizen.engine.prompt.system_prompt import assemble_system_prompt
+from denizen.testing.model_server import ModelAnswer, ModelCall, ModelServer, model_server
+from denizen.testing.prompt_cache import PromptCache
+from tests.adapters.models.wire_fixture import ANTHROPIC, OPENAI, Wire
+from tests.engine.engine_fixture import NAME, message
+from tests.engine.prompt.provider_fixture import Past, Wired, open_wired
+from tests.prompt_prefix import assert_prefixes, first_break, pieces_of
+
+pytestmark = pytest.mark.anyio
+
+PERSONA = (("SOUL.md", "You are Ada, who looks after a library. " * 40),)
+ASSISTANT = Agent(NAME, persona=PERSONA)
+PARTICIPANT = replace(ASSISTANT, context=ContextStrategy.TRANSCRIPT)
+WIRES = pytest.mark.parametrize("wire", [ANTHROPIC, OPENAI], ids=lambda wire: wire.kind)
+AGENTS = pytest.mark.parametrize("agent", [ASSISTANT, PARTICIPANT], ids=lambda agent: agent.context)
+
+
+def names_of(agent: Agent) -> Mapping[str, str]:
+    return {segment.text: segment.name for segment in assemble_system_prompt(agent, tool_rules=True)}
+
+
+def look(number: int) -> ModelAnswer:
+    return ModelAnswer(text="One moment.", calls=[ModelCall("look", {"q": "x" * 40 * number}, f"look-{number}")])
+
+
+def write(number: int) -> ModelAnswer:
+    return ModelAnswer(calls=[ModelCall("write", {"q": f"note {number}"}, f"write-{number}")])
+
+
+async def three_turns(wired: Wired, server: ModelServer, number: int) -> None:
+    """A plain one, one that looks something up twice, one that writes something down."""
+    server.script(
+        ModelAnswer(text=f"Answer {number}."),
+        look(number),
+        look(number + 50),
+        ModelAnswer(text="Found."),
+        write(number),
+        ModelAnswer(text="Noted."),
+    )
+    for question in ("hello", "look it up", "write it down"):
+        await wired.ask(f"{question} {number}")
+        await wired.remember(f"what Ana said: {question}, and {number} it was")
+        wired.past.clock.at += timedelta(minutes=2)
+
+
+@WIRES
+@AGENTS
+@pytest.mark.proves("P5")
+async def test_the_prompt_keeps_its_bytes_through_tools_memories_reload_midnight_and_restart(
+    wire: Wire, agent: Agent
+) -> None:
+    past = Past()
+    past.clock.at = past.clock.at.replace(hour=22)
+    async with model_server(cache=PromptCache()) as server:
+        async with open_wired(server, wire, agent, past) as wired:
+            await three_turns(wired, server, 1)
+            await wired.reload()
+            await three_turns(wired, server, 2)
+            past.clock.at += timedelta(hours=3)
+            await three_turns(wired, server, 3)
+        async with open_wired(server, wire, agent, past) as wired:
+            await three_turns(wired, server, 4)
+        bodies = server.bodies
+    if agent is PARTICIPANT:  # what it does with tools is in no later prompt
+        bodies = [body for body in bodies if not _uses_tools(body)]
+    assert len(bodies) >= 12
+    assert "what Ana said" in json.dumps(bodies[-1])
+    assert_prefixes(bodies, names_of(agent))
+
+
+def _uses_tools(body: Mapping[str, object]) -> bool:
+    return any(f'"{word}"' in json.dumps(body["messages"]) for word in ("tool_result", "tool_use", "tool_calls"))
+
+
+@pytest.mark.proves("P5", "C22")
+async def test_a_session_reads_all_but_the_newest_from_the_cache() -> None:
+    cache = PromptCache(least=1)
+    async with model_server(cache=cache) as server, open_wired(server, ANTHROPIC, ASSISTANT) as wired:
+        for number in range(1, 9):
+            await three_turns(wired, server, number)
+    late = cache.bills[-6:]
+    assert sum(bill.read for bill in late) > 0.95 * sum(bill.input for bill in late)
+    assert all(bill.long == 0 for bill in late)
+
+
+@pytest.mark.proves("P5", "C22")
+async def test_a_participant_reads_all_but_the_newest_of_a_channel_from_the_cache() -> None:
+    cache, past = PromptCache(), Past()
+    async with model_server(cache=cache) as server, open_wired(server, ANTHROPIC, PARTICIPANT, past) as wired:
+        for number in range(200):
+            await wired.post(("Ana", "Bob")[number % 2], f"they talk about the weather of day {number} " * 3)
+        for number in range(14):
+            await wired.post("Bob", f"it still rains {number}")
+            server.script(ModelAnswer(text=f"It does. {number}"))
+            await wired.ask(f"does it rain {number}?")
+            cache.advance(60)
+            past.clock.at += timedelta(minutes=1)
+    late = cache.bills[9:]
+    assert sum(bill.read for bill in late) > 0.95 * sum(bill.input for bill in late)
+
+
+async def test_longer_pauses_are_noticed_and_the_conversation_is_kept_for_an_hour() -> None:
+    cache, past = PromptCache(least=1), Past()
+    async with model_server(cache=cache) as server, open_wired(server, ANTHROPIC, ASSISTANT, past) as wired:
+        for number in range(12):
+            server.script(ModelAnswer(text="Yes."))
+            await wired.ask(f"question {number}")
+            past.clock.at += timedelta(minutes=7)
+            cache.advance(420)
+    assert all(bill.read > 0.9 * bill.input and bill.short == 0 for bill in cache.bills[3:])
+
+
+@WIRES
+@AGENTS
+async def test_who_is_asked_knows_the_date_also_on_the_next_day(wire: Wire, agent: Agent) -> None:
+    past = Past()
+    async with model_server() as server, open_wired(server, wire, agent, past) as wired:
+        for day in (1, 1, 2):
+            past.clock.at = past.clock.at.replace(day=day)
+            server.script(ModelAnswer(text="Yes."))
+            await wired.ask("which day is it?")
+        texts = [json.dumps(body["messages"]) for body in server.bodies]
+        systems = {json.dumps(body.get("system")) for body in server.bodies}
+    assert [("2026-11-01" in text, "2026-11-02" in text) for text in texts][:2] == [(True, False)] * 2
+    assert "2026-11-02" in texts[2]
+    if wire is ANTHROPIC:
+        assert len(systems) == 1
+
+
+async def test_the_date_is_told_behind_the_question_where_its_mark_has_left_the_window() -> None:
+    agent = replace(ASSISTANT, limits=TurnLimits(max_history_tokens=80))
+    async with model_server() as server, open_wired(server, ANTHROPIC, agent) as wired:
+        for number in range(3):
+            server.script(ModelAnswer(text="Yes. " * 20))
+            await wired.ask(f"{number} " * 40)
+        first, *_, last = server.bodies
+    assert [text for text in texts_of(first) if "Today is" in text] == texts_of(first)
+    assert texts_of(last)[-1].startswith("[Today is")
+    assert "cache_control" not in last["messages"][-1]["content"][-1]
+
+
+async def test_clients_that_carry_the_history_are_told_the_date_at_the_end_of_the_system_prompt() -> None:
+    history = (PromptMessage(Role.USER, (TextPart("hi"),)), PromptMessage(Role.ASSISTANT, (TextPart("Hello."),)))
+    async with model_server() as server, open_wired(server, ANTHROPIC, ASSISTANT) as wired:
+        server.script(ModelAnswer(text="Yes."))
+        asked = message("which day is it?", agent=NAME, model=ANTHROPIC.name, supplied=history)
+        assert not (await wired.turns.ask(asked)).failure
+        body = server.bodies[0]
+    assert body["system"][-1]["text"].startswith("Today is")
+    assert "cache_control" in body["system"][-2]
+    assert "Today is" not in json.dumps(body["messages"])
+
+
+def texts_of(body: Mapping[str, Any]) -> list[str]:
+    return [block["text"] for told in body["messages"] for block in told["content"] if block["type"] == "text"]
+
+
+async def test_the_date_is_told_in_the_zone_of_the_agent() -> None:
+    agent = replace(ASSISTANT, timestamps=TimestampPolicy("Asia/Tokyo"))
+    past = Past()
+    past.clock.at = past.clock.at.replace(day=1, hour=20)
+    async with model_server() as server, open_wired(server, ANTHROPIC, agent, past) as wired:
+        server.script(ModelAnswer(text="Yes."))
+        await wired.ask("which day is it?")
+        assert "Today is Monday, 2026-11-02 (Asia/Tokyo)." in json.dumps(server.bodies[0]["messages"])
+
+
+def test_what_broke_first_is_named() -> None:
+    system = [{"type": "text", "text": "You are Ada."}, {"type": "text", "text": "Be brief."}]
+    told = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "Hello."}]
+    earlier = {"tools": [{"name": "look"}], "system": system, "messages": told[:1]}
+    names = {"You are Ada.": "persona"}
+    assert first_break(earlier, {**earlier, "messages": told}) == ""
+    assert "tool 'look' broke" in first_break(earlier, {**earlier, "tools": [{"name": "see"}]})
+    changed = [{"type": "text", "text": "You are Bob."}, system[1]]
+    assert first_break(earlier, {**earlier, "system": changed}, names).startswith("system segment 'persona' broke")
+    other = [{"role": "user", "content": "ho"}]
+    assert first_break(earlier, {**earlier, "messages": other}).startswith("message 0 (user), part 0 broke")
+    assert "became nothing" in first_break({**earlier, "messages": told}, earlier)
+    assert len(pieces_of(earlier, names)) == 4

@@ -1,0 +1,128 @@
+"""The switches that lay out a transcript for one agent, and that none of them costs it the stability of its bytes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from denizen.domain.agent import Agent, TimestampPolicy, TranscriptLayout
+from denizen.domain.message import Role, join_text
+from denizen.domain.transcript import TranscriptBudget
+from denizen.ports.model import Capabilities, ModelRequest
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
+from tests.engine.platform_fixture import ADA, World, open_platform
+from tests.engine.prompt.test_room_transcript import BEN, ask, participant, texts
+
+pytestmark = pytest.mark.anyio
+
+SMALL = TranscriptBudget(total=2400, tail=200, block=300)
+
+
+def laid(name: str = "ada", *, timestamps: TimestampPolicy | None = None, **switches: bool) -> Agent:
+    return replace(
+        participant(ADA if name == "ada" else BEN, SMALL), layout=TranscriptLayout(**switches), timestamps=timestamps
+    )
+
+
+def quite(**can: bool) -> ScriptedModel:
+    return ScriptedModel(otherwise=ScriptedReply("Quite."), capabilities=Capabilities(**can))  # pyright: ignore[reportArgumentType]
+
+
+async def talk(agent: Agent, model: ScriptedModel, chat: int = 0) -> ModelRequest:
+    """The last of three requests."""
+    world = World()
+    async with open_platform(world, model, agents={agent.name: agent}) as fixture:
+        for number in range(chat):
+            world.platform.say(world.general, "bob", f"we talk about the weather and so on {number}")
+        for _ in range(3):
+            await ask(fixture, "@ada well?")
+    return model.requests[-1]
+
+
+@pytest.mark.proves("C-config-toggles")
+async def test_names_stand_above_the_words_in_the_vertical_form() -> None:
+    request = await talk(laid(vertical=True), quite())
+    asked, answered = "Ana:\n@ada well?", "ada:\nQuite."
+    assert "\n\n".join(texts(request)) == "\n\n".join([asked, answered, asked, answered, asked, "ada:"])
+
+
+@pytest.mark.proves("C-config-toggles")
+async def test_closed_blocks_are_one_message_unless_they_are_to_be_separate_or_the_cache_needs_marks() -> None:
+    joined, separate, marked = (
+        await talk(laid(), quite(), 60),
+        await talk(laid(separate_blocks=True), quite(), 60),
+        await talk(laid(), quite(cache_marks=True), 60),
+    )
+    count = [sum(message.kind == "block" for message in each.messages) for each in (joined, separate, marked)]
+    assert count[0] == 1 and count[1] == count[2] > 1
+    assert "\n".join(texts(joined)) == "\n".join(texts(separate)) == "\n".join(texts(marked))
+
+
+@pytest.mark.proves("C-config-toggles")
+async def test_own_words_go_as_assistant_turns_where_that_is_switched_on() -> None:
+    request = await talk(laid(turns=True), quite(prefill=True))
+    assert [(message.role, join_text(message.parts)) for message in request.messages] == [
+        (Role.USER, "Ana: @ada well?"),
+        (Role.ASSISTANT, "Quite."),
+        (Role.USER, "Ana: @ada well?"),
+        (Role.ASSISTANT, "Quite."),
+        (Role.USER, "Ana: @ada well?"),
+    ]
+
+
+@pytest.mark.proves("C-config-toggles", "C13")
+async def test_a_transcript_has_time_lines_where_they_are_switched_on() -> None:
+    world, model = World(), quite()
+    async with open_platform(
+        world, model, agents={ADA: laid(timestamps=TimestampPolicy("Europe/Berlin", 600))}
+    ) as fixture:
+        await ask(fixture, "@ada one")
+        world.platform.skip(s=3600)
+        request = await ask(fixture, "@ada two")
+    lines = "\n".join(texts(request)).split("\n")
+    marks = [place for place, line in enumerate(lines) if line.startswith("[20")]
+    assert len(marks) == 2 and lines[marks[0]].endswith(" Europe/Berlin]")
+    assert lines[marks[0] + 1] == "Ana: @ada one" and lines[marks[1] + 1] == "Ana: @ada two"
+
+
+@pytest.mark.proves("C-config-toggles")
+async def test_every_switch_is_off_by_default() -> None:
+    agent = Agent(ADA)
+    assert (agent.layout, agent.timestamps, agent.reasoning, agent.show_reasoning) == (
+        TranscriptLayout(),
+        None,
+        False,
+        False,
+    )
+    assert agent.layout == TranscriptLayout(vertical=False, separate_blocks=False, turns=False)
+
+
+@pytest.mark.parametrize(
+    "agent",
+    [
+        laid(),
+        laid(vertical=True),
+        laid(turns=True),
+        laid(separate_blocks=True),
+        laid(timestamps=TimestampPolicy("UTC", 1)),
+        laid(vertical=True, turns=True, separate_blocks=True),
+    ],
+)
+async def test_in_every_layout_blocks_keep_their_bytes_across_turns_restarts_and_beside_other_agents(
+    agent: Agent,
+) -> None:
+    world, seen = World(), list[str]()
+    for _ in range(2):
+        model = quite()
+        agents = {ADA: agent, BEN: laid("ben", vertical=not agent.layout.vertical)}
+        async with open_platform(world, model, agents=agents) as fixture:
+            for number in range(40):
+                world.platform.say(world.general, "bob", f"we talk about the weather and so on {number}")
+            for _ in range(2):
+                request = await ask(fixture, "@ada well?")
+                seen.append("\n".join(join_text(m.parts) for m in request.messages if m.kind == "block"))
+    told = [text for text in seen if text]
+    assert len(told) >= 3
+    assert all(later.startswith(earlier) for earlier, later in pairwise(told))

@@ -1,0 +1,159 @@
+"""Transcripts away from archived rooms, with tools, and when several things happen at once."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from denizen.domain.agent import Agent, ContextStrategy
+from denizen.domain.message import ImagePart, Role, TextPart, join_text
+from denizen.domain.prompt import PromptMessage
+from denizen.domain.transcript import TranscriptBudget
+from denizen.ports.model import Capabilities, ModelRequest
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
+from tests.engine.engine_fixture import NAME, open_engine
+from tests.engine.platform_fixture import ADA, World, open_platform
+from tests.engine.prompt.test_room_transcript import (
+    BEN,
+    SMALL,
+    ask,
+    blocks,
+    both,
+    chatter,
+    first_difference,
+    mirrored,
+    model,
+    participant,
+    said,
+    texts,
+)
+
+pytestmark = pytest.mark.anyio
+
+
+def listener(**more: object) -> Agent:
+    return Agent(NAME, context=ContextStrategy.TRANSCRIPT, **more)  # pyright: ignore
+
+
+def lines(request: ModelRequest) -> list[str]:
+    return "\n".join(join_text(message.parts) for message in request.messages[:-1]).split("\n")
+
+
+@pytest.mark.proves("X-history", "C28")
+async def test_where_nothing_is_archived_the_conversation_is_the_transcript() -> None:
+    scripted = ScriptedModel(otherwise=ScriptedReply(f"{NAME}: Quite."))
+    async with open_engine(scripted, agent=listener()) as engine:
+        finished = [await engine.say(text) for text in ("one", "two", "three")]
+    assert {turn.reply for turn in finished} == {"Quite."}
+    assert lines(scripted.requests[-1]) == ["Ana: one", f"{NAME}: Quite.", "Ana: two", f"{NAME}: Quite.", "Ana: three"]
+    for earlier, later in pairwise(scripted.requests):
+        assert not first_difference(earlier, later)
+
+
+async def test_tools_are_used_behind_the_transcript_and_their_steps_stay_out_of_the_next() -> None:
+    scripted = ScriptedModel(
+        ScriptedReply("Let me see.", calls=[call("look")]), ScriptedReply("It is red."), ScriptedReply("Still red.")
+    )
+    async with open_engine(scripted, agent=listener()) as engine:
+        await engine.say("which colour?")
+        await engine.say("and now?")
+    second, third = scripted.requests[1:]
+    assert [message.role for message in second.messages] == [Role.USER, Role.USER, Role.ASSISTANT, Role.TOOL]
+    assert lines(third) == ["Ana: which colour?", f"{NAME}: It is red.", "Ana: and now?"]
+
+
+async def test_the_budget_trims_the_oldest_lines_of_a_conversation() -> None:
+    scripted = ScriptedModel(otherwise=ScriptedReply("Quite so, I would say."))
+    async with open_engine(scripted, agent=listener(transcript=TranscriptBudget(total=1000, tail=50))) as engine:
+        for number in range(60):
+            await engine.say(f"and this is remark number {number}")
+    told = lines(scripted.requests[-1])
+    assert told[-1] == "Ana: and this is remark number 59"
+    assert 800 < sum(-(-len(line) // 4) + 4 for line in told) <= 1000
+
+
+async def test_a_client_that_carries_its_own_history_is_believed() -> None:
+    scripted = ScriptedModel(otherwise=ScriptedReply("Quite."))
+    supplied = (PromptMessage(Role.USER, (TextPart("before"),)), PromptMessage(Role.ASSISTANT, (TextPart("yes"),)))
+    async with open_engine(scripted, agent=listener()) as engine:
+        await engine.say("now", supplied=supplied)
+    assert [join_text(message.parts) for message in scripted.requests[0].messages] == ["before", "yes", "now"]
+
+
+async def test_a_new_session_begins_with_an_empty_transcript() -> None:
+    scripted = ScriptedModel(otherwise=ScriptedReply("Quite."))
+    async with open_engine(scripted, agent=listener()) as engine:
+        await engine.say("before")
+        await engine.say("after", new_session=True)
+    assert lines(scripted.requests[-1]) == ["Ana: after"]
+
+
+async def test_pictures_of_the_question_are_shown_in_its_own_turn_only() -> None:
+    world = World()
+    async with open_platform(world, model(images=True), agents={ADA: participant()}) as fixture:
+        picture = ImagePart("https://cdn.example/cat.png", "image/png")
+        world.platform.say(world.general, "ana", "@ada look", parts=(picture,))
+        await fixture.settled()
+        second = await ask(fixture)
+        first = fixture.model.requests[0]
+    assert first.messages[-1].parts == (picture, TextPart("ada:"))
+    assert not first_difference(first, second)
+    assert not any(isinstance(part, ImagePart) for message in second.messages for part in message.parts)
+
+
+@pytest.mark.proves("CW11")
+async def test_two_agents_that_are_asked_at_once_close_each_block_once() -> None:
+    world = World()
+    chatter(world, 100)
+    async with open_platform(world, model(), agents=both(), prepare=mirrored(world)) as fixture:
+        await ask(fixture, "@ada @ben well?")
+        async with fixture.store.work(write=False) as work:
+            kept = await work.transcripts.list_blocks(world.general.place)
+        one, other = fixture.model.requests
+    assert blocks(one) == blocks(other) != []
+    ends = [(block.first, block.last) for block in kept]
+    assert all(int(last) < int(first) for (_, last), (first, _) in pairwise(ends))
+
+
+async def test_after_a_long_absence_only_what_fits_the_budget_is_read() -> None:
+    world = World()
+    chatter(world, 60)
+    async with open_platform(world, model(), agents={ADA: participant()}, prepare=mirrored(world)) as fixture:
+        before = await ask(fixture)
+        chatter(world, 400, words="much was said meanwhile")
+        await mirrored(world)(None)
+        after = await ask(fixture)
+        again = await ask(fixture)
+    assert not set(blocks(before)) & set(blocks(after))
+    assert sum(-(-len(line) // 4) + 4 for line in said(after)) <= SMALL.total
+    assert blocks(again)[-len(blocks(after)) + 1 :] == blocks(after)[-len(blocks(after)) + 1 :]
+
+
+@pytest.mark.proves("C7", "E4")
+async def test_the_tail_is_guaranteed_also_past_the_budget() -> None:
+    world = World()
+    chatter(world, 300)
+    agents = {ADA: participant(), BEN: participant(BEN, TranscriptBudget(total=100, tail=300, block=1000))}
+    async with open_platform(world, model(), agents=agents, prepare=mirrored(world)) as fixture:
+        request = await ask(fixture, "@ben well?")
+    told = said(request)
+    assert blocks(request) == [] and told[-1] == "Ana: @ben well?"
+    assert 100 < sum(-(-len(line) // 4) + 4 for line in told) <= 300
+
+
+async def test_a_small_model_gets_no_more_than_it_can_read() -> None:
+    world = World()
+    chatter(world, 300)
+    scripted = ScriptedModel(otherwise=ScriptedReply("Quite."), capabilities=Capabilities(context_tokens=5000))
+    agents = {ADA: participant(budget=TranscriptBudget(block=1000))}
+    async with open_platform(world, scripted, agents=agents, prepare=mirrored(world)) as fixture:
+        request = await ask(fixture)
+    assert 500 < sum(-(-len(text) // 4) + 4 for text in said(request)) <= 5000 // 2, "the answer takes the other half"
+    assert texts(request)[-1] == "ada:"
+
+
+async def test_only_names_of_those_who_talk_here_are_guarded() -> None:
+    scripted = ScriptedModel(otherwise=ScriptedReply("Done.\nBob: no"))
+    async with open_engine(scripted, agent=listener()) as engine:
+        assert (await engine.say("go")).reply == "Done.\nBob: no"

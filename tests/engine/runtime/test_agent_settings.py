@@ -1,0 +1,186 @@
+"""Settings of an assistant in the store: when they hold, and for what."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from denizen.domain.agent import Agent, TurnLimits, WritingStyle
+from denizen.domain.audit import AuditKind
+from denizen.domain.clock import SystemClock
+from denizen.domain.errors import InvalidInput, NotFound
+from denizen.domain.json import Json
+from denizen.engine.runtime.agent_settings import KEPT_S, AgentSettingsOverlay
+from denizen.engine.runtime.generation import Generation
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
+from denizen.testing.temporary_store import TemporaryStore
+from tests.engine.engine_fixture import ANA, NAME, EngineFixture, ToolsetFixture, generation, open_engine
+from tests.engine.loop.test_routing import AUTO, Models, open_routed, sorts
+
+pytestmark = pytest.mark.anyio
+
+
+class HandClock(SystemClock):
+    def __init__(self) -> None:
+        self.at_s = 1000.0
+
+    def monotonic_s(self) -> float:
+        return self.at_s
+
+
+async def save(engine: EngineFixture, **given: Json) -> None:
+    assert engine.services.assistant is not None
+    await engine.services.assistant.save(ANA, engine.runtime.current, given, to=NAME)
+
+
+def segments_of(model: ScriptedModel, request: int) -> str:
+    return "\n".join(segment.text for segment in model.requests[request].segments)
+
+
+@pytest.mark.proves("S-config-save", "S-config-temperature", "S-config-search-instructions")
+async def test_what_is_saved_holds_for_the_next_turn_and_a_reset_brings_the_file_back() -> None:
+    model = ScriptedModel(otherwise=ScriptedReply("ok"))
+    agent = Agent(NAME, style=WritingStyle(extra_instructions="As in the file."))
+    async with open_engine(model, agent=agent) as engine:
+        await engine.say("one")
+        await save(
+            engine,
+            additional_prompt="Be kind.",
+            response_style="friendly",
+            language="it",
+            temperature=0.2,
+            search_instructions="Search twice.",
+            citation_format="footnote",
+            max_steps_multiplier=0.5,
+        )
+        await engine.say("two")
+        assert engine.services.assistant is not None
+        await engine.services.assistant.reset(ANA, NAME)
+        await engine.say("three")
+    before, changed, after = (segments_of(model, number) for number in range(3))
+    assert before == after
+    assert "As in the file." in before
+    for said in ("Be kind.", "warmly", "language 'it'", "Search twice.", "footnotes", "at most 8 rounds"):
+        assert said in changed
+        assert said not in before
+    assert [request.sampling.temperature for request in model.requests] == [None, 0.2, None]
+
+
+@pytest.mark.proves("S6", "S-config-default-model")
+async def test_the_owner_s_model_replaces_the_routed_one() -> None:
+    models = Models.answering(sorts("simple", 8, "fast"))
+    async with open_routed(models) as engine:
+        assert (await engine.say("Who wrote Hamlet?")).reply == "said by fast"
+        await save(engine, default_model="quality")
+        assert (await engine.say("Who wrote Faust?")).reply == "said by quality"
+        assert (await engine.say("And who wrote Emma?", model="balanced")).reply == "said by balanced"
+    assert len(models.router.requests) == 1, "with the model given, nobody has to sort"
+
+
+async def test_the_owner_can_put_an_agent_on_auto() -> None:
+    models = Models.answering(sorts("complex", 25, "quality"))
+    async with open_routed(models, Agent(NAME)) as engine:
+        await save(engine, default_model="auto", max_steps_multiplier=2.0)
+        assert (await engine.say("Why does it crash?")).reply == "said by quality"
+    assert "at most 48 tool calls" in str(models.quality.requests[0].messages[-1])
+
+
+async def test_the_command_line_s_model_goes_before_the_owner_s() -> None:
+    models = Models.answering()
+    async with open_routed(models, Agent(NAME)) as engine:
+        await save(engine, default_model="quality")
+        chosen = replace(engine.runtime.current, number=3, is_model_chosen=True)
+        await engine.runtime.swap(chosen)
+        assert (await engine.say("hello")).reply == "said by balanced"
+
+
+async def test_a_model_that_is_not_configured_is_refused_and_one_that_has_gone_is_passed_over() -> None:
+    models = Models.answering()
+    async with open_routed(models, Agent(NAME)) as engine:
+        with pytest.raises(InvalidInput, match="default_model"):
+            await save(engine, default_model="opus")
+        await save(engine, default_model="quality", response_style="friendly")
+        left = {name: model for name, model in models.by_alias.items() if name != "quality"}
+        await engine.runtime.swap(generation(left, ToolsetFixture(), agent=Agent(NAME), number=3))
+        assert (await engine.say("hello")).reply == "said by balanced"
+    assert "warmly" in segments_of(models.balanced, 0)
+
+
+@pytest.mark.proves("S-kv-agent-config")
+async def test_a_change_by_another_process_holds_within_a_minute() -> None:
+    store, clock = TemporaryStore(), HandClock()
+    here, elsewhere = AgentSettingsOverlay(store, clock), AgentSettingsOverlay(store, SystemClock())
+    current = generation(ScriptedModel(), ToolsetFixture(), agent=Agent(NAME))
+
+    async def steps_here() -> int:
+        return (await here.agent(current, NAME)).limits.steps
+
+    assert await steps_here() == 20
+    await elsewhere.save(ANA, current, {"max_steps_multiplier": 2.0}, to=NAME)
+    clock.at_s += KEPT_S - 1
+    assert await steps_here() == 20
+    clock.at_s += 1
+    assert await steps_here() == 40
+    assert KEPT_S <= 60
+
+
+@pytest.mark.proves("S-data-agent-config")
+async def test_sets_have_names_and_one_of_them_is_active() -> None:
+    assistant, current = (
+        AgentSettingsOverlay(TemporaryStore(), SystemClock()),
+        generation(ScriptedModel(), ToolsetFixture()),
+    )
+    first = await assistant.save(ANA, current, {"language": "de"}, to=NAME)
+    assert (first.name, first.is_active) == ("default", True)
+    await assistant.save(ANA, current, {"language": "fr"}, to=NAME, name="exam", activate=False)
+    assert (await agent_of(assistant, current)).style.language == "de"
+    assert (await assistant.activate(ANA, NAME, "exam")).is_active
+    assert (await agent_of(assistant, current)).style.language == "fr"
+    await assistant.save(ANA, current, {"temperature": 0}, to=NAME)
+    sets = {each.name: (each.is_active, each.chosen.names) for each in await assistant.list_sets(NAME)}
+    assert sets == {"default": (False, ("language",)), "exam": (True, ("language", "temperature"))}
+    await assistant.remove(ANA, NAME, "exam")
+    assert await agent_of(assistant, current) == current.agent(NAME)
+    with pytest.raises(NotFound, match="exam"):
+        await assistant.activate(ANA, NAME, "exam")
+    with pytest.raises(NotFound) as caught:
+        await assistant.remove(ANA, NAME, "defualt")
+    assert caught.value.fix == "Did you mean 'default'?"
+
+
+async def test_the_audit_log_tells_who_changed_which_settings_and_not_what_they_say() -> None:
+    store = TemporaryStore()
+    assistant, current = AgentSettingsOverlay(store, SystemClock()), generation(ScriptedModel(), ToolsetFixture())
+    await assistant.save(ANA, current, {"additional_prompt": "A secret."}, to=NAME)
+    await assistant.reset(ANA, NAME)
+    await assistant.activate(ANA, NAME, "default")
+    await assistant.remove(ANA, NAME, "default")
+    async with store.work(write=False) as work:
+        events = [entry.event for entry in await work.audit.list_entries(limit=10)]
+    assert {(event.kind, event.actor, event.subject) for event in events} == {
+        (AuditKind.SETTINGS, "local:ana", "ada/default")
+    }
+    assert sorted(str(event.details["done"]) for event in events) == ["activate", "remove", "reset", "save"]
+    assert "secret" not in str(events)
+
+
+async def test_a_reset_of_nothing_changes_nothing() -> None:
+    assistant, current = (
+        AgentSettingsOverlay(TemporaryStore(), SystemClock()),
+        generation(ScriptedModel(), ToolsetFixture()),
+    )
+    assert await assistant.reset(ANA, NAME) is None
+    assert await agent_of(assistant, current) == current.agent(NAME)
+
+
+async def test_steps_are_multiplied_where_nothing_is_routed_too() -> None:
+    agent = replace(AUTO, is_routed=False, limits=TurnLimits(max_steps=10, max_steps_multiplier=1.5))
+    model = ScriptedModel(otherwise=ScriptedReply("ok"))
+    async with open_engine(model, agent=agent) as engine:
+        await engine.say("hello")
+    assert "at most 13 rounds" in segments_of(model, 0)
+
+
+async def agent_of(assistant: AgentSettingsOverlay, current: Generation) -> Agent:
+    return await assistant.agent(current, NAME)

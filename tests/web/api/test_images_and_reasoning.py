@@ -1,0 +1,82 @@
+"""What comes besides the text of an answer over HTTP: pictures, and reasoning where the agent is to show it."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from typing import Any
+
+import httpx2
+import pytest
+
+from denizen.domain.agent import Agent
+from denizen.domain.ids import AgentName
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
+from denizen_sdk.turns import ReasoningAddedEvent, TurnFinishedEvent, decode_event
+from tests.web_fixture import running_site
+
+pytestmark = pytest.mark.anyio
+
+PNG = "data:image/png;base64," + b64encode(b"\x89PNG").decode()
+PICTURES = [{"index": 0, "type": "image_url", "image_url": {"url": PNG}}]
+THOUGHT = "Ana wants a flower."
+ASKED: dict[str, Any] = {"model": "denizen", "messages": [{"role": "user", "content": "a rose?"}]}
+
+
+def rows(response: httpx2.Response) -> list[dict[str, Any]]:
+    lines = [line[6:] for line in response.text.splitlines() if line.startswith("data: ")]
+    return [json.loads(line) for line in lines if line != "[DONE]"]
+
+
+def model() -> ScriptedModel:
+    return ScriptedModel(ScriptedReply("A rose.", thinking=THOUGHT, images=[PNG]))
+
+
+def agents(*, shows: bool) -> tuple[Agent, ...]:
+    return (Agent(AgentName("denizen"), show_reasoning=shows),)
+
+
+@pytest.mark.proves("C25", "C25-reasoning")
+@pytest.mark.parametrize("shows", [True, False])
+async def test_a_completion_has_pictures_and_reasoning_beside_its_text(*, shows: bool) -> None:
+    async with running_site(model(), agents=agents(shows=shows)) as site, site.client() as client:
+        message = (await client.post("/v1/chat/completions", json=ASKED)).json()["choices"][0]["message"]
+    assert (message["content"], message["images"]) == ("A rose.", PICTURES)
+    assert message.get("reasoning_content") == (THOUGHT if shows else None)
+
+
+@pytest.mark.proves("C25", "C25-reasoning")
+@pytest.mark.parametrize("shows", [True, False])
+async def test_a_streamed_completion_has_reasoning_before_and_pictures_behind_its_text(*, shows: bool) -> None:
+    async with running_site(model(), agents=agents(shows=shows)) as site, site.client() as client:
+        response = await client.post("/v1/chat/completions", json={**ASKED, "stream": True})
+    deltas = [row["choices"][0]["delta"] for row in rows(response)]
+    order = [next(iter(delta)) for delta in deltas if delta]
+    assert list(dict.fromkeys(order)) == ["role", *(["reasoning_content"] if shows else []), "content", "images"]
+    assert "".join(delta.get("reasoning_content", "") for delta in deltas) == (THOUGHT if shows else "")
+    assert "".join(delta.get("content", "") for delta in deltas) == "A rose."
+    assert [delta["images"] for delta in deltas if "images" in delta] == [PICTURES]
+
+
+@pytest.mark.proves("C25", "C25-reasoning")
+@pytest.mark.parametrize("shows", [True, False])
+async def test_the_events_of_a_chat_tell_reasoning_and_end_with_the_pictures(*, shows: bool) -> None:
+    async with running_site(model(), agents=agents(shows=shows)) as site, site.client() as client:
+        events = [decode_event(row) for row in rows(await client.post("/api/chat", json={"message": "a rose?"}))]
+    told = "".join(event.text for event in events if isinstance(event, ReasoningAddedEvent))
+    assert told == (THOUGHT if shows else "")
+    last = events[-1]
+    assert isinstance(last, TurnFinishedEvent)
+    assert (last.images, last.reasoning) == ((PNG,), THOUGHT if shows else "")
+
+
+@pytest.mark.proves("C25-reasoning")
+async def test_a_repeated_request_gets_both_too() -> None:
+    async with running_site(model(), agents=agents(shows=True)) as site, site.client() as client:
+        key = {"Idempotency-Key": "once"}
+        first = await client.post("/v1/chat/completions", json=ASKED, headers=key)
+        again = await client.post("/v1/chat/completions", json={**ASKED, "stream": True}, headers=key)
+    deltas = [row["choices"][0]["delta"] for row in rows(again)]
+    assert first.json()["choices"][0]["message"]["reasoning_content"] == THOUGHT
+    assert "".join(delta.get("reasoning_content", "") for delta in deltas) == THOUGHT
+    assert [delta["images"] for delta in deltas if "images" in delta] == [PICTURES]

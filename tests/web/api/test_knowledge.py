@@ -1,0 +1,313 @@
+"""Sources, syncs and the snapshot over HTTP: who may do what, and what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+
+from denizen.domain.snapshot import RemoteRepository
+from denizen.domain.source import SourceKind, SyncRun
+from denizen.ports.source import SourceReader
+from denizen.testing.memory_durable import MemoryDurable
+from denizen.testing.temporary_store import TemporaryStore
+from denizen.web.http.auth import ApiKey
+from denizen.web.http.dependencies import KnowledgeServices
+from denizen_sdk import ApiError, DenizenClient
+from denizen_sdk.knowledge import StartedSync
+from tests.engine.knowledge.knowledge_fixture import KnowledgeFixture, give_way, write
+from tests.timing import HANG_LIMIT_S
+from tests.web_fixture import ADA, ANN, LOCAL, HandClock, Site, running_site
+
+pytestmark = pytest.mark.anyio
+
+SECRETS = {"notes": "a-secret-of-the-notes", "gone": "a-secret-of-nothing", "empty": ""}
+NO_READERS: Mapping[SourceKind, SourceReader] = {}
+OWNER = ApiKey.from_text("olga", "key-of-olga", ("owner",))
+
+
+class ApiCaller:
+    """Requests with one key."""
+
+    def __init__(self, client: httpx2.AsyncClient, key: str) -> None:
+        self._client = client
+        self._headers = {"x-api-key": key}
+
+    async def ask(self, method: str, path: str, **body: Any) -> tuple[int, Any]:
+        answer = await self._client.request(method, path, headers=self._headers, json=body or None)
+        return answer.status_code, answer.json() if answer.content else None
+
+    async def sync(self, path: str = "/api/sync", **body: Any) -> dict[str, Any]:
+        """The run, once it has ended."""
+        status, started = await self.ask("POST", path, **body)
+        assert (status, started["status"]) == (202, "started")
+        with anyio.fail_after(HANG_LIMIT_S):
+            while True:
+                _, runs = await self.ask("GET", "/api/sync")
+                found = [run for run in runs if run["id"] == started["run"]]
+                if found and found[0]["ended_at"]:
+                    return found[0]
+                await give_way()
+
+
+class KnowledgeSite:
+    """A server with a library, and three people: an owner, an admin, a member."""
+
+    def __init__(self, client: httpx2.AsyncClient, sdk: DenizenClient, engine: KnowledgeFixture, site: Site) -> None:
+        self.site = site
+        self.sdk = sdk
+        self.engine = engine
+        self.owner, self.admin, self.member = (ApiCaller(client, f"key-of-{name}") for name in ("olga", "ada", "ann"))
+
+
+@asynccontextmanager
+async def open_knowledge_site(
+    root: Path, readers: Mapping[SourceKind, SourceReader] = NO_READERS
+) -> AsyncGenerator[KnowledgeSite]:
+    houses: list[KnowledgeFixture] = []
+
+    def make(store: TemporaryStore, durable: MemoryDurable, clock: HandClock) -> KnowledgeServices:
+        engine = KnowledgeFixture(root, readers, store=store, durable=durable)
+        houses.append(engine)
+
+        async def change(remote: RemoteRepository) -> None:
+            engine.remote = remote
+
+        return KnowledgeServices(
+            catalog=engine.catalog,
+            sync=engine.sync,
+            snapshots=engine.snapshots,
+            remote=lambda: engine.remote or RemoteRepository(""),
+            change_remote=change,
+            webhooks=lambda: SECRETS,
+            indexing=lambda: engine.indexing.progress,
+        )
+
+    async with running_site(keys=[OWNER, ADA, ANN], make_knowledge=make) as site, site.client() as client:
+        transport = httpx2.ASGITransport(site.app)
+        async with DenizenClient(LOCAL, "key-of-ada", transport=transport) as sdk:
+            yield KnowledgeSite(client, sdk, houses[0], site)
+
+
+@pytest.mark.proves(
+    "S-http-sources-get",
+    "S-http-sources-post",
+    "S-http-sources-id-put",
+    "S-http-sources-id-delete",
+    "S-http-sync-post",
+    "S-http-sync-source-post",
+    "S-http-snapshot-status-get",
+    "S-http-snapshot-sync-post",
+)
+async def test_sources_are_added_read_changed_and_removed(tmp_path: Path) -> None:
+    notes = write(tmp_path / "notes", {"a.md": "A", "more/b.md": "B"})
+    async with open_knowledge_site(tmp_path) as server:
+        owner, admin = server.owner, server.admin
+        assert await admin.ask("GET", "/api/sources") == (
+            200,
+            {"total": 0}
+            | {kind: {"count": 0, "sources": []} for kind in ("git", "folder", "sitemap", "youtube", "archive")},
+        )
+        status, made = await owner.ask("POST", "/api/sources", location=str(notes), label="Notes")
+        assert (status, made["id"], made["folder"], made["readme_only"]) == (201, "notes", "docs/notes", False)
+        _, before = await admin.ask("GET", "/api/snapshot/status")
+        assert (before["needs_sync"], before["current"]) == (True, "")
+        run = await admin.sync()
+        assert (run["status"], run["changed"], run["failed"], run["progress"]) == ("done", ["notes"], {}, {})
+        status, changed = await owner.ask("PUT", "/api/sources/notes", content_path="more")
+        assert (status, changed["content_path"], changed["label"]) == (200, "more", "Notes")
+        await admin.sync("/api/sync/notes")
+        await admin.sync(reset=True, sources=["notes"])
+        _, listed = await server.member.ask("GET", "/api/sources")
+        [row] = listed["folder"]["sources"]
+        assert (listed["total"], listed["folder"]["count"], row["files"], row["documents"]) == (1, 1, 1, 1)
+        _, after = await admin.ask("GET", "/api/snapshot/status")
+        assert (after["needs_sync"], after["current"]) == (False, after["latest"])
+        assert after["last_sync_at"] and after["latest_at"]
+        assert await admin.ask("POST", "/api/snapshot/sync") == (200, {"current": after["current"]})
+        assert await admin.ask("DELETE", "/api/sources/notes") == (204, None)
+        assert (await admin.ask("DELETE", "/api/sources/notes"))[0] == 404
+        assert (await admin.ask("GET", "/api/sources"))[1]["total"] == 0
+
+
+async def test_a_field_that_nobody_reads_is_refused_with_the_one_that_was_meant(tmp_path: Path) -> None:
+    async with open_knowledge_site(tmp_path) as server:
+        admin = server.admin
+        status, answer = await admin.ask("POST", "/api/sources", location="nuxt/docs", branchh="next")
+        assert (status, answer["error"]["code"]) == (400, "field_unknown") and "'branch'" in answer["error"]["fix"]
+        _, made = await admin.ask("POST", "/api/sources", location="nuxt/docs")
+        assert (await admin.ask("PUT", "/api/sources/docs", **{**made, "label": "Docs"}))[1]["label"] == "Docs"
+        for method, path, wrong in (
+            ("PUT", "/api/sources/docs", "content-path"),
+            ("PUT", "/api/snapshot/config", "repo"),
+            ("POST", "/api/sync", "source"),
+        ):
+            status, answer = await admin.ask(method, path, **{wrong: "x"})
+            assert (status, answer["error"]["code"]) == (400, "field_unknown"), (method, path)
+
+
+async def test_a_source_tells_admins_what_was_left_out_of_it(tmp_path: Path) -> None:
+    async with open_knowledge_site(tmp_path) as server:
+        await server.owner.ask("POST", "/api/sources", location=str(write(tmp_path / "n", {"a.md": "A", "b.md": "\0"})))
+        await server.admin.sync()
+        [row] = (await server.admin.ask("GET", "/api/sources"))[1]["folder"]["sources"]
+        assert (row["files"], row["skipped"], row["left_out"]) == (1, 1, ["b.md (no text in it)"])
+
+
+async def test_a_member_reads_the_list_without_places_and_changes_nothing(tmp_path: Path) -> None:
+    async with open_knowledge_site(tmp_path) as server:
+        await server.admin.ask("POST", "/api/sources", location="nuxt/docs")
+        _, listed = await server.member.ask("GET", "/api/sources")
+        [row] = listed["git"]["sources"]
+        assert row == {"id": "docs", "label": "", "folder": "docs/docs", "files": 0, "documents": 0, "synced_at": None}
+        for method, path in (
+            ("POST", "/api/sources"),
+            ("PUT", "/api/sources/docs"),
+            ("DELETE", "/api/sources/docs"),
+            ("GET", "/api/sync"),
+            ("GET", "/api/snapshot/config"),
+            ("POST", "/api/sync"),
+            ("POST", "/api/sync/docs"),
+            ("GET", "/api/snapshot/status"),
+            ("POST", "/api/snapshot/sync"),
+        ):
+            status, body = await server.member.ask(method, path, location="nuxt/other")
+            assert (status, body["error"]["code"]) == (403, "admin_only"), (method, path)
+        assert (await server.member.ask("GET", "/api/sources"))[1]["total"] == 1
+
+
+async def test_only_an_owner_names_a_path_of_the_machine(tmp_path: Path) -> None:
+    async with open_knowledge_site(tmp_path) as server:
+        await server.admin.ask("POST", "/api/sources", location="nuxt/docs")
+        for body in ({"location": "/etc"}, {"location": "/etc", "kind": "git"}, {"location": " FILE:///etc"}):
+            for method, path in (("POST", "/api/sources"), ("PUT", "/api/sources/docs")):
+                status, answer = await server.admin.ask(method, path, **body)
+                assert (status, answer["error"]["code"]) == (403, "owner_only"), body
+        assert (await server.admin.ask("PUT", "/api/sources/docs", kind="folder"))[0] == 403
+        assert (await server.owner.ask("POST", "/api/sources", location="/srv/x"))[0] == 201
+
+
+async def test_an_empty_location_does_not_let_an_admin_change_an_owners_folder(tmp_path: Path) -> None:
+    async with open_knowledge_site(tmp_path) as server:
+        notes = write(tmp_path / "notes", {"public/a.md": "a", "private/b.md": "b"})
+        await server.owner.ask("POST", "/api/sources", location=str(notes), content_path="public")
+        for empty in ("", " "):
+            for body in ({"content_path": ""}, {"content_path": "private"}, {"kind": "git"}):
+                status, answer = await server.admin.ask("PUT", "/api/sources/notes", location=empty, **body)
+                assert (status, answer["error"]["code"]) == (403, "owner_only"), body
+
+
+async def test_only_an_owner_names_a_service_of_the_machine(tmp_path: Path) -> None:
+    async with open_knowledge_site(tmp_path) as server:
+        for where in ("http://127.0.0.1:8080/x.git", " HTTP://localhost/x.git"):
+            status, answer = await server.admin.ask("POST", "/api/sources", location=where)
+            assert (status, answer["error"]["code"]) == (403, "owner_only"), where
+        assert (await server.owner.ask("POST", "/api/sources", location="http://127.0.0.1:8080/x.git"))[0] == 201
+
+
+async def test_what_cannot_be_is_refused_with_a_remedy(tmp_path: Path) -> None:
+    async with open_knowledge_site(tmp_path) as server:
+        status, answer = await server.admin.ask("POST", "/api/sync")
+        assert (status, answer["error"]["code"]) == (400, "no_sources") and answer["error"]["fix"]
+        for body in ({"location": ""}, {"location": "ext::sh"}, {"location": "a/b", "kind": "x"}, {"location": 1}):
+            assert (await server.owner.ask("POST", "/api/sources", **body))[0] == 400, body
+        await server.admin.ask("POST", "/api/sources", location="nuxt/docs")
+        assert (await server.admin.ask("POST", "/api/sources", location="nuxt/docs"))[0] == 409
+        assert (await server.admin.ask("POST", "/api/sources", location="b/c", output_path="docs"))[0] == 409
+        assert (await server.admin.ask("POST", "/api/sync/nope"))[0] == 404
+        assert (await server.admin.ask("POST", "/api/sync", sources="docs"))[0] == 400
+        assert (await server.admin.ask("POST", "/api/sync", sources=[1]))[0] == 400
+        assert (await server.admin.ask("PUT", "/api/sources/nope", label="x"))[0] == 404
+
+
+@pytest.mark.proves("S31")
+async def test_a_sync_asked_for_through_the_sdk_is_told_to_have_started_and_does_what_it_was_told(
+    tmp_path: Path,
+) -> None:
+    async with open_knowledge_site(tmp_path) as server:
+        server.engine.remote = RemoteRepository(str(tmp_path / "mirror"))
+        for name in ("one", "two"):
+            await server.owner.ask("POST", "/api/sources", location=str(write(tmp_path / name, {"a.md": name})))
+
+        async def ended(run: StartedSync) -> SyncRun:
+            assert run.status == "started"
+            plain = SyncRun(id=run.run, sources=run.sources, started_at=server.engine.clock.now())
+            with anyio.fail_after(HANG_LIMIT_S):
+                return await server.engine.sync.wait(plain)
+
+        assert (await ended(await server.sdk.sync(["two"], push=False))).changed == ("two",)
+        assert not (tmp_path / "mirror").exists()
+        assert server.engine.files() == {"docs/two/a.md": "two"}
+        assert (await ended(await server.sdk.sync())).changed == ("one",)
+        assert (tmp_path / "mirror/HEAD").is_file()
+        (tmp_path / "library/kept").rename(tmp_path / "library/lost")
+        assert (await ended(await server.sdk.sync(reset=True))).changed == ()
+        assert server.engine.files() == {"docs/one/a.md": "one", "docs/two/a.md": "two"}
+        with pytest.raises(ApiError) as refused:
+            await server.sdk.sync(["three"])
+        assert refused.value.problem.status == 404
+
+
+@pytest.mark.proves("S-http-snapshot-config-get")
+async def test_an_admin_reads_where_snapshots_are_pushed_to(tmp_path: Path) -> None:
+    async with open_knowledge_site(tmp_path) as server:
+        nowhere = {"repository": "", "branch": "main", "allow_existing": False}
+        assert await server.admin.ask("GET", "/api/snapshot/config") == (200, nowhere)
+        server.engine.remote = RemoteRepository("https://git.example/x.git", "kept", allow_existing=True)
+        _, told = await server.admin.ask("GET", "/api/snapshot/config")
+        assert told == {"repository": "https://git.example/x.git", "branch": "kept", "allow_existing": True}
+
+
+@pytest.mark.proves("S-http-snapshot-config-put")
+async def test_an_admin_changes_where_snapshots_are_pushed_to_and_what_was_read_goes_there(tmp_path: Path) -> None:
+    async with open_knowledge_site(tmp_path) as server:
+        wanted = {"repository": "https://git.example/x.git", "branch": "kept"}
+        status, told = await server.admin.ask("PUT", "/api/snapshot/config", **wanted)
+        assert (status, told) == (200, wanted | {"allow_existing": False, "run": ""})
+        assert server.engine.remote == RemoteRepository("https://git.example/x.git", "kept")
+        status, told = await server.admin.ask("PUT", "/api/snapshot/config", allow_existing=True)
+        assert (told["repository"], told["branch"], told["allow_existing"]) == (*wanted.values(), True)
+        await server.owner.ask("POST", "/api/sources", location=str(write(tmp_path / "notes", {"a.md": "A"})))
+        mirror = str(tmp_path / "mirror")
+        _, told = await server.owner.ask("PUT", "/api/snapshot/config", repository=mirror, branch="main")
+        with anyio.fail_after(HANG_LIMIT_S):
+            run = await server.engine.sync.wait(await server.engine.sync.get(told["run"]))
+        assert run.failed == {} and (tmp_path / "mirror/HEAD").is_file()
+        assert (await server.owner.ask("PUT", "/api/snapshot/config", repository=mirror))[1]["run"] == ""
+
+
+async def test_a_remote_that_only_an_owner_may_name_or_that_holds_a_variable_is_refused(tmp_path: Path) -> None:
+    async with open_knowledge_site(tmp_path) as server:
+        for body, code in (
+            ({"repository": "/srv/mirror"}, "owner_only"),
+            ({"repository": "http://127.0.0.1/x.git"}, "owner_only"),
+            ({"repository": "git@git.example:operator/private.git"}, "owner_only"),
+            ({"repository": "ssh://git@git.example/operator/private.git"}, "owner_only"),
+            ({"repository": "https://git.example/${OPENAI_API_KEY}.git"}, "remote_invalid"),
+            ({"repository": "https://git.example/x.git", "branch": "--force"}, "remote_invalid"),
+            ({"repository": "ext::sh"}, "source_invalid"),
+            ({"repository": 1}, "field_invalid"),
+        ):
+            status, answer = await server.admin.ask("PUT", "/api/snapshot/config", **body)
+            assert (status, answer["error"]["code"]) == (403 if code == "owner_only" else 400, code), body
+        assert (await server.member.ask("PUT", "/api/snapshot/config", branch="x"))[0] == 403
+        assert server.engine.remote is None
+
+
+@pytest.mark.proves("S-http-sandbox-snapshot-post")
+async def test_an_admin_has_a_snapshot_made_of_what_was_read_last(tmp_path: Path) -> None:
+    async with open_knowledge_site(tmp_path) as server:
+        await server.owner.ask("POST", "/api/sources", location=str(write(tmp_path / "notes", {"a.md": "A"})))
+        await server.admin.sync()
+        write(tmp_path / "notes", {"b.md": "B"})
+        await server.engine.snapshots.clear()
+        assert (await server.admin.ask("GET", "/api/snapshot/status"))[1]["current"] == ""
+        run = await server.admin.sync("/api/sandbox/snapshot")
+        assert (run["status"], run["sources"], run["changed"]) == ("done", [], [])
+        assert server.engine.files() == {"docs/notes/a.md": "A"}
+        assert (await server.member.ask("POST", "/api/sandbox/snapshot"))[0] == 403

@@ -1,0 +1,129 @@
+"""What can be read: agents, models, tools, messages, turns, the health of the server, the description of the API."""
+
+import anyio
+import pytest
+
+from denizen.domain.agent import Agent
+from denizen.domain.ids import AgentName
+from denizen.domain.tool import ToolSpec
+from denizen.ports.model import Capabilities, ModelInfo
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
+from denizen.web.api.agents import agent_to_wire, model_to_wire
+from denizen.web.http.dependencies import WebTiming
+from tests.web_fixture import ANN, running_site
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_agents_are_listed_with_their_provider_and_the_default_first() -> None:
+    agents = [Agent(AgentName("zoe"), "First."), Agent(AgentName("abe"))]
+    async with running_site(ScriptedModel(name="lab/small"), agents=agents) as site, site.client() as client:
+        rows = (await client.get("/api/agents")).json()
+    assert [(row["name"], row["is_default"]) for row in rows] == [("zoe", True), ("abe", False)]
+    assert rows[0]["provider"] == "lab"
+    assert rows[0]["description"] == "First."
+
+
+def test_an_agent_on_the_built_in_model_says_so() -> None:
+    agent = Agent(AgentName("zoe"))
+    model = ModelInfo("builtin/small", "builtin", (), (), Capabilities(), is_embedded=True)
+    assert agent_to_wire(agent, model, is_default=True).is_embedded
+    assert model_to_wire(model).is_embedded
+    assert not agent_to_wire(agent, None, is_default=True).is_embedded
+
+
+async def test_models_are_listed() -> None:
+    model = ScriptedModel(capabilities=Capabilities(small=True, context_tokens=4096))
+    async with running_site(model) as site, site.client() as client:
+        [row] = (await client.get("/api/models")).json()
+    assert (row["name"], row["is_small"], row["context_tokens"]) == ("scripted/model", True, 4096)
+
+
+async def test_tools_are_listed_with_the_risk_that_the_gate_sees() -> None:
+    agents = [Agent(AgentName("all")), Agent(AgentName("none"), tools=())]
+    async with running_site(agents=agents) as site, site.client() as client:
+        [row] = (await client.get("/api/tools")).json()
+        assert (await client.get("/api/tools", params={"agent": "none"})).json() == []
+        assert (await client.get("/api/tools", params={"agent": "nobody"})).status_code == 404
+    assert (row["name"], row["tier"], row["source"], row["read_only"]) == ("weather", 0, "weather", True)
+    assert row["parameters"]["required"] == ["city"]
+
+
+async def test_messages_are_listed_with_their_calls_and_results() -> None:
+    model = ScriptedModel(ScriptedReply("Let me look.", calls=[call("weather", city="Oslo")]), ScriptedReply("Sunny."))
+    async with running_site(model) as site, site.client() as client:
+        await client.post("/api/chat", json={"message": "hi"})
+        rows = (await client.get("/api/sessions/default/messages")).json()
+        [last] = (await client.get("/api/sessions/default/messages", params={"limit": 1})).json()
+    assert [(row["role"], row["text"]) for row in rows] == [
+        ("user", "hi"),
+        ("assistant", "Let me look."),
+        ("assistant", "Sunny."),
+    ]
+    [used] = rows[1]["calls"]
+    assert (used["tool"], used["args"], used["text"], used["is_error"]) == (
+        "weather",
+        {"city": "Oslo"},
+        "Sunny. ",
+        False,
+    )
+    assert last["text"] == "Sunny."
+
+
+async def test_a_turn_is_shown_with_steps_calls_and_verdicts() -> None:
+    model = ScriptedModel(ScriptedReply(calls=[call("weather", city="Oslo")]), ScriptedReply("Sunny."))
+    async with running_site(model) as site, site.client() as client:
+        answer = await client.post("/api/chat", json={"message": "hi"})
+        row = (await client.get(f"/api/turns/{answer.headers['x-denizen-turn']}")).json()
+    assert (row["status"], row["reply"], row["error"], row["usage"]["output_tokens"]) == ("done", "Sunny.", None, 10)
+    assert [step["number"] for step in row["steps"]] == [1, 2]
+    [used] = row["calls"]
+    assert (used["tool"], used["decision"]) == ("weather", "approve")
+
+
+# --- health ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.proves("T-http-health")
+async def test_health_tells_status_uptime_provider_model_tools_and_generation() -> None:
+    async with running_site() as site, site.client() as client:
+        health = (await client.get("/health")).json()
+    assert health.pop("uptime_s") >= 0
+    assert health == {
+        "status": "ok",
+        "version": "1.2.3",
+        "generation": 7,
+        "agents": 2,
+        "provider": "scripted",
+        "model": "scripted/model",
+        "tools": 1,
+    }
+
+
+async def test_health_needs_no_key_and_tells_none() -> None:
+    async with running_site(keys=[ANN]) as site, site.client() as client:
+        response = await client.get("/health")
+    assert response.status_code == 200
+    assert "ann" not in response.text
+
+
+async def test_health_does_not_wait_for_a_source_of_tools_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def hang() -> list[ToolSpec]:
+        await anyio.sleep_forever()
+        return []
+
+    async with running_site(timing=WebTiming(tools_deadline_s=0.0)) as site, site.client() as client:
+        monkeypatch.setattr(site.weather, "list_tools", hang)
+        health = (await client.get("/health")).json()
+    assert (health["status"], health["tools"]) == ("ok", None)
+
+
+async def test_a_fault_in_a_listing_is_answered_with_a_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail() -> list[ToolSpec]:
+        raise ZeroDivisionError
+
+    async with running_site() as site, site.client() as client:
+        monkeypatch.setattr(site.weather, "list_tools", fail)
+        response = await client.get("/api/tools")
+    assert (response.status_code, response.json()["error"]["code"]) == (500, "bug")
+    assert response.headers["x-content-type-options"] == "nosniff"

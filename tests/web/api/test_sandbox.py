@@ -1,0 +1,178 @@
+"""The shell over HTTP, on a real sandbox: one command or a batch, sessions of one's own, refusals that teach."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from denizen.adapters.sandbox.pool import SandboxPool
+from denizen.app.knowledge import KnowledgeShells
+from denizen.app.settings import load_settings
+from denizen.builtin_skills.shell import skill
+from denizen.domain.agent import Agent
+from denizen.domain.clock import SystemClock
+from denizen.domain.errors import Unavailable
+from denizen.domain.ids import AgentName
+from denizen.domain.verdict import Decision
+from denizen.engine.runtime.audit_log import read_log
+from denizen.engine.runtime.tool_policy import GatePolicy, ToolRule
+from denizen.skill import ScopedServices, SkillToolset
+from tests.skill_fixture import ServicesFixture
+from tests.web_fixture import ANN, BEN, Site, running_site
+
+pytestmark = pytest.mark.anyio
+
+PATH = "/api/sandbox/shell"
+
+
+@dataclass
+class SandboxSite:
+    """A server over a folder with documents, and how it is called."""
+
+    site: Site
+    folder: Path
+
+    async def send(self, key: str = "key-of-ann", **body: Any) -> tuple[int, Any]:
+        async with self.site.client(**{"x-api-key": key}) as client:
+            answer = await client.post(PATH, json=body)
+        return answer.status_code, answer.json()
+
+    async def run(self, key: str = "key-of-ann", **body: Any) -> Any:
+        status, answer = await self.send(key, **body)
+        assert status == 200, answer
+        return answer
+
+    async def refused(self, **body: Any) -> dict[str, Any]:
+        status, answer = await self.send(**body)
+        assert status == 400, answer
+        return answer["error"]
+
+
+@asynccontextmanager
+async def open_sandbox_site(home: Path, *, policy: GatePolicy | None = None) -> AsyncGenerator[SandboxSite]:
+    (folder := home / "knowledge").mkdir(parents=True)
+    (folder / "rules.md").write_text("# Rules\nNo shoes | no pets\n", encoding="utf-8")
+    agents = [Agent(AgentName("denizen")), Agent(AgentName("mute"), tools=("weather",))]
+    async with SandboxPool(SystemClock()) as sandbox:
+        try:
+            await sandbox.check()
+        except Unavailable as error:
+            pytest.skip(f"no sandbox here: {error.why}")
+        shells = KnowledgeShells(sandbox, load_settings(home, {}).folders, lambda: None)
+        toolset = SkillToolset(
+            skill, replace(ServicesFixture(home).services(), scoped=ScopedServices(open_shell=shells.open))
+        )
+        async with running_site(keys=[ANN, BEN], agents=agents, policy=policy, more=[toolset]) as site:
+            yield SandboxSite(site, folder)
+
+
+@pytest.mark.proves("S20", "S-http-sandbox-shell-post")
+async def test_one_command_or_a_batch_is_run_and_every_stream_comes_back(tmp_path: Path) -> None:
+    async with open_sandbox_site(tmp_path) as site:
+        one = await site.run(command='grep -n "shoes | no" shared/rules.md')
+        session = one.pop("sessionId")
+        assert session.startswith("sess_")
+        assert one == {"stdout": "2:No shoes | no pets\n", "stderr": "", "exitCode": 0}
+        several = await site.run(commands=["cat gone", "wc -l shared/rules.md", "ls"], sessionId=session)
+        assert several["sessionId"] == session
+        assert [(row["command"], row["exitCode"]) for row in several["results"]][0::2] == [("cat gone", 1), ("ls", 0)]
+        assert several["results"][0]["stderr"] == "cat: gone: No such file or directory\n"
+        assert several["results"][2] == {"command": "ls", "stdout": "shared\n", "stderr": "", "exitCode": 0}
+        [only] = (await site.run(commands=["ls"]))["results"]
+        assert only["stdout"] == "shared\n"
+        log = [entry.event async for entry in read_log(site.site.store)]
+    assert [(each.actor, each.subject, each.details["origin"]) for each in log] == [
+        ("api_key:ann", "bash", "api"),
+        ("api_key:ann", "bash_batch", "api"),
+        ("api_key:ann", "bash_batch", "api"),
+    ]
+
+
+@pytest.mark.proves("S20")
+async def test_a_body_has_exactly_one_of_both_within_bounds(tmp_path: Path) -> None:
+    long = "echo " + "x" * 1996
+    bodies: list[dict[str, Any]] = [
+        {},
+        {"command": "ls", "commands": ["ls"]},
+        {"command": ""},
+        {"command": long},
+        {"command": 3},
+        {"command": ["ls"]},
+        {"commands": []},
+        {"commands": ["ls"] * 11},
+        {"commands": "ls"},
+        {"commands": [""]},
+        {"commands": ["ls", long]},
+        {"commands": ["ls", None]},
+        {"command": "ls", "sessionId": 3},
+        {"command": "ls", "sessionId": "s" * 201},
+    ]
+    async with open_sandbox_site(tmp_path) as site:
+        for body in bodies:
+            assert (await site.refused(**body))["code"] == "field_invalid", body
+        assert '{"command": "ls"}' in (await site.refused(cmd="ls"))["fix"]
+        assert "Leave one" in (await site.refused(command="ls", commands=["ls"]))["fix"]
+        assert (await site.run(command=long[:2000]))["exitCode"] == 0
+        assert len((await site.run(commands=["echo a"] * 10))["results"]) == 10
+
+
+@pytest.mark.proves("S20")
+async def test_what_policy_forbids_is_400_with_what_is_allowed_instead(tmp_path: Path) -> None:
+    async with open_sandbox_site(tmp_path) as site:
+        error = await site.refused(command="curl http://example.org")
+        assert (error["code"], error["status"]) == ("command_refused", 400)
+        assert error["why"].startswith("`curl` is not allowed")
+        assert "grep" in error["fix"]
+        error = await site.refused(commands=["ls", "rm -r .", "cat /etc/passwd"])
+    assert error["why"].partition(" is ")[0] == "rm -r .: `rm`"
+    assert "cat /etc/passwd: `/etc/passwd` is an absolute path" in error["why"]
+
+
+@pytest.mark.proves("S20")
+async def test_a_stream_is_cut_at_50000_characters_with_a_note_of_its_length(tmp_path: Path) -> None:
+    async with open_sandbox_site(tmp_path) as site:
+        (site.folder / "long.txt").write_text("x" * 60_000, encoding="utf-8")
+        answer = await site.run(command="cat shared/long.txt")
+    assert answer["stdout"][:50_000] == "x" * 50_000
+    assert "60000" in answer["stdout"][50_000:].replace(" ", "")
+
+
+@pytest.mark.proves("S21", "SW10")
+async def test_a_session_belongs_to_its_caller(tmp_path: Path) -> None:
+    async with open_sandbox_site(tmp_path) as site:
+        ann = (await site.run(command="ls"))["sessionId"]
+        assert (await site.run(command="ls"))["sessionId"] == ann
+        ben = (await site.run("key-of-ben", command="ls", sessionId=ann))["sessionId"]
+        assert ben.startswith("sess_")
+        assert ben != ann
+        assert (await site.run(command="ls", sessionId=ann))["sessionId"] == ann
+        assert (await site.run(command="ls", sessionId="sess_gone"))["sessionId"] not in {"sess_gone", ben}
+
+
+async def test_who_has_no_key_or_no_shell_gets_none(tmp_path: Path) -> None:
+    async with open_sandbox_site(tmp_path) as site:
+        assert (await site.send("wrong", command="ls"))[0] == 401
+        status, answer = await site.send(command="ls", agent="mute")
+        assert (status, answer["error"]["code"]) == (404, "tool_unknown")
+        (site.folder / "rules.md").unlink()
+        site.folder.rmdir()
+        status, answer = await site.send(command="ls")
+    assert (status, answer["error"]["code"]) == (503, "shell_unavailable")
+    assert "no knowledge files" in answer["error"]["why"]
+
+
+async def test_the_gate_decides_about_the_shell_over_http_too(tmp_path: Path) -> None:
+    policy = GatePolicy(
+        rules=(ToolRule("bash", Decision.DENY, reason="not today"), ToolRule("bash_batch", Decision.ASK))
+    )
+    async with open_sandbox_site(tmp_path, policy=policy) as site:
+        status, answer = await site.send(command="ls")
+        assert (status, answer["error"]["code"], answer["error"]["why"]) == (403, "call_denied", "not today")
+        status, answer = await site.send(commands=["ls"])
+    assert (status, answer["error"]["code"]) == (403, "needs_approval")
+    assert "turn" in answer["error"]["fix"]

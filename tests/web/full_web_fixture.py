@@ -1,0 +1,86 @@
+"""A server with every route there is, for tests of how they are described: with knowledge, and a shell that parrots."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import cast
+
+from denizen.domain.json import Json
+from denizen.domain.snapshot import NOWHERE, RemoteRepository
+from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
+from denizen.engine.knowledge.coverage import GapReport
+from denizen.ports.sandbox import REFUSED_EXIT_CODE, ShellReply, ShellResult
+from denizen.ports.toolset import CallScope
+from denizen.testing.memory_durable import MemoryDurable
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
+from denizen.testing.temporary_store import TemporaryStore
+from denizen.web.http.auth import ApiKey
+from denizen.web.http.dependencies import GapServices, KnowledgeServices
+from tests.engine.knowledge.knowledge_fixture import KnowledgeFixture
+from tests.engine.knowledge.test_learning import build_learning
+from tests.web_fixture import ADA, ANN, HandClock, Site, running_site
+
+OWNER = ApiKey.from_text("olga", "key-of-olga", ("owner",))
+
+_TEXT: Json = {"type": "string"}
+
+
+class EchoShell:
+    """A shell that says each command again, and refuses what has a `$` in it."""
+
+    name = "parrot"
+
+    async def list_tools(self) -> Sequence[ToolSpec]:
+        one: dict[str, Json] = {"type": "object", "properties": {"command": _TEXT}, "required": ["command"]}
+        commands: Json = {"type": "array", "items": _TEXT}
+        several: dict[str, Json] = {"type": "object", "properties": {"commands": commands}, "required": ["commands"]}
+        return [
+            ToolSpec("bash", "Says it again.", one, tier=Tier.HARMLESS, read_only=True),
+            ToolSpec("bash_batch", "Says them again.", several, tier=Tier.HARMLESS, read_only=True),
+        ]
+
+    async def call(self, call: ToolCall, scope: CallScope) -> ToolResult:
+        commands = cast("list[str]", call.args.get("commands") or [call.args["command"]])
+        results = tuple(
+            ShellResult(each, "", "refused: no.\n", REFUSED_EXIT_CODE, refused=True, duration_ms=0)
+            if "$" in each
+            else ShellResult(each, each, "", 0, refused=False, duration_ms=0)
+            for each in commands
+        )
+        scope.trail.shell = ShellReply(scope.shell_session or "sess_1", results)
+        return ToolResult("said")
+
+    async def aclose(self) -> None:
+        pass
+
+
+@asynccontextmanager
+async def open_full_site(root: Path) -> AsyncGenerator[Site]:
+    houses: list[KnowledgeFixture] = []
+
+    def make(store: TemporaryStore, durable: MemoryDurable, clock: HandClock) -> KnowledgeServices:
+        engine = KnowledgeFixture(root, store=store, durable=durable)
+        houses.append(engine)
+
+        async def change(remote: RemoteRepository) -> None:
+            engine.remote = remote
+
+        return KnowledgeServices(
+            catalog=engine.catalog,
+            sync=engine.sync,
+            snapshots=engine.snapshots,
+            remote=lambda: engine.remote or NOWHERE,
+            change_remote=change,
+            webhooks=dict,
+            indexing=lambda: None,
+        )
+
+    def make_gaps(store: TemporaryStore, _: MemoryDurable, clock: HandClock) -> GapServices:
+        return GapServices(GapReport(store, clock), build_learning(houses[0]))
+
+    model = ScriptedModel(otherwise=ScriptedReply("Hello."))
+    keys = [ADA, ANN, OWNER]
+    async with running_site(model, keys=keys, make_knowledge=make, make_gaps=make_gaps, more=[EchoShell()]) as site:
+        yield site

@@ -1,0 +1,192 @@
+"""One table from families of errors to HTTP, and the boundary that every request passes."""
+
+import json
+import logging
+
+import pytest
+from starlette.requests import Request
+from starlette.types import Receive, Scope, Send
+
+from denizen.domain import errors
+from denizen.domain.errors import Conflict, DenizenError, Exhausted, NeedsAttention, NotAllowed, Unavailable
+from denizen.domain.events import TurnFinished
+from denizen.domain.ids import TurnId
+from denizen.domain.turn import TurnStatus
+from denizen.domain.usage import Usage
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
+from denizen.web.http.errors import STATUS, ErrorBoundary, answer_error, describe_problem, openai_error, turn_failure
+from denizen_sdk.errors import ProblemDetails
+from tests.web_fixture import running_site
+
+FAMILIES = [
+    kind
+    for kind in vars(errors).values()
+    if isinstance(kind, type) and issubclass(kind, DenizenError) and kind is not DenizenError
+]
+
+pytestmark = pytest.mark.anyio
+
+
+def finished(status: TurnStatus, *, family: str = "", code: str = "", text: str = "", fix: str = "") -> TurnFinished:
+    return TurnFinished(TurnId("turn_1"), status, "", text, code, Usage(), family, fix)
+
+
+def test_the_table_names_every_family_and_nothing_else() -> None:
+    assert set(STATUS) == set(FAMILIES)
+    assert len(FAMILIES) >= 8
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_each_family_has_its_status_and_keeps_what_it_says(family: type[DenizenError]) -> None:
+    class Kind(family):
+        code = "kind"
+
+    problem = describe_problem(Kind("It broke.", why="because", fix="Mend it."))
+    assert problem == ProblemDetails("kind", "It broke.", STATUS[family], "because", "Mend it.")
+    assert answer_error("/api/x", Kind("It broke.")).status_code == STATUS[family]
+
+
+@pytest.mark.parametrize("code", ["credentials_missing", "credentials_wrong"])
+def test_bad_credentials_are_401_and_name_the_scheme(code: str) -> None:
+    response = answer_error("/api/x", NotAllowed("Who are you?", code=code))
+    assert response.status_code == 401
+    assert response.headers["www-authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize(("after_s", "header"), [(None, "5"), (1.2, "2"), (30.0, "30")])
+def test_unavailable_says_when_to_try_again(after_s: float | None, header: str) -> None:
+    response = answer_error("/v1/x", Unavailable("Later.", retry_after_s=after_s))
+    assert response.headers["retry-after"] == header
+    assert "x-should-retry" not in response.headers
+
+
+@pytest.mark.parametrize("error", [Conflict("No."), NeedsAttention("No."), NotAllowed("No.")])
+def test_clients_are_told_not_to_repeat_what_cannot_help(error: DenizenError) -> None:
+    assert answer_error("/v1/x", error).headers["x-should-retry"] == "false"
+
+
+@pytest.mark.proves("S-http-errors")
+def test_errors_of_the_api_carry_status_message_why_and_fix() -> None:
+    response = answer_error("/api/x", Exhausted("Full.", why="it is full", fix="Wait."))
+    assert json.loads(bytes(response.body)) == {
+        "error": {
+            "code": "exhausted",
+            "message": "Full.",
+            "status": 429,
+            "why": "it is full",
+            "fix": "Wait.",
+            "reference": "",
+        }
+    }
+
+
+def test_errors_under_v1_have_the_form_of_openai_with_reason_and_remedy_in_the_text() -> None:
+    response = answer_error("/v1/chat/completions", Exhausted("Full.", why="it is full", fix="Wait."))
+    assert json.loads(bytes(response.body)) == {
+        "error": {
+            "message": "Full. Why: it is full. Wait.",
+            "type": "rate_limit_error",
+            "param": None,
+            "code": "exhausted",
+        }
+    }
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (400, "invalid_request_error"),
+        (401, "authentication_error"),
+        (413, "invalid_request_error"),
+        (503, "server_error"),
+    ],
+)
+def test_openai_types_follow_the_status(status: int, kind: str) -> None:
+    assert openai_error(ProblemDetails("x", "y", status))["error"]["type"] == kind
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_turns_failure_is_the_same_error_again(family: type[DenizenError]) -> None:
+    end = finished(TurnStatus.FAILED, family=family.__name__, code="some_code", text="It broke.", fix="Mend it.")
+    error = turn_failure(end)
+    assert (type(error), error.code, error.message, error.fix) == (family, "some_code", "It broke.", "Mend it.")
+
+
+@pytest.mark.parametrize(
+    ("end", "status"),
+    [
+        (finished(TurnStatus.FAILED, code="bug", text="Reference: err_1."), 500),
+        (finished(TurnStatus.REFUSED), 403),
+        (finished(TurnStatus.REFUSED, family="Exhausted"), 429),
+        (finished(TurnStatus.CANCELLED), 409),
+    ],
+)
+def test_ends_without_a_family_have_a_status_too(end: TurnFinished, status: int) -> None:
+    assert describe_problem(turn_failure(end)).status == status
+
+
+async def test_a_fault_is_answered_with_a_reference_that_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    async def broken(scope: Scope, receive: Receive, send: Send) -> None:
+        raise RuntimeError("the secret is 1234")
+
+    sent: list[dict[str, object]] = []
+
+    async def send(message: object) -> None:
+        assert isinstance(message, dict)
+        sent.append(message)
+
+    async def receive() -> dict[str, object]:
+        return {"type": "http.request"}
+
+    with caplog.at_level(logging.ERROR, logger="denizen.web"):
+        await ErrorBoundary(broken)({"type": "http", "path": "/api/x", "method": "GET", "headers": []}, receive, send)
+    body = json.loads(bytes(sent[1]["body"]))["error"]  # pyright: ignore[reportArgumentType]
+    assert sent[0]["status"] == body["status"] == 500
+    assert "1234" not in json.dumps(body)
+    assert body["reference"].startswith("err_")
+    assert [getattr(record, "reference", "") for record in caplog.records] == [body["reference"]]
+
+
+async def test_a_fault_inside_a_turn_shows_a_reference_and_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(_: object) -> ScriptedReply:
+        raise RuntimeError("the secret is 1234")
+
+    async with running_site(ScriptedModel(broken)) as site, site.client() as client:
+        body = {"messages": [{"role": "user", "content": "hi"}]}
+        response = await client.post("/v1/chat/completions", json=body)
+    assert response.status_code == 500
+    assert response.json()["error"]["type"] == "server_error"
+    assert "turn_" in response.text, "the log knows it by the turn"
+    assert "1234" not in response.text
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [
+        ("GET", "/api/nothing", 404, "route_unknown"),
+        ("GET", "/v1/nothing", 404, "route_unknown"),
+        ("DELETE", "/api/chat", 405, "method_not_allowed"),
+        ("GET", "/api/sessions/x/messages?limit=0", 400, "field_invalid"),
+    ],
+)
+async def test_what_the_framework_refuses_has_the_same_form(method: str, path: str, status: int, code: str) -> None:
+    async with running_site() as site, site.client() as client:
+        response = await client.request(method, path)
+    assert response.status_code == status
+    assert response.json()["error"]["code"] == code
+
+
+async def test_a_body_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("denizen.web.http.request.MAX_BODY_BYTES", 100)
+    async with running_site() as site, site.client() as client:
+        response = await client.post("/api/chat", json={"message": "x" * 200})
+    assert response.status_code == 413
+    assert response.json()["error"]["code"] == "body_too_large"
+
+
+def test_a_request_without_a_matching_handler_is_not_hidden() -> None:
+    from denizen.web.http.errors import answer_http_exception
+
+    request = Request({"type": "http", "method": "GET", "path": "/", "headers": []})
+    with pytest.raises(TypeError):
+        answer_http_exception(request, ValueError("x"))

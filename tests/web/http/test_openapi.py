@@ -1,0 +1,146 @@
+"""The description of the API: every route and no other, with its errors; and that the server keeps to it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+import schemathesis
+from anyio import to_thread
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.errors import Unsatisfiable
+from jsonschema import Draft202012Validator
+from schemathesis.checks import not_a_server_error
+from schemathesis.core.result import Err
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+from starlette.routing import Route
+
+from denizen.web.http.openapi import ApiRoute
+from tests.web.full_web_fixture import open_full_site
+from tests.web_fixture import Site, running_site
+
+pytestmark = pytest.mark.anyio
+
+EXAMPLES = 12
+"""Requests for each operation: the same ones at every run."""
+NOT_SENT = re.compile(r"/api/sync")
+"""What would have the server read somebody's site for a source that was made up."""
+CHECKS = (not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance)
+
+
+async def describe(site: Site) -> dict[str, Any]:
+    async with site.client(**{"x-api-key": "key-of-ada"}) as client:
+        return (await client.get("/api/openapi.json")).json()
+
+
+def served_by(site: Site) -> set[tuple[str, str]]:
+    return {
+        (method, re.sub(r":\w+}", "}", route.path))
+        for route in site.app.routes
+        if isinstance(route, Route) and route.path.startswith(("/api/", "/v1/"))
+        for method in (route.methods or set()) - {"HEAD"}
+    } - {("GET", "/api/openapi.json")}
+
+
+async def test_every_route_is_described_and_nothing_else(tmp_path: Path) -> None:
+    async with open_full_site(tmp_path) as site:
+        document = await describe(site)
+        served = served_by(site)
+        routes = [route for route in site.app.routes if isinstance(route, Route) and route.path.startswith("/api/")]
+    undescribed = [route.path for route in routes if not isinstance(route, ApiRoute)]
+    assert undescribed == ["/api/openapi.json"], "these have no description beside them"
+    described = {(method.upper(), path) for path, found in document["paths"].items() for method in found}
+    assert described == served
+
+    assert len({each["operationId"] for found in document["paths"].values() for each in found.values()}) == len(served)
+
+
+async def test_what_a_configuration_switches_off_is_not_described() -> None:
+    async with running_site() as site:
+        paths = (await describe(site))["paths"]
+    assert "/api/sources" not in paths
+    assert "/api/sandbox/shell" in paths
+
+
+async def test_every_operation_tells_its_errors_and_every_schema_holds(tmp_path: Path) -> None:
+    async with open_full_site(tmp_path) as site:
+        document = await describe(site)
+    assert document["info"]["version"] == "1.2.3"
+    assert set(document["components"]["securitySchemes"]) == {"bearer", "key"}
+    assert "HTTPValidationError" not in document["components"]["schemas"]
+    for path, operations in document["paths"].items():
+        kind = "OpenAIError" if path.startswith("/v1/") else "Error"
+        for operation in operations.values():
+            assert operation["summary"]
+            assert {"400", "401", "403", "404", "429", "500", "503"} <= set(operation["responses"])
+            schema = operation["responses"]["401"]["content"]["application/json"]["schema"]
+            assert schema == {"$ref": f"#/components/schemas/{kind}"}
+            assert "422" not in operation["responses"]
+    known = document["components"]["schemas"]
+    for name in re.findall(r'"#/components/schemas/(\w+)"', str(document).replace("'", '"')):
+        assert name in known
+    for schema in known.values():
+        Draft202012Validator.check_schema(schema)
+
+
+async def test_an_undescribed_route_is_told_by_its_docstring(tmp_path: Path) -> None:
+    async def count(request: object) -> None:
+        """Counts the stars. Slowly."""
+
+    async with running_site() as site:
+        site.app.routes.insert(0, Route("/api/stars/{sky}", count, methods=["PUT"]))
+        document = await describe(site)
+    [(method, told)] = document["paths"]["/api/stars/{sky}"].items()
+    assert (method, told["summary"], told["parameters"][0]["name"]) == ("put", "Counts the stars. Slowly", "sky")
+    assert "2XX" in told["responses"]
+
+
+@pytest.mark.proves("S-http-errors")
+async def test_no_request_that_fits_the_description_or_does_not_breaks_the_server(tmp_path: Path) -> None:
+    async with open_full_site(tmp_path) as site, site.serve() as url:
+        document = await describe(site)
+        seen = await to_thread.run_sync(try_all, document, url)
+    assert sum(seen.values()) > 200
+    for path in ("/api/chat", "/api/sandbox/shell"):
+        assert {status for (_, found, status) in seen if found == path} >= {200, 400}, "these were tried for nothing"
+
+
+def try_all(document: dict[str, Any], url: str) -> Counter[tuple[str, str, int]]:
+    """Sends requests for every operation and checks each answer against the description; how often each method, path
+    and status was seen.
+    """
+    seen = Counter[tuple[str, str, int]]()
+    calm = settings(
+        max_examples=EXAMPLES,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
+    )
+    for found in schemathesis.openapi.from_dict(document).get_all_operations():
+        if isinstance(found, Err):
+            raise found.err()
+        operation = found.ok()
+        if NOT_SENT.match(operation.path) and operation.method != "get":
+            continue
+        for mode in schemathesis.GenerationMode:
+
+            @calm
+            @given(case=operation.as_strategy(generation_mode=mode))
+            def send(case: schemathesis.Case[Any]) -> None:
+                answer = case.call(base_url=url, headers={"x-api-key": "key-of-ada"})
+                seen[case.method, case.path, answer.status_code] += 1
+                case.validate_response(answer, checks=list(CHECKS))
+
+            with suppress(Unsatisfiable):  # there is nothing in it that could be wrong
+                send()
+    return seen
