@@ -23,10 +23,10 @@ from denizen.domain.errors import Unavailable
 from denizen.domain.events import Notice, TextAdded, ToolFinished, ToolStarted, TurnEvent, TurnFinished
 from denizen.domain.ids import AgentName, CallId, MessageId, TurnId
 from denizen.domain.message import Author, Message, Role, TextPart
-from denizen.domain.tool import Origin, Tier
+from denizen.domain.tool import Tier, ToolCall, ToolResult
 from denizen.domain.turn import CallRecord, Step, Turn, TurnStatus
 from denizen.domain.usage import Usage
-from denizen.domain.verdict import Decision, Verdict
+from denizen.domain.verdict import CallOutcome, Decision, Verdict
 
 TITLE = "\x1b]0;owned\x07"
 CLEAR = "\x9b2J"
@@ -117,20 +117,13 @@ async def fill(home: Path) -> None:
         denied = Verdict(Decision.DENY, Tier.HARMLESS, NASTY, "arguments")
         await work.turns.add_call(
             CallRecord(
-                turn.id,
-                1,
-                0,
-                CALL,
-                f"look\n  step 9 {TITLE}",
-                {"q": NASTY},
-                Origin.MODEL,
-                Tier.HARMLESS,
-                denied,
-                NASTY,
-                True,
-                1,
-                False,
-                NOW,
+                turn_id=turn.id,
+                step=1,
+                position=0,
+                call=ToolCall(CALL, f"look\n  step 9 {TITLE}", {"q": NASTY}),
+                outcome=CallOutcome(denied, ToolResult(NASTY, is_error=True), duration_ms=1),
+                cached=False,
+                created_at=NOW,
             )
         )
 

@@ -82,10 +82,15 @@ def _as_json(result: ReplayResult) -> JsonObject:
         "now": _side(result.agent, result.model, result.reply, len(result.steps), result.usage),
         "diff": "\n".join(_difference(result)),
         "calls": [
-            {"tool": call.tool, "args": dict(call.args), "result": call.result, "is_error": call.is_error}
-            for call in result.calls
+            {
+                "tool": record.call.tool,
+                "args": record.call.args,
+                "result": record.outcome.result.text,
+                "is_error": record.outcome.result.is_error,
+            }
+            for record in result.calls
         ],
-        "unrecorded": [{"tool": call.tool, "args": dict(call.args)} for call in result.unrecorded],
+        "unrecorded": [{"tool": call.tool, "args": call.args} for call in result.unrecorded],
     }
 
 

@@ -157,11 +157,11 @@ def _prompt(prompt: PromptUse, *, texts: bool) -> Iterator[str]:
             yield "\n".join(f"    | {line}" for line in ("(not kept)" if text is None else text).splitlines())
 
 
-def _call(call: CallRecord) -> str:
-    verdict = call.verdict
-    outcome = "failed" if call.is_error else "cached" if call.cached else "ran"
+def _call(record: CallRecord) -> str:
+    call, outcome, verdict = record.call, record.outcome, record.outcome.verdict
+    state = "failed" if outcome.result.is_error else "cached" if record.cached else "ran"
     tool = " ".join(call.tool.split())  # the model may have made it up
     said = f"{verdict.decision} by {verdict.decided_by}, tier {int(verdict.tier)} ({' '.join(verdict.reason.split())})"
-    result = " ".join(call.result.split())
+    result = " ".join(outcome.result.text.split())
     cut = f"{result[:RESULT_CHARS]}…" if len(result) > RESULT_CHARS else result
-    return f"{tool} {printable_json(dict(call.args))}: {said}, {outcome}, {call.duration_ms:,} ms: {cut}"
+    return f"{tool} {printable_json(call.args)}: {said}, {state}, {outcome.duration_ms:,} ms: {cut}"

@@ -9,16 +9,16 @@ from enum import StrEnum
 
 from denizen.domain.approval import AskerReach
 from denizen.domain.conversation import Place
-from denizen.domain.ids import AgentName, CallId, ConversationId, MessageId, SessionId, TurnId
+from denizen.domain.ids import AgentName, ConversationId, MessageId, SessionId, TurnId
 from denizen.domain.json import Json
 from denizen.domain.message import Author, Part
 from denizen.domain.principal import Principal
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.routing import Route
 from denizen.domain.subject import Subject
-from denizen.domain.tool import Origin, Tier
+from denizen.domain.tool import ToolCall
 from denizen.domain.usage import Usage
-from denizen.domain.verdict import Decision, Verdict
+from denizen.domain.verdict import CallOutcome
 
 
 class TurnStatus(StrEnum):
@@ -130,28 +130,16 @@ class Step:
     created_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CallRecord:
-    """One tool call of a step with its verdict and outcome. `position` orders calls within the step."""
+    """One tool call of a step with its outcome. `position` orders calls within the step; the calls from within others
+    come after those of the step itself.
+    """
 
     turn_id: TurnId
     step: int
     position: int
-    call_id: CallId
-    tool: str
-    args: Mapping[str, Json]
-    origin: Origin
-    tier: Tier
-    verdict: Verdict
-    result: str
-    is_error: bool
-    duration_ms: int
+    call: ToolCall
+    outcome: CallOutcome
     cached: bool
     created_at: datetime
-
-    @property
-    def outcome(self) -> str:
-        """`done`, `failed` or `denied`."""
-        if self.verdict.decision is Decision.DENY:
-            return "denied"
-        return "failed" if self.is_error else "done"

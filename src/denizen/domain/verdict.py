@@ -1,4 +1,4 @@
-"""The gate's recorded decision about one call."""
+"""The gate's decision about one call, and the outcome of the call."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from denizen.domain.approval import ApprovalRule
-from denizen.domain.tool import Tier
+from denizen.domain.tool import Tier, ToolResult
 
 
 class Decision(StrEnum):
@@ -29,3 +29,21 @@ class Verdict:
     decided_by: str
     rule: ApprovalRule | None = None
     alert: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CallOutcome:
+    """The outcome of a call. A denied call has an error result that tells the model why. The time in which people were
+    waited for is not part of its duration.
+    """
+
+    verdict: Verdict
+    result: ToolResult
+    duration_ms: int
+
+    @property
+    def state(self) -> str:
+        """`done`, `failed` or `denied`."""
+        if self.verdict.decision is Decision.DENY:
+            return "denied"
+        return "failed" if self.result.is_error else "done"

@@ -14,7 +14,7 @@ from denizen.domain.ids import AgentName, ConversationId, SessionId, TurnId
 from denizen.domain.principal import Principal
 from denizen.domain.tool import Taint, ToolCall, ToolResult, ToolSpec
 from denizen.domain.usage import Usage
-from denizen.domain.verdict import Verdict
+from denizen.domain.verdict import CallOutcome
 from denizen.ports.sandbox import ShellReply
 
 
@@ -38,10 +38,7 @@ class NestedCall:
     """A call that a skill made from within another call."""
 
     call: ToolCall
-    verdict: Verdict
-    result: str
-    is_error: bool
-    duration_ms: int
+    outcome: CallOutcome
 
 
 def _tell_nobody(text: str) -> None:

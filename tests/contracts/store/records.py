@@ -11,10 +11,10 @@ from denizen.domain.ids import AgentName, CallId, MessageId, TurnId
 from denizen.domain.message import Author, Message, Part, Role, TextPart
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.room import Post, Room
-from denizen.domain.tool import Origin, Tier
+from denizen.domain.tool import Tier, ToolCall, ToolResult
 from denizen.domain.turn import CallRecord, Step, Turn, TurnStatus
 from denizen.domain.usage import Usage
-from denizen.domain.verdict import Decision, Verdict
+from denizen.domain.verdict import CallOutcome, Decision, Verdict
 from denizen.ports.store import Store
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -73,18 +73,15 @@ def make_step(turn: Turn, number: int, *, model: str = "m1", usage: Usage = USAG
 def make_call(turn: Turn, step: int, position: int) -> CallRecord:
     """A call that was denied."""
     return CallRecord(
-        turn.id,
-        step,
-        position,
-        CallId(f"call-{step}-{position}"),
-        "shell",
-        {"command": "ls", "depth": [1, {"a": None}]},
-        Origin.MODEL,
-        Tier.SENSITIVE,
-        Verdict(Decision.DENY, Tier.DANGEROUS, "not here", "rule:shell"),
-        "refused",
-        is_error=True,
-        duration_ms=7,
+        turn_id=turn.id,
+        step=step,
+        position=position,
+        call=ToolCall(CallId(f"call-{step}-{position}"), "shell", {"command": "ls", "depth": [1, {"a": None}]}),
+        outcome=CallOutcome(
+            Verdict(Decision.DENY, Tier.DANGEROUS, "not here", "rule:shell"),
+            ToolResult("refused", is_error=True),
+            duration_ms=7,
+        ),
         cached=False,
         created_at=at(step + position / 10),
     )

@@ -18,7 +18,7 @@ from denizen.domain.ids import AgentName, MessageId, TurnId
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.prompt import Segment, Stability
 from denizen.domain.routing import Complexity, Route
-from denizen.domain.tool import Tier
+from denizen.domain.tool import Tier, ToolResult
 from denizen.domain.trace import MessageUse, PromptUse, SegmentUse
 from denizen.domain.turn import Turn, TurnStatus
 from denizen.domain.usage import Usage
@@ -139,7 +139,8 @@ class TurnContract:
                 assert await work.turns.add_call(call)
         async with store.work() as work:
             await work.turns.add_step(replace(steps[0], model="other"))
-            assert not await work.turns.add_call(replace(calls[0], result="other"))
+            changed = replace(calls[0], outcome=replace(calls[0].outcome, result=ToolResult("other")))
+            assert not await work.turns.add_call(changed)
         async with store.work(write=False) as work:
             assert await work.turns.list_steps(turn.id) == steps
             assert await work.turns.list_calls(turn.id) == calls

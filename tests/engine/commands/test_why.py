@@ -9,11 +9,11 @@ from denizen.domain.delivery import Delivery, DeliveryKind, DeliveryState, Messa
 from denizen.domain.ids import CallId
 from denizen.domain.prompt import Segment
 from denizen.domain.routing import Complexity, Route
-from denizen.domain.tool import Origin, Tier
+from denizen.domain.tool import Tier, ToolCall, ToolResult
 from denizen.domain.trace import MessageUse, PromptUse, SegmentUse
 from denizen.domain.turn import CallRecord, Step, Turn, TurnStatus
 from denizen.domain.usage import Usage
-from denizen.domain.verdict import Decision, Verdict
+from denizen.domain.verdict import CallOutcome, Decision, Verdict
 from denizen.ports.inbox import MessageClaim
 from tests.engine.commands.command_fixture import (
     ADA,
@@ -36,29 +36,26 @@ async def replied(engine: CommandFixture, name: str = "q1", message: str = "501"
     """A turn of Ana's with two steps and two calls, whose reply is on the platform."""
     turn = await engine.put_turn(name, ANA, model="acme/large", usage=USAGE)
     looked = CallRecord(
-        turn.id,
-        1,
-        0,
-        CallId("c1"),
-        "look",
-        {"q": "salary of Ben"},
-        Origin.MODEL,
-        Tier.HARMLESS,
-        Verdict(Decision.APPROVE, Tier.HARMLESS, "harmless", "tier-0"),
-        "found",
-        is_error=False,
-        duration_ms=20,
+        turn_id=turn.id,
+        step=1,
+        position=0,
+        call=ToolCall(CallId("c1"), "look", {"q": "salary of Ben"}),
+        outcome=CallOutcome(
+            Verdict(Decision.APPROVE, Tier.HARMLESS, "harmless", "tier-0"), ToolResult("found"), duration_ms=20
+        ),
         cached=False,
         created_at=NOW,
     )
     denied = replace(
         looked,
         position=1,
-        tool="rm",
-        args={},
-        is_error=True,
+        call=ToolCall(CallId("c1"), "rm", {}),
+        outcome=CallOutcome(
+            Verdict(Decision.DENY, Tier.DANGEROUS, "a rule of this server forbids this call", "rule"),
+            ToolResult("found", is_error=True),
+            duration_ms=20,
+        ),
         cached=True,
-        verdict=Verdict(Decision.DENY, Tier.DANGEROUS, "a rule of this server forbids this call", "rule"),
     )
     async with engine.store.work() as work:
         for number, purpose in enumerate(("act", "answer"), 1):

@@ -124,7 +124,7 @@ async def test_what_the_requester_approves_runs_once_and_the_model_is_told_how_l
         async with engine.store.work(write=False) as work:
             [turn] = await work.turns.list_turns()
             [made] = await work.turns.list_calls(turn.id)
-        assert (made.verdict.decision, made.verdict.decided_by) == (Decision.APPROVE, "approval")
+        assert (made.outcome.verdict.decision, made.outcome.verdict.decided_by) == (Decision.APPROVE, "approval")
 
 
 @pytest.mark.proves("T-approval-rejected")

@@ -42,7 +42,7 @@ def tools() -> ToolsetFixture:
 
 
 async def decisions(engine: EngineFixture, turn_id: str) -> list[tuple[str, str]]:
-    return [(each.tool, each.verdict.decided_by) for each in await calls_of(engine, turn_id)]
+    return [(each.call.tool, each.outcome.verdict.decided_by) for each in await calls_of(engine, turn_id)]
 
 
 async def calls_of(engine: EngineFixture, turn_id: str) -> Sequence[CallRecord]:
@@ -249,9 +249,12 @@ async def test_the_observer_is_paid_by_the_turn_and_its_verdict_recorded_with_th
     ) as engine:
         done = await engine.say("write x")
         first, second = await calls_of(engine, done.turn_id)
-        assert (first.verdict.decision, first.verdict.decided_by) == (Decision.APPROVE, "observer")
-        assert (second.verdict.decision, second.verdict.reason) == (Decision.DENY, "nobody asked for it")
-        assert second.result.startswith("Denied: nobody asked for it.")
+        assert (first.outcome.verdict.decision, first.outcome.verdict.decided_by) == (Decision.APPROVE, "observer")
+        assert (second.outcome.verdict.decision, second.outcome.verdict.reason) == (
+            Decision.DENY,
+            "nobody asked for it",
+        )
+        assert second.outcome.result.text.startswith("Denied: nobody asked for it.")
         assert [each.args["q"] for each in engine.tools.calls] == ["x"]
         turn = await engine.turns.get(done.turn_id)
         assert turn.usage.requests == len(model.requests) + 2

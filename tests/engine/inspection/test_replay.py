@@ -73,7 +73,7 @@ async def test_another_model_answers_the_same_question_with_the_history_of_then_
     assert (result.recorded.turn.reply, result.reply, result.model) == ("It is a.", "It is A.", "scripted/second")
     assert result.usage == Usage(30, 7, requests=2)
     assert [step.purpose for step in result.steps] == ["act", "act"]
-    assert [record.result for record in result.calls] == ["found a"]
+    assert [record.outcome.result.text for record in result.calls] == ["found a"]
     assert result.unrecorded == []
     assert told(second.requests[0]) == ["hi", "Hello.", "what is a?"] == told(first.requests[1])
     assert told(second.requests[1])[-1] == "found a"
@@ -133,7 +133,7 @@ async def test_results_of_the_same_call_come_in_the_order_of_then_and_the_last_s
     async with open_two(first, second, tools=ToolsetFixture(run=run)) as engine:
         done = await engine.say("write it twice")
         result = await again(engine, done.turn_id)
-    assert [record.result for record in result.calls] == ["written 0", "written 1", "written 1"]
+    assert [record.outcome.result.text for record in result.calls] == ["written 0", "written 1", "written 1"]
     assert next(count) == 2
 
 

@@ -102,8 +102,8 @@ async def test_a_result_without_end_is_cut_before_it_is_recorded() -> None:
         done = await engine.say("go")
         async with engine.store.work(write=False) as work:
             [record] = await work.turns.list_calls(done.turn_id)
-    assert len(record.result) < MAX_RESULT_CHARS + 100
-    assert record.result.endswith("[cut: the result has 3000000 characters]")
+    assert len(record.outcome.result.text) < MAX_RESULT_CHARS + 100
+    assert record.outcome.result.text.endswith("[cut: the result has 3000000 characters]")
 
 
 @pytest.mark.anyio

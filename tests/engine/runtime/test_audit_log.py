@@ -105,8 +105,11 @@ async def test_calls_from_within_a_call_are_recorded_with_their_origin() -> None
         async with engine.store.work(write=False) as work:
             records = await work.turns.list_calls(done.turn_id)
         entries = await log_of(engine.store)
-    assert [(record.tool, record.origin) for record in records] == [("write", Origin.MODEL), ("look", Origin.SKILL)]
-    assert (records[1].result, dict(records[1].args)) == ("saw inside", {"q": "inside"})
+    assert [(record.call.tool, record.call.origin) for record in records] == [
+        ("write", Origin.MODEL),
+        ("look", Origin.SKILL),
+    ]
+    assert (records[1].outcome.result.text, dict(records[1].call.args)) == ("saw inside", {"q": "inside"})
     assert [entry.event.details["origin"] for entry in entries] == ["skill", "model"], "as they ended"
 
 

@@ -19,10 +19,10 @@ from denizen.domain.ids import AgentName, ConversationId, TurnId
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.prompt import Stability
 from denizen.domain.routing import route_from_json, route_to_json
-from denizen.domain.tool import Origin, Tier
+from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult
 from denizen.domain.trace import MessageUse, PromptUse, SegmentUse
 from denizen.domain.turn import CallRecord, Step, Turn, TurnStatus
-from denizen.domain.verdict import Decision, Verdict
+from denizen.domain.verdict import CallOutcome, Decision, Verdict
 
 turns = sa.Table(
     "turns",
@@ -217,15 +217,12 @@ def _call(row: sa.Row[Any]) -> CallRecord:
         turn_id=row.turn_id,
         step=row.step,
         position=row.position,
-        call_id=row.call_id,
-        tool=row.tool,
-        args=row.args,
-        origin=Origin(row.origin),
-        tier=Tier(row.tier),
-        verdict=Verdict(Decision(row.decision), Tier(row.verdict_tier), row.reason, row.decided_by),
-        result=row.result,
-        is_error=row.is_error,
-        duration_ms=row.duration_ms,
+        call=ToolCall(row.call_id, row.tool, row.args, Origin(row.origin)),
+        outcome=CallOutcome(
+            Verdict(Decision(row.decision), Tier(row.verdict_tier), row.reason, row.decided_by),
+            ToolResult(row.result, row.is_error),
+            row.duration_ms,
+        ),
         cached=row.cached,
         created_at=row.created_at,
     )
@@ -345,22 +342,23 @@ class SqlTurns:
 
     async def add_call(self, record: CallRecord) -> bool:
         add = _add_call(self._transaction.dialect.insert)
+        call, outcome = record.call, record.outcome
         row = {
             "turn_id": record.turn_id,
             "step": record.step,
             "position": record.position,
-            "call_id": record.call_id,
-            "tool": record.tool,
-            "args": dict(record.args),
-            "origin": record.origin.value,
-            "tier": int(record.tier),
-            "decision": record.verdict.decision.value,
-            "verdict_tier": int(record.verdict.tier),
-            "reason": record.verdict.reason,
-            "decided_by": record.verdict.decided_by,
-            "result": record.result,
-            "is_error": record.is_error,
-            "duration_ms": record.duration_ms,
+            "call_id": call.id,
+            "tool": call.tool,
+            "args": call.args,
+            "origin": call.origin.value,
+            "tier": int(outcome.verdict.tier),
+            "decision": outcome.verdict.decision.value,
+            "verdict_tier": int(outcome.verdict.tier),
+            "reason": outcome.verdict.reason,
+            "decided_by": outcome.verdict.decided_by,
+            "result": outcome.result.text,
+            "is_error": outcome.result.is_error,
+            "duration_ms": outcome.duration_ms,
             "cached": record.cached,
             "created_at": record.created_at,
         }

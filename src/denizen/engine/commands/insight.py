@@ -136,12 +136,12 @@ def _token_line(turn: Turn) -> str:
 
 def _call_line(record: CallRecord, *, in_full: bool) -> str:
     # A backtick would end the code span in which the arguments are shown.
-    args = truncate(json.dumps(record.args, ensure_ascii=False), _ARGS_CHARS).replace("`", "'") if in_full else ""
-    verdict = record.verdict
-    ended = "failed" if record.is_error else "done"
-    how = "from the cache" if record.cached else f"{record.duration_ms} ms"
+    call, outcome, verdict = record.call, record.outcome, record.outcome.verdict
+    args = truncate(json.dumps(call.args, ensure_ascii=False), _ARGS_CHARS).replace("`", "'") if in_full else ""
+    ended = "failed" if outcome.result.is_error else "done"
+    how = "from the cache" if record.cached else f"{outcome.duration_ms} ms"
     said = f"{_DECISIONS[verdict.decision]}, tier {int(verdict.tier)}: {verdict.reason}"
-    return f"`{record.tool}`{f' `{args}`' if args else ''} {said}; {ended}, {how}"
+    return f"`{call.tool}`{f' `{args}`' if args else ''} {said}; {ended}, {how}"
 
 
 WHY = CommandDefinition(

@@ -27,7 +27,7 @@ from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, Exhausted
 from denizen.domain.ids import fresh
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult, ToolSpec
-from denizen.domain.verdict import Decision, Verdict
+from denizen.domain.verdict import CallOutcome, Decision, Verdict
 from denizen.engine.gate.approvals import ApprovalQueue, PendingCall
 from denizen.engine.gate.decision import PolicyEngine
 from denizen.engine.gate.observer import OBSERVER
@@ -167,17 +167,6 @@ class BoundTool:
     toolset: Toolset
 
 
-@dataclass(frozen=True, slots=True)
-class CallOutcome:
-    """The outcome of a call. A denied call has an error result that tells the model why. The time in which people were
-    waited for is not part of its duration.
-    """
-
-    verdict: Verdict
-    result: ToolResult
-    duration_ms: int
-
-
 class ToolExecutor:
     """Decides, then runs. What it holds outlives generations of the configuration."""
 
@@ -253,15 +242,13 @@ class ToolExecutor:
 
     async def _end(self, call: ToolCall, scope: CallScope, outcome: CallOutcome) -> None:
         """For the record: a turn writes down its calls itself, with those from within them."""
-        result = outcome.result
         if call.origin is Origin.MODEL:
             return
         if scope.trail.inner is not None:
-            inner = NestedCall(call, outcome.verdict, result.text, result.is_error, outcome.duration_ms)
-            scope.trail.inner.append(inner)
+            scope.trail.inner.append(NestedCall(call, outcome))
         elif self._ledger is not None:
             try:
-                await self._ledger.end(call, scope, outcome.verdict, result=result.text, is_error=result.is_error)
+                await self._ledger.end(call, scope, outcome)
             except DenizenError as error:
                 _log.error("a call is missing in the audit log", extra={"tool": call.tool, "code": error.code})
 

@@ -301,26 +301,28 @@ class _Results:
     """
 
     def __init__(self, calls: Sequence[CallRecord]) -> None:
-        ran = (each for each in calls if each.verdict.decision is Decision.APPROVE and not each.cached)
+        ran = (each for each in calls if each.outcome.verdict.decision is Decision.APPROVE and not each.cached)
         self._left = list(ran)
         self.missing: list[ToolCall] = []
 
     def take(self, call: ToolCall, spec: ToolSpec) -> ToolResult:
-        same = [each for each in self._left if each.tool == call.tool and _args_of(each, spec) == _key(call.args)]
+        same = [
+            each for each in self._left if each.call.tool == call.tool and _args_of(each.call, spec) == _key(call.args)
+        ]
         if not same:
             self.missing.append(call)
             return ToolResult("This call was not recorded, and nothing runs in a replay.", is_error=True)
         if len(same) > 1:
             self._left.remove(same[0])
-        return ToolResult(same[0].result, is_error=same[0].is_error)
+        return same[0].outcome.result
 
 
-def _args_of(record: CallRecord, spec: ToolSpec) -> str:
+def _args_of(call: ToolCall, spec: ToolSpec) -> str:
     """As they were handed to the tool: the record has them as the model wrote them."""
     try:
-        return _key(check_arguments(spec, dict(record.args)))
+        return _key(check_arguments(spec, call.args))
     except ArgumentsError:  # the tool has changed since
-        return _key(record.args)
+        return _key(call.args)
 
 
 def _key(args: Mapping[str, Json]) -> str:

@@ -6,65 +6,64 @@ to be optional: records of an earlier version may still be read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from decimal import Decimal
 from typing import Any, cast
 
-from denizen.domain.ids import CallId, TurnId
+from denizen.domain.ids import CallId
 from denizen.domain.json import JsonObject
-from denizen.domain.message import ImagePart, Part, Role, ThinkingPart, ToolCallPart, parts_from_json, parts_to_json
+from denizen.domain.message import ImagePart, Part, Role, ThinkingPart, parts_from_json, parts_to_json
 from denizen.domain.taint import taint_to_json
-from denizen.domain.tool import Origin, Taint, Tier
-from denizen.domain.turn import CallRecord, Turn
+from denizen.domain.tool import Origin, Taint, Tier, ToolCall, ToolResult
+from denizen.domain.turn import Turn
 from denizen.domain.usage import Usage, usage_to_json
-from denizen.domain.verdict import Decision, Verdict
-from denizen.engine.gate.executor import CallOutcome
+from denizen.domain.verdict import CallOutcome, Decision, Verdict
 from denizen.engine.runtime.generation import Generation
 from denizen.ports.model import FinishReason, ModelReply
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallTrail, NestedCall
 
 
-@dataclass(frozen=True, slots=True)
-class CallAnswer:
-    """The answer to a call that the model reads."""
-
-    text: str
-    is_error: bool
-    verdict: Verdict
-    duration_ms: int
-
-
-def refusal_answer(text: str) -> CallAnswer:
-    """Returns the answer to a call that never reached the gate, because its arguments were not valid."""
-    verdict = Verdict(Decision.DENY, Tier.HARMLESS, "not a valid call", "arguments")
-    return CallAnswer(text, is_error=True, verdict=verdict, duration_ms=0)
-
-
 def outcome_to_json(outcome: CallOutcome, reads: frozenset[Taint], trail: CallTrail) -> JsonObject:
     """`reads` is what the tool's own results hold; the trail has what its inner calls have read, cost and done."""
-    result = outcome.result
     return {
-        **_verdict_to_json(outcome.verdict),
-        "text": result.text,
-        "is_error": result.is_error,
-        "data": dict(result.data),
-        "duration_ms": outcome.duration_ms,
+        **_outcome_to_json(outcome),
+        "data": dict(outcome.result.data),
         "taint": taint_to_json(reads | trail.taint),
         "observed": usage_to_json(trail.usage),
-        "inner": [_inner_to_json(inner) for inner in trail.inner or ()],
+        "inner": [
+            {**_outcome_to_json(inner.outcome), "id": inner.call.id, "tool": inner.call.tool, "args": inner.call.args}
+            for inner in trail.inner or ()
+        ],
     }
 
 
-def answer_from_json(row: Mapping[str, Any]) -> CallAnswer:
-    """Reads the answer from an outcome, or from a call within one."""
-    return CallAnswer(row["text"], row["is_error"], verdict_from_json(row), row["duration_ms"])
+def _outcome_to_json(outcome: CallOutcome) -> JsonObject:
+    verdict = outcome.verdict
+    return {
+        "decision": verdict.decision.value,
+        "tier": int(verdict.tier),
+        "reason": verdict.reason,
+        "decided_by": verdict.decided_by,
+        "text": outcome.result.text,
+        "is_error": outcome.result.is_error,
+        "duration_ms": outcome.duration_ms,
+    }
 
 
-def verdict_from_json(row: Mapping[str, Any]) -> Verdict:
-    return Verdict(Decision(row["decision"]), Tier(row["tier"]), row["reason"], row["decided_by"])
+def outcome_from_json(row: Mapping[str, Any]) -> CallOutcome:
+    """Reads the outcome of a call, or of one from within it, without the data for people."""
+    verdict = Verdict(Decision(row["decision"]), Tier(row["tier"]), row["reason"], row["decided_by"])
+    return CallOutcome(verdict, ToolResult(row["text"], row["is_error"]), row["duration_ms"])
+
+
+def nested_calls_from_json(row: Mapping[str, Any]) -> list[NestedCall]:
+    """Reads the calls from within a call."""
+    return [
+        NestedCall(ToolCall(CallId(inner["id"]), inner["tool"], inner["args"], Origin.SKILL), outcome_from_json(inner))
+        for inner in row.get("inner") or ()
+    ]
 
 
 def reply_to_json(reply: ModelReply, duration_ms: int) -> JsonObject:
@@ -88,84 +87,6 @@ def reply_from_json(row: Mapping[str, Any]) -> tuple[ModelReply, int]:
     parts = parts_from_json(row["parts"])
     finish = cast("FinishReason", row["finish_reason"])
     return ModelReply(parts, usage, finish, row["model"], row["provider"]), row["duration_ms"]
-
-
-def _verdict_to_json(verdict: Verdict) -> JsonObject:
-    return {
-        "decision": verdict.decision.value,
-        "tier": int(verdict.tier),
-        "reason": verdict.reason,
-        "decided_by": verdict.decided_by,
-    }
-
-
-def _inner_to_json(inner: NestedCall) -> JsonObject:
-    return {
-        **_verdict_to_json(inner.verdict),
-        "id": inner.call.id,
-        "tool": inner.call.tool,
-        "args": inner.call.args,
-        "text": inner.result,
-        "is_error": inner.is_error,
-        "duration_ms": inner.duration_ms,
-    }
-
-
-MAX_INNER = 1000
-"""Calls from within one call that are recorded; their positions begin behind those of any step."""
-
-
-@dataclass(frozen=True, slots=True)
-class CallPlace:
-    """Where and when a call was made. `position` orders the calls of the step."""
-
-    turn_id: TurnId
-    step: int
-    position: int
-    at: datetime
-
-
-def make_call_record(call: ToolCallPart, answer: CallAnswer, place: CallPlace, *, cached: bool) -> CallRecord:
-    return CallRecord(
-        place.turn_id,
-        place.step,
-        place.position,
-        call.id,
-        call.tool,
-        call.args,
-        Origin.MODEL,
-        answer.verdict.tier,
-        answer.verdict,
-        answer.text,
-        answer.is_error,
-        answer.duration_ms,
-        cached,
-        place.at,
-    )
-
-
-def inner_records(rows: Sequence[Mapping[str, Any]], place: CallPlace) -> Iterator[CallRecord]:
-    """The calls within the one at that place, behind those of the step. `rows` are as
-    `step_record.outcome_to_json` writes them.
-    """
-    for number, row in enumerate(rows[:MAX_INNER]):
-        verdict = verdict_from_json(row)
-        yield CallRecord(
-            place.turn_id,
-            place.step,
-            (place.position + 1) * MAX_INNER + number,
-            CallId(row["id"]),
-            row["tool"],
-            row["args"],
-            Origin.SKILL,
-            verdict.tier,
-            verdict,
-            row["text"],
-            row["is_error"],
-            row["duration_ms"],
-            cached=False,
-            created_at=place.at,
-        )
 
 
 LATEST = 50

@@ -20,24 +20,21 @@ from denizen.domain.message import Author, Message, Part, Role, TextPart, ToolCa
 from denizen.domain.prompt_messages import omit_payloads, shorten_to_store
 from denizen.domain.routing import ROUTE, route_meta
 from denizen.domain.taint import META, taint_from_json, taint_to_json
-from denizen.domain.tool import Origin, ToolCall
+from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult
 from denizen.domain.trace import PromptUse
 from denizen.domain.turn import CallRecord, Step
 from denizen.domain.usage import Usage, usage_from_json
+from denizen.domain.verdict import CallOutcome, Decision, Verdict
 from denizen.engine.budget.budgets import Payer, Payment, TurnBudget, turn_scopes
 from denizen.engine.knowledge.citations import TurnEvidence
 from denizen.engine.knowledge.proof import TurnProofs
 from denizen.engine.loop.services import EngineServices
 from denizen.engine.loop.step_record import (
-    CallAnswer,
-    CallPlace,
     ReplyExtras,
-    answer_from_json,
     find_reply_extras,
-    inner_records,
-    make_call_record,
+    nested_calls_from_json,
+    outcome_from_json,
     outcome_to_json,
-    refusal_answer,
     reply_from_json,
     reply_to_json,
 )
@@ -52,6 +49,9 @@ from denizen.ports.durable import StepRunner
 from denizen.ports.model import ModelNotice, ModelReply, ModelRequest, TextDelta, ThinkingDelta
 from denizen.ports.store import UnitOfWork
 from denizen.ports.toolset import CallTrail
+
+MAX_INNER = 1000
+"""Calls from within one call that are recorded; their positions begin behind those of any step."""
 
 
 class TurnSteps:
@@ -69,7 +69,7 @@ class TurnSteps:
         self._services = services
         self._budgets = _budgets_of(context, services)
         self._stepping = stepping or services.durable
-        self._cache: dict[str, CallAnswer] = {}
+        self._cache: dict[str, CallOutcome] = {}
         self._messages: list[Message] = []
         self._before: list[Step] = []
         self._steps: list[Step] = []
@@ -203,41 +203,42 @@ class TurnSteps:
         results = await self._stepping.gather(*named)
         for p, recorded in zip(waiting, results, strict=True):
             row = cast("Mapping[str, Any]", recorded)
-            self._cache[p.key] = answer_from_json(row)
+            self._cache[p.key] = outcome_from_json(row)
             self.usage += usage_from_json(row.get("observed") or {})
             self.taint |= taint_from_json(row.get("taint"))
             self._data[p.asked.id] = omit_payloads(row.get("data"))
-            self.evidence.add(p.asked.args, self._cache[p.key].text, row.get("data"))
+            self.evidence.add(p.asked.args, self._cache[p.key].result.text, row.get("data"))
             if row.get("data") and not row["is_error"]:
                 self.shown.append(row["data"])
-            self._calls += inner_records(row.get("inner") or (), self._place(p))
-        answers = [(p, p.refused or self._cache[p.key]) for p in prepared]
-        self.call_count += len(answers)
-        for p, answer in answers:
+            for number, nested in enumerate(nested_calls_from_json(row)[:MAX_INNER]):
+                self._record((p.position + 1) * MAX_INNER + number, nested.call, nested.outcome)
+        outcomes = [(p, p.refused or self._cache[p.key]) for p in prepared]
+        self.call_count += len(outcomes)
+        for p, outcome in outcomes:
             if p.refused is not None and toolbox.find(p.asked.tool) is not None:
-                self._tell_refused(p, p.refused)
-            cached = p.refused is None and fresh.get(p.key) is not p
-            self._calls.append(make_call_record(p.asked, answer, self._place(p), cached=cached))
+                # Whoever watches sees it like a call that failed; nothing ran.
+                self._services.live.publish(self._context.turn.id, ToolStarted(p.asked.id, p.asked.tool, p.asked.args))
+                self._tell_finished(p.asked, outcome)
+            self._record(p.position, p.asked, outcome, cached=p.refused is None and fresh.get(p.key) is not p)
         if any(not p.reusable for p in waiting):
             # Something may have changed: what was read before may be read anew.
             self._cache.clear()
-        return tuple(ToolResultPart(p.asked.id, p.asked.tool, a.text, a.is_error) for p, a in answers)
+        return tuple(ToolResultPart(p.asked.id, p.asked.tool, o.result.text, o.result.is_error) for p, o in outcomes)
 
-    def _prepare(self, call: ToolCallPart, toolbox: Toolbox, position: int) -> _Prepared:
+    def _prepare(self, call: ToolCallPart, toolbox: Toolbox, position: int) -> _PreparedCall:
+        asked = ToolCall(call.id, call.tool, call.args, Origin.MODEL)
         bound = toolbox.find(call.tool)
         if bound is None:
             known = ", ".join(toolbox.tools) or "none"
-            return _Prepared(
-                call, position, "", refused=refusal_answer(f"There is no tool '{call.tool}'. Tools: {known}.")
-            )
+            return _PreparedCall(asked, position, refused=_refuse(f"There is no tool '{call.tool}'. Tools: {known}."))
         try:
             args = check_arguments(bound.spec, call.args)
         except ArgumentsError as problem:
-            return _Prepared(call, position, "", refused=refusal_answer(str(problem)))
+            return _PreparedCall(asked, position, refused=_refuse(str(problem)))
         key = f"{call.tool}\x00{json.dumps(args, sort_keys=True)}"
         if not bound.spec.read_only:
             key = f"{key}\x00{self.number}.{position}"
-        checked = ToolCall(call.id, call.tool, args, Origin.MODEL)
+        checked = replace(asked, args=args)
 
         async def action() -> Json:
             turn, live = self._context.turn, self._services.live
@@ -254,17 +255,28 @@ class TurnSteps:
                 report=tell,
             )
             outcome = await self._services.gate.run(bound, checked, scope, self._context.generation.policy)
-            result = outcome.result
-            live.publish(turn.id, ToolFinished(call.id, call.tool, result.text, result.is_error, outcome.duration_ms))
+            self._tell_finished(checked, outcome)
             return outcome_to_json(outcome, bound.spec.reads, scope.trail)
 
-        return _Prepared(call, position, key, action=action, reusable=bound.spec.read_only)
+        return _PreparedCall(asked, position, key, action=action, reusable=bound.spec.read_only)
 
-    def _tell_refused(self, prepared: _Prepared, answer: CallAnswer) -> None:
-        """Whoever watches sees it like a call that failed; nothing ran."""
-        call, turn, live = prepared.asked, self._context.turn, self._services.live
-        live.publish(turn.id, ToolStarted(call.id, call.tool, call.args))
-        live.publish(turn.id, ToolFinished(call.id, call.tool, answer.text, answer.is_error, 0))
+    def _tell_finished(self, call: ToolCall, outcome: CallOutcome) -> None:
+        result = outcome.result
+        finished = ToolFinished(call.id, call.tool, result.text, result.is_error, outcome.duration_ms)
+        self._services.live.publish(self._context.turn.id, finished)
+
+    def _record(self, position: int, call: ToolCall, outcome: CallOutcome, *, cached: bool = False) -> None:
+        self._calls.append(
+            CallRecord(
+                turn_id=self._context.turn.id,
+                step=self.number,
+                position=position,
+                call=call,
+                outcome=outcome,
+                cached=cached,
+                created_at=self._services.clock.now(),
+            )
+        )
 
     def keep(self, role: Role, parts: Sequence[Part]) -> None:
         """Remembers a message of this turn for the session. The same place in the turn has the same id always."""
@@ -345,9 +357,6 @@ class TurnSteps:
         """Takes back the streamed text: it was not the answer."""
         self._services.live.publish(self._context.turn.id, TextAdded("", retract=True))
 
-    def _place(self, prepared: _Prepared) -> CallPlace:
-        return CallPlace(self._context.turn.id, self.number, prepared.position, self._services.clock.now())
-
 
 def _budgets_of(context: TurnContext, services: EngineServices) -> TurnBudget:
     turn, generation = context.turn, context.generation
@@ -364,11 +373,17 @@ def _budgets_of(context: TurnContext, services: EngineServices) -> TurnBudget:
     return TurnBudget(payer, services.store, services.live, services.clock)
 
 
+def _refuse(text: str) -> CallOutcome:
+    """Returns the outcome of a call that never reached the gate, because its arguments were not valid."""
+    verdict = Verdict(Decision.DENY, Tier.HARMLESS, "not a valid call", "arguments")
+    return CallOutcome(verdict, ToolResult(text, is_error=True), duration_ms=0)
+
+
 @dataclass(frozen=True, slots=True)
-class _Prepared:
-    asked: ToolCallPart
+class _PreparedCall:
+    asked: ToolCall
     position: int
-    key: str
+    key: str = ""
     action: Callable[[], Awaitable[Json]] | None = None
-    refused: CallAnswer | None = None
+    refused: CallOutcome | None = None
     reusable: bool = False

@@ -253,9 +253,9 @@ class _ScopedMemory:
                 scope.agent, scope.place.platform, rooms, asker=asker, limit=SEARCHED_CALLS
             )
         deeds = [
-            PastToolCall(call.tool, call.created_at, call.outcome, call.duration_ms, call.turn_id)
-            for call in calls
-            if call.turn_id != scope.turn_id
+            PastToolCall(each.call.tool, each.created_at, each.outcome.state, each.outcome.duration_ms, each.turn_id)
+            for each in calls
+            if each.turn_id != scope.turn_id
         ]
         wanted = words.casefold().split()
         found = [deed for deed in deeds if all(word in f"{deed.tool} {deed.outcome}".casefold() for word in wanted)]

@@ -31,7 +31,7 @@ from denizen.domain.principal import Principal
 from denizen.domain.proposal import Proposal
 from denizen.domain.tool import ToolCall
 from denizen.domain.turn import CallRecord, Turn
-from denizen.domain.verdict import Verdict
+from denizen.domain.verdict import CallOutcome, Verdict
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope
 
@@ -102,11 +102,11 @@ class AuditLog:
         """A call that could do harm is about to run: whatever becomes of it and of this process, it was begun."""
         await self._add(_called(call, scope, verdict, self._clock.now(), {"state": "begun"}))
 
-    async def end(self, call: ToolCall, scope: CallScope, verdict: Verdict, *, result: str, is_error: bool) -> None:
+    async def end(self, call: ToolCall, scope: CallScope, outcome: CallOutcome) -> None:
         """A call that no turn records."""
-        state = "failed" if is_error else "done"
-        more: dict[str, Json] = {"state": state, "result": digest_text(result)}
-        await self._add(_called(call, scope, verdict, self._clock.now(), more))
+        state = "failed" if outcome.result.is_error else "done"
+        more: dict[str, Json] = {"state": state, "result": digest_text(outcome.result.text)}
+        await self._add(_called(call, scope, outcome.verdict, self._clock.now(), more))
 
     async def switch(self, by: Principal, what: str, to: str) -> None:
         """Somebody changed how Denizen guards itself."""
@@ -131,20 +131,21 @@ def settings_event(by: Principal, row: SettingsSet, done: str, fields: Iterable[
 
 def call_event(record: CallRecord, turn: Turn) -> AuditEvent:
     """A call of a turn, as its record has it."""
+    call, outcome = record.call, record.outcome
     details: dict[str, Json] = {
         "turn": turn.id,
         "step": record.step,
         "position": record.position,
         "agent": turn.agent,
-        "origin": record.origin.value,
-        "tier": int(record.verdict.tier),
-        "decision": record.verdict.decision.value,
-        "decided_by": record.verdict.decided_by,
-        "state": record.outcome,
-        "args": _digest_args(record.args),
-        "result": digest_text(record.result),
+        "origin": call.origin.value,
+        "tier": int(outcome.verdict.tier),
+        "decision": outcome.verdict.decision.value,
+        "decided_by": outcome.verdict.decided_by,
+        "state": outcome.state,
+        "args": _digest_args(call.args),
+        "result": digest_text(outcome.result.text),
     }
-    return AuditEvent(AuditKind.CALL, record.created_at, turn.principal.key, record.tool, details)
+    return AuditEvent(AuditKind.CALL, record.created_at, turn.principal.key, call.tool, details)
 
 
 def approval_event(approval: Approval, now: datetime) -> AuditEvent:

@@ -397,17 +397,18 @@ def _step_to_wire(step: Step) -> StepInfo:
     )
 
 
-def _call_to_wire(call: CallRecord) -> CallInfo:
+def _call_to_wire(record: CallRecord) -> CallInfo:
+    outcome, verdict = record.outcome, record.outcome.verdict
     return CallInfo(
-        tool=call.tool,
-        args=dict(call.args),
-        decision=call.verdict.decision,
-        reason=call.verdict.reason,
-        decided_by=call.verdict.decided_by,
-        text=call.result,
-        is_error=call.is_error,
-        duration_ms=call.duration_ms,
-        cached=call.cached,
-        step=call.step,
-        tier=int(call.verdict.tier),
+        tool=record.call.tool,
+        args=record.call.args,
+        decision=verdict.decision,
+        reason=verdict.reason,
+        decided_by=verdict.decided_by,
+        text=outcome.result.text,
+        is_error=outcome.result.is_error,
+        duration_ms=outcome.duration_ms,
+        cached=record.cached,
+        step=record.step,
+        tier=int(verdict.tier),
     )
