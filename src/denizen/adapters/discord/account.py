@@ -69,7 +69,7 @@ _EVENT_ERRORS = (ValueError, TypeError, AttributeError, LookupError, AssertionEr
 class _Login:
     """The objects that exist while the account is logged in."""
 
-    client: discord.Client
+    client: GatewayClient
     tasks: TaskGroup
     sender: MessageSender
     commands: CommandSync
@@ -121,7 +121,20 @@ class DiscordAccount:
             with use_endpoints(self._settings.endpoints):
                 application = await load_application(self._settings)
                 self._user_id = application.user_id
-                await self._run_login(application, listener)
+                if not application.content:
+                    note = {"code": "discord_content_missing", "fix": explain_missing_content(application)}
+                    _log.warning("the account of '%s' does not see what is written to others", self.agent, extra=note)
+                ended: DenizenError = _make_closed_error("It was stopped.")
+                async with anyio.create_task_group() as tasks:
+                    login = self._make_login(application, listener, tasks)
+                    try:
+                        ended = await self._connect(application, login)
+                    finally:
+                        self._login = None
+                        with anyio.move_on_after(_CLOSING_TIMEOUT_S, shield=True):
+                            await login.client.close()
+                    tasks.cancel_scope.cancel()
+                raise ended
         finally:
             self._is_running = False
 
@@ -197,31 +210,16 @@ class DiscordAccount:
             )
         return self._login
 
-    async def _run_login(self, application: DiscordApplication, listener: ChannelListener) -> None:
-        """Stays connected until it is cancelled or discord.py gives up, and then raises the reason."""
-        if not application.content:
-            note = {"code": "discord_content_missing", "fix": explain_missing_content(application)}
-            _log.warning("the account of '%s' does not see what is written to others", self.agent, extra=note)
-        ended: DenizenError = _make_closed_error("It was stopped.")
-        async with anyio.create_task_group() as tasks:
-            client = GatewayClient(
-                choose_intents(application, self._settings),
-                self._settings,
-                tasks,
-                lambda client: self._make_handlers(client, listener, tasks),
-            )
-            commands = CommandSync(
-                client, application.id, guild=self._settings.commands_guild, owned=self._settings.owned_commands
-            )
-            login = _Login(client, tasks, MessageSender(client, self._clock), commands, listener)
-            try:
-                ended = await self._connect(client, application, login)
-            finally:
-                self._login = None
-                with anyio.move_on_after(_CLOSING_TIMEOUT_S, shield=True):
-                    await client.close()
-            tasks.cancel_scope.cancel()
-        raise ended
+    def _make_login(self, application: DiscordApplication, listener: ChannelListener, tasks: TaskGroup) -> _Login:
+        settings = self._settings
+        client = GatewayClient(
+            choose_intents(application, settings),
+            settings,
+            tasks,
+            lambda client: self._make_handlers(client, listener, tasks),
+        )
+        commands = CommandSync(client, application.id, guild=settings.commands_guild, owned=settings.owned_commands)
+        return _Login(client, tasks, MessageSender(client, self._clock), commands, listener)
 
     def _make_handlers(
         self, client: discord.Client, listener: ChannelListener, tasks: TaskGroup
@@ -237,10 +235,14 @@ class DiscordAccount:
         tasks.start_soon(events.run)
         return events, DiscordInteractions(client, listener, events.queues, tasks)
 
-    async def _connect(self, client: GatewayClient, application: DiscordApplication, login: _Login) -> DenizenError:
-        """Connects and returns the reason for which the connection ended for good."""
+    async def _connect(self, application: DiscordApplication, login: _Login) -> DenizenError:
+        """Connects, and returns the reason for which the connection ended for good."""
+        client, endpoints = login.client, self._settings.endpoints
         try:
-            await self._log_in(client)
+            with anyio.fail_after(RESPONSE_TIMEOUT_S):
+                await client.login(self._settings.token)
+                if endpoints.are_own and not endpoints.gateway_url:
+                    set_gateway((await client.http.get_bot_gateway())[1])
             self._login = login
             await client.connect()
         except discord.LoginFailure:
@@ -257,13 +259,6 @@ class DiscordAccount:
             _log.exception("discord.py does not understand what Discord sent")
             return _make_closed_error(f"discord.py does not understand an event: {type(error).__name__}.")
         return _make_closed_error("It ended.")
-
-    async def _log_in(self, client: GatewayClient) -> None:
-        with anyio.fail_after(RESPONSE_TIMEOUT_S):
-            await client.login(self._settings.token)
-            endpoints = self._settings.endpoints
-            if endpoints.are_own and not endpoints.gateway_url:
-                set_gateway((await client.http.get_bot_gateway())[1])
 
 
 def _make_closed_error(why: str) -> Unavailable:

@@ -83,28 +83,19 @@ async def _check_guilds(client: discord.Client, application: DiscordApplication)
         url = invite_url(application.id)
         return [Diagnosis(Severity.ERROR, "The account is in no server.", f"Open this link as a server's owner: {url}")]
     findings: list[Diagnosis] = []
-    for guild in guilds:
-        findings += await _check_guild(client, guild.id, application)
-    return findings
-
-
-async def _check_guild(client: discord.Client, guild_id: int, application: DiscordApplication) -> list[Diagnosis]:
-    with translate_errors("look at a server"), anyio.fail_after(RESPONSE_TIMEOUT_S):
-        guild = await client.fetch_guild(guild_id, with_counts=False)
-        me = await guild.fetch_member(int(application.user_id))
-        channels = await guild.fetch_channels()
-    lacking: dict[tuple[str, ...], list[str]] = defaultdict(list)
-    for channel in channels:
-        if not isinstance(channel, discord.CategoryChannel):
-            lacking[find_missing_permissions(channel.permissions_for(me), _needed_in(channel))].append(
-                f"#{channel.name}"
-            )
-    complete = len(lacking.pop((), ()))
-    findings = [
-        Diagnosis(Severity.OK, f"In {guild.name}: {complete} of {len(channels)} channels have all permissions.")
-    ]
-    for missing, names in sorted(lacking.items()):
-        findings.append(describe_missing(guild.name, missing, names, application))
+    for listed in guilds:
+        with translate_errors("look at a server"), anyio.fail_after(RESPONSE_TIMEOUT_S):
+            guild = await client.fetch_guild(listed.id, with_counts=False)  # the list holds no roles
+            me = await guild.fetch_member(int(application.user_id))
+            channels = await guild.fetch_channels()
+        lacking: dict[tuple[str, ...], list[str]] = defaultdict(list)
+        for channel in channels:
+            if not isinstance(channel, discord.CategoryChannel):
+                missing = find_missing_permissions(channel.permissions_for(me), _needed_in(channel))
+                lacking[missing].append(f"#{channel.name}")
+        complete = f"{len(lacking.pop((), ()))} of {len(channels)} channels have all permissions"
+        findings.append(Diagnosis(Severity.OK, f"In {guild.name}: {complete}."))
+        findings += [describe_missing(guild.name, *each, application) for each in sorted(lacking.items())]
     return findings
 
 
@@ -122,9 +113,7 @@ def _needed_in(channel: discord.abc.GuildChannel) -> list[str]:
 def describe_missing(
     guild: str, missing: tuple[str, ...], channels: Sequence[str], application: DiscordApplication
 ) -> Diagnosis:
-    """Returns a finding about channels that lack permissions. A channel that the account cannot see is often meant to
-    be hidden.
-    """
+    """Describes channels that lack permissions. One that the account cannot see is often meant to be hidden."""
     shown = ", ".join(channels[:_SHOWN_CHANNELS])
     more = len(channels) - _SHOWN_CHANNELS
     where = f"{shown} and {more} more" if more > 0 else shown

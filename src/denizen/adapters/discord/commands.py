@@ -44,7 +44,11 @@ def to_payload(spec: CommandSpec) -> Payload:
         "type": _CHAT_INPUT,
         "name": spec.name,
         "description": spec.description,
-        "options": [_to_group(each) for each in spec.groups] or _to_options(spec.options),
+        "options": [
+            {"type": _SUBCOMMAND, "name": g.name, "description": g.description, "options": _to_options(g.options)}
+            for g in spec.groups
+        ]
+        or _to_options(spec.options),
     }
 
 
@@ -80,29 +84,19 @@ def parse_invocation(data: Mapping[str, Any]) -> CommandInvocation:
     return CommandInvocation(data["name"], group, {row["name"]: str(row["value"]) for row in rows}, focused)
 
 
-def _to_group(spec: CommandSpec) -> Payload:
-    return {
-        "type": _SUBCOMMAND,
-        "name": spec.name,
-        "description": spec.description,
-        "options": _to_options(spec.options),
-    }
-
-
 def _to_options(options: Sequence[CommandOption]) -> list[Payload]:
     """Returns the options with the required ones first, as Discord demands."""
-    return [_to_option(each) for each in sorted(options, key=lambda option: not option.required)]
-
-
-def _to_option(option: CommandOption) -> Payload:
-    return {
-        "type": _STRING,
-        "name": option.name,
-        "description": option.description,
-        "required": option.required,
-        "choices": [{"name": each, "value": each} for each in option.choices],
-        "autocomplete": option.suggests and not option.choices,
-    }
+    return [
+        {
+            "type": _STRING,
+            "name": each.name,
+            "description": each.description,
+            "required": each.required,
+            "choices": [{"name": choice, "value": choice} for choice in each.choices],
+            "autocomplete": each.suggests and not each.choices,
+        }
+        for each in sorted(options, key=lambda option: not option.required)
+    ]
 
 
 def _normalize_option(data: Mapping[str, Any]) -> Payload:

@@ -142,9 +142,7 @@ class DiscordInteractions:
         await self._hand_in(interaction, "", action=doing.action, why=read_form(data["components"]))
 
     async def _choose_roles(self, interaction: discord.Interaction, data: dict[str, Any]) -> None:
-        """Handles a role menu without the listener. It runs in the room's queue, so that a second press
-        sees the first.
-        """
+        """Handles a role menu without the listener, in the room's queue, so that a second press sees the first."""
         room = find_room(interaction)
         if room is None or not await _acknowledge(interaction):
             return
@@ -227,9 +225,7 @@ async def _open_form(interaction: discord.Interaction, custom_id: str) -> None:
 
 
 async def _acknowledge(interaction: discord.Interaction, *, is_private: bool = False) -> bool:
-    """Shows "is thinking". Returns False when somebody else has answered, or it is too late: then nobody waits any
-    more.
-    """
+    """Shows "is thinking". Returns False when somebody else has answered, or it is too late: then nobody waits."""
     try:
         await interaction.response.defer(ephemeral=is_private)
     except VENDOR_ERRORS as error:
@@ -252,9 +248,7 @@ async def _reply(command: _AcknowledgedCommand, reply: CommandReply) -> None:
 
 
 async def _forget_original(command: _AcknowledgedCommand) -> None:
-    """Deletes the acknowledgement. Discord keeps its privacy for all edits, so a reply that differs needs a message of
-    its own.
-    """
+    """Deletes the acknowledgement. Its privacy cannot change, so a reply that differs needs a message of its own."""
     try:
         await command.webhook.delete_original()
     except NotFound:

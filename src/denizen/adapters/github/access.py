@@ -1,4 +1,4 @@
-"""What an account may do on GitHub: the repositories that it can read, and the permissions of users."""
+"""The repositories that an account can read, and what users may do there."""
 
 from __future__ import annotations
 
@@ -61,23 +61,21 @@ async def list_repositories(
         call = GitHubRequest("GET", path, "list repositories", params={"per_page": str(PAGE)})
         for _ in range(MAX_PAGES):
             answer = await client.send(call, authorization)
-            found |= {get_text(row, "full_name"): _repository(row) for row in list_items(answer.body, key)}
+            for row in list_items(answer.body, key):
+                name = get_text(row, "full_name")
+                found[name] = HostedRepository(
+                    name=name,
+                    address=get_text(row, "clone_url"),
+                    branch=get_text(row, "default_branch"),
+                    is_private=get_flag(row, "private"),
+                    description=get_text(row, "description"),
+                    updated_at=max(get_text(row, "pushed_at"), get_text(row, "updated_at")),
+                )
             if not answer.next_url:
                 break
             call = GitHubRequest("GET", answer.next_url, call.doing)
     admitted = [each for name, each in found.items() if name and settings.admits(name)]
     return sorted(admitted, key=lambda each: each.updated_at, reverse=True)
-
-
-def _repository(row: Payload) -> HostedRepository:
-    return HostedRepository(
-        name=get_text(row, "full_name"),
-        address=get_text(row, "clone_url"),
-        branch=get_text(row, "default_branch"),
-        is_private=get_flag(row, "private"),
-        description=get_text(row, "description"),
-        updated_at=max(get_text(row, "pushed_at"), get_text(row, "updated_at")),
-    )
 
 
 # Bounds the memory of the login cache.
@@ -109,27 +107,24 @@ class GitHubUsers:
 
     async def is_public(self, repository: str) -> bool:
         """Whether the repository is public. Raises the errors of `GitHubApi`."""
-        answer = await self._api.send(GitHubRequest("GET", f"/repos/{repository}", "look at a repository"), repository)
-        return answer.body.get("private") is False
+        return (await self._load_repository(repository)).get("private") is False
 
     async def may_write(self, thread: GitHubThread, principal: Principal) -> bool:
-        """Whether the principal may comment: everybody who can read may, unless the thread is locked. Raises the errors
-        of `GitHubApi`.
-        """
+        """Whether the principal may comment: all who can read may, unless the thread is locked."""
         repository = thread.repository
-        about = (
-            await self._api.send(GitHubRequest("GET", f"/repos/{repository}", "look at a repository"), repository)
-        ).body
+        about = await self._load_repository(repository)
         is_locked = False
         if thread.kind is not ThreadKind.DISCUSSION:
-            path = f"/repos/{repository}/issues/{thread.number}"
-            is_locked = get_flag(
-                (await self._api.send(GitHubRequest("GET", path, "read an issue"), repository)).body, "locked"
-            )
+            issue = await self._api.send(GitHubRequest("GET", thread.issue_path, "read an issue"), repository)
+            is_locked = get_flag(issue.body, "locked")
         if not is_locked and not get_flag(about, "private"):
             return True
         permission = await self._permission(repository, principal)
         return permission in _WRITING or (permission in ("read", "triage") and not is_locked)
+
+    async def _load_repository(self, repository: str) -> Payload:
+        call = GitHubRequest("GET", f"/repos/{repository}", "look at a repository")
+        return (await self._api.send(call, repository)).body
 
     async def _permission(self, repository: str, principal: Principal) -> str:
         try:
@@ -143,8 +138,6 @@ class GitHubUsers:
     async def _login(self, user_id: str, repository: str) -> str:
         known = self._logins.get(user_id)
         if known is None:
-            answer = await self._api.send(
-                GitHubRequest("GET", f"/user/{quote(user_id, safe='')}", "find a user"), repository
-            )
-            known = self._logins[user_id] = get_text(answer.body, "login")
+            call = GitHubRequest("GET", f"/user/{quote(user_id, safe='')}", "find a user")
+            known = self._logins[user_id] = get_text((await self._api.send(call, repository)).body, "login")
         return known

@@ -163,9 +163,7 @@ class GitHubAccount:
     # --- receiving ---------------------------------------------------------------------------------------------------
 
     async def run(self, listener: ChannelListener) -> None:
-        """Receives messages until cancelled. Raises NeedsAttention for credentials that GitHub refuses, and
-        Unavailable.
-        """
+        """Receives messages until cancelled. Raises NeedsAttention for refused credentials, and Unavailable."""
         try:
             self._identity = identity = await self._credentials.identify()
             self._ear = IncomingMessageBuilder(self._api, identity, self.settings.reply_to_new_issues)
@@ -240,7 +238,12 @@ class GitHubAccount:
                 return
             room = message.thread.room(topic.subject.title, latest_post=post.id)
             self._people.meet(post.author)
-            await self._tell_room(listener, room)
+            if self._names.get(room.id) != room.name:  # new, or has another title
+                # The room's read position is the message before the one that comes next.
+                await listener.on_room(replace(room, latest_post=str(int(room.latest_post) - 1)))
+                self._names[room.id] = room.name
+                if len(self._names) > REMEMBERED:
+                    self._names.clear()
             if change is MessageChange.GONE:
                 await listener.on_delete(room, [post.id])
                 if message.is_opening:  # GitHub sends no webhooks for the comments that go with it
@@ -252,22 +255,12 @@ class GitHubAccount:
             while len(self._heard) > REMEMBERED:
                 self._heard.popitem(last=False)
 
-    async def _tell_room(self, listener: ChannelListener, room: Room) -> None:
-        """Announces a room that is new or has another title. Its read position is the message before the next one."""
-        if self._names.get(room.id) != room.name:
-            await listener.on_room(replace(room, latest_post=str(int(room.latest_post) - 1)))
-            self._names[room.id] = room.name
-            if len(self._names) > REMEMBERED:
-                self._names.clear()
-
     # --- sending -----------------------------------------------------------------------------------------------------
 
     async def post(
         self, place: Place, content: MessageContent, *, nonce: str, reply_to: str = "", ticket: str = ""
     ) -> str:
-        """Posts a comment. GitHub has no replies: the place is the thread. `list_posts` finds an earlier try by its
-        hidden mark.
-        """
+        """Posts a comment. GitHub has no replies; `list_posts` finds an earlier try by its hidden mark."""
         thread = _thread_at(place)
         logins = await self._people.find_logins(content.ping_users, thread.repository)
         return await comments.add_comment(self._api, thread, to_body(content, logins, nonce=nonce))
@@ -329,9 +322,7 @@ class GitHubAccount:
         return MentionNames()
 
     async def visible_rooms(self, place: Place, principal: Principal) -> frozenset[str]:
-        """Returns the thread and what it belongs to, which everybody who reads the thread can read. Nothing is certain
-        of other threads.
-        """
+        """Returns the thread and what it belongs to, which all its readers see. Nothing is certain of other threads."""
         return frozenset(filter(None, (place.channel, place.thread)))
 
     async def find_roles(self, room_id: str, user_ids: Collection[str]) -> Mapping[str, frozenset[str]]:

@@ -17,6 +17,7 @@ import anyio
 
 from denizen.adapters.github.client import (
     PAGE,
+    SECONDARY_PAUSE_S,
     GitHubClient,
     GitHubRequest,
     GitHubResponse,
@@ -24,10 +25,11 @@ from denizen.adapters.github.client import (
     describe_errors,
     get_object,
     list_items,
+    make_rate_limited,
 )
 from denizen.adapters.github.settings import GitHubAccountSettings
 from denizen.domain.clock import Clock
-from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention, NotAllowed, NotFound, Unavailable
+from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention, NotAllowed, NotFound
 
 # A token is valid for an hour. It must not expire on its way.
 TOKEN_LIFE_S = 50 * 60.0
@@ -121,14 +123,12 @@ class AppCredentials:
 
     async def load_app(self) -> dict[str, Any]:
         """Returns the App as GitHub describes it, with its permissions and events."""
-        answer = await self._client.send(GitHubRequest("GET", "/app", "ask who it is"), self._own())
-        return answer.body
+        return (await self._client.send(GitHubRequest("GET", "/app", "ask who it is"), self._own())).body
 
     async def load_hook(self) -> dict[str, Any]:
         """Returns where and how GitHub sends the App's webhooks."""
-        return (
-            await self._client.send(GitHubRequest("GET", "/app/hook/config", "look at its webhook"), self._own())
-        ).body
+        call = GitHubRequest("GET", "/app/hook/config", "look at its webhook")
+        return (await self._client.send(call, self._own())).body
 
     async def for_repository(self, repository: str) -> str:
         key = repository.lower()
@@ -262,7 +262,6 @@ def _translate_graphql_errors(error: Mapping[str, Any], said: str, doing: str) -
         case "FORBIDDEN" | "INSUFFICIENT_SCOPES":
             return NotAllowed(f"The account may not {doing}.", code="github_forbidden", why=said)
         case "RATE_LIMITED":
-            text = f"GitHub does not let the account {doing} so often."
-            return Unavailable(text, code="github_rate_limited", why=said, retry_after_s=60.0)
+            return make_rate_limited(doing, said, SECONDARY_PAUSE_S)
         case _:
             return InvalidInput(f"GitHub would not let the account {doing}.", code="github_rejected", why=said)

@@ -32,14 +32,6 @@ def get_object(payload: Payload, key: str) -> Payload:
     return cast("Payload", value) if isinstance(value, dict) else _NOTHING
 
 
-def get_objects(payload: Payload, key: str) -> list[Payload]:
-    """Returns the objects of a list."""
-    rows: Any = payload.get(key)
-    if not isinstance(rows, list):
-        return []
-    return [cast("Payload", row) for row in cast("list[Any]", rows) if isinstance(row, dict)]
-
-
 def get_text(payload: Payload, key: str) -> str:
     """Returns a text with plain line ends. Browser forms send others."""
     value = payload.get(key)
@@ -65,6 +57,11 @@ def get_time(payload: Payload, key: str) -> datetime:
         return _EPOCH
 
 
+def format_time(time: datetime) -> str:
+    """Formats a time for a parameter, in UTC and whole seconds."""
+    return f"{time.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
 SECONDARY_PAUSE_S = 60.0
 """GitHub asks for a pause of a minute when it does not say how long a secondary limit lasts."""
 # Bounds the pause, whatever the headers say.
@@ -75,18 +72,12 @@ _SHOWN_CHARS = 300
 def translate_error(
     status: int, headers: Mapping[str, str], body: object, doing: str, *, now: datetime
 ) -> DenizenError:
-    """Returns our error for a failed response. `headers` are in lower case; `doing` completes "GitHub would not let the
-    account ...".
-    """
+    """Returns our error. `headers` are in lower case; `doing` completes "GitHub would not let the account ..."."""
     said = describe_errors(body) or f"HTTP {status}"
     pause_s = parse_pause(status, headers, said, now=now)
     if pause_s is not None:
-        return Unavailable(
-            f"GitHub does not let the account {doing} so often.",
-            code="github_rate_limited",
-            why=said,
-            fix="Wait; where it lasts, use a GitHub App, whose limits are wider.",
-            retry_after_s=pause_s,
+        return make_rate_limited(
+            doing, said, pause_s, "Wait; where it lasts, use a GitHub App, whose limits are wider."
         )
     if status >= 500:
         return Unavailable(
@@ -130,6 +121,11 @@ def parse_pause(status: int, headers: Mapping[str, str], said: str, *, now: date
     if status == 429 or "rate limit" in said.lower():
         return SECONDARY_PAUSE_S
     return None
+
+
+def make_rate_limited(doing: str, why: str, retry_after_s: float, fix: str = "") -> Unavailable:
+    text = f"GitHub does not let the account {doing} so often."
+    return Unavailable(text, code="github_rate_limited", why=why, fix=fix, retry_after_s=retry_after_s)
 
 
 def make_unreachable(doing: str, why: str) -> Unavailable:
@@ -242,13 +238,7 @@ class GitHubClient:
     def _check_limit(self, doing: str) -> None:
         left_s = self._blocked_until_s - self._clock.monotonic_s()
         if left_s > 0:
-            raise Unavailable(
-                f"GitHub does not let the account {doing} so often.",
-                code="github_rate_limited",
-                why="A limit that it set has not ended.",
-                fix="Wait.",
-                retry_after_s=left_s,
-            )
+            raise make_rate_limited(doing, "A limit that it set has not ended.", left_s, "Wait.")
 
     def _note_limit(self, error: Unavailable) -> None:
         if error.code == "github_rate_limited" and error.retry_after_s:
@@ -260,7 +250,8 @@ class GitHubClient:
         if self._http is None:
             self._http = httpx2.AsyncClient(timeout=RESPONSE_TIMEOUT_S)
         headers = {**_HEADERS, **({"authorization": authorization} if authorization else {})}
-        url, params = self._url(call.path), dict(call.params or {})
+        url = call.path if call.path.startswith(("http://", "https://")) else f"{self.api_url}{call.path}"
+        params = dict(call.params or {})
         for _ in range(MAX_REDIRECTS + 1):
             try:
                 response = await self._http.request(
@@ -273,9 +264,6 @@ class GitHubClient:
                 return self._read(response, call)
             url, params = self._checked(urljoin(url, location), call), {}
         raise make_unreachable(call.doing, "It redirects too often.")
-
-    def _url(self, path: str) -> str:
-        return path if path.startswith(("http://", "https://")) else f"{self.api_url}{path}"
 
     def _checked(self, url: str, call: GitHubRequest) -> str:
         there, own = urlsplit(url), urlsplit(self.api_url)
@@ -291,9 +279,8 @@ class GitHubClient:
         if not response.is_success:
             raise translate_error(response.status_code, response.headers, body, call.doing, now=self._clock.now())
         links = response.headers.get("link", "")
-        return GitHubResponse(
-            response.status_code, body, self._link(_NEXT, links, call), self._link(_LAST, links, call)
-        )
+        next_url, last_url = (self._link(pattern, links, call) for pattern in (_NEXT, _LAST))
+        return GitHubResponse(response.status_code, body, next_url, last_url)
 
     def _link(self, pattern: re.Pattern[str], links: str, call: GitHubRequest) -> str:
         found = pattern.search(links)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 from denizen.adapters.github.api import GitHubApi
-from denizen.adapters.github.client import GitHubRequest, get_number, get_object, list_items
+from denizen.adapters.github.client import GitHubRequest, format_time, get_number, get_object, list_items
 from denizen.adapters.github.discussions import (
     add_discussion_comment,
     delete_discussion_comment,
@@ -34,8 +33,7 @@ async def load_topic(api: GitHubApi, thread: GitHubThread) -> ThreadTopic:
     """Returns the topic of a thread. Raises NotFound."""
     if thread.kind is ThreadKind.DISCUSSION:
         return (await load_discussion(api, thread.repository, thread.number)).topic
-    path = f"/repos/{thread.repository}/issues/{thread.number}"
-    answer = await api.send(GitHubRequest("GET", path, "read an issue"), thread.repository)
+    answer = await api.send(GitHubRequest("GET", thread.issue_path, "read an issue"), thread.repository)
     return read_topic(thread.repository, answer.body)
 
 
@@ -52,11 +50,10 @@ async def list_after(
 
 async def list_before(api: GitHubApi, thread: GitHubThread, before: str, limit: int) -> list[GitHubMessage]:
     """Returns the newest `limit` messages before that post, or of all, oldest first. The opening counts."""
-    repository = thread.repository
     if thread.kind is ThreadKind.ISSUE:
         topic = await load_topic(api, thread)
-        call = GitHubRequest("GET", f"/repos/{repository}/issues/{thread.number}/comments", "read comments")
-        rows = await api.list_last(call, repository, limit if not before else 10 * limit)
+        call = GitHubRequest("GET", f"{thread.issue_path}/comments", "read comments")
+        rows = await api.list_last(call, thread.repository, limit if not before else 10 * limit)
         found = [topic.opening, *(read_comment(thread, row, PostKind.COMMENT) for row in rows)]
     else:
         found = await _list_since(api, thread, "")
@@ -69,7 +66,7 @@ async def list_newest(api: GitHubApi, thread: GitHubThread, before: str, limit: 
     if thread.kind is not ThreadKind.ISSUE:
         found = await _list_since(api, thread, "")
     else:
-        call = GitHubRequest("GET", f"/repos/{thread.repository}/issues/{thread.number}/comments", "read comments")
+        call = GitHubRequest("GET", f"{thread.issue_path}/comments", "read comments")
         rows = await api.list_last(call, thread.repository, limit + 10)
         found = [read_comment(thread, row, PostKind.COMMENT) for row in rows]
     older = [each for each in found if is_newer(before, each.post.id) and not each.is_opening]
@@ -82,13 +79,13 @@ async def _list_since(
     repository, number = thread.repository, thread.number
     if thread.kind is ThreadKind.DISCUSSION:
         return (await load_discussion(api, repository, number)).in_thread(thread)
-    since = {"since": _iso(parse_post_id(after).created_at)} if len(after) > 1 else {}
+    since = {"since": format_time(parse_post_id(after).created_at)} if len(after) > 1 else {}
     if thread.kind is ThreadKind.REVIEW:
         call = GitHubRequest("GET", f"/repos/{repository}/pulls/{number}/comments", "read a review", params=since)
         rows = await api.list_all(call, repository)
         mine = [row for row in rows if review_thread(repository, number, row) == thread]
         return [read_comment(thread, row, PostKind.REVIEW_COMMENT) for row in mine]
-    call = GitHubRequest("GET", f"/repos/{repository}/issues/{number}/comments", "read comments", params=since)
+    call = GitHubRequest("GET", f"{thread.issue_path}/comments", "read comments", params=since)
     found = [read_comment(thread, row, PostKind.COMMENT) for row in await api.list_all(call, repository)]
     if topic is None:
         return found
@@ -97,10 +94,6 @@ async def _list_since(
         rows = await api.list_all(call, repository)
         found += [read_comment(thread, row, PostKind.REVIEW) for row in rows if row.get("body")]
     return [topic.opening, *found]
-
-
-def _iso(time: datetime) -> str:
-    return f"{time.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 # All reactions of GitHub, by the names in its API.
@@ -123,7 +116,7 @@ async def add_comment(api: GitHubApi, thread: GitHubThread, body: str) -> str:
     if thread.kind is ThreadKind.REVIEW:
         path, kind = f"/repos/{repository}/pulls/{number}/comments/{thread.root}/replies", PostKind.REVIEW_COMMENT
     else:
-        path, kind = f"/repos/{repository}/issues/{number}/comments", PostKind.COMMENT
+        path, kind = f"{thread.issue_path}/comments", PostKind.COMMENT
     answer = await api.send(GitHubRequest("POST", path, "comment", json={"body": body}), repository)
     return read_comment(thread, answer.body, kind).post.id
 
@@ -135,9 +128,8 @@ async def edit_comment(api: GitHubApi, thread: GitHubThread, post_id: str, body:
         discussion = await load_discussion(api, thread.repository, thread.number)
         await edit_discussion_comment(api, thread.repository, discussion.get_node(post_id), body)
         return
-    await api.send(
-        GitHubRequest("PATCH", _comment_path(thread, post), "edit its comment", json={"body": body}), thread.repository
-    )
+    call = GitHubRequest("PATCH", _comment_path(thread, post), "edit its comment", json={"body": body})
+    await api.send(call, thread.repository)
 
 
 async def delete_comment(api: GitHubApi, thread: GitHubThread, post_id: str) -> None:
@@ -148,9 +140,8 @@ async def delete_comment(api: GitHubApi, thread: GitHubThread, post_id: str) -> 
             discussion = await load_discussion(api, thread.repository, thread.number)
             await delete_discussion_comment(api, thread.repository, discussion.get_node(post_id))
         else:
-            await api.send(
-                GitHubRequest("DELETE", _comment_path(thread, post), "delete its comment"), thread.repository
-            )
+            call = GitHubRequest("DELETE", _comment_path(thread, post), "delete its comment")
+            await api.send(call, thread.repository)
     except NotFound:
         return
 
@@ -166,8 +157,7 @@ async def set_reaction(
         discussion = await load_discussion(api, thread.repository, thread.number)
         await react_in_discussion(api, thread.repository, discussion.get_node(post_id), reaction, on=on)
         return
-    issue = f"/repos/{thread.repository}/issues/{thread.number}"
-    path = f"{issue if post.kind is PostKind.OPENING else _comment_path(thread, post)}/reactions"
+    path = f"{thread.issue_path if post.kind is PostKind.OPENING else _comment_path(thread, post)}/reactions"
     if on:
         await api.send(GitHubRequest("POST", path, "react", json={"content": reaction}), thread.repository)
         return

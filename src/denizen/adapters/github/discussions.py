@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from denizen.adapters.github.api import GitHubApi
-from denizen.adapters.github.client import Payload, get_number, get_object, get_objects, get_text
+from denizen.adapters.github.client import Payload, get_number, get_object, get_text, list_items
 from denizen.adapters.github.threads import (
     GitHubMessage,
     GitHubThread,
@@ -57,16 +57,6 @@ mutation Unreact($id: ID!, $content: ReactionContent!) {
   removeReaction(input: {subjectId: $id, content: $content}) { clientMutationId }
 }
 """
-_REACTIONS = {
-    "+1": "THUMBS_UP",
-    "-1": "THUMBS_DOWN",
-    "laugh": "LAUGH",
-    "confused": "CONFUSED",
-    "heart": "HEART",
-    "hooray": "HOORAY",
-    "rocket": "ROCKET",
-    "eyes": "EYES",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +97,11 @@ async def load_discussion(api: GitHubApi, repository: str, number: int) -> GitHu
     nodes = {topic.opening.post.id: get_text(found, "id")}
     roots: dict[int, str] = {}
     messages: list[GitHubMessage] = []
-    for comment in get_objects(get_object(found, "comments"), "nodes"):
+    for comment in list_items(get_object(found, "comments"), "nodes"):
         root = get_number(comment, "databaseId")
         roots[root] = get_text(comment, "id")
         thread = GitHubThread(repository, number, ThreadKind.DISCUSSION, root)
-        for each in (comment, *get_objects(get_object(comment, "replies"), "nodes")):
+        for each in (comment, *list_items(get_object(comment, "replies"), "nodes")):
             one = read_comment(thread, _as_rest(each), PostKind.DISCUSSION_COMMENT)
             nodes[one.post.id] = get_text(each, "id")
             messages.append(one)
@@ -139,8 +129,8 @@ async def delete_discussion_comment(api: GitHubApi, repository: str, node: str) 
 
 
 async def react_in_discussion(api: GitHubApi, repository: str, node: str, reaction: str, *, on: bool) -> None:
-    text = _REACT if on else _UNREACT
-    await api.query(text, {"id": node, "content": _REACTIONS.get(reaction, "EYES")}, repository, "react")
+    content = {"+1": "THUMBS_UP", "-1": "THUMBS_DOWN"}.get(reaction, reaction.upper())
+    await api.query(_REACT if on else _UNREACT, {"id": node, "content": content}, repository, "react")
 
 
 def _as_rest(node: Payload) -> dict[str, Any]:
@@ -160,6 +150,6 @@ def _as_rest(node: Payload) -> dict[str, Any]:
         "created_at": get_text(node, "createdAt"),
         "updated_at": get_text(node, "updatedAt"),
         "author_association": get_text(node, "authorAssociation"),
-        "labels": get_objects(get_object(node, "labels"), "nodes"),
+        "labels": list_items(get_object(node, "labels"), "nodes"),
         "user": user if author else {},
     }

@@ -8,13 +8,14 @@ import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 import anyio
 
 from denizen.adapters.github.api import GitHubApi
-from denizen.adapters.github.client import GitHubRequest, Payload, get_number, get_object, get_text
+from denizen.adapters.github.client import GitHubRequest, Payload, format_time, get_number, get_object, get_text
 from denizen.adapters.github.settings import PLATFORM
 from denizen.adapters.github.threads import (
     GitHubMessage,
@@ -58,7 +59,7 @@ EVENTS = (
 
 
 class MessageChange(StrEnum):
-    """What happened to a message."""
+    """The kinds of changes to a message."""
 
     MADE = "made"
     EDITED = "edited"
@@ -157,80 +158,67 @@ class GitHubUpdate:
 
 
 async def list_updates(api: GitHubApi, repositories: Sequence[str], since: datetime) -> list[GitHubUpdate]:
-    """Returns the messages since a moment, oldest first. A repository that refuses is left out; raises when GitHub does
-    not answer.
-    """
-    limiter, found = anyio.CapacityLimiter(SIDE_BY_SIDE), list[GitHubUpdate]()
-    faults: list[DenizenError] = []
-
-    async def read(repository: str) -> None:
-        async with limiter:
-            try:
-                found.extend(await _list_repository_updates(api, repository, since))
-            except (NotFound, NotAllowed, InvalidInput) as error:
-                _log.info("repository left out", extra={"repository": repository, "code": error.code})
-            except DenizenError as error:  # raised after the group, which would wrap it
-                faults.append(error)
-
+    """Returns the messages since then, oldest first, but of no repository that refuses. Raises if GitHub is silent."""
+    scan = _UpdateScan(api, since)
     async with anyio.create_task_group() as group:
         for repository in repositories[:MAX_REPOSITORIES]:
-            group.start_soon(read, repository)
-    if faults:
-        raise faults[0]
-    return sorted(found, key=lambda update: update.message.post.id)
+            group.start_soon(scan.read, repository)
+    if scan.faults:
+        raise scan.faults[0]
+    return sorted(scan.found, key=lambda update: update.message.post.id)
+
+
+class _UpdateScan:
+    """Collects the messages since a moment, a few repositories at a time."""
+
+    def __init__(self, api: GitHubApi, since: datetime) -> None:
+        self._api = api
+        self._since = since
+        self._limiter = anyio.CapacityLimiter(SIDE_BY_SIDE)
+        self.found: list[GitHubUpdate] = []
+        self.faults: list[DenizenError] = []
+
+    async def read(self, repository: str) -> None:
+        try:
+            async with self._limiter:
+                rows = await self._list(repository, "/issues", state="all")
+                topics = {each.subject.number: each for each in (read_topic(repository, row) for row in rows)}
+                found = [GitHubUpdate(topic, topic.opening) for topic in topics.values()]
+                for row in await self._list(repository, "/issues/comments") if topics else ():
+                    if topic := topics.get(_number(row, "issue_url")):
+                        thread = GitHubThread(repository, topic.subject.number)
+                        found.append(GitHubUpdate(topic, read_comment(thread, row, PostKind.COMMENT)))
+                has_pulls = any(topic.subject.kind == "pull request" for topic in topics.values())
+                for row in await self._list(repository, "/pulls/comments") if has_pulls else ():
+                    if topic := topics.get(_number(row, "pull_request_url")):
+                        thread = review_thread(repository, topic.subject.number, row)
+                        found.append(GitHubUpdate(topic, read_comment(thread, row, PostKind.REVIEW_COMMENT)))
+        except (NotFound, NotAllowed, InvalidInput) as error:
+            _log.info("repository left out", extra={"repository": repository, "code": error.code})
+        except DenizenError as error:  # raised after the group, which would wrap it
+            self.faults.append(error)
+        else:
+            self.found += [each for each in found if each.message.post.created_at >= self._since]
+
+    async def _list(self, repository: str, path: str, **more: str) -> list[dict[str, Any]]:
+        params = {"since": format_time(self._since), "sort": "updated", "direction": "desc", **more}
+        call = GitHubRequest("GET", f"/repos/{repository}{path}", "look for new messages", params=params)
+        return await self._api.list_all(call, repository)
 
 
 def list_rooms(updates: Sequence[GitHubUpdate], repositories: Sequence[str], now: datetime) -> list[Room]:
-    """Returns the rooms with their newest posts, and the repositories themselves, so that a later start knows how far
-    they were read.
-    """
-    rooms = {each: _make_repository_room(each, now) for each in repositories}
+    """Returns the rooms with their newest posts, and the repositories, whose rooms say how far they were read."""
+    latest = str(PostId(now, PostKind.OPENING, 0))
+    rooms = {
+        each: Room(PLATFORM, each, each, RoomKind.FORUM, guild=each, guild_name=each, latest_post=latest)
+        for each in repositories
+    }
     for each in updates:  # the newest comes last
         thread = each.message.thread
         rooms[thread.room_id] = thread.room(each.topic.subject.title, latest_post=each.message.post.id)
         if thread.root and thread.parent.room_id not in rooms:
             rooms[thread.parent.room_id] = thread.parent.room(each.topic.subject.title)
     return list(rooms.values())
-
-
-def _make_repository_room(repository: str, now: datetime) -> Room:
-    latest = str(PostId(now, PostKind.OPENING, 0))
-    return Room(
-        platform=PLATFORM,
-        id=repository,
-        name=repository,
-        kind=RoomKind.FORUM,
-        guild=repository,
-        guild_name=repository,
-        latest_post=latest,
-    )
-
-
-async def _list_repository_updates(api: GitHubApi, repository: str, since: datetime) -> list[GitHubUpdate]:
-    moment = f"{since.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
-    params = {"since": moment, "sort": "updated", "direction": "desc"}
-
-    async def rows(path: str, **more: str) -> list[dict[str, object]]:
-        call = GitHubRequest("GET", f"/repos/{repository}{path}", "look for new messages", params={**params, **more})
-        return await api.list_all(call, repository)
-
-    topics = {
-        each.subject.number: each
-        for row in await rows("/issues", state="all")
-        for each in [read_topic(repository, row)]
-    }
-    found = [GitHubUpdate(topic, topic.opening) for topic in topics.values()]
-    for row in await rows("/issues/comments") if topics else ():
-        topic = topics.get(_number(row, "issue_url"))
-        if topic is not None:
-            thread = GitHubThread(repository, topic.subject.number)
-            found.append(GitHubUpdate(topic, read_comment(thread, row, PostKind.COMMENT)))
-    for row in await rows("/pulls/comments") if any(t.subject.kind == "pull request" for t in topics.values()) else ():
-        topic = topics.get(_number(row, "pull_request_url"))
-        if topic is not None:
-            thread = review_thread(repository, topic.subject.number, row)
-            found.append(GitHubUpdate(topic, read_comment(thread, row, PostKind.REVIEW_COMMENT)))
-    return [update for update in found if update.message.post.created_at >= since]
 
 
 def _number(row: Payload, key: str) -> int:

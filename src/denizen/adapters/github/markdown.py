@@ -36,9 +36,7 @@ def strip_mentions(text: str, own: str) -> str:
 
 
 def defuse(text: str, leave: Iterable[Span] = ()) -> str:
-    """Returns an agent's words with each `@name` as code, so that it notifies nobody. `leave` matches places that
-    another step handles.
-    """
+    """Returns an agent's words with each `@name` as code, so that it notifies nobody, except in the spans `leave`."""
     others = [Spans(_code(text)), Spans(leave)]
     found = [match for pattern in (_AT, _TEAM) for match in pattern.finditer(text) if not _is_in(match.start(), others)]
     return replace_spans(text, sorted((match.span(), f"`{match[0]}`") for match in found))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import IntEnum, StrEnum
 
-from denizen.adapters.github.client import Payload, get_number, get_object, get_objects, get_text, get_time
+from denizen.adapters.github.client import Payload, get_number, get_object, get_text, get_time, list_items
 from denizen.adapters.github.markdown import from_body
 from denizen.adapters.github.settings import PLATFORM
 from denizen.domain.errors import NotFound
@@ -51,9 +51,7 @@ class PostKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class GitHubThread:
-    """A thread. `root` is the first comment of a review's thread, or the discussion comment that is answered; 0 for
-    none.
-    """
+    """A thread. `root` is the first comment of a review's thread, or the answered discussion comment; 0 for none."""
 
     repository: str
     number: int
@@ -64,6 +62,11 @@ class GitHubThread:
     def room_id(self) -> str:
         tail = f"/{self.kind}" if self.kind else ""
         return f"{self.repository}#{self.number}{tail}" + (f"/{self.root}" if self.root else "")
+
+    @property
+    def issue_path(self) -> str:
+        """The REST path of the issue or pull request."""
+        return f"/repos/{self.repository}/issues/{self.number}"
 
     @property
     def parent(self) -> GitHubThread:
@@ -113,9 +116,7 @@ def parse_post_id(text: str) -> PostId:
 
 
 def opening_id(repository: str, number: int, created_at: datetime, kind: PostKind = PostKind.OPENING) -> str:
-    """Returns the id of the post that opens a thread. GitHub gives a pull request two numbers, as such and as an issue;
-    this uses neither.
-    """
+    """Returns the id of a thread's opening. GitHub's numbers are not used: a pull request has two of them."""
     digest = hashlib.sha256(f"{repository.lower()}#{number}".encode()).hexdigest()
     return str(PostId(created_at, kind, int(digest, 16) % _HASHED))
 
@@ -168,7 +169,7 @@ def read_topic(
     thread = GitHubThread(repository, number, ThreadKind.DISCUSSION if is_discussion else ThreadKind.ISSUE)
     post_id = opening_id(repository, number, get_time(item, "created_at"), kind)
     is_pull = is_pull or bool(get_object(item, "pull_request"))
-    labels = tuple(get_text(label, "name") for label in get_objects(item, "labels"))
+    labels = tuple(get_text(label, "name") for label in list_items(item, "labels"))
     words = "discussion" if is_discussion else "pull request" if is_pull else "issue"
     subject = Subject(
         origin=repository, number=number, title=title, kind=words, labels=tuple(filter(None, labels)), opening=post_id

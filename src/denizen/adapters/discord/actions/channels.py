@@ -31,9 +31,7 @@ _MAX_LISTED = 200
 
 
 async def list_channels(context: ActionContext, name: str = "") -> JsonObject:
-    """Lists the channels that the asker and every reader of the answer can see, in the order of the sidebar, with their
-    categories. Threads are not listed.
-    """
+    """Lists the channels that the asker and every reader of the answer see, in the sidebar's order, without threads."""
     seen = await list_tellable_rooms(context)
     folded = name.strip().lstrip("#").casefold()
     rows: list[Json] = [
@@ -91,9 +89,7 @@ async def edit_channel(
     category: str | None = None,
     nsfw: bool | None = None,
 ) -> JsonObject:
-    """Changes the given fields of a channel. An empty category moves the channel out of its category; its permissions
-    stay as they are.
-    """
+    """Changes the given fields of a channel. An empty category moves it out of its category; its permissions stay."""
     place = find_channel(context, channel)
     if isinstance(place, discord.Thread):
         raise InvalidInput("That is a thread, not a channel.", code="discord_wrong_channel")
@@ -164,9 +160,7 @@ async def set_channel_permission(
 
 
 async def list_tellable_rooms(context: ActionContext) -> frozenset[int]:
-    """Returns the channels that may be mentioned in the answer: the asker and everybody who reads the answer can see
-    them.
-    """
+    """Returns the channels that may be mentioned in the answer: those that the asker and all its readers can see."""
     rooms = await list_visible_rooms(context.client, context.warrant.place, context.warrant.asker)
     return frozenset(map(int, rooms))
 

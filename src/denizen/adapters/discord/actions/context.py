@@ -15,10 +15,10 @@ import discord
 
 from denizen.adapters.discord.client.application import menu_name
 from denizen.adapters.discord.guild.audience import list_visible_rooms, parse_user_id
-from denizen.adapters.discord.guild.members import find_member, is_live
+from denizen.adapters.discord.guild.members import find_member, require_live
 from denizen.adapters.discord.messages.intake import get_channel
 from denizen.domain.action import OnBehalfOf
-from denizen.domain.errors import InvalidInput, NotAllowed, NotFound, Unavailable
+from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
 from denizen.domain.ids import derive
 
 GuildPlace: TypeAlias = discord.abc.GuildChannel | discord.Thread
@@ -45,9 +45,7 @@ class ActionContext:
 
     @property
     def nonce(self) -> str:
-        """The nonce of the action's message. For some minutes Discord answers a repeated nonce with the
-        first message.
-        """
+        """The nonce of the action's message. For some minutes Discord answers a repeated one with the first message."""
         return derive("n", self.key)[:_NONCE_CHARS]
 
     def sees(self, where: GuildPlace) -> bool:
@@ -132,9 +130,7 @@ class ActionContext:
 
 
 async def open_context(client: discord.Client, warrant: OnBehalfOf, key: str) -> ActionContext:
-    """Builds the context of the action with this key. Raises NotAllowed outside of guilds and for strangers, and
-    Unavailable while the guild is not known.
-    """
+    """Builds the context. Raises NotAllowed outside of guilds and for strangers, Unavailable for an unknown guild."""
     place = warrant.place.thread or warrant.place.channel
     user_id = parse_user_id(warrant.asker)
     here = await get_channel(client, int(place)) if place.isdecimal() else None
@@ -145,8 +141,7 @@ async def open_context(client: discord.Client, warrant: OnBehalfOf, key: str) ->
             fix="Ask in a channel of the server.",
         )
     guild = here.guild
-    if not is_live(client, guild):
-        raise Unavailable("The server cannot be reached at the moment.", code="discord_guild_away", fix="Try again.")
+    require_live(client, guild)
     asker = await find_member(client, guild, user_id)
     if asker is None:
         raise NotAllowed("I cannot see what you may do in this server.", code="discord_unknown_member")

@@ -6,14 +6,13 @@ message, and appears in no result, text or log.
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TypeAlias
 
 import discord
 
 from denizen.adapters.discord.actions.channels import list_tellable_rooms
-from denizen.adapters.discord.actions.context import ActionContext
-from denizen.adapters.discord.actions.lookup import find_channel, parse_id, pick_by_name
+from denizen.adapters.discord.actions.context import ActionContext, GuildPlace
+from denizen.adapters.discord.actions.lookup import find_channel, find_created, parse_id, pick_by_name
 from denizen.adapters.discord.actions.members import send_dm
 from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
 from denizen.domain.json import Json, JsonObject
@@ -23,8 +22,7 @@ WebhookChannel: TypeAlias = discord.TextChannel | discord.VoiceChannel | discord
 
 async def create_invite(context: ActionContext, channel: str = "", hours: int = 24, uses: int = 0) -> JsonObject:
     """Creates an invitation, or returns a valid one of the same kind. `hours` and `uses` of 0 mean no limit."""
-    place = find_channel(context, channel)
-    place = place.parent if isinstance(place, discord.Thread) and place.parent is not None else place
+    place = _find_channel_or_parent(context, channel)
     if isinstance(place, discord.Thread | discord.CategoryChannel):
         raise InvalidInput("Nobody is invited to a category.", code="discord_wrong_channel", fix="Name a channel.")
     context.require("create_instant_invite", place)
@@ -66,9 +64,14 @@ async def create_webhook(context: ActionContext, name: str, channel: str = "", s
     gets no webhook. `since` (an ISO time) makes a retry safe: a younger webhook of the same name counts as the one
     that an earlier try created.
     """
-    place = _find_webhook_channel(context, channel)
+    place = _find_channel_or_parent(context, channel)
+    if not isinstance(place, WebhookChannel):
+        raise InvalidInput("That channel has no webhooks.", code="discord_wrong_channel", fix="Name a channel.")
     context.require("manage_webhooks", place)
-    made = await _find_created_webhook(place, context, name, since) if since else None
+    made = None
+    if since:
+        mine = [each for each in await place.webhooks() if each.user == context.me and each.token is not None]
+        made = find_created(mine, name, since)
     made = made or await place.create_webhook(name=name, reason=context.reason())
     view = discord.ui.View()
     view.add_item(discord.ui.Button[discord.ui.View](label="Address of the webhook", url=made.url))
@@ -116,20 +119,7 @@ async def delete_webhook(context: ActionContext, webhook: str, reason: str = "")
     return {"id": str(found.id), "name": found.name or ""}
 
 
-def _find_webhook_channel(context: ActionContext, channel: str) -> WebhookChannel:
+def _find_channel_or_parent(context: ActionContext, channel: str) -> GuildPlace:
+    """Finds a channel; for a thread its channel, since invitations and webhooks belong to channels."""
     place = find_channel(context, channel)
-    place = place.parent if isinstance(place, discord.Thread) and place.parent is not None else place
-    if not isinstance(place, WebhookChannel):
-        raise InvalidInput("That channel has no webhooks.", code="discord_wrong_channel", fix="Name a channel.")
-    return place
-
-
-async def _find_created_webhook(
-    place: WebhookChannel, context: ActionContext, name: str, since: str
-) -> discord.Webhook | None:
-    start = datetime.fromisoformat(since)
-    for each in await place.webhooks():
-        is_mine = each.user is not None and each.user.id == context.me.id and each.token is not None
-        if is_mine and each.name == name and each.created_at >= start:
-            return each
-    return None
+    return place.parent if isinstance(place, discord.Thread) and place.parent is not None else place

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from typing import TypeVar
 
 import anyio
 import discord
+from discord.abc import Snowflake
+from discord.utils import snowflake_time
 
 from denizen.adapters.discord.actions.context import ActionContext, GuildPlace
 from denizen.adapters.discord.guild.members import find_member as load_member
@@ -18,7 +21,7 @@ from denizen.adapters.discord.guild.members import knows_all_members
 from denizen.adapters.discord.messages.intake import get_channel
 from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
 
-K = TypeVar("K")
+K = TypeVar("K", bound=Snowflake)
 
 _LINK = re.compile(r"https?://[^/\s]+/channels/(\d+)/(\d+)/(\d+)")
 _MENTION = re.compile(r"<(?:@!?|@&|#)(\d+)>")
@@ -37,9 +40,7 @@ def parse_id(text: str) -> int | None:
 
 
 def find_channel(context: ActionContext, text: str = "") -> GuildPlace:
-    """Finds a channel or thread of the guild that the asker can see. An empty text means the one in which the action
-    was asked for.
-    """
+    """Finds a channel or thread that the asker can see. An empty text means the one in which they asked."""
     if not text.strip():
         return context.here
     places: list[GuildPlace] = [*context.guild.channels, *context.guild.threads]
@@ -127,6 +128,15 @@ def get_guild_place(message: discord.Message) -> GuildPlace:
     return message.channel
 
 
+def find_created(items: Iterable[K], name: str, since: str) -> K | None:
+    """Returns the item of this name that an earlier try created: the first one that is not older than `since` (ISO).
+
+    The items come from Discord itself: the gateway may not have told discord.py's cache of one that is a moment old.
+    """
+    start = datetime.fromisoformat(since)
+    return next((x for x in items if getattr(x, "name", "") == name and snowflake_time(x.id) >= start), None)
+
+
 def pick_by_name(wanted: str, among: Iterable[K], name: Callable[[K], str], kind: str) -> K:
     """Returns the item of exactly that name, or the only one whose name contains it."""
     folded = wanted.casefold()
@@ -135,7 +145,7 @@ def pick_by_name(wanted: str, among: Iterable[K], name: Callable[[K], str], kind
         if len(found) == 1:
             return found[0]
         if found:
-            names = ", ".join(f"{name(each)} ({getattr(each, 'id', '')})" for each in found[:_MAX_CHOICES])
+            names = ", ".join(f"{name(each)} ({each.id})" for each in found[:_MAX_CHOICES])
             raise InvalidInput(
                 f"Several are called '{wanted[:60]}': {names}.", code="discord_ambiguous", fix="Give the id."
             )

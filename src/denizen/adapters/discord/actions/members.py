@@ -36,9 +36,7 @@ async def member_info(context: ActionContext, member: str = "") -> JsonObject:
 
 
 async def list_members(context: ActionContext, role: str = "", name: str = "", page: int = 1) -> JsonObject:
-    """Lists members by display name, one page at a time; `name` matches part of any of their names. `total` counts all
-    matches.
-    """
+    """Lists a page of members by display name. `name` matches part of any of their names, `total` counts all."""
     if knows_all_members(context.client, context.guild):
         among = list(context.guild.members)
     elif name.strip() and not role:
@@ -66,8 +64,16 @@ async def list_members(context: ActionContext, role: str = "", name: str = "", p
 async def set_nickname(context: ActionContext, member: str, nickname: str = "", reason: str = "") -> JsonObject:
     """Sets a member's nickname; an empty one removes it. Members who may change their own nickname may ask for it."""
     target = await find_member(context, member)
-    if target.id == context.asker.id:
-        _require_own_name(context)
+    if target.id == context.asker.id:  # the account must rank above them, but they need not manage nicknames
+        context.require_asker("change_nickname")
+        mine = context.me.guild_permissions
+        is_below = target.id != context.guild.owner_id and target.top_role < context.me.top_role
+        if not is_below or not (mine.manage_nicknames or mine.administrator):
+            raise NotAllowed(
+                "I may not change your name: it takes the permission 'Manage Nicknames' and a role above yours.",
+                code="discord_not_permitted",
+                fix="Change it yourself in your profile for this server.",
+            )
     else:
         context.require("manage_nicknames")
         context.require_above(target)
@@ -122,9 +128,7 @@ async def send_dm(
 
 
 def describe_name(member: discord.Member) -> dict[str, Json]:
-    """Returns the name fields of a member. Discord limits account names to plain characters; a display name may contain
-    anything.
-    """
+    """Returns the id and the account name, which Discord limits to plain characters, unlike a display name."""
     return {"id": str(member.id), "name": member.name}
 
 
@@ -138,18 +142,3 @@ async def _find_pair(context: ActionContext, member: str, role: str) -> tuple[di
     if target.id != context.asker.id:
         context.require_above(target)
     return target, given
-
-
-def _require_own_name(context: ActionContext) -> None:
-    """Requires what changing one's own nickname takes: another permission of the asker, and an account that ranks above
-    them.
-    """
-    context.require_asker("change_nickname")
-    mine = context.me.guild_permissions
-    is_below = context.asker.id != context.guild.owner_id and context.asker.top_role < context.me.top_role
-    if not is_below or not (mine.manage_nicknames or mine.administrator):
-        raise NotAllowed(
-            "I may not change your name: it takes the permission 'Manage Nicknames' and a role above yours.",
-            code="discord_not_permitted",
-            fix="Change it yourself in your profile for this server.",
-        )

@@ -17,7 +17,7 @@ import discord
 
 from denizen.adapters.discord.actions.context import ActionContext
 from denizen.adapters.discord.actions.lookup import find_role, load_channel
-from denizen.adapters.discord.actions.posting import OutgoingMessage, post_message
+from denizen.adapters.discord.actions.posting import OutgoingMessage, post_message, require_rules
 from denizen.adapters.discord.actions.reactions import read_emoji
 from denizen.adapters.discord.client.application import menu_name
 from denizen.adapters.discord.client.errors import RESPONSE_TIMEOUT_S, translate_errors
@@ -62,9 +62,7 @@ async def post_choices(
     several: bool = False,
     channel: str = "",
 ) -> JsonObject:
-    """Posts buttons or a menu. Each choice is a label, or an object with `label`, `emoji` and `description`. `several`
-    is for menus.
-    """
+    """Posts buttons or a menu. A choice is a label, or has `label`, `emoji`, `description`. `several` is for menus."""
     where = await load_channel(context, channel)
     options = [await _read_option(context, each) for each in choices]
     if several and style == "buttons":
@@ -85,7 +83,20 @@ def build_menu_view(
     """Builds buttons whose ids are `values`, or a menu of these values; `menu` is its id and the range of choices.
     Raises InvalidInput for what Discord would reject. Needs a running event loop.
     """
-    _check(options, style)
+    limit, labels = LABEL_LIMIT if style == "buttons" else OPTION_CHARS, [each.label for each in options]
+    require_rules(
+        "menu",
+        (
+            (style in ("buttons", "menu"), "its style is `buttons` or `menu`"),
+            (1 <= len(options) <= MAX_CHOICES, f"it has 1 to {MAX_CHOICES} choices"),
+            (len(set(labels)) == len(labels), "no two choices have the same label"),
+            (all(1 <= len(each) <= limit for each in labels), f"each label has 1 to {limit} characters"),
+            (
+                all(len(each.description) <= OPTION_CHARS for each in options),
+                f"a description has at most {OPTION_CHARS} characters",
+            ),
+        ),
+    )
     view = discord.ui.View(timeout=None)
     if style == "buttons":
         for option, value in zip(options, values, strict=True):
@@ -152,24 +163,6 @@ async def _read_option(context: ActionContext, given: Json) -> DiscordMenuOption
     return DiscordMenuOption(label, await read_emoji(context, emoji) if emoji else None, description)
 
 
-def _check(options: Sequence[DiscordMenuOption], style: str) -> None:
-    limit = LABEL_LIMIT if style == "buttons" else OPTION_CHARS
-    labels = [each.label for each in options]
-    wrong = ""
-    if style not in ("buttons", "menu"):
-        wrong = "its style is `buttons` or `menu`"
-    elif not 1 <= len(options) <= MAX_CHOICES:
-        wrong = f"it has 1 to {MAX_CHOICES} choices"
-    elif len(set(labels)) < len(labels):
-        wrong = "no two choices have the same label"
-    elif not all(1 <= len(each) <= limit for each in labels):
-        wrong = f"each label has 1 to {limit} characters"
-    elif any(len(each.description) > OPTION_CHARS for each in options):
-        wrong = f"a description has at most {OPTION_CHARS} characters"
-    if wrong:
-        raise InvalidInput(f"That cannot be a menu: {wrong}.", code="discord_bad_menu")
-
-
 _BUTTON = re.compile(r"(?P<kind>role|only):(?P<role>\d+)")
 _MENU = "roles"
 # A role with one of these would let members promote themselves, so no menu may offer it.
@@ -225,9 +218,7 @@ def is_role_menu(custom_id: str) -> bool:
 
 
 async def choose_roles(client: discord.Client, interaction: discord.Interaction, data: Mapping[str, Any]) -> str:
-    """Assigns and removes the roles of a press, and returns the text for the member. Raises NotAllowed, NotFound, and
-    the errors of a channel.
-    """
+    """Assigns and removes the roles of a press, and returns the text for the member. Raises NotAllowed and NotFound."""
     message, member = interaction.message, interaction.user
     guild = interaction.guild
     is_mine = message is not None and client.user is not None and message.author.id == client.user.id

@@ -17,6 +17,7 @@ from denizen.adapters.discord.actions.posting import (
     post_message,
     prepare_text,
     read_embeds,
+    require_rules,
 )
 from denizen.adapters.discord.messages.content import find_action
 from denizen.adapters.discord.messages.wording import find_replied_message
@@ -132,7 +133,18 @@ async def create_poll(
 ) -> JsonObject:
     """Posts a poll. With `several` people may choose more than one answer."""
     where = await load_channel(context, channel)
-    _check(question, answers, hours)
+    require_rules(
+        "poll",
+        (
+            (1 <= len(question.strip()) <= _QUESTION_CHARS, f"its question has 1 to {_QUESTION_CHARS} characters"),
+            (1 <= len(answers) <= _MAX_ANSWERS, f"it has 1 to {_MAX_ANSWERS} answers"),
+            (
+                all(1 <= len(each.strip()) <= _ANSWER_CHARS for each in answers),
+                f"each answer has 1 to {_ANSWER_CHARS} characters",
+            ),
+            (1 <= hours <= _MAX_HOURS, f"it lasts 1 to {_MAX_HOURS} hours"),
+        ),
+    )
     poll = discord.Poll(question, timedelta(hours=hours), multiple=several)
     for answer in answers:
         poll.add_answer(text=answer)
@@ -165,17 +177,3 @@ def _get_poll(message: discord.Message) -> discord.Poll:
     if message.poll is None:
         raise InvalidInput("That message is no poll.", code="discord_no_poll")
     return message.poll
-
-
-def _check(question: str, answers: Sequence[str], hours: int) -> None:
-    wrong = ""
-    if not 1 <= len(question.strip()) <= _QUESTION_CHARS:
-        wrong = f"its question has 1 to {_QUESTION_CHARS} characters"
-    elif not 1 <= len(answers) <= _MAX_ANSWERS:
-        wrong = f"it has 1 to {_MAX_ANSWERS} answers"
-    elif not all(1 <= len(each.strip()) <= _ANSWER_CHARS for each in answers):
-        wrong = f"each answer has 1 to {_ANSWER_CHARS} characters"
-    elif not 1 <= hours <= _MAX_HOURS:
-        wrong = f"it lasts 1 to {_MAX_HOURS} hours"
-    if wrong:
-        raise InvalidInput(f"That cannot be a poll: {wrong}.", code="discord_bad_poll")

@@ -7,7 +7,7 @@ ping them there. A retry within some minutes yields the first message (`ActionCo
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -77,7 +77,8 @@ async def prepare_text(context: ActionContext, where: GuildPlace, text: str) -> 
 
 async def post_message(context: ActionContext, where: GuildPlace, written: OutgoingMessage) -> JsonObject:
     """Posts one message. Raises NotAllowed unless both may post this content, and InvalidInput for an empty one."""
-    _require_words(written)
+    if not (written.text.strip() or any(written.embed.values()) or written.poll):
+        raise InvalidInput("An empty message cannot be sent.", code="discord_empty", fix="Give a text or an embed.")
     more = ["embed_links"] if written.embed else []
     more += ["send_polls"] if written.poll else []
     more += ["read_message_history"] if written.reply_to else []
@@ -98,6 +99,13 @@ async def post_message(context: ActionContext, where: GuildPlace, written: Outgo
     return describe_message(context, where.id, int(sent["id"]))
 
 
+def require_rules(kind: str, rules: Iterable[tuple[bool, str]]) -> None:
+    """Raises InvalidInput with the first rule of Discord's that does not hold. `kind` is "menu" or "poll"."""
+    broken = next((rule for holds, rule in rules if not holds), None)
+    if broken is not None:
+        raise InvalidInput(f"That cannot be a {kind}: {broken}.", code=f"discord_bad_{kind}")
+
+
 def read_embeds(embed: Mapping[str, Json]) -> list[discord.Embed]:
     """Parses an embed with `title`, `text`, `url`, `image` (both https) and `fields`; returns one or none."""
     if not embed:
@@ -114,8 +122,3 @@ def describe_message(context: ActionContext, channel_id: int, message_id: int) -
     """Returns the result that a tool gets about a message."""
     link = f"https://discord.com/channels/{context.guild.id}/{channel_id}/{message_id}"
     return {"message": str(message_id), "channel": str(channel_id), "link": link}
-
-
-def _require_words(written: OutgoingMessage) -> None:
-    if not (written.text.strip() or any(written.embed.values()) or written.poll):
-        raise InvalidInput("An empty message cannot be sent.", code="discord_empty", fix="Give a text or an embed.")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
 import anyio
 import discord
 
 from denizen.adapters.discord.actions.context import ActionContext, list_names, read_permissions, require_held
-from denizen.adapters.discord.actions.lookup import find_role
+from denizen.adapters.discord.actions.lookup import find_created, find_role
 from denizen.adapters.discord.guild.members import knows_all_members
 from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json, JsonObject
@@ -20,14 +19,21 @@ _TOLD_WITHIN_S = 3.0
 
 
 async def list_roles(context: ActionContext) -> JsonObject:
-    """Lists the roles, highest first. `members` is -1 when not all members are known."""
+    """Lists the roles, highest first, with the permissions that they give beyond those of everybody. `members` is -1
+    when not all members are known.
+    """
+    everyone = context.guild.default_role.permissions.value
     counted = knows_all_members(context.client, context.guild)
     rows: list[Json] = [
         {
             "id": str(role.id),
             "name": role.name,
             "members": len(role.members) if counted else -1,
-            "permissions": list[Json](["Administrator"] if role.permissions.administrator else _powers(role)),
+            "permissions": list[Json](
+                ["Administrator"]
+                if role.permissions.administrator
+                else list_names(discord.Permissions(role.permissions.value & ~everyone))
+            ),
             "is_managed": role.managed,
         }
         for role in reversed(context.guild.roles)
@@ -51,7 +57,7 @@ async def create_role(
     context.require("manage_roles")
     granted = read_permissions(permissions)
     require_held(context, granted)
-    made = await _find_created_role(context, name, since) if since else None
+    made = find_created(await context.guild.fetch_roles(), name, since) if since else None
     if made is None:
         made = await context.guild.create_role(
             name=name,
@@ -108,11 +114,6 @@ async def delete_role(context: ActionContext, role: str, reason: str = "") -> Js
     return {"id": str(found.id), "name": found.name}
 
 
-def _powers(role: discord.Role) -> list[str]:
-    """Returns the permissions that a role gives beyond those of everybody."""
-    return list_names(discord.Permissions(role.permissions.value & ~role.guild.default_role.permissions.value))
-
-
 def _colour(text: str) -> discord.Colour:
     try:
         return discord.Colour.from_str(text if not text[:1].isalnum() else f"#{text}")
@@ -129,10 +130,3 @@ async def _wait_until_known(context: ActionContext, role: discord.Role) -> None:
     if context.guild.get_role(role.id) is None:
         with anyio.move_on_after(_TOLD_WITHIN_S):
             await context.client.wait_for("guild_role_create", check=is_it)
-
-
-async def _find_created_role(context: ActionContext, name: str, since: str) -> discord.Role | None:
-    """Asks Discord itself, since the gateway may not have told discord.py's cache of a role created a moment ago."""
-    start = datetime.fromisoformat(since)
-    roles = await context.guild.fetch_roles()
-    return next((each for each in roles if each.created_at >= start and each.name == name), None)

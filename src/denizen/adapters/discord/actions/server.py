@@ -6,12 +6,13 @@ import base64
 import binascii
 from collections import Counter
 from datetime import datetime
+from typing import Any
 
 import discord
 
 from denizen.adapters.discord.actions.channels import list_tellable_rooms
 from denizen.adapters.discord.actions.context import ActionContext
-from denizen.adapters.discord.actions.lookup import find_channel, parse_id, pick_by_name
+from denizen.adapters.discord.actions.lookup import find_channel, find_created, parse_id, pick_by_name
 from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json, JsonObject
 
@@ -51,7 +52,7 @@ async def create_emoji(context: ActionContext, name: str, picture: str, since: s
         raise InvalidInput("An emoji is made of a PNG, JPEG, GIF or WebP picture.", code="discord_bad_picture")
     if len(data) > _MAX_PICTURE_BYTES:
         raise InvalidInput("A picture for an emoji has at most 256 KB.", code="discord_bad_picture")
-    made = await _find_created_emoji(context, name, since) if since else None
+    made = find_created(await context.guild.fetch_emojis(), name, since) if since else None
     if made is None:
         made = await context.guild.create_custom_emoji(name=name, image=data, reason=context.reason())
     return {"id": str(made.id), "name": made.name}
@@ -69,12 +70,6 @@ async def delete_emoji(context: ActionContext, emoji: str, reason: str = "") -> 
     return {"id": str(found.id), "name": found.name}
 
 
-async def _find_created_emoji(context: ActionContext, name: str, since: str) -> discord.Emoji | None:
-    start = datetime.fromisoformat(since)
-    emojis = await context.guild.fetch_emojis()
-    return next((each for each in emojis if each.created_at >= start and each.name == name), None)
-
-
 async def create_event(  # noqa: PLR0913 - as Discord's own form
     context: ActionContext,
     name: str,
@@ -90,44 +85,30 @@ async def create_event(  # noqa: PLR0913 - as Discord's own form
     zone. `since` (an ISO time) makes a retry safe: a younger event of the same name counts as the one that an
     earlier try created.
     """
-    begins = datetime.fromisoformat(start)
-    ends = datetime.fromisoformat(end) if end else discord.utils.MISSING
     if bool(location.strip()) == bool(channel.strip()) or (location.strip() and not end):
         raise InvalidInput(
             "An event is either in a voice channel, or at a place in words and with an end.",
             code="discord_bad_event",
             fix="Give channel, or location and end.",
         )
-    if channel.strip():
-        place = find_channel(context, channel)
+    options: dict[str, Any] = {"location": location.strip(), "entity_type": discord.EntityType.external}
+    place = find_channel(context, channel) if channel.strip() else None
+    if place is not None:
         if not isinstance(place, discord.VoiceChannel | discord.StageChannel):
             raise InvalidInput("Events take place in voice and stage channels.", code="discord_wrong_channel")
-        context.require("create_events", place)
         context.require("connect", place)
-    else:
-        place = None
-        context.require("create_events")
-    made = await _find_created_event(context, name, since) if since else None
-    if made is None and place is not None:
+        options = {"channel": place}
+    context.require("create_events", place)
+    made = find_created(await context.guild.fetch_scheduled_events(), name, since) if since else None
+    if made is None:
         made = await context.guild.create_scheduled_event(
             name=name,
-            start_time=begins,
-            end_time=ends,
-            channel=place,
+            start_time=datetime.fromisoformat(start),
+            end_time=datetime.fromisoformat(end) if end else discord.utils.MISSING,
             description=description,
             privacy_level=discord.PrivacyLevel.guild_only,
             reason=context.reason(),
-        )
-    elif made is None:
-        made = await context.guild.create_scheduled_event(
-            name=name,
-            start_time=begins,
-            end_time=ends,
-            location=location.strip(),
-            description=description,
-            entity_type=discord.EntityType.external,
-            privacy_level=discord.PrivacyLevel.guild_only,
-            reason=context.reason(),
+            **options,
         )
     return {"id": str(made.id), "name": made.name, "url": made.url}
 
@@ -154,11 +135,8 @@ async def list_events(context: ActionContext) -> JsonObject:
 async def cancel_event(context: ActionContext, event: str, reason: str = "") -> JsonObject:
     """Cancels an event by id or name; an active one is ended."""
     context.require("manage_events")
-    there = [
-        each
-        for each in await context.guild.fetch_scheduled_events()
-        if each.channel_id is None or (each.channel is not None and context.sees(each.channel))
-    ]
+    events = await context.guild.fetch_scheduled_events()
+    there = [each for each in events if each.channel_id is None or (each.channel and context.sees(each.channel))]
     number = parse_id(event)
     found = next((each for each in there if each.id == number), None)
     found = found or pick_by_name(event.strip(), there, lambda each: each.name, "event")
@@ -174,9 +152,3 @@ async def cancel_event(context: ActionContext, event: str, reason: str = "") -> 
 def _is_told(event: discord.ScheduledEvent, seen: frozenset[int]) -> bool:
     is_ahead = event.status in (discord.EventStatus.scheduled, discord.EventStatus.active)
     return is_ahead and (event.channel_id is None or event.channel_id in seen)
-
-
-async def _find_created_event(context: ActionContext, name: str, since: str) -> discord.ScheduledEvent | None:
-    start = datetime.fromisoformat(since)
-    events = await context.guild.fetch_scheduled_events()
-    return next((each for each in events if discord.utils.snowflake_time(each.id) >= start and each.name == name), None)

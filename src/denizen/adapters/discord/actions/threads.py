@@ -55,9 +55,7 @@ async def edit_thread(
     archived: bool | None = None,
     locked: bool | None = None,
 ) -> JsonObject:
-    """Changes a thread, for those who manage threads. Its owner may do all but lock it, and nothing once it
-    is locked.
-    """
+    """Changes a thread, for those who manage threads. Its owner may do all but lock it; nothing once it is locked."""
     found = await _find_thread(context, thread)
     for member, require in ((context.asker, context.require_asker), (context.me, context.require_account)):
         if found.owner_id != member.id or locked is not None or found.locked:
@@ -125,9 +123,7 @@ async def _open_private(context: ActionContext, where: discord.TextChannel, titl
 
 
 async def _own_threads(context: ActionContext, parent: GuildPlace, name: str) -> list[discord.Thread]:
-    """Returns the open threads of that name that the account created there. Asks Discord, since the cache hears of a
-    new thread late.
-    """
+    """Returns the account's open threads of that name there. Asks Discord, since the cache hears of a new one late."""
     return [
         context.guild.get_thread(each.id) or each
         for each in await context.guild.active_threads()

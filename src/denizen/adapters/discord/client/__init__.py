@@ -1,3 +1,1 @@
-"""What every part of the Discord adapter shares: settings, errors, the HTTP client, the application and its
-permissions.
-"""
+"""The settings, errors, HTTP client, application and permissions that all parts of the Discord adapter share."""

@@ -46,9 +46,7 @@ SCOPES = ("bot", "applications.commands")
 
 
 def invite_url(application_id: str) -> str:
-    """Returns the link by which the owner of a guild invites the account, with exactly the permissions that
-    it needs.
-    """
+    """Returns the link by which a guild's owner invites the account, with exactly the permissions that it needs."""
     needed = discord.Permissions(**dict.fromkeys(NEEDED_PERMISSIONS, True))
     return discord.utils.oauth_url(application_id, permissions=needed, scopes=SCOPES)
 
@@ -59,9 +57,7 @@ def menu_name(permission: str) -> str:
 
 
 def list_missing_permissions(client: discord.Client, channel_id: int, needed: Collection[str]) -> tuple[str, ...]:
-    """Returns the needed permissions that the account lacks in a channel, by their menu names; all of them when the
-    channel is not known.
-    """
+    """Returns the menu names of the needed permissions that the account lacks; all of them for an unknown channel."""
     channel = client.get_channel(channel_id)
     if channel is None or isinstance(channel, discord.abc.PrivateChannel):
         return tuple(NEEDED_PERMISSIONS[name] for name in needed)

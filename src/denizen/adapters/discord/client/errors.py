@@ -137,9 +137,7 @@ def _retry_after_s(error: discord.HTTPException) -> float | None:
 
 
 def _words(error: discord.HTTPException) -> str:
-    """Returns Discord's own sentence with its error number. A body that is not JSON comes from a proxy, and is not
-    shown.
-    """
+    """Returns Discord's own sentence and error number. A body that is not JSON comes from a proxy and is not shown."""
     if not error.code:
         return f"HTTP {error.status}"
     text = " ".join(error.text.split())

@@ -49,7 +49,11 @@ def use_endpoints(endpoints: DiscordEndpoints) -> Generator[None]:
             fix="Stop the other accounts first, or start a second process.",
         )
     if not _use.holders:
-        _point_at(endpoints)
+        _use.endpoints = endpoints
+        Route.BASE = endpoints.api_url.rstrip("/")
+        DiscordWebSocket.DEFAULT_GATEWAY = yarl.URL(endpoints.gateway_url) if endpoints.gateway_url else _GATEWAY
+        assets = str(yarl.URL(endpoints.api_url).origin()) if endpoints.are_own else _ASSETS
+        discord.Asset.BASE = assets  # pyright: ignore[reportAttributeAccessIssue] - typed as the one value that it has
     _use.holders += 1
     try:
         yield
@@ -63,14 +67,6 @@ def set_gateway(url: str) -> None:
     discord.py asks for it only at the first login, and falls back to its own address after a lost connection.
     """
     DiscordWebSocket.DEFAULT_GATEWAY = yarl.URL(url)
-
-
-def _point_at(endpoints: DiscordEndpoints) -> None:
-    _use.endpoints = endpoints
-    Route.BASE = endpoints.api_url.rstrip("/")
-    DiscordWebSocket.DEFAULT_GATEWAY = yarl.URL(endpoints.gateway_url) if endpoints.gateway_url else _GATEWAY
-    assets = str(yarl.URL(endpoints.api_url).origin()) if endpoints.are_own else _ASSETS
-    discord.Asset.BASE = assets  # pyright: ignore[reportAttributeAccessIssue] - typed as the one value that it has
 
 
 class CancellableHTTPClient(HTTPClient):

@@ -138,9 +138,7 @@ class DiscordEvents:
             await anyio.sleep(CATCH_UP_PAUSE_S)
 
     def start_shard(self, shard: int, *, shards: int) -> None:
-        """Notes the guilds of a shard that logged in afresh. Each of them is announced later, even if it is there
-        already.
-        """
+        """Notes the guilds of a shard that logged in afresh. Each is announced later, even if it is there already."""
         waited_for = [guild.id for guild in self._client.guilds if guild.shard_id == shard]
         self._readiness.begin(shard, waited_for, shards=shards)
 
@@ -148,9 +146,7 @@ class DiscordEvents:
         self._readiness.end(shard)
 
     def add_guild(self, guild: discord.Guild) -> None:
-        """Handles a guild at a login, after an outage, or after the account joined; in the last two cases its past is
-        unknown.
-        """
+        """Handles a guild at a login, after an outage, or after a join; in the last two cases its past is unknown."""
         if not self._readiness.take(guild.shard_id, guild.id):
             self._readiness.repeat()
 

@@ -28,6 +28,7 @@ from denizen.adapters.discord.guild.members import (
     is_live,
     iterate_in_batches,
     knows_all_members,
+    require_live,
 )
 from denizen.adapters.discord.guild.visibility import (
     MANAGE_THREADS,
@@ -45,7 +46,6 @@ from denizen.adapters.discord.guild.visibility import (
     read_overwrites,
 )
 from denizen.domain.conversation import Place
-from denizen.domain.errors import Unavailable
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.room import Room, RoomKind
 
@@ -98,8 +98,7 @@ def find_roles(client: discord.Client, room_id: str, user_ids: Collection[str]) 
 async def may_moderate(client: discord.Client, room_id: str, principal: Principal) -> bool:
     """Whether the principal has Manage Messages there now; False when that cannot be known."""
     user_id = parse_user_id(principal)
-    channel = client.get_channel(int(room_id)) if room_id.isdecimal() else None
-    room = find_guild_room(channel)
+    room = find_guild_room(client.get_channel(int(room_id)) if room_id.isdecimal() else None)
     if user_id is None or room is None or not is_live(client, room.guild):
         return False
     member = await find_member(client, room.guild, user_id)
@@ -115,8 +114,7 @@ async def may_write(client: discord.Client, place: Place, principal: Principal) 
     room = find_guild_room(client.get_channel(int(room_id)) if room_id.isdecimal() else None)
     if user_id is None or room is None:
         return user_id is not None
-    if not is_live(client, room.guild):
-        raise Unavailable("The server cannot be reached at the moment.", code="discord_guild_away", fix="Try again.")
+    require_live(client, room.guild)
     member = await get_member(client, room.guild, user_id)
     if member is None or member.is_timed_out():
         return False
@@ -164,9 +162,7 @@ async def _list_rooms_for_user(client: discord.Client, user_id: int) -> frozense
 
 
 async def _is_direct_talk(client: discord.Client, channel_id: int, user_id: int) -> bool:
-    """Whether the channel is the direct message channel with that user. discord.py remembers the answer, which never
-    changes.
-    """
+    """Whether the channel is the one for direct messages with that user. discord.py caches the answer for good."""
     try:
         return (await client.create_dm(discord.Object(user_id))).id == channel_id
     except VENDOR_ERRORS:
@@ -208,9 +204,7 @@ class _GuildSurvey:
         return _ReaderGroups(groups, MemberGroup(groups))
 
     async def rooms_for(self, readers: _ReaderGroups, *, covering: GuildRoom | None = None) -> frozenset[str]:
-        """Returns the rooms that all of them may read; with `covering`, only those that everybody who sees that room
-        can certainly see.
-        """
+        """Returns the rooms that all may read; with `covering`, only those that everybody who sees that room sees."""
         answers: dict[tuple[ChannelOverwrites, int], bool] = {}
         visible: set[int] = set()
         for room in [each for each in self._guild.channels if isinstance(each, GuildRoom)]:
@@ -260,9 +254,7 @@ def is_open(client: discord.Client, room: Room) -> bool:
     Age-restricted rooms and the text of voice channels are not open. Raises Unavailable while nothing is known of
     the guild.
     """
-    guild = client.get_guild(int(room.guild)) if room.guild.isdecimal() else None
-    if guild is None or not is_live(client, guild):
-        raise Unavailable("The server cannot be reached at the moment.", code="discord_guild_away", fix="Try again.")
+    guild = require_live(client, client.get_guild(int(room.guild)) if room.guild.isdecimal() else None)
     channel = guild.get_channel_or_thread(int(room.id)) if room.id.isdecimal() else None
     if isinstance(channel, discord.Thread) and channel.is_private():
         return False
@@ -278,30 +270,26 @@ async def find_deleted(client: discord.Client, rooms: Sequence[Room]) -> frozens
     It takes a request for each room that is not listed; archived threads come a hundred at a time. Private threads
     are not asked for, since only their members see them.
     """
-    of_guilds: defaultdict[str, list[Room]] = defaultdict(list)
+    by_guild: defaultdict[str, list[Room]] = defaultdict(list)
     for room in rooms:
-        of_guilds[room.guild].append(room)
-    found: set[str] = set()
-    for guild_id, theirs in of_guilds.items():
+        by_guild[room.guild].append(room)
+    deleted: set[str] = set()
+    for guild_id, theirs in by_guild.items():
         guild = client.get_guild(int(guild_id)) if guild_id.isdecimal() else None
-        if guild is not None and is_live(client, guild):
-            found |= await _find_in_guild(client, guild, theirs)
-    return frozenset(found)
-
-
-async def _find_in_guild(client: discord.Client, guild: discord.Guild, rooms: Sequence[Room]) -> set[str]:
-    absent = [room for room in rooms if room.id.isdecimal() and guild.get_channel_or_thread(int(room.id)) is None]
-    deleted = {room.id for room in absent if not room.is_thread and await _is_deleted(client, room.id)}
-    of_channels: defaultdict[str, list[str]] = defaultdict(list)
-    for room in absent:
-        if room.kind is RoomKind.THREAD and room.parent.isdecimal() and room.parent not in deleted:
-            of_channels[room.parent].append(room.id)
-    for parent, threads in of_channels.items():
-        channel = guild.get_channel(int(parent))
-        if isinstance(channel, discord.TextChannel | discord.ForumChannel):
-            archived = await _list_archived(channel)
-            deleted |= {each for each in threads if each not in archived and await _is_deleted(client, each)}
-    return deleted
+        if guild is None or not is_live(client, guild):
+            continue
+        absent = [room for room in theirs if room.id.isdecimal() and guild.get_channel_or_thread(int(room.id)) is None]
+        deleted |= {room.id for room in absent if not room.is_thread and await _is_deleted(client, room.id)}
+        by_channel: defaultdict[str, list[str]] = defaultdict(list)
+        for room in absent:
+            if room.kind is RoomKind.THREAD and room.parent.isdecimal() and room.parent not in deleted:
+                by_channel[room.parent].append(room.id)
+        for parent, threads in by_channel.items():
+            channel = guild.get_channel(int(parent))
+            if isinstance(channel, discord.TextChannel | discord.ForumChannel):
+                archived = await _list_archived(channel)
+                deleted |= {each for each in threads if each not in archived and await _is_deleted(client, each)}
+    return frozenset(deleted)
 
 
 async def _list_archived(channel: discord.TextChannel | discord.ForumChannel) -> set[str]:

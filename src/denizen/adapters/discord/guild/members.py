@@ -35,15 +35,20 @@ def is_live(client: discord.Client, guild: discord.Guild) -> bool:
     return bool(client.ws) and client.ws.open
 
 
+def require_live(client: discord.Client, guild: discord.Guild | None) -> discord.Guild:
+    """Returns the guild. Raises Unavailable unless `is_live`."""
+    if guild is None or not is_live(client, guild):
+        raise Unavailable("The server cannot be reached at the moment.", code="discord_guild_away", fix="Try again.")
+    return guild
+
+
 def knows_all_members(client: discord.Client, guild: discord.Guild) -> bool:
     """Whether the cache holds every member, with current roles."""
     return client.intents.members and guild.chunked
 
 
 async def find_member(client: discord.Client, guild: discord.Guild, user_id: int) -> discord.Member | None:
-    """Returns the current member, from a complete cache or fetched. None for strangers, and when Discord does not
-    answer.
-    """
+    """Returns the current member, from a complete cache or fetched. None for strangers, and when Discord is silent."""
     try:
         return await get_member(client, guild, user_id)
     except Unavailable:
@@ -64,9 +69,7 @@ async def get_member(client: discord.Client, guild: discord.Guild, user_id: int)
 
 
 async def iterate_in_batches(members: Sequence[discord.Member]) -> AsyncIterator[discord.Member]:
-    """Yields the members that were there at the start, and lets other tasks run in between: a guild may
-    have a million.
-    """
+    """Yields the members that were there at the start, and lets other tasks run between: a guild may have a million."""
     everybody = list(members)
     for start in range(0, len(everybody), _MEMBERS_AT_ONCE):
         await anyio.lowlevel.checkpoint()
@@ -108,22 +111,15 @@ async def _candidates(client: discord.Client, room: GuildRoom, calls: Iterable[s
         return
     # Discord matches the beginning of a name. Nobody can tell where the name ends in the text, so the query is short.
     queries = list(dict.fromkeys(word for call in calls if (word := call.split(" ", 1)[0].rstrip(".,:;!?)"))))
-    for member in await _query(room.guild, queries[:_MAX_QUERIES]):
-        yield member
-
-
-async def _query(guild: discord.Guild, queries: Sequence[str]) -> list[discord.Member]:
-    """Queries members by name. Returns none when Discord does not answer: then the name stays plain text. The result is
-    not cached, since nothing would tell of later changes.
-    """
     found: list[discord.Member] = []
     with anyio.move_on_after(_QUERY_TIMEOUT_S):
-        for query in queries:
-            try:
-                found += await guild.query_members(query, limit=_QUERY_LIMIT, cache=False)
+        for query in queries[:_MAX_QUERIES]:
+            try:  # not cached, since nothing would tell of later changes
+                found += await room.guild.query_members(query, limit=_QUERY_LIMIT, cache=False)
             except VENDOR_ERRORS:
-                break
-    return found
+                break  # the name stays plain text
+    for member in found:
+        yield member
 
 
 def _list_called_names(text: str) -> Iterable[str]:

@@ -40,9 +40,7 @@ class OverwriteBits:
 
 @dataclass(frozen=True, slots=True)
 class ChannelOverwrites:
-    """The overwrites of one channel, reduced to the permissions that decide about reading. Equal overwrites compare
-    equal.
-    """
+    """The overwrites of one channel, reduced to what decides about reading. Equal overwrites compare equal."""
 
     everyone: OverwriteBits
     roles: tuple[OverwriteBits, ...] = ()
@@ -63,8 +61,7 @@ class ChannelOverwrites:
 
 @dataclass(frozen=True, slots=True)
 class PermissionProfile:
-    """What decides about a member's permissions in every channel: members with equal profiles may do the same
-    everywhere.
+    """Everything about a member that decides what they may do: members with equal profiles may do the same everywhere.
 
     `base` comes from all their roles. `roles` and `member_id` are set only where some channel has overwrites for
     them.
@@ -178,9 +175,7 @@ def is_open_to_all(overwrites: ChannelOverwrites, everyone: int, needed: int) ->
 
 
 def may_be_named(channel: discord.abc.GuildChannel | discord.Thread, room: object) -> bool:
-    """Whether all readers of the room may know the name of this channel. Discord hides the names of private
-    channels.
-    """
+    """Whether all readers of the room may know this channel's name. Discord hides the names of private channels."""
     if channel == room:
         return True
     if isinstance(channel, discord.Thread) and channel.is_private():
@@ -222,7 +217,10 @@ class ProfileBuilder:
         ids = member._roles  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         key = ids.tobytes()
         if (known := self._known.get(key)) is None:
-            known = self._known[key] = self._read(ids)
+            base = self._roles.get(self._everyone, 0)
+            for role_id in ids:
+                base |= self._roles.get(role_id, 0)
+            known = self._known[key] = (base & (_ALL | ADMINISTRATOR), self._named_roles.intersection(ids))
         base, roles = known
         if base & ADMINISTRATOR:
             return MAY_EVERYTHING
@@ -230,17 +228,9 @@ class ProfileBuilder:
         timed_out = member.timed_out_until is not None and member.is_timed_out()
         return PermissionProfile(base, roles, member_id, timed_out)
 
-    def _read(self, ids: Iterable[int]) -> tuple[int, frozenset[int]]:
-        base = self._roles.get(self._everyone, 0)
-        for role_id in ids:
-            base |= self._roles.get(role_id, 0)
-        return base & (_ALL | ADMINISTRATOR), self._named_roles.intersection(ids)
-
 
 def _guaranteed(everyone: OverwriteBits, named: Iterable[OverwriteBits], base: int) -> int:
-    """Returns the permissions that everybody with at least this base has, time-outs aside: nothing that is denied to
-    anybody.
-    """
+    """Returns what everybody with at least this base may do, time-outs aside: nothing that is denied to anybody."""
     denied = 0
     for overwrite in named:
         denied |= overwrite.deny

@@ -95,18 +95,13 @@ def decode_text(data: bytes) -> str | None:
     for mark, name in _MARKS:
         if data.startswith(mark):
             return data.decode(name, errors="replace")
-    if _is_binary(data):
+    sample = data[:8192]
+    if b"\0" in data or sum(byte in _CONTROLS for byte in sample) > len(sample) // 50:
         return None
     try:
         return data.decode()
     except UnicodeDecodeError:
         return data.decode("latin-1")
-
-
-def _is_binary(data: bytes) -> bool:
-    """Whether the data has NUL bytes, or more than a few control characters."""
-    sample = data[:8192]
-    return b"\0" in data or sum(byte in _CONTROLS for byte in sample) > len(sample) // 50
 
 
 async def _fetch_original(message: discord.Message) -> discord.Message | None:

@@ -68,9 +68,7 @@ class CommandAnswer:
 
 
 class InteractionWebhook:
-    """The webhook of one interaction. Raises the errors of `errors`; NotFound for an expired ticket and for an answer
-    that is gone.
-    """
+    """The webhook of one interaction. Raises NotFound for an expired ticket or a deleted answer, and other errors."""
 
     def __init__(self, client: discord.Client, ticket: CommandTicket) -> None:
         self._client = client
@@ -143,9 +141,7 @@ class CommandReplies:
         self._told: OrderedDict[str, _TicketState] = OrderedDict()
 
     async def answer(self, ticket: CommandTicket, content: MessageContent, nonce: str) -> str:
-        """Sends an answer and returns its id. Raises NotFound for an expired ticket, and the other errors
-        of `errors`.
-        """
+        """Sends an answer and returns its id. Raises NotFound for an expired ticket, and the errors of `errors`."""
         webhook = InteractionWebhook(self._client, ticket)
         told = await self._look(webhook, ticket)
         if told.sent.get(nonce):

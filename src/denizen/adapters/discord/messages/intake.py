@@ -105,9 +105,7 @@ def to_post(message: discord.Message) -> Post:
 def to_incoming_message(
     message: discord.Message, me: discord.ClientUser, read_pdf: ReadPdf, *, is_edit: bool = False
 ) -> IncomingMessage:
-    """Converts a message as the account sees it. Only for messages of `wording.is_conversation`: Discord's notices are
-    nobody's question.
-    """
+    """Converts a message of `wording.is_conversation` as the account sees it. Discord's notices are no questions."""
     question, original = extract_question(message, me), find_replied_message(message)
     return IncomingMessage(
         post=to_post(message),
@@ -129,9 +127,7 @@ def to_incoming_message(
 
 
 def to_reaction_change(event: discord.RawReactionActionEvent, room: Room, *, is_on: bool) -> ReactionChange:
-    """Converts a reaction event. In guilds Discord names the member who adds a reaction, but not the one who removes
-    it.
-    """
+    """Converts a reaction event. In guilds Discord names the member who adds a reaction, not the one who removes it."""
     member = event.member
     return ReactionChange(
         emoji=str(event.emoji),
@@ -226,9 +222,7 @@ def _mentions(message: discord.Message, me: discord.ClientUser) -> bool:
 
 
 def _mentioned(message: discord.Message) -> tuple[str, ...]:
-    """Returns everybody whom the text calls, by the rules of `_mentions`; those called by an account's role
-    come last.
-    """
+    """Returns everybody whom the text calls, by the rules of `_mentions`; those called by an account's role last."""
     pinged = {user.id for user in message.mentions}
     called = [str(each) for each in dict.fromkeys(message.raw_mentions) if each in pinged]
     bots = [str(role.tags.bot_id) for role in message.role_mentions if role.tags is not None and role.tags.bot_id]
@@ -251,9 +245,7 @@ TextRoom: TypeAlias = (
 
 
 async def get_channel(client: discord.Client, channel_id: int) -> AnyChannel:
-    """Returns a channel from the cache, or from Discord (an archived thread, a direct message channel). Raises NotFound
-    and the other errors.
-    """
+    """Returns a channel, cached or fetched (an archived thread, direct messages). Raises NotFound and other errors."""
     known = client.get_channel(channel_id)
     if known is not None:
         return known

@@ -42,9 +42,7 @@ def is_conversation(message: discord.Message) -> bool:
 
 
 def render_text(message: discord.Message) -> str:
-    """Returns everything that people read: mentions as names; stickers, polls, forwarded messages and
-    embeds in words.
-    """
+    """Returns all that people read: mentions as names; stickers, polls, forwarded messages and embeds in words."""
     pieces = list(_pieces(message, message.content))
     return "\n".join(pieces) or ("" if convert_attachments(message) else EMPTY)
 
