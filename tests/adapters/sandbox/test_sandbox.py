@@ -20,7 +20,14 @@ from denizen.adapters.sandbox.inside.policy import check_command
 from denizen.adapters.sandbox.inside.programs import NAMES
 from denizen.adapters.sandbox.inside.words import CommandRefusedError
 from denizen.adapters.sandbox.pool import SandboxPool
-from denizen.adapters.sandbox.process import SandboxLimits, find_host_programs, start_worker
+from denizen.adapters.sandbox.process import (
+    UNPRIVILEGED_UID,
+    HostPrograms,
+    SandboxLimits,
+    find_host_programs,
+    plan_isolation,
+    start_worker,
+)
 from denizen.adapters.sandbox.sessions import MAX_OWN_SESSIONS, MAX_SESSIONS, SESSION_TTL_S, SandboxSessions
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import InvalidInput, NotFound, Unavailable
@@ -536,3 +543,23 @@ async def test_a_session_that_is_forgotten_sees_what_it_is_given_then(
         await pool.forget()
         again = await pool.run(["ls"], ShellView((("", other),)), owner="a", session_id=first.session_id)
         assert (again.results[0].stdout, again.session_id == first.session_id) == ("new.txt\n", False)
+
+
+async def test_a_worker_is_told_the_programs_by_the_paths_at_which_it_sees_them(tmp_path: Path) -> None:
+    host = HostPrograms({"grep": "/usr/bin/grep"}, ("/lib/libc.so.6",), ("/dev/null",), "/tmp")  # noqa: S108
+    view = ShellView((("guides", tmp_path),))
+    moved = plan_isolation("namespaces", view, host, SandboxLimits(memory_mb=1))
+    assert moved["folders"] == [(str(tmp_path), "/docs/guides")]
+    assert moved["programs"] == {"grep": "/bin/grep"}
+    assert moved["runnable"] == [("/usr/bin/grep", "/bin/grep"), ("/lib/libc.so.6", "/lib/libc.so.6")]
+    assert moved["memory_bytes"] == 1_000_000
+    in_place = plan_isolation("landlock", view, host, SandboxLimits())
+    assert in_place["programs"] == {"grep": "/usr/bin/grep"}
+    assert in_place["environ"]["PATH"] == "/usr/bin"
+
+
+async def test_a_worker_becomes_another_user_only_where_everybody_may_read_the_folders(tmp_path: Path) -> None:
+    host, view = HostPrograms({}, (), (), "/tmp"), ShellView((("", tmp_path),))  # noqa: S108
+    for mode, uid in ((0o755, UNPRIVILEGED_UID), (0o700, None)):
+        tmp_path.chmod(mode)
+        assert plan_isolation("namespaces", view, host, SandboxLimits())["uid"] == uid

@@ -10,6 +10,7 @@ import anyio
 from denizen.domain.errors import DenizenError
 from denizen.domain.json import Json
 from denizen.ports.durable import DurableExecution, Workflow
+from tests.timing import HANG_LIMIT_S
 
 
 class Processes(Protocol):
@@ -44,7 +45,7 @@ class BlockingAction:
         return self.count
 
     async def reached(self) -> None:
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANG_LIMIT_S):
             await self._reached.wait()
 
     def go(self) -> None:
@@ -61,14 +62,14 @@ async def start_process(processes: Processes, workflow: Workflow, name: str = "w
 
 async def wait_for_result(durable: DurableExecution, run_id: str) -> Json:
     """Waits for the run, with a limit, so that a run that never ends fails the test."""
-    with anyio.fail_after(20):
+    with anyio.fail_after(HANG_LIMIT_S):
         return await durable.wait(run_id)
 
 
 async def get_failure(awaitable: Awaitable[object]) -> DenizenError:
     """Returns the error that the awaitable raises."""
     try:
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANG_LIMIT_S):
             value = await awaitable
     except DenizenError as error:
         return error

@@ -18,6 +18,7 @@ from tests.contracts.durable.processes import (
     start_process,
     wait_for_result,
 )
+from tests.timing import HANG_LIMIT_S
 
 _inherited: ContextVar[str] = ContextVar("durable_contract_inherited", default="nothing")
 
@@ -71,7 +72,7 @@ class RunContract:
             return await hold()
 
         durable = await start_process(processes, work)
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANG_LIMIT_S):
             await durable.submit("work", "run", {})
         await hold.reached()
         assert await durable.pending() == ["run"]

@@ -210,8 +210,7 @@ class DbosLog:
             notification_listener_polling_interval_sec=_CLOSING_POLL_S,
         )
         vendor = self._vendor = DBOS(config=config)
-        for name, body in bodies.items():
-            self._workflows[name] = DBOS.workflow(name=name)(_workflow(body))
+        self._workflows = {name: DBOS.workflow(name=name)(_make_workflow(body)) for name, body in bodies.items()}
         # Otherwise resumed runs would get an event loop and a thread of their own.
         from_thread.run_sync(vendor._background_event_loop.set_main_loop)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         DBOS.launch()
@@ -378,7 +377,7 @@ def _unknown(run_id: str) -> NotFound:
     return NotFound("There is no such run.", code="run_unknown", why=f"No run has the id {run_id}.")
 
 
-def _workflow(body: WorkflowBody) -> Callable[[JsonObject | RecordedValue], Awaitable[RecordedValue]]:
+def _make_workflow(body: WorkflowBody) -> Callable[[JsonObject | RecordedValue], Awaitable[RecordedValue]]:
     async def workflow(payload: JsonObject | RecordedValue) -> RecordedValue:
         run_id = DBOS.workflow_id
         assert run_id is not None, "DBOS names the run that it calls"

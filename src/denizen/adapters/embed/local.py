@@ -59,45 +59,49 @@ class LocalEmbedder:
 
     def _run(self, texts: Sequence[str]) -> list[list[float]]:
         with self._in_thread:
-            model = self._model = self._model or self._load()
+            if self._model is None:
+                name = _register_model(self._entry)
+                self._model = _open_model(name, load_embedding_weights(self._entry, self._places))
+            model = self._model
         try:
             return [[float(value) for value in vector] for vector in model.embed(texts, batch_size=8)]
         except (RuntimeError, ValueError) as error:
-            raise Unavailable(
-                "The model that turns texts into vectors failed.", code="embed_failed", why=str(error)
-            ) from error
-
-    def _load(self) -> TextEmbedding:
-        try:
-            from fastembed import TextEmbedding
-            from fastembed.common.model_description import ModelSource, PoolingType
-        except ImportError as error:
-            raise NeedsAttention(
-                "Search by meaning on this machine needs the extra 'embed'.",
-                code="embed_extra",
-                why=str(error),
-                fix="Install denizen[embed], or set embeddings.provider: none.",
-            ) from error
-        folder = load_embedding_weights(self._entry, self._places)
-        name = f"denizen/{self._entry.name}"
-        with suppress(ValueError):  # it says so when the name is registered already
-            TextEmbedding.add_custom_model(
-                model=name,
-                pooling=PoolingType.MEAN,
-                normalization=True,
-                sources=ModelSource(hf=name),
-                dim=self._entry.dimensions,
-                model_file="model.onnx",
-            )
-        return _open(TextEmbedding, name, folder)
+            raise Unavailable("The embedding model failed.", code="embed_failed", why=str(error)) from error
 
 
-def _open(kind: type[TextEmbedding], name: str, folder: Path) -> TextEmbedding:
+def _register_model(entry: EmbeddingWeights) -> str:
+    """Imports the library, which takes a moment, and tells it of the model. Returns the name of the model there."""
     try:
-        return kind(name, specific_model_path=str(folder), threads=THREADS, providers=["CPUExecutionProvider"])
+        from fastembed import TextEmbedding
+        from fastembed.common.model_description import ModelSource, PoolingType
+    except ImportError as error:
+        raise NeedsAttention(
+            "Embedding on this machine needs the extra 'embed'.",
+            code="embed_extra",
+            why=str(error),
+            fix="Install denizen[embed], or set embeddings.provider: none.",
+        ) from error
+    name = f"denizen/{entry.name}"
+    with suppress(ValueError):  # it says so when the name is registered already
+        TextEmbedding.add_custom_model(
+            model=name,
+            pooling=PoolingType.MEAN,
+            normalization=True,
+            sources=ModelSource(hf=name),
+            dim=entry.dimensions,
+            model_file="model.onnx",
+        )
+    return name
+
+
+def _open_model(name: str, folder: Path) -> TextEmbedding:
+    from fastembed import TextEmbedding
+
+    try:
+        return TextEmbedding(name, specific_model_path=str(folder), threads=THREADS, providers=["CPUExecutionProvider"])
     except (RuntimeError, ValueError, OSError) as error:
         raise NeedsAttention(
-            "The model that turns texts into vectors cannot be loaded.",
+            "The embedding model cannot be loaded.",
             code="embed_unusable",
             why=str(error),
             fix=f"Remove {folder}, so that it is made anew, or set embeddings.provider: none.",

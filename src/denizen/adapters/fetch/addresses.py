@@ -130,8 +130,18 @@ class AllowList:
     def __init__(self, entries: Sequence[str] = ()) -> None:
         self._networks: list[IPv4Network | IPv6Network] = []
         self._pairs: set[tuple[str, int]] = set()
-        for entry in entries:
-            self._add(entry.strip())
+        for entry in map(str.strip, entries):
+            try:
+                self._networks.append(ip_network(entry, strict=False))
+            except ValueError:
+                host, colon, port = entry.rpartition(":")
+                if not (host and colon and port.isdecimal() and 0 < int(port) <= 65_535) or "/" in host:
+                    raise InvalidInput(
+                        f"`{entry}` cannot be allowed",
+                        code="bad_allow_private",
+                        fix="write a network such as 10.0.0.0/8 or a pair such as weather.lan:8080",
+                    ) from None
+                self._pairs.add((_normalise_host(host), int(port)))
 
     def admits(self, host: str, port: int, address: Address) -> bool:
         """Returns whether the address of that host and port may be reached."""
@@ -142,19 +152,6 @@ class AllowList:
     def names(self, host: str, port: int) -> bool:
         """Returns whether the pair itself is listed."""
         return (_normalise_host(host), port) in self._pairs
-
-    def _add(self, entry: str) -> None:
-        try:
-            self._networks.append(ip_network(entry, strict=False))
-        except ValueError:
-            host, colon, port = entry.rpartition(":")
-            if not (host and colon and port.isdecimal() and 0 < int(port) <= 65_535) or "/" in host:
-                raise InvalidInput(
-                    f"`{entry}` cannot be allowed",
-                    code="bad_allow_private",
-                    fix="write a network such as 10.0.0.0/8 or a pair such as weather.lan:8080",
-                ) from None
-            self._pairs.add((_normalise_host(host), int(port)))
 
 
 def _normalise_host(host: str) -> str:

@@ -245,7 +245,9 @@ _MAX_WHY_CHARS = 300
 
 def explain_git_error(said: str) -> DenizenError:
     """Returns the error for a run that failed, by what it printed. An unknown failure counts as worth another try."""
-    why = _last_words(said)
+    lines = [_UNSEEN.sub(" ", line).strip() for line in re.split(r"[\r\n]+", said) if line.strip()]
+    told = [line for line in lines if line.startswith(("fatal:", "error:", "remote:"))] or lines
+    why = " ".join(told[-3:])[:_MAX_WHY_CHARS]
     if _MISSING_BRANCH.search(said):
         return NotFound("There is no such branch.", code="branch_missing", why=why, fix="Look at the source's branch.")
     if _OTHER_OWNER.search(said):
@@ -273,12 +275,6 @@ def explain_git_error(said: str) -> DenizenError:
         return Unavailable("The copy of the repository is damaged.", code="source_damaged", why=why)
     fix = "Look at the address and the network; the next sync tries again."
     return Unavailable("The repository could not be read.", code="source_unavailable", why=why, fix=fix)
-
-
-def _last_words(said: str) -> str:
-    lines = [_UNSEEN.sub(" ", line).strip() for line in re.split(r"[\r\n]+", said) if line.strip()]
-    told = [line for line in lines if line.startswith(("fatal:", "error:", "remote:"))] or lines
-    return " ".join(told[-3:])[:_MAX_WHY_CHARS]
 
 
 LOOK_AGAIN_S = 0.2

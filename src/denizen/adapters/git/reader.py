@@ -159,7 +159,13 @@ class GitReader:
             readme = find_readme([path for path in blobs if "/" not in path])
             blobs = {readme: blobs[readme]} if readme else {}
         if not blobs:
-            raise _no_documents(source)
+            where = f" below {below}" if below else ""
+            raise NotFound(
+                f"The repository of '{source.id}' has no {'README' if source.readme_only else 'document'}{where}.",
+                code="source_empty",
+                why="" if source.readme_only else WHAT_IS_KEPT,
+                fix="Look at the content path and the branch; what was read before stays.",
+            )
         return blobs
 
     async def _fetch_missing(self, place: Path, source: Source, blobs: dict[str, str], report: ReportProgress) -> None:
@@ -258,14 +264,3 @@ def _no_branch(source: Source) -> NotFound:
     what = f"no branch or tag '{source.branch}'" if source.branch else "nothing in it yet"
     fix = f"`git ls-remote {quote(source.location)}` lists what it has." if source.branch else "Commit something to it."
     return NotFound(f"The repository of '{source.id}' has {what}.", code="branch_missing", fix=fix)
-
-
-def _no_documents(source: Source) -> NotFound:
-    where = f" below {source.content_path}" if source.content_path else ""
-    what = "README" if source.readme_only else "document"
-    return NotFound(
-        f"The repository of '{source.id}' has no {what}{where}.",
-        code="source_empty",
-        why="" if source.readme_only else WHAT_IS_KEPT,
-        fix="Look at the content path and the branch; what was read before stays.",
-    )

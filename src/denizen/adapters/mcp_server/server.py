@@ -23,7 +23,7 @@ from denizen.domain.errors import DenizenError, InvalidInput
 from denizen.domain.ids import fresh
 from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal
-from denizen.domain.tool import ToolResult, ToolSpec
+from denizen.domain.tool import ToolResult
 from denizen.ports.external import ExternalAccess, ExternalCaller, ReportLine
 
 _log = logging.getLogger("denizen.mcp_server")
@@ -60,7 +60,21 @@ def build_server(outside: ExternalAccess, version: str) -> Server[Any]:
             specs = await outside.list_tools(get_caller(context).agent)
         except DenizenError as error:
             raise MCPError(wire.INVALID_PARAMS, error.explain()) from error
-        return wire.ListToolsResult(tools=[_ASK, *(_tool_to_wire(spec) for spec in specs)])
+        tools = (
+            wire.Tool(
+                name=spec.name,
+                description=spec.description,
+                input_schema=dict(spec.parameters),
+                annotations=wire.ToolAnnotations(
+                    read_only_hint=spec.read_only,
+                    destructive_hint=spec.destructive,
+                    idempotent_hint=spec.idempotent or spec.read_only,
+                    open_world_hint=False,
+                ),
+            )
+            for spec in specs
+        )
+        return wire.ListToolsResult(tools=[_ASK, *tools])
 
     async def call_tool(context: ServerRequestContext[Any], params: wire.CallToolRequestParams) -> wire.CallToolResult:
         caller, args = get_caller(context), cast("JsonObject", params.arguments or {})
@@ -144,20 +158,6 @@ def _content(result: ToolResult) -> Iterator[wire.ContentBlock]:
         head, _, data = str(row.get("url", "")).partition(",")
         if head.startswith("data:image/") and head.endswith(";base64"):
             yield wire.ImageContent(data=data, mime_type=head.removeprefix("data:").removesuffix(";base64"))
-
-
-def _tool_to_wire(spec: ToolSpec) -> wire.Tool:
-    return wire.Tool(
-        name=spec.name,
-        description=spec.description,
-        input_schema=dict(spec.parameters),
-        annotations=wire.ToolAnnotations(
-            read_only_hint=spec.read_only,
-            destructive_hint=spec.destructive,
-            idempotent_hint=spec.idempotent or spec.read_only,
-            open_world_hint=False,
-        ),
-    )
 
 
 @asynccontextmanager

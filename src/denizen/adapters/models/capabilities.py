@@ -98,7 +98,9 @@ def detect_capabilities(kind: ProviderKind, model: str) -> Capabilities:
     facts = PROVIDERS[kind]
     traits = facts.models
     found = replace(Capabilities(), **traits.defaults)
-    bare = _bare(model)
+    # The name that families are told by: no vendor (`anthropic/`), no variant (`:free`), Claude with dashes.
+    bare = model.lower().rsplit("/", 1)[-1].split(":", 1)[0]
+    bare = bare.replace(".", "-") if bare.startswith("claude") else bare
     for pattern, changes in _ROWS:
         if pattern.match(bare):
             found = replace(found, **changes)
@@ -168,14 +170,6 @@ def _checked(model: str, name: str, value: object, current: object) -> object:
         code="model_setting_invalid",
         fix=f"Give {wanted}.",
     )
-
-
-def _bare(model: str) -> str:
-    """Returns the name that families are told by: no vendor (`anthropic/`), no variant (`:free`), Claude with
-    dashes.
-    """
-    bare = model.lower().rsplit("/", 1)[-1].split(":", 1)[0]
-    return bare.replace(".", "-") if bare.startswith("claude") else bare
 
 
 def _billions(size: re.Match[str]) -> float:

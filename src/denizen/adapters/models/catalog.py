@@ -6,7 +6,7 @@ Building checks names and overrides, and imports no vendor.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
@@ -45,7 +45,32 @@ def build_models(
     sources = endpoints or {}
     connections: dict[str, ProviderConnection] = {}
     for provider in spec.providers:
-        _check_provider(provider, connections, sources)
+        if not provider.name or "/" in provider.name:
+            raise InvalidInput(
+                f"'{provider.name}' cannot be a provider's name.",
+                code="provider_name_invalid",
+                fix="Use a name without a slash.",
+            )
+        if provider.name in connections:
+            raise InvalidInput(f"The provider '{provider.name}' is configured twice.", code="provider_name_twice")
+        if provider.base_url and not provider.base_url.startswith(("http://", "https://")):
+            raise InvalidInput(
+                f"The base_url of the provider '{provider.name}' is no web address.",
+                code="provider_address_invalid",
+                fix="Begin it with https:// or http://.",
+            )
+        if provider.kind == "openai-compatible" and not provider.base_url:
+            raise InvalidInput(
+                f"The provider '{provider.name}' has no base_url.",
+                code="provider_address_missing",
+                fix="Set base_url to the address that ends in /v1.",
+            )
+        if (provider.kind == "embedded") != (provider.name in sources):
+            raise InvalidInput(
+                f"The provider '{provider.name}' does not fit its kind '{provider.kind}'.",
+                code="provider_source_mismatch",
+                why="Providers of the kind 'embedded', and only they, need an endpoint source.",
+            )
         connections[provider.name] = ProviderConnection(provider, sources.get(provider.name))
     overrides = {model.name: model.overrides for model in spec.models}
     aliases = {alias.name: alias for alias in spec.aliases}
@@ -162,44 +187,9 @@ class ModelCatalog:
     def _advice(self, name: str, same: Sequence[str]) -> str:
         if same:
             return "Name it with its provider."
-        known = _short_and_long(self._names)
+        fulls = self._names.overrides
+        known = list(dict.fromkeys([*self._names.aliases, *fulls, *(full.partition("/")[2] for full in fulls)]))
         near = get_close_matches(name, known, n=1, cutoff=0.5)
         if near:
             return f"Did you mean '{near[0]}'?"
         return f"Known: {', '.join(sorted(known)) or 'none'}. Others are named provider/model."
-
-
-def _short_and_long(names: _Names) -> list[str]:
-    fulls: Iterable[str] = names.overrides
-    return list(dict.fromkeys([*names.aliases, *fulls, *(full.partition("/")[2] for full in fulls)]))
-
-
-def _check_provider(
-    provider: ProviderSpec, others: Mapping[str, ProviderConnection], sources: Mapping[str, EndpointSource]
-) -> None:
-    if not provider.name or "/" in provider.name:
-        raise InvalidInput(
-            f"'{provider.name}' cannot be a provider's name.",
-            code="provider_name_invalid",
-            fix="Use a name without a slash.",
-        )
-    if provider.name in others:
-        raise InvalidInput(f"The provider '{provider.name}' is configured twice.", code="provider_name_twice")
-    if provider.base_url and not provider.base_url.startswith(("http://", "https://")):
-        raise InvalidInput(
-            f"The base_url of the provider '{provider.name}' is no web address.",
-            code="provider_address_invalid",
-            fix="Begin it with https:// or http://.",
-        )
-    if provider.kind == "openai-compatible" and not provider.base_url:
-        raise InvalidInput(
-            f"The provider '{provider.name}' has no base_url.",
-            code="provider_address_missing",
-            fix="Set base_url to the address that ends in /v1.",
-        )
-    if (provider.kind == "embedded") != (provider.name in sources):
-        raise InvalidInput(
-            f"The provider '{provider.name}' does not fit its kind '{provider.kind}'.",
-            code="provider_source_mismatch",
-            why="Providers of the kind 'embedded', and only they, need an endpoint source.",
-        )

@@ -24,6 +24,7 @@ from denizen.domain.tool import ToolSpec
 from denizen.ports.model import Capabilities
 
 if TYPE_CHECKING:
+    import httpx2
     from pydantic_ai.models import Model as VendorModel
     from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.tools import ToolDefinition
@@ -52,20 +53,18 @@ class ToolDefinitionCache:
 
     def get(self, tools: tuple[ToolSpec, ...]) -> list[ToolDefinition]:
         """Returns the tools, rewritten; the same list for the same tools."""
+        from pydantic_ai.models import ModelRequestParameters
+
         names = tuple(tool.name for tool in tools)
         form = self._forms.get(names)
         if form is None or form.tools != tools:
-            form = _Form(tools, self._make(tools))
+            parameters = ModelRequestParameters(function_tools=build_tools(tools))
+            form = _Form(tools, self._rewrite(parameters).function_tools)
             self._forms.pop(names, None)
             if len(self._forms) >= _KEPT:
                 self._forms.pop(next(iter(self._forms)))
             self._forms[names] = form
         return form.definitions
-
-    def _make(self, tools: tuple[ToolSpec, ...]) -> list[ToolDefinition]:
-        from pydantic_ai.models import ModelRequestParameters
-
-        return self._rewrite(ModelRequestParameters(function_tools=build_tools(tools))).function_tools
 
     def _customize(self, model_request_parameters: ModelRequestParameters) -> ModelRequestParameters:
         tools = model_request_parameters.function_tools
@@ -73,10 +72,6 @@ class ToolDefinitionCache:
             return self._rewrite(model_request_parameters)
         return replace(self._rewrite(replace(model_request_parameters, function_tools=[])), function_tools=tools)
 
-
-if TYPE_CHECKING:
-    import httpx2
-    from pydantic_ai.models import Model as VendorModel
 
 _CONNECTIONS = 256
 _KEPT_MODELS = 64

@@ -277,7 +277,11 @@ class FallbackModel:
                     yield ModelNotice(f"{error.message} Asking {self._models[place + 1].name} instead.")
             else:
                 return
-        raise _all_failed(errors, self._models)
+        first, *rest = errors
+        others = [f"{model.name}: {error.message}" for model, error in zip(self._models[1:], rest, strict=True)]
+        if others:
+            first.why = " ".join([first.why, "The fallbacks failed too:", *others]).strip()
+        raise first
 
 
 def fit_request(request: ModelRequest, capabilities: Capabilities) -> ModelRequest:
@@ -289,11 +293,3 @@ def fit_request(request: ModelRequest, capabilities: Capabilities) -> ModelReque
     if not capabilities.prefill and messages and messages[-1].role is Role.ASSISTANT:
         messages = messages[:-1]
     return replace(request, messages=messages, tools=request.tools if capabilities.native_tools else ())
-
-
-def _all_failed(errors: Sequence[DenizenError], models: Sequence[Model]) -> DenizenError:
-    first = errors[0]
-    others = [f"{model.name}: {error.message}" for model, error in zip(models[1:], errors[1:], strict=True)]
-    if others:
-        first.why = " ".join([first.why, "The fallbacks failed too:", *others]).strip()
-    return first

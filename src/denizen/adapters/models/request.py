@@ -34,6 +34,9 @@ if TYPE_CHECKING:
         UserContent,
     )
     from pydantic_ai.messages import ModelRequest as VendorRequest
+    from pydantic_ai.models import Model as VendorModel
+    from pydantic_ai.models import ModelRequestParameters
+    from pydantic_ai.settings import ModelSettings
     from pydantic_ai.tools import ToolDefinition
 
 _NOTE = "system-note"
@@ -280,12 +283,6 @@ def _trim_end(wire: list[ModelMessage]) -> None:
         wire.pop()
 
 
-if TYPE_CHECKING:
-    from pydantic_ai.models import Model as VendorModel
-    from pydantic_ai.models import ModelRequestParameters
-    from pydantic_ai.settings import ModelSettings
-    from pydantic_ai.tools import ToolDefinition
-
 _LONGEST_CACHE_KEY = 64
 _FIVE_MINUTES_S = 300.0
 _ALL_MARKS = 4
@@ -372,17 +369,13 @@ def _tool_choice(request: ModelRequest, capabilities: Capabilities, vendor: Vend
     """Returns the choice of tools. A call can be demanded of most models only; the others are left to choose."""
     if not request.tools:
         return {}
-    choice = request.tool_choice
-    if choice == "required" and not _can_be_forced(vendor, reasons=request.reasoning):
+    choice, profile = request.tool_choice, vendor.profile
+    thinks = request.reasoning or profile.get("thinking_enabled_by_default", False)
+    while_thinking = profile.get("supports_forced_tool_choice_with_thinking", True)
+    can_be_forced = profile.get("supports_forced_tool_choice", True) and (while_thinking or not thinks)
+    if choice == "required" and not can_be_forced:
         choice = "auto"
     return {"tool_choice": choice} | ({} if capabilities.parallel_calls else {"parallel_tool_calls": False})
-
-
-def _can_be_forced(vendor: VendorModel, *, reasons: bool) -> bool:
-    profile = vendor.profile
-    thinks = reasons or profile.get("thinking_enabled_by_default", False)
-    while_thinking = profile.get("supports_forced_tool_choice_with_thinking", True)
-    return profile.get("supports_forced_tool_choice", True) and (while_thinking or not thinks)
 
 
 def plan_cache_marks(request: ModelRequest, spec: ProviderSpec, capabilities: Capabilities) -> Marks:

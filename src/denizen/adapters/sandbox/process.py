@@ -68,11 +68,24 @@ def find_host_programs(also: Sequence[str] = ()) -> HostPrograms:
     programs = {name: os.path.realpath(path) for name, path in found.items() if path}
     if not programs:
         raise sandbox_unavailable(f"none of its programs is installed in {SEARCHED}")
+    ldd = shutil.which("ldd", path=SEARCHED)
+    if ldd is None:
+        raise sandbox_unavailable("`ldd`, which tells the libraries of a program, is not installed")
+    try:
+        result = subprocess.run(  # noqa: S603 - paths that were found in the folders of the system
+            [ldd, *programs.values(), *also],
+            capture_output=True,
+            text=True,
+            timeout=_LDD_TIMEOUT_S,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            env={"PATH": SEARCHED, "LC_ALL": "C"},
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise sandbox_unavailable(f"`ldd` failed: {error}") from error
+    libraries = tuple(sorted(set(_LIBRARY.findall(result.stdout))))
     return HostPrograms(
-        programs,
-        _find_libraries([*programs.values(), *also]),
-        tuple(path for path in _DATA if Path(path).exists()),
-        tempfile.gettempdir(),
+        programs, libraries, tuple(path for path in _DATA if Path(path).exists()), tempfile.gettempdir()
     )
 
 
@@ -84,25 +97,6 @@ def sandbox_unavailable(why: str) -> Unavailable:
         fix="It needs Linux with user namespaces or Landlock (kernel 5.13 or newer) and seccomp. In a container, allow "
         "the landlock system calls, as Docker's usual profile does. `denizen doctor` tells more; the other tools work.",
     )
-
-
-def _find_libraries(programs: list[str]) -> tuple[str, ...]:
-    ldd = shutil.which("ldd", path=SEARCHED)
-    if ldd is None:
-        raise sandbox_unavailable("`ldd`, which tells the libraries of a program, is not installed")
-    try:
-        result = subprocess.run(  # noqa: S603 - paths that were found in the folders of the system
-            [ldd, *programs],
-            capture_output=True,
-            text=True,
-            timeout=_LDD_TIMEOUT_S,
-            check=False,
-            stdin=subprocess.DEVNULL,
-            env={"PATH": SEARCHED, "LC_ALL": "C"},
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise sandbox_unavailable(f"`ldd` failed: {error}") from error
-    return tuple(sorted(set(_LIBRARY.findall(result.stdout))))
 
 
 START_TIMEOUT_S = 20.0
@@ -202,14 +196,14 @@ async def start_worker(tier: str, view: ShellView, host: HostPrograms, limits: S
         raise SandboxWorkerError(f"no process could be started: {error.strerror}") from error
     worker = SandboxWorker(process, limits)
     try:
-        await worker.isolate(_isolation_spec(tier, view, host, limits))
+        await worker.isolate(plan_isolation(tier, view, host, limits))
     except BaseException:
         await worker.aclose()
         raise
     return worker
 
 
-def _isolation_spec(tier: str, view: ShellView, host: HostPrograms, limits: SandboxLimits) -> dict[str, Any]:
+def plan_isolation(tier: str, view: ShellView, host: HostPrograms, limits: SandboxLimits) -> dict[str, Any]:
     """Returns the isolation spec as `inside/worker.py` reads it."""
     folders = [(str(folder.resolve()), f"{TOP}/{name}".rstrip("/")) for name, folder in view.folders]
     is_moved = tier == "namespaces"

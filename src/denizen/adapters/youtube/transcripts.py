@@ -28,7 +28,7 @@ from denizen.domain.location import YOUTUBE
 from denizen.domain.video import VideoAccess, VideoTranscript
 
 if TYPE_CHECKING:
-    from requests import PreparedRequest, Response, Session
+    from requests import PreparedRequest, Response
     from youtube_transcript_api import TranscriptList, YouTubeTranscriptApi
 
 
@@ -42,10 +42,33 @@ class TranscriptFetcher:
     """Fetches transcripts. Use it in one thread at a time."""
 
     def __init__(self, access: VideoAccess) -> None:
+        from requests import Session
+        from requests.adapters import HTTPAdapter
+        from requests.exceptions import ContentDecodingError, InvalidURL
         from youtube_transcript_api import YouTubeTranscriptApi
 
+        class SiteAdapter(HTTPAdapter):
+            """Leads to the configured site, and nowhere else."""
+
+            def send(self, request: PreparedRequest, *args: object, **kwargs: object) -> Response:
+                request.url = _lead(request.url or "", access.site_url)
+                if not request.url:
+                    raise InvalidURL("it leads away from YouTube")
+                answer = super().send(request, stream=True, timeout=TIMEOUT_S, verify=True)
+                # One byte more than allowed tells a body that is too large from one that just fits.
+                data = answer.raw.read(MAX_BYTES + 1, decode_content=True)
+                if len(data) > MAX_BYTES:
+                    raise ContentDecodingError("the answer is too large")
+                answer.raw.close()
+                answer.raw = io.BytesIO(data)
+                return answer
+
         self._languages = access.languages
-        self._session = _open_session(access.site_url)
+        self._session = Session()
+        # Else requests would take proxies and passwords (.netrc) from the environment.
+        self._session.trust_env = False
+        for scheme in ("https://", "http://"):
+            self._session.mount(scheme, SiteAdapter())
         self._api: YouTubeTranscriptApi = YouTubeTranscriptApi(http_client=self._session)
 
     def fetch(self, video_id: str, duration_s: int) -> VideoTranscript:
@@ -128,35 +151,6 @@ def _not_understood(error: Exception) -> DenizenError:
         why=type(error).__name__,
         fix="Upgrade Denizen, and `youtube-transcript-api` with it.",
     )
-
-
-def _open_session(site_url: str) -> Session:
-    from requests import Session
-    from requests.adapters import HTTPAdapter
-    from requests.exceptions import ContentDecodingError, InvalidURL
-
-    class Bounded(HTTPAdapter):
-        """Leads to the configured site, and nowhere else."""
-
-        def send(self, request: PreparedRequest, *args: object, **kwargs: object) -> Response:
-            request.url = _lead(request.url or "", site_url)
-            if not request.url:
-                raise InvalidURL("it leads away from YouTube")
-            answer = super().send(request, stream=True, timeout=TIMEOUT_S, verify=True)
-            # One byte more than allowed tells a body that is too large from one that just fits.
-            data = answer.raw.read(MAX_BYTES + 1, decode_content=True)
-            if len(data) > MAX_BYTES:
-                raise ContentDecodingError("the answer is too large")
-            answer.raw.close()
-            answer.raw = io.BytesIO(data)
-            return answer
-
-    session = Session()
-    # Else requests would take proxies and passwords (.netrc) from the environment.
-    session.trust_env = False
-    for scheme in ("https://", "http://"):
-        session.mount(scheme, Bounded())
-    return session
 
 
 def _lead(url: str, site_url: str) -> str:

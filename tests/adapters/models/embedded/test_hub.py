@@ -18,6 +18,7 @@ pytestmark = pytest.mark.anyio
 
 _CONTENT = bytes(range(256)) * 20_000
 _ENTRY = sample_entry(_CONTENT)
+_FILE = _ENTRY.file
 _PATH = "/owner/sample/resolve/main/sample.gguf"
 
 
@@ -35,10 +36,10 @@ def part(tmp_path: Path) -> anyio.Path:
 async def test_the_file_of_the_revision_is_downloaded_through_redirects(hub: Hub, part: anyio.Path) -> None:
     reports = Reports()
 
-    sha256 = await download(_ENTRY, Path(part), hub.url, reports)
+    sha256 = await download(_FILE, Path(part), hub.url, reports)
 
     assert await part.read_bytes() == _CONTENT
-    assert sha256 == _ENTRY.sha256
+    assert sha256 == _FILE.sha256
     assert hub.asked == [(_PATH, None)]
     assert reports[-1].done_bytes == reports[-1].total_bytes == len(_CONTENT)
 
@@ -46,9 +47,9 @@ async def test_the_file_of_the_revision_is_downloaded_through_redirects(hub: Hub
 async def test_a_transfer_that_breaks_off_goes_on_where_it_stopped(hub: Hub, part: anyio.Path) -> None:
     hub.cuts = [3_000_000]
 
-    sha256 = await download(_ENTRY, Path(part), hub.url, ignore_progress)
+    sha256 = await download(_FILE, Path(part), hub.url, ignore_progress)
 
-    assert sha256 == _ENTRY.sha256
+    assert sha256 == _FILE.sha256
     assert await part.read_bytes() == _CONTENT
     assert [wanted for _, wanted in hub.asked] == [None, "bytes=3000000-"]
 
@@ -56,9 +57,9 @@ async def test_a_transfer_that_breaks_off_goes_on_where_it_stopped(hub: Hub, par
 async def test_a_part_of_an_earlier_run_is_not_downloaded_again(hub: Hub, part: anyio.Path) -> None:
     await part.write_bytes(_CONTENT[:1234])
 
-    sha256 = await download(_ENTRY, Path(part), hub.url, ignore_progress)
+    sha256 = await download(_FILE, Path(part), hub.url, ignore_progress)
 
-    assert sha256 == _ENTRY.sha256
+    assert sha256 == _FILE.sha256
     assert await part.read_bytes() == _CONTENT
     assert [wanted for _, wanted in hub.asked] == ["bytes=1234-"]
 
@@ -67,23 +68,23 @@ async def test_a_hub_without_ranges_starts_from_the_beginning(hub: Hub, part: an
     hub.ranges = False
     await part.write_bytes(_CONTENT[:1234])
 
-    sha256 = await download(_ENTRY, Path(part), hub.url, ignore_progress)
+    sha256 = await download(_FILE, Path(part), hub.url, ignore_progress)
 
-    assert sha256 == _ENTRY.sha256
+    assert sha256 == _FILE.sha256
     assert await part.read_bytes() == _CONTENT
 
 
 async def test_a_part_that_is_too_long_is_thrown_away(hub: Hub, part: anyio.Path) -> None:
     await part.write_bytes(_CONTENT + b"more")
 
-    assert await download(_ENTRY, Path(part), hub.url, ignore_progress) == _ENTRY.sha256
+    assert await download(_FILE, Path(part), hub.url, ignore_progress) == _FILE.sha256
     assert [wanted for _, wanted in hub.asked] == [None]
 
 
 async def test_a_busy_hub_is_asked_again(hub: Hub, part: anyio.Path) -> None:
     hub.statuses = [503]
 
-    assert await download(_ENTRY, Path(part), hub.url, ignore_progress) == _ENTRY.sha256
+    assert await download(_FILE, Path(part), hub.url, ignore_progress) == _FILE.sha256
     assert len(hub.asked) == 2
 
 
@@ -91,7 +92,7 @@ async def test_a_refusal_is_final_and_says_why(hub: Hub, part: anyio.Path) -> No
     hub.statuses = [404]
 
     with pytest.raises(Unavailable) as caught:
-        await download(_ENTRY, Path(part), hub.url, ignore_progress)
+        await download(_FILE, Path(part), hub.url, ignore_progress)
 
     assert caught.value.code == "weights_download_failed"
     assert "404" in caught.value.why
@@ -102,9 +103,9 @@ async def test_a_refusal_is_final_and_says_why(hub: Hub, part: anyio.Path) -> No
 async def test_bytes_without_end_are_cut_off(hub: Hub, part: anyio.Path) -> None:
     hub.content = _CONTENT + bytes(50_000_000)
 
-    sha256 = await download(_ENTRY, Path(part), hub.url, ignore_progress)
+    sha256 = await download(_FILE, Path(part), hub.url, ignore_progress)
 
-    assert sha256 != _ENTRY.sha256
+    assert sha256 != _FILE.sha256
     assert (await part.stat()).st_size < len(_CONTENT) + 5_000_000
 
 

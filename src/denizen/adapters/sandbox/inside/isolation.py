@@ -17,7 +17,6 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
 
 from denizen.adapters.sandbox.inside import kernel
 from denizen.adapters.sandbox.inside.kernel import forbid_system_calls
@@ -101,15 +100,11 @@ def _enter_namespaces(spec: IsolationSpec) -> None:
     # A process enters its new process namespace only with its first child.
     child = os.fork()
     if child:
-        _wait_for(child, spec)
-
-
-def _wait_for(child: int, spec: IsolationSpec) -> NoReturn:
-    """Waits without privileges and with nothing open, so that the ends of the pipes are the child's alone."""
-    _drop_privileges(spec.uid)
-    os.closerange(0, 256)
-    _, status = os.waitpid(child, 0)
-    os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+        # Waits without privileges and with nothing open, so that the ends of the pipes are the child's alone.
+        _drop_privileges(spec.uid)
+        os.closerange(0, 256)
+        _, status = os.waitpid(child, 0)
+        os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
 
 
 def _limit(spec: IsolationSpec) -> None:
@@ -176,7 +171,17 @@ def enter_root(binds: Sequence[BindMount], scratch: str) -> None:
     kernel.mount("tmpfs", scratch, "tmpfs", _NOSUID | _NODEV, "size=1m,mode=0755")
     Path(scratch + TOP).mkdir(0o755)
     for bind, handle in zip(binds, handles, strict=True):
-        _bind(bind, handle, scratch + bind.target)
+        mode, target = os.fstat(handle).st_mode, scratch + bind.target
+        if stat.S_ISDIR(mode):
+            Path(target).mkdir(0o755, parents=True, exist_ok=True)
+        else:
+            Path(target).parent.mkdir(0o755, parents=True, exist_ok=True)
+            os.close(os.open(target, os.O_CREAT | os.O_RDONLY | os.O_CLOEXEC, 0o644))
+        kernel.mount(f"/proc/self/fd/{handle}", target, None, _BIND)
+        # What the source's mount has is kept: without privileges of the machine none of it may be taken away.
+        kept = os.statvfs(target).f_flag & (_RDONLY | _NOSUID | _NODEV | _NOEXEC | _NOATIME | _NODIRATIME)
+        wanted = _RDONLY | _NOSUID | (0 if stat.S_ISCHR(mode) else _NODEV) | (_NOEXEC if bind.is_documents else 0)
+        kernel.mount(None, target, None, _REMOUNT | _BIND | kept | wanted)
         os.close(handle)
     kernel.mount(None, scratch, None, _REMOUNT | _BIND | _RDONLY | _NOSUID | _NODEV | _NOEXEC)
     os.chdir(scratch)
@@ -184,20 +189,6 @@ def enter_root(binds: Sequence[BindMount], scratch: str) -> None:
     kernel.pivot_root(".", ".")
     kernel.unmount(".", _DETACH)
     os.chdir(TOP)
-
-
-def _bind(bind: BindMount, handle: int, target: str) -> None:
-    mode = os.fstat(handle).st_mode
-    if stat.S_ISDIR(mode):
-        Path(target).mkdir(0o755, parents=True, exist_ok=True)
-    else:
-        Path(target).parent.mkdir(0o755, parents=True, exist_ok=True)
-        os.close(os.open(target, os.O_CREAT | os.O_RDONLY | os.O_CLOEXEC, 0o644))
-    kernel.mount(f"/proc/self/fd/{handle}", target, None, _BIND)
-    # What the source's mount has is kept: without privileges of the machine none of it may be taken away.
-    kept = os.statvfs(target).f_flag & (_RDONLY | _NOSUID | _NODEV | _NOEXEC | _NOATIME | _NODIRATIME)
-    wanted = _RDONLY | _NOSUID | (0 if stat.S_ISCHR(mode) else _NODEV) | (_NOEXEC if bind.is_documents else 0)
-    kernel.mount(None, target, None, _REMOUNT | _BIND | kept | wanted)
 
 
 _EXECUTE, _READ_FILE, _READ_DIR = 1, 4, 8

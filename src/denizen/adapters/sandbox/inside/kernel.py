@@ -143,19 +143,16 @@ def forbid_system_calls() -> None:
     """
     if MACHINE not in _TABLES:
         raise OSError(0, f"seccomp: not known on {MACHINE}")
-    program = b"".join(_assemble(*_TABLES[MACHINE]))
-    code = ctypes.create_string_buffer(program, len(program))
-    header = struct.pack("HxxxxxxQ", len(program) // 8, ctypes.addressof(code))
-    invoke("prctl", PR_SET_SECCOMP, _FILTER_MODE, ctypes.create_string_buffer(header, len(header)), 0, 0)
-
-
-def _assemble(arch: int, table: dict[str, int]) -> list[bytes]:
+    arch, table = _TABLES[MACHINE]
     # Other architectures (x32, 32 bit) use other numbers for the same calls, so they are killed.
     made = [_load(_ARCH), _step(_JUMP_EQUAL, arch, 1, 0), _leave(_KILL), _load(_NUMBER)]
     for name, number in table.items():
         body = _body(name)
         made += [_step(_JUMP_EQUAL, number, 0, len(body)), *body]
-    return [*made, _leave(_ERRNO | errno.EPERM)]
+    program = b"".join([*made, _leave(_ERRNO | errno.EPERM)])
+    code = ctypes.create_string_buffer(program, len(program))
+    header = struct.pack("HxxxxxxQ", len(program) // 8, ctypes.addressof(code))
+    invoke("prctl", PR_SET_SECCOMP, _FILTER_MODE, ctypes.create_string_buffer(header, len(header)), 0, 0)
 
 
 def _body(name: str) -> list[bytes]:

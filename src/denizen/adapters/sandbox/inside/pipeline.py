@@ -10,6 +10,7 @@ import select
 import signal
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from denizen.adapters.sandbox.inside.plan import PipelineStage, PlannedPipeline
@@ -128,43 +129,32 @@ def _fork_xargs(xargs: XargsCommand, depth: int, environment: ExecutionEnvironme
     try:
         for number in _RESET:
             signal.signal(number, signal.SIG_DFL)
-        code = _be_xargs(xargs, depth, environment, table)
+        for target, source in table.items():
+            os.dup2(source, target)
+        # Open ends of other pipes would keep their readers waiting. 256 is the limit that isolation sets.
+        for descriptor in range(3, 256):
+            if descriptor != environment.null:
+                with suppress(OSError):
+                    os.close(descriptor)
+        data = bytearray()
+        while len(data) < MAX_STDIN_BYTES and (chunk := os.read(0, _CHUNK)):
+            data += chunk
+
+        def run(command: list[str]) -> int:
+            try:
+                child = _spawn(command, environment, {0: environment.null})
+            except OSError as error:
+                os.write(2, f"xargs: {command[0]}: {error.strerror}\n".encode())
+                return 126
+            _, status = os.waitpid(child, 0)
+            return os.waitstatus_to_exitcode(status)
+
+        code, said = run_xargs(xargs, os.fsdecode(bytes(data)), depth, run)
+        os.write(2, said.encode(errors="surrogateescape"))
     except OSError:
         code = 125
     finally:
         os._exit(code)
-
-
-def _be_xargs(xargs: XargsCommand, depth: int, environment: ExecutionEnvironment, table: Mapping[int, int]) -> int:
-    for target, source in table.items():
-        os.dup2(source, target)
-    # Open ends of other pipes would keep their readers waiting. 256 is the limit that isolation sets.
-    for descriptor in range(3, 256):
-        if descriptor != environment.null:
-            _close(descriptor)
-    data = bytearray()
-    while len(data) < MAX_STDIN_BYTES and (chunk := os.read(0, _CHUNK)):
-        data += chunk
-
-    def run(command: list[str]) -> int:
-        try:
-            child = _spawn(command, environment, {0: environment.null})
-        except OSError as error:
-            os.write(2, f"xargs: {command[0]}: {error.strerror}\n".encode())
-            return 126
-        _, status = os.waitpid(child, 0)
-        return os.waitstatus_to_exitcode(status)
-
-    code, said = run_xargs(xargs, os.fsdecode(bytes(data)), depth, run)
-    os.write(2, said.encode(errors="surrogateescape"))
-    return code
-
-
-def _close(descriptor: int) -> None:
-    try:
-        os.close(descriptor)
-    except OSError:
-        return
 
 
 def _collect(

@@ -125,7 +125,8 @@ def check_command(argv: Sequence[str], depth: int) -> None:
     if name == "find":
         for command in check_find(argv, depth):
             if not (inner := PROGRAMS.get(command[0])) or not inner.may_follow_find:
-                raise CommandRefusedError(f"find may not run `{command[0]}`", _may_follow())
+                allowed = ", ".join(each for each, rule in PROGRAMS.items() if rule.may_follow_find)
+                raise CommandRefusedError(f"find may not run `{command[0]}`", f"After -exec may stand {allowed}.")
             check_command(command, depth)
     elif program is None:
         refuse_program(name)
@@ -143,10 +144,6 @@ def refuse_program(name: str) -> None:
         raise CommandRefusedError(f"`{name[:80]}` names a program by its path", "Write the bare name, such as grep.")
     allowed = f"Allowed are {', '.join(sorted(NAMES))}."
     raise CommandRefusedError(f"`{name[:80]}` is not allowed", f"{INSTEAD.get(name, '')} {allowed}".strip())
-
-
-def _may_follow() -> str:
-    return f"After -exec may stand {', '.join(name for name, each in PROGRAMS.items() if each.may_follow_find)}."
 
 
 @dataclass(slots=True)
