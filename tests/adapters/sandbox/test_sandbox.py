@@ -546,7 +546,7 @@ async def test_a_session_that_is_forgotten_sees_what_it_is_given_then(
 
 
 async def test_a_worker_is_told_the_programs_by_the_paths_at_which_it_sees_them(tmp_path: Path) -> None:
-    host = HostPrograms({"grep": "/usr/bin/grep"}, ("/lib/libc.so.6",), ("/dev/null",), "/tmp")  # noqa: S108
+    host = HostPrograms({"grep": "/usr/bin/grep"}, ("/lib/libc.so.6",), ("/dev/null",), "/tmp")
     view = ShellView((("guides", tmp_path),))
     moved = plan_isolation("namespaces", view, host, SandboxLimits(memory_mb=1))
     assert moved["folders"] == [(str(tmp_path), "/docs/guides")]
@@ -559,7 +559,7 @@ async def test_a_worker_is_told_the_programs_by_the_paths_at_which_it_sees_them(
 
 
 async def test_a_worker_becomes_another_user_only_where_everybody_may_read_the_folders(tmp_path: Path) -> None:
-    host, view = HostPrograms({}, (), (), "/tmp"), ShellView((("", tmp_path),))  # noqa: S108
+    host, view = HostPrograms({}, (), (), "/tmp"), ShellView((("", tmp_path),))
     for mode, uid in ((0o755, UNPRIVILEGED_UID), (0o700, None)):
         tmp_path.chmod(mode)
         assert plan_isolation("namespaces", view, host, SandboxLimits())["uid"] == uid
