@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 import anyio
@@ -25,14 +25,11 @@ from denizen.domain.ids import AgentName
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import Turn, TurnStatus
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
-from denizen.engine.gate.executor import ToolExecutor
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.statistics import UsageStatistics
-from denizen.engine.loop.services import EngineServices
+from denizen.engine.loop.services import build_services
 from denizen.engine.runtime.agent_settings import AgentSettingsOverlay
-from denizen.engine.runtime.audit_log import AuditLog
 from denizen.engine.runtime.generation import Generation, Runtime
-from denizen.engine.runtime.live_events import LiveEvents
 from denizen.engine.runtime.tool_policy import GatePolicy
 from denizen.engine.turn import TurnRunner
 from denizen.ports.hosting import Hosting, NoHosting
@@ -175,8 +172,8 @@ async def running_site(
         )
     )
     clock, store, durable = HandClock(), TemporaryStore(), MemoryDurable()
-    assistant, gate = AgentSettingsOverlay(store, clock), ToolExecutor(clock, ledger=AuditLog(store, clock))
-    services = EngineServices(store, durable, LiveEvents(), gate, clock, assistant=assistant)
+    assistant = AgentSettingsOverlay(store, clock)
+    services = replace(build_services(runtime, store, durable, clock), assistant=assistant)
     turns = TurnRunner(runtime, services)
     allowed = list(keys)
     calls = DirectCalls(runtime, services)

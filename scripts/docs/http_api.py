@@ -19,18 +19,17 @@ from denizen import __version__
 from denizen.adapters.mcp_server import McpEndpoint
 from denizen.adapters.sandbox.pool import SandboxPool
 from denizen.app.knowledge import KnowledgeDeps, build_knowledge
-from denizen.app.platform_services import build_platform_services
+from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.clock import SystemClock
 from denizen.domain.snapshot import NOWHERE, RemoteRepository
+from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
-from denizen.engine.gate.executor import ToolExecutor
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.statistics import UsageStatistics
-from denizen.engine.loop.services import EngineServices
+from denizen.engine.loop.services import build_services
 from denizen.engine.runtime.agent_settings import AgentSettingsOverlay
 from denizen.engine.runtime.connected_accounts import ConnectedAccounts
 from denizen.engine.runtime.generation import Runtime
-from denizen.engine.runtime.live_events import LiveEvents
 from denizen.engine.turn import TurnRunner
 from denizen.testing.memory_durable import MemoryDurable
 from denizen.testing.temporary_store import TemporaryStore
@@ -91,7 +90,7 @@ def _open_dependencies() -> WebDependencies:
     """Returns dependencies on an empty store, for an application that is only asked for its routes."""
     clock, runtime = SystemClock(), Runtime()
     store = TemporaryStore()
-    services = EngineServices(store, MemoryDurable(), LiveEvents(), ToolExecutor(clock), clock)
+    services = build_services(runtime, store, MemoryDurable(), clock)
     turns, calls = TurnRunner(runtime, services), DirectCalls(runtime, services)
     knowledge = build_knowledge(
         KnowledgeDeps(
@@ -100,7 +99,8 @@ def _open_dependencies() -> WebDependencies:
             durable=services.durable,
             clock=clock,
             runtime=runtime,
-            platforms=build_platform_services(runtime, services, ConnectedAccounts()),
+            channels=ConnectedAccounts(),
+            mirror=ArchiveMirror(store, ArchivePolicy, clock),
             sandbox=SandboxPool(clock),
         )
     )

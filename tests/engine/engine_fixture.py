@@ -17,16 +17,12 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import InboundMessage
 from denizen.engine.budget.side_completion import BilledCompletion
-from denizen.engine.gate.decision import PolicyEngine
-from denizen.engine.gate.executor import ToolExecutor
 from denizen.engine.gate.observer import Observer
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.intake.turn_queue import TurnQueues
-from denizen.engine.loop.services import EngineServices
+from denizen.engine.loop.services import EngineServices, build_services
 from denizen.engine.runtime.agent_settings import AgentSettingsOverlay
-from denizen.engine.runtime.audit_log import AuditLog
 from denizen.engine.runtime.generation import Generation, Runtime
-from denizen.engine.runtime.live_events import LiveEvents
 from denizen.engine.runtime.tool_policy import GatePolicy
 from denizen.engine.turn import TurnRunner
 from denizen.ports.toolset import CallScope
@@ -142,10 +138,8 @@ async def open_engine(
     durable = MemoryDurable(log or MemoryLog())
     store = store or TemporaryStore()
     observer = Observer(store, clock, BilledCompletion(runtime, store, clock))
-    gate = ToolExecutor(clock, PolicyEngine(clock, observer), ledger=AuditLog(store, clock))
-    services = EngineServices(
-        store, durable, LiveEvents(), gate, clock, observer=observer, assistant=AgentSettingsOverlay(store, clock)
-    )
+    services = build_services(runtime, store, durable, clock, observer=observer)
+    services = replace(services, assistant=AgentSettingsOverlay(store, clock))
     turns = TurnRunner(runtime, services, inbox)
     models = {"balanced": model, "watcher": watcher} if watcher else model
     await runtime.swap(generation(models, tools, agent=agent, policy=policy))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import anyio
@@ -22,16 +22,14 @@ from denizen.engine.archive.backfill import Backfiller
 from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.archive.removal import ArchiveRemoval
 from denizen.engine.commands.personal_data import StoredUserData
-from denizen.engine.gate.executor import ToolExecutor
 from denizen.engine.listener.context import AccountContext, BotReplyCounter
 from denizen.engine.listener.listener import AccountListener, SharedServices
 from denizen.engine.listener.proposals import ProposalReactions
-from denizen.engine.loop.services import EngineServices
+from denizen.engine.loop.services import build_services
 from denizen.engine.memory.keeper import MemoryKeeper
 from denizen.engine.outbox.outbox import DeliveryOutbox
 from denizen.engine.runtime.connected_accounts import ConnectedAccounts
 from denizen.engine.runtime.generation import Generation, Runtime
-from denizen.engine.runtime.live_events import LiveEvents
 from denizen.engine.runtime.tool_policy import GatePolicy
 from denizen.engine.turn import TurnRunner
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
@@ -167,6 +165,7 @@ async def open_platform(
     gate: GatePolicy | None = None,
     written: Callable[[AgentName, str], Awaitable[str]] | None = None,
     learning: LearningPolicy | None = None,
+    withdraw_learned: Callable[[], Awaitable[object]] | None = None,
     connect: bool = True,
     accounts: Mapping[AgentName, MemoryChannel] | None = None,
     prepare: Callable[[Mapping[AgentName, MemoryChannel]], Awaitable[None]] | None = None,
@@ -184,9 +183,9 @@ async def open_platform(
     clock, runtime, channels = world.clock, Runtime(), ConnectedAccounts()
     durable = MemoryDurable(world.log)
     memories = MemoryKeeper(world.store, channels, clock, policy=lambda: runtime.current.recall, written=written)
-    services = EngineServices(world.store, durable, LiveEvents(), ToolExecutor(clock), clock, memories=memories)
-    outbox = DeliveryOutbox(runtime, world.store, clock, channels)
-    turns = TurnRunner(runtime, services, outbox=outbox)
+    services = build_services(runtime, world.store, durable, clock, channels=channels)
+    services = replace(services, memories=memories)
+    outbox, turns = services.outbox, TurnRunner(runtime, services)
     await runtime.swap(
         Generation(
             1,
@@ -202,14 +201,19 @@ async def open_platform(
     )
     policy = archive or ArchivePolicy()
     mirror = ArchiveMirror(world.store, lambda: policy, clock)
-    privacy = ArchiveRemoval(mirror, clock)
+
+    async def withdraw(_platform: str = "") -> None:
+        if withdraw_learned is not None:
+            await withdraw_learned()
+
+    privacy = ArchiveRemoval(mirror, clock, on_forgotten=withdraw)
     shared_services = SharedServices(
         services=services,
         channels=channels,
         mirror=mirror,
         backfiller=Backfiller(world.store, mirror, clock),
         user_data=StoredUserData(world.store, mirror, privacy),
-        proposals=ProposalReactions(mirror),
+        proposals=ProposalReactions(mirror, on_withdrawn=withdraw),
     )
     bot_replies = BotReplyCounter(world.store)
     accounts = accounts or {name: MemoryChannel(world.platform, name) for name in agents}

@@ -35,20 +35,17 @@ from denizen.domain.budget import SERVER
 from denizen.domain.clock import Clock, SystemClock
 from denizen.domain.errors import NeedsAttention, NotAllowed
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
+from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.budget.side_completion import BilledCompletion, SideCompletion
-from denizen.engine.gate.decision import PolicyEngine
-from denizen.engine.gate.executor import ToolExecutor
 from denizen.engine.gate.observer import Observer
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.statistics import UsageStatistics
 from denizen.engine.knowledge.proof import AnswerProver
-from denizen.engine.loop.services import EngineServices
+from denizen.engine.loop.services import EngineServices, build_services
 from denizen.engine.memory.history_search import SessionHistorySearch
 from denizen.engine.runtime.agent_settings import AgentSettingsOverlay
-from denizen.engine.runtime.audit_log import AuditLog
 from denizen.engine.runtime.connected_accounts import ConnectedAccounts, PlatformActionRunner
 from denizen.engine.runtime.generation import Runtime
-from denizen.engine.runtime.live_events import LiveEvents
 from denizen.engine.tools.toolbox import NestedCalls
 from denizen.engine.turn import TurnRunner
 from denizen.ports.store import Store
@@ -157,25 +154,19 @@ async def open_denizen(home: Path, options: OpenOptions | None = None) -> AsyncG
         sandbox = await stack.enter_async_context(build_sandbox(settings.sandbox, clock))
         consult = BilledCompletion(runtime, store, clock)
         observer = Observer(store, clock, consult)
-        gate = ToolExecutor(clock, PolicyEngine(clock, observer), ledger=AuditLog(store, clock))
         durable = DbosExecution(DurableSettings(database=_find_durable_database(settings), rescue=options.rescue))
         channels = ConnectedAccounts()
         embedders = EmbedderPool(home)
         stack.push_async_callback(embedders.aclose)
         memories = build_memories(home, runtime, store, channels, clock)
         assistant = AgentSettingsOverlay(store, clock)
-        services = EngineServices(
-            store,
-            durable,
-            LiveEvents(),
-            gate,
-            clock,
+        services = replace(
+            build_services(runtime, store, durable, clock, channels=channels, observer=observer),
             memories=memories,
-            observer=observer,
             prover=AnswerProver(open_library(home, clock)),
             assistant=assistant,
         )
-        platforms = build_platform_services(runtime, services, channels)
+        mirror = ArchiveMirror(store, lambda: runtime.current.archive, clock)
         restart = RestartSignal()
         knowledge = build_knowledge(
             KnowledgeDeps(
@@ -184,10 +175,12 @@ async def open_denizen(home: Path, options: OpenOptions | None = None) -> AsyncG
                 durable=durable,
                 clock=clock,
                 runtime=runtime,
-                platforms=platforms,
+                channels=channels,
+                mirror=mirror,
                 sandbox=sandbox,
             )
         )
+        platforms = build_platform_services(runtime, services, channels, mirror, knowledge)
         generation_deps = GenerationDeps(
             home=home,
             clock=clock,
@@ -199,7 +192,7 @@ async def open_denizen(home: Path, options: OpenOptions | None = None) -> AsyncG
             skills=SkillDeps(
                 clock=clock,
                 recall=SessionHistorySearch(store),
-                call_tool=NestedCalls(runtime, gate),
+                call_tool=NestedCalls(runtime, services.gate),
                 open_archive=platforms.lookup.open,
                 open_platform=PlatformActionRunner(channels).open,
                 open_reminders=platforms.reminders.open,
@@ -215,7 +208,7 @@ async def open_denizen(home: Path, options: OpenOptions | None = None) -> AsyncG
             row = await work.generations.add(digest=settings.digest, source="start", now=clock.now())
         await runtime.swap(await build_generation(settings, row.number, generation_deps))
         stack.push_async_callback(runtime.aclose)
-        turns = TurnRunner(runtime, services, outbox=platforms.outbox)
+        turns = TurnRunner(runtime, services)
         if options.durable:
             mcp.start()
             await durable.start()

@@ -23,7 +23,6 @@ from denizen.adapters.sitemap import SitemapReader
 from denizen.adapters.youtube import YoutubeReader
 from denizen.app.embeddings import build_embedder
 from denizen.app.home.environment import read_environment
-from denizen.app.platform_services import PlatformServices
 from denizen.app.settings import Settings
 from denizen.app.settings.fields import copy_fields
 from denizen.app.settings.knowledge import LEARNED_FOLDER, LIBRARY_FOLDER, HomeFolders, SandboxSection
@@ -34,6 +33,7 @@ from denizen.domain.ids import AgentName
 from denizen.domain.source import SourceKind
 from denizen.domain.video import VideoAccess
 from denizen.engine.archive.channel_source import ChannelSourceReader
+from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.knowledge.coverage import GapReport, LearningDeps, ProposalReviews
 from denizen.engine.knowledge.index import DocumentIndexer, DocumentSearch
 from denizen.engine.knowledge.reading import SourceReadings
@@ -41,6 +41,7 @@ from denizen.engine.knowledge.schedule import WithheldTalkRefresh
 from denizen.engine.knowledge.snapshots import SnapshotPublisher
 from denizen.engine.knowledge.sources import SourceCatalog
 from denizen.engine.knowledge.sync import KnowledgeSync, SnapshotPush, SyncDeps
+from denizen.engine.runtime.connected_accounts import ConnectedAccounts
 from denizen.engine.runtime.generation import Runtime
 from denizen.ports.durable import DurableExecution
 from denizen.ports.sandbox import Sandbox, ShellResult, ShellView
@@ -70,6 +71,19 @@ class KnowledgeSystem:
     learning: ProposalReviews
     refresh: WithheldTalkRefresh
     remote: GitRemote
+    sandbox: Sandbox
+
+    async def withdraw(self, platform: str) -> None:
+        """Takes what people of the platform have deleted out of the documents: out of snapshots first, then out of
+        learned answers.
+        """
+        if await _remove(partial(self.snapshots.withdraw, platform), self.sandbox):
+            await self.indexing.catch_up()
+        await self.withdraw_learned()
+
+    async def withdraw_learned(self) -> None:
+        """Takes the answers of withdrawn proposals out of the documents."""
+        await _remove(self.learning.withdraw, self.sandbox)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +95,8 @@ class KnowledgeDeps:
     durable: DurableExecution
     clock: Clock
     runtime: Runtime
-    platforms: PlatformServices
+    channels: ConnectedAccounts
+    mirror: ArchiveMirror
     sandbox: Sandbox
 
 
@@ -92,11 +107,11 @@ def open_library(home: Path, clock: Clock) -> FileLibrary:
 
 def build_knowledge(deps: KnowledgeDeps) -> KnowledgeSystem:
     """Builds it before the durable log is opened: the workflow of syncs is registered here."""
-    store, clock, runtime, platforms = deps.store, deps.clock, deps.runtime, deps.platforms
+    store, clock, runtime = deps.store, deps.clock, deps.runtime
     folder = deps.home / LIBRARY_FOLDER
     library = open_library(deps.home, clock)
     git = Git(read_environment())
-    archive = ChannelSourceReader(store, platforms.channels, platforms.mirror, clock)
+    archive = ChannelSourceReader(store, deps.channels, deps.mirror, clock)
     readers: dict[SourceKind, SourceReader] = {
         SourceKind.GIT: GitReader(git, folder / "clones"),
         SourceKind.SITEMAP: SitemapReader(WebFetcher(), clock),
@@ -122,17 +137,6 @@ def build_knowledge(deps: KnowledgeDeps) -> KnowledgeSystem:
     async def settle() -> None:
         await _remove(snapshots.settle, deps.sandbox)
 
-    async def withdraw(platform: str) -> None:
-        if await _remove(partial(snapshots.withdraw, platform), deps.sandbox):
-            await indexing.catch_up()
-
-    async def withdraw_learned(_platform: str = "") -> None:
-        await _remove(learning.withdraw, deps.sandbox)
-
-    # What people have deleted leaves the documents as well, in this order: the snapshot first, then learned answers.
-    platforms.privacy.tell_of_forgotten(withdraw)
-    platforms.privacy.tell_of_forgotten(withdraw_learned)
-    platforms.proposals.on_withdrawn(withdraw_learned)
     return KnowledgeSystem(
         catalog=catalog,
         sync=sync,
@@ -144,6 +148,7 @@ def build_knowledge(deps: KnowledgeDeps) -> KnowledgeSystem:
         learning=learning,
         refresh=WithheldTalkRefresh(archive.is_urgent, settle),
         remote=remote,
+        sandbox=deps.sandbox,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from denizen.app.embeddings import build_embedder
+from denizen.app.knowledge import KnowledgeSystem
 from denizen.domain.archiving import ArchivePolicy
 from denizen.engine.archive.backfill import Backfiller
 from denizen.engine.archive.lookup import ArchiveLookups, ArchiveSearch
@@ -36,27 +37,29 @@ class PlatformServices:
     lookup: ArchiveLookups
     privacy: ArchiveRemoval
     shared_services: SharedServices
-    proposals: ProposalReactions
     reminders: ReminderService
 
 
 def build_platform_services(
-    runtime: Runtime, services: EngineServices, channels: ConnectedAccounts
+    runtime: Runtime,
+    services: EngineServices,
+    channels: ConnectedAccounts,
+    mirror: ArchiveMirror,
+    knowledge: KnowledgeSystem,
 ) -> PlatformServices:
-    """Builds the services of a process."""
+    """Builds the services of a process. What people delete leaves `knowledge` as well."""
     store, clock = services.store, services.clock
 
     def policy() -> ArchivePolicy:
         return runtime.current.archive
 
-    mirror = ArchiveMirror(store, policy, clock)
-    backfiller, privacy = Backfiller(store, mirror, clock), ArchiveRemoval(mirror, clock)
+    backfiller = Backfiller(store, mirror, clock)
+    privacy = ArchiveRemoval(mirror, clock, on_forgotten=knowledge.withdraw)
     embedder = build_embedder(runtime, store, clock)
     search = ArchiveSearch(store, mirror, embedder, lambda: runtime.current.recall.similarity)
-    outbox, proposals = DeliveryOutbox(runtime, store, clock, channels), ProposalReactions(mirror)
     return PlatformServices(
         channels=channels,
-        outbox=outbox,
+        outbox=services.outbox,
         mirror=mirror,
         backfiller=backfiller,
         retention=ArchiveRetention(store, policy, clock),
@@ -69,8 +72,7 @@ def build_platform_services(
             mirror=mirror,
             backfiller=backfiller,
             user_data=StoredUserData(store, mirror, privacy),
-            proposals=proposals,
+            proposals=ProposalReactions(mirror, on_withdrawn=knowledge.withdraw_learned),
         ),
-        proposals=proposals,
-        reminders=ReminderService(runtime, store, clock, channels, outbox),
+        reminders=ReminderService(runtime, store, clock, channels, services.outbox),
     )

@@ -32,7 +32,6 @@ from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.turn import InboundMessage, Turn, TurnStatus
-from denizen.engine.gate.approvals import ApprovalContext, ApprovalQueue
 from denizen.engine.intake.opening import OpenTurn, inbound_queue_key, inbound_turn_id, load_turn, open_turn, queue_key
 from denizen.engine.intake.turn_queue import TurnPause, TurnQueues
 from denizen.engine.knowledge.proof import ProvedAnswer
@@ -50,9 +49,8 @@ from denizen.engine.loop.routing import ModelRouter
 from denizen.engine.loop.services import EngineServices
 from denizen.engine.loop.step_record import ReplyExtras, load_reply_extras
 from denizen.engine.loop.steps import TurnSteps
-from denizen.engine.outbox.outbox import DeliveryOutbox
 from denizen.engine.prompt.gather import TurnContext, gather_context
-from denizen.engine.runtime.connected_accounts import ConnectedAccounts
+from denizen.engine.prompt.room_transcript import BlockTextCache
 from denizen.engine.runtime.generation import Generation, Runtime
 from denizen.engine.runtime.live_events import Sign, Watch
 from denizen.engine.runtime.tool_policy import RateLimit, SlidingWindow
@@ -78,30 +76,19 @@ _log = logging.getLogger("denizen.turn")
 class TurnRunner:
     """Takes messages in and sees them through."""
 
-    def __init__(
-        self,
-        runtime: Runtime,
-        services: EngineServices,
-        inbox: TurnQueues | None = None,
-        outbox: DeliveryOutbox | None = None,
-    ) -> None:
+    def __init__(self, runtime: Runtime, services: EngineServices, inbox: TurnQueues | None = None) -> None:
         self._runtime = runtime
         self._services = services
-        self._outbox = outbox or DeliveryOutbox(runtime, services.store, services.clock, ConnectedAccounts())
         self._inbox = inbox or TurnQueues()
         self._requests = SlidingWindow(services.clock)
-        self.approvals = ApprovalQueue(self._ground, services.store, services.clock, services.live, self._outbox.wake)
-        services.gate.attend(self.approvals)
+        self.approvals = services.approvals
         self._scopes: dict[TurnId, anyio.CancelScope] = {}
         self._opened: dict[TurnId, OpenTurn] = {}
         self._stopped: set[TurnId] = set()
+        self._block_texts = BlockTextCache()
         self._summaries = BackgroundSummaries(runtime, services)
         self._router = ModelRouter(services)
         services.durable.register(WORKFLOW, self._run, lambda run_id, why: services.live.publish(TurnId(run_id), why))
-
-    def _ground(self) -> ApprovalContext:
-        current = self._runtime.current
-        return ApprovalContext(current.policy, tuple(current.account_policies))
 
     # --- 1 admit, 2 open ---------------------------------------------------------------------------------------------
 
@@ -269,7 +256,7 @@ class TurnRunner:
             routed = await self._router.find_route(opened, generation)
             opened = replace(opened, turn=replace(opened.turn, route=routed.route, usage=routed.usage))
             context, history = await gather_context(
-                self._services.store, opened, generation, texts=self._services.texts, keeper=self._services.memories
+                self._services.store, opened, generation, texts=self._block_texts, keeper=self._services.memories
             )
             proofs = open_proofs(self._services.prover, context, history)
             steps = TurnSteps(context, self._services, proofs=proofs)
@@ -325,10 +312,10 @@ class TurnRunner:
         )
         beside = steps.beside if steps else ReplyExtras()
         shown = (*steps.shown, *beside.rows) if steps else ()
-        owed = await self._outbox.plan(replace(opened, turn=closed), shown)
+        owed = await self._services.outbox.plan(replace(opened, turn=closed), shown)
         await self._write_end(closed, steps, owed, outcome.answer)
         if opened.owed:
-            self._outbox.wake(opened.place.platform, opened.owed.account)
+            self._services.outbox.wake(opened.place.platform, opened.owed.account)
         self._services.live.publish(closed.id, finished_event(closed, beside))
         return closed
 

@@ -25,13 +25,10 @@ from denizen.engine.commands.command import (
     UserDataSummary,
 )
 from denizen.engine.commands.dispatch import CommandDispatcher
-from denizen.engine.gate.decision import PolicyEngine
-from denizen.engine.gate.executor import ToolExecutor
 from denizen.engine.gate.observer import Observer
 from denizen.engine.intake.turn_queue import TurnQueues
-from denizen.engine.loop.services import EngineServices
+from denizen.engine.loop.services import EngineServices, build_services
 from denizen.engine.runtime.generation import Generation, Runtime
-from denizen.engine.runtime.live_events import LiveEvents
 from denizen.engine.runtime.tool_policy import GatePolicy
 from denizen.ports.channel import CommandCall, CommandReply, MentionNames
 from denizen.ports.toolset import Toolset
@@ -222,8 +219,7 @@ async def open_commands(
 ) -> AsyncGenerator[CommandFixture]:
     store, clock, runtime, inbox = store or TemporaryStore(), SystemClock(), Runtime(), TurnQueues()
     observer = Observer(store, clock, BilledCompletion(runtime, store, clock))
-    gate = ToolExecutor(clock, PolicyEngine(clock, observer))
-    services = EngineServices(store, MemoryDurable(MemoryLog()), LiveEvents(), gate, clock, observer=observer)
+    services = build_services(runtime, store, MemoryDurable(MemoryLog()), clock, observer=observer)
     opened: list[Opened] = []
     diary = Diary()
 

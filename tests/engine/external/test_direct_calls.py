@@ -15,13 +15,10 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult
 from denizen.domain.verdict import Decision
 from denizen.engine.external.requests import DirectCall, DirectCallResult, DirectCalls
-from denizen.engine.gate.executor import ToolExecutor
-from denizen.engine.loop.services import EngineServices
-from denizen.engine.runtime.audit_log import AuditLog, read_log
+from denizen.engine.loop.services import build_services
+from denizen.engine.runtime.audit_log import read_log
 from denizen.engine.runtime.generation import Runtime
-from denizen.engine.runtime.live_events import LiveEvents
 from denizen.engine.runtime.tool_policy import GatePolicy, RateLimit, ToolRule
-from denizen.engine.turn import TurnRunner
 from denizen.ports.toolset import CallScope
 from denizen.skill import ArchiveLookup
 from denizen.testing.memory_durable import MemoryDurable
@@ -57,10 +54,7 @@ async def counter(
     tools: ToolsetFixture, *, policy: GatePolicy | None = None, agent: Agent | None = None
 ) -> AsyncGenerator[Counter]:
     clock, runtime, store = SystemClock(), Runtime(), TemporaryStore()
-    services = EngineServices(
-        store, MemoryDurable(), LiveEvents(), ToolExecutor(clock, ledger=AuditLog(store, clock)), clock
-    )
-    TurnRunner(runtime, services)  # from now on the gate can ask people
+    services = build_services(runtime, store, MemoryDurable(), clock)
     await runtime.swap(generation(ScriptedModel(), tools, policy=policy, agent=agent))
     yield Counter(DirectCalls(runtime, services), tools, store)
     await runtime.aclose()

@@ -110,7 +110,6 @@ class KnowledgeFixture:
     def __post_init__(self) -> None:
         self.mirror = ArchiveMirror(self.store, lambda: self.policy, self.clock)
         self.talk = ChannelSourceReader(self.store, self.channels, self.mirror, self.clock)
-        self.privacy = ArchiveRemoval(self.mirror, self.clock)
         self.library = FileLibrary(self.root / "library", PLAIN, self.clock)
         readers: dict[SourceKind, SourceReader] = {
             SourceKind.GIT: GitReader(Git(ENVIRONMENT), self.root / "clones"),
@@ -123,7 +122,7 @@ class KnowledgeFixture:
             **self.readers,
         }
         self.snapshots = SnapshotPublisher(self.store, self.library, self.clock)
-        self.privacy.tell_of_forgotten(self.snapshots.withdraw)
+        self.privacy = ArchiveRemoval(self.mirror, self.clock, on_forgotten=self.snapshots.withdraw)
         self.reading = SourceReadings(self.store, self.clock, self.library, readers, sleep=self.clock.sleep)
         pushing = SnapshotPush(
             self.library,

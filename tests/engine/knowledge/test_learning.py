@@ -128,9 +128,9 @@ async def open_kit(
     engine = KnowledgeFixture(root, store=world.store)
     await engine.durable.start()
     made = build_learning(engine)
-    async with open_platform(world, account_policy=account_policy, learning=learning, archive=archive) as fixture:
-        fixture.shared_services.proposals.on_withdrawn(made.withdraw)
-        fixture.privacy.tell_of_forgotten(lambda _platform: made.withdraw())
+    async with open_platform(
+        world, account_policy=account_policy, learning=learning, archive=archive, withdraw_learned=made.withdraw
+    ) as fixture:
         yield LearningKit(fixture, engine, made)
     await engine.durable.aclose()
 

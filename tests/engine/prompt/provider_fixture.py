@@ -13,12 +13,10 @@ from denizen.domain.ids import SessionId, TurnId
 from denizen.domain.message import Author
 from denizen.domain.room import Post
 from denizen.domain.turn import ReplyTarget
-from denizen.engine.gate.executor import ToolExecutor
-from denizen.engine.loop.services import EngineServices
+from denizen.engine.loop.services import build_services
 from denizen.engine.memory.keeper import MemoryKeeper
 from denizen.engine.runtime.connected_accounts import ConnectedAccounts
 from denizen.engine.runtime.generation import Generation, Runtime
-from denizen.engine.runtime.live_events import LiveEvents
 from denizen.engine.runtime.tool_policy import GatePolicy
 from denizen.engine.turn import TurnRunner
 from denizen.ports.toolset import CallScope
@@ -99,7 +97,7 @@ async def open_wired(server: ModelServer, wire: Wire, agent: Agent, past: Past |
     past = past or Past()
     durable, runtime = MemoryDurable(past.log), Runtime()
     keeper = MemoryKeeper(past.store, ConnectedAccounts(), past.clock)
-    services = EngineServices(past.store, durable, LiveEvents(), ToolExecutor(past.clock), past.clock, memories=keeper)
+    services = replace(build_services(runtime, past.store, durable, past.clock), memories=keeper)
     wired = Wired(past, agent, runtime, TurnRunner(runtime, services), server, wire, keeper)
     await wired.reload()
     await durable.start()

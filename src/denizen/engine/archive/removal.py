@@ -24,18 +24,18 @@ from denizen.ports.store import Store, UnitOfWork
 
 
 class ArchiveRemoval:
-    """Each method returns how many posts it deleted, for the reply, unless it deletes none by its nature."""
+    """Each method returns how many posts it deleted, for the reply, unless it deletes none by its nature.
 
-    def __init__(self, mirror: ArchiveMirror, clock: Clock) -> None:
+    `on_forgotten` is called with the platform after each deletion, before the answer is given: for what was made of
+    posts and is kept elsewhere.
+    """
+
+    def __init__(
+        self, mirror: ArchiveMirror, clock: Clock, *, on_forgotten: Callable[[str], Awaitable[object]] | None = None
+    ) -> None:
         self._mirror = mirror
         self._clock = clock
-        self._told: list[Callable[[str], Awaitable[object]]] = []
-
-    def tell_of_forgotten(self, tell: Callable[[str], Awaitable[object]]) -> None:
-        """Calls it with the platform after each time that something was deleted here, before the answer is given: for
-        what was made of posts and is kept elsewhere.
-        """
-        self._told.append(tell)
+        self._on_forgotten = on_forgotten
 
     async def forget_user(self, platform: str, user_id: str) -> int:
         """Everything they wrote until now goes, and is not fetched again; what they write later is kept."""
@@ -104,8 +104,8 @@ class ArchiveRemoval:
             await work.archive.opt_in(platform, OptOutKind.ROLE, role_id)
 
     async def _tell(self, platform: str) -> None:
-        for tell in self._told:
-            await tell(platform)
+        if self._on_forgotten is not None:
+            await self._on_forgotten(platform)
 
 
 async def _forget_memories(work: UnitOfWork, platform: str, user_id: str) -> None:

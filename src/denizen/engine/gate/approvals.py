@@ -49,6 +49,7 @@ from denizen.engine.gate.approval_card import describe_call, plan_card, plan_end
 from denizen.engine.intake.opening import find_reply_target
 from denizen.engine.intake.turn_queue import TurnPauses
 from denizen.engine.runtime.audit_log import approval_event
+from denizen.engine.runtime.generation import Runtime
 from denizen.engine.runtime.live_events import LiveEvents
 from denizen.engine.runtime.tool_policy import GatePolicy
 from denizen.ports.store import Store, UnitOfWork
@@ -81,28 +82,15 @@ class PendingCall:
         return self.verdict.rule or ApprovalRule()
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovalContext:
-    """The configuration that approvals need now: the policy, and the accounts by platform and agent."""
-
-    policy: GatePolicy
-    accounts: Sequence[tuple[str, AgentName]]
-
-
 class ApprovalQueue:
-    """One for a process. `ground` gives what is configured now; `wake` tells the outbox of an account that there is
+    """The calls that wait for people, one queue for a process. `wake` tells the outbox of an account that there is
     something to send.
     """
 
     def __init__(
-        self,
-        ground: Callable[[], ApprovalContext],
-        store: Store,
-        clock: Clock,
-        live: LiveEvents,
-        wake: Callable[[str, AgentName], None],
+        self, runtime: Runtime, store: Store, clock: Clock, live: LiveEvents, wake: Callable[[str, AgentName], None]
     ) -> None:
-        self._ground = ground
+        self._runtime = runtime
         self._store = store
         self._clock = clock
         self._live = live
@@ -114,7 +102,7 @@ class ApprovalQueue:
     @property
     def policy(self) -> GatePolicy:
         """The policy in force now, which may differ from that when the call was made."""
-        return self._ground().policy
+        return self._runtime.current.policy
 
     # --- asking ------------------------------------------------------------------------------------------------------
 
@@ -196,10 +184,8 @@ class ApprovalQueue:
 
     def _plan_cards(self, approval: Approval, turn: Turn, asked: PendingCall) -> list[Delivery]:
         """Where the talk is, and where the owners are when it is for them."""
-        owed, accounts = (
-            find_reply_target(turn),
-            [name for platform, name in self._ground().accounts if platform == "discord"],
-        )
+        owed = find_reply_target(turn)
+        accounts = [name for platform, name in self._runtime.current.account_policies if platform == "discord"]
         content, first = plan_card(approval), _position(approval)
         cards: list[tuple[AgentName, Place, str]] = []
         if owed is not None and turn.options.get("reach") != AskerReach.ELSEWHERE:
@@ -226,7 +212,7 @@ class ApprovalQueue:
 
     def _wake_all(self) -> None:
         """The cards may be of any account here; one that has nothing to send sleeps on."""
-        for platform, account in self._ground().accounts:
+        for platform, account in self._runtime.current.account_policies:
             self._wake(platform, account)
 
     # --- waiting -----------------------------------------------------------------------------------------------------

@@ -168,13 +168,16 @@ class BoundTool:
 
 
 class ToolExecutor:
-    """Decides, then runs. What it holds outlives generations of the configuration."""
+    """Decides, then runs. What it holds outlives generations of the configuration. Without `approvals`, a call that
+    needs people is denied.
+    """
 
     def __init__(
         self,
         clock: Clock,
         judge: PolicyEngine | None = None,
         *,
+        approvals: ApprovalQueue | None = None,
         ledger: AuditLog | None = None,
         interim_after_s: float = INTERIM_AFTER_S,
     ) -> None:
@@ -183,10 +186,6 @@ class ToolExecutor:
         self._judge = judge or PolicyEngine(clock)
         self._kept = ResultCache(clock)
         self._interim_after_s = interim_after_s
-        self._approvals: ApprovalQueue | None = None
-
-    def attend(self, approvals: ApprovalQueue) -> None:
-        """From now on people can be asked. Without this, what needs them is denied."""
         self._approvals = approvals
 
     async def run(

@@ -44,15 +44,15 @@ _log = logging.getLogger("denizen.listener")
 
 
 class ProposalReactions:
-    """Takes and withdraws proposals, for all accounts of a process."""
+    """Takes and withdraws proposals, for all accounts of a process.
 
-    def __init__(self, mirror: ArchiveMirror) -> None:
+    `on_withdrawn` is called whenever a proposal is taken back, whatever status was read before: somebody may have
+    accepted it into the documents in the meantime.
+    """
+
+    def __init__(self, mirror: ArchiveMirror, *, on_withdrawn: Callable[[], Awaitable[object]]) -> None:
         self._mirror = mirror
-        self._on_withdrawn: list[Callable[[], Awaitable[object]]] = []
-
-    def on_withdrawn(self, tell: Callable[[], Awaitable[object]]) -> None:
-        """Calls `tell` whenever a proposal is taken back that may be in the documents already."""
-        self._on_withdrawn.append(tell)
+        self._on_withdrawn = on_withdrawn
 
     async def handle(self, context: AccountContext, reaction: ReactionChange) -> None:
         policy = context.runtime.current.learning
@@ -75,14 +75,14 @@ class ProposalReactions:
             return
         async with context.store.work() as work:
             await work.proposals.remove([each.id for each in known])
-        await self._tell()
+        await self._on_withdrawn()
 
     async def forget_room(self, context: AccountContext, room_id: str) -> None:
         """Removes what was proposed in a channel and its threads, or in a thread."""
         async with context.store.work() as work:
             gone = await work.proposals.forget_room(context.platform, room_id)
         if gone:
-            await self._tell()
+            await self._on_withdrawn()
 
     async def _propose(self, context: AccountContext, reaction: ReactionChange) -> None:
         channel, room = context.channel, reaction.room
@@ -168,13 +168,8 @@ class ProposalReactions:
         async with context.store.work() as work:
             gone = [each for each in theirs if await work.proposals.withdraw(each.id)]
         if gone:
-            await self._tell()
+            await self._on_withdrawn()
             await _remove_sign(context.channel, gone[0])
-
-    async def _tell(self) -> None:
-        # Whatever status was read before: somebody may have accepted the proposal in the meantime.
-        for tell in self._on_withdrawn:
-            await tell()
 
 
 def _is_trusted(context: AccountContext, reaction: ReactionChange, policy: LearningPolicy) -> bool:

@@ -1,4 +1,4 @@
-"""The services of the engine, made once and handed on."""
+"""The services of the engine: one set for a process, which every turn uses."""
 
 from __future__ import annotations
 
@@ -6,29 +6,34 @@ from dataclasses import dataclass, field
 
 from denizen.domain.clock import Clock
 from denizen.domain.ids import AgentName
+from denizen.engine.gate.approvals import ApprovalQueue
+from denizen.engine.gate.decision import PolicyEngine
 from denizen.engine.gate.executor import ToolExecutor
 from denizen.engine.gate.observer import Observer
 from denizen.engine.knowledge.proof import AnswerProver
 from denizen.engine.memory.keeper import MemoryKeeper
-from denizen.engine.prompt.room_transcript import BlockTextCache
+from denizen.engine.outbox.outbox import DeliveryOutbox
 from denizen.engine.runtime.agent_settings import AgentSettingsOverlay
-from denizen.engine.runtime.generation import Generation
+from denizen.engine.runtime.audit_log import AuditLog
+from denizen.engine.runtime.connected_accounts import ConnectedAccounts
+from denizen.engine.runtime.generation import Generation, Runtime
 from denizen.engine.runtime.live_events import LiveEvents
 from denizen.engine.tools.toolbox import SessionSelections
 from denizen.ports.durable import DurableExecution
 from denizen.ports.store import Store
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineServices:
-    """The services that every turn uses."""
+    """The services that every turn uses. `build_services` builds them."""
 
     store: Store
     durable: DurableExecution
     live: LiveEvents
     gate: ToolExecutor
+    approvals: ApprovalQueue
+    outbox: DeliveryOutbox
     clock: Clock
-    texts: BlockTextCache = field(default_factory=BlockTextCache)
     selections: SessionSelections = field(default_factory=SessionSelections)
     memories: MemoryKeeper | None = None
     observer: Observer | None = None
@@ -39,3 +44,30 @@ class EngineServices:
     async def configured(self, generation: Generation, agent: AgentName) -> Generation:
         """The generation in which the agent is as its owner has set it besides the configuration."""
         return generation if self.assistant is None else await self.assistant.apply(generation, agent)
+
+
+def build_services(
+    runtime: Runtime,
+    store: Store,
+    durable: DurableExecution,
+    clock: Clock,
+    *,
+    channels: ConnectedAccounts | None = None,
+    observer: Observer | None = None,
+) -> EngineServices:
+    """Builds the services that every process has; others are added with `replace`. Tool calls wait for people in the
+    same queue that pauses their turns.
+    """
+    live, outbox = LiveEvents(), DeliveryOutbox(runtime, store, clock, channels or ConnectedAccounts())
+    approvals = ApprovalQueue(runtime, store, clock, live, outbox.wake)
+    judge, ledger = PolicyEngine(clock, observer), AuditLog(store, clock)
+    return EngineServices(
+        store=store,
+        durable=durable,
+        live=live,
+        gate=ToolExecutor(clock, judge, approvals=approvals, ledger=ledger),
+        approvals=approvals,
+        outbox=outbox,
+        clock=clock,
+        observer=observer,
+    )

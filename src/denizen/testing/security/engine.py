@@ -22,12 +22,10 @@ from denizen.domain.message import Author, Part, TextPart
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
 from denizen.domain.turn import CallRecord, InboundMessage
 from denizen.engine.budget.side_completion import BilledCompletion
-from denizen.engine.gate.decision import PolicyEngine
 from denizen.engine.gate.executor import ToolExecutor
 from denizen.engine.gate.observer import Observer
-from denizen.engine.loop.services import EngineServices
+from denizen.engine.loop.services import build_services
 from denizen.engine.runtime.generation import Generation, Runtime
-from denizen.engine.runtime.live_events import LiveEvents
 from denizen.engine.runtime.tool_policy import GatePolicy, ObserverPolicy
 from denizen.engine.turn import TurnRunner
 from denizen.ports.toolset import Toolset
@@ -155,8 +153,7 @@ async def open_bench_engine(
     opinions = [ScriptedReply(text) for text in guard.observer]
     watcher = ScriptedModel(*opinions, name="bench/observer", otherwise=opinions[-1] if opinions else None)
     observer = Observer(store, clock, BilledCompletion(runtime, store, clock))
-    gate = ToolExecutor(clock, PolicyEngine(clock, observer))
-    services = EngineServices(store, durable, LiveEvents(), gate, clock, observer=observer)
+    services = build_services(runtime, store, durable, clock, observer=observer)
     turns = TurnRunner(runtime, services)
     models = ScriptedModels({"balanced": model, OBSERVER: watcher})
     agents = {AGENT: Agent(AGENT, tools=tools, limits=_LIMITS)}
@@ -172,7 +169,7 @@ async def open_bench_engine(
     )
     await durable.start()
     try:
-        yield BenchEngine(turns, store, guard, runtime, gate)
+        yield BenchEngine(turns, store, guard, runtime, services.gate)
     finally:
         await durable.aclose()
         await store.aclose()  # a bench opens thousands of stores
