@@ -32,7 +32,7 @@ from denizen.engine.runtime.agent_settings import AgentSettingsOverlay
 from denizen.engine.runtime.generation import Generation, Runtime
 from denizen.engine.runtime.tool_policy import GatePolicy
 from denizen.engine.turn import TurnRunner
-from denizen.ports.hosting import Hosting, NoHosting
+from denizen.ports.hosting import NoRepositoryHosts, RepositoryHosts
 from denizen.ports.toolset import CallScope, Toolset
 from denizen.testing.memory_durable import MemoryDurable
 from denizen.testing.scripted_model import ScriptedModel, ScriptedModels
@@ -151,7 +151,7 @@ async def running_site(
     make_knowledge: MakeKnowledge | None = None,
     make_gaps: MakeGaps | None = None,
     more: Sequence[Toolset] = (),
-    hosting: Hosting | None = None,
+    hosting: RepositoryHosts | None = None,
 ) -> AsyncGenerator[Site]:
     """A site whose agents all use the (first) model; the default agent is the first, named `denizen` by default.
     `more` are toolsets besides the weather.
@@ -194,7 +194,7 @@ async def running_site(
         knowledge=make_knowledge(store, durable, clock) if make_knowledge is not None else None,
         gaps=make_gaps(store, durable, clock) if make_gaps is not None else None,
         mcp=mcp,
-        hosting=hosting or NoHosting(),
+        hosting=hosting or NoRepositoryHosts(),
     )
     await durable.start()
     try:

@@ -14,7 +14,7 @@ from denizen.domain.room import Attachment, Post
 from denizen.domain.transcript import (
     DELETED,
     NO_TEXT,
-    ArchivedPost,
+    PostHistory,
     TranscriptBlock,
     TranscriptBudget,
     TranscriptEvent,
@@ -123,7 +123,7 @@ EDITS = st.lists(st.tuples(st.integers(0, 5), st.sampled_from(["edit", "delete"]
 def test_a_closed_block_reads_the_same_after_any_edits_and_deletions(
     before: list[tuple[int, str]], after: list[tuple[int, str]]
 ) -> None:
-    archived = _changed([ArchivedPost(post(1000 + place)) for place in range(6)], before)
+    archived = _changed([PostHistory(post(1000 + place)) for place in range(6)], before)
     there = [each for each in archived if not each.post.deleted_at]
     if not there:
         return
@@ -151,7 +151,7 @@ def test_a_closed_block_reads_the_same_after_any_edits_and_deletions(
     assert not plan_events(within, [block])
 
 
-def _changed(archived: list[ArchivedPost], changes: list[tuple[int, str]]) -> list[ArchivedPost]:
+def _changed(archived: list[PostHistory], changes: list[tuple[int, str]]) -> list[PostHistory]:
     now = list(archived)
     for number, (place, what) in enumerate(changes):
         each, at = now[place], START + timedelta(hours=1 + number)
@@ -159,15 +159,15 @@ def _changed(archived: list[ArchivedPost], changes: list[tuple[int, str]]) -> li
             now[place] = replace(each, post=replace(each.post, deleted_at=each.post.deleted_at or at))
         elif not each.post.deleted_at:
             edited = replace(each.post, text=f"edit {len(each.earlier)} {number}", edited_at=at)
-            now[place] = ArchivedPost(edited, (*each.earlier, each.post.text))
+            now[place] = PostHistory(edited, (*each.earlier, each.post.text))
     return now
 
 
 def test_what_changed_is_told_once_where_it_happened() -> None:
     posts = [post(1001, "one"), post(1002, "two"), post(1005, "five"), post(1009, "nine")]
     block = block_of(tuple(map(post_line, posts[:2])))
-    edited = ArchivedPost(replace(posts[0], text="uno", edited_at=posts[2].created_at + timedelta(seconds=1)), ("one",))
-    gone = ArchivedPost(replace(posts[1], deleted_at=posts[3].created_at + timedelta(seconds=1)))
+    edited = PostHistory(replace(posts[0], text="uno", edited_at=posts[2].created_at + timedelta(seconds=1)), ("one",))
+    gone = PostHistory(replace(posts[1], deleted_at=posts[3].created_at + timedelta(seconds=1)))
     events = plan_events([gone, edited], [block])
     lines = weave_events([post_line(posts[2]), post_line(posts[3])], events)
     assert [line.text for line in lines] == [
@@ -185,5 +185,5 @@ def test_what_changed_is_told_once_where_it_happened() -> None:
     )
     assert not plan_events([gone, edited], [block, told])
     there = {each.post.id: each for each in (gone, edited)}
-    assert render_lines(told, [ArchivedPost(posts[2]), ArchivedPost(posts[3])], there) == tuple(lines)
-    assert [line.text for line in render_lines(told, [ArchivedPost(posts[3])])] == ["Ana: nine"]
+    assert render_lines(told, [PostHistory(posts[2]), PostHistory(posts[3])], there) == tuple(lines)
+    assert [line.text for line in render_lines(told, [PostHistory(posts[3])])] == ["Ana: nine"]

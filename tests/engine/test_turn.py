@@ -9,7 +9,7 @@ import pytest
 
 from denizen.domain.agent import Agent, CitationFormat, ResponseStyle, SamplingSettings, TurnLimits, WritingStyle
 from denizen.domain.conversation import Place
-from denizen.domain.errors import Exhausted, InvalidInput, NotFound, Unavailable
+from denizen.domain.errors import InvalidInput, LimitExceeded, NotFound, Unavailable
 from denizen.domain.events import TurnFinished
 from denizen.domain.message import ImagePart, Message, Role, TextPart, join_text
 from denizen.domain.principal import Principal, PrincipalKind
@@ -116,7 +116,7 @@ async def test_a_full_inbox_refuses_with_words_and_loses_nothing() -> None:
         await gate.reached.wait()
         turns.append(await engine.turns.submit(message("2")))
         await anyio.wait_all_tasks_blocked()
-        with pytest.raises(Exhausted, match="still busy"):
+        with pytest.raises(LimitExceeded, match="still busy"):
             await engine.turns.submit(message("3"))
         gate.open.set()
         with anyio.fail_after(HANG_LIMIT_S):
@@ -176,7 +176,7 @@ async def test_people_of_a_platform_have_so_many_requests_an_hour_and_refused_on
         for _ in range(2):
             await engine.say("x", principal=stranger)
         for _ in range(3):
-            with pytest.raises(Exhausted, match="2 times"):
+            with pytest.raises(LimitExceeded, match="2 times"):
                 await engine.say("x", principal=stranger)
         await engine.say("x")
 

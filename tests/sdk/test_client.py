@@ -9,7 +9,7 @@ from functools import partial
 import httpx2
 import pytest
 
-from denizen.domain.errors import Exhausted, NeedsAttention
+from denizen.domain.errors import LimitExceeded, NeedsAttention
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, call
 from denizen_sdk import ApiError, ChatRequest, DenizenClient, NetworkError
 from denizen_sdk.knowledge import SnapshotRemoteInfo
@@ -106,7 +106,7 @@ async def test_a_failed_turn_raises_what_happened_and_what_to_do() -> None:
 
 
 async def test_the_stream_of_a_failed_turn_ends_with_the_failure() -> None:
-    async with running_site(ScriptedModel(Exhausted("No money left."))) as site, connected(site) as client:
+    async with running_site(ScriptedModel(LimitExceeded("No money left."))) as site, connected(site) as client:
         events = [event async for event in client.chat("hi")]
     assert isinstance(events[-1], TurnFailedEvent)
     assert events[-1].error.status == 429

@@ -1,8 +1,8 @@
 """The agents' platform accounts, each connected and kept connected, under one supervisor.
 
 An account that cannot work (a refused token, a missing intent) is left off with the fix in the log; the others go on.
-Accounts follow the configuration while Denizen runs: new ones start, removed ones stop. `AccountsHosting` delivers
-webhooks to the accounts that run.
+Accounts follow the configuration while Denizen runs: new ones start, removed ones stop. `ConnectedRepositoryHosts`
+delivers webhooks to the accounts that run.
 """
 
 from __future__ import annotations
@@ -205,8 +205,8 @@ if TYPE_CHECKING:
 GITHUB = "github"
 
 
-class AccountsHosting:
-    """Delivers webhooks and lists repositories (`denizen.ports.hosting.Hosting`). `accounts` returns the GitHub
+class ConnectedRepositoryHosts:
+    """Delivers webhooks and lists repositories (`denizen.ports.hosting.RepositoryHosts`). `accounts` returns the GitHub
     accounts that run.
     """
 

@@ -15,14 +15,14 @@ import anyio
 
 from denizen import __version__
 from denizen.adapters.mcp_server import McpEndpoint
-from denizen.app.accounts import AccountsHosting, AccountSupervisor
+from denizen.app.accounts import AccountSupervisor, ConnectedRepositoryHosts
 from denizen.app.build import Denizen
 from denizen.app.reload import Reloader, RemoteSwitch, watch
 from denizen.domain.errors import NeedsAttention
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
 from denizen.engine.knowledge.schedule import SyncSchedule
 from denizen.engine.listener.background import run_forever, run_once
-from denizen.ports.hosting import Hosting
+from denizen.ports.hosting import RepositoryHosts
 from denizen.web.app import create_app
 from denizen.web.http.auth import AccessRules, ApiKey, Exposure, check_exposure, is_loopback
 from denizen.web.http.dependencies import (
@@ -57,7 +57,7 @@ async def serve(denizen: Denizen, *, host: str, port: int, on_ready: Callable[[s
     accounts = AccountSupervisor(denizen)
     reloader = Reloader(denizen, accounts.follow)
     external = ExternalServices(
-        calls, mcp, RemoteSwitch(denizen, reloader.reload), AccountsHosting(accounts.find_github)
+        calls, mcp, RemoteSwitch(denizen, reloader.reload), ConnectedRepositoryHosts(accounts.find_github)
     )
     server = _server(denizen, host, external, lambda: on_ready(url))
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
@@ -136,7 +136,7 @@ class ExternalServices:
     calls: DirectCalls
     mcp: McpEndpoint
     remote: RemoteSwitch
-    hosting: Hosting
+    hosting: RepositoryHosts
 
 
 def _server(denizen: Denizen, host: str, external: ExternalServices, on_ready: Callable[[], None]) -> uvicorn.Server:

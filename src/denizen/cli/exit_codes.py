@@ -20,7 +20,7 @@ EXIT_CODES: dict[str, int] = {
     errors.NotAllowed.__name__: NOT_ALLOWED,
     errors.NeedsApproval.__name__: NOT_ALLOWED,
     errors.Unavailable.__name__: UNAVAILABLE,
-    errors.Exhausted.__name__: EXHAUSTED,
+    errors.LimitExceeded.__name__: EXHAUSTED,
 }
 
 

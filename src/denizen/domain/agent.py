@@ -20,7 +20,7 @@ class ResponseStyle(StrEnum):
 
 
 class CitationFormat(StrEnum):
-    """Inventory 2.2."""
+    """The form in which an answer names its sources."""
 
     INLINE = "inline"
     FOOTNOTE = "footnote"

@@ -31,7 +31,7 @@ _LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentOverrides:
     """The fields of a set; None is as configured. `default_model` is an alias, `provider/model`, or `auto` to have it
     chosen for each question.
@@ -114,14 +114,14 @@ def find_active_set(agent: Agent) -> AgentOverrides:
     """The settings that hold for an agent. A field is None where nobody set it."""
     style = agent.style
     return AgentOverrides(
-        style.extra_instructions or None,
-        style.response,
-        style.language,
-        agent.model_word,
-        agent.limits.max_steps_multiplier,
-        agent.sampling.temperature,
-        style.search_instructions or None,
-        style.citations,
+        additional_prompt=style.extra_instructions or None,
+        response_style=style.response,
+        language=style.language,
+        default_model=agent.model_word,
+        max_steps_multiplier=agent.limits.max_steps_multiplier,
+        temperature=agent.sampling.temperature,
+        search_instructions=style.search_instructions or None,
+        citation_format=style.citations,
     )
 
 

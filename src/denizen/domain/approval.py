@@ -25,6 +25,8 @@ TIMEOUT = "timeout"
 
 
 class ApprovalStatus(StrEnum):
+    """How far an approval has come: people still have to decide, they decided, or the time ran out."""
+
     PENDING = "pending"
     APPROVED = "approved"
     DENIED = "denied"
@@ -114,7 +116,7 @@ class Approval:
         return max((self.decided_at - self.created_at).total_seconds(), 0.0) if self.decided_at else 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalGrant:
     """A yes for an hour: this tool for this requester of this agent in this conversation, where the same people have to
     decide. `args` is the digest of who these are and of the only arguments that it holds for, if it is not for any.
@@ -276,11 +278,11 @@ def digest_args(args: Mapping[str, Json]) -> str:
 
 def same_people(one: ApprovalRule, other: ApprovalRule) -> bool:
     """Whether a decision under one rule is one under the other."""
-    return _people_of(one) == _people_of(other)
+    return _format_deciders(one) == _format_deciders(other)
 
 
-def _people_of(rule: ApprovalRule) -> str:
-    """Returns the part of the rule that says who decides."""
+def _format_deciders(rule: ApprovalRule) -> str:
+    """The part of the rule that says who decides, as text to compare and to hash."""
     role = "" if rule.deciders is Deciders.REQUESTER else rule.role
     quorum = rule.quorum if rule.deciders is Deciders.QUORUM else 1
     return json.dumps([rule.deciders, sorted(rule.people), role, quorum])
@@ -289,14 +291,14 @@ def _people_of(rule: ApprovalRule) -> str:
 def plan_grant(approval: Approval, *, now: datetime) -> ApprovalGrant:
     """Returns the grant that a yes for an hour gives."""
     return ApprovalGrant(
-        derive("grant", approval.id),
-        approval.agent,
-        approval.requester,
-        approval.conversation_id,
-        approval.tool,
-        _digest_grant(approval.rule, approval.args if approval.is_exact else None),
-        approval.decider_name or approval.decided_by,
-        now + GRANT_TIME,
+        id=derive("grant", approval.id),
+        agent=approval.agent,
+        requester=approval.requester,
+        conversation_id=approval.conversation_id,
+        tool=approval.tool,
+        args=_digest_grant(approval.rule, approval.args if approval.is_exact else None),
+        given_by=approval.decider_name or approval.decided_by,
+        expires_at=now + GRANT_TIME,
     )
 
 
@@ -313,4 +315,4 @@ def grant_covers(
 
 def _digest_grant(rule: ApprovalRule, args: Mapping[str, Json] | None) -> str:
     """`args` None stands for any."""
-    return derive("grant", _people_of(rule), "" if args is None else digest_args(args))
+    return derive("grant", _format_deciders(rule), "" if args is None else digest_args(args))

@@ -132,12 +132,12 @@ def _named(uri: DataUri, number: int) -> OutgoingFile:
 def _embed(row: Mapping[str, Any]) -> EmbedCard:
     url, image = _text(row, "url"), _text(row, "image")
     return EmbedCard(
-        _text(row, "title")[:256],
-        _text(row, "text")[:4000],
-        url if url.startswith(_WEB) else "",
-        image if image.startswith(_WEB) else "",
-        tuple((name[:256], value[:1024]) for name, value in _pairs(row, "fields"))[:25],
-        _colour(_text(row, "colour")),
+        title=_text(row, "title")[:256],
+        text=_text(row, "text")[:4000],
+        url=url if url.startswith(_WEB) else "",
+        image=image if image.startswith(_WEB) else "",
+        fields=tuple((name[:256], value[:1024]) for name, value in _pairs(row, "fields"))[:25],
+        colour=_colour(_text(row, "colour")),
     )
 
 

@@ -21,6 +21,8 @@ GENESIS = "0" * 64
 
 
 class AuditKind(StrEnum):
+    """The kind of act that an entry of the audit log records."""
+
     CALL = "call"
     """A tool was asked for, from wherever, and decided about."""
     APPROVAL = "approval"

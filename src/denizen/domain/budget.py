@@ -43,11 +43,15 @@ SERVER = BudgetScope(BudgetScopeKind.SERVER)
 
 
 class BudgetPeriod(StrEnum):
+    """The span, in UTC, over which a budget counts what was spent."""
+
     DAY = "day"
     MONTH = "month"
 
 
 class WhenExhausted(StrEnum):
+    """The consequence for a turn whose budget is used up: it stops, or a cheaper model answers."""
+
     STOP = "stop"
     CHEAPER = "cheaper"
     """The alias `cheap`, or `fast`, answers instead, as long as that fits."""
@@ -122,6 +126,8 @@ class BudgetPolicy:
 
 
 class BudgetFit(StrEnum):
+    """Whether a request fits its budgets. WARN: it fits, and the share at which people are warned is reached."""
+
     OK = "ok"
     WARN = "warn"
     REFUSED = "refused"

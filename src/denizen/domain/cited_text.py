@@ -225,14 +225,10 @@ def _read_refs(inside: str) -> tuple[DocumentRef, ...]:
     refs: list[DocumentRef] = []
     for piece in _BETWEEN.split(inside.strip()):
         found = _PLACE.fullmatch(piece.strip().removeprefix("./"))
-        if found is None or not _is_path(found["path"]):
+        # a path below a folder: names of files alone are said of many things
+        if found is None or not (is_plain_path(found["path"]) and _BLANK_PATH.match(found["path"])):
             return ()
         first = int(found["first"] or 0)
         last = int(found["last"] or first)
         refs.append(DocumentRef(found["path"], first, max(first, last)))
     return tuple(refs)
-
-
-def _is_path(path: str) -> bool:
-    """Below a folder: names of files alone are said of many things."""
-    return is_plain_path(path) and _BLANK_PATH.match(path) is not None

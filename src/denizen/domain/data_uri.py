@@ -150,17 +150,16 @@ def _decode(uri: str, max_bytes: int) -> tuple[str, bytes | None]:
     if len(payload) > 4 * max_bytes + 8:
         return media_type, None
     try:
-        data = _decode_base64(payload) if is_base64 else unquote_to_bytes(html.unescape(payload))
+        if is_base64:
+            # Either alphabet is taken, with or without padding, line breaks and percent signs.
+            plain = "".join((unquote(payload) if "%" in payload else payload).split()).rstrip("=")
+            plain = plain.replace("-", "+").replace("_", "/")
+            data = binascii.a2b_base64(plain + "=" * (-len(plain) % 4), strict_mode=True)
+        else:
+            data = unquote_to_bytes(html.unescape(payload))
     except ValueError:
         return media_type, b""
     return media_type, data if len(data) <= max_bytes else None
-
-
-def _decode_base64(payload: str) -> bytes:
-    """Either alphabet, with or without padding, line breaks and percent signs. Raises ValueError for anything else."""
-    plain = "".join((unquote(payload) if "%" in payload else payload).split()).rstrip("=")
-    plain = plain.replace("-", "+").replace("_", "/")
-    return binascii.a2b_base64(plain + "=" * (-len(plain) % 4), strict_mode=True)
 
 
 def _choose_name(words: str, media_type: str, taken: dict[str, int]) -> str:

@@ -59,6 +59,8 @@ class MessageContent:
 
 
 class DeliveryKind(StrEnum):
+    """The purpose of an outgoing message."""
+
     ANSWER = "answer"
     NOTICE = "notice"
     """About a failure or a refusal."""
@@ -73,6 +75,8 @@ class DeliveryKind(StrEnum):
 
 
 class DeliveryState(StrEnum):
+    """How far the sending of a message has come."""
+
     PENDING = "pending"
     SENDING = "sending"
     """Tried; whether it arrived is known only when it is SENT. After a crash one looks before trying again."""

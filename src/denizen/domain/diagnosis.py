@@ -7,6 +7,8 @@ from enum import StrEnum
 
 
 class Severity(StrEnum):
+    """How much a diagnosis matters."""
+
     OK = "ok"
     WARNING = "warning"
     """It works, but not all of it."""

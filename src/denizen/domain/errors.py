@@ -106,7 +106,7 @@ class NeedsAttention(DenizenError):
     code = "needs_attention"
 
 
-class Exhausted(DenizenError):
+class LimitExceeded(DenizenError):
     """A budget or a limit is used up."""
 
     code = "exhausted"

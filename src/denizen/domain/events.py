@@ -16,6 +16,8 @@ from denizen.domain.usage import Usage
 
 @dataclass(frozen=True, slots=True)
 class TurnStarted:
+    """A turn began."""
+
     turn_id: TurnId
     agent: str
     model: str
@@ -38,6 +40,8 @@ class ReasoningAdded:
 
 @dataclass(frozen=True, slots=True)
 class ToolStarted:
+    """A tool call began."""
+
     call_id: CallId
     tool: str
     args: JsonObject
@@ -45,6 +49,8 @@ class ToolStarted:
 
 @dataclass(frozen=True, slots=True)
 class ToolFinished:
+    """A tool call ended. `text` is the result that the model reads."""
+
     call_id: CallId
     tool: str
     text: str

@@ -22,6 +22,8 @@ ALIKE = 0.5
 
 
 class GapKind(StrEnum):
+    """Why a question counts as unanswered."""
+
     UNKNOWN = "unknown"
     """The agent said that its documents do not answer."""
     NOT_FOUND = "not found"

@@ -36,6 +36,8 @@ _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class SourceKind(StrEnum):
+    """The kind of place from which a source's documents are read."""
+
     GIT = "git"
     """A repository, from anywhere that git reads: https, ssh, a path."""
     FOLDER = "folder"

@@ -38,7 +38,7 @@ _HOLE_LINE = re.compile(rf"^[ \t]*+{_HOLE}[{_HOLE} \t]*+(?:\n|\Z)((?:[ \t]*+\n)*
 _HOLE_IN_LINE = re.compile(rf"(?<![ \t])([ \t]*+){_HOLE}[{_HOLE} \t]*+")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fence:
     """A fenced block of code. Its code is `text[body_start:body_end]`; `start` and `end` hold the fences as well.
 
@@ -60,9 +60,27 @@ def list_fences(text: str) -> list[Fence]:
     found: list[Fence] = []
     place = 0
     while opening := _OPENER.search(text, place):
-        fence = _read_fence(text, opening)
+        marks, indent = opening["fence"], re.sub(r"[^ \t>]", " ", opening["prefix"])
+        body_start = min(opening.end() + 1, len(text))
+        body_end = end = len(text)
+        pattern = (_BACKTICKS if marks[0] == "`" else _TILDES) % len(marks)
+        closing = re.compile(pattern, re.MULTILINE).search(text, body_start)
+        if closing is not None:
+            line_start = text.rfind("\n", 0, closing.start()) + 1
+            is_alone = not text[line_start : closing.start()].strip(" \t>")
+            body_end = max(body_start, line_start) if is_alone else closing.start()
+            end = closing.end()
+        fence = Fence(
+            start=opening.start(),
+            body_start=body_start,
+            body_end=body_end,
+            end=end,
+            opener=indent + marks + opening["info"].rstrip(),
+            closer=indent + marks,
+            is_closed=closing is not None,
+        )
         found.append(fence)
-        place = fence.end
+        place = end
     return found
 
 
@@ -157,21 +175,6 @@ def _close(hole: re.Match[str], tight: str) -> str:
     if after in ("", "\n") or before + after in _PAIRS or after in tight:
         return ""
     return " "
-
-
-def _read_fence(text: str, opening: re.Match[str]) -> Fence:
-    marks = opening["fence"]
-    indent = re.sub(r"[^ \t>]", " ", opening["prefix"])
-    line = indent + marks + opening["info"].rstrip()
-    body_start = min(opening.end() + 1, len(text))
-    pattern = (_BACKTICKS if marks[0] == "`" else _TILDES) % len(marks)
-    closing = re.compile(pattern, re.MULTILINE).search(text, body_start)
-    if closing is None:
-        return Fence(opening.start(), body_start, len(text), len(text), line, indent + marks, is_closed=False)
-    line_start = text.rfind("\n", 0, closing.start()) + 1
-    is_alone = not text[line_start : closing.start()].strip(" \t>")
-    body_end = max(body_start, line_start) if is_alone else closing.start()
-    return Fence(opening.start(), body_start, body_end, closing.end(), line, indent + marks, is_closed=True)
 
 
 def _pair(text: str, ticks: Sequence[Span]) -> Iterator[Span]:

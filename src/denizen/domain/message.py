@@ -27,6 +27,8 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TextPart:
+    """Text of a message, as it was written."""
+
     text: str
 
 

@@ -29,8 +29,8 @@ def plan_renewal(known: Post, given: Post) -> Post | None:
 
     Of two edits the later stays, in whatever order they come. What was deleted stays deleted, since when it was first.
     """
-    deleted_at = known.deleted_at or given.deleted_at
-    renewed = replace(known if _is_edited_later(known, given) else given, deleted_at=deleted_at)
+    is_known_later = known.edited_at is not None and (given.edited_at is None or known.edited_at > given.edited_at)
+    renewed = replace(known if is_known_later else given, deleted_at=known.deleted_at or given.deleted_at)
     return None if renewed == known else renewed
 
 
@@ -49,7 +49,3 @@ def renew_room(known: Room, given: Room) -> Room:
     if is_newer(known.latest_post, given.latest_post):
         return replace(given, latest_post=known.latest_post)
     return given
-
-
-def _is_edited_later(known: Post, given: Post) -> bool:
-    return known.edited_at is not None and (given.edited_at is None or known.edited_at > given.edited_at)

@@ -7,6 +7,8 @@ from enum import StrEnum
 
 
 class PrincipalKind(StrEnum):
+    """The kind of a principal: a person on a platform, on the web or at the machine, or a key, schedule or hook."""
+
     PLATFORM_USER = "platform_user"
     WEB_USER = "web_user"
     API_KEY = "api_key"
@@ -17,6 +19,8 @@ class PrincipalKind(StrEnum):
 
 
 class RoleName(StrEnum):
+    """The roles that Denizen itself knows. A platform's own roles are checked by their ids."""
+
     OWNER = "owner"
     ADMIN = "admin"
     MEMBER = "member"

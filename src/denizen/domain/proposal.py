@@ -50,6 +50,8 @@ _HEAD_LINES = 10
 
 
 class ProposalStatus(StrEnum):
+    """How far a proposal has come: reviewers still have to decide, they decided, or its author took it back."""
+
     OPEN = "open"
     ACCEPTED = "accepted"
     REJECTED = "rejected"

@@ -15,6 +15,8 @@ from denizen.domain.message import Author
 
 
 class RoomKind(StrEnum):
+    """The kind of a room, which says what it holds and who may read it."""
+
     CHANNEL = "channel"
     FORUM = "forum"
     """Holds threads only."""

@@ -37,6 +37,8 @@ FALLBACK_REASON = "no usable routing answer, so it counts as moderate"
 
 
 class Complexity(StrEnum):
+    """How hard a question is, as the router sorts it."""
+
     TRIVIAL = "trivial"
     SIMPLE = "simple"
     MODERATE = "moderate"
@@ -44,6 +46,8 @@ class Complexity(StrEnum):
 
 
 class RoutedBy(StrEnum):
+    """How a turn's route was found. FALLBACK: the router gave no usable answer."""
+
     ROUTER = "router"
     """A model sorted the question."""
     KEPT = "kept"

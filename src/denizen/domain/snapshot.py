@@ -41,6 +41,8 @@ class SnapshotPart:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
+    """One immutable state of all documents, with a part for each source."""
+
     id: str
     created_at: datetime
     parts: tuple[SnapshotPart, ...]

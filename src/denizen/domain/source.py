@@ -172,6 +172,8 @@ class SourceState:
 
 
 class SyncStatus(StrEnum):
+    """How far a sync has come."""
+
     RUNNING = "running"
     DONE = "done"
     PARTIAL = "partial"

@@ -58,10 +58,10 @@ def subject_from_json(row: Mapping[str, Any]) -> Subject:
     """The inverse; what is missing is empty."""
     labels: Any = row.get("labels")
     return Subject(
-        str(row.get("origin", "")),
-        int(row.get("number", 0)),
-        str(row.get("title", "")),
-        str(row.get("kind", "")),
-        tuple(str(label) for label in labels or ()),
-        str(row.get("opening", "")),
+        origin=str(row.get("origin", "")),
+        number=int(row.get("number", 0)),
+        title=str(row.get("title", "")),
+        kind=str(row.get("kind", "")),
+        labels=tuple(str(label) for label in labels or ()),
+        opening=str(row.get("opening", "")),
     )

@@ -16,7 +16,7 @@ KEPT = frozenset({Stability.FOREVER, Stability.CONFIG})
 """Segments whose text is kept, since it comes from the configuration. Others may hold somebody's words."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentUse:
     """A segment of a system prompt. `tokens` are estimated; `text` is None where it is not kept."""
 
@@ -29,14 +29,13 @@ class SegmentUse:
 
     @classmethod
     def of(cls, segment: Segment) -> SegmentUse:
-        text = segment.text if segment.stability in KEPT else None
         return cls(
-            segment.name,
-            segment.stability,
-            len(segment.text),
-            estimate_tokens(segment.text),
-            sha256_hex(segment.text),
-            text,
+            name=segment.name,
+            stability=segment.stability,
+            chars=len(segment.text),
+            tokens=estimate_tokens(segment.text),
+            sha256=sha256_hex(segment.text),
+            text=segment.text if segment.stability in KEPT else None,
         )
 
 

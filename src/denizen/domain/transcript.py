@@ -29,7 +29,7 @@ NO_TEXT = "(no text)"
 
 
 @dataclass(frozen=True, slots=True)
-class ArchivedPost:
+class PostHistory:
     """A post with its earlier texts, oldest first."""
 
     post: Post
@@ -88,6 +88,10 @@ class TranscriptBlock:
     left_out: tuple[str, ...] = ()
     events: tuple[TranscriptEvent, ...] = ()
 
+    def covers(self, post_id: str) -> bool:
+        """Whether a post of its room lies in its range."""
+        return not is_newer(self.first, post_id) and not is_newer(post_id, self.last)
+
 
 @dataclass(frozen=True, slots=True)
 class TranscriptBudget:
@@ -115,7 +119,14 @@ def post_line(post: Post, text: str | None = None) -> TranscriptLine:
     name = one_line_name(post.author.name)
     words = _words(post, post.text if text is None else text)
     is_bot = post.author.is_bot
-    return TranscriptLine(post.id, name, f"{name}: {words}", post.created_at, is_bot, post.reply_to if is_bot else "")
+    return TranscriptLine(
+        post=post.id,
+        name=name,
+        text=f"{name}: {words}",
+        at=post.created_at,
+        is_bot=is_bot,
+        answers=post.reply_to if is_bot else "",
+    )
 
 
 def one_line_name(name: str) -> str:
@@ -131,7 +142,7 @@ def _words(post: Post, text: str) -> str:
     return " ".join(filter(None, (text.strip(), *files))) or NO_TEXT
 
 
-def event_line(archived: ArchivedPost, event: TranscriptEvent) -> TranscriptLine:
+def event_line(archived: PostHistory, event: TranscriptEvent) -> TranscriptLine:
     """Returns the line about a change to a post, in brackets, so that it reads as nobody's words."""
     post = archived.post
     name = one_line_name(post.author.name)
@@ -144,7 +155,7 @@ def event_line(archived: ArchivedPost, event: TranscriptEvent) -> TranscriptLine
 
 
 def render_lines(
-    block: TranscriptBlock, archived: Iterable[ArchivedPost], changed: Mapping[str, ArchivedPost] | None = None
+    block: TranscriptBlock, archived: Iterable[PostHistory], changed: Mapping[str, PostHistory] | None = None
 ) -> tuple[TranscriptLine, ...]:
     """The lines of a block from what lies in its range, deleted posts too; `changed` has the posts of its events. What
     was forgotten is missing in both, and so in the lines.
@@ -156,18 +167,15 @@ def render_lines(
         if each.post.id not in left_out
     ]
     known = changed or {}
-    events = [event_line(known[event.post], event) for event in block.events if event.post in known]
-    return tuple(_put_events(lines, events))
-
-
-def _put_events(lines: Sequence[TranscriptLine], events: Sequence[TranscriptLine]) -> list[TranscriptLine]:
     before: dict[str, list[TranscriptLine]] = {}
     there = {line.post for line in lines}
-    for event in events:
-        place = event.event.before if event.event else ""
-        before.setdefault(place if place in there else "", []).append(event)
+    for event in block.events:
+        if event.post in known:
+            before.setdefault(event.before if event.before in there else "", []).append(
+                event_line(known[event.post], event)
+            )
     woven = [each for line in lines for each in (*before.get(line.post, ()), line)]
-    return [*woven, *before.get("", ())]
+    return (*woven, *before.get("", ()))
 
 
 def weave_events(lines: Sequence[TranscriptLine], events: Sequence[TranscriptLine]) -> list[TranscriptLine]:
@@ -176,23 +184,19 @@ def weave_events(lines: Sequence[TranscriptLine], events: Sequence[TranscriptLin
     waiting = sorted(events, key=lambda line: (line.at, line.event.post if line.event else ""))
     for line in lines:
         while waiting and waiting[0].at < line.at:
-            placed.append(_before(waiting.pop(0), line.post))
+            due = waiting.pop(0)
+            placed.append(replace(due, event=replace(due.event, before=line.post) if due.event else None))
         placed.append(line)
     return [*placed, *waiting]
 
 
-def _before(line: TranscriptLine, post: str) -> TranscriptLine:
-    event = line.event
-    return replace(line, event=TranscriptEvent(event.post, event.version, post) if event else None)
-
-
-def plan_events(changed: Iterable[ArchivedPost], blocks: Sequence[TranscriptBlock]) -> list[TranscriptLine]:
+def plan_events(changed: Iterable[PostHistory], blocks: Sequence[TranscriptBlock]) -> list[TranscriptLine]:
     """Lists changes to posts of closed blocks that no block tells yet. Of several edits the last is told."""
     told = {(event.post, event.version) for block in blocks for event in block.events}
     lines: list[TranscriptLine] = []
     for each in changed:
         post = each.post
-        block = next((b for b in blocks if b.room == post.room and _is_within(post.id, b)), None)
+        block = next((each for each in blocks if each.room == post.room and each.covers(post.id)), None)
         if block is None or post.id in block.left_out:
             continue
         version = DELETED if post.deleted_at else len(each.earlier)
@@ -200,10 +204,6 @@ def plan_events(changed: Iterable[ArchivedPost], blocks: Sequence[TranscriptBloc
         if is_new and (post.id, version) not in told:
             lines.append(event_line(each, TranscriptEvent(post.id, version)))
     return lines
-
-
-def _is_within(post_id: str, block: TranscriptBlock) -> bool:
-    return not is_newer(block.first, post_id) and not is_newer(post_id, block.last)
 
 
 def plan_blocks(

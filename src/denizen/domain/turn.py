@@ -22,6 +22,8 @@ from denizen.domain.verdict import CallOutcome
 
 
 class TurnStatus(StrEnum):
+    """How far a turn has come. REFUSED: it was not allowed to run; CANCELLED: somebody stopped it."""
+
     OPEN = "open"
     DONE = "done"
     FAILED = "failed"

@@ -10,6 +10,8 @@ from denizen.domain.tool import Tier, ToolResult
 
 
 class Decision(StrEnum):
+    """The answer of the gate to a tool call."""
+
     APPROVE = "approve"
     DENY = "deny"
     ASK = "ask"

@@ -82,7 +82,15 @@ def write_video(video: Video, said: VideoTranscript, channel: str) -> str:
         }
     )
     how = "The words were recognised by a machine.\n\n" if said.is_generated else ""
-    return f"{head}\n# {one_line(video.title)}\n\n{how}{_paragraphs(video, said)}\n"
+    paragraphs: list[list[str]] = []
+    begun_s = -PARAGRAPH_S
+    for at_s, words in said.lines:
+        if at_s - begun_s >= PARAGRAPH_S or not paragraphs:
+            begun_s = at_s
+            paragraphs.append([f"[{clock_time(at_s)}]({video.url}&t={int(at_s)}s)"])
+        paragraphs[-1].append(one_line(words))
+    text = "\n\n".join(" ".join(filter(None, words)) for words in paragraphs)
+    return f"{head}\n# {one_line(video.title)}\n\n{how}{text}\n"
 
 
 def write_index(channel: str, videos: Sequence[Video], said: Mapping[str, VideoTranscript]) -> str:
@@ -107,14 +115,3 @@ def _entry(video: Video, said: VideoTranscript) -> str:
 
 def _label(video: Video) -> str:
     return one_line(video.title).replace("[", "(").replace("]", ")")
-
-
-def _paragraphs(video: Video, said: VideoTranscript) -> str:
-    paragraphs: list[list[str]] = []
-    begun_s = -PARAGRAPH_S
-    for at_s, words in said.lines:
-        if at_s - begun_s >= PARAGRAPH_S or not paragraphs:
-            begun_s = at_s
-            paragraphs.append([f"[{clock_time(at_s)}]({video.url}&t={int(at_s)}s)"])
-        paragraphs[-1].append(one_line(words))
-    return "\n\n".join(" ".join(filter(None, words)) for words in paragraphs)

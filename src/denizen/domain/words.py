@@ -32,7 +32,8 @@ class _Parts(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
-        self[code] = part = char if _is_part(char) else " "
+        is_part = char.isalnum() or (not char.isascii() and unicodedata.category(char).startswith("M"))
+        self[code] = part = char if is_part else " "
         return part
 
 
@@ -84,10 +85,6 @@ def _stream_safe(text: str) -> str:
         if marks <= MAX_MARKS:
             kept.append(char)
     return "".join(kept)
-
-
-def _is_part(char: str) -> bool:
-    return char.isalnum() or (not char.isascii() and unicodedata.category(char).startswith("M"))
 
 
 def _find(line: str, wanted: Sequence[str]) -> int:

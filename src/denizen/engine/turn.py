@@ -25,7 +25,7 @@ from dataclasses import replace
 import anyio
 
 from denizen.domain.delivery import Delivery
-from denizen.domain.errors import DenizenError, Exhausted, InvalidInput, Unavailable
+from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, Unavailable
 from denizen.domain.events import ApprovalRequested, Notice, TurnEvent, TurnFinished, TurnStarted
 from denizen.domain.ids import AgentName, ConversationId, TurnId, fresh
 from denizen.domain.json import Json, JsonObject
@@ -95,8 +95,8 @@ class TurnRunner:
     async def submit(self, inbound: InboundMessage) -> Turn:
         """Opens the turn that this message deserves and starts it. The same message again gives the same turn.
 
-        Raises NotFound for an unknown agent, InvalidInput for an empty message, Exhausted when too many wait, Conflict
-        when the sender gave the id of this message to another before.
+        Raises NotFound for an unknown agent, InvalidInput for an empty message, LimitExceeded when too many wait,
+        Conflict when the sender gave the id of this message to another before.
         """
         agent = self._runtime.current.agent(inbound.agent)
         if not inbound.parts:
@@ -124,7 +124,7 @@ class TurnRunner:
             return
         wait_s = self._requests.take(principal.key, RateLimit(limit, 3600.0))
         if wait_s > 0:
-            raise Exhausted(
+            raise LimitExceeded(
                 f"You have asked {limit} times within the hour. Please come back in {wait_s / 60:.0f} min.",
                 code="rate_limited",
             )

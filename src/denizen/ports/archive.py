@@ -17,7 +17,7 @@ from typing import Protocol
 
 from denizen.domain.conversation import Place
 from denizen.domain.room import Post, PostVersion, Room
-from denizen.domain.transcript import ArchivedPost, TranscriptBlock
+from denizen.domain.transcript import PostHistory, TranscriptBlock
 
 POST_VECTORS = "post"
 
@@ -55,6 +55,8 @@ class PostQuery:
 
 @dataclass(frozen=True, slots=True)
 class PostHit:
+    """A post that a search found. `excerpt` is the part around the words."""
+
     post: Post
     excerpt: str
 
@@ -79,6 +81,8 @@ class AuthorCount:
 
 
 class CountBy(StrEnum):
+    """The key by which posts are counted."""
+
     ROOM = "room"
     AUTHOR = "author"
     DAY = "day"
@@ -264,7 +268,7 @@ class TranscriptRepository(Protocol):
 
     async def remove_blocks(self, place: Place, numbers: Collection[int]) -> None: ...
 
-    async def list_range(self, stretch: PostRange, *, changed: bool = False) -> Sequence[ArchivedPost]:
+    async def list_range(self, stretch: PostRange, *, changed: bool = False) -> Sequence[PostHistory]:
         """Returns the posts of the range in order, including deleted ones; with `changed` only
         edited or deleted ones.
         """
@@ -274,6 +278,6 @@ class TranscriptRepository(Protocol):
         """Returns the number of posts in the range, including deleted ones. Cheap."""
         ...
 
-    async def find_archived(self, platform: str, post_ids: Collection[str]) -> Sequence[ArchivedPost]:
+    async def find_archived(self, platform: str, post_ids: Collection[str]) -> Sequence[PostHistory]:
         """Returns the posts that are here, including deleted ones."""
         ...

@@ -35,12 +35,20 @@ class IndexedDocument:
     def cut(cls, path: str, source_id: str, digest: str, text: str) -> IndexedDocument:
         """Returns the document with the passages of its text. Takes a while for a long text."""
         passages = split_passages(path, text)
-        keys = [passage_key(source_id, each) for each in passages]
-        return cls(path, source_id, digest, passages, keys, [searchable_words(path, each) for each in passages])
+        return cls(
+            path=path,
+            source_id=source_id,
+            digest=digest,
+            passages=passages,
+            keys=[passage_key(source_id, each) for each in passages],
+            words=[searchable_words(path, each) for each in passages],
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class IndexedPassage:
+    """A passage as the index holds it. `key` is derived from its source and text."""
+
     key: str
     path: str
     source_id: str
@@ -49,6 +57,8 @@ class IndexedPassage:
 
 @dataclass(frozen=True, slots=True)
 class IndexSize:
+    """The size of the index."""
+
     documents: int
     passages: int
 

@@ -30,6 +30,8 @@ class EmbeddingResult:
 
 
 class Embedder(Protocol):
+    """A model that turns texts into vectors."""
+
     @property
     def name(self) -> str:
         """The model's identity, stored with each vector: vectors of different names cannot be compared."""

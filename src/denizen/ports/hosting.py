@@ -35,7 +35,7 @@ class HostedRepository:
     updated_at: str = ""
 
 
-class Hosting(Protocol):
+class RepositoryHosts(Protocol):
     """The accounts on platforms that host repositories."""
 
     async def take_webhook(self, platform: str, headers: Mapping[str, str], body: bytes) -> WebhookReceipt:
@@ -51,7 +51,7 @@ class Hosting(Protocol):
         ...
 
 
-class NoHosting:
+class NoRepositoryHosts:
     """Used where there are no such accounts."""
 
     async def take_webhook(self, platform: str, headers: Mapping[str, str], body: bytes) -> WebhookReceipt:

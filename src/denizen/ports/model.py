@@ -30,7 +30,7 @@ The loop tells the model what was wrong with it; towards providers such a call h
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What one model can do; detected by name, overridden in the configuration.
+    """The abilities of one model; detected by name, overridden in the configuration.
 
     `small` models get plan-then-act and at most five tools. `sampling` names the parameters that are accepted.
     `json_schema` tells that output can be constrained to a schema. `image_output` models answer with pictures too.
@@ -80,11 +80,15 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
+    """A piece of the answer, as it streams in."""
+
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ThinkingDelta:
+    """A piece of the model's reasoning, as it streams in."""
+
     text: str
 
 
@@ -126,7 +130,7 @@ class Model(Protocol):
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]: ...
 
     async def estimate_cost_usd(self, input_tokens: int, output_tokens: int) -> Decimal | None:
-        """What so many tokens cost when nothing is cached; None when no price is known. With fallbacks, the dearest."""
+        """Returns the price of so many tokens when nothing is cached, with fallbacks the dearest; None when unknown."""
         ...
 
 

@@ -60,7 +60,9 @@ class AskModel(Protocol):
     """Sends one request to the agent's model, without tools or history. The budgets of who asked pay for it."""
 
     async def __call__(self, instructions: str, text: str, *, max_output_tokens: int = 4000) -> str:
-        """Returns the answer. Raises Exhausted when a budget is used up, and Unavailable when there is no answer."""
+        """Returns the answer. Raises LimitExceeded when a budget is used up, and Unavailable when there is no
+        answer.
+        """
         ...
 
 
@@ -267,8 +269,8 @@ class MemoryAccess(Protocol):
     async def remember(self, text: str, *, core: bool = False) -> MemoryItem:
         """Adds a memory; a text that is remembered already is returned as it is.
 
-        Raises InvalidInput for a text that is empty or too long, Exhausted when memory is full, NotAllowed for a core
-        memory that this user may not write, or not in this place.
+        Raises InvalidInput for a text that is empty or too long, LimitExceeded when memory is full, NotAllowed for a
+        core memory that this user may not write, or not in this place.
         """
         ...
 
@@ -330,8 +332,8 @@ class ReminderAccess(Protocol):
         """Adds a reminder, which is delivered where the call was made.
 
         Raises NotAllowed where nothing can be delivered (off platforms), InvalidInput for a time that is not
-        understood, past or too far ahead, and for a text that is empty or too long, Exhausted when the person has too
-        many already.
+        understood, past or too far ahead, and for a text that is empty or too long, LimitExceeded when the person has
+        too many already.
         """
         ...
 

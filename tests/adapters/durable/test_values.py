@@ -8,16 +8,16 @@ import pickle
 import pytest
 
 from denizen.adapters.durable.run import RecordedValue, decode, decode_error, encode, encode_error
-from denizen.domain.errors import DenizenError, Exhausted, InvalidInput, Unavailable
+from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, Unavailable
 
 
-class OwnKind(Exhausted):
+class OwnKind(LimitExceeded):
     """A kind that a later version no longer has."""
 
 
 def test_an_error_is_restored_with_its_family() -> None:
     again = decode_error(encode_error(OwnKind("No.", code="budget", why="w", fix="f", amount=3)))
-    assert type(again) is Exhausted
+    assert type(again) is LimitExceeded
     assert (again.message, again.code, again.why, again.fix) == ("No.", "budget", "w", "f")
 
 

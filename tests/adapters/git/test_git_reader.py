@@ -17,7 +17,7 @@ import pytest
 
 from denizen.adapters.git import GitReader
 from denizen.adapters.git.program import Git, explain_git_error
-from denizen.domain.errors import DenizenError, Exhausted, NotFound, Unavailable
+from denizen.domain.errors import DenizenError, LimitExceeded, NotFound, Unavailable
 from denizen.domain.source import Source, SourceKind
 from denizen.ports.source import ReadingProgress
 from tests.repository import ENVIRONMENT, Repository, create_repository
@@ -263,7 +263,7 @@ async def test_a_repository_beyond_all_bounds_is_given_up_and_leaves_nothing(sit
     site.git("add", "--all")
     site.git("commit", "--quiet", "--message", "Noise.")
     reader = GitReader(Git(ENVIRONMENT, max_file_bytes=1_000_000), tmp_path / "clones")
-    with pytest.raises(Exhausted) as raised:
+    with pytest.raises(LimitExceeded) as raised:
         await read(reader, source(site))
     assert raised.value.code == "repository_too_large"
     assert [path.name for path in (tmp_path / "clones").iterdir()] == ["s.lock"]

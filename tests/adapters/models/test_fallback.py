@@ -8,7 +8,7 @@ import pytest
 
 from denizen.adapters.models.model import FallbackModel
 from denizen.adapters.models.providers import AliasSpec
-from denizen.domain.errors import DenizenError, Exhausted, InvalidInput, NeedsAttention, Unavailable
+from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, NeedsAttention, Unavailable
 from denizen.domain.message import Role
 from denizen.ports.model import Capabilities, Model, ModelNotice, TextDelta
 from denizen.testing.model_server import BrokenAnswer, FailedAnswer, ModelAnswer, ModelServer
@@ -34,7 +34,7 @@ def chain(*models: ScriptedModel) -> Model:
 
 
 @pytest.mark.parametrize(
-    "error", [Unavailable("Down."), Exhausted("Spent."), NeedsAttention("No key.")], ids=lambda error: error.code
+    "error", [Unavailable("Down."), LimitExceeded("Spent."), NeedsAttention("No key.")], ids=lambda error: error.code
 )
 @pytest.mark.proves("S5", "TW5")
 async def test_the_next_model_answers_and_the_reply_says_which(error: DenizenError) -> None:
@@ -67,7 +67,7 @@ async def test_when_all_fail_the_first_says_why_and_what_became_of_the_others() 
     models = [
         ScriptedModel(Unavailable("The first is down.", why="Storm."), name="a/one"),
         ScriptedModel(NeedsAttention("No key for the second."), name="b/two"),
-        ScriptedModel(Exhausted("The third is spent."), name="c/three"),
+        ScriptedModel(LimitExceeded("The third is spent."), name="c/three"),
     ]
     with pytest.raises(Unavailable) as caught:
         await hear(chain(*models), ask("hi"))

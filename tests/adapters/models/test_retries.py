@@ -11,7 +11,7 @@ import pytest
 
 from denizen.adapters.models.failures import ModelFailure
 from denizen.adapters.models.model import OUTPUT_BEGAN, RetryPolicy
-from denizen.domain.errors import DenizenError, Exhausted, InvalidInput, NeedsAttention, Unavailable
+from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, NeedsAttention, Unavailable
 from denizen.ports.model import ModelEvent, ModelNotice, TextDelta
 from denizen.testing.model_server import (
     BrokenAnswer,
@@ -127,7 +127,7 @@ async def test_a_pause_that_is_too_long_is_the_callers_business(server: ModelSer
 FINAL: list[tuple[int, type[DenizenError], str]] = [
     (400, InvalidInput, "model_rejected"),
     (401, NeedsAttention, "model_key_refused"),
-    (402, Exhausted, "model_quota"),
+    (402, LimitExceeded, "model_quota"),
     (403, NeedsAttention, "model_key_refused"),
     (404, NeedsAttention, "model_unknown"),
     (413, InvalidInput, "context_too_long"),
@@ -175,7 +175,7 @@ async def test_a_used_up_account_is_not_asked_again(
     server: ModelServer, build: Build, wire: Wire, entry: FailedAnswer
 ) -> None:
     server.script(entry, ModelAnswer(text="ok"))
-    assert isinstance(await fail(build, wire), Exhausted)
+    assert isinstance(await fail(build, wire), LimitExceeded)
     assert len(server.requests) == 1
 
 

@@ -13,7 +13,7 @@ from anyio import to_thread
 
 from denizen.adapters.fetch import WebFetcher
 from denizen.adapters.youtube import YoutubeReader
-from denizen.domain.errors import DenizenError, Exhausted, NeedsAttention, NotFound, Unavailable
+from denizen.domain.errors import DenizenError, LimitExceeded, NeedsAttention, NotFound, Unavailable
 from denizen.domain.source import Source, SourceKind
 from denizen.domain.video import VideoAccess
 from denizen.ports.source import ReadingProgress
@@ -216,14 +216,14 @@ async def test_without_a_key_nothing_is_asked_and_the_remedy_is_told(fixture: Re
 @pytest.mark.parametrize(
     ("what", "status", "reason", "family", "code"),
     [
-        ("playlistItems", 403, "quotaExceeded", Exhausted, "youtube_quota"),
-        ("channels", 429, "rateLimitExceeded", Exhausted, "youtube_quota"),
+        ("playlistItems", 403, "quotaExceeded", LimitExceeded, "youtube_quota"),
+        ("channels", 429, "rateLimitExceeded", LimitExceeded, "youtube_quota"),
         ("channels", 403, "accessNotConfigured", NeedsAttention, "youtube_key_refused"),
         ("channels", 400, "keyInvalid", NeedsAttention, "youtube_key_refused"),
         ("channels", 400, "badRequest", NeedsAttention, "youtube_refused"),
         ("playlistItems", 404, "playlistNotFound", NotFound, "source_empty"),
         ("videos", 503, "backendError", Unavailable, "source_unavailable"),
-        ("watch", 429, "", Exhausted, "youtube_blocked"),
+        ("watch", 429, "", LimitExceeded, "youtube_blocked"),
         ("watch", 500, "", Unavailable, "source_unavailable"),
     ],
 )
@@ -253,7 +253,7 @@ async def test_transcripts_that_were_fetched_before_youtube_blocks_are_there_the
     fixture.youtube.add("a", "One", "Words.")
     fixture.youtube.add("b", "Two", "W.", state=("LOGIN_REQUIRED", "Sign in to confirm you’re not a bot"))
     fixture.youtube.add("c", "Three", "Words.")
-    with pytest.raises(Exhausted):
+    with pytest.raises(LimitExceeded):
         await fixture.read()
     fixture.youtube.find("b__________").state = ("OK", "")
     assert len(await fixture.read()) == 4

@@ -7,7 +7,15 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 
-from denizen.domain.errors import Conflict, DenizenError, Exhausted, InvalidInput, NeedsAttention, NotAllowed, NotFound
+from denizen.domain.errors import (
+    Conflict,
+    DenizenError,
+    InvalidInput,
+    LimitExceeded,
+    NeedsAttention,
+    NotAllowed,
+    NotFound,
+)
 from denizen.domain.json import Json, JsonObject
 from tests.contracts.durable.processes import (
     BlockingAction,
@@ -60,7 +68,7 @@ class StepContract:
 
     async def test_an_error_of_a_step_is_recorded_and_raised_again(self, processes: Processes) -> None:
         hold = BlockingAction()
-        kinds = {kind.__name__: kind for kind in (Exhausted, NeedsAttention, NotAllowed, DenizenError)}
+        kinds = {kind.__name__: kind for kind in (LimitExceeded, NeedsAttention, NotAllowed, DenizenError)}
         ran: list[str] = []
 
         async def work(_payload: JsonObject) -> Json:
@@ -260,7 +268,7 @@ class StepContract:
             return await durable.gather(
                 ("a", action("a", None)),
                 ("b", action("b", NotFound("b"))),
-                ("c", action("c", Exhausted("c"))),
+                ("c", action("c", LimitExceeded("c"))),
                 ("d", action("d", None)),
             )
 

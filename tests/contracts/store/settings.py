@@ -85,7 +85,14 @@ class SettingsContract:
 
 
 EVERYTHING = AgentOverrides(
-    "Be kind.\x00 \ud800", ResponseStyle.TECHNICAL, "de", "quality", 1.5, 0.25, "Search twice.", CitationFormat.NONE
+    additional_prompt="Be kind.\x00 \ud800",
+    response_style=ResponseStyle.TECHNICAL,
+    language="de",
+    default_model="quality",
+    max_steps_multiplier=1.5,
+    temperature=0.25,
+    search_instructions="Search twice.",
+    citation_format=CitationFormat.NONE,
 )
 USUAL = SettingsSet(AGENT, "usual", at(0), at(0), EVERYTHING, is_active=True)
 EXAM = SettingsSet(AGENT, "exam", at(1), at(1), AgentOverrides(temperature=0.0))

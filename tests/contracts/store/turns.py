@@ -309,7 +309,16 @@ def make_approval(key: str, *, turn: str = "t1", hours: float = 0) -> Approval:
 
 
 def make_grant(key: str, *, hours: float, tool: str = "erase", args: str = "") -> ApprovalGrant:
-    return ApprovalGrant(key, AGENT, "platform_user:discord:1", PLACE.conversation_id, tool, args, ODD, at(hours))
+    return ApprovalGrant(
+        id=key,
+        agent=AGENT,
+        requester="platform_user:discord:1",
+        conversation_id=PLACE.conversation_id,
+        tool=tool,
+        args=args,
+        given_by=ODD,
+        expires_at=at(hours),
+    )
 
 
 async def add_approvals(store: Store, *approvals: Approval) -> None:

@@ -102,7 +102,7 @@ async def test_a_request_that_does_not_fit_is_refused_before_it_is_sent() -> Non
         assert (done.status, done.failure_code, done.failure_family) == (
             TurnStatus.FAILED,
             "budget_exhausted",
-            "Exhausted",
+            "LimitExceeded",
         )
         assert done.failure.startswith("The budget of ada for today is used up. It renews on ")
         assert await standing(engine.store, engine) == BudgetStatus()

@@ -9,7 +9,7 @@ import pytest
 from denizen.domain.agent import Agent
 from denizen.domain.clock import SystemClock
 from denizen.domain.conversation import Place
-from denizen.domain.errors import Exhausted, InvalidInput, NeedsApproval, NotAllowed, NotFound
+from denizen.domain.errors import InvalidInput, LimitExceeded, NeedsApproval, NotAllowed, NotFound
 from denizen.domain.json import Json
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult
@@ -125,7 +125,7 @@ async def test_a_caller_has_the_rate_that_the_owner_set() -> None:
     policy = GatePolicy(rate_limits=(("look", RateLimit(1, 60.0)),))
     async with counter(ToolsetFixture(), policy=policy) as at:
         await at.call()
-        with pytest.raises(Exhausted):
+        with pytest.raises(LimitExceeded):
             await at.call()
     assert len(at.tools.calls) == 1
 

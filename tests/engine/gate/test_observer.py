@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from denizen.domain.errors import Exhausted, NeedsAttention, Unavailable
+from denizen.domain.errors import LimitExceeded, NeedsAttention, Unavailable
 from denizen.domain.ids import AgentName, CallId, ConversationId
 from denizen.domain.json import JsonObject
 from denizen.domain.message import TextPart, ToolCallPart, join_text
@@ -79,7 +79,7 @@ async def test_an_escalation_waits_for_an_owner_and_alerts() -> None:
         reply("", "tool_calls", ToolCallPart(CallId("1"), "verdict", {"decision": "approve", "reason": "x"})),
         Unavailable("away"),
         NeedsAttention("key refused"),
-        Exhausted("no money"),
+        LimitExceeded("no money"),
         TimeoutError(),
     ],
 )

@@ -13,7 +13,7 @@ import pytest
 from denizen.domain.agent import Agent
 from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.clock import SystemClock
-from denizen.domain.errors import Conflict, Exhausted, InvalidInput
+from denizen.domain.errors import Conflict, InvalidInput, LimitExceeded
 from denizen.domain.ids import AgentName
 from denizen.domain.statistics import FORGOTTEN, SideRequest, UsageGrouping, UsageReport, UsageTotals
 from denizen.domain.usage import Usage
@@ -132,7 +132,7 @@ async def test_a_day_has_room_for_so_many_reports(monkeypatch: pytest.MonkeyPatc
         for number in range(3):
             await kit.statistics.report(replace(REPORT, id=f"use_{number}", reported_at=NOON + timedelta(hours=number)))
         late = replace(REPORT, id="use_9", reported_at=NOON + timedelta(hours=11))
-        with pytest.raises(Exhausted, match="3 reports a day"):
+        with pytest.raises(LimitExceeded, match="3 reports a day"):
             await kit.statistics.report(late)
         await kit.statistics.report(replace(late, reported_at=NOON + timedelta(hours=12)))
     assert REPORTS_A_DAY > 3

@@ -285,9 +285,11 @@ async def test_an_answer_without_anything_to_show_is_still_a_reply_and_leaves_no
 
 
 async def test_what_a_provider_says_about_the_operators_account_is_not_told_in_the_room() -> None:
-    from denizen.domain.errors import Exhausted
+    from denizen.domain.errors import LimitExceeded
 
-    quota = Exhausted("The quota at the provider 'acme' is used up.", code="model_quota", why="org-12345 has no credit")
+    quota = LimitExceeded(
+        "The quota at the provider 'acme' is used up.", code="model_quota", why="org-12345 has no credit"
+    )
     async with open_platform(model=ScriptedModel(ScriptedReply(error=quota))) as fixture:
         fixture.world.platform.say(fixture.world.general, "ana", "@ada hello?")
         said = await fixture.said()

@@ -14,7 +14,7 @@ from denizen.adapters.github import account as account_module
 from denizen.adapters.github.account import GitHubAccount
 from denizen.adapters.github.events import sign
 from denizen.adapters.github.settings import GitHubAccountSettings
-from denizen.app.accounts import AccountsHosting
+from denizen.app.accounts import ConnectedRepositoryHosts
 from denizen.domain.clock import SystemClock
 from denizen.domain.ids import AgentName
 from denizen.testing.scripted_model import ScriptedModel
@@ -79,7 +79,7 @@ async def open_github_site(
         )
         account = GitHubAccount(settings, clock)
         async with (
-            running_site(ScriptedModel(), keys=keys, hosting=AccountsHosting(lambda: [account])) as site,
+            running_site(ScriptedModel(), keys=keys, hosting=ConnectedRepositoryHosts(lambda: [account])) as site,
             anyio.create_task_group() as group,
         ):
             if connected:

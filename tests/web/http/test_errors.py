@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
 from denizen.domain import errors
-from denizen.domain.errors import Conflict, DenizenError, Exhausted, NeedsAttention, NotAllowed, Unavailable
+from denizen.domain.errors import Conflict, DenizenError, LimitExceeded, NeedsAttention, NotAllowed, Unavailable
 from denizen.domain.events import TurnFinished
 from denizen.domain.ids import TurnId
 from denizen.domain.turn import TurnStatus
@@ -67,7 +67,7 @@ def test_clients_are_told_not_to_repeat_what_cannot_help(error: DenizenError) ->
 
 @pytest.mark.proves("S-http-errors")
 def test_errors_of_the_api_carry_status_message_why_and_fix() -> None:
-    response = answer_error("/api/x", Exhausted("Full.", why="it is full", fix="Wait."))
+    response = answer_error("/api/x", LimitExceeded("Full.", why="it is full", fix="Wait."))
     assert json.loads(bytes(response.body)) == {
         "error": {
             "code": "exhausted",
@@ -81,7 +81,7 @@ def test_errors_of_the_api_carry_status_message_why_and_fix() -> None:
 
 
 def test_errors_under_v1_have_the_form_of_openai_with_reason_and_remedy_in_the_text() -> None:
-    response = answer_error("/v1/chat/completions", Exhausted("Full.", why="it is full", fix="Wait."))
+    response = answer_error("/v1/chat/completions", LimitExceeded("Full.", why="it is full", fix="Wait."))
     assert json.loads(bytes(response.body)) == {
         "error": {
             "message": "Full. Why: it is full. Wait.",
@@ -117,7 +117,7 @@ def test_a_turns_failure_is_the_same_error_again(family: type[DenizenError]) -> 
     [
         (finished(TurnStatus.FAILED, code="bug", text="Reference: err_1."), 500),
         (finished(TurnStatus.REFUSED), 403),
-        (finished(TurnStatus.REFUSED, family="Exhausted"), 429),
+        (finished(TurnStatus.REFUSED, family="LimitExceeded"), 429),
         (finished(TurnStatus.CANCELLED), 409),
     ],
 )

@@ -20,8 +20,8 @@ from anyio.lowlevel import checkpoint
 from denizen.domain.errors import (
     Conflict,
     DenizenError,
-    Exhausted,
     InvalidInput,
+    LimitExceeded,
     NeedsApproval,
     NeedsAttention,
     NotAllowed,
@@ -43,7 +43,7 @@ _FAMILIES: dict[str, type[DenizenError]] = {
         NeedsApproval,
         Unavailable,
         NeedsAttention,
-        Exhausted,
+        LimitExceeded,
     )
 }
 

@@ -23,7 +23,7 @@ import anyio
 from anyio import to_thread
 from anyio.abc import ByteReceiveStream, Process
 
-from denizen.domain.errors import DenizenError, Exhausted, InvalidInput, NeedsAttention, NotFound, Unavailable
+from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, NeedsAttention, NotFound, Unavailable
 
 _OPTIONS = (
     "--no-pager",
@@ -257,7 +257,7 @@ def explain_git_error(said: str) -> DenizenError:
         return InvalidInput("Git does not read such addresses here.", code="source_invalid", why=why)
     if _TOO_LARGE.search(said):
         fix = "Take one without large files; of a server that knows partial clones only documents are fetched."
-        return Exhausted("The repository is too large.", code="repository_too_large", why=why, fix=fix)
+        return LimitExceeded("The repository is too large.", code="repository_too_large", why=why, fix=fix)
     if _FULL.search(said):
         return NeedsAttention("The disk is full.", code="library_unusable", why=why, fix="Make room for the clones.")
     if _NO_SSH.search(said):

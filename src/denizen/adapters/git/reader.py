@@ -18,7 +18,7 @@ from shutil import rmtree
 from anyio import to_thread
 
 from denizen.adapters.git.program import Git, OnPercent, lock_repository
-from denizen.domain.errors import Exhausted, NotFound, Unavailable
+from denizen.domain.errors import LimitExceeded, NotFound, Unavailable
 from denizen.domain.source import WHAT_IS_KEPT, Source, find_readme, is_kept
 from denizen.ports.source import ReadingProgress, ReportProgress, SourceFile, SourceTree
 
@@ -72,7 +72,7 @@ class GitReader:
             if error.code == "source_damaged":
                 await self.forget([source.id])
             raise
-        except Exhausted as error:
+        except LimitExceeded as error:
             if error.code == "repository_too_large":  # part of it lies there
                 await self.forget([source.id])
             raise

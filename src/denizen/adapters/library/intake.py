@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 from threading import Event
 
 from denizen.adapters.library.storage import ManifestEntry, ObjectStore
-from denizen.domain.errors import Exhausted
+from denizen.domain.errors import LimitExceeded
 from denizen.domain.source import (
     DOCUMENT_SUFFIXES,
     HTML_SUFFIXES,
@@ -79,7 +79,7 @@ class SourceIntake:
     _bytes: int = 0
 
     def take(self, files: Iterator[SourceFile], report: ReportProgress) -> SourceReading | None:
-        """Stores all files. Returns None when it was stopped. Raises Exhausted for a source that is too large."""
+        """Stores all files. Returns None when it was stopped. Raises LimitExceeded for a source that is too large."""
         for number, file in enumerate(files):
             if self.stop.is_set():
                 return None
@@ -151,8 +151,8 @@ def _fits(name: str) -> bool:
     return is_plain_path(name) and len(name.encode()) <= MAX_PATH_BYTES
 
 
-def _too_much() -> Exhausted:
-    return Exhausted(
+def _too_much() -> LimitExceeded:
+    return LimitExceeded(
         "The source is too large.",
         code="source_too_large",
         why=f"It has more than {MAX_FILES:,} files or {MAX_BYTES // 1024**3} GB of documents.",

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from denizen.adapters.models.providers import list_key_prefixes
-from denizen.domain.errors import DenizenError, Exhausted, InvalidInput, NeedsAttention, Unavailable
+from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, NeedsAttention, Unavailable
 
 if TYPE_CHECKING:
     from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError
@@ -234,7 +234,7 @@ def _unknown_model(target: FailureContext, said: str, hint: str = "") -> Denizen
 
 
 def _no_quota(target: FailureContext, said: str) -> DenizenError:
-    return Exhausted(
+    return LimitExceeded(
         f"The quota or the credit at the provider '{target.provider}' is used up.",
         code="model_quota",
         why=said,

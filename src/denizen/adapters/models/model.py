@@ -33,7 +33,7 @@ from denizen.adapters.models.request import (
     plan_cache_marks,
 )
 from denizen.adapters.models.vendors import ProviderAccess
-from denizen.domain.errors import DenizenError, Exhausted, NeedsAttention, Unavailable
+from denizen.domain.errors import DenizenError, LimitExceeded, NeedsAttention, Unavailable
 from denizen.domain.message import Role
 from denizen.ports.model import (
     Capabilities,
@@ -269,7 +269,7 @@ class FallbackModel:
                     async for event in events:
                         began = began or isinstance(event, TextDelta | ThinkingDelta | ModelReply)
                         yield event
-            except (Unavailable, Exhausted, NeedsAttention) as error:
+            except (Unavailable, LimitExceeded, NeedsAttention) as error:
                 if began or error.context.get(OUTPUT_BEGAN):
                     raise
                 errors.append(error)

@@ -33,7 +33,7 @@ from denizen.adapters.sandbox.process import (
 )
 from denizen.adapters.sandbox.sessions import FairQueue, SandboxSessions
 from denizen.domain.clock import Clock
-from denizen.domain.errors import Exhausted, InvalidInput, NotFound, Unavailable
+from denizen.domain.errors import InvalidInput, LimitExceeded, NotFound, Unavailable
 from denizen.ports.sandbox import MAX_COMMANDS, ShellReply, ShellResult, ShellView
 
 TIERS = ("namespaces", "landlock")
@@ -242,7 +242,7 @@ MAX_COPIED_BYTES = 2_000_000_000
 
 
 def copy_view(view: ShellView) -> Path:
-    """Copies the folders of a view into one new folder, which `remove_copy` removes. Raises Exhausted.
+    """Copies the folders of a view into one new folder, which `remove_copy` removes. Raises LimitExceeded.
 
     The copy lies in a folder that only this user may enter: others on the machine must not read the documents either.
     """
@@ -272,7 +272,7 @@ def _copy(source: Path, target: Path, left: int) -> int:
             elif entry.is_file(follow_symlinks=False):
                 left -= _copy_file(Path(entry.path), target / entry.name)
             if left < 0:
-                raise Exhausted(
+                raise LimitExceeded(
                     f"The folders are larger than {MAX_COPIED_BYTES // 1_000_000} MB together.",
                     code="folders_too_large",
                     fix="Take out what nobody reads, or let the system offer user namespaces: nothing is copied then.",

@@ -15,7 +15,7 @@ from denizen.adapters.store.dialect import InsertInto, SqlDialect
 from denizen.adapters.store.posts import POST_COLUMNS, parse_post, post_versions, posts
 from denizen.adapters.store.transaction import Transaction
 from denizen.domain.conversation import Place
-from denizen.domain.transcript import ArchivedPost, TranscriptBlock, TranscriptEvent
+from denizen.domain.transcript import PostHistory, TranscriptBlock, TranscriptEvent
 from denizen.ports.archive import PostRange
 
 blocks = sa.Table(
@@ -117,7 +117,7 @@ class SqlTranscripts:
         rows = [_bounds(place) | {"which": number} for number in sorted(numbers)]
         await self._transaction.write(lambda connection: connection.execute(_REMOVE, rows) if rows else None)
 
-    async def list_range(self, stretch: PostRange, *, changed: bool = False) -> Sequence[ArchivedPost]:
+    async def list_range(self, stretch: PostRange, *, changed: bool = False) -> Sequence[PostHistory]:
         statement = _POSTS.where(CHANGED) if changed else _POSTS
         bounds = _within(stretch)
         return await self._transaction.read(
@@ -128,7 +128,7 @@ class SqlTranscripts:
         bounds = _within(stretch)
         return await self._transaction.read(lambda connection: connection.execute(_COUNT, bounds).scalar_one())
 
-    async def find_archived(self, platform: str, post_ids: Collection[str]) -> Sequence[ArchivedPost]:
+    async def find_archived(self, platform: str, post_ids: Collection[str]) -> Sequence[PostHistory]:
         dialect = self._transaction.dialect
         bounds = {"where": platform, "chosen": dialect.bind_list([write_id(key) for key in sorted(set(post_ids))])}
         if not post_ids:
@@ -138,13 +138,13 @@ class SqlTranscripts:
 
 def _archived(
     connection: sa.Connection, those: sa.Select[Any], versions: sa.Select[str, str], bounds: dict[str, Any]
-) -> list[ArchivedPost]:
+) -> list[PostHistory]:
     found = [parse_post(row) for row in connection.execute(those, bounds)]
     earlier: dict[str, list[str]] = {}
     if any(post.edited_at for post in found):
         for key, text in connection.execute(versions, bounds):
             earlier.setdefault(key, []).append(text)
-    return [ArchivedPost(post, tuple(earlier.get(post.id, ()))) for post in found]
+    return [PostHistory(post, tuple(earlier.get(post.id, ()))) for post in found]
 
 
 def _bounds(place: Place) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, cast
 from urllib.parse import urlencode
 
-from denizen.domain.errors import DenizenError, Exhausted, NeedsAttention, NotFound, Unavailable
+from denizen.domain.errors import DenizenError, LimitExceeded, NeedsAttention, NotFound, Unavailable
 from denizen.domain.location import YOUTUBE
 from denizen.domain.video import Video, VideoAccess, read_duration
 from denizen.ports.fetch import FetchedPage, Fetcher
@@ -39,7 +39,7 @@ class UploadsPlaylist:
 
 class YoutubeDataApi:
     """Requests to the API. Raises NotFound for a channel that does not exist, NeedsAttention for a key that is
-    refused, Exhausted when its quota is used up, Unavailable for what is worth another try.
+    refused, LimitExceeded when its quota is used up, Unavailable for what is worth another try.
     """
 
     def __init__(self, access: VideoAccess, fetcher: Fetcher) -> None:
@@ -109,7 +109,7 @@ def _explain(got: FetchedPage) -> DenizenError:
     reasons = {str(row.get("reason", "")) for key in ("errors", "details") for row in _rows(error, key)}
     why = f"HTTP {got.status} {', '.join(sorted(filter(None, reasons)))}".strip()
     if reasons & _OVER or got.status == 429:
-        return Exhausted(
+        return LimitExceeded(
             "The quota of the YouTube API key is used up for now.",
             code="youtube_quota",
             why=why,

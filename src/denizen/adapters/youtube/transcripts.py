@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from xml.etree.ElementTree import ParseError
 
-from denizen.domain.errors import DenizenError, Exhausted, NeedsAttention, Unavailable
+from denizen.domain.errors import DenizenError, LimitExceeded, NeedsAttention, Unavailable
 from denizen.domain.location import YOUTUBE
 from denizen.domain.video import VideoAccess, VideoTranscript
 
@@ -74,8 +74,8 @@ class TranscriptFetcher:
     def fetch(self, video_id: str, duration_s: int) -> VideoTranscript:
         """Returns the transcript of a video, or one that says why there is none.
 
-        Raises Exhausted when YouTube blocks this machine, Unavailable when it does not answer now, NeedsAttention when
-        the library does not understand its pages.
+        Raises LimitExceeded when YouTube blocks this machine, Unavailable when it does not answer now, NeedsAttention
+        when the library does not understand its pages.
         """
         from requests import RequestException
         from youtube_transcript_api import CouldNotRetrieveTranscript
@@ -117,7 +117,7 @@ def _explain(error: Exception) -> str:
     import youtube_transcript_api as library
 
     if isinstance(error, library.RequestBlocked):  # and IpBlocked, which is one
-        raise Exhausted(
+        raise LimitExceeded(
             "YouTube blocks this machine from transcripts at the moment.",
             code="youtube_blocked",
             why="YouTube takes it for a robot: it blocks addresses of data centres, and those that send many requests.",

@@ -30,7 +30,7 @@ from denizen.domain.budget import (
 )
 from denizen.domain.clock import Clock
 from denizen.domain.conversation import Place
-from denizen.domain.errors import DenizenError, Exhausted
+from denizen.domain.errors import DenizenError, LimitExceeded
 from denizen.domain.events import Notice
 from denizen.domain.ids import TurnId
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
@@ -150,8 +150,8 @@ class TurnBudget:
 
     @asynccontextmanager
     async def paying(self, number: int, model: Model, request: ModelRequest) -> AsyncGenerator[Payment]:
-        """Around the request of a step. Raises Exhausted (`budget_exhausted`) when no limit lets it through, and then
-        nothing was sent.
+        """Around the request of a step. Raises LimitExceeded (`budget_exhausted`) when no limit lets it through, and
+        then nothing was sent.
         """
         payment = await self._admit(number, model, request)
         was_sent = True
@@ -263,7 +263,7 @@ class TurnBudget:
     def _reservation_of(self, number: int) -> str:
         return f"{self._payer.turn_id}:{number}"
 
-    def _exhausted(self, refusal: BudgetRefusal) -> Exhausted:
+    def _exhausted(self, refusal: BudgetRefusal) -> LimitExceeded:
         limit, at = refusal.limit, refusal.standing
         when = "today" if limit.period is BudgetPeriod.DAY else "this month"
         renewed = renews_at(limit.period, self._clock.now())
@@ -273,7 +273,7 @@ class TurnBudget:
                 f"Of {_usd(limit.usd)} {_usd(at.spent(limit.period))} is spent and {_usd(at.reserved_usd)} reserved; "
                 f"this request may cost {_usd(refusal.wanted_usd)}."
             )
-        return Exhausted(
+        return LimitExceeded(
             f"{describe_scope(limit.scope)} for {when} is used up. "
             f"It renews on {renewed.day} {renewed:%B} at 00:00 UTC.",
             code="budget_exhausted",

@@ -33,7 +33,7 @@ class BilledCompletion:
         self._clock = clock
 
     async def __call__(self, scope: CallScope, model: str, request: ModelRequest) -> ModelReply:
-        """Raises NotFound for an unknown model, Exhausted when no budget is left, and what the model raises."""
+        """Raises NotFound for an unknown model, LimitExceeded when no budget is left, and what the model raises."""
         async with self._runtime.lease() as generation:
             budgets = TurnBudget(_payer(scope, generation), self._store, LiveEvents(), self._clock)
             async with budgets.paying(1, generation.models.get(model), request) as payment:

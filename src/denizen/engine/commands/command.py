@@ -56,7 +56,7 @@ class CallerContext:
 class TurnOpener(Protocol):
     """Opens a turn for a command; its answer is delivered with the command's ticket.
 
-    Without `agent`, the agent of the conversation answers. Raises what keeps the turn from being opened (Exhausted,
+    Without `agent`, the agent of the conversation answers. Raises what keeps the turn from being opened (LimitExceeded,
     NotFound).
     """
 

@@ -18,7 +18,7 @@ import anyio
 
 from denizen.domain.budget import SERVER, BudgetPolicy, renews_at
 from denizen.domain.clock import Clock
-from denizen.domain.errors import DenizenError, Exhausted, InvalidInput, NeedsAttention
+from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, NeedsAttention
 from denizen.domain.ids import fresh
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.prompt import estimate_tokens
@@ -59,7 +59,7 @@ class EmbeddingBudget:
 
     @asynccontextmanager
     async def paying(self, embedder: Embedder, texts: Sequence[str]) -> AsyncGenerator[EmbeddingBill]:
-        """Around a request. Raises Exhausted (`budget_exhausted`) when the server's budget does not let it through,
+        """Around a request. Raises LimitExceeded (`budget_exhausted`) when the server's budget does not let it through,
         and then nothing was sent. A request that was broken off counts as estimated.
         """
         tokens = sum(map(estimate_tokens, texts))
@@ -92,7 +92,7 @@ class EmbeddingBudget:
         refusal = (await reserve(self._store, policy, wish, now=now)).refusal
         if refusal is not None:
             renewed = renews_at(refusal.limit.period, now)
-            raise Exhausted(
+            raise LimitExceeded(
                 f"{describe_scope(SERVER)} is used up, "
                 f"so there are no vectors until {renewed.day} {renewed:%B}, 00:00 UTC.",
                 code="budget_exhausted",

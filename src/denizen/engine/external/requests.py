@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from denizen.domain.agent import Agent
 from denizen.domain.conversation import Place, own_place
-from denizen.domain.errors import DenizenError, Exhausted, InvalidInput, NeedsApproval, NotAllowed, NotFound
+from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, NeedsApproval, NotAllowed, NotFound
 from denizen.domain.events import Notice, ToolFinished, ToolStarted, TurnEvent, TurnFinished
 from denizen.domain.ids import CallId, TurnId, derive, fresh
 from denizen.domain.json import Json, JsonObject
@@ -85,7 +85,7 @@ class DirectCalls:
         """Makes the call and returns the tool's result, also where that is an error for whoever called.
 
         Raises NotFound for an agent, or a tool that it may not use, InvalidInput for arguments that do not fit; and
-        what the gate refuses as NotAllowed, Exhausted (its rate limit) or NeedsApproval.
+        what the gate refuses as NotAllowed, LimitExceeded (its rate limit) or NeedsApproval.
         """
         async with self._runtime.lease() as generation:
             agent = generation.agent(wanted.agent)
@@ -150,7 +150,7 @@ def _refusal(tool: str, verdict: Verdict) -> DenizenError:
             fix="Ask the agent to do it in a turn, such as with POST /api/chat: people are asked there.",
         )
     if verdict.decided_by == RATE_LIMIT:
-        return Exhausted(f"'{tool}' is used up for now.", code="rate_limited", why=verdict.reason, fix="Wait.")
+        return LimitExceeded(f"'{tool}' is used up for now.", code="rate_limited", why=verdict.reason, fix="Wait.")
     return NotAllowed(
         f"'{tool}' was denied.", code="call_denied", why=verdict.reason, fix="The owner decides it, under gate.rules."
     )

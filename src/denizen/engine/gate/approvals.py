@@ -38,7 +38,7 @@ from denizen.domain.approval import (
 from denizen.domain.clock import Clock
 from denizen.domain.conversation import Place
 from denizen.domain.delivery import Delivery, DeliveryKind
-from denizen.domain.errors import Exhausted, NotAllowed, Unavailable
+from denizen.domain.errors import LimitExceeded, NotAllowed, Unavailable
 from denizen.domain.events import ApprovalDecided, ApprovalRequested
 from denizen.domain.ids import AgentName, TurnId, derive
 from denizen.domain.principal import Principal
@@ -109,7 +109,7 @@ class ApprovalQueue:
     async def ask(self, asked: PendingCall) -> Approval | ApprovalGrant | None:
         """The decision, once there is one; the grant that makes it needless; None when nobody can be asked here.
 
-        Raises Exhausted when as many calls wait here already as one person may have.
+        Raises LimitExceeded when as many calls wait here already as one person may have.
         """
         found = await self._open(asked)
         if not isinstance(found, Approval) or found.status.is_final:
@@ -360,7 +360,7 @@ async def _check_room(work: UnitOfWork, scope: CallScope) -> None:
         if (each.requester, each.conversation_id) == (scope.principal.key, scope.conversation_id)
     ]
     if len(mine) >= MAX_PENDING:
-        raise Exhausted(
+        raise LimitExceeded(
             f"It needs approval, and {MAX_PENDING} calls wait for that here already.",
             code="approvals_full",
             fix="Ask again when these are decided.",

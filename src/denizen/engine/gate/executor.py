@@ -24,7 +24,7 @@ from denizen.domain.approval import (
 )
 from denizen.domain.attachments import extract_attachments
 from denizen.domain.clock import Clock
-from denizen.domain.errors import DenizenError, Exhausted
+from denizen.domain.errors import DenizenError, LimitExceeded
 from denizen.domain.ids import fresh
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.verdict import CallOutcome, Decision, Verdict
@@ -258,7 +258,7 @@ class ToolExecutor:
         verdict = asked.verdict
         try:
             found = await self._approvals.ask(asked) if self._approvals else None
-        except Exhausted as error:
+        except LimitExceeded as error:
             why = f"{verdict.reason}. {error.message.removesuffix('.')}"
             return replace(verdict, decision=Decision.DENY, reason=why, decided_by="approvals-full"), ""
         if found is None:

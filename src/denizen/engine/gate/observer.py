@@ -70,7 +70,7 @@ _log = logging.getLogger("denizen.gate")
 class ObserverCompletion(Protocol):
     """Sends one request to a model, by alias, paid for by the one on whose behalf the call is made.
 
-    Raises what the model raises, NotFound for an unknown model, Exhausted when no budget is left.
+    Raises what the model raises, NotFound for an unknown model, LimitExceeded when no budget is left.
     """
 
     async def __call__(self, scope: CallScope, model: str, request: ModelRequest) -> ModelReply: ...

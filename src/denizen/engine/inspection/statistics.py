@@ -16,7 +16,7 @@ from decimal import Decimal
 import anyio
 
 from denizen.domain.clock import Clock
-from denizen.domain.errors import Conflict, Exhausted, InvalidInput
+from denizen.domain.errors import Conflict, InvalidInput, LimitExceeded
 from denizen.domain.statistics import (
     HOURS,
     DayRange,
@@ -64,8 +64,8 @@ class UsageStatistics:
     async def report(self, report: UsageReport) -> UsageReport:
         """Keeps it, with what it cost where that is known. The same id again changes nothing.
 
-        Raises InvalidInput for what cannot be kept, Conflict for an id that stands for another report, Exhausted when
-        its reporter has reported too much.
+        Raises InvalidInput for what cannot be kept, Conflict for an id that stands for another report, LimitExceeded
+        when its reporter has reported too much.
         """
         check_report(report)
         priced = replace(report, usage=replace(report.usage, cost_usd=await self._estimate(report)))
@@ -91,7 +91,7 @@ class UsageStatistics:
             (REPORTS_A_DAY, midnight, "day"),
         ):
             if await work.statistics.count_reports(report.reporter, since=since) >= most:
-                raise Exhausted(
+                raise LimitExceeded(
                     f"That is more than {most} reports a {span}.",
                     code="reports_exhausted",
                     why="each report is kept, and nobody may fill the disk",

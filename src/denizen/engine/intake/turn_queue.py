@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import anyio
 from anyio.lowlevel import checkpoint
 
-from denizen.domain.errors import Exhausted
+from denizen.domain.errors import LimitExceeded
 from denizen.domain.ids import TurnId
 
 MAX_WAITING = 20
@@ -90,10 +90,10 @@ class TurnQueues:
         self._lanes: dict[str, _Lane] = {}
 
     def check_room(self, lane: str) -> None:
-        """Raises Exhausted when the lane is full."""
+        """Raises LimitExceeded when the lane is full."""
         known = self._lanes.get(lane)
         if known is not None and known.load > self._max_waiting:
-            raise Exhausted(
+            raise LimitExceeded(
                 "I am still busy with earlier messages here. Please try again in a moment.",
                 code="inbox_full",
                 why=f"{self._max_waiting} messages are waiting in this conversation",

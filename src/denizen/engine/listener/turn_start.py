@@ -16,7 +16,7 @@ from denizen.domain.agent import SessionScope
 from denizen.domain.approval import AskerReach
 from denizen.domain.attention import RefusalReason, ThreadMode
 from denizen.domain.conversation import Place
-from denizen.domain.errors import DenizenError, Exhausted
+from denizen.domain.errors import DenizenError, LimitExceeded
 from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.message import Author, Part, TextPart, join_text
 from denizen.domain.principal import Principal, RoleName
@@ -155,7 +155,7 @@ class TurnStarter:
         except DenizenError as error:
             if in_guild:
                 await context.bot_replies.take_back(context.platform, room.id)
-            if not isinstance(error, Exhausted):
+            if not isinstance(error, LimitExceeded):
                 raise
             reason = RefusalReason.RATE if error.code == "rate_limited" else RefusalReason.BUSY
             await self.refuse(message, reason, error.message)

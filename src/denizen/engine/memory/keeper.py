@@ -18,7 +18,7 @@ from datetime import datetime
 import anyio
 
 from denizen.domain.clock import Clock
-from denizen.domain.errors import DenizenError, Exhausted, InvalidInput, NotAllowed, NotFound
+from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, NotAllowed, NotFound
 from denizen.domain.ids import AgentName, derive
 from denizen.domain.memory import (
     CORE,
@@ -125,7 +125,7 @@ class MemoryKeeper:
 
     async def add(self, memory: Memory) -> Memory:
         """The one that is there already, when its owner has one of the same text that was told in the same place.
-        Raises InvalidInput and Exhausted.
+        Raises InvalidInput and LimitExceeded.
         """
         text = _checked(memory.text)
         async with self.store.work() as work:
@@ -134,7 +134,7 @@ class MemoryKeeper:
             if same:
                 return same[0]
             if len(known) >= MAX_MEMORIES:
-                raise Exhausted(
+                raise LimitExceeded(
                     f"There is no room for more than {MAX_MEMORIES} memories.",
                     code="memory_full",
                     fix="Forget some that are of no use any more.",

@@ -23,7 +23,7 @@ from denizen.domain.split import split_text
 from denizen.domain.turn import ReplyTarget, Turn, TurnStatus
 from denizen.ports.channel import Channel, MentionNames
 
-_SAFE = frozenset({"InvalidInput", "NotFound", "Exhausted", "NotAllowed"})
+_SAFE = frozenset({"InvalidInput", "NotFound", "LimitExceeded", "NotAllowed"})
 """Families whose own words are meant for who asked."""
 _WORDS = {
     "Unavailable": "I cannot reach my model just now. Please try again in a little while.",

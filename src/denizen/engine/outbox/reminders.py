@@ -17,7 +17,7 @@ import anyio
 
 from denizen.domain.clock import Clock
 from denizen.domain.delivery import Delivery, DeliveryKind, MessageContent, delivery_id
-from denizen.domain.errors import Exhausted, InvalidInput, NotAllowed, NotFound, Unavailable
+from denizen.domain.errors import InvalidInput, LimitExceeded, NotAllowed, NotFound, Unavailable
 from denizen.domain.ids import AgentName, fresh, turn_id
 from denizen.domain.moment import parse_moment
 from denizen.domain.pings import link_pings
@@ -81,7 +81,7 @@ class ReminderService:
             if known := next((each for each in pending if each.id == key), None):
                 return known
             if len(pending) >= MAX_PENDING:
-                raise Exhausted(
+                raise LimitExceeded(
                     f"{MAX_PENDING} reminders are pending, which is as many as one person may have.",
                     code="reminders_full",
                     fix="Cancel some: list_reminders shows those of this place, and /reminders list all of them.",

@@ -63,7 +63,7 @@ async def compact_session(
     """Sums up the open session of an agent with the model alias `cheap`, or, where there is none, the agent's model.
 
     Raises InvalidInput for a session that is too short, Conflict when somebody writes meanwhile, Unavailable when the
-    model gives no summary in time, Exhausted when no budget of the payer's is left, and what the model raises.
+    model gives no summary in time, LimitExceeded when no budget of the payer's is left, and what the model raises.
     """
     started = services.clock.monotonic_s()
     async with services.store.work(write=False) as work:

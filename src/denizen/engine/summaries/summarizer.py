@@ -118,7 +118,7 @@ async def load_messages(work: UnitOfWork, session_id: SessionId, first: int, las
 
 
 async def write_summary(writer: SummaryWriter, stretch: SummaryRange) -> WrittenSummary:
-    """Raises Unavailable when the model gives none, Exhausted when no budget lets it, and what the model raises."""
+    """Raises Unavailable when the model gives none, LimitExceeded when no budget lets it, and what the model raises."""
     pieces = plan_pieces([*tell_messages(stretch.messages)], limit_chars=_piece_chars(writer))
     kept = pieces[-MAX_PIECES:]
     summary, usage = "\n".join(each.text for each in stretch.merged if each.text), Usage()

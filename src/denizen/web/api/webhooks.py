@@ -10,7 +10,7 @@ from dataclasses import asdict
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from denizen.ports.hosting import Hosting, WebhookReceipt
+from denizen.ports.hosting import RepositoryHosts, WebhookReceipt
 from denizen.web.http.auth import WEBHOOKS, get_principal, may_see_all
 from denizen.web.http.openapi import ApiRoute, Operation
 from denizen.web.http.request import WebhookBodyReader
@@ -23,7 +23,7 @@ MAX_WEBHOOK_BYTES = 2_000_000
 class WebhookRoutes:
     """The routes for webhooks and repositories of platforms."""
 
-    def __init__(self, hosting: Hosting) -> None:
+    def __init__(self, hosting: RepositoryHosts) -> None:
         self._hosting = hosting
         self._bodies = WebhookBodyReader()
 

@@ -19,7 +19,7 @@ from denizen.engine.knowledge.sync import FindProgress, KnowledgeSync
 from denizen.engine.runtime.agent_settings import AgentSettingsOverlay
 from denizen.engine.runtime.generation import Runtime
 from denizen.engine.turn import TurnRunner
-from denizen.ports.hosting import Hosting, NoHosting
+from denizen.ports.hosting import NoRepositoryHosts, RepositoryHosts
 from denizen.web.http.auth import AccessRules
 
 
@@ -95,4 +95,4 @@ class WebDependencies:
     knowledge: KnowledgeServices | None = None
     gaps: GapServices | None = None
     mcp: ASGIApp | None = None
-    hosting: Hosting = field(default_factory=NoHosting)
+    hosting: RepositoryHosts = field(default_factory=NoRepositoryHosts)

@@ -7,7 +7,7 @@
 | NeedsApproval  | 403    | no                 | a person has to decide first                                    |
 | NotFound       | 404    | no                 |                                                                 |
 | Conflict       | 409    | no                 |                                                                 |
-| Exhausted      | 429    | yes                |                                                                 |
+| LimitExceeded  | 429    | yes                |                                                                 |
 | NeedsAttention | 500    | no                 | the server cannot work as it is set up; its operator has to act |
 | Unavailable    | 503    | yes                | with `Retry-After`                                              |
 | faults (bugs)  | 500    | no                 | with a reference to the log, and nothing from inside            |
@@ -30,8 +30,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from denizen.domain.errors import (
     Conflict,
     DenizenError,
-    Exhausted,
     InvalidInput,
+    LimitExceeded,
     NeedsApproval,
     NeedsAttention,
     NotAllowed,
@@ -49,7 +49,7 @@ STATUS: Mapping[type[DenizenError], int] = {
     NeedsApproval: 403,
     NotFound: 404,
     Conflict: 409,
-    Exhausted: 429,
+    LimitExceeded: 429,
     NeedsAttention: 500,
     Unavailable: 503,
 }
