@@ -38,6 +38,7 @@ def find_offences(root: Path) -> set[Offence]:
     rules: Mapping[str, Iterable[str]] = {
         "duplicate-class": names.find_duplicate_classes(source),
         "bare-word": names.find_bare_words(source),
+        "vendor-literal": names.find_vendor_literals(source),
         "of-function": names.find_of_functions(source),
         "unclear-opening": english.find_unclear_openings([*source, *tools]),
         "citation": english.find_citations(load_texts(root), promises),

@@ -1,4 +1,4 @@
-"""Rules about names: a class is a noun and has one name, a function is a verb or a property."""
+"""Rules about names: a class is a noun and has one name, a function is a verb or a property, vendors stay outside."""
 
 from __future__ import annotations
 
@@ -33,6 +33,8 @@ Speed Spring Stacking String Thing Thread Timing Typing Warning Wing
 """
 NOUNS = frozenset(_NOUNS_TEXT.split())
 """Nouns that end like participles, and adjectives that the field uses as nouns."""
+VENDORS = frozenset({"discord", "github"})
+VENDOR_FREE = ("denizen.domain", "denizen.ports", "denizen.engine", "denizen.skill")
 
 
 def find_duplicate_classes(modules: Sequence[Module]) -> Iterator[str]:
@@ -69,3 +71,20 @@ def find_of_functions(modules: Sequence[Module]) -> Iterator[str]:
         for name, definition in module.definitions:
             if not isinstance(definition, ast.ClassDef) and _OF.search(definition.name):
                 yield f"{module.path}::{name}"
+
+
+def find_vendor_literals(modules: Sequence[Module]) -> Iterator[str]:
+    """The name of a platform's vendor as a value in a layer that knows none: adapters and the configuration hand it in.
+
+    Docstrings may name vendors.
+    """
+    for module in modules:
+        if not f"{module.name}.".startswith(tuple(f"{layer}." for layer in VENDOR_FREE)):
+            continue
+        texts = {node.value for node in module.nodes if isinstance(node, ast.Expr)}
+        for node in module.nodes:
+            match node:
+                case ast.Constant(value=str(value)) if value in VENDORS and node not in texts:
+                    yield f'{module.path} says "{value}"'
+                case _:
+                    pass

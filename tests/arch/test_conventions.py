@@ -77,6 +77,18 @@ def test_functions_named_x_of_y_are_found_wherever_they_are_defined() -> None:
     assert check(names.find_of_functions, source) == ["key_of", "A.size_of_page", "A.size_of_page.part_of"]
 
 
+def test_the_name_of_a_vendor_as_a_value_is_found_in_layers_that_know_none() -> None:
+    source = """
+        def is_here(platform: str) -> bool:
+            "discord"
+            return platform == "discord" or "github.com" in platform
+    """
+    found = names.find_vendor_literals(
+        modules(denizen__engine__a=source, denizen__skill__b='HOST = "github"', denizen__adapters__discord__c=source)
+    )
+    assert list(found) == ['src/denizen/engine/a.py says "discord"', 'src/denizen/skill/b.py says "github"']
+
+
 # --- English ----------------------------------------------------------------------------------------------------------
 
 

@@ -6,10 +6,12 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
+from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.channel_documents import ChannelDocuments, RoomPosts, write_channel_documents
 from denizen.domain.message import Author
 from denizen.domain.room import Attachment, Post, Room, RoomKind
 
+POLICY = ArchivePolicy(post_links={"discord": "https://discord.com/channels/{guild}/{room}/{post}"})
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 GENERAL = Room("discord", "10", "general", guild="1", guild_name="Harbour")
 THREAD = Room("discord", "101", "Sails & masts", RoomKind.THREAD, "1", "Harbour", "10", "general")
@@ -33,7 +35,7 @@ def test_each_day_and_each_thread_is_a_document_with_names_times_links_and_repli
     inside = said(103, "Bring cloth.", at=NOON + timedelta(minutes=5), room=THREAD)
     found = dict(
         write_channel_documents(
-            ChannelDocuments(RoomPosts(GENERAL, [first, second, third]), [RoomPosts(THREAD, [inside])])
+            ChannelDocuments(RoomPosts(GENERAL, [first, second, third]), [RoomPosts(THREAD, [inside])], POLICY)
         )
     )
     assert list(found) == ["2026/2026-11-21.md", "2026/2026-11-22.md", "threads/101-sails-masts.md", "index.md"]

@@ -9,6 +9,7 @@ from datetime import datetime
 
 import anyio
 
+from denizen.adapters.discord.client.settings import POST_LINK
 from denizen.domain.agent import Agent
 from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.attention import AccountPolicy, ReplyStyle
@@ -199,7 +200,7 @@ async def open_platform(
             learning=learning or LearningPolicy(),
         )
     )
-    policy = archive or ArchivePolicy()
+    policy = archive or ArchivePolicy(post_links={"discord": POST_LINK})
     mirror = ArchiveMirror(world.store, lambda: policy, clock)
 
     async def withdraw(_platform: str = "") -> None:

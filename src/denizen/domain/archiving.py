@@ -8,11 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from types import MappingProxyType
 
 from denizen.domain.room import Post, Room
-
-_LINKS: Mapping[str, str] = MappingProxyType({"discord": "https://discord.com/channels/{guild}/{room}/{post}"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,22 +26,28 @@ class OptOuts:
 
 @dataclass(frozen=True, slots=True)
 class ArchivePolicy:
-    """`channels`, ids of Discord, empty admits every room there; otherwise only these channels and their threads are
-    kept. `retention_days` 0 keeps for ever; `backfill_limit_per_room` 0 fetches everything. `by_meaning` has vectors
-    made of posts.
+    """`channels` limits a platform to the channels of these ids, with their threads; without any, every room is kept.
+    `retention_days` 0 keeps for ever; `backfill_limit_per_room` 0 fetches everything. `by_meaning` has vectors made of
+    posts. `post_links` holds the form of a post's address on each platform, with `{guild}`, `{room}` and `{post}`.
     """
 
     enabled: bool = True
     retention_days: int = 0
     backfill: bool = True
     backfill_limit_per_room: int = 10_000
-    channels: frozenset[str] = field(default_factory=frozenset[str])
+    channels: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
     by_meaning: bool = True
     opt_outs: OptOuts = field(default_factory=OptOuts)
+    post_links: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def horizon(self, now: datetime) -> datetime | None:
         """Posts from before it are not kept. None without retention."""
         return now - timedelta(days=self.retention_days) if self.retention_days else None
+
+    def link_to(self, post: Post) -> str:
+        """The address at which people can read a post; empty on a platform without such addresses."""
+        template = self.post_links.get(post.platform, "")
+        return template.format(guild=post.guild or "@me", room=post.room, post=post.id)
 
 
 def keeps_room(room: Room, policy: ArchivePolicy, chosen: OptOuts) -> bool:
@@ -84,13 +87,8 @@ def is_room_opted_out(room: Room, policy: ArchivePolicy, chosen: OptOuts) -> boo
     return _is_room_opted_out(room.id, room.parent, policy, chosen)
 
 
-def post_link(post: Post) -> str:
-    """Where people can read it; empty for a platform without such addresses."""
-    return _LINKS.get(post.platform, "").format(guild=post.guild or "@me", room=post.room, post=post.id)
-
-
 def _is_permitted(platform: str, channels: set[str], policy: ArchivePolicy) -> bool:
-    chosen = policy.channels if platform == "discord" else frozenset[str]()
+    chosen = policy.channels.get(platform)
     return policy.enabled and (not chosen or not chosen.isdisjoint(channels))
 
 

@@ -7,17 +7,19 @@ that nobody can write a heading with another's name on it. Times are UTC.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date
 from itertools import groupby
 
-from denizen.domain.archiving import post_link
+from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.document import front_matter, one_line, quote_yaml, slug
 from denizen.domain.room import Post, Room
 from denizen.domain.words import make_excerpt
 
 EXCERPT_CHARS = 80
+
+LinkPost = Callable[[Post], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +32,11 @@ class RoomPosts:
 
 @dataclass(frozen=True, slots=True)
 class ChannelDocuments:
-    """A channel with its threads."""
+    """A channel with its threads. `policy` knows the addresses of posts."""
 
     channel: RoomPosts
     threads: Sequence[RoomPosts]
+    policy: ArchivePolicy = field(default_factory=ArchivePolicy)
 
     @property
     def revision(self) -> str:
@@ -60,13 +63,13 @@ def _told(post: Post) -> tuple[object, ...]:
 
 def write_channel_documents(chronicle: ChannelDocuments) -> list[tuple[str, str]]:
     """Paths and texts; the index comes last."""
-    channel = chronicle.channel
+    channel, link = chronicle.channel, chronicle.policy.link_to
     spoken = [talk for talk in chronicle.threads if talk.posts]
     files = {talk.room.id: _thread_file(talk.room) for talk in spoken}
     days = [(day, list(posts)) for day, posts in groupby(channel.posts, lambda post: post.created_at.date())]
     known = {post.id: post for talk in (channel, *spoken) for post in talk.posts}
-    documents = [(_day_file(day), _write_day(channel.room, day, posts, known, files)) for day, posts in days]
-    documents += [(files[talk.room.id], _write_thread(channel.room, talk, known)) for talk in spoken]
+    documents = [(_day_file(day), _write_day(channel.room, day, posts, known, files, link)) for day, posts in days]
+    documents += [(files[talk.room.id], _write_thread(channel.room, talk, known, link)) for talk in spoken]
     return [*documents, ("index.md", _write_index(channel.room, days, spoken, files))]
 
 
@@ -83,7 +86,7 @@ def _title(room: Room) -> str:
 
 
 def _write_day(
-    room: Room, day: date, posts: Sequence[Post], known: Mapping[str, Post], threads: Mapping[str, str]
+    room: Room, day: date, posts: Sequence[Post], known: Mapping[str, Post], threads: Mapping[str, str], link: LinkPost
 ) -> str:
     title = f"{_title(room)} on {day.isoformat()}"
     head = front_matter(
@@ -96,11 +99,14 @@ def _write_day(
         }
     )
     # A thread that began with a message has its id.
-    said = (_write_post(post, known, "%H:%M", f"../{threads[post.id]}" if post.id in threads else "") for post in posts)
-    return _document(head, title, said)
+    told = (
+        _write_post(post, known, "%H:%M", link(post), f"../{threads[post.id]}" if post.id in threads else "")
+        for post in posts
+    )
+    return _document(head, title, told)
 
 
-def _write_thread(channel: Room, talk: RoomPosts, known: Mapping[str, Post]) -> str:
+def _write_thread(channel: Room, talk: RoomPosts, known: Mapping[str, Post], link: LinkPost) -> str:
     title = f"{_title(channel)} > {one_line(talk.room.name)}"
     first = talk.posts[0].created_at
     head = front_matter(
@@ -112,7 +118,7 @@ def _write_thread(channel: Room, talk: RoomPosts, known: Mapping[str, Post]) -> 
             "messages": len(talk.posts),
         }
     )
-    return _document(head, title, (_write_post(post, known, "%Y-%m-%d %H:%M", "") for post in talk.posts))
+    return _document(head, title, (_write_post(post, known, "%Y-%m-%d %H:%M", link(post)) for post in talk.posts))
 
 
 def _write_index(
@@ -140,8 +146,7 @@ def _document(head: str, title: str, said: Iterable[str]) -> str:
     return f"{head}\n# {title}\n\nTimes are UTC.\n\n" + "\n\n".join(said) + "\n"
 
 
-def _write_post(post: Post, known: Mapping[str, Post], time: str, thread: str) -> str:
-    link = post_link(post)
+def _write_post(post: Post, known: Mapping[str, Post], time: str, link: str, thread: str = "") -> str:
     about = [f"[message]({link})"] if link else []
     if post.edited_at is not None:
         about.append(f"edited {post.edited_at:%Y-%m-%d %H:%M}")

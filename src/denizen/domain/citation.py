@@ -15,6 +15,8 @@ from urllib.parse import quote, urlsplit
 from denizen.domain.snapshot import SnapshotPart
 from denizen.domain.source import SourceKind
 
+_CODE_HOST = re.compile(r"(?P<gitlab>gitlab)|github")
+
 
 class CitationFault(StrEnum):
     """Why a citation is not proved."""
@@ -79,11 +81,12 @@ def _link_to_git(part: SnapshotPart, below: str, ref: DocumentRef) -> str:
     lines = f"#L{ref.first_line}-L{ref.last_line}" if ref.first_line and original == below else ""
     if original.endswith((".md", ".mdx")) and lines:
         lines = f"?plain=1{lines}"  # else the page shows no lines
-    if "gitlab" in host:
-        return f"https://{parts.netloc}/{path}/-/blob/{part.revision}/{file}{lines.replace('-L', '-')}"
-    if host == "github.com" or "github" in host:
-        return f"https://{parts.netloc}/{path}/blob/{part.revision}/{file}{lines}"
-    return ""
+    found = _CODE_HOST.search(host)
+    if found is None:
+        return ""
+    if found["gitlab"]:
+        path, lines = f"{path}/-", lines.replace("-L", "-")
+    return f"https://{parts.netloc}/{path}/blob/{part.revision}/{file}{lines}"
 
 
 def _link_to_page(part: SnapshotPart, below: str) -> str:

@@ -1,6 +1,6 @@
 """Accounts on a platform that hosts repositories, for the web: taking its webhooks, and naming repositories.
 
-`app/hosting` implements it over the accounts that are connected.
+`app/accounts` implements it over the accounts that are connected.
 """
 
 from __future__ import annotations
@@ -63,6 +63,5 @@ class NoRepositoryHosts:
 
 def webhook_unknown(platform: str) -> NotFound:
     """Returns the error for a platform that sends no webhooks here."""
-    why = "its events come over its gateway" if platform == "discord" else ""
-    fix = "Send webhooks of GitHub to /api/webhooks/github."
-    return NotFound(f"There are no webhooks of '{platform[:40]}' here.", code="webhook_unknown", why=why, fix=fix)
+    fix = "Send webhooks of GitHub to /api/webhooks/github. Other platforms need none: Denizen connects to them."
+    return NotFound(f"There are no webhooks of '{platform[:40]}' here.", code="webhook_unknown", fix=fix)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from denizen.adapters.discord.client.settings import POST_LINK
 from denizen.app.settings import render_settings
 from denizen.domain.agent import Agent, SessionScope, TimestampPolicy
 from denizen.domain.archiving import ArchivePolicy, OptOuts
@@ -16,8 +17,8 @@ def agent(home: Home, keys: str) -> Agent:
 
 
 def test_the_archive_is_on_and_keeps_everything_unless_something_else_is_said(home: Home):
-    assert home.load("").archive == ArchivePolicy()
     policy = home.load("").archive
+    assert policy == ArchivePolicy(channels={"discord": frozenset()}, post_links={"discord": POST_LINK})
     assert (policy.enabled, policy.backfill, policy.backfill_limit_per_room, policy.retention_days) == (
         True,
         True,
@@ -37,8 +38,9 @@ def test_every_key_of_the_archive_is_read(home: Home):
         retention_days=30,
         backfill=False,
         backfill_limit_per_room=0,
-        channels=frozenset({"1"}),
+        channels={"discord": frozenset({"1"})},
         opt_outs=opted_out,
+        post_links={"discord": POST_LINK},
     )
     assert home.load(render_settings(settings)).archive == settings.archive
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from denizen.domain.approval import ApprovalRule, Deciders
+from denizen.domain.conversation import Place
 from denizen.domain.tool import Origin, Taint, Tier
 from denizen.domain.verdict import Decision
 from denizen.engine.runtime.tool_policy import GatePolicy, ObserverPolicy, RateLimit, ToolMode, ToolRule
@@ -53,7 +54,7 @@ def test_everything_under_gate_reaches_the_policy(home: Home) -> None:
     assert policy.rate_limits == (("weather", RateLimit(10, 60.0)),)
     assert policy.destinations == ("discord:77", "*.example.org")
     assert policy.trusted == {Taint.OTHERS}
-    assert policy.observer == ObserverPolicy("balanced", 9.0, 0.0, "123456789012345678")
+    assert policy.observer == ObserverPolicy("balanced", 9.0, 0.0, Place("discord", "123456789012345678"))
     assert policy.approval == usual
     assert policy.owners.deciders is Deciders.ROLE and policy.owners.timeout_s == 60.0
     assert policy.generation == 7

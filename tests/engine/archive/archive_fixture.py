@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 import anyio.lowlevel
 
+from denizen.adapters.discord.client.settings import POST_LINK
 from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.budget import BudgetPolicy
 from denizen.domain.conversation import Place
@@ -86,7 +87,7 @@ class CrashingArchiveStore:
 class ArchiveFixture:
     """Ana, Bea and Kim talk in #general; Bea and Kim in #staff, where Bea moderates; Ana has a direct talk with Ada."""
 
-    policy: ArchivePolicy = field(default_factory=ArchivePolicy)
+    policy: ArchivePolicy = field(default_factory=lambda: ArchivePolicy(post_links={"discord": POST_LINK}))
     store: TemporaryStore = field(default_factory=TemporaryStore)
     platform: MemoryPlatform = field(default_factory=MemoryPlatform)
     clock: ArchiveClock = field(default_factory=ArchiveClock)

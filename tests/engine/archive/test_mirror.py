@@ -69,7 +69,7 @@ async def test_an_old_page_does_not_undo_an_edit() -> None:
     "policy",
     [
         ArchivePolicy(enabled=False),
-        ArchivePolicy(channels=frozenset({"another"})),
+        ArchivePolicy(channels={"discord": frozenset({"another"})}),
         ArchivePolicy(opt_outs=OptOuts(users=frozenset({"kim"}))),
         ArchivePolicy(opt_outs=OptOuts(roles=frozenset({"shy"}))),
         ArchivePolicy(opt_outs=OptOuts(channels=frozenset({"c1"}))),
@@ -88,7 +88,7 @@ async def test_what_the_policy_does_not_admit_is_left_out(policy: ArchivePolicy)
 
 async def test_a_permitted_channel_admits_its_threads() -> None:
     engine = ArchiveFixture()
-    engine.policy = ArchivePolicy(channels=frozenset({engine.staff.id}), retention_days=1)
+    engine.policy = ArchivePolicy(channels={"discord": frozenset({engine.staff.id})}, retention_days=1)
     posts = [engine.platform.write(room, "kim", room.name) for room in (engine.general, engine.staff, engine.plans)]
     await engine.mirror.keep(posts)
     assert await engine.listed(engine.staff) + await engine.listed(engine.plans) == ["staff", "plans"]

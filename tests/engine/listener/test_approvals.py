@@ -12,6 +12,7 @@ import pytest
 from denizen.domain.agent import Agent
 from denizen.domain.approval import Approval, ApprovalChoice, ApprovalRule, ApprovalStatus, Deciders
 from denizen.domain.attention import AccountPolicy, AccountStaff, ReplyStyle
+from denizen.domain.conversation import Place
 from denizen.domain.errors import DenizenError, NotAllowed
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.domain.verdict import Decision
@@ -136,7 +137,7 @@ async def test_what_is_escalated_is_shown_to_the_owners_too() -> None:
     desk = world.platform.add_room("owners")
     owners = ApprovalRule(Deciders.ROLE, "owner")
     rule = ToolRule("write", Decision.ASK, approval=owners)
-    policy = GatePolicy(rules=(rule,), observer=ObserverPolicy(alert_channel=desk.id))
+    policy = GatePolicy(rules=(rule,), observer=ObserverPolicy(alert_place=Place("discord", desk.id)))
     account_policy = AccountPolicy(style=ReplyStyle(preview=False), staff=AccountStaff(owners=frozenset({"bob"})))
     async with open_platform(
         world, ScriptedModel(otherwise=answer), gate=policy, account_policy=account_policy

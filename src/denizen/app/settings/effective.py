@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
-from denizen.adapters.discord.client.settings import DiscordEndpoints
+from denizen.adapters.discord.client.settings import PLATFORM, POST_LINK, DiscordEndpoints
 from denizen.app.home.secrets import FileSecrets, SecretRef
 from denizen.app.settings.discord import DiscordLogin, build_endpoints, build_logins
 from denizen.app.settings.document import write_document
@@ -109,13 +109,14 @@ class Settings:
             retention_days=section.retention_days,
             backfill=section.backfill,
             backfill_limit_per_room=section.backfill_per_room,
-            channels=frozenset(section.channels),
+            channels={PLATFORM: frozenset(section.channels)},
             by_meaning=section.by_meaning,
             opt_outs=OptOuts(
                 users=frozenset(section.opt_out_users),
                 roles=frozenset(section.opt_out_roles),
                 channels=frozenset(section.opt_out_channels),
             ),
+            post_links={PLATFORM: POST_LINK},
         )
 
     @property

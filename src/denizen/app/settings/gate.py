@@ -10,9 +10,11 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from denizen.adapters.discord.client.settings import PLATFORM
 from denizen.app.settings.fields import Number, Pattern, Section, SomeText, Text, Whole, read_digits, refuse
 from denizen.domain.approval import ApprovalRule, Deciders
 from denizen.domain.budget import BudgetLimits, BudgetPolicy, BudgetScope, BudgetScopeKind, WhenExhausted
+from denizen.domain.conversation import Place
 from denizen.domain.principal import RoleName
 from denizen.domain.tool import Origin, Taint, Tier
 from denizen.domain.verdict import Decision
@@ -242,7 +244,10 @@ class GateSection(Section):
             approval=usual,
             owners=owners,
             observer=ObserverPolicy(
-                watched.model if watched.enabled else "", watched.timeout_s, watched.cache_ttl_s, watched.alert_channel
+                watched.model if watched.enabled else "",
+                watched.timeout_s,
+                watched.cache_ttl_s,
+                Place(PLATFORM, watched.alert_channel) if watched.alert_channel else None,
             ),
             generation=generation,
             keep_results_s=self.keep_results_minutes * 60,

@@ -85,7 +85,7 @@ class ChannelSourceReader:
         ]
         if not any(talk.posts for talk in talks):
             raise NotFound("Nothing of the channel is in the archive.", code="source_empty")
-        return ChannelDocuments(talks[0], talks[1:])
+        return ChannelDocuments(talks[0], talks[1:], self._mirror.policy)
 
     async def _enter(self, source: Source) -> tuple[Room, Channel]:
         """The room, and an account that says that everybody there may read it."""

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from denizen.domain.archiving import post_link
 from denizen.domain.errors import NotAllowed, NotFound
 from denizen.domain.principal import PrincipalKind
 from denizen.domain.ranking import fuse
@@ -276,7 +275,7 @@ def _record(post: Post, view: ArchiveView, *, text: str = "") -> ArchivedPost:
         author_id=post.author.id,
         at=post.created_at,
         text=text or post.text,
-        link=post_link(post),
+        link=view.policy.link_to(post),
         reply_to=post.reply_to,
         edited_at=post.edited_at,
         deleted_at=post.deleted_at,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from denizen.domain.archiving import is_room_opted_out
+from denizen.domain.archiving import ArchivePolicy, is_room_opted_out
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.room import Post, Room, RoomKind
 from denizen.engine.archive.mirror import ArchiveMirror
@@ -25,10 +25,10 @@ MAX_CHOICES = 10
 K = TypeVar("K")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveView:
     """`own` is the room of the call, when it is among `rooms`. `channel` is the account that answers, if connected.
-    `hidden` are authors who opted out and whose posts may not be gone yet.
+    `hidden` are authors who opted out and whose posts may not be gone yet. `policy` is the archive's.
     """
 
     platform: str
@@ -36,6 +36,7 @@ class ArchiveView:
     own: Room | None
     channel: Channel | None
     hidden: frozenset[str]
+    policy: ArchivePolicy
 
     def get_room(self, text: str) -> Room:
         """By id, `#name`, `channel > thread` or a part of a name; the room of the call for an empty text. Raises
@@ -80,7 +81,14 @@ async def open_view(scope: CallScope, store: Store, channels: ConnectedAccounts,
         and (key == own or room.kind is not RoomKind.DIRECT)
         and not is_room_opted_out(room, policy, chosen)
     }
-    return ArchiveView(platform, rooms, rooms.get(own), channel, policy.opt_outs.users | chosen.users)
+    return ArchiveView(
+        platform=platform,
+        rooms=rooms,
+        own=rooms.get(own),
+        channel=channel,
+        hidden=policy.opt_outs.users | chosen.users,
+        policy=policy,
+    )
 
 
 def get_author(text: str, authors: Sequence[PostCount]) -> str:

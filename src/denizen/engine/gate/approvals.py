@@ -185,16 +185,18 @@ class ApprovalQueue:
     def _plan_cards(self, approval: Approval, turn: Turn, asked: PendingCall) -> list[Delivery]:
         """Where the talk is, and where the owners are when it is for them."""
         owed = find_reply_target(turn)
-        accounts = [name for platform, name in self._runtime.current.account_policies if platform == "discord"]
         content, first = plan_card(approval), _position(approval)
         cards: list[tuple[AgentName, Place, str]] = []
         if owed is not None and turn.options.get("reach") != AskerReach.ELSEWHERE:
             cards.append((owed.account, approval.place, owed.reply_to))
-        channel = self.policy.observer.alert_channel
-        asked_at = owed.account if owed else turn.agent
-        account = next(iter([a for a in accounts if a == asked_at] or accounts), None)
-        if asked.verdict.alert and channel and account is not None:
-            cards.append((account, Place("discord", channel), ""))
+        alert_place = self.policy.observer.alert_place
+        if asked.verdict.alert and alert_place is not None:
+            asked_at = owed.account if owed else turn.agent
+            accounts = [
+                name for platform, name in self._runtime.current.account_policies if platform == alert_place.platform
+            ]
+            if accounts:
+                cards.append((asked_at if asked_at in accounts else accounts[0], alert_place, ""))
         return [
             Delivery(
                 derive("dlv", approval.id, str(number)),

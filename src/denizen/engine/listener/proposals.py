@@ -10,7 +10,6 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
-from denizen.domain.archiving import post_link
 from denizen.domain.attention import in_scope
 from denizen.domain.errors import DenizenError
 from denizen.domain.ids import fresh
@@ -102,7 +101,7 @@ class ProposalReactions:
             author=_principal_key(post.platform, post.author.id),
             author_name=clean_proposal_text(post.author.name, MAX_QUESTION_CHARS),
             proposer=_principal_key(post.platform, reaction.user_id),
-            link=post_link(post),
+            link=self._mirror.policy.link_to(post),
             said_at=post.created_at,
             created_at=now,
         )

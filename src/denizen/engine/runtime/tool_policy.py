@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from denizen.domain.approval import ApprovalRule, Deciders
 from denizen.domain.clock import Clock
+from denizen.domain.conversation import Place
 from denizen.domain.json import Json
 from denizen.domain.principal import RoleName
 from denizen.domain.tool import Effect, Origin, Taint, Tier, ToolCall, ToolSpec
@@ -108,13 +109,13 @@ class RateLimit:
 class ObserverPolicy:
     """The model that looks at calls of tier 2 and 3. Without `model` there is none, and people are asked instead.
 
-    A verdict about tier 2 is kept for `cache_ttl_s`. `alert_channel` is where owners are told of what it hands on.
+    A verdict about tier 2 is kept for `cache_ttl_s`. `alert_place` is where owners are told of what it hands on.
     """
 
     model: str = ""
     timeout_s: float = 20.0
     cache_ttl_s: float = 600.0
-    alert_channel: str = ""
+    alert_place: Place | None = None
 
 
 @dataclass(frozen=True, slots=True)

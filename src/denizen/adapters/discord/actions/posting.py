@@ -15,7 +15,7 @@ import discord
 from discord.http import handle_message_parameters
 
 from denizen.adapters.discord.actions.context import ActionContext, GuildPlace
-from denizen.adapters.discord.client.settings import PLATFORM
+from denizen.adapters.discord.client.settings import PLATFORM, POST_LINK
 from denizen.adapters.discord.guild.members import find_names
 from denizen.adapters.discord.messages.content import to_embed
 from denizen.domain.conversation import Place
@@ -120,5 +120,5 @@ def read_embeds(embed: Mapping[str, Json]) -> list[discord.Embed]:
 
 def describe_message(context: ActionContext, channel_id: int, message_id: int) -> JsonObject:
     """Returns the result that a tool gets about a message."""
-    link = f"https://discord.com/channels/{context.guild.id}/{channel_id}/{message_id}"
+    link = POST_LINK.format(guild=context.guild.id, room=channel_id, post=message_id)
     return {"message": str(message_id), "channel": str(channel_id), "link": link}

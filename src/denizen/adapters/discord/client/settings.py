@@ -11,6 +11,9 @@ from denizen.domain.ids import AgentName
 
 PLATFORM = "discord"
 
+POST_LINK = "https://discord.com/channels/{guild}/{room}/{post}"
+"""The address of a message. In a direct conversation `guild` is `@me`."""
+
 IDENTIFY_PAUSE_S = 5.0
 """Discord allows one login to the gateway in this time."""
 API_URL = "https://discord.com/api/v10"
