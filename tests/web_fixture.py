@@ -24,13 +24,13 @@ from denizen.domain.clock import SystemClock
 from denizen.domain.ids import AgentName
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import Turn, TurnStatus
+from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
+from denizen.engine.configuration.generation import Generation, Runtime
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
+from denizen.engine.gate.tool_policy import GatePolicy
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.statistics import UsageStatistics
 from denizen.engine.loop.services import build_services
-from denizen.engine.runtime.agent_settings import AgentSettingsOverlay
-from denizen.engine.runtime.generation import Generation, Runtime
-from denizen.engine.runtime.tool_policy import GatePolicy
 from denizen.engine.turn import TurnRunner
 from denizen.ports.hosting import NoRepositoryHosts, RepositoryHosts
 from denizen.ports.toolset import CallScope, Toolset

@@ -22,14 +22,14 @@ from denizen.app.knowledge import KnowledgeDeps, build_knowledge
 from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.clock import SystemClock
 from denizen.domain.snapshot import NOWHERE, RemoteRepository
+from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.archive.mirror import ArchiveMirror
+from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
+from denizen.engine.configuration.generation import Runtime
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.statistics import UsageStatistics
 from denizen.engine.loop.services import build_services
-from denizen.engine.runtime.agent_settings import AgentSettingsOverlay
-from denizen.engine.runtime.connected_accounts import ConnectedAccounts
-from denizen.engine.runtime.generation import Runtime
 from denizen.engine.turn import TurnRunner
 from denizen.testing.memory_durable import MemoryDurable
 from denizen.testing.temporary_store import TemporaryStore

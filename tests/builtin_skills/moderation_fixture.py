@@ -16,7 +16,7 @@ from denizen.domain.ids import AgentName
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import ToolResult, ToolSpec
-from denizen.engine.runtime.connected_accounts import ConnectedAccounts, PlatformActionRunner
+from denizen.engine.accounts.connected_accounts import ConnectedAccounts, PlatformActionRunner
 from denizen.ports.fetch import DownloadedFile
 from denizen.skill import ScopedServices, SkillServices, SkillToolset
 from denizen.testing.discord import DiscordPermission, SimUser, open_discord

@@ -15,7 +15,7 @@ from denizen.domain.ids import AgentName
 from denizen.domain.json import Json
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Effect, ToolResult, ToolSpec
-from denizen.engine.runtime.connected_accounts import ConnectedAccounts, PlatformActionRunner
+from denizen.engine.accounts.connected_accounts import ConnectedAccounts, PlatformActionRunner
 from denizen.skill import ScopedServices, SkillToolset
 from denizen.testing.discord import DiscordPermission, SimMessage, open_discord
 from tests.adapters.discord.account_fixture import AccountFixture, running

@@ -17,13 +17,13 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import InboundMessage
 from denizen.engine.budget.side_completion import BilledCompletion
+from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
+from denizen.engine.configuration.generation import Generation, Runtime
 from denizen.engine.gate.observer import Observer
+from denizen.engine.gate.tool_policy import GatePolicy
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.intake.turn_queue import TurnQueues
 from denizen.engine.loop.services import EngineServices, build_services
-from denizen.engine.runtime.agent_settings import AgentSettingsOverlay
-from denizen.engine.runtime.generation import Generation, Runtime
-from denizen.engine.runtime.tool_policy import GatePolicy
 from denizen.engine.turn import TurnRunner
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog

@@ -17,9 +17,9 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.room import Room, RoomKind
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.domain.usage import Usage
+from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.embedding.embedder import BudgetedEmbedder
 from denizen.engine.memory.keeper import MemoryKeeper
-from denizen.engine.runtime.connected_accounts import ConnectedAccounts
 from denizen.ports.embed import EmbeddingResult, EmbedKind
 from denizen.ports.toolset import CallScope
 from denizen.skill import ScopedServices, SkillToolset

@@ -19,19 +19,19 @@ from denizen.domain.ids import AgentName
 from denizen.domain.proposal import LearningPolicy
 from denizen.domain.room import Room, RoomKind
 from denizen.domain.turn import TurnStatus
+from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.archive.backfill import Backfiller
 from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.archive.removal import ArchiveRemoval
 from denizen.engine.commands.personal_data import StoredUserData
+from denizen.engine.configuration.generation import Generation, Runtime
+from denizen.engine.gate.tool_policy import GatePolicy
 from denizen.engine.listener.context import AccountContext, BotReplyCounter
 from denizen.engine.listener.listener import AccountListener, SharedServices
 from denizen.engine.listener.proposals import ProposalReactions
 from denizen.engine.loop.services import build_services
 from denizen.engine.memory.keeper import MemoryKeeper
 from denizen.engine.outbox.outbox import DeliveryOutbox
-from denizen.engine.runtime.connected_accounts import ConnectedAccounts
-from denizen.engine.runtime.generation import Generation, Runtime
-from denizen.engine.runtime.tool_policy import GatePolicy
 from denizen.engine.turn import TurnRunner
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
 from denizen.testing.scripted_model import ScriptedModel, ScriptedModels, ScriptedReply

@@ -16,7 +16,7 @@ from denizen.domain.ids import AgentName
 from denizen.domain.message import TextPart
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.room import Room, RoomKind
-from denizen.engine.runtime.connected_accounts import ConnectedAccounts
+from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.ports.channel import (
     ButtonPress,
     Channel,

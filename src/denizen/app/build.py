@@ -35,17 +35,17 @@ from denizen.domain.budget import SERVER
 from denizen.domain.clock import Clock, SystemClock
 from denizen.domain.errors import NeedsAttention, NotAllowed
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
+from denizen.engine.accounts.connected_accounts import ConnectedAccounts, PlatformActionRunner
 from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.budget.side_completion import BilledCompletion, SideCompletion
+from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
+from denizen.engine.configuration.generation import Runtime
 from denizen.engine.gate.observer import Observer
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.statistics import UsageStatistics
 from denizen.engine.knowledge.proof import AnswerProver
 from denizen.engine.loop.services import EngineServices, build_services
 from denizen.engine.memory.history_search import SessionHistorySearch
-from denizen.engine.runtime.agent_settings import AgentSettingsOverlay
-from denizen.engine.runtime.connected_accounts import ConnectedAccounts, PlatformActionRunner
-from denizen.engine.runtime.generation import Runtime
 from denizen.engine.tools.toolbox import NestedCalls
 from denizen.engine.turn import TurnRunner
 from denizen.ports.store import Store

@@ -31,10 +31,10 @@ from denizen.app.user_memory_files import UserMemoryFiles
 from denizen.domain.clock import Clock
 from denizen.domain.errors import InvalidInput, NeedsAttention
 from denizen.domain.memory import RecallPolicy
+from denizen.engine.accounts.connected_accounts import ConnectedAccounts
+from denizen.engine.configuration.generation import Runtime
 from denizen.engine.embedding.embedder import BudgetedEmbedder, EmbeddingBudget
 from denizen.engine.memory.keeper import MemoryKeeper
-from denizen.engine.runtime.connected_accounts import ConnectedAccounts
-from denizen.engine.runtime.generation import Runtime
 from denizen.ports.embed import Embedder
 from denizen.ports.store import Store
 

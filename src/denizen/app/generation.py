@@ -24,7 +24,7 @@ from denizen.app.toolsets import SkillDeps, build_skill_services, load_builtin_s
 from denizen.domain.attention import AccountPolicy
 from denizen.domain.clock import Clock
 from denizen.domain.ids import AgentName
-from denizen.engine.runtime.generation import Generation
+from denizen.engine.configuration.generation import Generation
 from denizen.ports.toolset import Toolset
 
 

@@ -32,8 +32,10 @@ from denizen.domain.errors import NeedsAttention, Unavailable
 from denizen.domain.ids import AgentName
 from denizen.domain.source import SourceKind
 from denizen.domain.video import VideoAccess
+from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.archive.channel_source import ChannelSourceReader
 from denizen.engine.archive.mirror import ArchiveMirror
+from denizen.engine.configuration.generation import Runtime
 from denizen.engine.knowledge.coverage import GapReport, LearningDeps, ProposalReviews
 from denizen.engine.knowledge.index import DocumentIndexer, DocumentSearch
 from denizen.engine.knowledge.reading import SourceReadings
@@ -41,8 +43,6 @@ from denizen.engine.knowledge.schedule import WithheldTalkRefresh
 from denizen.engine.knowledge.snapshots import SnapshotPublisher
 from denizen.engine.knowledge.sources import SourceCatalog
 from denizen.engine.knowledge.sync import KnowledgeSync, SnapshotPush, SyncDeps
-from denizen.engine.runtime.connected_accounts import ConnectedAccounts
-from denizen.engine.runtime.generation import Runtime
 from denizen.ports.durable import DurableExecution
 from denizen.ports.sandbox import Sandbox, ShellResult, ShellView
 from denizen.ports.source import SourceReader

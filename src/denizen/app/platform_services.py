@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from denizen.app.embeddings import build_embedder
 from denizen.app.knowledge import KnowledgeSystem
 from denizen.domain.archiving import ArchivePolicy
+from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.archive.backfill import Backfiller
 from denizen.engine.archive.lookup import ArchiveLookups, ArchiveSearch
 from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.archive.post_embedding import PostEmbedder
 from denizen.engine.archive.removal import ArchiveRemoval, ArchiveRetention
 from denizen.engine.commands.personal_data import StoredUserData
+from denizen.engine.configuration.generation import Runtime
 from denizen.engine.listener.listener import SharedServices
 from denizen.engine.listener.proposals import ProposalReactions
 from denizen.engine.loop.services import EngineServices
 from denizen.engine.outbox.outbox import DeliveryOutbox
 from denizen.engine.outbox.reminders import ReminderService
-from denizen.engine.runtime.connected_accounts import ConnectedAccounts
-from denizen.engine.runtime.generation import Runtime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,7 +61,7 @@ def verify(home: Path, noted: str) -> None:
         )
 
     async def act(denizen: Denizen) -> None:
-        from denizen.engine.runtime.audit_log import verify_log
+        from denizen.engine.audit.audit_log import verify_log
 
         found = await verify_log(denizen.services.store, noted=noted)
         if found.fault:
@@ -79,7 +79,7 @@ def export(home: Path, after: int, output: TextIO) -> None:
     """Write entries as JSON, one a line, with all that is needed to verify them elsewhere."""
 
     async def act(denizen: Denizen) -> None:
-        from denizen.engine.runtime.audit_log import read_log
+        from denizen.engine.audit.audit_log import read_log
 
         async for entry in read_log(denizen.services.store, after=after):
             output.write(json.dumps(_fields(entry), sort_keys=True) + "\n")

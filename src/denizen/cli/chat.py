@@ -203,8 +203,8 @@ class TerminalChat:
             self._console.print(printable(line), markup=False)
 
     async def _observer(self, way: str) -> None:
+        from denizen.engine.audit.audit_log import AuditLog
         from denizen.engine.commands.admin import run_observer_command
-        from denizen.engine.runtime.audit_log import AuditLog
 
         policy = self._denizen.runtime.current.policy.observer
         services, way = self._denizen.services, way or "status"

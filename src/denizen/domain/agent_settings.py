@@ -1,7 +1,7 @@
 """Settings that an owner makes besides the configuration: named sets per agent, of which one may be active.
 
 A set lies over the agent as configured; what it leaves open is as in the file. Pure: the rules of each field, and what
-comes of an agent with a set. `ports/store.py` keeps sets, and `engine/runtime/agent_settings.py` joins both.
+comes of an agent with a set. `ports/store.py` keeps sets, and `engine/configuration/agent_settings.py` joins both.
 """
 
 from __future__ import annotations

@@ -32,6 +32,9 @@ from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.turn import InboundMessage, Turn, TurnStatus
+from denizen.engine.configuration.generation import Generation, Runtime
+from denizen.engine.events.live_events import Sign, Watch
+from denizen.engine.gate.tool_policy import RateLimit, SlidingWindow
 from denizen.engine.intake.opening import OpenTurn, inbound_queue_key, inbound_turn_id, load_turn, open_turn, queue_key
 from denizen.engine.intake.turn_queue import TurnPause, TurnQueues
 from denizen.engine.knowledge.proof import ProvedAnswer
@@ -51,9 +54,6 @@ from denizen.engine.loop.step_record import ReplyExtras, load_reply_extras
 from denizen.engine.loop.steps import TurnSteps
 from denizen.engine.prompt.gather import TurnContext, gather_context
 from denizen.engine.prompt.room_transcript import BlockTextCache
-from denizen.engine.runtime.generation import Generation, Runtime
-from denizen.engine.runtime.live_events import Sign, Watch
-from denizen.engine.runtime.tool_policy import RateLimit, SlidingWindow
 from denizen.engine.summaries.background import BackgroundSummaries
 from denizen.engine.tools.toolbox import uses_planning
 

@@ -22,9 +22,9 @@ from denizen.domain.json import Json
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import TurnStatus
 from denizen.domain.verdict import Decision
+from denizen.engine.audit.audit_log import read_log
 from denizen.engine.external.requests import ProgramRequests
-from denizen.engine.runtime.audit_log import read_log
-from denizen.engine.runtime.tool_policy import GatePolicy, ToolRule
+from denizen.engine.gate.tool_policy import GatePolicy, ToolRule
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, call
 from tests.timing import HANG_LIMIT_S

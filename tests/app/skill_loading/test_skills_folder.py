@@ -15,7 +15,7 @@ from denizen.app.reload import Reloader
 from denizen.domain.errors import InvalidInput
 from denizen.domain.ids import CallId
 from denizen.domain.tool import ToolCall, ToolResult
-from denizen.engine.runtime.generation import Generation
+from denizen.engine.configuration.generation import Generation
 from denizen.engine.tools.toolbox import list_all
 from tests.app.home_folder import Home
 from tests.app.skill_loading.skill_folder_fixture import CODE, LAB, enabled, write_skill

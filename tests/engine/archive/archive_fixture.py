@@ -16,13 +16,13 @@ from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName, SessionId, TurnId
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.room import Post, Room, RoomKind
+from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.archive.backfill import Backfiller, BackfillProgress
 from denizen.engine.archive.lookup import ArchiveLookups, ArchiveSearch
 from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.archive.post_embedding import PostEmbedder
 from denizen.engine.archive.removal import ArchiveRemoval, ArchiveRetention
 from denizen.engine.embedding.embedder import BudgetedEmbedder, EmbeddingBudget
-from denizen.engine.runtime.connected_accounts import ConnectedAccounts
 from denizen.ports.embed import Embedder
 from denizen.ports.store import Store, UnitOfWork
 from denizen.ports.toolset import CallScope

@@ -25,11 +25,11 @@ from denizen.engine.commands.command import (
     UserDataSummary,
 )
 from denizen.engine.commands.dispatch import CommandDispatcher
+from denizen.engine.configuration.generation import Generation, Runtime
 from denizen.engine.gate.observer import Observer
+from denizen.engine.gate.tool_policy import GatePolicy
 from denizen.engine.intake.turn_queue import TurnQueues
 from denizen.engine.loop.services import EngineServices, build_services
-from denizen.engine.runtime.generation import Generation, Runtime
-from denizen.engine.runtime.tool_policy import GatePolicy
 from denizen.ports.channel import CommandCall, CommandReply, MentionNames
 from denizen.ports.toolset import Toolset
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog

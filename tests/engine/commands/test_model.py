@@ -3,7 +3,7 @@
 import pytest
 
 from denizen.domain.errors import NotFound
-from denizen.engine.runtime.choices import MODE, MODEL, find_model_choice
+from denizen.engine.configuration.choices import MODE, MODEL, find_model_choice
 from denizen.testing.scripted_model import ScriptedModels
 from denizen.testing.temporary_store import TemporaryStore
 from tests.engine.commands.command_fixture import ANA, BEN, ZOE, CommandFixture, Person, models, open_commands

@@ -6,7 +6,7 @@ from denizen.domain.agent import Agent, TurnLimits
 from denizen.domain.attention import AccountPolicy, AccountStaff
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName, ConversationId
-from denizen.engine.runtime.choices import find_agent_choice, find_reset_time
+from denizen.engine.configuration.choices import find_agent_choice, find_reset_time
 from denizen.ports.model import Capabilities
 from denizen.testing.scripted_model import ScriptedModel, ScriptedModels, ScriptedReply
 from denizen.testing.temporary_store import TemporaryStore

@@ -14,11 +14,11 @@ from denizen.domain.json import Json
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult
 from denizen.domain.verdict import Decision
+from denizen.engine.audit.audit_log import read_log
+from denizen.engine.configuration.generation import Runtime
 from denizen.engine.external.requests import DirectCall, DirectCallResult, DirectCalls
+from denizen.engine.gate.tool_policy import GatePolicy, RateLimit, ToolRule
 from denizen.engine.loop.services import build_services
-from denizen.engine.runtime.audit_log import read_log
-from denizen.engine.runtime.generation import Runtime
-from denizen.engine.runtime.tool_policy import GatePolicy, RateLimit, ToolRule
 from denizen.ports.toolset import CallScope
 from denizen.skill import ArchiveLookup
 from denizen.testing.memory_durable import MemoryDurable

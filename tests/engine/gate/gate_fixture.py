@@ -16,7 +16,7 @@ from denizen.domain.usage import Usage
 from denizen.domain.verdict import Verdict
 from denizen.engine.gate.decision import PolicyEngine
 from denizen.engine.gate.observer import Observer
-from denizen.engine.runtime.tool_policy import GatePolicy, ObserverPolicy
+from denizen.engine.gate.tool_policy import GatePolicy, ObserverPolicy
 from denizen.ports.model import FinishReason, ModelReply, ModelRequest
 from denizen.ports.toolset import CallScope, CallTrail
 from denizen.testing.temporary_store import TemporaryStore

@@ -16,8 +16,8 @@ from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.message import ImagePart, TextPart, ToolResultPart, join_text
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.domain.usage import Usage
+from denizen.engine.configuration.generation import Generation
 from denizen.engine.inspection.replay import ReplayResult, replay_turn
-from denizen.engine.runtime.generation import Generation
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedModels, ScriptedReply, call

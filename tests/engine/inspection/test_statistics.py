@@ -19,10 +19,10 @@ from denizen.domain.statistics import FORGOTTEN, SideRequest, UsageGrouping, Usa
 from denizen.domain.usage import Usage
 from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.archive.removal import ArchiveRemoval
+from denizen.engine.configuration.generation import Generation, Runtime
+from denizen.engine.gate.tool_policy import GatePolicy
 from denizen.engine.inspection import statistics
 from denizen.engine.inspection.statistics import LOOK_EVERY_S, REPORTS_A_DAY, UsageStatistics
-from denizen.engine.runtime.generation import Generation, Runtime
-from denizen.engine.runtime.tool_policy import GatePolicy
 from denizen.testing.scripted_model import ScriptedModel, ScriptedModels
 from denizen.testing.temporary_store import TemporaryStore
 

@@ -22,6 +22,7 @@ from denizen.domain.errors import Unavailable
 from denizen.domain.snapshot import RemoteRepository
 from denizen.domain.source import Source, SourceChange, SourceKind, SyncRun
 from denizen.domain.video import VideoAccess
+from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.archive.channel_source import ChannelSourceReader
 from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.archive.removal import ArchiveRemoval
@@ -31,7 +32,6 @@ from denizen.engine.knowledge.reading import SourceReadings
 from denizen.engine.knowledge.snapshots import SnapshotPublisher
 from denizen.engine.knowledge.sources import SourceCatalog
 from denizen.engine.knowledge.sync import KnowledgeSync, SnapshotPush, SyncDeps
-from denizen.engine.runtime.connected_accounts import ConnectedAccounts
 from denizen.ports.fetch import NO_HEADERS, FetchedPage
 from denizen.ports.source import SnapshotUploader, SourceReader
 from denizen.testing.memory_durable import MemoryDurable

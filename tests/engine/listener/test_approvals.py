@@ -17,8 +17,8 @@ from denizen.domain.errors import DenizenError, NotAllowed
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.domain.verdict import Decision
 from denizen.engine.gate.approval_card import card_action
+from denizen.engine.gate.tool_policy import GatePolicy, ObserverPolicy, ToolRule
 from denizen.engine.listener import turn_display
-from denizen.engine.runtime.tool_policy import GatePolicy, ObserverPolicy, ToolRule
 from denizen.ports.channel import ButtonPress
 from denizen.ports.model import ModelRequest
 from denizen.ports.toolset import CallScope

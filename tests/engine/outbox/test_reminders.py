@@ -24,12 +24,12 @@ from denizen.domain.json import Json
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.reminder import MAX_PENDING
 from denizen.domain.tool import Effect, ToolCall, ToolResult
+from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.archive.removal import ArchiveRemoval
+from denizen.engine.configuration.generation import Generation, Runtime
 from denizen.engine.outbox.outbox import DeliveryOutbox
 from denizen.engine.outbox.reminders import IDLE_S, ReminderService
-from denizen.engine.runtime.connected_accounts import ConnectedAccounts
-from denizen.engine.runtime.generation import Generation, Runtime
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope
 from denizen.skill import ScopedServices, SkillToolset

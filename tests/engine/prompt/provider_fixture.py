@@ -13,11 +13,11 @@ from denizen.domain.ids import SessionId, TurnId
 from denizen.domain.message import Author
 from denizen.domain.room import Post
 from denizen.domain.turn import ReplyTarget
+from denizen.engine.accounts.connected_accounts import ConnectedAccounts
+from denizen.engine.configuration.generation import Generation, Runtime
+from denizen.engine.gate.tool_policy import GatePolicy
 from denizen.engine.loop.services import build_services
 from denizen.engine.memory.keeper import MemoryKeeper
-from denizen.engine.runtime.connected_accounts import ConnectedAccounts
-from denizen.engine.runtime.generation import Generation, Runtime
-from denizen.engine.runtime.tool_policy import GatePolicy
 from denizen.engine.turn import TurnRunner
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog

@@ -11,8 +11,8 @@ from denizen.domain.audit import AuditKind
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.json import Json
-from denizen.engine.runtime.agent_settings import KEPT_S, AgentSettingsOverlay
-from denizen.engine.runtime.generation import Generation
+from denizen.engine.configuration.agent_settings import KEPT_S, AgentSettingsOverlay
+from denizen.engine.configuration.generation import Generation
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from denizen.testing.temporary_store import TemporaryStore
 from tests.engine.engine_fixture import ANA, NAME, EngineFixture, ToolsetFixture, generation, open_engine

@@ -10,7 +10,7 @@ import pytest
 from denizen.domain.errors import InvalidInput, NotAllowed, Unavailable
 from denizen.domain.ids import AgentName
 from denizen.domain.principal import Principal, PrincipalKind
-from denizen.engine.runtime.connected_accounts import ConnectedAccounts, PlatformActionRunner
+from denizen.engine.accounts.connected_accounts import ConnectedAccounts, PlatformActionRunner
 from denizen.ports.toolset import CallScope
 from tests.memory_channel import MemoryChannel
 from tests.memory_platform import MemoryPlatform

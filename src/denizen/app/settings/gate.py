@@ -18,7 +18,7 @@ from denizen.domain.conversation import Place
 from denizen.domain.principal import RoleName
 from denizen.domain.tool import Origin, Taint, Tier
 from denizen.domain.verdict import Decision
-from denizen.engine.runtime.tool_policy import GatePolicy, ObserverPolicy, RateLimit, ToolMode, ToolRule
+from denizen.engine.gate.tool_policy import GatePolicy, ObserverPolicy, RateLimit, ToolMode, ToolRule
 
 _DAY_S = 86_400
 _APPROVAL = ApprovalRule()

@@ -27,7 +27,7 @@ from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Tier, ToolCall, ToolResult
 from denizen.engine.gate.executor import BoundTool, ToolExecutor
-from denizen.engine.runtime.tool_policy import GatePolicy
+from denizen.engine.gate.tool_policy import GatePolicy
 from denizen.engine.tools.arguments import ArgumentsError, check_arguments
 from denizen.ports.toolset import CallScope
 from denizen.skill.context import HistoryMessage, SkillFolders, SkillServices

@@ -16,8 +16,8 @@ from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention, NotAllowed, NotFound, Unavailable
 from denizen.domain.room import Post, Room, RoomKind
 from denizen.domain.source import Source, SourceState
+from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.archive.mirror import ArchiveMirror
-from denizen.engine.runtime.connected_accounts import ConnectedAccounts
 from denizen.ports.channel import Channel
 from denizen.ports.source import ReportProgress, SourceFile, SourceTree
 from denizen.ports.store import Store

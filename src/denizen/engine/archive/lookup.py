@@ -15,10 +15,10 @@ from denizen.domain.principal import PrincipalKind
 from denizen.domain.ranking import fuse
 from denizen.domain.room import Post, Room
 from denizen.domain.words import make_excerpt, split_words
+from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.archive.view import ArchiveView, get_author, not_found_here, open_view, room_label
 from denizen.engine.embedding.embedder import BudgetedEmbedder, EmbeddedQuestion, default_similarity
-from denizen.engine.runtime.connected_accounts import ConnectedAccounts
 from denizen.ports.archive import POST_VECTORS, CountBy, PostHit, PostQuery, post_vector_key, room_namespace
 from denizen.ports.store import Store, UnitOfWork
 from denizen.ports.toolset import CallScope

@@ -13,8 +13,8 @@ from typing import TypeVar
 from denizen.domain.archiving import ArchivePolicy, is_room_opted_out
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.room import Post, Room, RoomKind
+from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.archive.mirror import ArchiveMirror
-from denizen.engine.runtime.connected_accounts import ConnectedAccounts
 from denizen.ports.archive import PostCount
 from denizen.ports.channel import Channel
 from denizen.ports.store import Store

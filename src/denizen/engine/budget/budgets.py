@@ -39,8 +39,8 @@ from denizen.domain.prompt_messages import count_tokens
 from denizen.domain.statistics import SideRequest
 from denizen.domain.turn import Step, Turn
 from denizen.domain.usage import Usage
-from denizen.engine.runtime.choices import ModelMode, list_aliases
-from denizen.engine.runtime.live_events import LiveEvents
+from denizen.engine.configuration.choices import ModelMode, list_aliases
+from denizen.engine.events.live_events import LiveEvents
 from denizen.ports.model import Model, ModelReply, ModelRequest, Models
 from denizen.ports.store import Store, UnitOfWork
 from denizen.ports.usage import Reservation

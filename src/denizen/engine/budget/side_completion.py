@@ -17,8 +17,8 @@ from denizen.domain.message import Role, TextPart, join_text
 from denizen.domain.principal import PrincipalKind
 from denizen.domain.prompt import PromptMessage, Segment
 from denizen.engine.budget.budgets import Payer, Payment, TurnBudget, place_scopes
-from denizen.engine.runtime.generation import Generation, Runtime
-from denizen.engine.runtime.live_events import LiveEvents
+from denizen.engine.configuration.generation import Generation, Runtime
+from denizen.engine.events.live_events import LiveEvents
 from denizen.ports.model import ModelReply, ModelRequest, TextDelta, ThinkingDelta
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope

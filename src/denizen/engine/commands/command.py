@@ -19,8 +19,8 @@ from denizen.domain.custom_command import CustomCommand
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.ids import AgentName, ConversationId
 from denizen.domain.principal import Principal, RoleName
+from denizen.engine.configuration.generation import Generation, Runtime
 from denizen.engine.loop.services import EngineServices
-from denizen.engine.runtime.generation import Generation, Runtime
 from denizen.ports.channel import CommandCall, CommandReply, CommandSpec, MentionNames
 from denizen.ports.store import Store
 from denizen.ports.toolset import Toolset

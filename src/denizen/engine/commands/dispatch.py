@@ -31,7 +31,7 @@ from denizen.engine.commands.text import (
     rank_suggestions,
     truncate,
 )
-from denizen.engine.runtime.choices import find_agent_choice
+from denizen.engine.configuration.choices import find_agent_choice
 from denizen.ports.channel import CommandCall, CommandOption, CommandReply, CommandSpec
 from denizen.ports.inbox import AllowedKind
 from denizen.ports.store import UnitOfWork

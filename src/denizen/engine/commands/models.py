@@ -17,7 +17,7 @@ from denizen.domain.errors import InvalidInput, NotAllowed
 from denizen.domain.ids import AgentName
 from denizen.engine.commands.command import CommandContext, CommandDefinition
 from denizen.engine.commands.text import join_names, private_reply, rank_suggestions
-from denizen.engine.runtime.choices import MODE, MODEL, ModelMode, list_aliases, put_agent
+from denizen.engine.configuration.choices import MODE, MODEL, ModelMode, list_aliases, put_agent
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
 
 DEFAULT = "default"

@@ -17,9 +17,9 @@ from denizen.domain.prompt import estimate_tokens
 from denizen.engine.budget.budgets import Payer, place_scopes
 from denizen.engine.commands.command import CommandContext, CommandDefinition
 from denizen.engine.commands.text import code_block, count_noun, format_percent, format_rows, private_reply, truncate
+from denizen.engine.configuration.choices import find_model_choice, put_reset
+from denizen.engine.configuration.generation import Generation
 from denizen.engine.inspection.queries import ContextShare, Queries
-from denizen.engine.runtime.choices import find_model_choice, put_reset
-from denizen.engine.runtime.generation import Generation
 from denizen.engine.summaries.compaction import compact_session
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
 from denizen.ports.store import UnitOfWork

@@ -22,10 +22,10 @@ from denizen.domain.principal import Principal
 from denizen.domain.tool import Origin, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import InboundMessage, TurnStatus
 from denizen.domain.verdict import Decision, Verdict
+from denizen.engine.configuration.generation import Runtime
 from denizen.engine.gate.decision import RATE_LIMIT
 from denizen.engine.gate.executor import NOBODY_TO_ASK
 from denizen.engine.loop.services import EngineServices
-from denizen.engine.runtime.generation import Runtime
 from denizen.engine.tools.arguments import ArgumentsError, check_arguments
 from denizen.engine.tools.toolbox import list_allowed
 from denizen.engine.turn import TurnRunner

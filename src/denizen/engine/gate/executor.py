@@ -28,12 +28,12 @@ from denizen.domain.errors import DenizenError, LimitExceeded
 from denizen.domain.ids import fresh
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.verdict import CallOutcome, Decision, Verdict
+from denizen.engine.audit.audit_log import AuditLog
 from denizen.engine.gate.approvals import ApprovalQueue, PendingCall
 from denizen.engine.gate.decision import PolicyEngine
 from denizen.engine.gate.observer import OBSERVER
+from denizen.engine.gate.tool_policy import GatePolicy
 from denizen.engine.intake.turn_queue import TurnPause
-from denizen.engine.runtime.audit_log import AuditLog
-from denizen.engine.runtime.tool_policy import GatePolicy
 from denizen.ports.toolset import CallScope, NestedCall, Toolset
 
 INTERIM_AFTER_S = 30.0

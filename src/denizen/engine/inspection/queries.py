@@ -24,12 +24,12 @@ from denizen.domain.summary import Summary, covered_until
 from denizen.domain.tool import Tier, ToolSpec
 from denizen.domain.trace import PromptUse, SegmentUse, sha256_hex
 from denizen.domain.turn import CallRecord, Step, Turn
+from denizen.engine.configuration.generation import Runtime
+from denizen.engine.gate.tool_policy import ToolOutlook, explain_policy
 from denizen.engine.loop.services import EngineServices
 from denizen.engine.prompt.room_transcript import TranscriptRequest, measure_room_transcript
 from denizen.engine.prompt.session_history import summary_message
 from denizen.engine.prompt.system_prompt import assemble_participant_prompt, assemble_system_prompt, source_rules
-from denizen.engine.runtime.generation import Runtime
-from denizen.engine.runtime.tool_policy import ToolOutlook, explain_policy
 from denizen.engine.tools.toolbox import list_all, list_allowed, resolve_tools, uses_planning
 from denizen.ports.model import ModelInfo
 from denizen.ports.store import RecentSession, Store, UnitOfWork, UsageRow

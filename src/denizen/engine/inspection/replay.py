@@ -27,8 +27,11 @@ from denizen.domain.turn import CallRecord, InboundMessage, ReplyTarget, Step
 from denizen.domain.usage import Usage
 from denizen.domain.verdict import Decision, Verdict
 from denizen.engine.budget.budgets import Payment
+from denizen.engine.configuration.generation import Generation, Runtime
+from denizen.engine.events.live_events import LiveEvents
 from denizen.engine.gate.decision import PolicyEngine
 from denizen.engine.gate.executor import ToolExecutor
+from denizen.engine.gate.tool_policy import GatePolicy
 from denizen.engine.inspection.queries import TurnTrace, load_trace
 from denizen.engine.intake.opening import OpenTurn, load_turn, plan_turn
 from denizen.engine.loop.routing import ModelRouter
@@ -36,9 +39,6 @@ from denizen.engine.loop.services import EngineServices
 from denizen.engine.loop.steps import TurnSteps
 from denizen.engine.prompt.gather import TurnContext, choose_model_name, gather_context
 from denizen.engine.prompt.session_history import HistoryCutoff
-from denizen.engine.runtime.generation import Generation, Runtime
-from denizen.engine.runtime.live_events import LiveEvents
-from denizen.engine.runtime.tool_policy import GatePolicy
 from denizen.engine.tools.arguments import ArgumentsError, check_arguments
 from denizen.engine.turn import find_answer, render
 from denizen.ports.model import Capabilities, Model, ModelEvent, ModelInfo, ModelRequest, Models

@@ -30,7 +30,7 @@ from denizen.domain.statistics import (
     fill_days,
     rank_usage,
 )
-from denizen.engine.runtime.generation import Runtime
+from denizen.engine.configuration.generation import Runtime
 from denizen.ports.store import Store, UnitOfWork
 
 REPORTS_A_MINUTE = 120

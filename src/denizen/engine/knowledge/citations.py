@@ -20,7 +20,7 @@ from denizen.domain.ids import AgentName
 from denizen.domain.json import Json
 from denizen.domain.message import ToolCallPart, ToolResultPart
 from denizen.domain.prompt import PromptMessage
-from denizen.engine.runtime.generation import ReadOwn
+from denizen.engine.configuration.generation import ReadOwn
 from denizen.ports.source import DocumentText, Library
 
 MAX_CITED_LINES = 300

@@ -26,12 +26,12 @@ from denizen.domain.proposal import (
     render_proposal,
 )
 from denizen.domain.source import LEARNED, SourceChange, SourceKind, SyncRun
+from denizen.engine.audit.audit_log import review_event
 from denizen.engine.knowledge.index import DocumentIndexer, report_nothing
 from denizen.engine.knowledge.reading import SourceReadings
 from denizen.engine.knowledge.snapshots import SnapshotPublisher
 from denizen.engine.knowledge.sources import SourceCatalog
 from denizen.engine.knowledge.sync import KnowledgeSync
-from denizen.engine.runtime.audit_log import review_event
 from denizen.ports.source import LearnedAnswerFiles
 from denizen.ports.store import Store, UnitOfWork
 

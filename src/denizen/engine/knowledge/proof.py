@@ -14,8 +14,8 @@ from denizen.domain.agent import CitationFormat
 from denizen.domain.citation import Citation, CitationFault
 from denizen.domain.cited_text import CitationMark, CitationReader, CitationWriter, UnmarkedText
 from denizen.domain.ids import AgentName
+from denizen.engine.configuration.generation import ReadOwn, no_own_files
 from denizen.engine.knowledge.citations import CitationProver, TurnEvidence
-from denizen.engine.runtime.generation import ReadOwn, no_own_files
 from denizen.ports.source import Library
 
 MAX_CITED = 50

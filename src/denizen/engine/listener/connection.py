@@ -25,6 +25,7 @@ from denizen.domain.errors import (
 )
 from denizen.domain.room import Room, RoomKind, is_newer
 from denizen.domain.turn import TurnStatus
+from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.archive.backfill import Backfiller, BackfillPace
 from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.listener.background import BackgroundTasks, run_once
@@ -34,7 +35,6 @@ from denizen.engine.listener.messages import MessageHandler
 from denizen.engine.listener.proposals import ProposalReactions
 from denizen.engine.listener.reading import MessageReader
 from denizen.engine.listener.turn_display import TurnDisplay
-from denizen.engine.runtime.connected_accounts import ConnectedAccounts
 from denizen.engine.turn import RESUME_LIMIT
 from denizen.ports.archive import CountBy
 from denizen.ports.channel import IncomingMessage

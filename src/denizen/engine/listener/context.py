@@ -9,8 +9,8 @@ from denizen.domain.clock import Clock
 from denizen.domain.ids import AgentName
 from denizen.domain.message import Author
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
+from denizen.engine.configuration.generation import Runtime
 from denizen.engine.outbox.outbox import DeliveryOutbox
-from denizen.engine.runtime.generation import Runtime
 from denizen.engine.turn import TurnRunner
 from denizen.ports.channel import Channel
 from denizen.ports.store import Store

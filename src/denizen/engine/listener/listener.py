@@ -16,6 +16,7 @@ from anyio.abc import TaskStatus
 
 from denizen.domain.errors import DenizenError
 from denizen.domain.room import Room
+from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.archive.backfill import Backfiller
 from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.commands.command import UserDataAccess
@@ -31,7 +32,6 @@ from denizen.engine.listener.reading import MessageReader
 from denizen.engine.listener.turn_display import TurnDisplay
 from denizen.engine.listener.turn_start import TurnStarter
 from denizen.engine.loop.services import EngineServices
-from denizen.engine.runtime.connected_accounts import ConnectedAccounts
 from denizen.ports.channel import ButtonPress, CommandCall, CommandReply, CommandSpec, IncomingMessage, ReactionChange
 
 _log = logging.getLogger("denizen.listener")

@@ -23,10 +23,10 @@ from denizen.domain.principal import Principal, RoleName
 from denizen.domain.prompt_messages import format_speaker
 from denizen.domain.room import Room, RoomKind
 from denizen.domain.turn import InboundMessage, ReplyTarget, Turn
+from denizen.engine.configuration.choices import find_agent_choice, find_model_choice
 from denizen.engine.listener.context import AccountContext
 from denizen.engine.listener.reading import MAX_EDITS, MessageReader, edit_key
 from denizen.engine.outbox.plan import Announcement
-from denizen.engine.runtime.choices import find_agent_choice, find_model_choice
 from denizen.ports.channel import IncomingMessage
 
 THREAD_TITLE_CHARS = 80

@@ -36,11 +36,11 @@ from denizen.domain.turn import Step
 from denizen.domain.usage import Usage, usage_from_json, usage_to_json
 from denizen.engine.budget.budgets import Payer, TurnBudget, turn_scopes
 from denizen.engine.budget.side_completion import complete
+from denizen.engine.configuration.choices import list_aliases
+from denizen.engine.configuration.generation import Generation
 from denizen.engine.intake.opening import ROUTED, OpenTurn
 from denizen.engine.loop.services import EngineServices
 from denizen.engine.prompt.notes import load_subject
-from denizen.engine.runtime.choices import list_aliases
-from denizen.engine.runtime.generation import Generation
 from denizen.ports.model import Model, ModelReply, ModelRequest, Models
 
 MAX_QUESTION_CHARS = 2000

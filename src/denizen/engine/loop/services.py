@@ -6,6 +6,11 @@ from dataclasses import dataclass, field
 
 from denizen.domain.clock import Clock
 from denizen.domain.ids import AgentName
+from denizen.engine.accounts.connected_accounts import ConnectedAccounts
+from denizen.engine.audit.audit_log import AuditLog
+from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
+from denizen.engine.configuration.generation import Generation, Runtime
+from denizen.engine.events.live_events import LiveEvents
 from denizen.engine.gate.approvals import ApprovalQueue
 from denizen.engine.gate.decision import PolicyEngine
 from denizen.engine.gate.executor import ToolExecutor
@@ -13,11 +18,6 @@ from denizen.engine.gate.observer import Observer
 from denizen.engine.knowledge.proof import AnswerProver
 from denizen.engine.memory.keeper import MemoryKeeper
 from denizen.engine.outbox.outbox import DeliveryOutbox
-from denizen.engine.runtime.agent_settings import AgentSettingsOverlay
-from denizen.engine.runtime.audit_log import AuditLog
-from denizen.engine.runtime.connected_accounts import ConnectedAccounts
-from denizen.engine.runtime.generation import Generation, Runtime
-from denizen.engine.runtime.live_events import LiveEvents
 from denizen.engine.tools.toolbox import SessionSelections
 from denizen.ports.durable import DurableExecution
 from denizen.ports.store import Store

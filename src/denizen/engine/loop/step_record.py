@@ -19,7 +19,7 @@ from denizen.domain.tool import Origin, Taint, Tier, ToolCall, ToolResult
 from denizen.domain.turn import Turn
 from denizen.domain.usage import Usage, usage_to_json
 from denizen.domain.verdict import CallOutcome, Decision, Verdict
-from denizen.engine.runtime.generation import Generation
+from denizen.engine.configuration.generation import Generation
 from denizen.ports.model import FinishReason, ModelReply
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallTrail, NestedCall

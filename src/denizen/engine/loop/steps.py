@@ -25,6 +25,7 @@ from denizen.domain.trace import PromptUse
 from denizen.domain.turn import CallRecord, Step
 from denizen.domain.usage import Usage, usage_from_json
 from denizen.domain.verdict import CallOutcome, Decision, Verdict
+from denizen.engine.audit.audit_log import call_event
 from denizen.engine.budget.budgets import Payer, Payment, TurnBudget, turn_scopes
 from denizen.engine.knowledge.citations import TurnEvidence
 from denizen.engine.knowledge.proof import TurnProofs
@@ -42,7 +43,6 @@ from denizen.engine.prompt.caching import describe
 from denizen.engine.prompt.gather import TurnContext
 from denizen.engine.prompt.session_history import LARGE_REQUEST_TOKENS, USED
 from denizen.engine.prompt.transcript_messages import filter_impersonation
-from denizen.engine.runtime.audit_log import call_event
 from denizen.engine.tools.arguments import ArgumentsError, check_arguments
 from denizen.engine.tools.toolbox import SessionSelections, Toolbox
 from denizen.ports.durable import StepRunner

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from denizen.domain.message import FilePart, ImagePart, Part, TextPart, ToolCallPart, ToolResultPart
 from denizen.domain.mirror import FORGOTTEN
 from denizen.domain.taint import find_message_taint
-from denizen.engine.runtime.choices import find_reset_time
+from denizen.engine.configuration.choices import find_reset_time
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope
 from denizen.skill import HistoryMessage

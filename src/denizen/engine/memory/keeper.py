@@ -34,8 +34,8 @@ from denizen.domain.memory import (
 from denizen.domain.principal import PrincipalKind, RoleName
 from denizen.domain.ranking import fuse, rank_by_words
 from denizen.domain.room import RoomKind
+from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.embedding.embedder import BudgetedEmbedder
-from denizen.engine.runtime.connected_accounts import ConnectedAccounts
 from denizen.ports.memory import MEMORY_VECTORS, StoredVector
 from denizen.ports.store import Store, UnitOfWork
 from denizen.ports.toolset import CallScope

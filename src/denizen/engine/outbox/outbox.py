@@ -23,12 +23,12 @@ from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFou
 from denizen.domain.ids import AgentName, TurnId, fresh
 from denizen.domain.speaker_choice import is_silence
 from denizen.domain.turn import TurnStatus
+from denizen.engine.accounts.connected_accounts import ConnectedAccounts
+from denizen.engine.audit.audit_log import delivery_event
+from denizen.engine.configuration.generation import Runtime
 from denizen.engine.intake.opening import UNWANTED, OpenTurn, end_unwanted
 from denizen.engine.outbox.plan import NOT_SHOWN, Announcement, TurnEnding, plan_announcement, plan_deliveries
 from denizen.engine.outbox.sending import LivePreview, find_sent
-from denizen.engine.runtime.audit_log import delivery_event
-from denizen.engine.runtime.connected_accounts import ConnectedAccounts
-from denizen.engine.runtime.generation import Runtime
 from denizen.ports.channel import Channel, MentionNames
 from denizen.ports.inbox import MessageClaim
 from denizen.ports.store import Store

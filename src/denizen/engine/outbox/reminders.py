@@ -24,9 +24,9 @@ from denizen.domain.pings import link_pings
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.prompt_messages import agent_timezone
 from denizen.domain.reminder import MAX_AHEAD, MAX_PENDING, MAX_TEXT_CHARS, Reminder, reminder_id, reminder_text
+from denizen.engine.accounts.connected_accounts import ConnectedAccounts
+from denizen.engine.configuration.generation import Runtime
 from denizen.engine.outbox.outbox import DeliveryOutbox
-from denizen.engine.runtime.connected_accounts import ConnectedAccounts
-from denizen.engine.runtime.generation import Runtime
 from denizen.ports.channel import Channel
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope

@@ -21,6 +21,7 @@ from denizen.domain.speaker_choice import SILENCE
 from denizen.domain.taint import find_part_taint, find_prompt_taint
 from denizen.domain.tool import Taint
 from denizen.domain.turn import Turn
+from denizen.engine.configuration.generation import Generation
 from denizen.engine.intake.opening import OpenTurn
 from denizen.engine.memory.keeper import MemoryKeeper
 from denizen.engine.prompt.caching import SHORT_S, pauses_between, plan_keep_s
@@ -42,7 +43,6 @@ from denizen.engine.prompt.system_prompt import (
     source_rules,
     transient_note,
 )
-from denizen.engine.runtime.generation import Generation
 from denizen.engine.tools.toolbox import count_most_tokens, list_allowed, uses_planning
 from denizen.ports.model import Model
 from denizen.ports.store import Store

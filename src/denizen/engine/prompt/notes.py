@@ -27,10 +27,10 @@ from denizen.domain.subject import BODY_CHARS, Subject, subject_from_json
 from denizen.domain.taint import with_taint
 from denizen.domain.tool import Taint
 from denizen.domain.turn import ReplyTarget
+from denizen.engine.configuration.choices import find_reset_time
 from denizen.engine.intake.opening import OpenTurn
 from denizen.engine.memory.keeper import MemoryKeeper
 from denizen.engine.prompt.system_prompt import transient_note
-from denizen.engine.runtime.choices import find_reset_time
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope
 

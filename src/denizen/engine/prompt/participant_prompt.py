@@ -16,6 +16,7 @@ from denizen.domain.prompt import PromptMessage
 from denizen.domain.prompt_messages import IMAGE_LIFE_S
 from denizen.domain.transcript import NO_TEXT, TranscriptBudget, TranscriptLine, one_line_name
 from denizen.domain.turn import ReplyTarget, Turn
+from denizen.engine.configuration.choices import find_reset_time
 from denizen.engine.prompt.caching import pauses_between
 from denizen.engine.prompt.pictures import list_pictures
 from denizen.engine.prompt.room_transcript import (
@@ -26,7 +27,6 @@ from denizen.engine.prompt.room_transcript import (
     load_room_transcript,
 )
 from denizen.engine.prompt.transcript_messages import TranscriptStyle, make_messages
-from denizen.engine.runtime.choices import find_reset_time
 from denizen.ports.model import Capabilities
 from denizen.ports.store import Store, UnitOfWork
 

@@ -22,10 +22,10 @@ from denizen.domain.prompt import estimate_tokens
 from denizen.domain.summary import Summary
 from denizen.domain.usage import Usage
 from denizen.engine.budget.budgets import Payer, TurnBudget, turn_scopes
+from denizen.engine.configuration.generation import Generation, Runtime
 from denizen.engine.intake.opening import OpenTurn, load_turn
 from denizen.engine.loop.services import EngineServices
 from denizen.engine.prompt.session_history import Range
-from denizen.engine.runtime.generation import Generation, Runtime
 from denizen.engine.summaries.summarizer import (
     SummaryRange,
     SummaryWriter,

@@ -25,7 +25,7 @@ from denizen.domain.prompt import CHARS_PER_TOKEN, PromptMessage, Segment, estim
 from denizen.domain.summary import Summary
 from denizen.domain.usage import Usage
 from denizen.engine.budget.budgets import TurnBudget
-from denizen.engine.runtime.choices import list_aliases
+from denizen.engine.configuration.choices import list_aliases
 from denizen.ports.model import Model, ModelNotice, ModelReply, ModelRequest, Models, TextDelta, ThinkingDelta
 from denizen.ports.store import Store, UnitOfWork
 

@@ -15,9 +15,9 @@ from starlette.responses import JSONResponse, Response
 from denizen.domain.agent import Agent
 from denizen.domain.agent_settings import SettingsSet, find_active_set
 from denizen.domain.errors import NotFound
+from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
+from denizen.engine.configuration.generation import Runtime
 from denizen.engine.inspection.queries import Queries, ToolInfo
-from denizen.engine.runtime.agent_settings import AgentSettingsOverlay
-from denizen.engine.runtime.generation import Runtime
 from denizen.ports.model import ModelInfo, Models
 from denizen.web.http.auth import get_principal, may_see_all, require_admin
 from denizen.web.http.openapi import FLAG, TEXT, ApiRoute, Operation, Schema, object_schema

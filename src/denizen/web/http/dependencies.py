@@ -9,6 +9,8 @@ from starlette.types import ASGIApp
 
 from denizen.domain.clock import Clock
 from denizen.domain.snapshot import RemoteRepository
+from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
+from denizen.engine.configuration.generation import Runtime
 from denizen.engine.external.requests import DirectCalls
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.statistics import UsageStatistics
@@ -16,8 +18,6 @@ from denizen.engine.knowledge.coverage import GapReport, ProposalReviews
 from denizen.engine.knowledge.snapshots import SnapshotPublisher
 from denizen.engine.knowledge.sources import SourceCatalog
 from denizen.engine.knowledge.sync import FindProgress, KnowledgeSync
-from denizen.engine.runtime.agent_settings import AgentSettingsOverlay
-from denizen.engine.runtime.generation import Runtime
 from denizen.engine.turn import TurnRunner
 from denizen.ports.hosting import NoRepositoryHosts, RepositoryHosts
 from denizen.web.http.auth import AccessRules

@@ -27,8 +27,8 @@ from denizen.domain.ids import AgentName
 from denizen.domain.json import Json
 from denizen.domain.principal import Principal
 from denizen.domain.routing import AUTO
-from denizen.engine.runtime.audit_log import settings_event
-from denizen.engine.runtime.generation import Generation
+from denizen.engine.audit.audit_log import settings_event
+from denizen.engine.configuration.generation import Generation
 from denizen.ports.model import Models
 from denizen.ports.store import Store, UnitOfWork
 
