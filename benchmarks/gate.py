@@ -30,7 +30,7 @@ from denizen.ports.toolset import CallScope
 TIMES = 2000
 POLICY = GatePolicy(
     rules=tuple(ToolRule(f"other_{number}_*", Decision.DENY, {"path": "x"}) for number in range(50)),
-    default_rate_limit=RateLimit(1_000_000, 60.0),
+    rate_limits=RateLimits(default=RateLimit(1_000_000, 60.0)),
     observer=ObserverPolicy("watcher"),
 )
 SCOPE = CallScope(

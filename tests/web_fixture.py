@@ -163,12 +163,12 @@ async def running_site(
     runtime = Runtime()
     await runtime.swap(
         Generation(
-            7,
-            {agent.name: agent for agent in known},
-            known[0].name,
-            ScriptedModels(model),
-            toolsets,
-            policy or GatePolicy(),
+            number=7,
+            agents={agent.name: agent for agent in known},
+            default_agent=known[0].name,
+            models=ScriptedModels(model),
+            toolsets=toolsets,
+            policy=policy or GatePolicy(),
         )
     )
     clock, store, durable = HandClock(), TemporaryStore(), MemoryDurable()

@@ -45,11 +45,11 @@ async def test_a_change_is_written_with_all_comments_and_clears_snapshot_status_
         assert (await sandbox.run(["ls"], view, owner="a", session_id=session)).session_id == session
         mirror = str(tmp_path / "mirror")
         await switch.change(RemoteRepository(mirror, "kept"))
-        assert denizen.runtime.current.snapshot_remote == RemoteRepository(mirror, "kept")
+        assert denizen.runtime.current.knowledge.snapshot_remote == RemoteRepository(mirror, "kept")
         assert (await knowledge.snapshots.status()).current == ""
         assert (await sandbox.run(["ls"], view, owner="a", session_id=session)).session_id != session
         await switch.change(RemoteRepository("", "other", allow_existing=True))
-        assert denizen.runtime.current.snapshot_remote == RemoteRepository("", "other", allow_existing=True)
+        assert denizen.runtime.current.knowledge.snapshot_remote == RemoteRepository("", "other", allow_existing=True)
     text = home.config.read_text()
     assert "  # Every hour.\n  sync_every_minutes: 60  # not too often\n" in text
     assert "branch: other  # of our own" in text

@@ -117,7 +117,14 @@ def generation(
     policy: GatePolicy | None = None,
 ) -> Generation:
     agent = agent or Agent(NAME)
-    return Generation(number, {agent.name: agent}, agent.name, ScriptedModels(model), (tools,), policy or GatePolicy())
+    return Generation(
+        number=number,
+        agents={agent.name: agent},
+        default_agent=agent.name,
+        models=ScriptedModels(model),
+        toolsets=(tools,),
+        policy=policy or GatePolicy(),
+    )
 
 
 @asynccontextmanager

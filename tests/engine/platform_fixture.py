@@ -24,7 +24,7 @@ from denizen.engine.archive.backfill import Backfiller
 from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.archive.removal import ArchiveRemoval
 from denizen.engine.commands.personal_data import StoredUserData
-from denizen.engine.configuration.generation import Generation, Runtime
+from denizen.engine.configuration.generation import Generation, KnowledgeSettings, Runtime
 from denizen.engine.gate.tool_policy import GatePolicy
 from denizen.engine.listener.context import AccountContext, BotReplyCounter
 from denizen.engine.listener.listener import AccountListener, SharedServices
@@ -183,21 +183,22 @@ async def open_platform(
     )
     clock, runtime, channels = world.clock, Runtime(), ConnectedAccounts()
     durable = MemoryDurable(world.log)
-    memories = MemoryKeeper(world.store, channels, clock, policy=lambda: runtime.current.recall, written=written)
+    memories = MemoryKeeper(
+        world.store, channels, clock, policy=lambda: runtime.current.knowledge.recall, written=written
+    )
     services = build_services(runtime, world.store, durable, clock, channels=channels)
     services = replace(services, memories=memories)
     outbox, turns = services.outbox, TurnRunner(runtime, services)
     await runtime.swap(
         Generation(
-            1,
-            agents,
-            next(iter(agents)),
-            ScriptedModels(model),
-            (tools,),
-            gate or GatePolicy(),
-            per_hour,
+            number=1,
+            agents=agents,
+            default_agent=next(iter(agents)),
+            models=ScriptedModels(model),
+            toolsets=(tools,),
+            policy=gate or GatePolicy(rate_limits=RateLimits(per_user_per_hour=per_hour)),
             account_policies={("discord", agent): rule for agent, rule in rules.items()},
-            learning=learning or LearningPolicy(),
+            knowledge=KnowledgeSettings(learning=learning or LearningPolicy()),
         )
     )
     policy = archive or ArchivePolicy(post_links={"discord": POST_LINK})

@@ -172,7 +172,9 @@ async def test_people_of_a_platform_have_so_many_requests_an_hour_and_refused_on
     stranger = Principal(PrincipalKind.PLATFORM_USER, "7", "Seven")
     model = ScriptedModel(otherwise=ScriptedReply("ok"))
     async with open_engine(model) as engine:
-        await engine.runtime.swap(replace(engine.runtime.current, requests_per_hour=2))
+        await engine.runtime.swap(
+            replace(engine.runtime.current, policy=GatePolicy(rate_limits=RateLimits(per_user_per_hour=2)))
+        )
         for _ in range(2):
             await engine.say("x", principal=stranger)
         for _ in range(3):

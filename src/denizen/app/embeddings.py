@@ -138,7 +138,7 @@ def build_recall(settings: Settings) -> RecallPolicy:
 def build_embedder(runtime: Runtime, store: Store, clock: Clock) -> BudgetedEmbedder:
     """Builds what embeds texts with the embedder of the current generation, within its budgets."""
     return BudgetedEmbedder(
-        lambda: runtime.current.embedder, EmbeddingBudget(store, clock, lambda: runtime.current.budgets)
+        lambda: runtime.current.knowledge.embedder, EmbeddingBudget(store, clock, lambda: runtime.current.budgets)
     )
 
 
@@ -151,7 +151,7 @@ def build_memories(
         channels,
         clock,
         meaning=build_embedder(runtime, store, clock),
-        policy=lambda: runtime.current.recall,
+        policy=lambda: runtime.current.knowledge.recall,
         written=UserMemoryFiles(home).load,
     )
 

@@ -24,7 +24,7 @@ from denizen.app.toolsets import SkillDeps, build_skill_services, load_builtin_s
 from denizen.domain.attention import AccountPolicy
 from denizen.domain.clock import Clock
 from denizen.domain.ids import AgentName
-from denizen.engine.configuration.generation import Generation
+from denizen.engine.configuration.generation import CustomCommandSet, Generation, KnowledgeSettings
 from denizen.ports.toolset import Toolset
 
 
@@ -67,20 +67,20 @@ async def build_generation(settings: Settings, number: int, deps: GenerationDeps
         models=build_catalog(settings, chosen, deps.embedded_runtimes),
         toolsets=toolsets,
         policy=settings.gate.policy(number),
-        requests_per_hour=settings.gate.rate_limits.per_user_per_hour,
         account_policies=_read_account_policies(settings),
         archive=settings.archive,
-        commands=settings.commands,
-        programs=_build_programs(settings, deps.home),
+        commands=CustomCommandSet(settings.commands, _build_programs(settings, deps.home)),
         budgets=settings.budgets,
-        recall=build_recall(settings),
-        embedder=deps.embedders.get(settings),
+        knowledge=KnowledgeSettings(
+            embedder=deps.embedders.get(settings),
+            recall=build_recall(settings),
+            learning=settings.config.knowledge.learning.policy,
+            read_own=OwnFiles(settings.folders).read,
+            snapshot_remote=settings.config.knowledge.remote.remote,
+            videos=read_video_access(settings),
+            webhooks=read_webhooks(settings),
+        ),
         is_model_chosen=bool(chosen.model),
-        snapshot_remote=settings.config.knowledge.remote.remote,
-        learning=settings.config.knowledge.learning.policy,
-        read_own=OwnFiles(settings.folders).read,
-        videos=read_video_access(settings),
-        webhooks=read_webhooks(settings),
     )
     # MCP servers are opened last: they have to be closed again, and everything above may still raise.
     return replace(generation, toolsets=(*toolsets, *deps.mcp.open(servers)))

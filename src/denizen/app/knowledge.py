@@ -117,13 +117,13 @@ def build_knowledge(deps: KnowledgeDeps) -> KnowledgeSystem:
         SourceKind.SITEMAP: SitemapReader(WebFetcher(), clock),
         SourceKind.FOLDER: FolderReader(deps.home, folder),
         SourceKind.YOUTUBE: YoutubeReader(
-            lambda: runtime.current.videos, _open_video_fetcher, folder / "transcripts", clock
+            lambda: runtime.current.knowledge.videos, _open_video_fetcher, folder / "transcripts", clock
         ),
         SourceKind.ARCHIVE: archive,
     }
     snapshots = SnapshotPublisher(store, library, clock)
     remote = GitRemote(git, folder)
-    pushing = SnapshotPush(library, remote, lambda: runtime.current.snapshot_remote, sleep=anyio.sleep)
+    pushing = SnapshotPush(library, remote, lambda: runtime.current.knowledge.snapshot_remote, sleep=anyio.sleep)
     reading = SourceReadings(store, clock, library, readers)
     sync = KnowledgeSync(store, deps.durable, clock, SyncDeps(reading, snapshots, pushing), sleep=anyio.sleep)
     sync.register()
@@ -143,7 +143,7 @@ def build_knowledge(deps: KnowledgeDeps) -> KnowledgeSystem:
         snapshots=snapshots,
         library=library,
         indexing=indexing,
-        search=DocumentSearch(store, library, embedder, lambda: runtime.current.recall.similarity),
+        search=DocumentSearch(store, library, embedder, lambda: runtime.current.knowledge.recall.similarity),
         gaps=GapReport(store, clock),
         learning=learning,
         refresh=WithheldTalkRefresh(archive.is_urgent, settle),

@@ -56,7 +56,7 @@ def build_platform_services(
     backfiller = Backfiller(store, mirror, clock)
     privacy = ArchiveRemoval(mirror, clock, on_forgotten=knowledge.withdraw)
     embedder = build_embedder(runtime, store, clock)
-    search = ArchiveSearch(store, mirror, embedder, lambda: runtime.current.recall.similarity)
+    search = ArchiveSearch(store, mirror, embedder, lambda: runtime.current.knowledge.recall.similarity)
     return PlatformServices(
         channels=channels,
         outbox=services.outbox,

@@ -83,7 +83,7 @@ async def _index(denizen: Denizen, *, words_only: bool) -> None:
     size = await indexing.size()
     missing = await indexing.count_without_meaning()
     echo(f"{size.documents} documents with {size.passages} passages are indexed." if size.documents else NOTHING_READ)
-    echo(describe_embeddings(denizen.settings, denizen.runtime.current.embedder).capitalize() + ".")
+    echo(describe_embeddings(denizen.settings, denizen.runtime.current.knowledge.embedder).capitalize() + ".")
     if missing:
         echo(f"{missing} passages have no meaning yet; `denizen run` sees to it, or `denizen docs index` again.")
 

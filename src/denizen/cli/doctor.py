@@ -190,7 +190,7 @@ async def _memory(denizen: Denizen, *, offline: bool) -> str:
     from denizen.app.embeddings import describe_embeddings
     from denizen.ports.embed import EmbedKind
 
-    embedder = denizen.runtime.current.embedder
+    embedder = denizen.runtime.current.knowledge.embedder
     if embedder is not None and denizen.settings.config.embeddings.provider and not offline:
         await embedder.embed(["Does this work?"], EmbedKind.QUERY)
     return describe_embeddings(denizen.settings, embedder)

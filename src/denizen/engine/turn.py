@@ -119,7 +119,7 @@ class TurnRunner:
 
     def _check_rate(self, principal: Principal) -> None:
         """People of a platform have so many requests an hour; refused ones do not count."""
-        limit = self._runtime.current.requests_per_hour
+        limit = self._runtime.current.policy.rate_limits.per_user_per_hour
         if not limit or principal.kind not in (PrincipalKind.PLATFORM_USER, PrincipalKind.WEB_USER):
             return
         wait_s = self._requests.take(principal.key, RateLimit(limit, 3600.0))

@@ -48,10 +48,10 @@ def test_everything_under_gate_reaches_the_policy(home: Home) -> None:
     policy = load_policy(home, WHOLE + "agents: {helper: {}}\n")
     usual = ApprovalRule(people=frozenset({"platform_user:discord:9"}), timeout_s=60.0)
     assert policy.tiers == (("notes_*", Tier.SENSITIVE),)
-    assert policy.default_mode is ToolMode.ASK
-    assert policy.modes == (("weather", ToolMode.RUN), ("mcp_*", ToolMode.ASK), ("fetch_url", ToolMode.RULES))
+    assert policy.modes.default is ToolMode.ASK
+    assert policy.modes.by_tool == (("weather", ToolMode.RUN), ("mcp_*", ToolMode.ASK), ("fetch_url", ToolMode.RULES))
     assert policy.roles == (("exec*", frozenset({"admin"})),)
-    assert policy.rate_limits == (("weather", RateLimit(10, 60.0)),)
+    assert policy.rate_limits.by_tool == (("weather", RateLimit(10, 60.0)),)
     assert policy.destinations == ("discord:77", "*.example.org")
     assert policy.trusted == {Taint.OTHERS}
     assert policy.observer == ObserverPolicy("balanced", 9.0, 0.0, Place("discord", "123456789012345678"))
@@ -71,7 +71,7 @@ def test_everything_under_gate_reaches_the_policy(home: Home) -> None:
 
 def test_by_default_nothing_is_trusted_and_owners_decide_about_the_worst(home: Home) -> None:
     policy = load_policy(home, "")
-    assert policy == GatePolicy(generation=7)
+    assert policy == GatePolicy(rate_limits=RateLimits(per_user_per_hour=20), generation=7)
     assert policy.observer.model == ""
     assert policy.owners.deciders is Deciders.ROLE and policy.owners.role == "owner"
 

@@ -17,15 +17,9 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.room import Room, RoomKind
 from denizen.domain.turn import Turn, TurnStatus
 from denizen.engine.budget.side_completion import BilledCompletion
-from denizen.engine.commands.command import (
-    CallerContext,
-    CommandDeps,
-    CustomCommandSet,
-    DeletedUserData,
-    UserDataSummary,
-)
+from denizen.engine.commands.command import CallerContext, CommandDeps, DeletedUserData, UserDataSummary
 from denizen.engine.commands.dispatch import CommandDispatcher
-from denizen.engine.configuration.generation import Generation, Runtime
+from denizen.engine.configuration.generation import CustomCommandSet, Generation, Runtime
 from denizen.engine.gate.observer import Observer
 from denizen.engine.gate.tool_policy import GatePolicy
 from denizen.engine.intake.turn_queue import TurnQueues
@@ -228,12 +222,13 @@ async def open_commands(
 
     await runtime.swap(
         Generation(
-            1,
-            {agent.name: agent for agent in agents},
-            agents[0].name,
-            scripted or ScriptedModels(models(**STANDARD)),
-            toolsets,
-            policy or GatePolicy(),
+            number=1,
+            agents={agent.name: agent for agent in agents},
+            default_agent=agents[0].name,
+            models=scripted or ScriptedModels(models(**STANDARD)),
+            toolsets=toolsets,
+            policy=policy or GatePolicy(),
+            commands=customs or CustomCommandSet(),
         )
     )
     commands = CommandDispatcher(
@@ -243,7 +238,6 @@ async def open_commands(
             open_turn=open_turn,
             lock_session=lambda agent, conversation_id: inbox.turn(f"{agent}-{conversation_id}"),
             user_data=diary,
-            load_custom=lambda: customs or CustomCommandSet(),
         )
     )
     account_policy = account_policy or AccountPolicy(staff=AccountStaff(owners=frozenset({ZOE.id})))

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from denizen.domain.attention import AccountPolicy, AccountScope, AccountStaff, TriggerPolicy
 from denizen.domain.custom_command import CustomCommand
-from denizen.engine.commands.command import CustomCommandSet
 from denizen.engine.commands.dispatch import COMMANDS, PERMISSIONS
 from denizen.engine.commands.text import parse_text
+from denizen.engine.configuration.generation import CustomCommandSet
 from denizen.ports.channel import CommandSpec
 from denizen.ports.inbox import AllowedKind
 from tests.engine.commands.command_fixture import ADA, ANA, BEN, DIRECT, OTHER_ROOM, ROOM, ZOE, Person, open_commands

@@ -122,7 +122,7 @@ async def test_a_denied_call_does_not_run_and_says_why() -> None:
 
 
 async def test_a_caller_has_the_rate_that_the_owner_set() -> None:
-    policy = GatePolicy(rate_limits=(("look", RateLimit(1, 60.0)),))
+    policy = GatePolicy(rate_limits=RateLimits(by_tool=(("look", RateLimit(1, 60.0)),)))
     async with counter(ToolsetFixture(), policy=policy) as at:
         await at.call()
         with pytest.raises(LimitExceeded):

@@ -108,7 +108,7 @@ async def test_the_first_rule_that_matches_decides_and_without_a_match_the_defau
             ToolRule("look", Decision.APPROVE, {"path": r"^/srv", "mode": "^r$"}),
             ToolRule("look", Decision.ASK, {"path": r"^/srv"}, "homes are private"),
         ),
-        default_mode=ToolMode.ASK,
+        modes=ToolModes(default=ToolMode.ASK),
     )
     tool = spec(tier=Tier.SENSITIVE)
 
@@ -176,8 +176,9 @@ async def test_a_rule_spares_the_observer_for_tier_2_only() -> None:
 @pytest.mark.proves("T-approval-modes")
 async def test_a_tool_runs_freely_or_asks_or_goes_by_rules_and_a_default_holds_for_the_others() -> None:
     policy = GatePolicy(
-        modes=(("free", ToolMode.RUN), ("asked", ToolMode.ASK), ("ruled", ToolMode.RULES)),
-        default_mode=ToolMode.ASK,
+        modes=ToolModes(
+            by_tool=(("free", ToolMode.RUN), ("asked", ToolMode.ASK), ("ruled", ToolMode.RULES)), default=ToolMode.ASK
+        ),
         rules=(ToolRule("asked", Decision.APPROVE), ToolRule("ruled", Decision.APPROVE, {"q": "yes"})),
     )
 
@@ -189,7 +190,7 @@ async def test_a_tool_runs_freely_or_asks_or_goes_by_rules_and_a_default_holds_f
     assert await judged("ruled", "yes") is Decision.APPROVE
     assert await judged("ruled", "no") is Decision.ASK
     assert await judged("other", "no") is Decision.ASK
-    denied = GatePolicy(modes=(("look", ToolMode.ASK),), rules=(ToolRule("look", Decision.DENY),))
+    denied = GatePolicy(modes=ToolModes(by_tool=(("look", ToolMode.ASK),)), rules=(ToolRule("look", Decision.DENY),))
     assert (await GateFixture().about(spec(), denied)).decision is Decision.DENY
 
 
@@ -219,7 +220,7 @@ async def test_a_tool_may_demand_a_role_of_the_one_who_asks() -> None:
 
 
 async def test_the_rate_limit_slides_and_refused_calls_do_not_count() -> None:
-    gate_fixture, policy = GateFixture(), GatePolicy(rate_limits=(("look", RateLimit(2, 60.0)),))
+    gate_fixture, policy = GateFixture(), GatePolicy(rate_limits=RateLimits(by_tool=(("look", RateLimit(2, 60.0)),)))
 
     async def judged() -> str:
         return (await gate_fixture.about(spec(tier=Tier.LIMITED), policy)).decided_by
@@ -232,7 +233,7 @@ async def test_the_rate_limit_slides_and_refused_calls_do_not_count() -> None:
 
 
 async def test_a_rate_limit_that_the_owner_wrote_holds_for_a_harmless_tool_too() -> None:
-    gate_fixture, policy = GateFixture(), GatePolicy(rate_limits=(("lo*", RateLimit(1, 60.0)),))
+    gate_fixture, policy = GateFixture(), GatePolicy(rate_limits=RateLimits(by_tool=(("lo*", RateLimit(1, 60.0)),)))
 
     async def judged(name: str) -> str:
         return (await gate_fixture.about(spec(name), policy)).decided_by
@@ -329,8 +330,11 @@ RULES = st.builds(
 POLICIES = st.builds(
     GatePolicy,
     rules=st.lists(RULES, max_size=5).map(tuple),
-    modes=st.lists(st.tuples(st.sampled_from(["*", "look"]), st.sampled_from(ToolMode)), max_size=3).map(tuple),
-    default_mode=st.sampled_from([ToolMode.RUN, ToolMode.ASK]),
+    modes=st.builds(
+        ToolModes,
+        by_tool=st.lists(st.tuples(st.sampled_from(["*", "look"]), st.sampled_from(ToolMode)), max_size=3).map(tuple),
+        default=st.sampled_from([ToolMode.RUN, ToolMode.ASK]),
+    ),
     approval=st.just(ApprovalRule(grant_on_timeout=True)),
     destinations=st.sampled_from([None, (), ("*",)]),
     observer=st.just(WATCHED.observer),

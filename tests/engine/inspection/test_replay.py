@@ -36,7 +36,13 @@ async def open_two(
     known = agents or (Agent(NAME, model="first"),)
     async with open_engine(first, tools) as engine:
         models = ScriptedModels({"first": first, "second": second})
-        generation = Generation(2, {agent.name: agent for agent in known}, known[0].name, models, (engine.tools,))
+        generation = Generation(
+            number=2,
+            agents={agent.name: agent for agent in known},
+            default_agent=known[0].name,
+            models=models,
+            toolsets=(engine.tools,),
+        )
         await engine.runtime.swap(generation)
         yield engine
 
@@ -199,7 +205,15 @@ async def test_a_turn_of_an_agent_or_model_that_is_gone_says_what_to_name() -> N
         done = await engine.say("x")
         named = await engine.say("x", model="first")
         bob = Agent(BOB, model="second")
-        await engine.runtime.swap(Generation(3, {BOB: bob}, BOB, ScriptedModels({"second": second}), (engine.tools,)))
+        await engine.runtime.swap(
+            Generation(
+                number=3,
+                agents={BOB: bob},
+                default_agent=BOB,
+                models=ScriptedModels({"second": second}),
+                toolsets=(engine.tools,),
+            )
+        )
         with pytest.raises(NotFound) as gone:
             await again(engine, done.turn_id)
         assert (gone.value.message, gone.value.fix) == (
@@ -207,7 +221,15 @@ async def test_a_turn_of_an_agent_or_model_that_is_gone_says_what_to_name() -> N
             "Name another with --agent.",
         )
         ada = Agent(NAME, model="second")
-        await engine.runtime.swap(Generation(4, {NAME: ada}, NAME, ScriptedModels({"second": second}), (engine.tools,)))
+        await engine.runtime.swap(
+            Generation(
+                number=4,
+                agents={NAME: ada},
+                default_agent=NAME,
+                models=ScriptedModels({"second": second}),
+                toolsets=(engine.tools,),
+            )
+        )
         with pytest.raises(NotFound) as lost:
             await again(engine, named.turn_id, model="")
         assert lost.value.fix == "Name another with --model."

@@ -20,7 +20,6 @@ from denizen.domain.usage import Usage
 from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.archive.removal import ArchiveRemoval
 from denizen.engine.configuration.generation import Generation, Runtime
-from denizen.engine.gate.tool_policy import GatePolicy
 from denizen.engine.inspection import statistics
 from denizen.engine.inspection.statistics import LOOK_EVERY_S, REPORTS_A_DAY, UsageStatistics
 from denizen.testing.scripted_model import ScriptedModel, ScriptedModels
@@ -74,7 +73,9 @@ class StatisticsKit:
 async def open_kit() -> AsyncGenerator[StatisticsKit]:
     kit, name = StatisticsKit(), AgentName("ada")
     models = ScriptedModels(ScriptedModel(name="lab/m1", price_usd=(Decimal("0.001"), Decimal("0.001"))))
-    await kit.runtime.swap(Generation(1, {name: Agent(name)}, name, models, (), GatePolicy()))
+    await kit.runtime.swap(
+        Generation(number=1, agents={name: Agent(name)}, default_agent=name, models=models, toolsets=())
+    )
     yield kit
     await kit.runtime.aclose()
 

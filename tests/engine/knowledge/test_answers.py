@@ -100,7 +100,9 @@ async def open_kit(
     async with open_engine(ScriptedModel(piece_chars=piece_chars), tools, agent=agent) as engine:
         services = replace(engine.services, prover=AnswerProver(shelves.library))
         engine.turns._services = services
-        made = replace(generation(engine.model, tools, agent=agent, number=2), read_own=read_own)
+        made = replace(
+            generation(engine.model, tools, agent=agent, number=2), knowledge=KnowledgeSettings(read_own=read_own)
+        )
         await engine.runtime.swap(made)
         yield AnswersKit(engine, GapReport(engine.store, shelves.clock), shelves)
 

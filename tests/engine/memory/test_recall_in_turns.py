@@ -103,7 +103,9 @@ async def test_nothing_comes_up_that_does_not_fit_and_nothing_when_it_is_switche
         await remember(fixture, "Likes green tea")
         await ask(fixture, "ana", "what about the weather?")
         generation = fixture.runtime.current
-        await fixture.runtime.swap(replace(generation, number=2, recall=RecallPolicy(max_items=0)))
+        await fixture.runtime.swap(
+            replace(generation, number=2, knowledge=KnowledgeSettings(recall=RecallPolicy(max_items=0)))
+        )
         await ask(fixture, "ana", "which tea?")
     assert [note(request) for request in model.requests] == ["", ""]
 
@@ -114,9 +116,13 @@ async def test_at_most_so_many_memories_and_tokens_come_up() -> None:
         for number in range(9):
             await remember(fixture, f"Likes tea number {number} " + "x" * 100, key=f"mem_{number}")
         generation = fixture.runtime.current
-        await fixture.runtime.swap(replace(generation, number=2, recall=RecallPolicy(3, 1000)))
+        await fixture.runtime.swap(
+            replace(generation, number=2, knowledge=KnowledgeSettings(recall=RecallPolicy(3, 1000)))
+        )
         await ask(fixture, "ana", "which tea?")
-        await fixture.runtime.swap(replace(generation, number=3, recall=RecallPolicy(9, 70)))
+        await fixture.runtime.swap(
+            replace(generation, number=3, knowledge=KnowledgeSettings(recall=RecallPolicy(9, 70)))
+        )
         await ask(fixture, "ana", "which tea?")
     assert [note(request).count("- about Ana") for request in model.requests] == [3, 2]
 

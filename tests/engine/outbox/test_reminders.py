@@ -101,7 +101,16 @@ async def open_kit(
     world, runtime, channels = world or World(), Runtime(), ConnectedAccounts()
     agent, store = agent or Agent(ADA), store or world.store
     rules = {("discord", ADA): account_policy or AccountPolicy()}
-    await runtime.swap(Generation(1, {ADA: agent}, ADA, ScriptedModels(ScriptedModel()), (), account_policies=rules))
+    await runtime.swap(
+        Generation(
+            number=1,
+            agents={ADA: agent},
+            default_agent=ADA,
+            models=ScriptedModels(ScriptedModel()),
+            toolsets=(),
+            account_policies=rules,
+        )
+    )
     outbox = DeliveryOutbox(runtime, store, world.clock, channels)
     account = MemoryChannel(world.platform, ADA)
     reminders = ReminderService(runtime, store, world.clock, channels, outbox)

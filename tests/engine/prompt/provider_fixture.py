@@ -15,7 +15,6 @@ from denizen.domain.room import Post
 from denizen.domain.turn import ReplyTarget
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.configuration.generation import Generation, Runtime
-from denizen.engine.gate.tool_policy import GatePolicy
 from denizen.engine.loop.services import build_services
 from denizen.engine.memory.keeper import MemoryKeeper
 from denizen.engine.turn import TurnRunner
@@ -58,7 +57,11 @@ class Wired:
         self.generations += 1
         models = catalog(self.server, self.wire)
         tools = (ToolsetFixture(),) if self.agent.tools else ()
-        await self.runtime.swap(Generation(self.generations, {NAME: self.agent}, NAME, models, tools, GatePolicy()))
+        await self.runtime.swap(
+            Generation(
+                number=self.generations, agents={NAME: self.agent}, default_agent=NAME, models=models, toolsets=tools
+            )
+        )
 
     async def ask(self, text: str) -> TurnFinished:
         """In a session, or, of a participant, in a channel that is archived."""

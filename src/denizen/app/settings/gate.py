@@ -18,7 +18,15 @@ from denizen.domain.conversation import Place
 from denizen.domain.principal import RoleName
 from denizen.domain.tool import Origin, Taint, Tier
 from denizen.domain.verdict import Decision
-from denizen.engine.gate.tool_policy import GatePolicy, ObserverPolicy, RateLimit, ToolMode, ToolRule
+from denizen.engine.gate.tool_policy import (
+    GatePolicy,
+    ObserverPolicy,
+    RateLimit,
+    RateLimits,
+    ToolMode,
+    ToolModes,
+    ToolRule,
+)
 
 _DAY_S = 86_400
 _APPROVAL = ApprovalRule()
@@ -233,11 +241,11 @@ class GateSection(Section):
         return GatePolicy(
             tiers=tuple(self.tiers.items()),
             rules=tuple(rule.read(usual) for rule in self.rules),
-            rate_limits=tuple(
-                (pattern, RateLimit(limit.calls, limit.per_s)) for pattern, limit in self.rate_limits.tool.items()
+            rate_limits=RateLimits(
+                by_tool=tuple((key, RateLimit(each.calls, each.per_s)) for key, each in self.rate_limits.tool.items()),
+                per_user_per_hour=self.rate_limits.per_user_per_hour,
             ),
-            modes=tuple(self.modes.items()),
-            default_mode=self.mode,
+            modes=ToolModes(by_tool=tuple(self.modes.items()), default=self.mode),
             roles=tuple((pattern, frozenset[str](roles)) for pattern, roles in self.roles.items()),
             destinations=self.destinations,
             trusted=frozenset(label for label, watch in self.taint.items() if watch == "off"),

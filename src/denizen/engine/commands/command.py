@@ -15,7 +15,6 @@ from typing import Protocol
 from denizen.domain.agent import Agent
 from denizen.domain.attention import AccountPolicy
 from denizen.domain.conversation import Place
-from denizen.domain.custom_command import CustomCommand
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.ids import AgentName, ConversationId
 from denizen.domain.principal import Principal, RoleName
@@ -23,7 +22,6 @@ from denizen.engine.configuration.generation import Generation, Runtime
 from denizen.engine.loop.services import EngineServices
 from denizen.ports.channel import CommandCall, CommandReply, CommandSpec, MentionNames
 from denizen.ports.store import Store
-from denizen.ports.toolset import Toolset
 
 _USER_ID = re.compile(r"(?:<@!?)?([0-9]+)>?")
 _ROLE_ID = re.compile(r"(?:<@&)?([0-9]+)>?")
@@ -101,27 +99,15 @@ class UserDataAccess(Protocol):
     async def opt_in(self, platform: str, user_id: str) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class CustomCommandSet:
-    """The configured commands, and the toolset with the programs of those that have one.
-
-    That toolset is none of the generation's toolsets, so that no model can call it.
-    """
-
-    commands: tuple[CustomCommand, ...] = ()
-    toolset: Toolset | None = None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandDeps:
-    """The parts of the engine that commands act on. `load_custom` returns the commands of the current configuration."""
+    """The parts of the engine that commands act on."""
 
     runtime: Runtime
     services: EngineServices
     open_turn: TurnOpener
     lock_session: SessionLock
     user_data: UserDataAccess
-    load_custom: Callable[[], CustomCommandSet] = CustomCommandSet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

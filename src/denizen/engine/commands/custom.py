@@ -96,7 +96,7 @@ async def _run_program(custom: CustomCommand, context: CommandContext) -> CallOu
 
 
 async def _bind(custom: CustomCommand, context: CommandContext) -> BoundTool:
-    toolset = context.deps.load_custom().toolset
+    toolset = context.generation.commands.toolset
     specs = await toolset.list_tools() if toolset else ()
     spec = next((spec for spec in specs if spec.name == custom.tool), None)
     if toolset is None or spec is None:

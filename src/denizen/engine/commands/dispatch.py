@@ -276,7 +276,7 @@ class CommandDispatcher:
 
     def _all(self) -> dict[str, CommandDefinition]:
         # A configured command never replaces a built-in one: people must be able to rely on `/memory` and `/help`.
-        own = {custom.name: build_custom(custom) for custom in self._deps.load_custom().commands}
+        own = {custom.name: build_custom(custom) for custom in self._deps.runtime.current.commands.commands}
         return {**COMMANDS, **{name: own[name] for name in sorted(own) if name not in COMMANDS}}
 
     async def _build_context(

@@ -33,19 +33,48 @@ _USUAL = AccountPolicy()
 
 
 ReadOwn = Callable[[AgentName, str], str | None]
-"""The text of an agent's own file, or one that all agents share, by the name that tools give it."""
+"""Returns the text of an agent's own file, or of one that all agents share, by the name that tools give it."""
 
 
 def no_own_files(agent: AgentName, path: str) -> None:
-    """Where agents have none."""
+    """For agents without files of their own."""
     del agent, path
 
 
 @dataclass(frozen=True, slots=True)
+class CustomCommandSet:
+    """The configured commands, and the toolset with the programs of those that have one.
+
+    That toolset is none of the generation's toolsets, so that no model can call it.
+    """
+
+    commands: tuple[CustomCommand, ...] = ()
+    toolset: Toolset | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnowledgeSettings:
+    """How agents remember and look things up, and where their documents come from.
+
+    `embedder` is not closed with the generation: others may have the same one. `read_own` reads files that come from no
+    source. What is read of sources is pushed to `snapshot_remote`. `videos` says how channels of YouTube are read; None
+    without a key. `webhooks` has, by source, the secret of those who may have it read.
+    """
+
+    embedder: Embedder | None = None
+    recall: RecallPolicy = field(default_factory=RecallPolicy)
+    learning: LearningPolicy = field(default_factory=LearningPolicy)
+    read_own: ReadOwn = no_own_files
+    snapshot_remote: RemoteRepository = NOWHERE
+    videos: VideoAccess | None = None
+    webhooks: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Generation:
     """Everything that one accepted configuration means. `number` rises by one for each accepted change only.
 
-    `requests_per_hour` bounds what one person of a platform or the web may ask; 0 is no limit.
+    `account_policies` are by platform and agent. `is_model_chosen` when the command line chose one for all agents.
     """
 
     number: int
@@ -54,30 +83,14 @@ class Generation:
     models: Models
     toolsets: tuple[Toolset, ...]
     policy: GatePolicy = field(default_factory=GatePolicy)
-    requests_per_hour: int = 0
     account_policies: Mapping[tuple[str, AgentName], AccountPolicy] = field(
         default_factory=dict[tuple[str, AgentName], AccountPolicy]
     )
-    """By platform and agent."""
     archive: ArchivePolicy = field(default_factory=ArchivePolicy)
-    commands: tuple[CustomCommand, ...] = ()
-    programs: Toolset | None = None
-    """The programs of configured commands; none of `toolsets`, so that no model can call them."""
+    commands: CustomCommandSet = field(default_factory=CustomCommandSet)
     budgets: BudgetPolicy = field(default_factory=BudgetPolicy)
-    recall: RecallPolicy = field(default_factory=RecallPolicy)
-    embedder: Embedder | None = None
-    """Not closed with the generation: others may have the same."""
+    knowledge: KnowledgeSettings = field(default_factory=KnowledgeSettings)
     is_model_chosen: bool = False
-    """For all agents, by the command line."""
-    snapshot_remote: RemoteRepository = NOWHERE
-    """Where what is read of sources is pushed to."""
-    learning: LearningPolicy = field(default_factory=LearningPolicy)
-    read_own: ReadOwn = no_own_files
-    """Knowledge of agents that comes from no source."""
-    videos: VideoAccess | None = None
-    """How channels of YouTube are read; None without a key."""
-    webhooks: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    """By source: the secret of those who may have it read."""
 
     def account_policy_for(self, platform: str, account: AgentName) -> AccountPolicy:
         """How the account of that agent behaves on the platform."""
@@ -93,7 +106,7 @@ class Generation:
         return found
 
     async def aclose(self) -> None:
-        for toolset in (*self.toolsets, *((self.programs,) if self.programs else ())):
+        for toolset in (*self.toolsets, *((self.commands.toolset,) if self.commands.toolset else ())):
             await toolset.aclose()
         await self.models.aclose()
 

@@ -161,7 +161,7 @@ class PolicyEngine:
             if case.asked.origin is not Origin.API:
                 return None
             limit = OF_PROGRAMS
-        wait_s = self._window.take(f"{asker.key}\x00{tool}", limit or policy.default_rate_limit)
+        wait_s = self._window.take(f"{asker.key}\x00{tool}", limit or policy.rate_limits.default)
         if wait_s > 0:
             return _deny(case, f"'{tool}' was used too often; free again in {wait_s:.0f} s", RATE_LIMIT)
         return None

@@ -105,6 +105,26 @@ class RateLimit:
     window_s: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateLimits:
+    """`by_tool` maps tool patterns; the first match counts. A limited tool that none matches has `default`.
+
+    `per_user_per_hour` bounds what one person of a platform or the web may ask; 0 is no limit.
+    """
+
+    by_tool: tuple[tuple[str, RateLimit], ...] = ()
+    default: RateLimit = RateLimit(calls=60, window_s=60.0)
+    per_user_per_hour: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolModes:
+    """`by_tool` maps tool patterns; the first match counts."""
+
+    by_tool: tuple[tuple[str, ToolMode], ...] = ()
+    default: ToolMode = ToolMode.RUN
+
+
 @dataclass(frozen=True, slots=True)
 class ObserverPolicy:
     """The model that looks at calls of tier 2 and 3. Without `model` there is none, and people are asked instead.
@@ -118,9 +138,9 @@ class ObserverPolicy:
     alert_place: Place | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GatePolicy:
-    """`tiers`, `modes`, `roles` and `rate_limits` map tool patterns; the first match in the given order counts.
+    """`tiers` and `roles` map tool patterns; the first match in the given order counts.
 
     `roles` names the roles of which the asker must have one. `destinations` None sets no limit to where tools send;
     else they are patterns of places (`discord:123`), addresses and hosts, and the conversation itself is always among
@@ -130,10 +150,8 @@ class GatePolicy:
 
     tiers: tuple[tuple[str, Tier], ...] = ()
     rules: tuple[ToolRule, ...] = ()
-    rate_limits: tuple[tuple[str, RateLimit], ...] = ()
-    default_rate_limit: RateLimit = RateLimit(calls=60, window_s=60.0)
-    modes: tuple[tuple[str, ToolMode], ...] = ()
-    default_mode: ToolMode = ToolMode.RUN
+    rate_limits: RateLimits = field(default_factory=RateLimits)
+    modes: ToolModes = field(default_factory=ToolModes)
     roles: tuple[tuple[str, frozenset[str]], ...] = ()
     destinations: tuple[str, ...] | None = None
     trusted: frozenset[Taint] = frozenset()
@@ -151,9 +169,9 @@ class GatePolicy:
 
     def mode(self, tool: str, *, is_ruled: bool) -> ToolMode:
         """RUN or ASK. `is_ruled` when a rule has matched the call: then the default mode does not hold."""
-        mode = _first(self.modes, tool) or ToolMode.RULES
+        mode = _first(self.modes.by_tool, tool) or ToolMode.RULES
         if mode is ToolMode.RULES:
-            return ToolMode.RUN if is_ruled else self.default_mode
+            return ToolMode.RUN if is_ruled else self.modes.default
         return mode
 
     def find_rule(self, call: ToolCall, scope: CallScope) -> ToolRule | None:
@@ -165,7 +183,7 @@ class GatePolicy:
 
     def find_rate_limit(self, tool: str) -> RateLimit | None:
         """The one that the owner wrote, which holds for harmless tools too; they have no other."""
-        return _first(self.rate_limits, tool)
+        return _first(self.rate_limits.by_tool, tool)
 
     def find_foreign(self, spec: ToolSpec, call: ToolCall, scope: CallScope) -> str:
         """The first place outside of the conversation and of the listed ones that this call would send to, in words;
@@ -239,7 +257,9 @@ class SlidingWindow:
         """Takes one slot and returns 0, or takes none and returns the seconds until one is free."""
         now = self._clock.monotonic_s()
         if len(self._times) > self._sweep_at:
-            self._forget(now)
+            # Forgets keys of which nothing was heard for the longest window that there is.
+            self._times = {key: times for key, times in self._times.items() if times and times[-1] > now - LONGEST_S}
+            self._sweep_at = max(SWEEP_AT, 2 * len(self._times))
         times = self._times.setdefault(key, deque())
         while times and times[0] <= now - limit.window_s:
             times.popleft()
@@ -247,11 +267,6 @@ class SlidingWindow:
             return (times[0] + limit.window_s - now) if times else limit.window_s
         times.append(now)
         return 0.0
-
-    def _forget(self, now: float) -> None:
-        """Keys of which nothing was heard for the longest window that there is."""
-        self._times = {key: times for key, times in self._times.items() if times and times[-1] > now - LONGEST_S}
-        self._sweep_at = max(SWEEP_AT, 2 * len(self._times))
 
 
 _EFFECTS = {
@@ -291,7 +306,7 @@ def explain_policy(spec: ToolSpec, policy: GatePolicy, *, is_observed: bool) -> 
 def has_rules(spec: ToolSpec, policy: GatePolicy) -> bool:
     """Whether the owner has said anything about the tool besides its tier."""
     named = [rule.tool for rule in policy.rules]
-    named += [pattern for pattern, _ in (*policy.modes, *policy.roles)]
+    named += [pattern for pattern, _ in (*policy.modes.by_tool, *policy.roles)]
     return any(fnmatchcase(spec.name, pattern) for pattern in named)
 
 

@@ -27,7 +27,7 @@ from denizen.domain.turn import CallRecord, InboundMessage, ReplyTarget, Step
 from denizen.domain.usage import Usage
 from denizen.domain.verdict import Decision, Verdict
 from denizen.engine.budget.budgets import Payment
-from denizen.engine.configuration.generation import Generation, Runtime
+from denizen.engine.configuration.generation import CustomCommandSet, Generation, Runtime
 from denizen.engine.events.live_events import LiveEvents
 from denizen.engine.gate.decision import PolicyEngine
 from denizen.engine.gate.executor import ToolExecutor
@@ -177,7 +177,9 @@ async def replay_turn(
         _check(opened, generation, was_named=bool(agent), has_model=bool(model))
         results = _Results(recorded.calls)
         without_tools = replace(
-            generation, toolsets=tuple(_Recorded(each, results) for each in generation.toolsets), programs=None
+            generation,
+            toolsets=tuple(_Recorded(each, results) for each in generation.toolsets),
+            commands=CustomCommandSet(),
         )
         past = HistoryCutoff(await _end_of_history(services.store, opened), services.clock.now())
         opened = replace(opened, trigger=drop_dead_images(opened.trigger, past.now))

@@ -21,7 +21,7 @@ from denizen.domain.ids import AgentName, fresh
 from denizen.domain.message import Author, TextPart
 from denizen.domain.room import Room, RoomKind
 from denizen.domain.turn import InboundMessage, ReplyTarget, Turn
-from denizen.engine.commands.command import CallerContext, CommandDeps, CustomCommandSet, UserDataAccess
+from denizen.engine.commands.command import CallerContext, CommandDeps, UserDataAccess
 from denizen.engine.commands.dispatch import CommandDispatcher
 from denizen.engine.commands.text import ParsedCommand
 from denizen.engine.gate.approval_card import read_action
@@ -75,7 +75,6 @@ class InteractionHandler:
                 open_turn=self._open_turn,
                 lock_session=context.turns.hold,
                 user_data=user_data,
-                load_custom=self._load_custom_commands,
             )
         )
 
@@ -107,10 +106,6 @@ class InteractionHandler:
             find_session_place=find_session_place,
             find_names=context.channel.find_names,
         )
-
-    def _load_custom_commands(self) -> CustomCommandSet:
-        current = self._context.runtime.current
-        return CustomCommandSet(current.commands, current.programs)
 
     async def _open_turn(self, call: CommandCall, text: str, *, agent: str = "", new_session: bool = False) -> Turn:
         """Opens the turn of a command. Its answer uses the command's ticket, or is a reply when it was typed."""

@@ -54,7 +54,7 @@ class ProposalReactions:
         self._on_withdrawn = on_withdrawn
 
     async def handle(self, context: AccountContext, reaction: ReactionChange) -> None:
-        policy = context.runtime.current.learning
+        policy = context.runtime.current.knowledge.learning
         if reaction.is_bot:
             return
         if is_same_emoji(reaction.emoji, REFUSED):

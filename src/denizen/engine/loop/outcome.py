@@ -33,7 +33,9 @@ def open_proofs(prover: AnswerProver | None, context: TurnContext, history: Sequ
     evidence, agent = TurnEvidence(history), context.agent
     if prover is None:
         return TurnProofs(evidence)
-    return prover.open(evidence, agent.name, style=agent.style.citations, read_own=context.generation.read_own)
+    return prover.open(
+        evidence, agent.name, style=agent.style.citations, read_own=context.generation.knowledge.read_own
+    )
 
 
 async def keep_answer(

@@ -185,7 +185,7 @@ async def gather_context(
     agent = _sized(generation.agent(turn.agent), turn.route)
     model = generation.models.get(choose_model_name(turn, agent))
     case = _Case(opened, generation, agent, model, "supplied" in turn.options)
-    reminded = await load_memories(keeper, opened, generation.recall)
+    reminded = await load_memories(keeper, opened, generation.knowledge.recall)
     notes = [*reminded.notes, *await _load_notes(store, case)]
     segments = await _load_segments(case)
     room, max_output = await _plan_room(case, segments)

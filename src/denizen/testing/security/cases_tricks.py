@@ -258,7 +258,7 @@ _ARGUMENTS = (
         "a mode that asks",
         AttackOutcome.ASKED,
         script_message("Calculate.", call("calculator", expression="1")),
-        policy=GatePolicy(modes=(("calc*", ToolMode.ASK),)),
+        policy=GatePolicy(modes=ToolModes(by_tool=(("calc*", ToolMode.ASK),))),
     ),
     _arguments(
         "a tier that the owner raised",
