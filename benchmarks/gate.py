@@ -23,7 +23,7 @@ from denizen.domain.usage import Usage
 from denizen.domain.verdict import Decision
 from denizen.engine.gate.decision import PolicyEngine
 from denizen.engine.gate.observer import Observer
-from denizen.engine.gate.tool_policy import GatePolicy, ObserverPolicy, RateLimit, ToolRule
+from denizen.engine.gate.tool_policy import GatePolicy, ObserverPolicy, RateLimit, RateLimits, ToolRule
 from denizen.ports.model import ModelReply, ModelRequest
 from denizen.ports.toolset import CallScope
 

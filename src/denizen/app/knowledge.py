@@ -125,11 +125,11 @@ def build_knowledge(deps: KnowledgeDeps) -> KnowledgeSystem:
     remote = GitRemote(git, folder)
     pushing = SnapshotPush(library, remote, lambda: runtime.current.knowledge.snapshot_remote, sleep=anyio.sleep)
     reading = SourceReadings(store, clock, library, readers)
-    sync = KnowledgeSync(store, deps.durable, clock, SyncDeps(reading, snapshots, pushing), sleep=anyio.sleep)
-    sync.register()
     embedder = build_embedder(runtime, store, clock)
     indexing = DocumentIndexer(store, library, embedder)
-    sync.tell_of_published(indexing.hurry)
+    sync_deps = SyncDeps(reading, snapshots, pushing, on_published=indexing.hurry)
+    sync = KnowledgeSync(store, deps.durable, clock, sync_deps, sleep=anyio.sleep)
+    sync.register()
     catalog = SourceCatalog(store, clock, snapshots, readers)
     files = LearnedFolder((deps.home / LEARNED_FOLDER).absolute())
     learning = ProposalReviews(store, clock, LearningDeps(files, catalog, reading, snapshots, indexing, sync))
@@ -146,7 +146,7 @@ def build_knowledge(deps: KnowledgeDeps) -> KnowledgeSystem:
         search=DocumentSearch(store, library, embedder, lambda: runtime.current.knowledge.recall.similarity),
         gaps=GapReport(store, clock),
         learning=learning,
-        refresh=WithheldTalkRefresh(archive.is_urgent, settle),
+        refresh=WithheldTalkRefresh(archive.is_urgent, settle, (deps.mirror.withheld, deps.channels.added)),
         remote=remote,
         sandbox=deps.sandbox,
     )

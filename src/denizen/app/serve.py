@@ -7,7 +7,6 @@ import socket
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -59,6 +58,10 @@ async def serve(denizen: Denizen, *, host: str, port: int, on_ready: Callable[[s
     external = ExternalServices(
         calls, mcp, RemoteSwitch(denizen, reloader.reload), ConnectedRepositoryHosts(accounts.find_github)
     )
+    parts, clock = denizen.knowledge, denizen.services.clock
+    schedule = SyncSchedule(
+        parts.sync, parts.catalog, clock, lambda: denizen.settings.config.knowledge.sync_every, parts.refresh
+    )
     server = _server(denizen, host, external, lambda: on_ready(url))
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with anyio.create_task_group() as group:
@@ -72,7 +75,7 @@ async def serve(denizen: Denizen, *, host: str, port: int, on_ready: Callable[[s
             group.start_soon(run_forever, "indexing documents", denizen.knowledge.indexing.keep_indexed)
             group.start_soon(run_forever, "embedding documents", denizen.knowledge.indexing.keep_embedded)
             group.start_soon(run_forever, "summing up usage", denizen.statistics.run)
-            group.start_soon(run_forever, "reading sources regularly", _regular_sync(denizen).run)
+            group.start_soon(run_forever, "reading sources regularly", schedule.run)
             group.start_soon(run_once, "taking up learned answers", denizen.knowledge.learning.catch_up)
             group.start_soon(mcp.run)
             group.start_soon(_stop_to_restart, denizen, server)
@@ -104,18 +107,6 @@ async def _stop_to_restart(denizen: Denizen, server: uvicorn.Server) -> None:
 async def _leave_turns(denizen: Denizen) -> None:
     await anyio.sleep(GRACE_S)
     await denizen.services.durable.aclose()
-
-
-def _regular_sync(denizen: Denizen) -> SyncSchedule:
-    parts, clock = denizen.knowledge, denizen.services.clock
-
-    def every() -> timedelta | None:
-        return denizen.settings.config.knowledge.sync_every
-
-    regular = SyncSchedule(parts.sync, parts.catalog, clock, every, parts.refresh)
-    denizen.platforms.mirror.tell_of_withheld(regular.tell)
-    denizen.platforms.channels.tell_of_added(regular.tell)
-    return regular
 
 
 def api_keys(denizen: Denizen) -> Sequence[ApiKey]:

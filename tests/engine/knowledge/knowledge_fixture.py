@@ -130,11 +130,10 @@ class KnowledgeFixture:
             lambda: self.remote or RemoteRepository(""),
             sleep=self.clock.sleep,
         )
-        work = SyncDeps(self.reading, self.snapshots, pushing)
+        self.indexing = DocumentIndexer(self.store, self.library, BudgetedEmbedder())
+        work = SyncDeps(self.reading, self.snapshots, pushing, on_published=self.indexing.hurry)
         self.sync = KnowledgeSync(self.store, self.durable, self.clock, work, sleep=self.clock.sleep)
         self.sync.register()
-        self.indexing = DocumentIndexer(self.store, self.library, BudgetedEmbedder())
-        self.sync.tell_of_published(self.indexing.hurry)
         self.catalog = SourceCatalog(self.store, self.clock, self.snapshots, readers)
 
     async def add(self, location: Path | str, name: str = "", **given: str | int) -> Source:

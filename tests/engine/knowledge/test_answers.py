@@ -19,6 +19,7 @@ from denizen.domain.gap import GapKind
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import TurnStatus
+from denizen.engine.configuration.generation import KnowledgeSettings
 from denizen.engine.knowledge.citations import TurnEvidence
 from denizen.engine.knowledge.coverage import GapReport
 from denizen.engine.knowledge.proof import MAX_CITED, AnswerProver

@@ -49,10 +49,8 @@ class Square(KnowledgeFixture):
         self.regular = self.open_regular(self.clock.sleep)
 
     def open_regular(self, sleep: Sleep) -> SyncSchedule:
-        care = WithheldTalkRefresh(self.talk.is_urgent, self.snapshots.settle)
-        regular = SyncSchedule(self.sync, self.catalog, self.clock, lambda: None, care, sleep=sleep)
-        self.mirror.tell_of_withheld(regular.tell)
-        return regular
+        care = WithheldTalkRefresh(self.talk.is_urgent, self.snapshots.settle, [self.mirror.withheld])
+        return SyncSchedule(self.sync, self.catalog, self.clock, lambda: None, care, sleep=sleep)
 
     async def say(self, text: str, *, who: str = "ana", room: Room | None = None, reply_to: str = "") -> Post:
         post = self.platform.write(room or self.general, who, text, reply_to=reply_to)

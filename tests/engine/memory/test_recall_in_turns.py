@@ -12,6 +12,7 @@ from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.memory import CORE, Memory, MemoryOrigin, RecallPolicy
 from denizen.domain.message import Role, ToolResultPart, join_text
 from denizen.domain.room import Room
+from denizen.engine.configuration.generation import KnowledgeSettings
 from denizen.engine.inspection.queries import Queries, TurnTrace
 from denizen.engine.inspection.replay import replay_turn
 from denizen.ports.model import ModelRequest

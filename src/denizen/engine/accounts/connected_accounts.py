@@ -5,7 +5,7 @@ The one who runs an account adds it when it is ready and removes it when it is g
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import anyio
@@ -15,6 +15,7 @@ from denizen.domain.errors import Conflict, NotAllowed, Unavailable
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import PrincipalKind
+from denizen.engine.events.signal import Signal
 from denizen.ports.channel import Channel
 from denizen.ports.toolset import CallScope
 from denizen.skill import PlatformActions
@@ -25,19 +26,15 @@ class ConnectedAccounts:
 
     def __init__(self) -> None:
         self._channels: dict[tuple[str, AgentName], Channel] = {}
-        self._told: list[Callable[[], None]] = []
+        self.added = Signal()
+        """Sent whenever an account is there again, for what waits for one."""
 
     def add(self, channel: Channel) -> None:
         """Adding the same again changes nothing. Raises Conflict when the agent has another account there."""
         known = self._channels.setdefault((channel.platform, channel.agent), channel)
         if known is not channel:
             raise Conflict(f"The agent {channel.agent} is connected to {channel.platform} already.", code="connected")
-        for tell in self._told:
-            tell()
-
-    def tell_of_added(self, tell: Callable[[], None]) -> None:
-        """Calls it whenever an account is there again, for what waits for one. It must neither wait nor fail."""
-        self._told.append(tell)
+        self.added.send()
 
     def remove(self, channel: Channel) -> None:
         """Removing what is not there is no error: an account may end before it was ready."""
@@ -66,8 +63,6 @@ class PlatformActionRunner:
     def __init__(self, channels: ConnectedAccounts, *, patience_s: float = PATIENCE_S) -> None:
         self._channels = channels
         self._patience_s = patience_s
-        self._waiting: set[anyio.Event] = set()
-        channels.tell_of_added(self._wake)
 
     def open(self, scope: CallScope) -> PlatformActions:
         """The platform for the call of this scope."""
@@ -76,24 +71,17 @@ class PlatformActionRunner:
     async def find_channel(self, platform: str, agent: AgentName) -> Channel | None:
         """Waits a while for one that is not there yet."""
         with anyio.move_on_after(self._patience_s):
-            while (channel := self._channels.find(platform, agent)) is None:
-                added = anyio.Event()
-                self._waiting.add(added)
-                try:
-                    await added.wait()
-                finally:
-                    self._waiting.discard(added)
-            return channel
+            while True:
+                added = self._channels.added.next
+                if channel := self._channels.find(platform, agent):
+                    return channel
+                await added.wait()
         return None
-
-    def _wake(self) -> None:
-        for each in self._waiting:
-            each.set()
 
 
 @dataclass(frozen=True, slots=True)
 class _ScopedPlatform:
-    acting: PlatformActionRunner
+    runner: PlatformActionRunner
     scope: CallScope
 
     async def act(self, action: str, /, **details: Json) -> JsonObject:
@@ -104,8 +92,8 @@ class _ScopedPlatform:
                 code="no_platform",
                 fix="Ask in a channel of the Discord server in which it is to be done.",
             )
-        channel = await self.acting.find_channel(scope.place.platform, scope.account)
+        channel = await self.runner.find_channel(scope.place.platform, scope.account)
         if channel is None:
             raise Unavailable("The account is not connected at the moment.", code="not_connected", fix="Try again.")
-        warrant = OnBehalfOf(scope.principal, scope.place, scope.idempotency_key)
-        return await channel.act(PlatformAction(action, details), warrant)
+        asker = OnBehalfOf(scope.principal, scope.place, scope.idempotency_key)
+        return await channel.act(PlatformAction(action, details), asker)

@@ -23,6 +23,7 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.reasoning import is_reasoning
 from denizen.domain.room import Post, Room
 from denizen.domain.source import Source, SourceKind, SourceState
+from denizen.engine.events.signal import Signal
 from denizen.ports.archive import ArchiveRepository, Backfill, OptOutKind
 from denizen.ports.store import Store, UnitOfWork
 
@@ -99,7 +100,7 @@ UNKNOWN_ROLES: Roles = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
-class _Chosen:
+class _StoredOptOuts:
     """The stored opt-outs of a platform, and when they were read."""
 
     opt_outs: OptOuts
@@ -114,16 +115,11 @@ class ArchiveMirror:
         self._policy = policy
         self._clock = clock
         self._lock = anyio.Lock()
-        self._chosen: dict[str, _Chosen] = {}
+        self._chosen: dict[str, _StoredOptOuts] = {}
         self._deleted: dict[tuple[str, str], datetime] = {}
         self._gone_rooms: dict[tuple[str, str], None] = {}
-        self._told: list[Callable[[], None]] = []
-
-    def tell_of_withheld(self, tell: Callable[[], None]) -> None:
-        """Calls it whenever agents may not see any more what was made of posts (`withholding`). It must neither wait
-        nor fail.
-        """
-        self._told.append(tell)
+        self.withheld = Signal()
+        """Sent whenever agents may no longer see what was made of posts."""
 
     @property
     def policy(self) -> ArchivePolicy:
@@ -144,7 +140,7 @@ class ArchiveMirror:
             wanted = [
                 post
                 for post in posts
-                if not (is_reasoning(post) or self._is_of_gone_room(post))
+                if not (is_reasoning(post) or self._is_room_gone(post))
                 and keeps_post(post, roles_of_author.get(post.author.id), policy, chosen, now=now)
             ]
             if not wanted and progress is None:
@@ -231,14 +227,14 @@ class ArchiveMirror:
         `changing`.
         """
         now = self._clock.now()
-        await work.user_settings.put(_settings_of(user_id), _forgotten_key(platform), now.isoformat(), now=now)
+        await work.user_settings.put(_settings_key(user_id), _forgotten_key(platform), now.isoformat(), now=now)
 
     async def _load_opt_outs(self, platform: str) -> OptOuts:
         known, now_s = self._chosen.get(platform), self._clock.monotonic_s()
         if known is None or now_s - known.read_at_s > OPT_OUTS_AGE_S:
             async with self._store.work(write=False) as work:
                 archive = work.archive
-                known = _Chosen(
+                known = _StoredOptOuts(
                     OptOuts(
                         await archive.list_opt_outs(platform, OptOutKind.USER),
                         await archive.list_opt_outs(platform, OptOutKind.ROLE),
@@ -250,10 +246,10 @@ class ArchiveMirror:
         return known.opt_outs
 
     def _tell(self, *, is_withheld: bool) -> None:
-        for tell in self._told if is_withheld else ():
-            tell()
+        if is_withheld:
+            self.withheld.send()
 
-    def _is_of_gone_room(self, post: Post) -> bool:
+    def _is_room_gone(self, post: Post) -> bool:
         return any((post.platform, room) in self._gone_rooms for room in (post.room, post.parent) if room)
 
     async def _repeat_deletions(self, archive: ArchiveRepository, posts: Sequence[Post]) -> None:
@@ -266,14 +262,14 @@ class ArchiveMirror:
 async def _without_forgotten(work: UnitOfWork, posts: Sequence[Post]) -> list[Post]:
     until: dict[str, datetime] = {}
     for post in {post.author.id: post for post in posts}.values():
-        settings = await work.user_settings.get(_settings_of(post.author.id))
+        settings = await work.user_settings.get(_settings_key(post.author.id))
         stored = settings.get(_forgotten_key(post.platform))
         if isinstance(stored, str):
             until[post.author.id] = datetime.fromisoformat(stored)
     return [post for post in posts if post.author.id not in until or post.created_at > until[post.author.id]]
 
 
-def _settings_of(user_id: str) -> str:
+def _settings_key(user_id: str) -> str:
     return Principal(PrincipalKind.PLATFORM_USER, user_id, "").key
 
 

@@ -43,8 +43,8 @@ class ArchiveRemoval:
             await self._mirror.set_forgotten(work, platform, user_id)
             await _forget_memories(work, platform, user_id)
             await self._forget_usage(work, platform, user_id)
-            await work.reminders.forget_asker(_key_of(platform, user_id))
-            await work.gaps.forget_asker(_key_of(platform, user_id))
+            await work.reminders.forget_asker(_principal_key(platform, user_id))
+            await work.gaps.forget_asker(_principal_key(platform, user_id))
             await _forget_answers(work, platform, user_id)
             gone = await work.archive.forget_author(platform, user_id)
             await withhold_sources(work, platform)
@@ -57,7 +57,7 @@ class ArchiveRemoval:
             await work.archive.opt_out(platform, OptOutKind.USER, user_id, now=self._clock.now())
             await self._mirror.set_forgotten(work, platform, user_id)
             await _forget_memories(work, platform, user_id)
-            await work.gaps.forget_asker(_key_of(platform, user_id))
+            await work.gaps.forget_asker(_principal_key(platform, user_id))
             await _forget_answers(work, platform, user_id)
             await self._forget_usage(work, platform, user_id)
             gone = await work.archive.forget_author(platform, user_id)
@@ -66,8 +66,8 @@ class ArchiveRemoval:
         return gone
 
     async def _forget_usage(self, work: UnitOfWork, platform: str, user_id: str) -> None:
-        await work.statistics.forget_user(_key_of(platform, user_id))
-        await work.spending.forget_users(_key_of(platform, user_id), now=self._clock.now())
+        await work.statistics.forget_user(_principal_key(platform, user_id))
+        await work.spending.forget_users(_principal_key(platform, user_id), now=self._clock.now())
 
     async def opt_in_user(self, platform: str, user_id: str) -> None:
         """Keeps what they write again; what was deleted stays deleted."""
@@ -109,16 +109,16 @@ class ArchiveRemoval:
 
 
 async def _forget_memories(work: UnitOfWork, platform: str, user_id: str) -> None:
-    await work.memories.forget_teller(_key_of(platform, user_id))
+    await work.memories.forget_teller(_principal_key(platform, user_id))
 
 
 async def _forget_answers(work: UnitOfWork, platform: str, user_id: str) -> None:
     """Those that they gave go; of those that others gave them their question."""
-    await work.proposals.forget_author(_key_of(platform, user_id))
-    await work.proposals.forget_asker(_key_of(platform, user_id))
+    await work.proposals.forget_author(_principal_key(platform, user_id))
+    await work.proposals.forget_asker(_principal_key(platform, user_id))
 
 
-def _key_of(platform: str, user_id: str) -> str:
+def _principal_key(platform: str, user_id: str) -> str:
     return Principal(PrincipalKind.PLATFORM_USER, f"{platform}:{user_id}", "").key
 
 

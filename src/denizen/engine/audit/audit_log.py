@@ -1,7 +1,7 @@
 """The audit log in use: reading it in pages, and verifying its chain. What belongs into it is in `domain/audit`.
 
-The gate writes calls and switches (`gate/door.py`, `steps.py`), approvals write decisions, the outbox writes what was
-posted, `assistant` who changed settings; each in the unit of work in which the thing itself is recorded, so that
+The gate writes calls and switches (`gate/executor.py`, `loop/steps.py`), approvals write decisions, the outbox writes
+what was posted, `agent_settings` who changed settings; each in the unit of work that records the thing itself, so that
 neither is there without the other.
 """
 
@@ -69,23 +69,14 @@ async def verify_log(store: Store, *, noted: str = "") -> Verification:
         is_noted = is_noted or entry.digest == noted
     async with store.work(write=False) as work:
         head = await work.audit.head()
+        newer = await work.audit.list_entries(after=last.number, limit=1)  # may be added while the log is read
     if head.number < last.number or (head.number == last.number and head != last):
         return Verification(last, "The log and the note of where it ends contradict each other.")
-    if head.number > last.number:
-        missing = await _is_cut(store, last)
-        if missing:
-            return Verification(last, f"The end is missing: entries {last.number + 1} to {head.number}.")
+    if head.number > last.number and not newer:
+        return Verification(last, f"The end is missing: entries {last.number + 1} to {head.number}.")
     if not is_noted:
         return Verification(last, "The digest that was noted is not in the log: its end was cut off or rewritten.")
     return Verification(last)
-
-
-async def _is_cut(store: Store, last: AuditHead) -> bool:
-    """Unless entries were added while the log was read."""
-    async with store.work(write=False) as work:
-        head = await work.audit.head()
-        newer = await work.audit.list_entries(after=last.number, limit=1)
-    return head.number > last.number and not newer
 
 
 # --- what is written ------------------------------------------------------------------------------------------------

@@ -33,13 +33,12 @@ from denizen.ports.model import Models
 from denizen.ports.store import Store, UnitOfWork
 
 KEPT_S = 60.0
-"""The key of the active set in the store."""
 
 _log = logging.getLogger("denizen.assistant")
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _LoadedSet:
     active: SettingsSet | None
     until_s: float
 
@@ -50,7 +49,7 @@ class AgentSettingsOverlay:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._known: dict[AgentName, _Known] = {}
+        self._known: dict[AgentName, _LoadedSet] = {}
 
     async def apply(self, generation: Generation, name: AgentName) -> Generation:
         """The generation in which that agent has its active set over it. One without the agent stays as it is."""
@@ -141,7 +140,7 @@ class AgentSettingsOverlay:
     async def _find_active(self, agent: AgentName) -> SettingsSet | None:
         now_s, known = self._clock.monotonic_s(), self._known.get(agent)
         if known is None or now_s >= known.until_s:
-            known = self._known[agent] = _Known(await self.load_active(agent), now_s + KEPT_S)
+            known = self._known[agent] = _LoadedSet(await self.load_active(agent), now_s + KEPT_S)
         return known.active
 
 

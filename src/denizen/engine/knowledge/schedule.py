@@ -17,6 +17,7 @@ import anyio
 from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError
 from denizen.domain.source import Source, SourceKind, SourceState, SyncRun
+from denizen.engine.events.signal import Signal
 from denizen.engine.knowledge.reading import Sleep
 from denizen.engine.knowledge.sources import SourceCatalog, SourceListing
 from denizen.engine.knowledge.sync import KnowledgeSync
@@ -36,15 +37,18 @@ QUIET_LOOKS = 5
 _log = logging.getLogger("denizen.knowledge")
 
 IsUrgent = Callable[[Source, SourceState], Awaitable[bool]]
-"""Whether a channel of the archive is to be read whatever the time is (`engine/archive/reader`)."""
+"""Whether a channel of the archive is to be read whatever the time is (`engine/archive/channel_source`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class WithheldTalkRefresh:
-    """`let_go` takes out of what agents see what was withheld; it is called whenever that may be so."""
+    """`let_go` takes out of what agents see what was withheld; it is called whenever that may be so. The `signals` say
+    that something of the archive was withheld, or that its channels can be read again.
+    """
 
     is_urgent: IsUrgent
     let_go: Callable[[], Awaitable[object]]
+    signals: Sequence[Signal] = ()
 
 
 class SyncSchedule:
@@ -66,12 +70,7 @@ class SyncSchedule:
         self._every = every
         self._talk = talk
         self._sleep = sleep
-        self._withheld, self._news = anyio.Event(), anyio.Event()
-
-    def tell(self) -> None:
-        """Something of the archive was withheld, or its channels can be read again."""
-        self._withheld.set()
-        self._news.set()
+        self._changed = Signal(*talk.signals)
 
     async def run(self) -> None:
         """Channels of the archive by themselves: they wait for nothing that takes long."""
@@ -95,31 +94,28 @@ class SyncSchedule:
 
     async def _keep_up_with_talk(self) -> None:
         while True:
-            self._news = anyio.Event()
+            changed = self._changed.next
             await self._read_due(frozenset({SourceKind.ARCHIVE}))
             with anyio.move_on_after(LOOK_EVERY_S):
-                await self._news.wait()
-            await self._wait_for_quiet()
-
-    async def _wait_for_quiet(self) -> None:
-        for _ in range(QUIET_LOOKS):
-            if not self._news.is_set():
-                return
-            self._news = anyio.Event()
-            await self._sleep(QUIET_S)
+                await changed.wait()
+            for _ in range(QUIET_LOOKS):
+                if not changed.is_set():
+                    break
+                changed = self._changed.next
+                await self._sleep(QUIET_S)
 
     async def _let_go(self) -> None:
         """First what an earlier process withheld. Channels of which nobody can tell any more go with a look, too.
         What cannot be published is tried again with the next look, and keeps nobody from reading.
         """
         while True:
-            self._withheld = anyio.Event()
+            changed = self._changed.next
             try:
                 await self._talk.let_go()
             except DenizenError as error:
                 _log.warning("what was withheld could not be published without", extra=_told(error))
             with anyio.move_on_after(LOOK_EVERY_S):
-                await self._withheld.wait()
+                await changed.wait()
 
     async def _read_due(self, kinds: Collection[SourceKind]) -> None:
         """A sync that fails is over, and tried again when its sources are due again."""

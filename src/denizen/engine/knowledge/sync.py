@@ -115,6 +115,8 @@ class SyncDeps:
     reading: SourceReadings
     snapshots: SnapshotPublisher
     pushing: SnapshotPush
+    on_published: Callable[[], None] = lambda: None
+    """Called whenever a run has published, before it ends."""
 
 
 class KnowledgeSync:
@@ -127,16 +129,12 @@ class KnowledgeSync:
         self._reading = work.reading
         self._snapshots = work.snapshots
         self._pushing = work.pushing
+        self._on_published = work.on_published
         self._sleep = sleep
         self._begun: dict[str, SyncRun] = {}
         self._progress: dict[str, dict[str, ReadingProgress]] = {}
         self._asked: dict[str, SyncRun] = {}
         self._asking = anyio.Lock()
-        self._tell_published: Callable[[], None] = lambda: None
-
-    def tell_of_published(self, tell: Callable[[], None]) -> None:
-        """Called whenever a run here has published, before it ends."""
-        self._tell_published = tell
 
     def register(self) -> None:
         self._durable.register(WORKFLOW, self._run)
@@ -186,7 +184,7 @@ class KnowledgeSync:
     async def wait(self, run: SyncRun) -> SyncRun:
         """The run when it has ended."""
         try:
-            return _run_of_json(run, await self._durable.wait(run.id))
+            return _parse_run(run, await self._durable.wait(run.id))
         finally:
             self._leave(run.id)
 
@@ -241,7 +239,7 @@ class KnowledgeSync:
 
     async def _publish(self, order: _Order) -> Json:
         snapshot = await self._insist_on_snapshot(anew=order.reset)
-        self._tell_published()
+        self._on_published()
         return snapshot
 
     async def _end(self, order: _Order, outcomes: Sequence[ReadingOutcome], snapshot: str, not_pushed: str) -> Json:
@@ -264,7 +262,7 @@ class KnowledgeSync:
             await work.sources.put_sync(ended)
         self._snapshots.forget_status()
         self._leave(order.id)
-        return _run_to_json(ended)
+        return _format_run(ended)
 
     async def _insist_on_snapshot(self, *, anew: bool) -> str:
         """The id of the current snapshot; empty when nothing was ever read."""
@@ -281,7 +279,7 @@ class KnowledgeSync:
                 return "" if made is None else made.id
 
 
-def _run_to_json(run: SyncRun) -> Json:
+def _format_run(run: SyncRun) -> Json:
     return {
         "ended_at": run.ended_at.isoformat() if run.ended_at else None,
         "status": run.status.value,
@@ -292,7 +290,7 @@ def _run_to_json(run: SyncRun) -> Json:
     }
 
 
-def _run_of_json(run: SyncRun, result: Json) -> SyncRun:
+def _parse_run(run: SyncRun, result: Json) -> SyncRun:
     told = cast("dict[str, Any]", result)
     return replace(
         run,

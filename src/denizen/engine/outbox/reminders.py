@@ -26,6 +26,7 @@ from denizen.domain.prompt_messages import agent_timezone
 from denizen.domain.reminder import MAX_AHEAD, MAX_PENDING, MAX_TEXT_CHARS, Reminder, reminder_id, reminder_text
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.configuration.generation import Runtime
+from denizen.engine.events.signal import Signal
 from denizen.engine.outbox.outbox import DeliveryOutbox
 from denizen.ports.channel import Channel
 from denizen.ports.store import Store
@@ -49,11 +50,7 @@ class ReminderService:
         self._clock = clock
         self._channels = channels
         self._outbox = outbox
-        self._changed = anyio.Event()
-        channels.tell_of_added(self._wake)
-
-    def _wake(self) -> None:
-        self._changed.set()
+        self._changed = Signal(channels.added)
 
     # --- asking ------------------------------------------------------------------------------------------------------
 
@@ -87,7 +84,7 @@ class ReminderService:
                     fix="Cancel some: list_reminders shows those of this place, and /reminders list all of them.",
                 )
             await work.reminders.add(reminder)
-        self._wake()
+        self._changed.send()
         return reminder
 
     async def list_for(self, scope: CallScope) -> Sequence[Reminder]:
@@ -110,10 +107,10 @@ class ReminderService:
     async def run(self) -> None:
         """Says what is due, until it is cancelled."""
         while True:
-            self._changed = anyio.Event()
+            changed = self._changed.next
             wait_s = await self.say_due()
             with anyio.move_on_after(wait_s):
-                await self._changed.wait()
+                await changed.wait()
 
     async def say_due(self) -> float:
         """Owes what is due to the outbox; how many seconds to wait for the next, at most `IDLE_S`."""
