@@ -21,9 +21,9 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Tier, ToolCall, ToolSpec
 from denizen.domain.usage import Usage
 from denizen.domain.verdict import Decision
+from denizen.engine.configuration.tool_policy import GatePolicy, ObserverPolicy, RateLimit, RateLimits, ToolRule
 from denizen.engine.gate.decision import PolicyEngine
 from denizen.engine.gate.observer import Observer
-from denizen.engine.gate.tool_policy import GatePolicy, ObserverPolicy, RateLimit, RateLimits, ToolRule
 from denizen.ports.model import ModelReply, ModelRequest
 from denizen.ports.toolset import CallScope
 

@@ -26,8 +26,8 @@ from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import Turn, TurnStatus
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Generation, Runtime
+from denizen.engine.configuration.tool_policy import GatePolicy
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
-from denizen.engine.gate.tool_policy import GatePolicy
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.statistics import UsageStatistics
 from denizen.engine.loop.services import build_services

@@ -19,8 +19,8 @@ from denizen.domain.turn import InboundMessage
 from denizen.engine.budget.side_completion import BilledCompletion
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Generation, Runtime
+from denizen.engine.configuration.tool_policy import GatePolicy
 from denizen.engine.gate.observer import Observer
-from denizen.engine.gate.tool_policy import GatePolicy
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.intake.turn_queue import TurnQueues
 from denizen.engine.loop.services import EngineServices, build_services

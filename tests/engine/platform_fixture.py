@@ -25,7 +25,7 @@ from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.archive.removal import ArchiveRemoval
 from denizen.engine.commands.personal_data import StoredUserData
 from denizen.engine.configuration.generation import Generation, KnowledgeSettings, Runtime
-from denizen.engine.gate.tool_policy import GatePolicy, RateLimits
+from denizen.engine.configuration.tool_policy import GatePolicy, RateLimits
 from denizen.engine.listener.context import AccountContext, BotReplyCounter
 from denizen.engine.listener.listener import AccountListener, SharedServices
 from denizen.engine.listener.proposals import ProposalReactions

@@ -16,7 +16,7 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.domain.turn import TurnStatus
-from denizen.engine.gate.tool_policy import GatePolicy, RateLimits
+from denizen.engine.configuration.tool_policy import GatePolicy, RateLimits
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.intake.turn_queue import TurnQueues
 from denizen.engine.loop.steps import TurnSteps

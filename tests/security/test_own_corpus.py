@@ -8,7 +8,7 @@ from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName, CallId, ConversationId, SessionId, TurnId
 from denizen.domain.json import Json
 from denizen.domain.tool import Origin, Tier, ToolCall
-from denizen.engine.gate.tool_policy import GatePolicy
+from denizen.engine.configuration.tool_policy import GatePolicy
 from denizen.ports.toolset import CallScope
 from denizen.testing.security.case import AttackCase, AttackKind, AttackOutcome
 from denizen.testing.security.corpus import CORPUS, list_specs, list_unobserved, run_case

@@ -169,7 +169,7 @@ async def _machine(home: Path) -> str:
 
 async def _tools(denizen: Denizen) -> str:
     from denizen.app.tool_checks import FIX, find_unmatched
-    from denizen.engine.gate.tool_policy import has_rules
+    from denizen.engine.configuration.tool_policy import has_rules
 
     tools = await denizen.queries.list_tools()
     policy = denizen.runtime.current.policy

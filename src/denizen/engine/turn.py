@@ -33,8 +33,8 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.turn import InboundMessage, Turn, TurnStatus
 from denizen.engine.configuration.generation import Generation, Runtime
+from denizen.engine.configuration.tool_policy import RateLimit, SlidingWindow
 from denizen.engine.events.live_events import Sign, Watch
-from denizen.engine.gate.tool_policy import RateLimit, SlidingWindow
 from denizen.engine.intake.opening import OpenTurn, inbound_queue_key, inbound_turn_id, load_turn, open_turn, queue_key
 from denizen.engine.intake.turn_queue import TurnPause, TurnQueues
 from denizen.engine.knowledge.proof import ProvedAnswer

@@ -18,7 +18,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from denizen.engine.gate.tool_policy import RateLimit, SlidingWindow
+from denizen.engine.configuration.tool_policy import RateLimit, SlidingWindow
 from denizen.web.http.auth import (
     LOGIN_COOKIE,
     LOGIN_LIFETIME,

@@ -23,8 +23,8 @@ from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import TurnStatus
 from denizen.domain.verdict import Decision
 from denizen.engine.audit.audit_log import read_log
+from denizen.engine.configuration.tool_policy import GatePolicy, ToolRule
 from denizen.engine.external.requests import ProgramRequests
-from denizen.engine.gate.tool_policy import GatePolicy, ToolRule
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, call
 from tests.timing import HANG_LIMIT_S

@@ -8,7 +8,14 @@ from denizen.domain.approval import ApprovalRule, Deciders
 from denizen.domain.conversation import Place
 from denizen.domain.tool import Origin, Taint, Tier
 from denizen.domain.verdict import Decision
-from denizen.engine.gate.tool_policy import GatePolicy, ObserverPolicy, RateLimit, RateLimits, ToolMode, ToolRule
+from denizen.engine.configuration.tool_policy import (
+    GatePolicy,
+    ObserverPolicy,
+    RateLimit,
+    RateLimits,
+    ToolMode,
+    ToolRule,
+)
 from tests.app.home_folder import Home
 
 WHOLE = """\

@@ -19,7 +19,7 @@ from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult
 from denizen.domain.turn import TurnStatus
 from denizen.domain.verdict import Decision, Verdict
 from denizen.engine.audit.audit_log import AuditLog, read_log, verify_log
-from denizen.engine.gate.tool_policy import GatePolicy, ToolRule
+from denizen.engine.configuration.tool_policy import GatePolicy, ToolRule
 from denizen.engine.tools.toolbox import NestedCalls, list_all
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope

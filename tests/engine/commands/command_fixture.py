@@ -20,8 +20,8 @@ from denizen.engine.budget.side_completion import BilledCompletion
 from denizen.engine.commands.command import CallerContext, CommandDeps, DeletedUserData, UserDataSummary
 from denizen.engine.commands.dispatch import CommandDispatcher
 from denizen.engine.configuration.generation import CustomCommandSet, Generation, Runtime
+from denizen.engine.configuration.tool_policy import GatePolicy
 from denizen.engine.gate.observer import Observer
-from denizen.engine.gate.tool_policy import GatePolicy
 from denizen.engine.intake.turn_queue import TurnQueues
 from denizen.engine.loop.services import EngineServices, build_services
 from denizen.ports.channel import CommandCall, CommandReply, MentionNames

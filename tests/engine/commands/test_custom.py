@@ -10,7 +10,7 @@ from denizen.domain.message import TextPart
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.verdict import Decision
 from denizen.engine.configuration.generation import CustomCommandSet
-from denizen.engine.gate.tool_policy import GatePolicy, ObserverPolicy, ToolRule
+from denizen.engine.configuration.tool_policy import GatePolicy, ObserverPolicy, ToolRule
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import ScriptedModel, ScriptedModels, ScriptedReply
 from tests.engine.commands.command_fixture import ADA, ANA, BEN, ROOM, ZOE, open_commands

@@ -5,7 +5,7 @@ import pytest
 from denizen.domain.attention import AccountPolicy, AccountStaff
 from denizen.domain.errors import InvalidInput, NeedsAttention
 from denizen.engine.commands.admin import run_observer_command
-from denizen.engine.gate.tool_policy import GatePolicy, ObserverPolicy
+from denizen.engine.configuration.tool_policy import GatePolicy, ObserverPolicy
 from tests.engine.commands.command_fixture import ANA, BEN, ZOE, open_commands
 
 pytestmark = pytest.mark.anyio

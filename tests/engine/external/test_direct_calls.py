@@ -16,8 +16,8 @@ from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult
 from denizen.domain.verdict import Decision
 from denizen.engine.audit.audit_log import read_log
 from denizen.engine.configuration.generation import Runtime
+from denizen.engine.configuration.tool_policy import GatePolicy, RateLimit, RateLimits, ToolRule
 from denizen.engine.external.requests import DirectCall, DirectCallResult, DirectCalls
-from denizen.engine.gate.tool_policy import GatePolicy, RateLimit, RateLimits, ToolRule
 from denizen.engine.loop.services import build_services
 from denizen.ports.toolset import CallScope
 from denizen.skill import ArchiveLookup

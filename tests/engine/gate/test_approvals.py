@@ -25,9 +25,9 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.domain.turn import TurnStatus
 from denizen.domain.verdict import Decision
+from denizen.engine.configuration.tool_policy import GatePolicy, ToolRule
 from denizen.engine.gate.approval_card import plan_card
 from denizen.engine.gate.approvals import MAX_PENDING
-from denizen.engine.gate.tool_policy import GatePolicy, ToolRule
 from denizen.engine.tools.toolbox import NestedCalls
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope

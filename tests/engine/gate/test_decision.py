@@ -13,9 +13,9 @@ from denizen.domain.ids import AgentName
 from denizen.domain.json import JsonObject
 from denizen.domain.tool import Effect, Origin, Taint, Tier, ToolSpec
 from denizen.domain.verdict import Decision
+from denizen.engine.configuration.tool_policy import GatePolicy, RateLimit, RateLimits, ToolMode, ToolModes, ToolRule
 from denizen.engine.gate.decision import MAX_DEPTH, GateCase, ObserverOpinion, PolicyEngine
 from denizen.engine.gate.executor import BoundTool, ToolExecutor
-from denizen.engine.gate.tool_policy import GatePolicy, RateLimit, RateLimits, ToolMode, ToolModes, ToolRule
 from denizen.ports.toolset import CallTrail
 from tests.engine.gate.gate_fixture import (
     ANA,

@@ -14,8 +14,8 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.verdict import Decision
 from denizen.engine.configuration.generation import Runtime
+from denizen.engine.configuration.tool_policy import GatePolicy, ToolRule
 from denizen.engine.gate.executor import BoundTool, CallOutcome, ToolExecutor
-from denizen.engine.gate.tool_policy import GatePolicy, ToolRule
 from denizen.engine.tools.toolbox import NestedCalls
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import ScriptedModel

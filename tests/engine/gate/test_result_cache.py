@@ -12,8 +12,8 @@ from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Taint, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.verdict import Decision
+from denizen.engine.configuration.tool_policy import GatePolicy, ToolRule
 from denizen.engine.gate.executor import SWEEP_S, BoundTool, ToolExecutor
-from denizen.engine.gate.tool_policy import GatePolicy, ToolRule
 from denizen.ports.toolset import CallScope
 
 pytestmark = pytest.mark.anyio

@@ -18,7 +18,7 @@ from denizen.domain.tool import Effect, Taint, Tier, ToolCall, ToolResult
 from denizen.domain.turn import CallRecord
 from denizen.domain.usage import Usage
 from denizen.domain.verdict import Decision
-from denizen.engine.gate.tool_policy import GatePolicy, ObserverPolicy
+from denizen.engine.configuration.tool_policy import GatePolicy, ObserverPolicy
 from denizen.engine.tools.toolbox import NestedCalls
 from denizen.ports.toolset import CallScope
 from denizen.skill.context import quote_untrusted

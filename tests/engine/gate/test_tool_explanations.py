@@ -6,7 +6,7 @@ import pytest
 
 from denizen.domain.tool import Tier, ToolSpec
 from denizen.domain.verdict import Decision
-from denizen.engine.gate.tool_policy import GatePolicy, ToolRule, explain_policy
+from denizen.engine.configuration.tool_policy import GatePolicy, ToolRule, explain_policy
 
 APPROVING = GatePolicy(rules=(ToolRule("wipe*", Decision.APPROVE),))
 

@@ -16,8 +16,8 @@ from denizen.domain.conversation import Place
 from denizen.domain.errors import DenizenError, NotAllowed
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.domain.verdict import Decision
+from denizen.engine.configuration.tool_policy import GatePolicy, ObserverPolicy, ToolRule
 from denizen.engine.gate.approval_card import card_action
-from denizen.engine.gate.tool_policy import GatePolicy, ObserverPolicy, ToolRule
 from denizen.engine.listener import turn_display
 from denizen.ports.channel import ButtonPress
 from denizen.ports.model import ModelRequest

@@ -11,7 +11,7 @@ import pytest
 
 from denizen.domain.approval import ApprovalRule, Deciders
 from denizen.domain.verdict import Decision
-from denizen.engine.gate.tool_policy import GatePolicy, ToolRule
+from denizen.engine.configuration.tool_policy import GatePolicy, ToolRule
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
 from denizen_sdk.client import DenizenClient
 from denizen_sdk.errors import ApiError

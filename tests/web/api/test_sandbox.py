@@ -20,7 +20,7 @@ from denizen.domain.errors import Unavailable
 from denizen.domain.ids import AgentName
 from denizen.domain.verdict import Decision
 from denizen.engine.audit.audit_log import read_log
-from denizen.engine.gate.tool_policy import GatePolicy, ToolRule
+from denizen.engine.configuration.tool_policy import GatePolicy, ToolRule
 from denizen.skill import ScopedServices, SkillToolset
 from tests.skill_fixture import ServicesFixture
 from tests.web_fixture import ANN, BEN, Site, running_site

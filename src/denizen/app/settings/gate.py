@@ -18,7 +18,7 @@ from denizen.domain.conversation import Place
 from denizen.domain.principal import RoleName
 from denizen.domain.tool import Origin, Taint, Tier
 from denizen.domain.verdict import Decision
-from denizen.engine.gate.tool_policy import (
+from denizen.engine.configuration.tool_policy import (
     GatePolicy,
     ObserverPolicy,
     RateLimit,

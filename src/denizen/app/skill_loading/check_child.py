@@ -26,8 +26,8 @@ from denizen.domain.ids import AgentName, CallId, SessionId, TurnId
 from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Tier, ToolCall, ToolResult
+from denizen.engine.configuration.tool_policy import GatePolicy
 from denizen.engine.gate.executor import BoundTool, ToolExecutor
-from denizen.engine.gate.tool_policy import GatePolicy
 from denizen.engine.tools.arguments import ArgumentsError, check_arguments
 from denizen.ports.toolset import CallScope
 from denizen.skill.context import HistoryMessage, SkillFolders, SkillServices

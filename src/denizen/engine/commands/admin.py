@@ -12,8 +12,8 @@ from denizen.domain.errors import InvalidInput, NeedsAttention, NotFound
 from denizen.engine.audit.audit_log import AuditLog
 from denizen.engine.commands.command import CommandContext, CommandDefinition
 from denizen.engine.commands.text import count_noun, join_names, private_reply, rank_suggestions
+from denizen.engine.configuration.tool_policy import ObserverPolicy
 from denizen.engine.gate.observer import Observer
-from denizen.engine.gate.tool_policy import ObserverPolicy
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
 from denizen.ports.inbox import AllowedKind
 from denizen.ports.store import UnitOfWork

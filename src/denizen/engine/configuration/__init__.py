@@ -1,1 +1,1 @@
-"""The configuration in force: its generations, settings that assistants change, and choices that people make."""
+"""The configuration in force: its generations, the policy about tools, and what assistants and people choose."""

@@ -24,7 +24,7 @@ from denizen.domain.memory import RecallPolicy
 from denizen.domain.proposal import LearningPolicy
 from denizen.domain.snapshot import NOWHERE, RemoteRepository
 from denizen.domain.video import VideoAccess
-from denizen.engine.gate.tool_policy import GatePolicy
+from denizen.engine.configuration.tool_policy import GatePolicy
 from denizen.ports.embed import Embedder
 from denizen.ports.model import Models
 from denizen.ports.toolset import Toolset

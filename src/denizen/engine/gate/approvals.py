@@ -47,9 +47,9 @@ from denizen.domain.turn import Turn
 from denizen.domain.verdict import Verdict
 from denizen.engine.audit.audit_log import approval_event
 from denizen.engine.configuration.generation import Runtime
+from denizen.engine.configuration.tool_policy import GatePolicy
 from denizen.engine.events.live_events import LiveEvents
 from denizen.engine.gate.approval_card import describe_call, plan_card, plan_end
-from denizen.engine.gate.tool_policy import GatePolicy
 from denizen.engine.intake.opening import find_reply_target
 from denizen.engine.intake.turn_queue import TurnPauses
 from denizen.ports.store import Store, UnitOfWork

@@ -20,7 +20,7 @@ from denizen.domain.clock import Clock
 from denizen.domain.taint import describe_taint, find_risk
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolSpec
 from denizen.domain.verdict import Decision, Verdict
-from denizen.engine.gate.tool_policy import GatePolicy, RateLimit, SlidingWindow, ToolMode, ToolRule
+from denizen.engine.configuration.tool_policy import GatePolicy, RateLimit, SlidingWindow, ToolMode, ToolRule
 from denizen.ports.toolset import CallScope
 
 MAX_KEPT = 10_000

@@ -29,10 +29,10 @@ from denizen.domain.ids import fresh
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.verdict import CallOutcome, Decision, Verdict
 from denizen.engine.audit.audit_log import AuditLog
+from denizen.engine.configuration.tool_policy import GatePolicy
 from denizen.engine.gate.approvals import ApprovalQueue, PendingCall
 from denizen.engine.gate.decision import PolicyEngine
 from denizen.engine.gate.observer import OBSERVER
-from denizen.engine.gate.tool_policy import GatePolicy
 from denizen.engine.intake.turn_queue import TurnPause
 from denizen.ports.toolset import CallScope, NestedCall, Toolset
 

@@ -24,8 +24,8 @@ from denizen.domain.message import Role, TextPart, join_text
 from denizen.domain.prompt import PromptMessage, Segment
 from denizen.domain.taint import taint_to_json
 from denizen.domain.tool import Tier
+from denizen.engine.configuration.tool_policy import GatePolicy
 from denizen.engine.gate.decision import GateCase, ObserverOpinion, ObserverVerdict, VerdictCache, digest
-from denizen.engine.gate.tool_policy import GatePolicy
 from denizen.ports.model import ModelReply, ModelRequest
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope

@@ -25,7 +25,7 @@ from denizen.domain.tool import Tier, ToolSpec
 from denizen.domain.trace import PromptUse, SegmentUse, sha256_hex
 from denizen.domain.turn import CallRecord, Step, Turn
 from denizen.engine.configuration.generation import Runtime
-from denizen.engine.gate.tool_policy import ToolOutlook, explain_policy
+from denizen.engine.configuration.tool_policy import ToolOutlook, explain_policy
 from denizen.engine.loop.services import EngineServices
 from denizen.engine.prompt.room_transcript import TranscriptRequest, measure_room_transcript
 from denizen.engine.prompt.session_history import summary_message

@@ -28,10 +28,10 @@ from denizen.domain.usage import Usage
 from denizen.domain.verdict import Decision, Verdict
 from denizen.engine.budget.budgets import Payment
 from denizen.engine.configuration.generation import CustomCommandSet, Generation, Runtime
+from denizen.engine.configuration.tool_policy import GatePolicy
 from denizen.engine.events.live_events import LiveEvents
 from denizen.engine.gate.decision import PolicyEngine
 from denizen.engine.gate.executor import ToolExecutor
-from denizen.engine.gate.tool_policy import GatePolicy
 from denizen.engine.inspection.queries import TurnTrace, load_trace
 from denizen.engine.intake.opening import OpenTurn, load_turn, plan_turn
 from denizen.engine.loop.routing import ModelRouter

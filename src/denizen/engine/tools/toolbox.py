@@ -23,8 +23,8 @@ from denizen.domain.message import ToolCallPart
 from denizen.domain.prompt import count_tool_tokens
 from denizen.domain.tool import Origin, Taint, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.engine.configuration.generation import Runtime
+from denizen.engine.configuration.tool_policy import GatePolicy
 from denizen.engine.gate.executor import BoundTool, ToolExecutor
-from denizen.engine.gate.tool_policy import GatePolicy
 from denizen.engine.tools.arguments import ArgumentsError, check_arguments
 from denizen.ports.model import Capabilities
 from denizen.ports.toolset import CallScope, Toolset

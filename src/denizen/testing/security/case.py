@@ -13,7 +13,7 @@ from denizen.domain.json import Json
 from denizen.domain.message import ToolCallPart
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Origin, Taint
-from denizen.engine.gate.tool_policy import GatePolicy
+from denizen.engine.configuration.tool_policy import GatePolicy
 from denizen.testing.scripted_model import call
 from denizen.testing.security.engine import FOOLED, HERE, OWNER, BenchMessage
 

@@ -7,7 +7,7 @@ from denizen.domain.message import ToolCallPart
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Origin, Taint, Tier
 from denizen.domain.verdict import Decision
-from denizen.engine.gate.tool_policy import GatePolicy, ToolMode, ToolModes, ToolRule
+from denizen.engine.configuration.tool_policy import GatePolicy, ToolMode, ToolModes, ToolRule
 from denizen.testing.scripted_model import call
 from denizen.testing.security.case import (
     MAIL,

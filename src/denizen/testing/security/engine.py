@@ -23,9 +23,9 @@ from denizen.domain.principal import Principal, PrincipalKind, RoleName
 from denizen.domain.turn import CallRecord, InboundMessage
 from denizen.engine.budget.side_completion import BilledCompletion
 from denizen.engine.configuration.generation import Generation, Runtime
+from denizen.engine.configuration.tool_policy import GatePolicy, ObserverPolicy
 from denizen.engine.gate.executor import ToolExecutor
 from denizen.engine.gate.observer import Observer
-from denizen.engine.gate.tool_policy import GatePolicy, ObserverPolicy
 from denizen.engine.loop.services import build_services
 from denizen.engine.turn import TurnRunner
 from denizen.ports.toolset import Toolset
