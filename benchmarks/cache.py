@@ -118,7 +118,7 @@ class Run:
         )
         end = await self.turns.ask(replace(inbound, model=self.model))
         if end.status is not TurnStatus.DONE:
-            raise RuntimeError(f"turn {number} failed: {end.failure}")
+            raise RuntimeError(f"turn {number} failed: {end.failure and end.failure.message}")
         for new in self.server.requests[before:]:
             api: ModelApi = "messages" if new.path.endswith("/messages") else "chat"
             self.sent.append(SentRequest(number, self.clock.cache.now_s, api, new.body))

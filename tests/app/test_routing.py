@@ -61,7 +61,11 @@ async def test_the_question_chooses_the_model_that_answers_it(home: Home, kind: 
             "claude-haiku-4-5",
             "middle",
         ]
-        told = [(turn.reply, turn.route.complexity, turn.route.routed_by) for turn in (hard, easy, lost) if turn.route]
+        told = [
+            (turn.result.reply, turn.route.complexity, turn.route.routed_by)
+            for turn in (hard, easy, lost)
+            if turn.route
+        ]
         assert told == [
             ("A null.", "complex", "router"),
             ("Shakespeare.", "simple", "router"),

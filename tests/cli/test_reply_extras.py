@@ -16,7 +16,9 @@ from denizen.domain.turn import TurnStatus
 from denizen.domain.usage import Usage
 
 PNG = "data:image/png;base64," + b64encode(bytes(3000)).decode()
-END = TurnFinished(TurnId("t"), TurnStatus.DONE, "A rose.", "", "", Usage(), images=(PNG,), reasoning="Ana asks.")
+END = TurnFinished(
+    turn_id=TurnId("t"), status=TurnStatus.DONE, reply="A rose.", usage=Usage(), images=(PNG,), reasoning="Ana asks."
+)
 
 
 @pytest.mark.proves("C25-reasoning", "C25")

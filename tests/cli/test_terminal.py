@@ -24,7 +24,7 @@ from denizen.domain.events import Notice, TextAdded, ToolFinished, ToolStarted, 
 from denizen.domain.ids import AgentName, CallId, MessageId, TurnId
 from denizen.domain.message import Author, Message, Role, TextPart
 from denizen.domain.tool import Tier, ToolCall, ToolResult
-from denizen.domain.turn import CallRecord, Step, Turn, TurnStatus
+from denizen.domain.turn import CallRecord, Step, Turn, TurnFailure, TurnResult, TurnStatus
 from denizen.domain.usage import Usage
 from denizen.domain.verdict import CallOutcome, Decision, Verdict
 
@@ -33,8 +33,8 @@ CLEAR = "\x9b2J"
 NASTY = f"a{TITLE}b{CLEAR}c\rd\x08\x7fe\n\tf"
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 CALL = CallId("c")
-DONE = TurnFinished(TurnId("t"), TurnStatus.DONE, NASTY, "", "", Usage())
-FAILED = TurnFinished(TurnId("t"), TurnStatus.FAILED, "", NASTY, "x", Usage(), "Unavailable", NASTY)
+DONE = TurnFinished(turn_id=TurnId("t"), status=TurnStatus.DONE, reply=NASTY, usage=Usage())
+FAILED = replace(DONE, status=TurnStatus.FAILED, reply="", failure=TurnFailure(NASTY, "x", "Unavailable", fix=NASTY))
 EVENTS: list[TurnEvent] = [
     TextAdded(NASTY),
     ToolStarted(CALL, "look", {"q": NASTY}),
@@ -102,15 +102,15 @@ async def fill(home: Path) -> None:
         session = await work.sessions.current(conversation.id, AgentName("denizen"), now=NOW)
         trigger = Message(MessageId("m"), conversation.id, Role.USER, Author("", ""), (TextPart("?"),), NOW, session.id)
         turn = Turn(
-            TurnId("t"),
-            conversation.id,
-            session.id,
-            AgentName("denizen"),
-            LOCAL,
-            trigger.id,
-            TurnStatus.DONE,
-            NOW,
-            reply=NASTY,
+            id=TurnId("t"),
+            conversation_id=conversation.id,
+            session_id=session.id,
+            agent=AgentName("denizen"),
+            principal=LOCAL,
+            trigger_id=trigger.id,
+            status=TurnStatus.DONE,
+            opened_at=NOW,
+            result=TurnResult(reply=NASTY),
         )
         await work.turns.open(turn)
         await work.turns.add_step(Step(turn.id, 1, NASTY, "act", "stop", Usage(), 1, NOW))

@@ -12,7 +12,7 @@ from denizen.adapters.store import open_store
 from denizen.cli.main import run
 from denizen.domain.clock import SystemClock
 from denizen.domain.routing import Complexity, Route
-from denizen.domain.turn import TurnStatus
+from denizen.domain.turn import TurnResult, TurnStatus
 from tests.contracts.store.records import at, make_step, make_turn, open_conversation
 
 
@@ -30,7 +30,9 @@ def test_the_route_its_reason_and_the_request_to_the_router_are_shown(
             await work.turns.add_step(replace(make_step(turn, 0, model="acme/small"), purpose="route"))
             await work.turns.add_step(make_step(turn, 1, model="acme/large"))
             await work.turns.close(
-                replace(turn, status=TurnStatus.DONE, closed_at=at(1), reply="It is fixed.", route=route)
+                replace(
+                    turn, status=TurnStatus.DONE, closed_at=at(1), result=TurnResult(reply="It is fixed."), route=route
+                )
             )
         await store.aclose()
 

@@ -15,7 +15,7 @@ from denizen.domain.ids import AgentName
 from denizen.domain.message import Author, Message, TextPart
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
-from denizen.domain.turn import InboundMessage
+from denizen.domain.turn import InboundMessage, TurnFailure, TurnStatus
 from denizen.engine.budget.side_completion import BilledCompletion
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Generation, Runtime
@@ -86,6 +86,12 @@ class EngineFixture:
 
     async def say(self, text: str, **more: object) -> TurnFinished:
         return await self.turns.ask(message(text, **more))
+
+    async def fail(self, text: str, **more: object) -> TurnFailure:
+        """Says something to which there is no answer, and returns why."""
+        done = await self.say(text, **more)
+        assert done.status is TurnStatus.FAILED and done.failure and not done.reply
+        return done.failure
 
     async def watch(self, text: str, **more: object) -> list[TurnEvent]:
         return [event async for event in self.turns.stream(message(text, **more))]

@@ -86,7 +86,7 @@ async def test_a_turn_that_was_opened_but_never_started_is_taken_up_after_a_rest
         assert await engine.turns.resume() == 1
         with anyio.fail_after(HANG_LIMIT_S):
             await engine.durable.wait(turn.id)
-        assert (await engine.turns.get(turn.id)).reply == "hello yourself"
+        assert (await engine.turns.get(turn.id)).result.reply == "hello yourself"
 
 
 async def test_turns_of_one_conversation_run_one_after_another_and_conversations_side_by_side() -> None:
@@ -106,7 +106,9 @@ async def test_turns_of_one_conversation_run_one_after_another_and_conversations
         with anyio.fail_after(HANG_LIMIT_S):
             await engine.durable.wait(first.id)
             await engine.durable.wait(second.id)
-        assert (await engine.turns.get(second.id)).reply == "saw 3", "the answer to the first message is in its history"
+        assert (await engine.turns.get(second.id)).result.reply == "saw 3", (
+            "the answer to the first message is in its history"
+        )
 
 
 async def test_a_full_inbox_refuses_with_words_and_loses_nothing() -> None:
@@ -145,8 +147,7 @@ async def test_a_turn_that_takes_too_long_ends_with_words() -> None:
     agent = Agent(NAME, limits=TurnLimits(turn_timeout_s=0.02))
     async with open_engine(ScriptedModel(ScriptedReply("never", before=ReplyGate())), agent=agent) as engine:
         with anyio.fail_after(HANG_LIMIT_S):
-            done = await engine.say("x")
-        assert (done.status, done.failure_code) == (TurnStatus.FAILED, "turn_timeout")
+            assert (await engine.fail("x")).code == "turn_timeout"
 
 
 async def test_a_fault_in_the_program_is_told_by_reference_only() -> None:
@@ -154,9 +155,9 @@ async def test_a_fault_in_the_program_is_told_by_reference_only() -> None:
         raise ZeroDivisionError("secret detail")
 
     async with open_engine(ScriptedModel(broken)) as engine:
-        done = await engine.say("x")
-        assert (done.status, done.failure_family) == (TurnStatus.FAILED, "DenizenError")
-        assert "secret" not in done.failure
+        failure = await engine.fail("x")
+        assert failure.family == "DenizenError"
+        assert "secret" not in failure.message
 
 
 async def test_empty_messages_and_unknown_agents_are_refused_before_anything_is_stored() -> None:
@@ -287,7 +288,7 @@ async def test_a_watcher_who_stops_watching_does_not_stop_the_turn() -> None:
             (turn,) = await work.turns.list_turns()
         with anyio.fail_after(HANG_LIMIT_S):
             await engine.durable.wait(turn.id)
-        assert (await engine.turns.get(turn.id)).reply == "a long answer"
+        assert (await engine.turns.get(turn.id)).result.reply == "a long answer"
 
 
 async def test_usage_of_all_steps_is_summed_and_recorded() -> None:
@@ -338,7 +339,7 @@ async def test_a_session_goes_on_with_the_model_that_is_configured_now() -> None
         await engine.runtime.swap(generation(newer, ToolsetFixture(), number=2))
         done = await engine.say("2")
         assert done.reply == "saw 3"
-        assert (await engine.turns.get(done.turn_id)).model == "scripted/newer"
+        assert (await engine.turns.get(done.turn_id)).result.model == "scripted/newer"
 
 
 async def test_a_turn_whose_end_could_not_be_written_is_closed_after_the_restart() -> None:
@@ -349,7 +350,8 @@ async def test_a_turn_whose_end_could_not_be_written_is_closed_after_the_restart
     async with open_engine(ScriptedModel(), store=store, log=log) as engine:
         await engine.turns.resume()
         closed = await engine.turns.get(turn.id)
-        assert (closed.status, closed.failure_code) == (TurnStatus.FAILED, "turn_lost")
+        assert closed.result.failure
+        assert (closed.status, closed.result.failure.code) == (TurnStatus.FAILED, "turn_lost")
 
 
 class TroubledStore(TemporaryStore):
@@ -377,7 +379,7 @@ async def test_the_end_of_a_turn_waits_for_a_database_that_is_locked_and_is_whol
         gate.open.set()
         with anyio.fail_after(HANG_LIMIT_S):
             await engine.durable.wait(turn.id)
-        assert (await engine.turns.get(turn.id)).reply == "a paid answer"
+        assert (await engine.turns.get(turn.id)).result.reply == "a paid answer"
         assert [join_text(m.parts) for m in await engine.session()] == ["x", "a paid answer"]
 
 
@@ -392,7 +394,8 @@ async def test_what_was_done_before_a_fault_of_the_database_is_in_the_record_of_
         with anyio.fail_after(HANG_LIMIT_S):
             await engine.durable.wait(turn.id)
         detail = await Queries(engine.runtime, engine.services).get_turn(turn.id)
-        assert (detail.turn.status, detail.turn.failure_code) == (TurnStatus.FAILED, "store_busy")
+        assert detail.turn.result.failure
+        assert (detail.turn.status, detail.turn.result.failure.code) == (TurnStatus.FAILED, "store_busy")
         assert ([step.number for step in detail.steps], [c.call.tool for c in detail.calls]) == ([1], ["look"])
 
 
@@ -434,6 +437,7 @@ async def test_a_turn_ends_even_when_what_happened_in_it_cannot_be_written(monke
     async with open_engine(ScriptedModel(ScriptedReply("hello"))) as engine:
         with anyio.fail_after(HANG_LIMIT_S):
             done = await engine.say("x")
-        assert (done.status, done.failure_code) == (TurnStatus.FAILED, "bug")
-        assert "secret" not in done.failure
+        assert done.failure
+        assert (done.status, done.failure.code) == (TurnStatus.FAILED, "bug")
+        assert "secret" not in done.failure.message
         assert (await engine.turns.get(done.turn_id)).status is TurnStatus.FAILED

@@ -105,7 +105,11 @@ async def test_an_agent_of_the_openai_agents_sdk_asks_denizen_over_mcp() -> None
             model = agents.OpenAIChatCompletionsModel("m", openai)
             result = await agents.Runner.run(agents.Agent("butler", model=model, mcp_servers=[denizen]), "Tea?")
         [turn] = await site.turns()
-    assert (result.final_output, turn.reply, turn.principal.key) == ("Tea is at five.", "At five.", "api_key:ann")
+    assert (result.final_output, turn.result.reply, turn.principal.key) == (
+        "Tea is at five.",
+        "At five.",
+        "api_key:ann",
+    )
 
 
 @pytest.mark.proves("S-sdk-tools", "S-sdk-usage")

@@ -25,7 +25,7 @@ from denizen.domain.ids import AgentName, fresh
 from denizen.domain.json import JsonObject
 from denizen.domain.message import Author, TextPart
 from denizen.domain.principal import Principal
-from denizen.domain.turn import InboundMessage, TurnStatus
+from denizen.domain.turn import InboundMessage, TurnFailure, TurnStatus
 
 
 @click.command()
@@ -167,13 +167,14 @@ class AnswerPrinter:
             echo(f"\n{IN_THE_END}\n{event.reply}")
         if event.status is TurnStatus.DONE:
             return DONE
+        failure = event.failure or TurnFailure("")
         if event.status is TurnStatus.CANCELLED:
-            echo(event.failure, err=True)
+            echo(failure.message, err=True)
             return INTERRUPTED
-        echo(f"error: {event.failure}", err=True)
-        if event.failure_fix:
-            echo(f"fix: {event.failure_fix}", err=True)
-        return exit_code(event.failure_family)
+        echo(f"error: {failure.message}", err=True)
+        if failure.fix:
+            echo(f"fix: {failure.fix}", err=True)
+        return exit_code(failure.family)
 
     def _end_reasoning(self) -> None:
         if self._reasons:
@@ -193,14 +194,14 @@ class AnswerPrinter:
 
 def _as_json(event: TurnFinished) -> JsonObject:
     usage = event.usage
-    failed = event.status is not TurnStatus.DONE
+    failure = event.failure
     return {
         "turn": event.turn_id,
         "status": event.status,
         "answer": event.reply,
         "images": list(event.images),
         "reasoning": event.reasoning,
-        "error": {"code": event.failure_code, "message": event.failure, "fix": event.failure_fix} if failed else None,
+        "error": {"code": failure.code, "message": failure.message, "fix": failure.fix} if failure else None,
         "usage": {
             "input_tokens": usage.input_tokens,
             "output_tokens": usage.output_tokens,

@@ -292,10 +292,10 @@ class TurnView:
             self._aside(describe_picture(image), "dim")
         if event.status is TurnStatus.CANCELLED:
             self._aside("stopped", "dim")
-        elif event.status is not TurnStatus.DONE:
-            self._aside(event.failure, "red")
-            if event.failure_fix:
-                self._aside(f"fix: {event.failure_fix}", "red")
+        elif event.failure:
+            self._aside(event.failure.message, "red")
+            if event.failure.fix:
+                self._aside(f"fix: {event.failure.fix}", "red")
 
     def _aside(self, text: str, style: str) -> None:
         self._end_line()

@@ -62,14 +62,15 @@ def _lines(result: ReplayResult) -> Iterator[str]:
     difference = _difference(result)
     yield from difference or ["The answer is the same, word for word."]
     yield ""
-    yield f"then: {then.agent} on {then.model or 'no model'}: {len(result.recorded.taken)} steps, {spent(then.usage)}"
+    model = then.result.model or "no model"
+    yield f"then: {then.agent} on {model}: {len(result.recorded.taken)} steps, {spent(then.result.usage)}"
     yield f"now:  {result.agent} on {result.model}: {len(result.steps)} steps, {spent(result.usage)}; not recorded"
     for call in result.unrecorded:
         yield f"not recorded then, so without a result: {call.tool} {printable_json(dict(call.args))}"
 
 
 def _difference(result: ReplayResult) -> list[str]:
-    then, now = result.recorded.turn.reply.splitlines(), result.reply.splitlines()
+    then, now = result.recorded.turn.result.reply.splitlines(), result.reply.splitlines()
     return list(difflib.unified_diff(then, now, "then", "now", lineterm=""))
 
 
@@ -78,7 +79,7 @@ def _as_json(result: ReplayResult) -> JsonObject:
     return {
         "turn": then.id,
         "question": result.recorded.question,
-        "then": _side(then.agent, then.model, then.reply, len(result.recorded.taken), then.usage),
+        "then": _side(then.agent, then.result.model, then.result.reply, len(result.recorded.taken), then.result.usage),
         "now": _side(result.agent, result.model, result.reply, len(result.steps), result.usage),
         "diff": "\n".join(_difference(result)),
         "calls": [

@@ -99,7 +99,10 @@ def _lines(trace: TurnTrace, *, texts: bool) -> Iterator[str]:
     yield f"{turn.id}  agent {turn.agent}  {turn.status}  opened {turn.opened_at:%Y-%m-%d %H:%M:%S} UTC{took}"
     yield f"asked by {turn.principal.name} ({turn.principal.key}) in {turn.conversation_id}"
     yield _said("question", trace.question)
-    yield _said("reply", turn.reply) if turn.reply else f"failure: {turn.failure} [{turn.failure_code}]"
+    if turn.result.reply:
+        yield _said("reply", turn.result.reply)
+    elif failure := turn.result.failure:
+        yield f"failure: {failure.message} [{failure.code}]"
     if turn.route:
         yield describe_route(turn.route)
     for prompt in trace.prompts:
@@ -110,7 +113,7 @@ def _lines(trace: TurnTrace, *, texts: bool) -> Iterator[str]:
     for step in trace.steps:
         yield f"  step {step.number} {step.purpose} on {step.model}: {spent(step.usage)}, {step.duration_ms:,} ms"
         yield from (f"    {_call(call)}" for call in trace.calls if call.step == step.number)
-    yield f"in all: {spent(turn.usage)}"
+    yield f"in all: {spent(turn.result.usage)}"
 
 
 def _memories(trace: TurnTrace) -> Iterator[str]:

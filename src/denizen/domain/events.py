@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from denizen.domain.approval import Approval
 from denizen.domain.ids import CallId, TurnId
 from denizen.domain.json import JsonObject
-from denizen.domain.turn import TurnStatus
+from denizen.domain.turn import TurnFailure, TurnStatus
 from denizen.domain.usage import Usage
 
 
@@ -82,18 +82,15 @@ class Notice:
     call_id: CallId | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TurnFinished:
     """`images` are pictures that the model made, as data URIs; `reasoning` is empty unless the agent is to show it."""
 
     turn_id: TurnId
     status: TurnStatus
     reply: str
-    failure: str
-    failure_code: str
     usage: Usage
-    failure_family: str = ""
-    failure_fix: str = ""
+    failure: TurnFailure | None = None
     images: tuple[str, ...] = ()
     reasoning: str = ""
 

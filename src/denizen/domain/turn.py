@@ -90,10 +90,31 @@ class InboundMessage:
 
 
 @dataclass(frozen=True, slots=True)
+class TurnFailure:
+    """Why a turn ended without an answer. `message` is safe to show to anybody, `family` names the error family, which
+    says who acts next, and `fix` tells what to do.
+    """
+
+    message: str
+    code: str = ""
+    family: str = ""
+    fix: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnResult:
+    """The final text of a turn or its failure, the model that answered last, and what all requests have cost."""
+
+    reply: str = ""
+    failure: TurnFailure | None = None
+    model: str = ""
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One trigger until its reply is delivered. `reply` is the final text. After a failure,
-    `failure` is a safe sentence and `failure_family` the name of the error family that says who acts next. `route` is
-    None where the model was not chosen for the question.
+    """One trigger until its reply is delivered. `result` is filled when the turn is closed. `route` is None where the
+    model was not chosen for the question.
     """
 
     id: TurnId
@@ -105,15 +126,9 @@ class Turn:
     status: TurnStatus
     opened_at: datetime
     closed_at: datetime | None = None
-    model: str = ""
-    reply: str = ""
-    failure: str = ""
-    failure_code: str = ""
-    failure_family: str = ""
-    failure_fix: str = ""
-    usage: Usage = field(default_factory=Usage)
     options: Mapping[str, Json] = field(default_factory=dict[str, Json])
     route: Route | None = None
+    result: TurnResult = field(default_factory=TurnResult)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from denizen.domain.ids import AgentName, ConversationId, TurnId, fresh
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.prompt import PromptMessage
-from denizen.domain.turn import InboundMessage, Turn, TurnStatus
+from denizen.domain.turn import InboundMessage, Turn, TurnFailure, TurnResult, TurnStatus
 from denizen.engine.configuration.generation import Generation, Runtime
 from denizen.engine.configuration.tool_policy import RateLimit, SlidingWindow
 from denizen.engine.events.live_events import Sign, Watch
@@ -244,7 +244,7 @@ class TurnRunner:
                         return await self._live(opened, generation, pause)
             finally:
                 del self._scopes[key]
-        closed = await self._close(opened, TurnOutcome(TurnStatus.CANCELLED, failure="Stopped."), None)
+        closed = await self._close(opened, TurnOutcome(TurnStatus.CANCELLED, failure=TurnFailure("Stopped.")), None)
         return {"status": closed.status}
 
     async def _live(self, opened: OpenTurn, generation: Generation, pause: TurnPause) -> Json:
@@ -254,7 +254,8 @@ class TurnRunner:
         try:
             generation = await self._services.configured(generation, opened.turn.agent)
             routed = await self._router.find_route(opened, generation)
-            opened = replace(opened, turn=replace(opened.turn, route=routed.route, usage=routed.usage))
+            turn = replace(opened.turn, route=routed.route, result=TurnResult(usage=routed.usage))
+            opened = replace(opened, turn=turn)
             context, history = await gather_context(
                 self._services.store, opened, generation, texts=self._block_texts, keeper=self._services.memories
             )
@@ -276,8 +277,8 @@ class TurnRunner:
         except Exception:  # noqa: BLE001 - the boundary of a turn
             reference = fresh("err")
             _log.exception("turn fault", extra={"turn": opened.turn.id, "reference": reference})
-            text = f"Something went wrong inside. Reference: {reference}."
-            outcome = TurnOutcome(TurnStatus.FAILED, failure=text, failure_code="bug")
+            failure = TurnFailure(f"Something went wrong inside. Reference: {reference}.", "bug")
+            outcome = TurnOutcome(TurnStatus.FAILED, failure=failure)
         closed = await self._close_somehow(opened, outcome, steps)
         log_turn(closed, steps, round((self._services.clock.monotonic_s() - started) * 1000), outcome.error)
         if context is not None and context.overdue:
@@ -294,7 +295,8 @@ class TurnRunner:
             raise
         except Exception:  # noqa: BLE001 - the boundary of a turn
             _log.exception("turn could not be recorded", extra={"turn": opened.turn.id})
-            lost = TurnOutcome(TurnStatus.FAILED, failure="What happened could not be recorded.", failure_code="bug")
+            failure = TurnFailure("What happened could not be recorded.", "bug")
+            lost = TurnOutcome(TurnStatus.FAILED, failure=failure)
             return await self._close(opened, lost, None)
 
     async def _close(self, opened: OpenTurn, outcome: TurnOutcome, steps: TurnSteps | None) -> Turn:
@@ -302,13 +304,12 @@ class TurnRunner:
             opened.turn,
             status=outcome.status,
             closed_at=self._services.clock.now(),
-            reply=outcome.reply,
-            failure=outcome.failure,
-            failure_code=outcome.failure_code,
-            failure_family=outcome.failure_family,
-            failure_fix=outcome.failure_fix,
-            model=steps.answered_by if steps else "",
-            usage=steps.usage if steps else opened.turn.usage,
+            result=TurnResult(
+                reply=outcome.reply,
+                failure=outcome.failure,
+                model=steps.answered_by if steps else "",
+                usage=steps.usage if steps else opened.turn.result.usage,
+            ),
         )
         beside = steps.beside if steps else ReplyExtras()
         shown = (*steps.shown, *beside.rows) if steps else ()

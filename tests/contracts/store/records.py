@@ -53,14 +53,14 @@ def make_message(session: Session, key: str, *parts: Part | str, role: Role = Ro
 def make_turn(session: Session, key: str, *, principal: Principal = ANA, hours: float = 0) -> Turn:
     """An open turn."""
     return Turn(
-        TurnId(key),
-        session.conversation_id,
-        session.id,
-        session.agent,
-        principal,
-        MessageId(f"trigger-{key}"),
-        TurnStatus.OPEN,
-        at(hours),
+        id=TurnId(key),
+        conversation_id=session.conversation_id,
+        session_id=session.id,
+        agent=session.agent,
+        principal=principal,
+        trigger_id=MessageId(f"trigger-{key}"),
+        status=TurnStatus.OPEN,
+        opened_at=at(hours),
         options={"model": "fast", "deep": {"list": [1, 2.5, None, "x"]}},
     )
 

@@ -20,7 +20,7 @@ from denizen.domain.prompt import Segment, Stability
 from denizen.domain.routing import Complexity, Route
 from denizen.domain.tool import Tier, ToolResult
 from denizen.domain.trace import MessageUse, PromptUse, SegmentUse
-from denizen.domain.turn import Turn, TurnStatus
+from denizen.domain.turn import Turn, TurnFailure, TurnResult, TurnStatus
 from denizen.domain.usage import Usage
 from denizen.ports.store import Store, UsageRow
 from tests.contracts.store.records import (
@@ -59,7 +59,7 @@ class TurnContract:
         async with store.work() as work:
             await work.turns.open(turn)
             assert await work.turns.open(replace(turn, trigger_id=MessageId("other"))) == (turn, False)
-        done = replace(turn, status=TurnStatus.DONE, closed_at=at(1), reply="Hello.")
+        done = replace(turn, status=TurnStatus.DONE, closed_at=at(1), result=TurnResult(reply="Hello."))
         async with store.work() as work:
             await work.turns.close(done)
         async with store.work() as work:
@@ -85,21 +85,22 @@ class TurnContract:
             turn,
             status=TurnStatus.FAILED,
             closed_at=at(0.5),
-            model="m1",
-            reply="part\x00",
-            failure="It broke.",
-            failure_code="bug",
-            failure_family="Unavailable",
-            failure_fix="Try again.",
-            usage=USAGE,
             options={"said": [1]},
             route=Route.of(Complexity.COMPLEX, "a long piece of work"),
+            result=TurnResult(
+                reply="part\x00",
+                failure=TurnFailure("It broke.", "bug", "Unavailable", "Try again."),
+                model="m1",
+                usage=USAGE,
+            ),
         )
         async with store.work() as work:
             await work.turns.open(turn)
             await work.turns.close(failed)
         async with store.work() as work:
-            await work.turns.close(replace(failed, status=TurnStatus.DONE, reply="late", closed_at=at(2)))
+            await work.turns.close(
+                replace(failed, status=TurnStatus.DONE, result=TurnResult(reply="late"), closed_at=at(2))
+            )
         async with store.work() as work:
             assert await work.turns.get(turn.id) == failed
             with pytest.raises(NotFound):

@@ -27,7 +27,6 @@ from denizen.domain.errors import Unavailable
 from denizen.domain.events import Notice
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import ToolCall, ToolResult
-from denizen.domain.turn import TurnStatus
 from denizen.domain.usage import Usage
 from denizen.ports.model import Capabilities
 from denizen.ports.store import Store
@@ -98,13 +97,9 @@ async def recorded(store: Store) -> Usage:
 async def test_a_request_that_does_not_fit_is_refused_before_it_is_sent() -> None:
     model = priced()
     async with open_limited(model, policy("0.09")) as engine:
-        done = await engine.say("hello")
-        assert (done.status, done.failure_code, done.failure_family) == (
-            TurnStatus.FAILED,
-            "budget_exhausted",
-            "LimitExceeded",
-        )
-        assert done.failure.startswith("The budget of ada for today is used up. It renews on ")
+        failure = await engine.fail("hello")
+        assert (failure.code, failure.family) == ("budget_exhausted", "LimitExceeded")
+        assert failure.message.startswith("The budget of ada for today is used up. It renews on ")
         assert await standing(engine.store, engine) == BudgetStatus()
     assert model.requests == []
 
@@ -115,7 +110,7 @@ async def test_what_was_really_spent_is_counted_for_all_that_pay_and_the_reserva
         spent = BudgetStatus(Decimal("0.04"), Decimal("0.04"), day_requests=2, month_requests=2)
         for scope in (SERVER, AGENT, BudgetScope(BudgetScopeKind.USER, "local:ana")):
             assert await standing(engine.store, engine, scope) == spent
-        assert (await engine.say("three")).failure_code == "budget_exhausted", "4 cents and 10 more are too much"
+        assert (await engine.fail("three")).code == "budget_exhausted", "4 cents and 10 more are too much"
 
 
 async def test_without_limits_nothing_is_reserved_and_everything_is_counted() -> None:
@@ -132,12 +127,12 @@ async def test_a_model_without_a_price_answers_whatever_the_limit() -> None:
 
 async def test_amounts_are_told_to_those_who_may_know_them_only() -> None:
     async with open_limited(priced(), policy("0.09", BudgetScopeKind.USER)) as engine:
-        mine, theirs = await engine.say("one"), await engine.say("one", principal=STRANGER)
-        admin = await engine.say("one", principal=replace(STRANGER, roles=frozenset({"admin"})))
-    assert "Of $0.09 $0.00 is spent and $0.00 reserved; this request may cost $0.1" in mine.failure
-    assert "$0.09" in admin.failure
-    assert theirs.failure.startswith("Your budget for today is used up.")
-    assert "$" not in theirs.failure + theirs.failure_fix
+        mine, theirs = await engine.fail("one"), await engine.fail("one", principal=STRANGER)
+        admin = await engine.fail("one", principal=replace(STRANGER, roles=frozenset({"admin"})))
+    assert "Of $0.09 $0.00 is spent and $0.00 reserved; this request may cost $0.1" in mine.message
+    assert "$0.09" in admin.message
+    assert theirs.message.startswith("Your budget for today is used up.")
+    assert "$" not in theirs.message + theirs.fix
 
 
 @pytest.mark.proves("P5")
@@ -148,9 +143,9 @@ async def test_two_turns_at_once_cannot_both_spend_the_last_money() -> None:
         first = await engine.turns.submit(message("one", place=Place("terminal", "a")))
         with anyio.fail_after(HANG_LIMIT_S):
             await gate.reached.wait()
-        second = await engine.say("two", place=Place("terminal", "b"))
-        assert second.failure_code == "budget_exhausted"
-        assert "$0.1" in second.failure and "reserved" in second.failure
+        second = await engine.fail("two", place=Place("terminal", "b"))
+        assert second.code == "budget_exhausted"
+        assert "$0.1" in second.message and "reserved" in second.message
         gate.open.set()
         await engine.durable.wait(first.id)
         assert (await engine.say("three", place=Place("terminal", "b"))).reply == "third"
@@ -169,7 +164,7 @@ async def test_the_cheaper_model_answers_when_the_budget_says_so() -> None:
         ]
         async with engine.store.work(write=False) as work:
             (turn, _) = await work.turns.list_turns()
-        assert (turn.reply, turn.model) == ("cheap", "scripted/cheap")
+        assert (turn.result.reply, turn.result.model) == ("cheap", "scripted/cheap")
     assert (len(dear.requests), len(cheap.requests)) == (1, 1)
 
 
@@ -186,14 +181,14 @@ async def test_a_stand_in_that_cannot_take_the_request_is_none(name: str, can: C
     dear, cheap = priced(), ScriptedModel(name=name, capabilities=can)
     models = ScriptedModels({"balanced": dear, "cheap": cheap})
     async with open_limited(dear, policy("0.09", cheaper=True), models=models) as engine:
-        assert (await engine.say("one")).failure_code == "budget_exhausted"
+        assert (await engine.fail("one")).code == "budget_exhausted"
 
 
 async def test_a_stand_in_has_to_fit_the_budget_too() -> None:
     dear, fast = priced(), priced(name="scripted/fast")
     models = ScriptedModels({"balanced": dear, "fast": fast})
     async with open_limited(dear, policy("0.09", cheaper=True), models=models) as engine:
-        assert (await engine.say("one")).failure_code == "budget_exhausted"
+        assert (await engine.fail("one")).code == "budget_exhausted"
     assert dear.requests == fast.requests == []
 
 
@@ -296,7 +291,7 @@ async def test_a_turn_that_is_stopped_while_a_tool_runs_has_cost_its_requests() 
 async def test_a_request_that_fails_costs_something_only_once_an_answer_began(text: str, requests: int) -> None:
     model = priced(ScriptedReply(text, error=Unavailable("gone")))
     async with open_limited(model, policy("5")) as engine:
-        assert (await engine.say("one")).failure_family == "Unavailable"
+        assert (await engine.fail("one")).family == "Unavailable"
         found = await standing(engine.store, engine)
         assert (await recorded(engine.store)).requests == requests
     assert (found.day_requests, found.reserved_usd) == (requests, Decimal(0))

@@ -15,7 +15,8 @@ from denizen.domain.ids import AgentName, MessageId, fresh, turn_id
 from denizen.domain.message import Author, Message, Role, TextPart
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.room import Room, RoomKind
-from denizen.domain.turn import Turn, TurnStatus
+from denizen.domain.routing import Route
+from denizen.domain.turn import Turn, TurnResult, TurnStatus
 from denizen.engine.budget.side_completion import BilledCompletion
 from denizen.engine.commands.command import CallerContext, CommandDeps, DeletedUserData, UserDataSummary
 from denizen.engine.commands.dispatch import CommandDispatcher
@@ -162,20 +163,38 @@ class CommandFixture:
         async with self.store.work(write=False) as work:
             return await work.user_settings.get(self.principal(who).key)
 
-    async def put_turn(self, name: str, who: Person = ANA, *, room: Room = ROOM, **more: object) -> Turn:
+    async def put_turn(
+        self,
+        name: str,
+        who: Person = ANA,
+        *,
+        room: Room = ROOM,
+        status: TurnStatus = TurnStatus.DONE,
+        route: Route | None = None,
+        result: TurnResult | None = None,
+    ) -> Turn:
         """A turn that is done, as it is recorded."""
         async with self.store.work() as work:
             conversation = await work.conversations.put(room.place, now=NOW)
             session = await work.sessions.current(conversation.id, ADA, now=NOW)
             key = turn_id(ADA, "chat", name)
             turn = Turn(
-                key, conversation.id, session.id, ADA, self.principal(who), MessageId(f"m-{name}"), TurnStatus.OPEN, NOW
+                id=key,
+                conversation_id=conversation.id,
+                session_id=session.id,
+                agent=ADA,
+                principal=self.principal(who),
+                trigger_id=MessageId(f"m-{name}"),
+                status=TurnStatus.OPEN,
+                opened_at=NOW,
+                route=route,
+                result=result or TurnResult(),
             )
             await work.turns.open(turn)
-            closed = replace(turn, **{"status": TurnStatus.DONE, "closed_at": NOW + timedelta(seconds=2)} | more)
-            if closed.status is not TurnStatus.OPEN:
-                await work.turns.close(closed)
-        return closed
+            if status is not TurnStatus.OPEN:
+                turn = replace(turn, status=status, closed_at=NOW + timedelta(seconds=2))
+                await work.turns.close(turn)
+        return turn
 
 
 async def find_names(place: Place, text: str) -> MentionNames:

@@ -11,7 +11,7 @@ from denizen.domain.prompt import Segment
 from denizen.domain.routing import Complexity, Route
 from denizen.domain.tool import Tier, ToolCall, ToolResult
 from denizen.domain.trace import MessageUse, PromptUse, SegmentUse
-from denizen.domain.turn import CallRecord, Step, Turn, TurnStatus
+from denizen.domain.turn import CallRecord, Step, Turn, TurnFailure, TurnResult, TurnStatus
 from denizen.domain.usage import Usage
 from denizen.domain.verdict import CallOutcome, Decision, Verdict
 from denizen.ports.inbox import MessageClaim
@@ -34,7 +34,7 @@ USAGE = Usage(1000, 80, cache_read_tokens=600, cost_usd=Decimal("0.0123"), reque
 
 async def replied(engine: CommandFixture, name: str = "q1", message: str = "501") -> Turn:
     """A turn of Ana's with two steps and two calls, whose reply is on the platform."""
-    turn = await engine.put_turn(name, ANA, model="acme/large", usage=USAGE)
+    turn = await engine.put_turn(name, ANA, result=TurnResult(model="acme/large", usage=USAGE))
     looked = CallRecord(
         turn_id=turn.id,
         step=1,
@@ -96,7 +96,7 @@ async def test_a_reply_is_explained_to_its_asker_with_what_tools_were_called_wit
 async def test_what_the_question_was_sorted_as_is_told_and_why_to_its_asker() -> None:
     async with open_commands() as engine:
         route = Route.of(Complexity.COMPLEX, "it asks for the salary of Ben")
-        turn = await engine.put_turn("q1", ANA, model="acme/large", usage=USAGE, route=route)
+        turn = await engine.put_turn("q1", ANA, result=TurnResult(model="acme/large", usage=USAGE), route=route)
         async with engine.store.work() as work:
             for number, purpose in enumerate(("route", "act")):
                 await work.turns.add_step(Step(turn.id, number, "acme/small", purpose, "stop", USAGE, 900, NOW))
@@ -113,7 +113,7 @@ async def test_the_last_prompt_is_told_by_its_parts_and_what_the_cache_gave_to_a
     async with open_commands() as engine:
         turn = await replied(engine)
         usage = Usage(1000, 80, cache_read_tokens=600, cache_write_tokens=100)
-        other = await engine.put_turn("q9", ANA, model="acme/large", usage=usage)
+        other = await engine.put_turn("q9", ANA, result=TurnResult(model="acme/large", usage=usage))
         segment = SegmentUse.of(Segment("persona", "You keep a secret."))
         shares = (MessageUse("history", 12, 1900), MessageUse("question", 1, 20))
         async with engine.store.work() as work:
@@ -166,7 +166,8 @@ async def test_what_was_said_elsewhere_is_not_told_about() -> None:
 
 async def test_a_turn_that_runs_is_no_reply_and_one_that_failed_says_so() -> None:
     async with open_commands() as engine:
-        failed = await engine.put_turn("q1", status=TurnStatus.FAILED, failure_code="model_overloaded")
+        why = TurnFailure("The model is busy.", "model_overloaded")
+        failed = await engine.put_turn("q1", status=TurnStatus.FAILED, result=TurnResult(failure=why))
         await engine.put_turn("q2", status=TurnStatus.OPEN)
         told = (await engine.give("/why")).text
         assert failed.id in told

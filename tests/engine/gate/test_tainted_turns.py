@@ -257,8 +257,8 @@ async def test_the_observer_is_paid_by_the_turn_and_its_verdict_recorded_with_th
         assert second.outcome.result.text.startswith("Denied: nobody asked for it.")
         assert [each.args["q"] for each in engine.tools.calls] == ["x"]
         turn = await engine.turns.get(done.turn_id)
-        assert turn.usage.requests == len(model.requests) + 2
-        assert turn.usage.cost_usd == Decimal("0.02")
+        assert turn.result.usage.requests == len(model.requests) + 2
+        assert turn.result.usage.cost_usd == Decimal("0.02")
         async with engine.store.work(write=False) as work:
             agent = BudgetScope(BudgetScopeKind.AGENT, NAME)
             spent = (await work.spending.read([agent], now=engine.services.clock.now()))[agent]

@@ -76,7 +76,11 @@ async def test_another_model_answers_the_same_question_with_the_history_of_then_
         ran = len(engine.tools.calls)
         result = await again(engine, done.turn_id)
         assert len(engine.tools.calls) == ran == 1
-    assert (result.recorded.turn.reply, result.reply, result.model) == ("It is a.", "It is A.", "scripted/second")
+    assert (result.recorded.turn.result.reply, result.reply, result.model) == (
+        "It is a.",
+        "It is A.",
+        "scripted/second",
+    )
     assert result.usage == Usage(30, 7, requests=2)
     assert [step.purpose for step in result.steps] == ["act", "act"]
     assert [record.outcome.result.text for record in result.calls] == ["found a"]

@@ -289,8 +289,8 @@ async def test_a_failing_provider_ends_the_turn_with_its_reason_and_keeps_what_w
     dead = Unavailable("The model does not answer.", why="connection refused", fix="Check the server.")
     model = ScriptedModel(ScriptedReply(calls=[call("write", q="a")]), dead)
     async with open_engine(model) as engine:
-        done = await engine.say("x")
-        assert (done.status, done.failure_family) == (TurnStatus.FAILED, "Unavailable")
-        assert done.failure == "The model does not answer. (connection refused)"
-        assert done.failure_fix == "Check the server."
+        failure = await engine.fail("x")
+        assert failure.family == "Unavailable"
+        assert failure.message == "The model does not answer. (connection refused)"
+        assert failure.fix == "Check the server."
         assert [m.role for m in await engine.session()] == [Role.USER, Role.ASSISTANT, Role.TOOL]

@@ -384,7 +384,8 @@ async def test_what_the_router_cost_is_counted_when_the_turn_gets_no_further() -
     models.fast = ScriptedModel(name="acme/fast", capabilities=Capabilities(context_tokens=1))
     async with open_routed(models) as engine:
         done = await engine.say("Who wrote Hamlet?")
-        assert (done.status, done.failure_code) == (TurnStatus.FAILED, "prompt_too_large")
+        assert done.failure
+        assert (done.status, done.failure.code) == (TurnStatus.FAILED, "prompt_too_large")
         assert done.usage == USED
         async with engine.store.work(write=False) as work:
             standing = (await work.spending.read([SERVER], now=engine.services.clock.now()))[SERVER]

@@ -124,7 +124,7 @@ async def test_an_answer_that_speaks_for_others_is_cut_and_the_stream_ended() ->
         async with fixture.store.work(write=False) as work:
             (turn,) = await work.turns.list_turns()
     assert heard == ["Well, yes."]
-    assert turn.usage.requests == 1 and 0 < turn.usage.output_tokens < 20
+    assert turn.result.usage.requests == 1 and 0 < turn.result.usage.output_tokens < 20
 
 
 @pytest.mark.proves("C5", "CW4", "C24")

@@ -307,10 +307,9 @@ async def test_a_prompt_that_the_model_cannot_read_is_reported_and_does_not_star
     model = ScriptedModel(otherwise=ScriptedReply("ok"), capabilities=can)
     agent = replace(AGENT, persona=(("SOUL.md", "x" * 4100),))
     async with open_engine(model, agent=agent) as engine:
-        done = await engine.say("hello")
-        assert done.status is TurnStatus.FAILED
-        assert "longer than what its model can read" in (done.failure or "")
-        assert "Shorten the agent's files" in (done.failure_fix or "")
+        failure = await engine.fail("hello")
+        assert "longer than what its model can read" in failure.message
+        assert "Shorten the agent's files" in failure.fix
         assert not model.requests
 
 

@@ -170,7 +170,7 @@ async def test_a_reader_that_leaves_does_not_stop_the_turn() -> None:
             await before.reached.wait()
             tasks.cancel_scope.cancel()
         before.open.set()
-        assert (await site.ended(TurnStatus.DONE)).reply == "Hello."
+        assert (await site.ended(TurnStatus.DONE)).result.reply == "Hello."
 
 
 async def test_what_somebody_did_is_seen_by_them_and_by_admins_only() -> None:

@@ -386,7 +386,7 @@ async def test_a_client_that_leaves_stops_its_turn(*, stream: bool, place: str) 
     async with running_site(model) as site, site.serve() as url:
         await leave_when_reached(url, gate, {**BODY, "stream": stream}, {})
         turn = await site.ended(TurnStatus.CANCELLED)
-    assert turn.reply == ""
+    assert turn.result.reply == ""
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -397,4 +397,4 @@ async def test_a_turn_that_matters_beyond_the_connection_goes_on(*, stream: bool
         await leave_when_reached(url, gate, {**BODY, "stream": stream}, headers)
         gate.open.set()
         turn = await site.ended(TurnStatus.DONE)
-    assert turn.reply == "Hello."
+    assert turn.result.reply == "Hello."

@@ -9,12 +9,9 @@ from starlette.types import Receive, Scope, Send
 
 from denizen.domain import errors
 from denizen.domain.errors import Conflict, DenizenError, LimitExceeded, NeedsAttention, NotAllowed, Unavailable
-from denizen.domain.events import TurnFinished
-from denizen.domain.ids import TurnId
-from denizen.domain.turn import TurnStatus
-from denizen.domain.usage import Usage
+from denizen.domain.turn import TurnFailure, TurnStatus
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
-from denizen.web.http.errors import STATUS, ErrorBoundary, answer_error, describe_problem, openai_error, turn_failure
+from denizen.web.http.errors import STATUS, ErrorBoundary, answer_error, describe_problem, openai_error, restore_error
 from denizen_sdk.errors import ProblemDetails
 from tests.web_fixture import running_site
 
@@ -25,10 +22,6 @@ FAMILIES = [
 ]
 
 pytestmark = pytest.mark.anyio
-
-
-def finished(status: TurnStatus, *, family: str = "", code: str = "", text: str = "", fix: str = "") -> TurnFinished:
-    return TurnFinished(TurnId("turn_1"), status, "", text, code, Usage(), family, fix)
 
 
 def test_the_table_names_every_family_and_nothing_else() -> None:
@@ -107,22 +100,22 @@ def test_openai_types_follow_the_status(status: int, kind: str) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_turns_failure_is_the_same_error_again(family: type[DenizenError]) -> None:
-    end = finished(TurnStatus.FAILED, family=family.__name__, code="some_code", text="It broke.", fix="Mend it.")
-    error = turn_failure(end)
+    failure = TurnFailure("It broke.", "some_code", family.__name__, "Mend it.")
+    error = restore_error(TurnStatus.FAILED, failure)
     assert (type(error), error.code, error.message, error.fix) == (family, "some_code", "It broke.", "Mend it.")
 
 
 @pytest.mark.parametrize(
-    ("end", "status"),
+    ("end", "failure", "status"),
     [
-        (finished(TurnStatus.FAILED, code="bug", text="Reference: err_1."), 500),
-        (finished(TurnStatus.REFUSED), 403),
-        (finished(TurnStatus.REFUSED, family="LimitExceeded"), 429),
-        (finished(TurnStatus.CANCELLED), 409),
+        (TurnStatus.FAILED, TurnFailure("Reference: err_1.", "bug"), 500),
+        (TurnStatus.REFUSED, None, 403),
+        (TurnStatus.REFUSED, TurnFailure("That is enough.", family="LimitExceeded"), 429),
+        (TurnStatus.CANCELLED, None, 409),
     ],
 )
-def test_ends_without_a_family_have_a_status_too(end: TurnFinished, status: int) -> None:
-    assert describe_problem(turn_failure(end)).status == status
+def test_ends_without_a_family_have_a_status_too(end: TurnStatus, failure: TurnFailure | None, status: int) -> None:
+    assert describe_problem(restore_error(end, failure)).status == status
 
 
 async def test_a_fault_is_answered_with_a_reference_that_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:

@@ -21,7 +21,7 @@ from denizen.domain.prompt import Stability
 from denizen.domain.routing import route_from_json, route_to_json
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult
 from denizen.domain.trace import MessageUse, PromptUse, SegmentUse
-from denizen.domain.turn import CallRecord, Step, Turn, TurnStatus
+from denizen.domain.turn import CallRecord, Step, Turn, TurnFailure, TurnResult, TurnStatus
 from denizen.domain.verdict import CallOutcome, Decision, Verdict
 
 turns = sa.Table(
@@ -227,6 +227,9 @@ def _call(row: sa.Row[Any]) -> CallRecord:
         created_at=row.created_at,
     )
 
+
+_NO_FAILURE = TurnFailure("")
+"""How the columns say that a turn has not failed."""
 
 _TURN_BY_ID = sa.select(turns).where(turns.c.id == sa.bindparam("id"))
 _FINAL = [
@@ -449,22 +452,24 @@ def _turn_row(turn: Turn) -> dict[str, Any]:
 
 
 def _final_values(turn: Turn) -> dict[str, Any]:
+    result, failure = turn.result, turn.result.failure or _NO_FAILURE
     return {
         "status": turn.status.value,
         "closed_at": turn.closed_at,
-        "model": turn.model,
-        "reply": turn.reply,
-        "failure": turn.failure,
-        "failure_code": turn.failure_code,
-        "failure_family": turn.failure_family,
-        "failure_fix": turn.failure_fix,
+        "model": result.model,
+        "reply": result.reply,
+        "failure": failure.message,
+        "failure_code": failure.code,
+        "failure_family": failure.family,
+        "failure_fix": failure.fix,
         "options": dict(turn.options),
         "route": None if turn.route is None else route_to_json(turn.route),
-        **usage_values(turn.usage),
+        **usage_values(result.usage),
     }
 
 
 def _turn(row: sa.Row[Any]) -> Turn:
+    failure = TurnFailure(row.failure, row.failure_code, row.failure_family, row.failure_fix)
     return Turn(
         id=row.id,
         conversation_id=row.conversation_id,
@@ -477,13 +482,12 @@ def _turn(row: sa.Row[Any]) -> Turn:
         status=TurnStatus(row.status),
         opened_at=row.opened_at,
         closed_at=row.closed_at,
-        model=row.model,
-        reply=row.reply,
-        failure=row.failure,
-        failure_code=row.failure_code,
-        failure_family=row.failure_family,
-        failure_fix=row.failure_fix,
-        usage=parse_usage(row),
         options=row.options,
         route=None if row.route is None else route_from_json(row.route),
+        result=TurnResult(
+            reply=row.reply,
+            failure=None if failure == _NO_FAILURE else failure,
+            model=row.model,
+            usage=parse_usage(row),
+        ),
     )

@@ -77,9 +77,10 @@ async def _find_last(work: UnitOfWork, context: CommandContext) -> Turn:
 def _trace_lines(detail: TurnTrace, *, in_full: bool, is_mine: bool) -> Iterator[str]:
     turn = detail.turn
     took = f" in {(turn.closed_at - turn.opened_at).total_seconds():.1f} s" if turn.closed_at else ""
-    yield f"{turn.principal.name} asked {turn.agent}; {turn.status}{took}. Model: {turn.model or 'none was reached'}."
-    if turn.failure_code:
-        yield f"It failed: {turn.failure_code}."
+    model = turn.result.model or "none was reached"
+    yield f"{turn.principal.name} asked {turn.agent}; {turn.status}{took}. Model: {model}."
+    if turn.result.failure and turn.result.failure.code:
+        yield f"It failed: {turn.result.failure.code}."
     purposes = ", ".join(step.purpose for step in detail.taken)
     yield f"{count_noun(len(detail.taken), 'step')}{f' ({purposes})' if purposes else ''}. {_token_line(turn)}"
     if turn.route:
@@ -125,7 +126,7 @@ def _document_lines(detail: TurnTrace) -> Iterator[str]:
 
 
 def _token_line(turn: Turn) -> str:
-    usage = turn.usage
+    usage = turn.result.usage
     read, written = usage.cache_read_tokens, usage.cache_write_tokens
     shares = [(read, "cached"), (written, "written to the cache")]
     told = ", ".join(f"{format_percent(tokens, usage.input_tokens)} {how}" for tokens, how in shares if tokens)

@@ -20,7 +20,7 @@ from denizen.domain.json import Json, JsonObject
 from denizen.domain.message import Author, TextPart
 from denizen.domain.principal import Principal
 from denizen.domain.tool import Origin, ToolCall, ToolResult, ToolSpec
-from denizen.domain.turn import InboundMessage, TurnStatus
+from denizen.domain.turn import InboundMessage, TurnFailure, TurnStatus
 from denizen.domain.verdict import Decision, Verdict
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.gate.decision import RATE_LIMIT
@@ -207,8 +207,9 @@ class ProgramRequests:
         if end.status is TurnStatus.DONE:
             pictures: list[Json] = [{"url": url} for url in end.images]
             return ToolResult(end.reply, data={"images": pictures} if pictures else {})
-        why = end.failure or "The turn ended without an answer."
-        return ToolResult(f"{why}\nfix: {end.failure_fix}" if end.failure_fix else why, is_error=True)
+        failure = end.failure or TurnFailure("The turn ended without an answer.")
+        text = f"{failure.message}\nfix: {failure.fix}" if failure.fix else failure.message
+        return ToolResult(text, is_error=True)
 
 
 def _tell(event: TurnEvent, tell: ReportLine) -> None:

@@ -16,7 +16,7 @@ from denizen.domain.message import Message, Part, Role, parts_to_json
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.prompt_messages import agent_timezone, date_mark, shorten_to_store, time_mark
 from denizen.domain.subject import subject_to_json
-from denizen.domain.turn import InboundMessage, ReplyTarget, Turn, TurnStatus
+from denizen.domain.turn import InboundMessage, ReplyTarget, Turn, TurnFailure, TurnResult, TurnStatus
 from denizen.ports.inbox import MessageClaim
 from denizen.ports.store import Store, UnitOfWork
 
@@ -103,14 +103,14 @@ async def open_turn(store: Store, agent: Agent, inbound: InboundMessage, *, now:
         session = await begin(home.id, agent.name, now=now)
         turn, is_new = await work.turns.open(
             Turn(
-                key,
-                conversation.id,
-                session.id,
-                agent.name,
-                inbound.principal,
-                MessageId(derive("msg", key, Role.USER)),
-                TurnStatus.OPEN,
-                now,
+                id=key,
+                conversation_id=conversation.id,
+                session_id=session.id,
+                agent=agent.name,
+                principal=inbound.principal,
+                trigger_id=MessageId(derive("msg", key, Role.USER)),
+                status=TurnStatus.OPEN,
+                opened_at=now,
                 options=_options(agent, inbound),
             )
         )
@@ -148,14 +148,14 @@ async def plan_turn(store: Store, agent: Agent, inbound: InboundMessage, *, now:
         found = next((each for each in sessions if each.closed_at is None and not inbound.new_session), None)
         session = found.id if found else SessionId("")
         turn = Turn(
-            key,
-            place.conversation_id,
-            session,
-            agent.name,
-            inbound.principal,
-            MessageId(derive("msg", key, Role.USER)),
-            TurnStatus.OPEN,
-            now,
+            id=key,
+            conversation_id=place.conversation_id,
+            session_id=session,
+            agent=agent.name,
+            principal=inbound.principal,
+            trigger_id=MessageId(derive("msg", key, Role.USER)),
+            status=TurnStatus.OPEN,
+            opened_at=now,
             options=_options(agent, inbound),
         )
         last = await work.messages.list_tail(session, limit=1)
@@ -204,7 +204,8 @@ async def end_unwanted(work: UnitOfWork, key: TurnId, *, now: datetime) -> None:
     """
     turn = await work.turns.find(key)
     if turn is not None and not turn.status.is_final:
-        await work.turns.close(replace(turn, status=TurnStatus.CANCELLED, closed_at=now, failure="Stopped."))
+        stopped = TurnResult(failure=TurnFailure("Stopped."))
+        await work.turns.close(replace(turn, status=TurnStatus.CANCELLED, closed_at=now, result=stopped))
     for delivery in await work.outbox.list_for_turn(key):
         if delivery.kind in (DeliveryKind.PREVIEW, DeliveryKind.CARD, DeliveryKind.CARD_END):
             continue

@@ -146,7 +146,7 @@ class TurnDisplay:
 
     async def _was_silent(self, turn_id: TurnId) -> bool:
         turn = await self._context.turns.get(turn_id)
-        return _allows_silence(turn) and is_silence(turn.reply)
+        return _allows_silence(turn) and is_silence(turn.result.reply)
 
     async def _show(self, shown: _DisplayedTurn) -> TurnStatus | None:
         """Returns the status with which the turn ended; None when its end will not be seen here."""

@@ -173,7 +173,7 @@ class TurnStarter:
         async with context.store.work(write=False) as work:
             for turn in await work.turns.list_turns(conversation_id=room.place.conversation_id, limit=EXCHANGE_TURNS):
                 if turn.opened_at > since and turn.options.get("asked_by_bot"):
-                    spent += turn.usage.cost_usd or 0
+                    spent += turn.result.usage.cost_usd or 0
         return spent < limit
 
     async def _choose_place(self, message: IncomingMessage) -> Place:

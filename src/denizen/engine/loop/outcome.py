@@ -16,7 +16,7 @@ from denizen.domain.gap import MAX_CHARS, GapKind, KnowledgeGap
 from denizen.domain.ids import derive
 from denizen.domain.principal import PrincipalKind
 from denizen.domain.prompt import PromptMessage
-from denizen.domain.turn import Turn, TurnStatus
+from denizen.domain.turn import Turn, TurnFailure, TurnStatus
 from denizen.engine.knowledge.citations import TurnEvidence
 from denizen.engine.knowledge.proof import AnswerProver, ProvedAnswer, TurnProofs
 from denizen.engine.loop.step_record import ReplyExtras
@@ -75,14 +75,11 @@ _log = logging.getLogger("denizen.turn")
 
 @dataclass(frozen=True, slots=True)
 class TurnOutcome:
-    """A reply, or a safe sentence about the failure with the family of its error and what to do."""
+    """A reply or a failure."""
 
     status: TurnStatus
     reply: str = ""
-    failure: str = ""
-    failure_code: str = ""
-    failure_family: str = ""
-    failure_fix: str = ""
+    failure: TurnFailure | None = None
     answer: ProvedAnswer | None = None
     """The answer that the reply was made of, with its citations."""
     error: DenizenError | None = None
@@ -94,44 +91,35 @@ def describe_failure(error: DenizenError | TimeoutError) -> TurnOutcome:
     if isinstance(error, TimeoutError):
         error = Unavailable("This took too long, so I stopped.", code="turn_timeout")
     text = error.message if not error.why else f"{error.message} ({error.why})"
-    return TurnOutcome(
-        TurnStatus.FAILED,
-        failure=text,
-        failure_code=error.code,
-        failure_family=error.family,
-        failure_fix=error.fix,
-        error=error,
-    )
+    failure = TurnFailure(text, error.code, error.family, error.fix)
+    return TurnOutcome(TurnStatus.FAILED, failure=failure, error=error)
 
 
 def finished_event(turn: Turn, beside: ReplyExtras | None = None) -> TurnFinished:
     """The last event of a turn, from its record and what came besides its text."""
     beside = beside or ReplyExtras()
     return TurnFinished(
-        turn.id,
-        turn.status,
-        turn.reply,
-        turn.failure,
-        turn.failure_code,
-        turn.usage,
-        turn.failure_family,
-        turn.failure_fix,
-        beside.images,
-        beside.thoughts,
+        turn_id=turn.id,
+        status=turn.status,
+        reply=turn.result.reply,
+        usage=turn.result.usage,
+        failure=turn.result.failure,
+        images=beside.images,
+        reasoning=beside.thoughts,
     )
 
 
 def log_turn(turn: Turn, steps: TurnSteps | None, duration_ms: int, error: DenizenError | None = None) -> None:
     """The canonical line: one a turn, nothing of what was said. `error` is what it failed by."""
-    usage, failed = turn.usage, {"context": error.context} if error and error.context else {}
+    usage, failure = turn.result.usage, turn.result.failure
     _log.info(
         "turn",
         extra={
             "turn": turn.id,
             "agent": turn.agent,
-            "model": turn.model,
+            "model": turn.result.model,
             "status": str(turn.status),
-            "failure": turn.failure_code,
+            "failure": failure.code if failure else "",
             "route": turn.route.complexity.value if turn.route else "",
             "steps": steps.number if steps else 0,
             "calls": steps.call_count if steps else 0,
@@ -140,6 +128,6 @@ def log_turn(turn: Turn, steps: TurnSteps | None, duration_ms: int, error: Deniz
             "output_tokens": usage.output_tokens,
             "cost_usd": None if usage.cost_usd is None else str(usage.cost_usd),
             "duration_ms": duration_ms,
-            **failed,
+            **({"context": error.context} if error and error.context else {}),
         },
     )

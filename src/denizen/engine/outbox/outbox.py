@@ -82,9 +82,9 @@ class DeliveryOutbox:
         if owed is None:
             return []
         turn, place = opened.turn, opened.place
-        if owed.may_be_silent and turn.status is TurnStatus.DONE and is_silence(turn.reply):
+        if owed.may_be_silent and turn.status is TurnStatus.DONE and is_silence(turn.result.reply):
             return []
-        names = await self._find_names(place, owed.account, turn.reply)
+        names = await self._find_names(place, owed.account, turn.result.reply)
         earlier: Sequence[Delivery] = ()
         if owed.supersedes:
             async with self._store.work(write=False) as work:

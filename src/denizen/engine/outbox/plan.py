@@ -49,14 +49,17 @@ _OWN = {
 
 def failure_text(turn: Turn, account_policy: AccountPolicy) -> str:
     """The configured text (inventory L-config-error-message) or the sentence of the family, with the reference."""
+    failure = turn.result.failure
     if account_policy.style.error_message:
         words = account_policy.style.error_message
-    elif turn.failure_code in _OWN:
-        words = _OWN[turn.failure_code]
-    elif turn.failure_family in _SAFE:
-        words = turn.failure
+    elif failure is None:
+        words = _UNKNOWN
+    elif failure.code in _OWN:
+        words = _OWN[failure.code]
+    elif failure.family in _SAFE:
+        words = failure.message
     else:
-        words = _WORDS.get(turn.failure_family, _UNKNOWN)
+        words = _WORDS.get(failure.family, _UNKNOWN)
     return f"{words}\n-# Reference: {turn.id}"
 
 
@@ -78,7 +81,7 @@ def plan_deliveries(ending: TurnEnding, *, now: datetime) -> list[Delivery]:
     turn, account_policy = ending.turn, ending.account_policy
     match turn.status:
         case TurnStatus.DONE:
-            contents = plan_contents(turn.reply, ending.names, account_policy, ending.shown) or [
+            contents = plan_contents(turn.result.reply, ending.names, account_policy, ending.shown) or [
                 MessageContent(NOTHING)
             ]
             planned = _in_order(ending, DeliveryKind.ANSWER, contents, now)

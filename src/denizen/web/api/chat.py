@@ -42,7 +42,7 @@ from denizen.engine.turn import TurnRunner
 from denizen.web.api.approvals import approval_to_wire
 from denizen.web.http.auth import get_principal, may_see_all
 from denizen.web.http.dependencies import WebTiming
-from denizen.web.http.errors import describe_problem, turn_failure
+from denizen.web.http.errors import describe_problem, restore_error
 from denizen.web.http.event_stream import Chunks, EventStream, StreamOptions, encode_sse
 from denizen.web.http.openapi import ApiRoute, Operation
 from denizen.web.http.request import (
@@ -282,7 +282,7 @@ def event_to_wire(event: TurnEvent, reader: Principal) -> list[ChatEvent]:
                 )
             ]
         case TurnFinished():
-            return [TurnFailedEvent(event.turn_id, describe_problem(turn_failure(event)))]
+            return [TurnFailedEvent(event.turn_id, describe_problem(restore_error(event.status, event.failure)))]
 
 
 def usage_to_wire(usage: Usage) -> UsageInfo:
@@ -328,12 +328,12 @@ def turn_to_wire(trace: TurnTrace, *, in_full: bool) -> TurnInfo:
         id=turn.id,
         agent=turn.agent,
         status=turn.status,
-        model=turn.model,
-        reply=turn.reply,
+        model=turn.result.model,
+        reply=turn.result.reply,
         opened_at=turn.opened_at.isoformat(),
         closed_at=turn.closed_at.isoformat() if turn.closed_at else None,
-        usage=usage_to_wire(turn.usage),
-        error=describe_problem(turn_failure(turn)) if has_no_answer else None,
+        usage=usage_to_wire(turn.result.usage),
+        error=describe_problem(restore_error(turn.status, turn.result.failure)) if has_no_answer else None,
         steps=tuple(_step_to_wire(step) for step in trace.steps),
         calls=tuple(_call_to_wire(call) for call in trace.calls),
         question=trace.question,

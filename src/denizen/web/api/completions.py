@@ -37,7 +37,7 @@ from denizen.web.api.completion_format import (
 )
 from denizen.web.http.auth import get_principal
 from denizen.web.http.dependencies import WebTiming
-from denizen.web.http.errors import describe_problem, openai_error, turn_failure
+from denizen.web.http.errors import describe_problem, openai_error, restore_error
 from denizen.web.http.event_stream import Chunks, EventStream, SseComment, StreamOptions, wait_for_disconnect
 from denizen.web.http.openapi import (
     ANY_OBJECT,
@@ -265,5 +265,5 @@ def _build_inbound(request: Request, wanted: CompletionRequest, agent: Agent) ->
 def _require_text(finished: TurnFinished) -> str:
     """Returns the answer. Raises the turn's failure if it has none."""
     if finished.status is not TurnStatus.DONE:
-        raise turn_failure(finished)
+        raise restore_error(finished.status, finished.failure)
     return finished.reply

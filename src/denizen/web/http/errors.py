@@ -38,9 +38,8 @@ from denizen.domain.errors import (
     NotFound,
     Unavailable,
 )
-from denizen.domain.events import TurnFinished
 from denizen.domain.ids import fresh
-from denizen.domain.turn import Turn, TurnStatus
+from denizen.domain.turn import TurnFailure, TurnStatus
 from denizen_sdk.errors import ProblemDetails
 
 STATUS: Mapping[type[DenizenError], int] = {
@@ -82,14 +81,13 @@ def describe_problem(error: DenizenError, *, reference: str = "") -> ProblemDeta
     )
 
 
-def turn_failure(turn: Turn | TurnFinished) -> DenizenError:
-    """Returns the error of a turn that ended without an answer, restored from the stored record."""
-    if turn.status is TurnStatus.CANCELLED:
+def restore_error(status: TurnStatus, failure: TurnFailure | None) -> DenizenError:
+    """Returns the error of a turn that ended without an answer, from its record."""
+    if status is TurnStatus.CANCELLED:
         return Conflict("The turn was stopped before it had an answer.", code="turn_cancelled")
-    default = NotAllowed if turn.status is TurnStatus.REFUSED else DenizenError
-    family = _FAMILIES.get(turn.failure_family, default)
-    text = turn.failure or "The turn ended without an answer."
-    return family(text, code=turn.failure_code or family.code, fix=turn.failure_fix)
+    failure = failure or TurnFailure("The turn ended without an answer.")
+    family = _FAMILIES.get(failure.family, NotAllowed if status is TurnStatus.REFUSED else DenizenError)
+    return family(failure.message, code=failure.code or family.code, fix=failure.fix)
 
 
 def openai_error(problem: ProblemDetails) -> dict[str, Any]:
