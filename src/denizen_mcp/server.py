@@ -74,7 +74,13 @@ class EnvVariable:
 def run(name: str, skills: Sequence[Skill], variables: Sequence[EnvVariable] = ()) -> None:
     """Serves until the input ends. `--help` prints what it is; a missing variable makes it exit with 2."""
     if {"-h", "--help"} & set(sys.argv[1:]):
-        sys.stdout.write(_usage(name, skills, variables))
+        tools = "\n".join(f"  {tool.name}  {tool.description}" for skill in skills for tool in skill.tools)
+        names = "\n".join(f"  {v.name}{'  (required)' if v.is_required else ''}" for v in variables)
+        sys.stdout.write(
+            f"{name}: an MCP server on standard input and output.\n\n"
+            f"Tools:\n{tools}\n\nEnvironment:\n{names or '  nothing'}\n\n"
+            f"In denizen.yaml:\n  mcp:\n    servers:\n      {name.removeprefix('denizen-mcp-')}: {{command: {name}}}\n"
+        )
         return
     try:
         toolsets = open_toolsets(skills, read_variables(variables, read_environment()))
@@ -134,13 +140,21 @@ async def _serve(name: str, toolsets: Sequence[SkillToolset]) -> None:
 
 
 async def _call(toolsets: Sequence[SkillToolset], name: str, args: JsonObject) -> ToolResult:
+    scope = CallScope(  # the client and its conversation are not known here
+        agent=AgentName("mcp"),
+        principal=Principal(PrincipalKind.API_KEY, "mcp", "MCP client"),
+        place=Place("mcp", "mcp"),
+        conversation_id=ConversationId("mcp"),
+        session_id=SessionId("mcp"),
+        turn_id=TurnId(fresh("turn")),
+    )
     for toolset in toolsets:
         spec = next((spec for spec in await toolset.list_tools() if spec.name == name), None)
         if spec is None:
             continue
         try:
             with anyio.fail_after(spec.timeout_s):
-                return await toolset.call(ToolCall(CallId(fresh("call")), name, args), _scope())
+                return await toolset.call(ToolCall(CallId(fresh("call")), name, args), scope)
         except TimeoutError:
             return ToolResult(f"'{name}' did not finish within {spec.timeout_s:g} s.", is_error=True)
         except DenizenError as error:
@@ -170,26 +184,21 @@ def _answer(result: ToolResult) -> wire.CallToolResult:
     content: list[wire.ContentBlock] = [wire.TextContent(type="text", text=text)]
     images = data.get("images")
     for image in cast("list[Any]", images) if isinstance(images, list) else []:
-        if isinstance(image, dict):
-            content += _shown(cast("dict[str, Any]", image))
+        if not isinstance(image, dict):
+            continue
+        shown = cast("dict[str, Any]", image)
+        url, title = str(shown.get("url", "")), str(shown.get("title", ""))
+        head, _, body = url.partition(",")
+        if head.startswith("data:") and head.endswith(";base64"):
+            kind = head.removeprefix("data:").removesuffix(";base64")
+            content.append(wire.ImageContent(type="image", data=body, mime_type=kind))
+        elif url:
+            name = title or "image"
+            content.append(wire.ResourceLink(type="resource_link", name=name, uri=url, mime_type="image/png"))
+        links = shown.get("links")
+        for name, link in cast("dict[str, Any]", links).items() if isinstance(links, dict) else ():
+            content.append(wire.ResourceLink(type="resource_link", name=name, uri=str(link)))
     return wire.CallToolResult(content=content, is_error=result.is_error)
-
-
-def _shown(image: Mapping[str, Any]) -> list[wire.ContentBlock]:
-    import mcp_types as wire
-
-    url, title = str(image.get("url", "")), str(image.get("title", ""))
-    head, _, data = url.partition(",")
-    blocks: list[wire.ContentBlock] = []
-    if head.startswith("data:") and head.endswith(";base64"):
-        kind = head.removeprefix("data:").removesuffix(";base64")
-        blocks.append(wire.ImageContent(type="image", data=data, mime_type=kind))
-    elif url:
-        blocks.append(wire.ResourceLink(type="resource_link", name=title or "image", uri=url, mime_type="image/png"))
-    links = image.get("links")
-    for name, link in cast("dict[str, Any]", links).items() if isinstance(links, dict) else ():
-        blocks.append(wire.ResourceLink(type="resource_link", name=name, uri=str(link)))
-    return blocks
 
 
 def _services(section: Mapping[str, Json]) -> SkillServices:
@@ -217,26 +226,3 @@ async def _no_history(scope: CallScope, words: str, limit: int) -> Sequence[Hist
 async def _no_other_tools(scope: CallScope, tool: str, args: JsonObject) -> ToolResult:
     del scope, args
     return ToolResult(f"There is no tool '{tool}'.", is_error=True)
-
-
-def _scope() -> CallScope:
-    """Returns a scope for a client that is not known here."""
-    client = Principal(PrincipalKind.API_KEY, "mcp", "MCP client")
-    return CallScope(
-        agent=AgentName("mcp"),
-        principal=client,
-        place=Place("mcp", "mcp"),
-        conversation_id=ConversationId("mcp"),
-        session_id=SessionId("mcp"),
-        turn_id=TurnId(fresh("turn")),
-    )
-
-
-def _usage(name: str, skills: Sequence[Skill], variables: Sequence[EnvVariable]) -> str:
-    tools = "\n".join(f"  {tool.name}  {tool.description}" for skill in skills for tool in skill.tools)
-    names = "\n".join(f"  {v.name}{'  (required)' if v.is_required else ''}" for v in variables)
-    return (
-        f"{name}: an MCP server on standard input and output.\n\n"
-        f"Tools:\n{tools}\n\nEnvironment:\n{names or '  nothing'}\n\n"
-        f"In denizen.yaml:\n  mcp:\n    servers:\n      {name.removeprefix('denizen-mcp-')}: {{command: {name}}}\n"
-    )

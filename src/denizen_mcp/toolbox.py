@@ -160,14 +160,11 @@ def _shown(row: Mapping[str, Any]) -> Json:
         case {"url": str() as url} if url.startswith("https://"):
             return {"url": url}
         case {"b64_json": str() as data} if data:
-            return {"url": f"data:{_kind(data)};base64,{data}"}
+            # The first bytes tell the media type, and base64 keeps them recognisable.
+            prefixes = {"iVBOR": "png", "UklGR": "webp"}
+            return {"url": f"data:image/{prefixes.get(data[:5], 'jpeg')};base64,{data}"}
         case _:
             return None
-
-
-def _kind(data: str) -> str:
-    """Tells the media type by the first bytes, which base64 keeps recognisable."""
-    return "image/png" if data.startswith("iVBOR") else "image/webp" if data.startswith("UklGR") else "image/jpeg"
 
 
 VARIABLES = (

@@ -207,7 +207,13 @@ class KnowledgeCalls(ClientCalls):
 
     async def list_sources(self) -> list[SourceInfo]:
         """Returns the sources of knowledge, by kind in the server's order. Everybody may call this."""
-        return _parse_sources(await self._connection.request("GET", "/api/sources"))
+        row = await self._connection.request("GET", "/api/sources")
+        return [
+            from_json(SourceInfo, {"kind": kind, **each})
+            for kind, group in row.items()
+            if isinstance(group, Mapping)
+            for each in cast("Mapping[str, Any]", group).get("sources", [])
+        ]
 
     async def add_source(
         self, location: str, settings: SourceSettings | None = None, *, source_id: str = ""
@@ -346,12 +352,3 @@ class KnowledgeCalls(ClientCalls):
 
 def _without_none(settings: SourceSettings | None) -> dict[str, Any]:
     return {name: value for name, value in asdict(settings or SourceSettings()).items() if value is not None}
-
-
-def _parse_sources(row: Mapping[str, Any]) -> list[SourceInfo]:
-    found: list[SourceInfo] = []
-    for name, kind in row.items():
-        if isinstance(kind, Mapping):
-            listed = cast("Mapping[str, Any]", kind).get("sources", [])
-            found += [from_json(SourceInfo, {"kind": name, **each}) for each in listed]
-    return found

@@ -47,7 +47,7 @@ AccountKey = tuple[str, AgentName]
 
 
 @dataclass(slots=True)
-class _Running:
+class _RunningAccount:
     login: AccountLogin
     scope: anyio.CancelScope
     account: DiscordAccount | GitHubAccount
@@ -59,7 +59,7 @@ class AccountSupervisor:
 
     denizen: Denizen
     states: dict[AccountKey, str] = field(default_factory=dict[AccountKey, str])
-    _running: dict[AccountKey, _Running] = field(default_factory=dict[AccountKey, _Running])
+    _running: dict[AccountKey, _RunningAccount] = field(default_factory=dict[AccountKey, _RunningAccount])
     _changed: anyio.Event = field(default_factory=anyio.Event)
 
     async def run(self) -> None:
@@ -131,7 +131,7 @@ class AccountSupervisor:
             outbox=denizen.platforms.outbox,
             bot_replies=bot_replies,
         )
-        running = _Running(login, anyio.CancelScope(), account)
+        running = _RunningAccount(login, anyio.CancelScope(), account)
         self._running[key] = running
         group.start_soon(self._keep, key, running, context)
 
@@ -156,7 +156,7 @@ class AccountSupervisor:
 
         return GitHubAccount(login.account, self.denizen.services.clock)
 
-    async def _keep(self, key: AccountKey, running: _Running, desk: AccountContext) -> None:
+    async def _keep(self, key: AccountKey, running: _RunningAccount, desk: AccountContext) -> None:
         """Connects again after passing failures, with growing pauses; gives up on what needs the operator."""
         (platform, agent), pause_s = key, RETRY_S
         with running.scope:
@@ -176,7 +176,7 @@ class AccountSupervisor:
                 await anyio.sleep(pause_s)
                 pause_s = min(2 * pause_s, MAX_RETRY_S)
 
-    async def _run_once(self, running: _Running, desk: AccountContext) -> DenizenError:
+    async def _run_once(self, running: _RunningAccount, desk: AccountContext) -> DenizenError:
         """Runs one connection from login to its end, and returns why it ended. A fault ends this connection only."""
         listener = AccountListener(desk, self.denizen.platforms.shared_services)
         try:

@@ -132,7 +132,11 @@ def build_knowledge(deps: KnowledgeDeps) -> KnowledgeSystem:
     sync.register()
     catalog = SourceCatalog(store, clock, snapshots, readers)
     files = LearnedFolder((deps.home / LEARNED_FOLDER).absolute())
-    learning = ProposalReviews(store, clock, LearningDeps(files, catalog, reading, snapshots, indexing, sync))
+    learning = ProposalReviews(
+        store,
+        clock,
+        LearningDeps(files=files, catalog=catalog, reading=reading, snapshots=snapshots, indexing=indexing, sync=sync),
+    )
 
     async def settle() -> None:
         await _remove(snapshots.settle, deps.sandbox)

@@ -117,9 +117,17 @@ def build_catalog(settings: Settings, chosen: ChosenModel, pool: EmbeddedRuntime
     if chosen.provider is not None:
         sections[CHOSEN] = chosen.provider
     aliases = [AliasSpec(name, each.model, tuple(each.fallbacks)) for name, each in settings.models.aliases.items()]
-    overrides = _embedded_overrides(sections) | {
-        name: each.model_dump(exclude_none=True) for name, each in settings.models.overrides.items()
-    }
+    overrides: dict[str, dict[str, object]] = {}
+    for name, section in sections.items():
+        if section.kind == "embedded" and not section.weights:
+            # The catalogue of weights knows these capabilities better than the name of a model tells them.
+            entry = weights_entry(section)
+            overrides[f"{name}/{section.model or 'default'}"] = {
+                "native_tools": entry.native_tools,
+                "small": entry.small,
+                "context_tokens": section.context_tokens or entry.context_tokens,
+            }
+    overrides |= {name: each.model_dump(exclude_none=True) for name, each in settings.models.overrides.items()}
     default = chosen.model or settings.agents[settings.default_agent].model
     spec = ModelsSpec(
         providers=[provider_spec(name, section, settings.secrets) for name, section in sections.items()],
@@ -144,21 +152,6 @@ def provider_spec(name: str, section: ProviderSection, secrets: FileSecrets) -> 
         headers=section.headers,
         idle_timeout_s=None if embedded or "timeout_s" not in section.model_fields_set else section.timeout_s,
     )
-
-
-def _embedded_overrides(sections: Mapping[str, ProviderSection]) -> dict[str, dict[str, object]]:
-    """Returns the capabilities that the catalogue of weights knows better than a model's name tells."""
-    found: dict[str, dict[str, object]] = {}
-    for name, section in sections.items():
-        if section.kind == "embedded" and not section.weights:
-            entry = weights_entry(section)
-            facts: dict[str, object] = {
-                "native_tools": entry.native_tools,
-                "small": entry.small,
-                "context_tokens": section.context_tokens or entry.context_tokens,
-            }
-            found[f"{name}/{section.model or 'default'}"] = facts
-    return found
 
 
 @dataclass(frozen=True, slots=True)

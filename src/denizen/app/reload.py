@@ -7,8 +7,8 @@ writes a change of the web page into `denizen.yaml`.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -241,21 +241,15 @@ async def watch(
 async def _listen(notices: AsyncGenerator[object], send: MemoryObjectSendStream[None], stop: Event) -> None:
     try:
         async with aclosing(notices) as stream:
-            await _pass_on(stream, send)
+            async for _ in stream:
+                with suppress(anyio.WouldBlock):  # one notice is waiting already
+                    send.send_nowait(None)
         reason = "no folder to watch"
     except (OSError, RuntimeError) as error:
         reason = type(error).__name__
     if stop.is_set():
         return
     _watch_log.warning("file notices do not work here; looking at the files instead", extra={"reason": reason})
-
-
-async def _pass_on(stream: AsyncIterator[object], send: MemoryObjectSendStream[None]) -> None:
-    async for _ in stream:
-        try:
-            send.send_nowait(None)
-        except anyio.WouldBlock:
-            continue  # one is waiting already
 
 
 async def _wait_for_notice(receive: MemoryObjectReceiveStream[None], poll_s: float) -> None:

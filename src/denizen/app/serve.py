@@ -133,7 +133,7 @@ class ExternalServices:
 def _server(denizen: Denizen, host: str, external: ExternalServices, on_ready: Callable[[], None]) -> uvicorn.Server:
     import uvicorn
 
-    class Announcing(uvicorn.Server):
+    class ReadyServer(uvicorn.Server):
         """A server that announces when it answers, and leaves signals to the supervisor."""
 
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -188,7 +188,7 @@ def _server(denizen: Denizen, host: str, external: ExternalServices, on_ready: C
         timeout_keep_alive=_IDLE_CONNECTION_S,
         server_header=False,
     )
-    return Announcing(config)
+    return ReadyServer(config)
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from denizen.builtin_skills.text_rendering import Colour, TextRenderer
-from denizen.skill import JsonObject, Param, Skill, Tier, ToolContext, ToolError, ToolOutput
+from denizen.skill import JsonObject, Param, Skill, Tier, ToolContext, ToolError, ToolOutput, truncate
 
 skill = Skill("tables", description="Tables drawn as pictures.")
 
@@ -66,7 +66,7 @@ def _lay_out(rows: Sequence[Sequence[str]]) -> _Grid:
     cells: list[list[list[str]]] = []
     for number, row in enumerate(rows):
         letters = body if number else head
-        cells.append([letters.wrap(_short(cell), MAX_COLUMN_PX) for cell in row])
+        cells.append([letters.wrap(truncate(cell, MAX_CELL_CHARS), MAX_COLUMN_PX) for cell in row])
     widths = [
         2 * PAD
         + round(max((body if number else head).width(line) for number, row in enumerate(cells) for line in row[at]))
@@ -77,10 +77,6 @@ def _lay_out(rows: Sequence[Sequence[str]]) -> _Grid:
         all(_NUMBER.fullmatch(row[at].strip()) for row in rows[1:] if row[at].strip()) for at in range(len(rows[0]))
     ]
     return _Grid(cells, widths, heights, numeric)
-
-
-def _short(cell: str) -> str:
-    return cell if len(cell) <= MAX_CELL_CHARS else f"{cell[: MAX_CELL_CHARS - 1]}…"
 
 
 def _draw(grid: _Grid, title: str) -> bytes:

@@ -56,7 +56,13 @@ class TextRenderer:
                     continue
                 if line:
                     lines.append(line)
-                *full, line = self._broken(word, most)
+                pieces = [""]
+                for piece in split_emoji(word):
+                    for char in [piece] if _EMOJI.fullmatch(piece) else piece:
+                        if pieces[-1] and self.width(pieces[-1] + char) > most:
+                            pieces.append("")
+                        pieces[-1] += char
+                *full, line = pieces
                 lines.extend(full)
             lines.append(line)
         return lines
@@ -68,15 +74,6 @@ class TextRenderer:
             top = y + (self.size * 0.13 if is_emoji else 0)
             canvas.text((x, top), run, fill=colour, font=font, embedded_color=is_emoji)
             x += font.getlength(run)
-
-    def _broken(self, word: str, most: float) -> list[str]:
-        pieces = [""]
-        for piece in split_emoji(word):
-            for char in [piece] if _EMOJI.fullmatch(piece) else piece:
-                if pieces[-1] and self.width(pieces[-1] + char) > most:
-                    pieces.append("")
-                pieces[-1] += char
-        return pieces
 
     def _runs(self, text: str) -> Iterator[tuple[FreeTypeFont, str, bool]]:
         for piece in split_emoji(text):

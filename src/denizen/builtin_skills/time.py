@@ -46,16 +46,13 @@ def _zone(name: str) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:
-        raise ToolError(f"There is no time zone `{name[:60]}`. {_suggest(name)}") from error
-
-
-def _suggest(name: str) -> str:
-    """Suggests zones with that city, or with a similar name: people say `Rome` and `new york`."""
-    zones = sorted(available_timezones())
-    wanted = name.strip().replace(" ", "_").casefold()
-    cities = [zone for zone in zones if zone.casefold().rpartition("/")[2] == wanted]
-    near = cities or get_close_matches(name, zones, n=3, cutoff=0.7)
-    return f"Did you mean {' or '.join(near[:3])}?" if near else "Use an IANA name such as Europe/Rome."
+        # People say `Rome` and `new york`: zones with that city, or with a similar name, are suggested.
+        zones = sorted(available_timezones())
+        wanted = name.strip().replace(" ", "_").casefold()
+        cities = [zone for zone in zones if zone.casefold().rpartition("/")[2] == wanted]
+        near = cities or get_close_matches(name, zones, n=3, cutoff=0.7)
+        hint = f"Did you mean {' or '.join(near[:3])}?" if near else "Use an IANA name such as Europe/Rome."
+        raise ToolError(f"There is no time zone `{name[:60]}`. {hint}") from error
 
 
 def _moment(text: str, zone: tzinfo, now: datetime) -> datetime:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, cast
 from urllib.parse import urlencode
 
-from denizen.skill import FetchedPage, Param, Skill, Taint, Tier, ToolContext, ToolError, quote_untrusted
+from denizen.skill import FetchedPage, Param, Skill, Taint, Tier, ToolContext, ToolError, quote_untrusted, truncate
 
 RESULTS = 5
 MAX_SNIPPET_CHARS = 400
@@ -129,4 +129,4 @@ def _hits(rows: object, snippet: str) -> list[_Hit]:
 def _plain(value: object, limit: int) -> str:
     """Returns one line without markup."""
     text = " ".join(html.unescape(_TAG.sub("", value)).split()) if isinstance(value, str) else ""
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+    return truncate(text, limit)

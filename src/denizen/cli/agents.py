@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import anyio
 import click
 
+from denizen.cli.home import run_with_denizen
 from denizen.cli.terminal import echo, printable_json
 from denizen.domain.agent_settings import FIELDS
 from denizen.domain.errors import InvalidInput
@@ -28,8 +27,7 @@ AS_CONFIGURED = ""
 def command(ctx: click.Context) -> None:
     """List the configured agents; the default one is marked. `denizen agents settings` changes how one answers."""
     if ctx.invoked_subcommand is None:
-        home: Path = ctx.obj
-        _run(home, _list)
+        run_with_denizen(ctx.obj, _list)
 
 
 async def _list(denizen: Denizen) -> None:
@@ -96,7 +94,7 @@ def settings(  # noqa: PLR0913 - each is an option
             await assistant.reset(by, whose, name=name)
         await _show(denizen, whose, as_json=as_json)
 
-    _run(home, act)
+    run_with_denizen(home, act)
 
 
 def read_given(given: tuple[str, ...]) -> dict[str, Json]:
@@ -140,13 +138,3 @@ async def _show(denizen: Denizen, name: str, *, as_json: bool) -> None:
     others = [each.name for each in sets if not each.is_active]
     if others:
         echo(f"other sets: {', '.join(others)}; --use lets one hold")
-
-
-def _run(home: Path, act: Callable[[Denizen], Awaitable[None]]) -> None:
-    async def run() -> None:
-        from denizen.app.build import OpenOptions, open_denizen
-
-        async with open_denizen(home, OpenOptions(durable=False)) as denizen:
-            await act(denizen)
-
-    anyio.run(run)

@@ -77,7 +77,10 @@ class ApprovalPrompt:
                 if can_prompt():
                     self._group.start_soon(self._ask, event.approval, scope)
                 else:
-                    _tell_elsewhere(event.approval)
+                    # Nobody sits here, so the decision is made elsewhere.
+                    key, what = event.approval.id, f"{event.approval.tool}\n{event.approval.preview}"
+                    how = f"denizen approvals approve {key}, or deny {key}"
+                    echo(f"\nApproval needed: {what}\nIt waits. In another terminal: {how}", err=True)
             case ApprovalDecided():
                 scope = self._open.get(event.approval.id)
                 if scope is not None:
@@ -95,12 +98,6 @@ class ApprovalPrompt:
                 await self._approvals.decide(approval.id, self._voter, choice, note=printable(note))
             except DenizenError as error:
                 echo(error.explain(), err=True)
-
-
-def _tell_elsewhere(approval: Approval) -> None:
-    """For one who decides elsewhere, since nobody sits here."""
-    how = f"denizen approvals approve {approval.id}, or deny {approval.id}"
-    echo(f"\nApproval needed: {approval.tool}\n{approval.preview}\nIt waits. In another terminal: {how}", err=True)
 
 
 @asynccontextmanager

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import anyio
 import click
 
+from denizen.cli.home import with_denizen
 from denizen.cli.terminal import echo, printable_json
 from denizen.domain.approval import (
     Approval,
@@ -32,45 +31,39 @@ def command() -> None:
 @command.command("list")
 @click.option("--all", "everything", is_flag=True, help="Also what was decided, or nobody decided in time.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line, as GET /api/approvals gives them.")
-@click.pass_obj
-def list_command(home: Path, *, everything: bool, as_json: bool) -> None:
+@with_denizen
+async def list_command(denizen: Denizen, *, everything: bool, as_json: bool) -> None:
     """List the calls that wait, the newest first."""
-    anyio.run(_list, home, everything, as_json)
-
-
-@command.command()
-@click.argument("approval")
-@click.option("--hour", is_flag=True, help="Also what the same tool does for them there within the next hour.")
-@click.pass_obj
-def approve(home: Path, approval: str, *, hour: bool) -> None:
-    """Let a call run. APPROVAL is an id or its beginning."""
-    anyio.run(_decide, home, approval, ApprovalChoice.HOUR if hour else ApprovalChoice.ONCE, "")
-
-
-@command.command()
-@click.argument("approval")
-@click.option("--reason", default="", help="Why not; the agent is told.")
-@click.pass_obj
-def deny(home: Path, approval: str, reason: str) -> None:
-    """Refuse a call. APPROVAL is an id or its beginning."""
-    anyio.run(_decide, home, approval, ApprovalChoice.DENY, reason)
-
-
-async def _list(home: Path, everything: bool, as_json: bool) -> None:  # noqa: FBT001 - from `run`
-    from denizen.app.build import LOCAL, OpenOptions, open_denizen
     from denizen.web.api.approvals import approval_to_wire
 
-    async with open_denizen(home, OpenOptions(durable=False)) as denizen:
-        status = None if everything else ApprovalStatus.PENDING
-        found = await denizen.turns.approvals.list_for(LOCAL, status=status)
+    by, status = denizen.operator, None if everything else ApprovalStatus.PENDING
+    found = await denizen.turns.approvals.list_for(by, status=status)
     if as_json:
         for approval in found:
-            click.echo(printable_json(asdict(approval_to_wire(approval, LOCAL))))
+            click.echo(printable_json(asdict(approval_to_wire(approval, by))))
         return
     if not found:
         echo("Nothing waits for approval." if not everything else "Nothing has waited for approval yet.")
     for approval in found:
         echo("\n".join(_lines(approval)))
+
+
+@command.command()
+@click.argument("approval")
+@click.option("--hour", is_flag=True, help="Also what the same tool does for them there within the next hour.")
+@with_denizen
+async def approve(denizen: Denizen, approval: str, *, hour: bool) -> None:
+    """Let a call run. APPROVAL is an id or its beginning."""
+    await _decide(denizen, approval, ApprovalChoice.HOUR if hour else ApprovalChoice.ONCE, "")
+
+
+@command.command()
+@click.argument("approval")
+@click.option("--reason", default="", help="Why not; the agent is told.")
+@with_denizen
+async def deny(denizen: Denizen, approval: str, reason: str) -> None:
+    """Refuse a call. APPROVAL is an id or its beginning."""
+    await _decide(denizen, approval, ApprovalChoice.DENY, reason)
 
 
 def _lines(approval: Approval) -> list[str]:
@@ -83,28 +76,23 @@ def _lines(approval: Approval) -> list[str]:
     return [*lines, f"  waits for {describe_deciders(approval.rule)}{until}"]
 
 
-async def _decide(home: Path, name: str, choice: ApprovalChoice, reason: str) -> None:
-    from denizen.app.build import LOCAL, OpenOptions, open_denizen
-
-    async with open_denizen(home, OpenOptions(durable=False)) as denizen:
-        key = await _find(denizen, name)
-        ruling = await denizen.turns.approvals.decide(key, LOCAL, choice, note=reason)
-    if ruling.outcome is VoteOutcome.LATE or ruling.approval.status is ApprovalStatus.EXPIRED:
-        raise Conflict(ruling.text, code="approval_expired", fix="The agent has to be asked again.")
-    wished = ApprovalStatus.DENIED if choice is ApprovalChoice.DENY else ApprovalStatus.APPROVED
-    if ruling.outcome is VoteOutcome.OVER and ruling.approval.status is not wished:
-        raise Conflict(ruling.text, code="approval_over", fix="A decision is not changed; ask the agent again.")
-    echo(ruling.text)
-
-
-async def _find(denizen: Denizen, name: str) -> str:
-    """Those that wait go first. Raises NotFound, and InvalidInput for a beginning that several have."""
-    begun = [each for each in await denizen.turns.approvals.list_for(denizen.operator) if each.id.startswith(name)]
-    found = [each.id for each in begun if not each.status.is_final] or [each.id for each in begun]
+async def _decide(denizen: Denizen, name: str, choice: ApprovalChoice, reason: str) -> None:
+    """Decides about the approval whose id begins so; those that wait go first. Raises NotFound, InvalidInput for the
+    beginning of several ids, and Conflict when it is decided already.
+    """
+    approvals, by = denizen.turns.approvals, denizen.operator
+    matches = [each for each in await approvals.list_for(by) if each.id.startswith(name)]
+    found = [each.id for each in matches if not each.status.is_final] or [each.id for each in matches]
     if len(found) > 1:
         raise InvalidInput(f"'{name}' begins {len(found)} approvals.", fix="Write more of the id.")
     if not found:
         raise NotFound(
             f"There is no approval '{name}'.", code="approval_not_found", fix="`denizen approvals list` shows them."
         )
-    return found[0]
+    ruling = await approvals.decide(found[0], by, choice, note=reason)
+    if ruling.outcome is VoteOutcome.LATE or ruling.approval.status is ApprovalStatus.EXPIRED:
+        raise Conflict(ruling.text, code="approval_expired", fix="The agent has to be asked again.")
+    wished = ApprovalStatus.DENIED if choice is ApprovalChoice.DENY else ApprovalStatus.APPROVED
+    if ruling.outcome is VoteOutcome.OVER and ruling.approval.status is not wished:
+        raise Conflict(ruling.text, code="approval_over", fix="A decision is not changed; ask the agent again.")
+    echo(ruling.text)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import anyio
 import click
 
+from denizen.cli.home import with_denizen
 from denizen.cli.terminal import echo, printable_json
 
 if TYPE_CHECKING:
@@ -31,46 +28,25 @@ def command() -> None:
 @click.option("--source", "sources", multiple=True, metavar="ID", help="Only in this source; may be repeated.")
 @click.option("--limit", default=6, type=click.IntRange(1, 50), show_default=True, help="How many passages.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each passage, a line each.")
-@click.pass_obj
-def search(home: Path, query: str, sources: tuple[str, ...], limit: int, *, as_json: bool) -> None:
+@with_denizen
+async def search(denizen: Denizen, query: str, sources: tuple[str, ...], limit: int, *, as_json: bool) -> None:
     """Search the documents as agents do: passages with path and lines, the best first."""
-
-    async def act(denizen: Denizen) -> None:
-        await index_documents(denizen)
-        found = await denizen.knowledge.search(query, sources=sources, limit=limit)
-        for each in found:
-            echo(printable_json(_fields(each)) if as_json else _shown(each))
-        if not found and not as_json:
-            echo("Nothing was found." if (await denizen.knowledge.indexing.size()).passages else NOTHING_READ)
-
-    _run(home, act)
+    await index_documents(denizen)
+    found = await denizen.knowledge.search(query, sources=sources, limit=limit)
+    for each in found:
+        echo(printable_json(_fields(each)) if as_json else _shown(each))
+    if not found and not as_json:
+        echo("Nothing was found." if (await denizen.knowledge.indexing.size()).passages else NOTHING_READ)
 
 
 @command.command()
 @click.option("--words-only", is_flag=True, help="Leave the meaning of passages to `denizen run`.")
-@click.pass_obj
-def index(home: Path, *, words_only: bool) -> None:
+@with_denizen
+async def index(denizen: Denizen, *, words_only: bool) -> None:
     """Bring the index up to date now: words, and the meaning of every passage that has none yet.
 
     `denizen run` does this by itself; meaning takes the small model about 70 ms for a full passage.
     """
-    _run(home, partial(_index, words_only=words_only))
-
-
-NOTHING_READ = "Nothing was read yet. `denizen sources add` and `denizen sources sync` come first."
-
-
-async def index_documents(denizen: Denizen) -> None:
-    """The words of what is new in the snapshot, with a bar."""
-    from denizen.cli.sync_progress import show_sync_progress
-    from denizen.engine.knowledge.index import INDEX
-
-    told: dict[str, ReadingProgress] = {}
-    async with show_sync_progress(lambda: told):
-        await denizen.knowledge.indexing.catch_up(lambda progress: told.update({INDEX: progress}))
-
-
-async def _index(denizen: Denizen, *, words_only: bool) -> None:
     from denizen.app.embeddings import describe_embeddings
     from denizen.cli.sync_progress import show_sync_progress
     from denizen.engine.knowledge.index import INDEX
@@ -88,14 +64,17 @@ async def _index(denizen: Denizen, *, words_only: bool) -> None:
         echo(f"{missing} passages have no meaning yet; `denizen run` sees to it, or `denizen docs index` again.")
 
 
-def _run(home: Path, act: Callable[[Denizen], Awaitable[None]]) -> None:
-    async def run() -> None:
-        from denizen.app.build import OpenOptions, open_denizen
+NOTHING_READ = "Nothing was read yet. `denizen sources add` and `denizen sources sync` come first."
 
-        async with open_denizen(home, OpenOptions(durable=False)) as denizen:
-            await act(denizen)
 
-    anyio.run(run)
+async def index_documents(denizen: Denizen) -> None:
+    """The words of what is new in the snapshot, with a bar."""
+    from denizen.cli.sync_progress import show_sync_progress
+    from denizen.engine.knowledge.index import INDEX
+
+    told: dict[str, ReadingProgress] = {}
+    async with show_sync_progress(lambda: told):
+        await denizen.knowledge.indexing.catch_up(lambda progress: told.update({INDEX: progress}))
 
 
 def _shown(found: IndexedPassage) -> str:

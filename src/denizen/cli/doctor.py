@@ -144,15 +144,10 @@ async def _examine_github(login: GitHubLogin, clock: Clock) -> int:
 
 def _tell(who: str, findings: Sequence[Diagnosis]) -> int:
     for finding in findings:
-        echo(_format_findings(who, finding))
+        fix = f"\n{_indent(f'fix: {finding.fix}')}" if finding.fix else ""
+        echo(f"{_MARKS[finding.severity]:<5} {who}: {finding.what}{fix}")
     failed = any(finding.severity == "error" for finding in findings)
     return exit_code(NeedsAttention.__name__) if failed else DONE
-
-
-def _format_findings(who: str, finding: Diagnosis) -> str:
-    mark = _MARKS[finding.severity]
-    fix = f"\n{_indent(f'fix: {finding.fix}')}" if finding.fix else ""
-    return f"{mark:<5} {who}: {finding.what}{fix}"
 
 
 async def _machine(home: Path) -> str:

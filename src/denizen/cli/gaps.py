@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,11 +9,13 @@ from typing import TYPE_CHECKING
 import anyio
 import click
 
+from denizen.cli.home import run_with_denizen, with_denizen
 from denizen.cli.terminal import echo, printable_json
 
 if TYPE_CHECKING:
     from denizen.app.build import Denizen
     from denizen.domain.gap import GapGroup
+    from denizen.engine.knowledge.coverage import ProposalReview
 
 DAYS = 30
 SHOWN = 3
@@ -32,20 +33,16 @@ def command(ctx: click.Context, days: int, limit: int, *, as_json: bool) -> None
     A question is here when the agent said that its documents do not answer it, or searched them and found nothing.
     """
     if ctx.invoked_subcommand is None:
-        _run(ctx.obj, partial(_list, days=days, limit=limit, as_json=as_json))
+        run_with_denizen(ctx.obj, partial(_list, days=days, limit=limit, as_json=as_json))
 
 
 @command.command()
 @click.argument("gap_id", metavar="ID")
-@click.pass_obj
-def close(home: Path, gap_id: str) -> None:
+@with_denizen
+async def close(denizen: Denizen, gap_id: str) -> None:
     """Take a question off the list, with all that ask the same: it was seen to, or needs no answer."""
-
-    async def act(denizen: Denizen) -> None:
-        closed = await denizen.knowledge.gaps.close(gap_id)
-        echo(f"Closed: {closed[0].question}{f' (asked {len(closed)} times)' if len(closed) > 1 else ''}")
-
-    _run(home, act)
+    closed = await denizen.knowledge.gaps.close(gap_id)
+    echo(f"Closed: {closed[0].question}{f' (asked {len(closed)} times)' if len(closed) > 1 else ''}")
 
 
 async def _list(denizen: Denizen, *, days: int, limit: int, as_json: bool) -> None:
@@ -88,38 +85,16 @@ def _gap_fields(group: GapGroup) -> dict[str, object]:
     }
 
 
-def _run(home: Path, act: Callable[[Denizen], Awaitable[None]]) -> None:
-    async def run() -> None:
-        from denizen.app.build import OpenOptions, open_denizen
-
-        async with open_denizen(home, OpenOptions(durable=False)) as denizen:
-            await act(denizen)
-
-    anyio.run(run)
-
-
-if TYPE_CHECKING:
-    from denizen.app.build import Denizen
-    from denizen.engine.knowledge.coverage import ProposalReview
-
-
 @command.command("proposals")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each proposal, a line each.")
-@click.pass_obj
-def list_proposals(home: Path, *, as_json: bool) -> None:
+@with_denizen
+async def list_proposals(denizen: Denizen, *, as_json: bool) -> None:
     """Answers of members that somebody trusted proposed, each with the file that accepting it writes."""
-
-    async def run() -> None:
-        from denizen.app.build import OpenOptions, open_denizen
-
-        async with open_denizen(home, OpenOptions(durable=False)) as denizen:
-            reviews = await denizen.knowledge.learning.list_reviews(denizen.operator)
-        for review in reviews:
-            echo(printable_json(_proposal_fields(review)) if as_json else _format_proposal(review))
-        if not reviews and not as_json:
-            echo("Nobody has proposed an answer that is not decided about.")
-
-    anyio.run(run)
+    reviews = await denizen.knowledge.learning.list_reviews(denizen.operator)
+    for review in reviews:
+        echo(printable_json(_proposal_fields(review)) if as_json else _format_proposal(review))
+    if not reviews and not as_json:
+        echo("Nobody has proposed an answer that is not decided about.")
 
 
 @command.command()
@@ -142,18 +117,11 @@ def accept(home: Path, proposal_id: str, *, edit: bool, yes: bool) -> None:
 @command.command()
 @click.argument("proposal_id", metavar="ID")
 @click.option("--reason", default="", help="Why, for those who run Denizen.")
-@click.pass_obj
-def reject(home: Path, proposal_id: str, reason: str) -> None:
+@with_denizen
+async def reject(denizen: Denizen, proposal_id: str, reason: str) -> None:
     """Take a proposed answer off the list. The same message is not proposed again."""
-
-    async def run() -> None:
-        from denizen.app.build import OpenOptions, open_denizen
-
-        async with open_denizen(home, OpenOptions(durable=False)) as denizen:
-            await denizen.knowledge.learning.reject(proposal_id, denizen.operator, reason)
-        echo(f"Rejected {proposal_id}.")
-
-    anyio.run(run)
+    await denizen.knowledge.learning.reject(proposal_id, denizen.operator, reason)
+    echo(f"Rejected {proposal_id}.")
 
 
 async def _accept(denizen: Denizen, proposal_id: str, *, edit: bool, yes: bool) -> None:

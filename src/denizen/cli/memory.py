@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import anyio
 import click
 
+from denizen.cli.home import run_with_denizen, with_denizen
 from denizen.cli.terminal import echo
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.memory import CORE, ID_CHARS, Memory, MemoryOrigin
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 EVERYTHING = 1_000_000
 LISTED = 200
-
-Act = Callable[["Denizen"], Awaitable[None]]
 
 _agent = click.option("-a", "--agent", default="", help="Of this agent only.")
 _user = click.option(
@@ -41,39 +39,31 @@ def command() -> None:
 @_agent
 @_user
 @click.option("--core", is_flag=True, help="Core memories only.")
-@click.pass_obj
-def list_command(home: Path, agent: str, user: str | None, *, core: bool) -> None:
+@with_denizen
+async def list_command(denizen: Denizen, agent: str, user: str | None, *, core: bool) -> None:
     """Show memories, the newest first."""
-
-    async def act(denizen: Denizen) -> None:
-        found = await _load(denizen, agent, CORE if core else user)
-        for memory in found[:LISTED]:
-            echo(f"{memory.id}  {memory.agent}  {memory.owner or 'core'}  {memory.updated_at:%Y-%m-%d}  {memory.text}")
-        if len(found) > LISTED:
-            echo(f"and {len(found) - LISTED} more; `denizen memory export` has all")
-        if not found:
-            echo("Nothing is remembered.")
-
-    anyio.run(_with, home, act)
+    found = await _load(denizen, agent, CORE if core else user)
+    for memory in found[:LISTED]:
+        echo(f"{memory.id}  {memory.agent}  {memory.owner or 'core'}  {memory.updated_at:%Y-%m-%d}  {memory.text}")
+    if len(found) > LISTED:
+        echo(f"and {len(found) - LISTED} more; `denizen memory export` has all")
+    if not found:
+        echo("Nothing is remembered.")
 
 
 @command.command()
 @click.argument("memory")
-@click.pass_obj
-def show(home: Path, memory: str) -> None:
+@with_denizen
+async def show(denizen: Denizen, memory: str) -> None:
     """Show everything about one MEMORY, by its id or the beginning of it."""
-
-    async def act(denizen: Denizen) -> None:
-        found = await _get(denizen, memory)
-        echo(f"{found.id}  {'core' if found.is_core else f'about {found.owner}'}, agent {found.agent}")
-        echo(f"told by {found.told_by} {_where(found)}, on {found.created_at:%Y-%m-%d %H:%M} UTC")
-        if found.updated_at != found.created_at:
-            echo(f"changed on {found.updated_at:%Y-%m-%d %H:%M} UTC")
-        if found.turn_id:
-            echo(f"in {found.turn_id} (see `denizen trace`)")
-        echo(found.text)
-
-    anyio.run(_with, home, act)
+    found = await _get(denizen, memory)
+    echo(f"{found.id}  {'core' if found.is_core else f'about {found.owner}'}, agent {found.agent}")
+    echo(f"told by {found.told_by} {_where(found)}, on {found.created_at:%Y-%m-%d %H:%M} UTC")
+    if found.updated_at != found.created_at:
+        echo(f"changed on {found.updated_at:%Y-%m-%d %H:%M} UTC")
+    if found.turn_id:
+        echo(f"in {found.turn_id} (see `denizen trace`)")
+    echo(found.text)
 
 
 @command.command()
@@ -93,10 +83,19 @@ def add(home: Path, text: str, agent: str, user: str) -> None:
         from denizen.domain.ids import fresh
 
         now, whom = denizen.services.clock.now(), denizen.runtime.current.agent(agent)
-        memory = Memory(fresh("mem")[:ID_CHARS], whom.name, user, text, MemoryOrigin(), denizen.operator.key, now, now)
+        memory = Memory(
+            id=fresh("mem")[:ID_CHARS],
+            agent=whom.name,
+            owner=user,
+            text=text,
+            told_at=MemoryOrigin(),
+            told_by=denizen.operator.key,
+            created_at=now,
+            updated_at=now,
+        )
         echo(f"Remembered as {(await denizen.generation_deps.skills.memories.add(memory)).id}.")
 
-    anyio.run(_with, home, act)
+    run_with_denizen(home, act)
 
 
 @command.command()
@@ -121,7 +120,7 @@ def forget(home: Path, memory: str | None, user: str, *, yes: bool) -> None:
             gone = await work.memories.forget_teller(user) if user else await work.memories.remove(chosen)
         echo(f"Forgotten: {gone}.")
 
-    anyio.run(_with, home, act)
+    run_with_denizen(home, act)
 
 
 @command.command()
@@ -142,14 +141,7 @@ def export(home: Path, agent: str, user: str | None) -> None:
                 echo(f"- {memory.text} ({memory.id}, {memory.updated_at:%Y-%m-%d})")
             echo("")
 
-    anyio.run(_with, home, act)
-
-
-async def _with(home: Path, act: Act) -> None:
-    from denizen.app.build import OpenOptions, open_denizen
-
-    async with open_denizen(home, OpenOptions(durable=False)) as denizen:
-        await act(denizen)
+    run_with_denizen(home, act)
 
 
 async def _load(denizen: Denizen, agent: str, owner: str | None) -> Sequence[Memory]:

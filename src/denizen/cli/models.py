@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 import click
 
+from denizen.cli.home import run_with_denizen
 from denizen.cli.terminal import echo
 from denizen.domain.errors import DenizenError, InvalidInput
+
+if TYPE_CHECKING:
+    from denizen.app.build import Denizen
 
 MEANING = "all-minilm-l6-v2"
 
@@ -18,25 +23,20 @@ MEANING = "all-minilm-l6-v2"
 def command(ctx: click.Context) -> None:
     """List the configured models; `pull` fetches weights for the built-in one."""
     if ctx.invoked_subcommand is None:
-        anyio.run(_list, ctx.obj)
+        run_with_denizen(ctx.obj, _list)
 
 
-async def _list(home: Path) -> None:
-    from denizen.app.build import OpenOptions, open_denizen
-
-    async with open_denizen(home, OpenOptions(durable=False)) as denizen:
-        for model in denizen.queries.list_models():
-            can = model.capabilities
-            facts = [f"{can.context_tokens // 1000}k context"]
-            facts += [
-                word
-                for word, holds in (("tools", can.native_tools), ("images", can.images), ("small", can.small))
-                if holds
-            ]
-            if model.is_embedded:
-                facts.append("built in; connect a better one with `denizen setup`")
-            aliases = f"  [{', '.join(model.aliases)}]" if model.aliases else ""
-            click.echo(f"{model.name}{aliases}  {', '.join(facts)}")
+async def _list(denizen: Denizen) -> None:
+    for model in denizen.queries.list_models():
+        can = model.capabilities
+        facts = [f"{can.context_tokens // 1000}k context"]
+        facts += [
+            word for word, holds in (("tools", can.native_tools), ("images", can.images), ("small", can.small)) if holds
+        ]
+        if model.is_embedded:
+            facts.append("built in; connect a better one with `denizen setup`")
+        aliases = f"  [{', '.join(model.aliases)}]" if model.aliases else ""
+        click.echo(f"{model.name}{aliases}  {', '.join(facts)}")
 
 
 @command.command()
@@ -58,18 +58,14 @@ def pull(home: Path, name: str, source: str, uv: Path | None, *, if_needed: bool
     Wherever they come from, their sha256 decides; one copy is kept below models/. all-minilm-l6-v2 is the model that
     finds memories by meaning.
     """
-    if if_needed and not _is_needed(home):
-        return
-    anyio.run(_pull_meaning if name == MEANING else _pull, home, name, source, uv)
-
-
-def _is_needed(home: Path) -> bool:
-    """Whether the configuration has an embedded provider that takes its weights from the catalogue."""
     from denizen.app.home.environment import read_environment
     from denizen.app.settings import load_settings
 
-    providers = load_settings(home, read_environment()).models.providers.values()
-    return any(provider.kind == "embedded" and not provider.weights for provider in providers)
+    if if_needed:
+        providers = load_settings(home, read_environment()).models.providers.values()
+        if not any(provider.kind == "embedded" and not provider.weights for provider in providers):
+            return
+    anyio.run(_pull_meaning if name == MEANING else _pull, home, name, source, uv)
 
 
 async def _pull_meaning(home: Path, name: str, source: str, uv: Path | None) -> None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import anyio
 import click
 
+from denizen.cli.home import with_denizen
 from denizen.cli.terminal import echo, printable_json
 
 if TYPE_CHECKING:
+    from denizen.app.build import Denizen
     from denizen.ports.store import RecentSession
 
 
@@ -19,21 +19,14 @@ if TYPE_CHECKING:
 @click.option("--platform", default="", help="Only those there: terminal, web, api, discord, ...")
 @click.option("--limit", type=click.IntRange(1, 500), default=50, show_default=True, help="How many at most.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each session, a line each.")
-@click.pass_obj
-def command(home: Path, agent: str, platform: str, limit: int, *, as_json: bool) -> None:
+@with_denizen
+async def command(denizen: Denizen, agent: str, platform: str, limit: int, *, as_json: bool) -> None:
     """List the open sessions with messages, the latest first.
 
     Those of the terminal are continued by their name: denizen chat --session NAME, denizen ask --session NAME.
     Questions that stood alone are not listed.
     """
-    anyio.run(_list, home, agent, platform, limit, as_json)
-
-
-async def _list(home: Path, agent: str, platform: str, limit: int, as_json: bool) -> None:  # noqa: FBT001 - as `anyio.run` calls it
-    from denizen.app.build import OpenOptions, open_denizen
-
-    async with open_denizen(home, OpenOptions(durable=False)) as denizen:
-        rows = await denizen.queries.list_sessions(platform=platform, agent=agent, limit=limit)
+    rows = await denizen.queries.list_sessions(platform=platform, agent=agent, limit=limit)
     for row in rows:
         if as_json:
             click.echo(printable_json(_fields(row)))

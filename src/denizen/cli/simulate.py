@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,7 @@ from denizen.cli.terminal import echo
 
 if TYPE_CHECKING:
     from denizen.testing.discord import DiscordServer
+    from denizen.testing.discord.world.small_world import SmallWorld
 
 PORT = 8643
 """Beside that of `denizen run`."""
@@ -79,55 +79,31 @@ def discord(
     denizen simulate discord                      the server alone; prints how to point Denizen at it
     denizen simulate discord --agent ada --agent ben --guild Workshop
     """
-    names = list(dict.fromkeys(agents or _configured(home)))
-    plan = _SimulationPlan(port, names, guild, _say_json if as_json else _say_text)
-    anyio.run(_serve, plan, until_stdin_closes)
+    from denizen.app.home.environment import read_environment
+    from denizen.app.settings import load_settings
+
+    names = list(dict.fromkeys(agents or load_settings(home, read_environment()).agents))
+
+    async def serve() -> None:
+        from denizen.testing.discord.world.small_world import build_small_world
+
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            async with _open(port) as server, anyio.create_task_group() as group:
+                small = build_small_world(server.world, names, guild)
+                tokens = {agent: each.token for agent, each in zip(names, small.applications, strict=True)}
+                (_print_json if as_json else _print_text)(server, small, tokens)
+                if until_stdin_closes:
+                    group.start_soon(_cancel_when_input_ends, group.cancel_scope)
+                async for _ in signals:
+                    group.cancel_scope.cancel()
+
+    anyio.run(serve)
     if not as_json:
         click.echo("Stopped.", err=True)
 
 
-@dataclass(frozen=True, slots=True)
-class SimulationInfo:
-    """The addresses of a running simulation, as they are printed. `tokens` go by agent, `owner_id` is the id of who
-    owns the guild.
-    """
-
-    page: str
-    api_url: str
-    gateway_url: str
-    tokens: Mapping[str, str]
-    guild: str
-    owner: str
-    owner_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class _SimulationPlan:
-    port: int | None
-    agents: Sequence[str]
-    guild: str
-    tell: Callable[[SimulationInfo], None]
-
-
-def _configured(home: Path) -> Sequence[str]:
-    from denizen.app.home.environment import read_environment
-    from denizen.app.settings import load_settings
-
-    return list(load_settings(home, read_environment()).agents)
-
-
-async def _serve(plan: _SimulationPlan, until_stdin_closes: bool) -> None:  # noqa: FBT001 - anyio.run passes by position
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        async with _open(plan.port) as server, anyio.create_task_group() as group:
-            plan.tell(_furnish(server, plan))
-            if until_stdin_closes:
-                group.start_soon(_cancel_at_the_end_of_input, group.cancel_scope)
-            async for _ in signals:
-                group.cancel_scope.cancel()
-
-
-async def _cancel_at_the_end_of_input(scope: anyio.CancelScope) -> None:
-    """Whoever started this holds the other end: the end of that process, however it comes, is the end of input."""
+async def _cancel_when_input_ends(scope: anyio.CancelScope) -> None:
+    """Cancels when whoever started this ends: that process holds the other end of standard input."""
     while await anyio.to_thread.run_sync(os.read, 0, 4096, abandon_on_cancel=True):
         pass
     scope.cancel()
@@ -154,50 +130,28 @@ async def _open(port: int | None) -> AsyncGenerator[DiscordServer]:
         yield server
 
 
-def _furnish(server: DiscordServer, plan: _SimulationPlan) -> SimulationInfo:
-    from denizen.testing.discord.world.small_world import build_small_world
-
-    small = build_small_world(server.world, plan.agents, plan.guild)
-    tokens = {agent: each.token for agent, each in zip(plan.agents, small.applications, strict=True)}
-    return SimulationInfo(
-        f"{server.url}/",
-        server.api_url,
-        server.gateway_url,
-        tokens,
-        small.guild.name,
-        small.owner.display_name,
-        str(small.owner.id),
-    )
+def _print_json(server: DiscordServer, small: SmallWorld, tokens: Mapping[str, str]) -> None:
+    addresses = {"page": f"{server.url}/", "api_url": server.api_url, "gateway_url": server.gateway_url}
+    click.echo(json.dumps(addresses | {"tokens": dict(tokens), "owner_id": str(small.owner.id)}))
 
 
-def _say_json(opened: SimulationInfo) -> None:
-    said = {
-        "page": opened.page,
-        "api_url": opened.api_url,
-        "gateway_url": opened.gateway_url,
-        "tokens": dict(opened.tokens),
-        "owner_id": opened.owner_id,
-    }
-    click.echo(json.dumps(said))
-
-
-def _say_text(opened: SimulationInfo) -> None:
+def _print_text(server: DiscordServer, small: SmallWorld, tokens: Mapping[str, str]) -> None:
     from denizen.app.home.environment import DISCORD_API_VARIABLE, DISCORD_GATEWAY_VARIABLE
     from denizen.app.settings.discord import discord_variable
 
     variables = {
-        DISCORD_API_VARIABLE: opened.api_url,
-        DISCORD_GATEWAY_VARIABLE: opened.gateway_url,
-        **{discord_variable(agent): token for agent, token in opened.tokens.items()},
+        DISCORD_API_VARIABLE: server.api_url,
+        DISCORD_GATEWAY_VARIABLE: server.gateway_url,
+        **{discord_variable(agent): token for agent, token in tokens.items()},
     }
-    account = ["channels:", "  discord:", f'    owners: ["{opened.owner_id}"]', "    accounts:"]
-    account += [f"      {agent}: ${{{discord_variable(agent)}}}" for agent in opened.tokens]
+    account = ["channels:", "  discord:", f'    owners: ["{small.owner.id}"]', "    accounts:"]
+    account += [f"      {agent}: ${{{discord_variable(agent)}}}" for agent in tokens]
     echo(
         _TEXT.format(
-            page=opened.page,
-            guild=opened.guild,
-            owner=opened.owner,
-            agents=", ".join(opened.tokens),
+            page=f"{server.url}/",
+            guild=small.guild.name,
+            owner=small.owner.display_name,
+            agents=", ".join(tokens),
             account="".join(f"  {line}\n" for line in account),
             variables="\n".join(f"  export {name}={value}" for name, value in variables.items()),
         )

@@ -9,13 +9,14 @@ import anyio
 import click
 
 from denizen.cli.exit_codes import DONE, INVALID
+from denizen.cli.home import load_home_settings, with_denizen
 from denizen.cli.log import leave_to_command
 from denizen.cli.terminal import echo
 from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json
 
 if TYPE_CHECKING:
-    from denizen.app.settings import Settings
+    from denizen.app.build import Denizen
     from denizen.app.skill_loading.check import SkillCheckReport
     from denizen.app.skill_loading.folder import SkillFolder
     from denizen.skill.manifest import SkillManifest
@@ -28,6 +29,7 @@ def command() -> None:
     Nothing runs because it lies there: a skill is loaded once you have enabled exactly the content that it has. A
     Python skill then runs inside Denizen and can do what Denizen can, so read it before.
     """
+    leave_to_command("denizen.skills")
 
 
 @command.command()
@@ -66,10 +68,24 @@ def test(home: Path, name: str) -> int:
 
 
 @command.command("list")
-@click.pass_obj
-def list_(home: Path) -> None:
+@with_denizen
+async def list_(denizen: Denizen) -> None:
     """List skills with state, tier, kind and what is wrong, if anything."""
-    anyio.run(_list, home)
+    from denizen.app.skill_loading.folder import SKILLS_FOLDER
+
+    entries = denizen.generation_deps.own_skills.entries
+    if not entries:
+        echo(f"There are no skills in {denizen.home / SKILLS_FOLDER}. Begin one: denizen skill new NAME")
+    for entry in entries:
+        tier = f"tier {int(entry.manifest.tier)}" if entry.manifest else "tier ?"
+        about = entry.manifest.description if entry.manifest else ""
+        echo(f"{entry.name:<24} {entry.state:<9} {tier}  {entry.kind:<9} {about}".rstrip())
+        if entry.tools:
+            echo(f"    tools: {', '.join(entry.tools)}")
+        if entry.why:
+            echo(f"    why: {entry.why}")
+        if entry.fix:
+            echo(f"    fix: {entry.fix}")
 
 
 @command.command()
@@ -94,7 +110,7 @@ def enable(home: Path, name: str, *, yes: bool) -> int:
         return _told(report, name, "")
     if load_folder(home, name).sha256 != folder.sha256:
         raise InvalidInput(f"'{name}' changed meanwhile.", code="skill_changed", fix="Look at it once more.")
-    known = _load(home).skills
+    known = load_home_settings(home).skills
     is_off = name in known and not known[name].enabled
     _write(home, name, {"sha256": folder.sha256, **({"enabled": True} if is_off else {})})
     echo(f"Enabled {name} (sha256 {folder.sha256[:12]}).")
@@ -106,7 +122,7 @@ def enable(home: Path, name: str, *, yes: bool) -> int:
 @click.pass_obj
 def disable(home: Path, name: str) -> None:
     """Load NAME no more; its files and settings stay."""
-    if name not in _load(home).skills:
+    if name not in load_home_settings(home).skills:
         echo(f"{name} is not enabled.")
         return
     _write(home, name, {"enabled": False})
@@ -120,8 +136,8 @@ def _check(home: Path, name: str, *, with_examples: bool) -> SkillCheckReport:
     from denizen.app.skill_loading.folder import load_folder
     from denizen.app.toolsets import find_taken
 
-    folder = load_folder(home, name)
-    return anyio.run(partial(check_skill, folder, find_taken(_load(home), name), with_examples=with_examples))
+    folder, taken = load_folder(home, name), find_taken(load_home_settings(home), name)
+    return anyio.run(partial(check_skill, folder, taken, with_examples=with_examples))
 
 
 def _told(report: SkillCheckReport, name: str, more: str) -> int:
@@ -132,27 +148,6 @@ def _told(report: SkillCheckReport, name: str, more: str) -> int:
     tools = ", ".join(f"{tool} (tier {tier})" for tool, tier in report.tools)
     echo(f"ok    {name}{f': {tools}' if tools else ''}{more}")
     return DONE
-
-
-async def _list(home: Path) -> None:
-    from denizen.app.build import OpenOptions, open_denizen
-    from denizen.app.skill_loading.folder import SKILLS_FOLDER
-
-    leave_to_command("denizen.skills")
-    async with open_denizen(home, OpenOptions(durable=False)) as denizen:
-        entries = denizen.generation_deps.own_skills.entries
-    if not entries:
-        echo(f"There are no skills in {home / SKILLS_FOLDER}. Begin one: denizen skill new NAME")
-    for entry in entries:
-        tier = f"tier {int(entry.manifest.tier)}" if entry.manifest else "tier ?"
-        about = entry.manifest.description if entry.manifest else ""
-        echo(f"{entry.name:<24} {entry.state:<9} {tier}  {entry.kind:<9} {about}".rstrip())
-        if entry.tools:
-            echo(f"    tools: {', '.join(entry.tools)}")
-        if entry.why:
-            echo(f"    why: {entry.why}")
-        if entry.fix:
-            echo(f"    fix: {entry.fix}")
 
 
 def _show(folder: SkillFolder, manifest: SkillManifest) -> None:
@@ -168,14 +163,6 @@ def _show(folder: SkillFolder, manifest: SkillManifest) -> None:
     for file, data in sorted(folder.files.items()):
         echo(f"  {len(data):>9,} bytes  {folder.path / file}")
     echo(f"  sha256: {folder.sha256}")
-
-
-def _load(home: Path) -> Settings:
-    from denizen.app.home.environment import read_environment
-    from denizen.app.settings import load_settings
-    from denizen.builtin_skills import BUILTIN
-
-    return load_settings(home, read_environment(), known_tools=BUILTIN)
 
 
 def _write(home: Path, name: str, values: dict[str, Json]) -> None:

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ import anyio
 import click
 
 from denizen.cli.exit_codes import exit_code
+from denizen.cli.home import load_home_settings, run_with_denizen, with_denizen
 from denizen.cli.terminal import echo, printable_json
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from denizen.app.build import Denizen
     from denizen.app.home.secrets import SecretRef
-    from denizen.domain.source import SourceChange, SyncRun
+    from denizen.domain.source import SourceChange
     from denizen.engine.knowledge.sources import SourceListing
 
 UNAVAILABLE = "Unavailable"
@@ -67,50 +68,38 @@ _EVERY = click.option(
 @_README
 @_VIDEOS
 @_EVERY
-@click.pass_obj
-def add(home: Path, location: str, source_id: str, **given: str | int | None) -> None:
+@with_denizen
+async def add(denizen: Denizen, location: str, source_id: str, **given: str | int | None) -> None:
     """Add a source. LOCATION is owner/repo on GitHub, an address for git, a path, the address of a sitemap, a channel
     of YouTube (@name), or one of the archive (discord:ID).
 
     A path is a folder, or a repository with --kind git; an address that ends with .xml is a sitemap. It is read with
     the next `denizen sources sync`; a channel of the archive by a Denizen that runs.
     """
-
-    async def act(denizen: Denizen) -> None:
-        source = await denizen.knowledge.catalog.add(_full(location), _change(given), source_id=source_id)
-        echo(f"Added {source.id}: {source.kind} {source.location}, to be found in {source.folder}/.")
-        echo("`denizen sources sync` reads it.")
-
-    _run(home, act)
+    source = await denizen.knowledge.catalog.add(_full(location), _change(given), source_id=source_id)
+    echo(f"Added {source.id}: {source.kind} {source.location}, to be found in {source.folder}/.")
+    echo("`denizen sources sync` reads it.")
 
 
 @command.command("list")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each source, a line each.")
-@click.pass_obj
-def list_command(home: Path, *, as_json: bool) -> None:
+@with_denizen
+async def list_command(denizen: Denizen, *, as_json: bool) -> None:
     """The sources, and how far they were read."""
-
-    async def act(denizen: Denizen) -> None:
-        found = await denizen.knowledge.catalog.list_known()
-        for known in found:
-            echo(printable_json(_fields(known)) if as_json else _line(known))
-        if not found and not as_json:
-            echo("There are no sources. `denizen sources add owner/repo` adds one.")
-
-    _run(home, act)
+    found = await denizen.knowledge.catalog.list_known()
+    for known in found:
+        echo(printable_json(_fields(known)) if as_json else _line(known))
+    if not found and not as_json:
+        echo("There are no sources. `denizen sources add owner/repo` adds one.")
 
 
 @command.command()
 @click.argument("source_id", metavar="ID")
-@click.pass_obj
-def show(home: Path, source_id: str) -> None:
+@with_denizen
+async def show(denizen: Denizen, source_id: str) -> None:
     """Everything about a source."""
-
-    async def act(denizen: Denizen) -> None:
-        for name, value in _fields(await denizen.knowledge.catalog.get(source_id)).items():
-            echo(f"{name}: {value if isinstance(value, str) else json.dumps(value)}")
-
-    _run(home, act)
+    for name, value in _fields(await denizen.knowledge.catalog.get(source_id)).items():
+        echo(f"{name}: {value if isinstance(value, str) else json.dumps(value)}")
 
 
 @command.command()
@@ -124,29 +113,21 @@ def show(home: Path, source_id: str) -> None:
 @_README
 @_VIDEOS
 @_EVERY
-@click.pass_obj
-def edit(home: Path, source_id: str, location: str | None, **given: str | int | None) -> None:
+@with_denizen
+async def edit(denizen: Denizen, source_id: str, location: str | None, **given: str | int | None) -> None:
     """Change a source. What was read of it stays until the next sync."""
-
-    async def act(denizen: Denizen) -> None:
-        change = _change(given, None if location is None else _full(location))
-        source = await denizen.knowledge.catalog.edit(source_id, change)
-        echo(f"Changed {source.id}: {source.kind} {source.location}, to be found in {source.folder}/.")
-
-    _run(home, act)
+    change = _change(given, None if location is None else _full(location))
+    source = await denizen.knowledge.catalog.edit(source_id, change)
+    echo(f"Changed {source.id}: {source.kind} {source.location}, to be found in {source.folder}/.")
 
 
 @command.command()
 @click.argument("source_id", metavar="ID")
-@click.pass_obj
-def remove(home: Path, source_id: str) -> None:
+@with_denizen
+async def remove(denizen: Denizen, source_id: str) -> None:
     """Take a source away, and what was read of it out of the snapshot."""
-
-    async def act(denizen: Denizen) -> None:
-        await denizen.knowledge.catalog.remove(source_id)
-        echo(f"Removed {source_id}.")
-
-    _run(home, act)
+    await denizen.knowledge.catalog.remove(source_id)
+    echo(f"Removed {source_id}.")
 
 
 @command.command()
@@ -171,64 +152,18 @@ def sync(ctx: click.Context, source_ids: tuple[str, ...], *, reset: bool, push: 
 @command.command()
 @click.option("--verify", is_flag=True, help="Also compare every file of the snapshot with what was read.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-@click.pass_obj
-def status(home: Path, *, verify: bool, as_json: bool) -> None:
+@with_denizen
+async def status(denizen: Denizen, *, verify: bool, as_json: bool) -> None:
     """The snapshot that agents read, and whether a sync is needed."""
-    _run(home, partial(_status, verify=verify, as_json=as_json))
-
-
-def _run(home: Path, act: Callable[[Denizen], Awaitable[None]]) -> None:
-    async def run() -> None:
-        from denizen.app.build import OpenOptions, open_denizen
-
-        async with open_denizen(home, OpenOptions(durable=False)) as denizen:
-            await act(denizen)
-
-    anyio.run(run)
-
-
-async def _sync(home: Path, source_ids: tuple[str, ...], *, reset: bool, push: bool) -> int:
-    from denizen.app.build import OpenOptions, open_denizen
-    from denizen.cli.docs import index_documents
-    from denizen.cli.sync_progress import show_sync_progress
-
-    async with open_denizen(home, OpenOptions()) as denizen:
-        sync = denizen.knowledge.sync
-        run = await sync.start(source_ids, reset=reset, push=push)
-        async with show_sync_progress(lambda: sync.progress(run.id)):
-            ended = await sync.wait(run)
-        await index_documents(denizen)
-        known = {each.source.id: each for each in await denizen.knowledge.catalog.list_known()}
-    for line in _format_outcome(ended, known):
-        echo(line)
-    return exit_code(UNAVAILABLE) if ended.failed else 0
-
-
-def _format_outcome(run: SyncRun, known: dict[str, SourceListing]) -> list[str]:
-    from denizen.engine.knowledge.sync import REMOTE
-
-    lines = [f"{each}: {'not pushed' if each == REMOTE else 'not read'}. {why}" for each, why in run.failed.items()]
-    lines += [f"{each}: skipped. {why}" for each, why in run.skipped.items()]
-    lines += [
-        f"{each}: read{_counted(known.get(each))}" if each in run.changed else f"{each}: unchanged"
-        for each in run.sources
-        if each not in run.failed and each not in run.skipped
-    ]
-    return [*lines, f"The current snapshot is {run.snapshot}." if run.snapshot else "There is no snapshot yet."]
-
-
-async def _status(denizen: Denizen, *, verify: bool, as_json: bool) -> None:
     snapshots = denizen.knowledge.snapshots
     found = await snapshots.status()
     faults = await snapshots.verify() if verify and found.current else ()
-    latest_at = found.latest_at.isoformat() if found.latest_at else None
-    last_sync_at = found.last_sync_at.isoformat() if found.last_sync_at else None
     if as_json:
         told = {
             "current": found.current,
             "latest": found.latest,
-            "latest_at": latest_at,
-            "last_sync_at": last_sync_at,
+            "latest_at": found.latest_at.isoformat() if found.latest_at else None,
+            "last_sync_at": found.last_sync_at.isoformat() if found.last_sync_at else None,
             "needs_sync": found.needs_sync,
             "why": found.why,
             **({"faults": list(faults)} if verify else {}),
@@ -241,6 +176,30 @@ async def _status(denizen: Denizen, *, verify: bool, as_json: bool) -> None:
     echo(f"a sync is needed: {f'yes. {found.why}' if found.needs_sync else 'no'}")
     if verify and found.current:
         echo("\n".join(faults) if faults else "every file is as it was read")
+
+
+async def _sync(home: Path, source_ids: tuple[str, ...], *, reset: bool, push: bool) -> int:
+    from denizen.app.build import OpenOptions, open_denizen
+    from denizen.cli.docs import index_documents
+    from denizen.cli.sync_progress import show_sync_progress
+    from denizen.engine.knowledge.sync import REMOTE
+
+    async with open_denizen(home, OpenOptions()) as denizen:
+        sync = denizen.knowledge.sync
+        run = await sync.start(source_ids, reset=reset, push=push)
+        async with show_sync_progress(lambda: sync.progress(run.id)):
+            ended = await sync.wait(run)
+        await index_documents(denizen)
+        known = {each.source.id: each for each in await denizen.knowledge.catalog.list_known()}
+    for each, why in ended.failed.items():
+        echo(f"{each}: {'not pushed' if each == REMOTE else 'not read'}. {why}")
+    for each, why in ended.skipped.items():
+        echo(f"{each}: skipped. {why}")
+    for each in ended.sources:
+        if each not in ended.failed and each not in ended.skipped:
+            echo(f"{each}: read{_counted(known.get(each))}" if each in ended.changed else f"{each}: unchanged")
+    echo(f"The current snapshot is {ended.snapshot}." if ended.snapshot else "There is no snapshot yet.")
+    return exit_code(UNAVAILABLE) if ended.failed else 0
 
 
 def _full(location: str) -> str:
@@ -346,43 +305,22 @@ def webhook(home: Path, source_id: str, *, remove: bool) -> None:
 
     It is kept in secrets.env, and knowledge.webhooks in denizen.yaml refers to it. A Denizen that runs takes it over.
     """
-    anyio.run(_check_webhook, home, source_id)
+    from denizen.app.home.environment import read_environment
+    from denizen.app.settings import remove_value, set_secret
+    from denizen.builtin_skills import BUILTIN
+
+    path = ("knowledge", "webhooks", source_id)
+    run_with_denizen(home, lambda denizen: denizen.knowledge.catalog.get(source_id))  # raises NotFound
     if remove:
-        _remove_webhook(home, source_id)
+        remove_value(home, read_environment(), path, known_tools=BUILTIN)
         echo(f"{source_id} has no webhook any more.")
         return
     secret = secrets.token_urlsafe(32)
-    _put_webhook(home, source_id, secret)
+    variable = _webhook_variable(source_id, load_home_settings(home).config.knowledge.webhooks)
+    set_secret(home, read_environment(), path, (variable, secret), known_tools=BUILTIN)
     echo(f"POST /api/sync/webhook/{source_id} has it read. Give this secret to the other side; it is not shown again:")
     echo(f"  {secret}")
     echo("On GitHub: Settings, Webhooks, content type application/json. Elsewhere: as `Authorization: Bearer SECRET`.")
-
-
-async def _check_webhook(home: Path, source_id: str) -> None:
-    """Raises NotFound."""
-    from denizen.app.build import OpenOptions, open_denizen
-
-    async with open_denizen(home, OpenOptions(durable=False)) as denizen:
-        await denizen.knowledge.catalog.get(source_id)
-
-
-def _put_webhook(home: Path, source_id: str, secret: str) -> None:
-    from denizen.app.home.environment import read_environment
-    from denizen.app.settings import load_settings, set_secret
-    from denizen.builtin_skills import BUILTIN
-
-    environment = read_environment()
-    known = load_settings(home, environment, known_tools=BUILTIN).config.knowledge.webhooks
-    path = ("knowledge", "webhooks", source_id)
-    set_secret(home, environment, path, (_webhook_variable(source_id, known), secret), known_tools=BUILTIN)
-
-
-def _remove_webhook(home: Path, source_id: str) -> None:
-    from denizen.app.home.environment import read_environment
-    from denizen.app.settings import remove_value
-    from denizen.builtin_skills import BUILTIN
-
-    remove_value(home, read_environment(), ("knowledge", "webhooks", source_id), known_tools=BUILTIN)
 
 
 def _webhook_variable(source_id: str, known: Mapping[str, SecretRef | None]) -> str:

@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-import anyio
 import click
 
+from denizen.cli.home import with_denizen
 from denizen.cli.terminal import echo, printable_json
+
+if TYPE_CHECKING:
+    from denizen.app.build import Denizen
 
 
 @click.command()
 @click.option("-a", "--agent", default="", help="Only what this agent may use.")
 @click.option("--schema", is_flag=True, help="Show the arguments too.")
-@click.pass_obj
-def command(home: Path, agent: str, *, schema: bool) -> None:
+@with_denizen
+async def command(denizen: Denizen, agent: str, *, schema: bool) -> None:
     """List tools with their risk tier (0 harmless to 3 dangerous), what becomes of their calls, and why."""
-    anyio.run(_list, home, agent, schema)
-
-
-async def _list(home: Path, agent: str, schema: bool) -> None:  # noqa: FBT001 - anyio.run passes positions only
-    from denizen.app.build import OpenOptions, open_denizen
-
-    async with open_denizen(home, OpenOptions(durable=False)) as denizen:
-        tools = await denizen.queries.list_tools(agent)
-        names = max((len(tool.spec.name) for tool in tools), default=0)
-        sources = max((len(tool.spec.source) for tool in tools), default=0)
-        for tool in tools:
-            spec, what = tool.spec, (tool.spec.description.splitlines() or [""])[0]
-            echo(f"{spec.name:<{names}}  tier {int(tool.tier)}  {spec.source:<{sources}}  {what}")
-            echo(f"    {tool.outlook.mode}: {tool.outlook.why}")
-            if schema:
-                echo(f"    {printable_json(dict(spec.parameters))}")
+    tools = await denizen.queries.list_tools(agent)
+    names = max((len(tool.spec.name) for tool in tools), default=0)
+    sources = max((len(tool.spec.source) for tool in tools), default=0)
+    for tool in tools:
+        spec, what = tool.spec, (tool.spec.description.splitlines() or [""])[0]
+        echo(f"{spec.name:<{names}}  tier {int(tool.tier)}  {spec.source:<{sources}}  {what}")
+        echo(f"    {tool.outlook.mode}: {tool.outlook.why}")
+        if schema:
+            echo(f"    {printable_json(dict(spec.parameters))}")

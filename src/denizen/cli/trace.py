@@ -8,9 +8,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import anyio
 import click
 
+from denizen.cli.home import run_with_denizen
 from denizen.cli.terminal import echo, printable_json
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.ids import TurnId
@@ -20,6 +20,7 @@ from denizen.domain.turn import CallRecord
 from denizen.domain.usage import Usage
 
 if TYPE_CHECKING:
+    from denizen.app.build import Denizen
     from denizen.engine.inspection.queries import Queries, TurnTrace
 
 SEARCHED = 1000
@@ -43,15 +44,11 @@ def command(home: Path, turn: str, agent: str, *, last: bool, texts: bool, as_js
         raise InvalidInput("Which turn?", fix="Name one by its id, or write --last for the newest.")
     if agent and not last:
         raise InvalidInput("--agent belongs to --last.")
-    anyio.run(_show, home, turn, agent, texts, as_json)
 
+    async def load(denizen: Denizen) -> TurnTrace:
+        return await denizen.queries.get_turn(await find_turn(denizen.queries, turn, agent))
 
-async def _show(home: Path, name: str, agent: str, texts: bool, as_json: bool) -> None:  # noqa: FBT001 - from `run`
-    from denizen.app.build import OpenOptions, open_denizen
-
-    async with open_denizen(home, OpenOptions(durable=False)) as denizen:
-        found = await find_turn(denizen.queries, name, agent)
-        trace = await denizen.queries.get_turn(found)
+    trace = run_with_denizen(home, load)
     if as_json:
         from denizen.web.api.chat import turn_to_wire
 

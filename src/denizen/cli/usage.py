@@ -6,12 +6,11 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import anyio
 import click
 
+from denizen.cli.home import with_denizen
 from denizen.cli.terminal import echo
 from denizen.domain.usage import Usage
 
@@ -33,23 +32,16 @@ class _Row:
 @click.option("--days", type=click.IntRange(1, 365), default=30, show_default=True, help="How far back, with today.")
 @click.option("--by", type=click.Choice(WAYS), default="agent", show_default=True, help="Whose use is summed up.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each day and key, a line each.")
-@click.pass_obj
-def command(home: Path, days: int, by: str, *, as_json: bool) -> None:
+@with_denizen
+async def command(denizen: Denizen, days: int, by: str, *, as_json: bool) -> None:
     """Show requests, tokens and money of the last days (UTC), the dearest first.
 
     A channel or guild (a Discord server) is named as platform:id. A source is where messages come in (web, discord,
     terminal, ...), or the name under which another program reported what it used; by source and by day, such reports
     are counted too. Days are shown in order, the newest first.
     """
-    anyio.run(_show, home, days, by, as_json)
-
-
-async def _show(home: Path, days: int, by: str, as_json: bool) -> None:  # noqa: FBT001 - as `anyio.run` calls it
-    from denizen.app.build import OpenOptions, open_denizen
-
-    async with open_denizen(home, OpenOptions(durable=False)) as denizen:
-        today = denizen.services.clock.now().replace(hour=0, minute=0, second=0, microsecond=0)
-        rows = await _load(denizen, by, days, since=today - timedelta(days=days - 1))
+    today = denizen.services.clock.now().replace(hour=0, minute=0, second=0, microsecond=0)
+    rows = await _load(denizen, by, days, since=today - timedelta(days=days - 1))
     if as_json:
         for row in rows:
             click.echo(json.dumps({"day": row.day, by: row.key, **_fields(row.usage)}))

@@ -1,4 +1,4 @@
-"""Words as search sees them, and excerpts of a text around them.
+"""Words as search sees them, and excerpts and beginnings of texts.
 
 Every store indexes the words of a message and is asked for the words that somebody typed. So no character that means
 something to a search engine ever reaches one, and all of them agree about case, accents and punctuation.
@@ -98,3 +98,8 @@ def _find(line: str, wanted: Sequence[str]) -> int:
         if not similar and any(word[:STEM_CHARS] in stems for word in found):
             similar = run.start()
     return similar
+
+
+def truncate(text: str, limit: int) -> str:
+    """Returns at most `limit` characters of the text, with an ellipsis where some are left out."""
+    return text if len(text) <= limit else f"{text[: max(limit - 1, 0)]}…"

@@ -22,6 +22,7 @@ from denizen.domain.passage import Passage, split_passages
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.ranking import rank_by_words
 from denizen.domain.tool import Effect, Taint, Tier, ToolResult
+from denizen.domain.words import truncate
 from denizen.ports.documents import IndexedPassage
 from denizen.ports.fetch import DownloadedFile, FetchedPage
 from denizen.ports.sandbox import ShellResult
@@ -112,4 +113,5 @@ __all__ = [
     "rank_by_words",
     "run_in_thread",
     "split_passages",
+    "truncate",
 ]

@@ -71,7 +71,7 @@ def restrict_services(services: SkillServices, skill: str, granted: Collection[S
     """Returns the services without those that the skill has no permission for, and without those for built-in skills
     only.
     """
-    denied = _Denied(skill)
+    denied = _PermissionRefusal(skill)
     scoped = services.scoped if SkillPermission.HISTORY in granted else ScopedServices()
     scoped = replace(scoped, open_platform=_nothing, open_reminders=_nothing, open_shell=_nothing)
     services = replace(services, scoped=scoped, owner=OwnerServices())
@@ -92,7 +92,7 @@ def _nothing(scope: CallScope) -> None:
     del scope
 
 
-class _Denied:
+class _PermissionRefusal:
     """Services that say which permission the manifest would have to ask for."""
 
     def __init__(self, skill: str) -> None:

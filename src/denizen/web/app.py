@@ -35,6 +35,20 @@ MCP_PATHS = ("/mcp", "/mcp/{agent}")
 def create_app(deps: WebDependencies) -> Starlette:
     """Returns the application. It opens nothing and starts no task of its own."""
     engine, clock, timing = deps.engine, deps.clock, deps.timing
+    middleware = [Middleware(SecurityHeaders), Middleware(ErrorBoundary)]
+    if origins := deps.access.exposure.allowed_origins:
+        from starlette.middleware.cors import CORSMiddleware
+
+        middleware.append(
+            Middleware(
+                CORSMiddleware,
+                allow_origins=sorted(origins),
+                allow_methods=["GET", "POST", "PUT", "DELETE"],
+                allow_headers=["*"],
+                expose_headers=[TURN_HEADER],
+            )
+        )
+    middleware.append(Middleware(AccessGuard, rules=deps.access, clock=clock))
     chat = ChatRoutes(engine.turns, engine.queries, timing)
     completions = CompletionRoutes(engine.turns, engine.queries, clock, timing)
     return Starlette(
@@ -55,24 +69,6 @@ def create_app(deps: WebDependencies) -> Starlette:
             *([Route(path, deps.mcp, methods=["POST"]) for path in MCP_PATHS] if deps.mcp is not None else ()),
             *(PageRoutes(deps).routes if deps.channels.web else ()),
         ],
-        middleware=_middleware(deps),
+        middleware=middleware,
         exception_handlers={HTTPException: answer_http_exception},
     )
-
-
-def _middleware(deps: WebDependencies) -> list[Middleware]:
-    layers = [Middleware(SecurityHeaders), Middleware(ErrorBoundary)]
-    origins = deps.access.exposure.allowed_origins
-    if origins:
-        from starlette.middleware.cors import CORSMiddleware
-
-        layers.append(
-            Middleware(
-                CORSMiddleware,
-                allow_origins=sorted(origins),
-                allow_methods=["GET", "POST", "PUT", "DELETE"],
-                allow_headers=["*"],
-                expose_headers=[TURN_HEADER],
-            )
-        )
-    return [*layers, Middleware(AccessGuard, rules=deps.access, clock=deps.clock)]

@@ -44,7 +44,14 @@ NAME = "docs/learned/2026-11-01-how-much-is-a-berth.md"
 def build_learning(engine: KnowledgeFixture) -> ProposalReviews:
     indexing = DocumentIndexer(engine.store, engine.library, BudgetedEmbedder(lambda: None))
     files = LearnedFolder(engine.root / "home" / "learned")
-    shelf = LearningDeps(files, engine.catalog, engine.reading, engine.snapshots, indexing, engine.sync)
+    shelf = LearningDeps(
+        files=files,
+        catalog=engine.catalog,
+        reading=engine.reading,
+        snapshots=engine.snapshots,
+        indexing=indexing,
+        sync=engine.sync,
+    )
     return ProposalReviews(engine.store, engine.clock, shelf)
 
 

@@ -42,7 +42,7 @@ AGENTS_FOLDER = "agents"
 PERSONA_FILES = ("IDENTITY.md", "SOUL.md", "RULES.md")
 """The files that make a persona when the agent names none, as far as they exist."""
 CORE_MEMORY_FILE = "CORE_MEMORY.md"
-"""What an agent knows whoever speaks. The file is optional."""
+"""The file with what an agent knows whoever it talks to. It is optional."""
 MAX_PERSONA_BYTES = 64 * 1024
 """The limit of one file. It is sent with every request, so a larger one is a mistake."""
 BUILT_IN_PERSONA = "built-in"

@@ -247,12 +247,12 @@ class _Flow(Protocol):
     def set_flow_style(self) -> None: ...
 
 
-class _Styled(Protocol):
+class _StyledNode(Protocol):
     fa: _Flow
 
 
 def _is_flow(node: object) -> bool:
-    return isinstance(node, CommentedMap | CommentedSeq) and bool(cast("_Styled", node).fa.flow_style())
+    return isinstance(node, CommentedMap | CommentedSeq) and bool(cast("_StyledNode", node).fa.flow_style())
 
 
 def _structure(value: Json, *, flow: bool | None = None) -> object:
@@ -266,14 +266,14 @@ def _structure(value: Json, *, flow: bool | None = None) -> object:
         for key, child in value.items():
             cast("dict[str, object]", group)[key] = _structure(child, flow=flow or None)
         if flow:
-            cast("_Styled", group).fa.set_flow_style()
+            cast("_StyledNode", group).fa.set_flow_style()
         return group
     if isinstance(value, list):
         single = not any(isinstance(child, Mapping | list) for child in value)
         in_brackets = single if flow is None else flow
         items = CommentedSeq(_structure(child, flow=in_brackets or None) for child in value)
         if in_brackets:
-            cast("_Styled", items).fa.set_flow_style()
+            cast("_StyledNode", items).fa.set_flow_style()
         return items
     return value
 

@@ -7,7 +7,7 @@ account leaves open.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -266,8 +266,9 @@ def find_github_problems(document: ConfigDocument, section: GitHubSection) -> It
     is `owner`, and anybody can install an App or invite a user there. The accounts are those that `load` filled in.
     """
     for name, account in section.accounts.items() if section.enabled else ():
+        names_owners = account.repositories and not any("*" in each.partition("/")[0] for each in account.repositories)
         for key in ("answers", "admin_associations"):
-            if getattr(account, key) and not _names_owners(account.repositories):
+            if getattr(account, key) and not names_owners:
                 own = key in account.model_fields_set
                 yield document.problem(
                     (*ACCOUNTS, name, key) if own else ("channels", "github", key),
@@ -276,10 +277,6 @@ def find_github_problems(document: ConfigDocument, section: GitHubSection) -> It
                     "Write repositories, each with its owner in full, such as harbour/*; or name people by id in "
                     "admins.",
                 )
-
-
-def _names_owners(repositories: Sequence[str]) -> bool:
-    return bool(repositories) and not any("*" in each.partition("/")[0] for each in repositories)
 
 
 def find_github_left_out(

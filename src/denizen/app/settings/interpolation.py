@@ -104,21 +104,18 @@ class _Work:
 
     def expand(self, value: Json, path: KeyPath) -> Json:
         if isinstance(value, str):
-            self._note(value, path)
+            if is_malformed(value):
+                self.malformed.append(path)
+            for reference in references(value):
+                self.names.add(reference.name)
+                if reference.default is None and not self.variables.get(reference.name):
+                    self.missing.append((path, reference.name))
             return expand(value, self.variables)
         if isinstance(value, Mapping):
             return {key: self.expand(child, (*path, key)) for key, child in value.items()}
         if isinstance(value, list):
             return [self.expand(child, (*path, index)) for index, child in enumerate(value)]
         return value
-
-    def _note(self, template: str, path: KeyPath) -> None:
-        if is_malformed(template):
-            self.malformed.append(path)
-        for reference in references(template):
-            self.names.add(reference.name)
-            if reference.default is None and not self.variables.get(reference.name):
-                self.missing.append((path, reference.name))
 
 
 def _default(match: re.Match[str]) -> str | None:

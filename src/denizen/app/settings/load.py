@@ -225,20 +225,12 @@ def _is_idle(path: KeyPath, tree: Mapping[str, Json], outline: ReferenceOutline)
     """
     if path[:2] == ("models", "providers"):
         return str(path[2]) not in outline.used_providers
-    if path[0] == "tools":
-        tools = tree["tools"]
-        skill = tools.get(str(path[1])) if isinstance(tools, Mapping) else None
-        return isinstance(skill, Mapping) and skill.get("enabled") is False
-    if path[:2] == ("mcp", "servers"):
-        return _is_switched_off(tree, path)
+    if path[0] == "tools" or path[:2] == ("mcp", "servers"):
+        section: Json = tree
+        for key in path[: 2 if path[0] == "tools" else 3]:
+            section = section.get(str(key)) if isinstance(section, Mapping) else None
+        return isinstance(section, Mapping) and section.get("enabled") is False
     return is_account_token(path) or is_github_login(path) or path[:3] + path[4:] == (*ACCOUNTS, "webhook_secret")
-
-
-def _is_switched_off(tree: Json, path: KeyPath) -> bool:
-    """Returns whether the MCP server that the path is below is not used."""
-    for key in path[:3]:
-        tree = tree.get(str(key)) if isinstance(tree, Mapping) else None
-    return isinstance(tree, Mapping) and tree.get("enabled") is False
 
 
 def _without_it(path: KeyPath) -> str:

@@ -133,7 +133,7 @@ class SetupReport:
 
 
 @dataclass(frozen=True, slots=True)
-class _Planned:
+class _FilePlan:
     """A file to write; `edited` when it may replace an existing one. `mode` None keeps the file's, or takes the
     usual.
     """
@@ -169,8 +169,8 @@ def write_setup(
         if wrong:
             raise config_error(wrong)
         if force and old.strip():
-            plan.append(_Planned(home / f"{CONFIG_FILE}.bak", old, edited=True))
-        plan.append(_Planned(home / CONFIG_FILE, text, edited=text != old))
+            plan.append(_FilePlan(home / f"{CONFIG_FILE}.bak", old, edited=True))
+        plan.append(_FilePlan(home / CONFIG_FILE, text, edited=text != old))
         plan += _plan_persona(home, text, force=force)
         written, kept = _write(plan)
         unset = {problem.variable for problem in finding.problems}
@@ -253,25 +253,25 @@ def _provider(answers: SetupAnswers) -> dict[str, Json]:
     return fields
 
 
-def _plan_secrets(home: Path, typed: Mapping[str, str]) -> list[_Planned]:
+def _plan_secrets(home: Path, typed: Mapping[str, str]) -> list[_FilePlan]:
     if not typed:
         return []
     file = home / SECRETS_FILE
     text = file.read_text(encoding="utf-8-sig") if file.exists() else ""
     for name, value in typed.items():
         text = put_secret(text, name, value)
-    return [_Planned(file, text, edited=True, mode=SECRET_MODE)]
+    return [_FilePlan(file, text, edited=True, mode=SECRET_MODE)]
 
 
-def _plan_persona(home: Path, text: str, *, force: bool) -> list[_Planned]:
+def _plan_persona(home: Path, text: str, *, force: bool) -> list[_FilePlan]:
     """Returns the persona files of the first agent, if the configuration has it."""
     if find_value(parse_config(text, home).tree, ("agents", DEFAULT_AGENT)) is None:
         return []
     folder = home / AGENTS_FOLDER / DEFAULT_AGENT
-    return [_Planned(folder / name, content, edited=force) for name, content in PERSONA_TEMPLATES.items()]
+    return [_FilePlan(folder / name, content, edited=force) for name, content in PERSONA_TEMPLATES.items()]
 
 
-def _write(plan: Sequence[_Planned]) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+def _write(plan: Sequence[_FilePlan]) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
     kept = tuple(each.file for each in plan if each.file.exists() and not each.edited)
     wanted = [each for each in plan if each.file not in kept]
     for each in wanted:

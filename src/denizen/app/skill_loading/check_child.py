@@ -17,7 +17,7 @@ import anyio
 
 from denizen.adapters.commands import ProgramRunner
 from denizen.adapters.fetch import WebFetcher
-from denizen.app.skill_loading.folder import SkillFolder, load_folder, read_folder_manifest
+from denizen.app.skill_loading.folder import load_folder, read_folder_manifest
 from denizen.app.skill_loading.registry import load_skill
 from denizen.domain.clock import SystemClock
 from denizen.domain.conversation import Place
@@ -57,7 +57,11 @@ def main(arguments: Sequence[str]) -> int:
             skill = load_skill(folder, manifest)
             tools = [[spec.name, int(max(spec.tier, manifest.tier))] for spec in skill.specs()]
         except DenizenError as error:
-            problems = [_where(error, folder) + error.message + (f": {error.fix}" if error.fix else "")]
+            # The last line of the skill's own code that led to the error says where to look.
+            frames = traceback.extract_tb((error.__cause__ or error).__traceback__)
+            own = [frame for frame in frames if Path(frame.filename).is_relative_to(folder.path)]
+            place = f"{Path(own[-1].filename).relative_to(folder.path)}:{own[-1].lineno}: " if own else ""
+            problems = [place + error.message + (f": {error.fix}" if error.fix else "")]
         else:
             if mode == "test":
                 problems = anyio.run(_run_examples, skill, manifest)
@@ -65,14 +69,6 @@ def main(arguments: Sequence[str]) -> int:
     row = {"problems": problems, "tools": tools, "passed": passed}
     Path(result).write_text(json.dumps(row), encoding="utf-8")
     return 0
-
-
-def _where(error: BaseException, folder: SkillFolder) -> str:
-    """Returns the last line of the skill's own code that led to the error."""
-    cause = error.__cause__ or error
-    frames = traceback.extract_tb(cause.__traceback__)
-    own = [frame for frame in frames if Path(frame.filename).is_relative_to(folder.path)]
-    return f"{Path(own[-1].filename).relative_to(folder.path)}:{own[-1].lineno}: " if own else ""
 
 
 async def _run_examples(skill: Skill, manifest: SkillManifest) -> list[str]:
@@ -134,12 +130,12 @@ async def _no_tools(scope: CallScope, tool: str, args: JsonObject) -> ToolResult
 def _scope(number: int) -> CallScope:
     tester = Principal(PrincipalKind.LOCAL, "tester", "tester")
     return CallScope(
-        AgentName("tester"),
-        tester,
-        _PLACE,
-        _PLACE.conversation_id,
-        SessionId("s"),
-        TurnId("t"),
+        agent=AgentName("tester"),
+        principal=tester,
+        place=_PLACE,
+        conversation_id=_PLACE.conversation_id,
+        session_id=SessionId("s"),
+        turn_id=TurnId("t"),
         idempotency_key=f"example-{number}",
     )
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from denizen.app.skill_loading.folder import MARKDOWN_FILE, SkillFolder, split_front_matter
 from denizen.domain.json import Json
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
+from denizen.domain.words import truncate
 from denizen.ports.toolset import CallScope
 from denizen.skill.manifest import SkillManifest
 
@@ -32,7 +33,10 @@ class MarkdownToolset:
         return "skills"
 
     async def list_tools(self) -> Sequence[ToolSpec]:
-        listed = "; ".join(f"{name} ({_cut(manifest.description)})" for name, (manifest, _) in self._skills.items())
+        listed = "; ".join(
+            f"{name} ({truncate(manifest.description, MAX_LISTED_CHARS)})"
+            for name, (manifest, _) in self._skills.items()
+        )
         names: list[Json] = list(self._skills)
         return [
             ToolSpec(
@@ -76,7 +80,3 @@ class MarkdownToolset:
 
     async def aclose(self) -> None:
         """Does nothing: nothing is open."""
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= MAX_LISTED_CHARS else f"{text[: MAX_LISTED_CHARS - 1]}…"

@@ -10,8 +10,9 @@ from denizen.domain.ids import CallId, TurnId, derive
 from denizen.domain.json import JsonObject
 from denizen.domain.tool import Origin, ToolCall
 from denizen.domain.verdict import Decision
+from denizen.domain.words import truncate
 from denizen.engine.commands.command import CommandContext, CommandDefinition
-from denizen.engine.commands.text import code_block, truncate
+from denizen.engine.commands.text import code_block
 from denizen.engine.gate.executor import BoundTool, CallOutcome
 from denizen.engine.tools.arguments import ArgumentsError, check_arguments
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from denizen.domain.attention import AllowedPeople, Attention, AuthorFacts, MessageFacts, decide_attention
 from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFound
 from denizen.domain.ids import AgentName
+from denizen.domain.words import truncate
 from denizen.engine.commands.admin import ALLOW, OBSERVER
 from denizen.engine.commands.command import CallerContext, CommandContext, CommandDefinition, CommandDeps
 from denizen.engine.commands.custom import build_custom
@@ -29,7 +30,6 @@ from denizen.engine.commands.text import (
     parse_text,
     private_reply,
     rank_suggestions,
-    truncate,
 )
 from denizen.engine.configuration.choices import find_agent_choice
 from denizen.ports.channel import CommandCall, CommandOption, CommandReply, CommandSpec

@@ -18,9 +18,10 @@ from denizen.domain.routing import describe_route
 from denizen.domain.trace import PromptUse
 from denizen.domain.turn import CallRecord, Turn
 from denizen.domain.verdict import Decision
+from denizen.domain.words import truncate
 from denizen.engine.budget.budgets import place_scopes
 from denizen.engine.commands.command import CommandContext, CommandDefinition
-from denizen.engine.commands.text import code_block, count_noun, format_percent, format_rows, private_reply, truncate
+from denizen.engine.commands.text import code_block, count_noun, format_percent, format_rows, private_reply
 from denizen.engine.inspection.queries import Queries, TurnTrace
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
 from denizen.ports.store import UnitOfWork

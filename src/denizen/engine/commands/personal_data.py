@@ -14,10 +14,11 @@ from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
 from denizen.domain.prompt_messages import agent_timezone
 from denizen.domain.reminder import MAX_PENDING, Reminder
 from denizen.domain.room import RoomKind
+from denizen.domain.words import truncate
 from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.archive.removal import ArchiveRemoval
 from denizen.engine.commands.command import CommandContext, CommandDefinition, DeletedUserData, UserDataSummary
-from denizen.engine.commands.text import count_noun, join_names, private_reply, rank_suggestions, truncate
+from denizen.engine.commands.text import count_noun, join_names, private_reply, rank_suggestions
 from denizen.engine.outbox.reminders import not_pending
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
 from denizen.ports.store import Store

@@ -14,9 +14,10 @@ from denizen.domain.budget import SERVER, BudgetScope, BudgetScopeKind
 from denizen.domain.errors import InvalidInput
 from denizen.domain.ids import TurnId, fresh
 from denizen.domain.prompt import estimate_tokens
+from denizen.domain.words import truncate
 from denizen.engine.budget.budgets import Payer, place_scopes
 from denizen.engine.commands.command import CommandContext, CommandDefinition
-from denizen.engine.commands.text import code_block, count_noun, format_percent, format_rows, private_reply, truncate
+from denizen.engine.commands.text import code_block, count_noun, format_percent, format_rows, private_reply
 from denizen.engine.configuration.choices import find_model_choice, put_reset
 from denizen.engine.configuration.generation import Generation
 from denizen.engine.inspection.queries import ContextShare, Queries

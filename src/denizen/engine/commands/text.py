@@ -84,11 +84,6 @@ def private_reply(*lines: str) -> CommandReply:
     return CommandReply("\n".join(lines))
 
 
-def truncate(text: str, limit: int) -> str:
-    """Returns at most `limit` characters of the text, with an ellipsis where some are left out."""
-    return text if len(text) <= limit else f"{text[: max(limit - 1, 0)]}…"
-
-
 def code_block(text: str, *, limit: int) -> str:
     """Returns the text in a code block that it cannot close itself, of at most `limit` characters with the fences."""
     body = text.replace(_FENCE, _BROKEN_FENCE).strip("\n")

@@ -16,6 +16,7 @@ from denizen.domain.delivery import MessageButton, MessageContent
 from denizen.domain.json import Json
 from denizen.domain.taint import describe_taint
 from denizen.domain.tool import Taint, ToolSpec
+from denizen.domain.words import truncate
 
 MASK = "•••"
 MAX_VALUE_CHARS = 200
@@ -41,8 +42,8 @@ def describe_call(spec: ToolSpec, args: Mapping[str, Json], *, why: str, taint: 
     arguments say, they never push out the reason, and what of them is not shown is counted.
     """
     does = _first_line(spec.description) if spec.description.strip() else "(the tool does not say what it does)"
-    head = _cut(one_line(does), MAX_LINE_CHARS)
-    tail = [_cut(f"Asked because {one_line(why)}.", MAX_LINE_CHARS)]
+    head = truncate(one_line(does), MAX_LINE_CHARS)
+    tail = [truncate(f"Asked because {one_line(why)}.", MAX_LINE_CHARS)]
     if labels := describe_taint(taint):
         tail.append(f"This answer has read {labels}.")
     room = MAX_PREVIEW_CHARS - sum(len(line) + 1 for line in (head, *tail))
@@ -144,7 +145,7 @@ def _block(text: str) -> str:
 
 
 def _code(text: str) -> str:
-    return _cut(one_line(text).replace("`", _TICK), 80) or "?"
+    return truncate(one_line(text).replace("`", _TICK), 80) or "?"
 
 
 _TICK = "\N{MODIFIER LETTER GRAVE ACCENT}"
@@ -155,7 +156,3 @@ def _counted(text: str) -> str:
     """Cut, and then it says of how much."""
     hidden = len(text) - MAX_VALUE_CHARS
     return text if hidden <= 0 else f"{text[:MAX_VALUE_CHARS]}… ({hidden:,} more characters)"
-
-
-def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"

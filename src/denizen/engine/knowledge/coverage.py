@@ -110,7 +110,7 @@ class ProposalReview:
     diff: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LearningDeps:
     """Where accepted answers go: the folder, and what makes documents of it."""
 

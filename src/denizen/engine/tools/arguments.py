@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.tool import ToolSpec
+from denizen.domain.words import truncate
 from denizen.ports.model import RAW_ARGS
 
 if TYPE_CHECKING:
@@ -71,7 +72,8 @@ def _find_problems(spec: ToolSpec, args: JsonObject) -> list[str]:
         raise ArgumentsError(f"'{spec.name}' cannot be called: its schema refers to {error.ref!r}.") from None
     except (RecursionError, _EndlessError):
         raise ArgumentsError(f"'{spec.name}' cannot be called: its schema has no end.") from None
-    return [_cut(f"{_where(error.json_path)}{error.message}", _MAX_PROBLEM_CHARS) for error in errors[:_MAX_PROBLEMS]]
+    problems = [f"{_where(error.json_path)}{error.message}" for error in errors[:_MAX_PROBLEMS]]
+    return [truncate(each, _MAX_PROBLEM_CHARS) for each in problems]
 
 
 def _parse_raw(spec: ToolSpec, raw: str) -> JsonObject:
@@ -120,10 +122,6 @@ def load_json(text: str) -> Json:
 def _is_plain(schema: Mapping[str, Json] | None) -> bool:
     """Whether the schema names one type that is not null."""
     return schema is not None and isinstance(schema.get("type"), str) and schema["type"] != "null"
-
-
-def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def _where(json_path: str) -> str:

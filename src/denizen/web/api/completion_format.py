@@ -154,23 +154,20 @@ def _read_part(item: object, where: str) -> Part:
     if kind in {"text", "refusal"}:
         return TextPart(read_text(part, kind))
     if kind == "image_url":
-        return _read_image(part.get("image_url"), where)
+        # OpenAI's form is `{"url": ...}`; some clients send the URL itself.
+        value: object = part.get("image_url")
+        url = cast("JsonBody", value).get("url") if isinstance(value, dict) else value
+        if not isinstance(url, str) or not url.startswith(("https://", "data:image/")):
+            raise InvalidInput(
+                f"{where} needs the URL of a picture.", code="image_invalid", fix="Send an https URL or a data URL."
+            )
+        media_type = url[len("data:") :].partition(";")[0].partition(",")[0] if url.startswith("data:") else ""
+        return ImagePart(url, media_type)
     raise InvalidInput(
         f"{where} has type '{kind}', which is not supported.",
         code="part_unsupported",
         fix="Send text and image_url parts.",
     )
-
-
-def _read_image(value: object, where: str) -> ImagePart:
-    # OpenAI's form is `{"url": ...}`; some clients send the URL itself.
-    url = cast("JsonBody", value).get("url") if isinstance(value, dict) else value
-    if not isinstance(url, str) or not url.startswith(("https://", "data:image/")):
-        raise InvalidInput(
-            f"{where} needs the URL of a picture.", code="image_invalid", fix="Send an https URL or a data URL."
-        )
-    media_type = url[len("data:") :].partition(";")[0].partition(",")[0] if url.startswith("data:") else ""
-    return ImagePart(url, media_type)
 
 
 class CompletionWriter:

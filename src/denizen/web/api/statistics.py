@@ -19,7 +19,6 @@ from starlette.responses import JSONResponse, Response
 
 from denizen.domain.clock import Clock
 from denizen.domain.ids import derive, fresh
-from denizen.domain.principal import Principal
 from denizen.domain.statistics import (
     MAX_DURATION_MS,
     MAX_NAME_CHARS,
@@ -122,23 +121,13 @@ class StatisticsRoutes:
         return JSONResponse(asdict(overview_to_wire(overview)))
 
     async def report(self, request: Request) -> Response:
-        reporter, key = get_principal(request), request.headers.get(IDEMPOTENCY_HEADER, "")
-        kept = await self._statistics.report(self._parse_report(await read_object(request), reporter, key))
-        return JSONResponse(asdict(UsageReceipt(kept.id, recorded=True)), status_code=201)
-
-    async def compute(self, request: Request) -> Response:
-        require_admin(request)
-        body: JsonBody = await read_object(request) if has_body(request) else {}
-        given = read_text(body, "date")
-        day, rows = await self._statistics.compute(parse_day(given) if given else None)
-        return JSONResponse(asdict(ComputedDay(day.isoformat(), rows)))
-
-    def _parse_report(self, given: JsonBody, reporter: Principal, idempotency_key: str) -> UsageReport:
-        # Accepts camel case, as JavaScript programs write it, and snake case.
+        reporter, key = get_principal(request).key, request.headers.get(IDEMPOTENCY_HEADER, "")
+        given = await read_object(request)
+        # Camel case, as JavaScript programs write it, is accepted as well as snake case.
         body = {_CAPITAL.sub(lambda match: f"_{match[0].lower()}", name): value for name, value in given.items()}
-        return UsageReport(
-            id=derive("use", reporter.key, idempotency_key) if idempotency_key else fresh("use"),
-            reporter=reporter.key,
+        report = UsageReport(
+            id=derive("use", reporter, key) if key else fresh("use"),
+            reporter=reporter,
             source=read_text(body, "source").strip(),
             reported_at=self._clock.now(),
             source_id=read_text(body, "source_id"),
@@ -147,6 +136,15 @@ class StatisticsRoutes:
             duration_ms=_read_count(body, "duration_ms"),
             metadata=_read_metadata(body),
         )
+        kept = await self._statistics.report(report)
+        return JSONResponse(asdict(UsageReceipt(kept.id, recorded=True)), status_code=201)
+
+    async def compute(self, request: Request) -> Response:
+        require_admin(request)
+        body: JsonBody = await read_object(request) if has_body(request) else {}
+        given = read_text(body, "date")
+        day, rows = await self._statistics.compute(parse_day(given) if given else None)
+        return JSONResponse(asdict(ComputedDay(day.isoformat(), rows)))
 
 
 def _read_count(body: JsonBody, name: str) -> int:

@@ -92,7 +92,10 @@ async def read_object(request: Request) -> JsonBody:
         )
     raw = await read_bytes(request, limit=MAX_BODY_BYTES)
     try:
-        body = _parse(raw)
+        text = raw.decode("utf-8-sig")
+        body: Any = json.loads(text)
+        if "\\u" in text:
+            json.dumps(body, ensure_ascii=False).encode()  # half of a surrogate pair could not be encoded in any answer
     except ValueError as error:
         raise InvalidInput("The body is not valid JSON.", code="json_invalid", why=str(error)) from error
     except RecursionError as error:
@@ -100,15 +103,6 @@ async def read_object(request: Request) -> JsonBody:
     if not isinstance(body, dict):
         raise InvalidInput("The body must be a JSON object.", code="json_invalid")
     return cast("JsonBody", body)
-
-
-def _parse(raw: bytes) -> Any:  # noqa: ANN401 - any JSON value
-    """Raises ValueError, also for half of a surrogate pair: such a text cannot be encoded in any answer."""
-    text = raw.decode("utf-8-sig")
-    value: Any = json.loads(text)
-    if "\\u" in text:
-        json.dumps(value, ensure_ascii=False).encode()
-    return value
 
 
 def has_body(request: Request) -> bool:
