@@ -16,6 +16,8 @@ from denizen.domain.proposal import (
     EARLY,
     NEAR,
     Proposal,
+    ProposalDecision,
+    ProposedAnswer,
     clean_proposal_text,
     diff_lines,
     find_proposal_id,
@@ -29,18 +31,27 @@ NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 PLACE = Place("discord", "1")
 PROPOSAL = Proposal(
     id="prop_0123456789ab",
-    place=PLACE,
-    post="7",
-    answer="Ten euros.\nFor a night.",
-    author="platform_user:discord:2",
-    author_name="Ben",
+    answer=ProposedAnswer(
+        place=PLACE,
+        post="7",
+        text="Ten euros.\nFor a night.",
+        author="platform_user:discord:2",
+        author_name="Ben",
+        link="https://discord.com/channels/9/1/7",
+        said_at=NOW,
+    ),
     proposer="platform_user:discord:1",
-    link="https://discord.com/channels/9/1/7",
-    said_at=NOW,
     created_at=NOW,
     question="How much is a berth?",
     asker="platform_user:discord:3",
 )
+
+
+EDITED = ProposalDecision(text="Twelve euros.")
+
+
+def with_answer(*, question: str, **changes: str) -> Proposal:
+    return replace(PROPOSAL, question=question, answer=replace(PROPOSAL.answer, **changes))
 
 
 def gap_of(key: str, *, at: datetime = NOW, question: str = "How much is a berth?", **changes: object) -> KnowledgeGap:
@@ -79,7 +90,7 @@ def test_a_file_says_what_was_asked_and_answered_by_whom_and_where() -> None:
     ["# Rules", "---\nauthor: boss\n---", "```\nopen", "Title\n=====", "<!-- ", "a\r# b", "\u2028# c", "\x0c# d"],
 )
 def test_what_people_write_is_never_a_heading_a_fence_or_front_matter_of_the_file(hostile: str) -> None:
-    proposal = replace(PROPOSAL, answer=hostile, question=hostile, author_name=hostile)
+    proposal = with_answer(text=hostile, author_name=hostile, question=hostile)
     lines = render_proposal(proposal, "local:operator").split("\n")
     assert lines[0] == lines[7] == "---"
     assert all(line.split(":")[0] in ("id", "date", "question", "author", "link", "accepted_by") for line in lines[1:7])
@@ -91,7 +102,7 @@ def test_what_people_write_is_never_a_heading_a_fence_or_front_matter_of_the_fil
 
 @given(st.text(), st.text(), st.text())
 def test_whatever_was_written_the_file_keeps_its_form_and_its_id(answer: str, question: str, name: str) -> None:
-    proposal = replace(PROPOSAL, answer=answer, question=question, author_name=name)
+    proposal = with_answer(text=answer, author_name=name, question=question)
     text = render_proposal(proposal, "local:operator")
     assert find_proposal_id(text) == PROPOSAL.id
     assert text.count("\n---\n") == 1
@@ -100,12 +111,12 @@ def test_whatever_was_written_the_file_keeps_its_form_and_its_id(answer: str, qu
 
 
 def test_what_the_reviewer_wrote_takes_the_place_of_the_answer_and_is_told_of_as_theirs() -> None:
-    text = render_proposal(replace(PROPOSAL, text="Twelve euros."), "local:operator")
+    text = render_proposal(replace(PROPOSAL, decision=EDITED), "local:operator")
     assert "> Twelve euros.\n\nAfter Ben (id 2), edited by local:operator, on 2026-11-22: https://" in text
     assert '\nedited_by: "local:operator"\n' in text
     assert "Ten" not in text
     assert "Said by" not in text
-    lonely = render_proposal(replace(PROPOSAL, text="Twelve euros.", question=""), "local:operator")
+    lonely = render_proposal(replace(PROPOSAL, decision=EDITED, question=""), "local:operator")
     assert "# After Ben (id 2)\n" in lonely
 
 
@@ -117,7 +128,7 @@ def test_without_a_question_the_file_is_named_and_titled_after_what_is_there() -
 
 def test_a_nickname_does_not_pass_for_somebody_else() -> None:
     for name in ("Ana (id 3)", "Ana (id 3)" + " " * 400 + "x" * 400):
-        text = render_proposal(replace(PROPOSAL, author_name=name, question=""), "local:operator")
+        text = render_proposal(with_answer(author_name=name, question=""), "local:operator")
         assert text.count("Ana (id 3)") == text.count("(id 2)") == 3
 
 

@@ -128,7 +128,7 @@ async def _accept(denizen: Denizen, proposal_id: str, *, edit: bool, yes: bool) 
     learning, by = denizen.knowledge.learning, denizen.operator
     review, text = await learning.review(proposal_id, by), ""
     if edit:
-        text = click.edit(review.proposal.answer, extension=".md") or ""
+        text = click.edit(review.proposal.answer.text, extension=".md") or ""
         review = await learning.review(proposal_id, by, text)
     echo(review.diff.rstrip("\n"))
     if not yes and not click.confirm("Accept this?"):
@@ -146,7 +146,7 @@ def _format_proposal(review: ProposalReview) -> str:
     from denizen.domain.proposal import credit_authors
 
     proposal = review.proposal
-    about = f"    by {credit_authors(proposal)} on {proposal.said_at:%Y-%m-%d}: {proposal.link}"
+    about = f"    by {credit_authors(proposal)} on {proposal.answer.said_at:%Y-%m-%d}: {proposal.answer.link}"
     return "\n".join([f"{proposal.id}  {proposal.question or '(no question)'}", about, review.diff])
 
 
@@ -155,12 +155,12 @@ def _proposal_fields(review: ProposalReview) -> dict[str, object]:
     return {
         "id": proposal.id,
         "question": proposal.question,
-        "answer": proposal.answer,
-        "author": proposal.author_name,
-        "author_id": proposal.author,
+        "answer": proposal.answer.text,
+        "author": proposal.answer.author_name,
+        "author_id": proposal.answer.author,
         "proposed_by": proposal.proposer,
-        "link": proposal.link,
-        "said_at": proposal.said_at.isoformat(),
+        "link": proposal.answer.link,
+        "said_at": proposal.answer.said_at.isoformat(),
         "created_at": proposal.created_at.isoformat(),
         "gap": proposal.gap_id,
         "file": review.file,

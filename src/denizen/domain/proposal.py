@@ -71,48 +71,58 @@ class LearningPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProposedAnswer:
+    """The message that may become a document. `author` is the key of a principal; `said_at` is when it was written."""
+
+    place: Place
+    post: str
+    text: str
+    author: str
+    author_name: str
+    link: str
+    said_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposalDecision:
+    """The decision of a reviewer, and the file that came of it. `text` is what they made of the answer, empty when it
+    was taken as it is. `file` is the name of the accepted file, `is_filed` whether it was written.
+    """
+
+    by: str = ""
+    at: datetime | None = None
+    reason: str = ""
+    text: str = ""
+    file: str = ""
+    is_filed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """`author`, `asker` and `proposer` are keys of principals; without `question` nobody knows what was asked, and
-    `asker` is empty. `said_at` is when the message was written. `text` is what the reviewer made of the answer, empty
-    when it was taken as it is. `file` is the name of the accepted file, `is_filed` whether it was written.
+    """`asker` and `proposer` are keys of principals. Without `question` nobody knows what was asked, and `asker` is
+    empty.
     """
 
     id: str
-    place: Place
-    post: str
-    answer: str
-    author: str
-    author_name: str
+    answer: ProposedAnswer
     proposer: str
-    link: str
-    said_at: datetime
     created_at: datetime
     question: str = ""
     asker: str = ""
     gap_id: str = ""
     status: ProposalStatus = ProposalStatus.OPEN
-    decided_by: str = ""
-    decided_at: datetime | None = None
-    reason: str = ""
-    text: str = ""
-    file: str = ""
-    is_filed: bool = False
+    decision: ProposalDecision = field(default_factory=ProposalDecision)
 
     def withdrawn(self) -> Proposal:
         """As its author leaves it: that they said no is all that is known."""
         return replace(
             self,
             status=ProposalStatus.WITHDRAWN,
-            answer="",
+            answer=replace(self.answer, text="", link="", author_name=""),
             question="",
             asker="",
             gap_id="",
-            link="",
-            author_name="",
-            reason="",
-            text="",
-            file="",
-            is_filed=False,
+            decision=ProposalDecision(by=self.decision.by, at=self.decision.at),
         )
 
 
@@ -120,8 +130,8 @@ def add_proposal_id(proposal: Proposal) -> Proposal:
     """Its id tells what exactly was proposed: with another text it is another proposal, and nobody accepts what they
     have not seen.
     """
-    told = (proposal.question, proposal.answer, proposal.author, proposal.author_name)
-    return replace(proposal, id=derive("prop", proposal.place.platform, proposal.post, *told))
+    told = (proposal.question, proposal.answer.text, proposal.answer.author, proposal.answer.author_name)
+    return replace(proposal, id=derive("prop", proposal.answer.place.platform, proposal.answer.post, *told))
 
 
 def is_same_emoji(one: str, other: str) -> bool:
@@ -155,16 +165,16 @@ def clean_proposal_text(text: str, limit: int) -> str:
 
 def name_file(proposal: Proposal, taken: Collection[str]) -> str:
     """`2026-11-22-how-much-is-a-berth.md`; one that is taken gets a part of the id."""
-    words = proposal.question or proposal.text or proposal.answer
+    words = proposal.question or proposal.decision.text or proposal.answer.text
     plain = unicodedata.normalize("NFKD", words).encode("ascii", "ignore").decode().lower()
     slug = _NO_SLUG.sub("-", plain).strip("-")[:_SLUG_CHARS].strip("-") or "answer"
-    name = f"{proposal.said_at:%Y-%m-%d}-{slug}"
+    name = f"{proposal.answer.said_at:%Y-%m-%d}-{slug}"
     return f"{name}.md" if f"{name}.md" not in taken else f"{name}-{proposal.id.removeprefix('prop_')[:6]}.md"
 
 
 def credit_authors(proposal: Proposal) -> str:
     """Who said it: anybody may call themselves like somebody else, but not by their id."""
-    return f"{_line(proposal.author_name)[:_NAME_CHARS]} (id {proposal.author.split(':', 2)[-1]})".strip()
+    return f"{_line(proposal.answer.author_name)[:_NAME_CHARS]} (id {proposal.answer.author.split(':', 2)[-1]})".strip()
 
 
 def render_proposal(proposal: Proposal, accepted_by: str) -> str:
@@ -173,24 +183,24 @@ def render_proposal(proposal: Proposal, accepted_by: str) -> str:
     head = {
         "question": proposal.question,
         "author": who,
-        "link": proposal.link,
+        "link": proposal.answer.link,
         "accepted_by": by,
-        **({"edited_by": by} if proposal.text else {}),
+        **({"edited_by": by} if proposal.decision.text else {}),
     }
     lines = [
         f"{name}: {json.dumps(clean_proposal_text(_line(text), 300), ensure_ascii=False)}"
         for name, text in head.items()
     ]
-    told = proposal.text or proposal.answer
+    told = proposal.decision.text or proposal.answer.text
     quoted = [f"> {line}".rstrip() for line in clean_proposal_text(told, MAX_ANSWER_CHARS).split("\n")]
-    title = _line(proposal.question) or (f"After {who}" if proposal.text else f"What {who} said")
-    said = f"After {who}, edited by {by}," if proposal.text else f"Said by {who}"
-    said = f"{said} on {proposal.said_at:%Y-%m-%d}"
+    title = _line(proposal.question) or (f"After {who}" if proposal.decision.text else f"What {who} said")
+    said = f"After {who}, edited by {by}," if proposal.decision.text else f"Said by {who}"
+    said = f"{said} on {proposal.answer.said_at:%Y-%m-%d}"
     return "\n".join(
         [
             "---",
             f"id: {proposal.id}",
-            f"date: {proposal.said_at:%Y-%m-%d}",
+            f"date: {proposal.answer.said_at:%Y-%m-%d}",
             *lines,
             "---",
             "",
@@ -198,7 +208,7 @@ def render_proposal(proposal: Proposal, accepted_by: str) -> str:
             "",
             *quoted,
             "",
-            f"{_escaped(said)}{f': {proposal.link}' if proposal.link else ''}",
+            f"{_escaped(said)}{f': {proposal.answer.link}' if proposal.answer.link else ''}",
             "",
         ]
     )

@@ -14,7 +14,7 @@ from denizen.domain.conversation import Place
 from denizen.domain.errors import NotFound
 from denizen.domain.gap import GapKind, KnowledgeGap
 from denizen.domain.ids import TurnId
-from denizen.domain.proposal import Proposal, ProposalStatus
+from denizen.domain.proposal import Proposal, ProposalDecision, ProposalStatus, ProposedAnswer
 from denizen.domain.source import Source, SourceKind, SourceReading, SourceState, SyncRun, SyncStatus
 from denizen.domain.vector import pack_vector
 from denizen.ports.documents import PASSAGE_VECTORS, IndexedDocument, IndexSize
@@ -338,14 +338,16 @@ OPEN, ACCEPTED = ProposalStatus.OPEN, ProposalStatus.ACCEPTED
 def make_proposal(key: str, *, hours: float = 0, author: str = ANA, asker: str = BOB, thread: str = "2") -> Proposal:
     return Proposal(
         id=key,
-        place=Place("discord", "1", thread),
-        post=f"p{key}",
-        answer="Ten \x00 euros.",
-        author=author,
-        author_name="Ana\ud800",
+        answer=ProposedAnswer(
+            place=Place("discord", "1", thread),
+            post=f"p{key}",
+            text="Ten \x00 euros.",
+            author=author,
+            author_name="Ana\ud800",
+            link="https://example.org/1",
+            said_at=at(hours),
+        ),
         proposer=BOB,
-        link="https://example.org/1",
-        said_at=at(hours),
         created_at=at(hours),
         question="How much? \x00",
         asker=asker,
@@ -354,9 +356,8 @@ def make_proposal(key: str, *, hours: float = 0, author: str = ANA, asker: str =
 
 
 def accept_proposal(proposal: Proposal) -> Proposal:
-    return replace(
-        proposal, status=ACCEPTED, decided_by="local:operator", decided_at=at(3), text="Twelve.", file="a.md"
-    )
+    decision = ProposalDecision(by="local:operator", at=at(3), text="Twelve.", file="a.md")
+    return replace(proposal, status=ACCEPTED, decision=decision)
 
 
 @pytest.mark.anyio
@@ -364,11 +365,10 @@ class ProposalContract:
     async def test_a_proposal_is_kept_once_and_listed_by_its_status_the_newest_first(self, store: Store) -> None:
         old, new = make_proposal("a", hours=-2), make_proposal("b")
         async with store.work() as work:
-            assert [await work.proposals.add(each) for each in (new, old, replace(old, answer="Else."))] == [
-                True,
-                True,
-                False,
-            ]
+            assert [
+                await work.proposals.add(each)
+                for each in (new, old, replace(old, answer=replace(old.answer, text="Else.")))
+            ] == [True, True, False]
         async with store.work(write=False) as work:
             assert await work.proposals.find("a") == old
             assert await work.proposals.find("none") is None
@@ -387,21 +387,22 @@ class ProposalContract:
         proposal = make_proposal("a")
         async with store.work() as work:
             await work.proposals.add(proposal)
+            accepted, answer = accept_proposal(proposal), proposal.answer
             for seen in (
-                {"asker": ""},
-                {"answer": "Not this."},
-                {"question": ""},
-                {"author": BOB},
-                {"author_name": ""},
+                replace(accepted, asker=""),
+                replace(accepted, answer=replace(answer, text="Not this.")),
+                replace(accepted, question=""),
+                replace(accepted, answer=replace(answer, author=BOB)),
+                replace(accepted, answer=replace(answer, author_name="")),
             ):
-                assert not await work.proposals.decide(replace(accept_proposal(proposal), **seen))
+                assert not await work.proposals.decide(seen)
             assert await work.proposals.decide(accept_proposal(proposal))
             assert not await work.proposals.decide(replace(proposal, status=ProposalStatus.REJECTED))
             assert not await work.proposals.decide(make_proposal("none"))
             assert await work.proposals.find("a") == accept_proposal(proposal)
             await work.proposals.set_file("a", "b.md", is_filed=True)
             assert await work.proposals.list_proposals(ACCEPTED) == [
-                replace(accept_proposal(proposal), file="b.md", is_filed=True)
+                replace(accepted, decision=replace(accepted.decision, file="b.md", is_filed=True))
             ]
 
     async def test_a_file_belongs_to_an_accepted_proposal_only(self, store: Store) -> None:
@@ -426,12 +427,13 @@ class ProposalContract:
             for each in (make_proposal("a"), make_proposal("b", author=BOB, asker=ANA), make_proposal("c", asker="")):
                 await work.proposals.add(each)
             asked = make_proposal("b", author=BOB, asker=ANA)
-            await work.proposals.decide(accept_proposal(asked))
+            accepted = accept_proposal(asked)
+            await work.proposals.decide(accepted)
             assert await work.proposals.forget_author(ANA) == 2
             assert await work.proposals.forget_asker(ANA) == 1
             assert await work.proposals.forget_asker("") == 0
             assert await work.proposals.find("b") == replace(
-                accept_proposal(asked), question="", asker="", gap_id="", file="", is_filed=False
+                accepted, question="", asker="", gap_id="", decision=replace(accepted.decision, file="")
             )
             assert await work.proposals.remove(["b", "none"]) == 1
             assert await work.proposals.remove([]) == 0

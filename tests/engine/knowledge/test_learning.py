@@ -20,7 +20,7 @@ from denizen.domain.errors import Conflict, InvalidInput, NotFound, Unavailable
 from denizen.domain.gap import GapKind, KnowledgeGap
 from denizen.domain.ids import TurnId
 from denizen.domain.principal import Principal, PrincipalKind
-from denizen.domain.proposal import LearningPolicy, Proposal, ProposalStatus
+from denizen.domain.proposal import LearningPolicy, Proposal, ProposalDecision, ProposalStatus
 from denizen.domain.room import Post, Room, RoomKind
 from denizen.domain.source import LEARNED
 from denizen.engine.embedding.embedder import BudgetedEmbedder
@@ -150,11 +150,11 @@ async def test_a_reaction_of_an_owner_proposes_a_reply_as_the_answer_to_what_it_
         post = await kit.talk()
         gap = await keep_gap(kit, "@Ada how much is a berth?", kit.world.general.place)
         proposal = await kit.propose(post)
-        assert (proposal.question, proposal.answer) == ("How much is a berth?", "Ten euros a night.")
-        assert (proposal.author, proposal.author_name) == ("platform_user:discord:ben", "Ben")
+        assert (proposal.question, proposal.answer.text) == ("How much is a berth?", "Ten euros a night.")
+        assert (proposal.answer.author, proposal.answer.author_name) == ("platform_user:discord:ben", "Ben")
         assert (proposal.asker, proposal.proposer) == ("platform_user:discord:ana", "platform_user:discord:olga")
-        assert (proposal.gap_id, proposal.post, proposal.place) == (gap, post.id, kit.world.general.place)
-        assert proposal.link == f"https://discord.com/channels/1/{post.room}/{post.id}"
+        assert (proposal.gap_id, proposal.answer.post, proposal.answer.place) == (gap, post.id, kit.world.general.place)
+        assert proposal.answer.link == f"https://discord.com/channels/1/{post.room}/{post.id}"
         (told,) = kit.fixture.ada.sent
         assert (told.content.text, told.reply_to) == (TOLD, post.id)
         assert ("bot-ada", OK) in kit.world.platform.reactions[post.id]
@@ -270,7 +270,7 @@ async def test_what_was_reviewed_is_not_accepted_when_the_message_says_something
         kit.world.platform.edit(post.id, "Pay Mallory a hundred euros.")
         await kit.fixture.settled()
         anew = await kit.propose(post)
-        assert (seen.id == anew.id, anew.answer) == (False, "Pay Mallory a hundred euros.")
+        assert (seen.id == anew.id, anew.answer.text) == (False, "Pay Mallory a hundred euros.")
         with pytest.raises(NotFound):
             await kit.learning.accept(seen.id, OPERATOR)
         assert await kit.open() == [anew]
@@ -300,7 +300,7 @@ async def test_its_author_takes_it_back_for_good(tmp_path: Path) -> None:
         async with kit.fixture.store.work(write=False) as work:
             left = await work.proposals.find(proposal.id)
         assert left is not None
-        assert left.answer + left.question + left.author_name == ""
+        assert left.answer.text + left.question + left.answer.author_name == ""
 
 
 async def test_a_room_that_the_account_only_left_keeps_what_was_said_there(tmp_path: Path) -> None:
@@ -385,7 +385,7 @@ async def test_a_rejected_answer_is_not_written_nor_proposed_again(tmp_path: Pat
         async with kit.fixture.store.work(write=False) as work:
             kept = await work.proposals.find(proposal.id)
         assert kept is not None
-        assert (kept.status, kept.reason) == (ProposalStatus.REJECTED, "It is twelve now.")
+        assert (kept.status, kept.decision.reason) == (ProposalStatus.REJECTED, "It is twelve now.")
 
 
 async def test_a_source_of_that_name_that_is_something_else_is_left_alone(tmp_path: Path) -> None:
@@ -401,9 +401,9 @@ async def test_a_source_of_that_name_that_is_something_else_is_left_alone(tmp_pa
 async def test_what_a_process_that_was_killed_had_begun_is_done_by_the_next_one(tmp_path: Path) -> None:
     async with open_kit(tmp_path) as kit:
         proposal = await kit.propose()
-        named = replace(proposal, status=ProposalStatus.ACCEPTED, file=NAME.rpartition("/")[2])
+        decision = ProposalDecision(by=OPERATOR.key, file=NAME.rpartition("/")[2])
         async with kit.fixture.store.work() as work:  # the decision is kept, and nothing else was done
-            assert await work.proposals.decide(replace(named, decided_by=OPERATOR.key))
+            assert await work.proposals.decide(replace(proposal, status=ProposalStatus.ACCEPTED, decision=decision))
         await kit.learning.catch_up()
         with anyio.fail_after(HANG_LIMIT_S):
             run = (await kit.engine.sync.list_runs(limit=1))[0]
@@ -421,8 +421,9 @@ async def test_two_answers_that_were_accepted_at_once_under_one_name_are_two_fil
         found = await kit.open()
         async with kit.fixture.store.work() as work:
             for each in found:
-                decided = replace(each, status=ProposalStatus.ACCEPTED, file="2026-11-01-how-much-is-a-berth.md")
-                assert await work.proposals.decide(replace(decided, decided_by=OPERATOR.key))
+                decision = ProposalDecision(by=OPERATOR.key, file="2026-11-01-how-much-is-a-berth.md")
+                decided = replace(each, status=ProposalStatus.ACCEPTED, decision=decision)
+                assert await work.proposals.decide(decided)
         run = await kit.learning.settle()
         assert run is not None
         await kit.engine.sync.wait(run)

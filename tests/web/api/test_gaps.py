@@ -17,7 +17,7 @@ from starlette.applications import Starlette
 from denizen.domain.conversation import Place
 from denizen.domain.gap import GapKind, KnowledgeGap
 from denizen.domain.ids import AgentName, TurnId
-from denizen.domain.proposal import Proposal
+from denizen.domain.proposal import Proposal, ProposedAnswer
 from denizen.engine.knowledge.coverage import MAX_GAPS, GapReport
 from denizen.testing.memory_durable import MemoryDurable
 from denizen.testing.temporary_store import TemporaryStore
@@ -44,14 +44,16 @@ GAP = KnowledgeGap(
 PRIVATE = replace(GAP, id="gap_2", question="Is my secret safe?", is_private=True)
 PROPOSAL = Proposal(
     id="prop_1",
-    place=GAP.place,
-    post="7",
-    answer="Ten euros.",
-    author="platform_user:discord:2",
-    author_name="Ben",
+    answer=ProposedAnswer(
+        place=GAP.place,
+        post="7",
+        text="Ten euros.",
+        author="platform_user:discord:2",
+        author_name="Ben",
+        link="https://discord.com/channels/9/1/7",
+        said_at=NOW,
+    ),
     proposer="platform_user:discord:3",
-    link="https://discord.com/channels/9/1/7",
-    said_at=NOW,
     created_at=NOW,
     question=GAP.question,
     asker=GAP.asker,

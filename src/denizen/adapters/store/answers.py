@@ -17,7 +17,7 @@ from denizen.domain.citation import Citation, CitationFault, DocumentRef
 from denizen.domain.conversation import Place
 from denizen.domain.gap import GapKind, KnowledgeGap
 from denizen.domain.ids import TurnId
-from denizen.domain.proposal import Proposal, ProposalStatus
+from denizen.domain.proposal import Proposal, ProposalDecision, ProposalStatus, ProposedAnswer
 
 citations = sa.Table(
     "citations",
@@ -220,6 +220,10 @@ _WHOSE = sa.bindparam("whose", type_=EscapedText())
 _WITHDRAWN = ProposalStatus.WITHDRAWN.value
 _TEXTS = ("answer", "author_name", "link", "question", "asker", "gap_id", "reason", "text", "file")
 """The columns that a withdrawn proposal loses."""
+_PLAIN = ("id", "proposer", "created_at", "question", "asker", "gap_id")
+_ANSWER = ("post", "author", "author_name", "link", "said_at")
+_DECISION = ("reason", "text", "file", "is_filed")
+"""The columns that have the names of fields: of a proposal, of its answer, and of the decision about it."""
 _REVIEWED = ("question", "answer", "author", "author_name", "asker")
 """The columns that the decider has seen."""
 
@@ -310,15 +314,16 @@ class SqlProposals:
         )
 
     async def decide(self, proposal: Proposal) -> bool:
+        known = _proposal_row(proposal)
         values = {
             "which": proposal.id,
             "to": proposal.status.value,
-            "by": proposal.decided_by,
-            "at": proposal.decided_at,
-            "why": proposal.reason,
-            "edited": proposal.text,
-            "name": proposal.file,
-            **{f"known_{name}": getattr(proposal, name) for name in _REVIEWED},
+            "by": proposal.decision.by,
+            "at": proposal.decision.at,
+            "why": proposal.decision.reason,
+            "edited": proposal.decision.text,
+            "name": proposal.decision.file,
+            **{f"known_{name}": known[name] for name in _REVIEWED},
         }
         return await self._change(_DECIDE, values) > 0
 
@@ -346,12 +351,28 @@ class SqlProposals:
 
 
 def _proposal_row(proposal: Proposal) -> dict[str, Any]:
-    place = proposal.place
-    named = {name: getattr(proposal, name) for name in Proposal.__slots__ if name != "place"}
-    where = {"platform": place.platform, "channel": place.channel, "thread": place.thread}
-    return named | where | {"status": proposal.status.value}
+    answer, decision, place = proposal.answer, proposal.decision, proposal.answer.place
+    return {
+        **{name: getattr(proposal, name) for name in _PLAIN},
+        **{name: getattr(answer, name) for name in _ANSWER},
+        **{name: getattr(decision, name) for name in _DECISION},
+        "platform": place.platform,
+        "channel": place.channel,
+        "thread": place.thread,
+        "answer": answer.text,
+        "status": proposal.status.value,
+        "decided_by": decision.by,
+        "decided_at": decision.at,
+    }
 
 
 def _proposal(row: sa.Row[Any]) -> Proposal:
-    plain = {name: getattr(row, name) for name in Proposal.__slots__ if name not in ("place", "status")}
-    return Proposal(place=Place(row.platform, row.channel, row.thread), status=ProposalStatus(row.status), **plain)
+    place = Place(row.platform, row.channel, row.thread)
+    answer = {name: getattr(row, name) for name in _ANSWER}
+    decision = {name: getattr(row, name) for name in _DECISION}
+    return Proposal(
+        **{name: getattr(row, name) for name in _PLAIN},
+        answer=ProposedAnswer(place=place, text=row.answer, **answer),
+        status=ProposalStatus(row.status),
+        decision=ProposalDecision(by=row.decided_by, at=row.decided_at, **decision),
+    )

@@ -157,10 +157,10 @@ def review_event(proposal: Proposal, content: str, by: Principal, now: datetime)
     """Returns the event of a decision about a proposed answer; `content` is the file that it became."""
     details: dict[str, Json] = {
         "status": proposal.status.value,
-        "author": proposal.author,
+        "author": proposal.answer.author,
         "proposer": proposal.proposer,
-        "post": proposal.post,
-        "file": digest_text(proposal.file),
+        "post": proposal.answer.post,
+        "file": digest_text(proposal.decision.file),
         "content": digest_text(content),
     }
     return AuditEvent(AuditKind.REVIEW, now, by.key, proposal.id, details)

@@ -19,6 +19,7 @@ from denizen.domain.principal import Principal
 from denizen.domain.proposal import (
     MAX_ANSWER_CHARS,
     Proposal,
+    ProposalDecision,
     ProposalStatus,
     clean_proposal_text,
     diff_lines,
@@ -147,9 +148,8 @@ class ProposalReviews:
         """
         review = await self.review(proposal_id, by, text)
         await self._find_source()
-        decided = replace(
-            review.proposal, status=ProposalStatus.ACCEPTED, file=review.file, text=_edited(review.proposal, text)
-        )
+        decision = ProposalDecision(file=review.file, text=_edited(review.proposal, text))
+        decided = replace(review.proposal, status=ProposalStatus.ACCEPTED, decision=decision)
         await self._decide(decided, by, review.content)
         return await self.settle()
 
@@ -157,7 +157,9 @@ class ProposalReviews:
         """Raises NotFound, and Conflict when it was decided about already."""
         proposal = await self._load(proposal_id)
         why = clean_proposal_text(reason, MAX_REASON_CHARS)
-        await self._decide(replace(proposal, status=ProposalStatus.REJECTED, reason=why), by, "")
+        await self._decide(
+            replace(proposal, status=ProposalStatus.REJECTED, decision=ProposalDecision(reason=why)), by, ""
+        )
 
     async def settle(self) -> SyncRun | None:
         """Brings the folder in line with what was accepted, and starts reading it when there was something to do."""
@@ -210,7 +212,7 @@ class ProposalReviews:
         return found
 
     async def _review(self, proposal: Proposal, by: Principal, text: str = "") -> ProposalReview:
-        proposal = replace(proposal, text=_edited(proposal, text))
+        proposal = replace(proposal, decision=replace(proposal.decision, text=_edited(proposal, text)))
         name = name_file(proposal, await self._taken())
         content = render_proposal(proposal, by.key)
         return ProposalReview(proposal, name, content, diff_lines(await self._shelf.files.read(name), content, name))
@@ -218,11 +220,11 @@ class ProposalReviews:
     async def _taken(self) -> set[str]:
         async with self._store.work(write=False) as work:
             accepted = await work.proposals.list_proposals(ProposalStatus.ACCEPTED, limit=_ALL)
-        return {each.file for each in accepted}
+        return {each.decision.file for each in accepted}
 
     async def _decide(self, decided: Proposal, by: Principal, content: str) -> None:
         now = self._clock.now()
-        decided = replace(decided, decided_by=by.key, decided_at=now)
+        decided = replace(decided, decision=replace(decided.decision, by=by.key, at=now))
         async with self._store.work() as work:
             if not await work.proposals.decide(decided):  # or what was reviewed is not what is kept any more
                 raise _decided(decided)
@@ -252,22 +254,23 @@ class ProposalReviews:
         due: list[Proposal] = []
         for each in reversed(accepted):
             named = each
-            if not each.file or each.file in wanted:  # its asker was forgotten, or two were accepted at once
-                named = replace(each, file=name_file(each, wanted), is_filed=False)
-            wanted[named.file] = named.id
-            due += [] if named.is_filed else [named]
+            if not each.decision.file or each.decision.file in wanted:
+                # its asker was forgotten, or two were accepted at once
+                named = replace(each, decision=replace(each.decision, file=name_file(each, wanted), is_filed=False))
+            wanted[named.decision.file] = named.id
+            due += [] if named.decision.is_filed else [named]
         there = await files.list_files()
         stale = [name for name, made_of in there.items() if made_of and wanted.get(name) != made_of]
         for name in stale:
             await files.remove(name)
         for named in due:
-            await files.write(named.file, render_proposal(named, named.decided_by))
+            await files.write(named.decision.file, render_proposal(named, named.decision.by))
         return due, bool(stale)
 
     async def _note_filed(self, written: Sequence[Proposal]) -> None:
         async with self._store.work() as work:
             for proposal in written:
-                await work.proposals.set_file(proposal.id, proposal.file, is_filed=True)
+                await work.proposals.set_file(proposal.id, proposal.decision.file, is_filed=True)
 
 
 def _edited(proposal: Proposal, text: str) -> str:
@@ -275,7 +278,7 @@ def _edited(proposal: Proposal, text: str) -> str:
     if len(text) > MAX_ANSWER_CHARS:
         raise InvalidInput("The answer is too long.", code="answer_long", fix=f"At most {MAX_ANSWER_CHARS} characters.")
     edited = clean_proposal_text(text, MAX_ANSWER_CHARS)
-    return "" if edited == proposal.answer else edited
+    return "" if edited == proposal.answer.text else edited
 
 
 def _decided(proposal: Proposal) -> Conflict:

@@ -24,6 +24,7 @@ from denizen.domain.proposal import (
     LearningPolicy,
     Proposal,
     ProposalStatus,
+    ProposedAnswer,
     add_proposal_id,
     clean_proposal_text,
     is_same_emoji,
@@ -95,14 +96,16 @@ class ProposalReactions:
         now = context.clock.now()
         proposal = Proposal(
             id="",
-            place=room.place,
-            post=post.id,
-            answer=answer,
-            author=_principal_key(post.platform, post.author.id),
-            author_name=clean_proposal_text(post.author.name, MAX_QUESTION_CHARS),
+            answer=ProposedAnswer(
+                place=room.place,
+                post=post.id,
+                text=answer,
+                author=_principal_key(post.platform, post.author.id),
+                author_name=clean_proposal_text(post.author.name, MAX_QUESTION_CHARS),
+                link=self._mirror.policy.link_to(post),
+                said_at=post.created_at,
+            ),
             proposer=_principal_key(post.platform, reaction.user_id),
-            link=self._mirror.policy.link_to(post),
-            said_at=post.created_at,
             created_at=now,
         )
         proposal = add_proposal_id(await self._with_question(context, room, post, proposal))
@@ -161,7 +164,7 @@ class ProposalReactions:
         platform = context.platform
         async with context.store.work(write=False) as work:
             found = await work.proposals.find_for_posts(platform, [reaction.message_id])
-        theirs = [each for each in found if each.author == _principal_key(platform, reaction.user_id)]
+        theirs = [each for each in found if each.answer.author == _principal_key(platform, reaction.user_id)]
         if not theirs:
             return
         async with context.store.work() as work:
@@ -184,9 +187,9 @@ async def _find_post(channel: Channel, room: Room, post_id: str) -> Post | None:
 async def _remove_sign(channel: Channel, proposal: Proposal) -> None:
     """Takes the agent's sign off the message, as far as that is possible."""
     try:
-        await channel.react(proposal.place, proposal.post, PROPOSED, on=False)
+        await channel.react(proposal.answer.place, proposal.answer.post, PROPOSED, on=False)
     except DenizenError as error:
-        _log.info("reaction stays", extra={"post": proposal.post, "code": error.code})
+        _log.info("reaction stays", extra={"post": proposal.answer.post, "code": error.code})
 
 
 def _principal_key(platform: str, user_id: str) -> str:
