@@ -269,7 +269,14 @@ class MemoryDurable:
     async def _record(self, live: _LiveRun, position: int, name: str, action: Action) -> Json:
         recorded = live.logged.steps.get(position)
         if recorded is None:
-            recorded = await self._perform(live, position, name, action)
+            try:
+                with inside_step():
+                    recorded = LoggedStep(name, value=await perform(action, run_id=live.id, name=f"step {name}"))
+            except DenizenError as error:
+                recorded = LoggedStep(name, error=encode_error(error))
+            if live.logged.owner is not self:
+                await leave(live)
+            live.logged.steps[position] = recorded
         elif recorded.name != name:
             raise Conflict(
                 "This work was begun by another version of Denizen and cannot be continued.", code="run_changed"
@@ -279,14 +286,3 @@ class MemoryDurable:
             raise decode_error(recorded.error)
         assert recorded.value is not None
         return decode(recorded.value)
-
-    async def _perform(self, live: _LiveRun, position: int, name: str, action: Action) -> LoggedStep:
-        try:
-            with inside_step():
-                done = LoggedStep(name, value=await perform(action, run_id=live.id, name=f"step {name}"))
-        except DenizenError as error:
-            done = LoggedStep(name, error=encode_error(error))
-        if live.logged.owner is not self:
-            await leave(live)
-        live.logged.steps[position] = done
-        return done

@@ -235,18 +235,15 @@ class ModelServer:
                 await exchange.write(error_frame(exchange.api, message, kind, code))
                 await exchange.end()
             case DelayedAnswer():
-                await self._hold(entry, exchange)
-
-    async def _hold(self, entry: DelayedAnswer, exchange: _Exchange) -> None:
-        frames = list(exchange.frames(entry.answer))
-        await exchange.begin()
-        for frame in frames[: entry.after_frames]:
-            await exchange.write(frame)
-        entry.reached.set()
-        await entry.until.wait()
-        for frame in frames[entry.after_frames :]:
-            await exchange.write(frame)
-        await exchange.end()
+                await exchange.begin()
+                frames = list(exchange.frames(entry.answer))
+                for frame in frames[: entry.after_frames]:
+                    await exchange.write(frame)
+                entry.reached.set()
+                await entry.until.wait()
+                for frame in frames[entry.after_frames :]:
+                    await exchange.write(frame)
+                await exchange.end()
 
 
 @dataclass(frozen=True, slots=True)

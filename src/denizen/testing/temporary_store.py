@@ -49,13 +49,21 @@ class TemporaryStore:
         if store is not None:
             await store.aclose()
             _open.discard(self)
-            _delete(self.path)
+            for suffix in ("", "-wal", "-shm"):
+                self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
 
     @asynccontextmanager
     async def _first_work(self, *, write: bool) -> AsyncGenerator[UnitOfWork]:
         async with self._lock:  # several tasks may ask for their first unit of work at once
             if self._store is None:
-                self._store = await _open_copy(self.path)
+                template = _folder() / "template.db"
+                if not template.exists():
+                    # Two tasks may come here at once: each makes a template of its own, and renaming it is atomic.
+                    made = self.path.with_suffix(".template")
+                    await (await open_store(f"sqlite:///{made}", clock=SystemClock())).aclose()
+                    made.replace(template)
+                shutil.copyfile(template, self.path)
+                self._store = await open_store(f"sqlite:///{self.path}", clock=SystemClock())
                 _open.add(self)
         async with self._store.work(write=write) as work:
             yield work
@@ -74,17 +82,6 @@ async def _close_all() -> None:
         await store.aclose()
 
 
-async def _open_copy(path: Path) -> Store:
-    template = _folder() / "template.db"
-    if not template.exists():
-        # Two tasks may come here at once: each makes a template under its own name, and renaming it is atomic.
-        made = path.with_suffix(".template")
-        await (await open_store(f"sqlite:///{made}", clock=SystemClock())).aclose()
-        made.replace(template)
-    shutil.copyfile(template, path)
-    return await open_store(f"sqlite:///{path}", clock=SystemClock())
-
-
 @cache
 def _folder() -> Path:
     """The folder of this process, deleted when it ends. On a file system in memory if there is one: closing a store
@@ -94,8 +91,3 @@ def _folder() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="denizen-", dir=memory if memory.is_dir() else None))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
-
-
-def _delete(path: Path) -> None:
-    for suffix in ("", "-wal", "-shm"):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)

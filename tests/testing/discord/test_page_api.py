@@ -271,6 +271,25 @@ async def test_buttons_selects_and_modals(sim: DiscordFixture) -> None:
         assert (await ben.read())[-1]["text"] == "hello Ben"
 
 
+class Chooser(Bot):
+    """Acknowledges every choice."""
+
+    async def on_interaction(self, interaction: Any) -> None:
+        await interaction.response.defer()
+
+
+async def test_a_channel_is_chosen_from_a_select(sim: DiscordFixture) -> None:
+    select = {"type": 8, "custom_id": "where"}
+    async with running(sim.discord, sim.ada, Chooser), at_the_page(sim) as ana:
+        asked = sim.world.say(sim.ada.user, sim.general, "Where?", components=[{"type": 1, "components": [select]}])
+        body = {"custom_id": "where", "values": [str(sim.general.id)]}
+        pressed = await ana.ask("POST", f"{GENERAL}/messages/{asked.id}/press", body)
+    assert pressed == {"acknowledged": True, "modal": None}
+    [interaction] = sim.world.store.interactions.values()
+    assert interaction.data["values"] == [str(sim.general.id)]
+    assert list(interaction.data["resolved"]["channels"]) == [str(sim.general.id)]
+
+
 async def test_refusals_are_told_in_words(sim: DiscordFixture) -> None:
     said = sim.world.say(sim.ben, sim.general, "mine")
     async with at_the_page(sim) as ana:

@@ -151,7 +151,7 @@ def _holds_order(request: ModelRequest) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class AgentDojoPlan:
-    """What to run: these suites, or all when none is named."""
+    """The suites to run, all when none is named, and how they are run."""
 
     suites: Sequence[str] = ()
     watched: Sequence[OversightLevel] = tuple(OversightLevel)
@@ -209,7 +209,7 @@ class AgentDojoBench:
                         yield loaded, watched, task, order, attack
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _LoadedSuite:
     """A suite with two environments: as it is, and with the order in every place for injections. `orders` are the
     injections that can be played.
@@ -235,7 +235,8 @@ def _load_suite(dojo: AgentDojo, suite: AgentDojoSuite) -> _LoadedSuite:
         for order in suite.injection_tasks.values()
         if order.GROUND_TRUTH_OUTPUT or order.ground_truth(clean.model_copy(deep=True))
     ]
-    return _LoadedSuite(dojo, suite, [make_tool_spec(function) for function in suite.tools], clean, hostile, orders)
+    specs = [make_tool_spec(function) for function in suite.tools]
+    return _LoadedSuite(dojo=dojo, suite=suite, specs=specs, clean=clean, hostile=hostile, orders=orders)
 
 
 async def _run(

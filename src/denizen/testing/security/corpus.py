@@ -212,7 +212,14 @@ async def _direct(engine: BenchEngine, tools: CorpusTools, made: DirectTrigger) 
     spec = next(each for each in list_specs() if each.name == made.made.tool)
     call = ToolCall(CallId("call_direct"), spec.name, made.made.args, made.origin)
     scope = CallScope(
-        AGENT, made.asker, HERE, HERE.conversation_id, SessionId("s"), TurnId("t"), depth=made.depth, taint=made.taint
+        agent=AGENT,
+        principal=made.asker,
+        place=HERE,
+        conversation_id=HERE.conversation_id,
+        session_id=SessionId("s"),
+        turn_id=TurnId("t"),
+        depth=made.depth,
+        taint=made.taint,
     )
     outcome = await engine.gate.run(BoundTool(spec, tools), call, scope, engine.runtime.current.policy)
     return AttackOutcome.ALLOWED if outcome.verdict.decision is Decision.APPROVE else AttackOutcome.DENIED

@@ -124,7 +124,9 @@ class BenchEngine:
             async for event in events:
                 if isinstance(event, ApprovalRequested):
                     asked.append(event.approval)
-                    await self._decide(event.approval)
+                    for voter, choice in self.guard.word(event.approval) if self.guard.word else ():
+                        with suppress(NotAllowed):
+                            await self.turns.approvals.decide(event.approval.id, voter, choice)
                 elif isinstance(event, TurnFinished):
                     end = event
         if end is None:
@@ -132,11 +134,6 @@ class BenchEngine:
         async with self.store.work(write=False) as work:
             calls = await work.turns.list_calls(end.turn_id)
         return BenchTurn(calls, asked, end)
-
-    async def _decide(self, approval: Approval) -> None:
-        for voter, choice in self.guard.word(approval) if self.guard.word else ():
-            with suppress(NotAllowed):
-                await self.turns.approvals.decide(approval.id, voter, choice)
 
 
 @asynccontextmanager

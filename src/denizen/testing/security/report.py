@@ -197,21 +197,22 @@ def _by_suite(report: SecurityReport) -> ReportTable:
     for suite in [*suites, ALL] if len(suites) > 1 else suites:
         for watched in OversightLevel:
             of = [each for each in report.results if each.watched is watched and suite in (each.suite, ALL)]
-            if of:
-                rows.append((suite, watched.value, *_measure(of)))
+            if not of:
+                continue
+            alone, attacked = [each for each in of if not each.attack], [each for each in of if each.attack]
+            high = [each for each in attacked if each.tier is Tier.DANGEROUS]
+            rows.append(
+                (
+                    suite,
+                    watched.value,
+                    str(Proportion(sum(each.useful for each in alone), len(alone))),
+                    f"{sum(each.asked for each in alone) / len(alone):.1f}" if alone else "-",
+                    str(Proportion(sum(each.useful for each in attacked), len(attacked))),
+                    *(str(_success([each for each in attacked if each.attack is attack])) for attack in AttackTiming),
+                    str(_success(high)),
+                )
+            )
     return ReportTable(f"{report.version}: utility and attack success", rows)
-
-
-def _measure(of: Sequence[AgentDojoResult]) -> Sequence[str]:
-    alone, attacked = [each for each in of if not each.attack], [each for each in of if each.attack]
-    high = [each for each in attacked if each.tier is Tier.DANGEROUS]
-    return [
-        str(Proportion(sum(each.useful for each in alone), len(alone))),
-        f"{sum(each.asked for each in alone) / len(alone):.1f}" if alone else "-",
-        str(Proportion(sum(each.useful for each in attacked), len(attacked))),
-        *(str(_success([each for each in attacked if each.attack is attack])) for attack in AttackTiming),
-        str(_success(high)),
-    ]
 
 
 def _by_tier(report: SecurityReport) -> ReportTable:

@@ -81,9 +81,19 @@ class MessageEdit:
 
 
 def apply_mentions(store: SimStore, channel: SimChannel, message: SimMessage, allowed: AllowedMentions) -> None:
-    """Sets whom this message mentions, as rights allow for roles and @everyone. Mentions inside code count too."""
+    """Sets whom this message mentions, as rights allow for roles and @everyone. Mentions inside code do not count."""
     text = _CODE.sub("", message.content)
-    message.mentions = _mentioned_users(store, message, text, allowed)
+    users: dict[int, SimUser] = {}
+    for user_id in map(int, _USER.findall(text)):
+        user = store.users.get(user_id)
+        if user and ("users" in allowed.parse or user_id in allowed.users):
+            users[user_id] = user
+    reference = message.reference
+    if allowed.replied_user and reference and reference.kind == 0 and reference.message_id:
+        replied = store.find_message(reference.channel_id, reference.message_id)
+        if replied is not None and replied.webhook_id is None and replied.author is not message.author:
+            users.setdefault(replied.author.id, replied.author)
+    message.mentions = list(users.values())
     guild = store.get_guild_for(channel)
     loud = guild is not None and (
         message.webhook_id is not None
@@ -98,16 +108,3 @@ def apply_mentions(store: SimStore, channel: SimChannel, message: SimMessage, al
         counts = role is not None and ("roles" in allowed.parse or found in allowed.roles)
         if counts and role and (loud or role.mentionable) and found not in message.mention_roles:
             message.mention_roles.append(found)
-
-
-def _mentioned_users(store: SimStore, message: SimMessage, text: str, allowed: AllowedMentions) -> list[SimUser]:
-    found: dict[int, SimUser] = {}
-    for user_id in map(int, _USER.findall(text)):
-        user = store.users.get(user_id)
-        if user and ("users" in allowed.parse or user_id in allowed.users):
-            found[user_id] = user
-    if allowed.replied_user and message.reference and message.reference.kind == 0 and message.reference.message_id:
-        replied = store.find_message(message.reference.channel_id, message.reference.message_id)
-        if replied is not None and replied.webhook_id is None and replied.author is not message.author:
-            found.setdefault(replied.author.id, replied.author)
-    return list(found.values())

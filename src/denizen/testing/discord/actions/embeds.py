@@ -22,11 +22,7 @@ _MENU, _PREMIUM = 3, 6
 _BUTTON, _SELECTS = 2, frozenset({3, 5, 6, 7, 8})
 _DEFAULTS: Mapping[int, Mapping[str, Any]] = MappingProxyType(
     {
-        3: {"min_values": 1, "max_values": 1},
-        5: {"min_values": 1, "max_values": 1},
-        6: {"min_values": 1, "max_values": 1},
-        7: {"min_values": 1, "max_values": 1},
-        8: {"min_values": 1, "max_values": 1},
+        **{kind: {"min_values": 1, "max_values": 1} for kind in _SELECTS},
         14: {"divider": True, "spacing": 1},
         17: {"accent_color": None, "spoiler": False},
     }
@@ -83,21 +79,16 @@ def _embed_faults(path: str, embed: Mapping[str, Any]) -> Iterable[Fault]:
 
 
 def _stored_embed(embed: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, Any]:
-    kept: dict[str, Any] = {key: value for key, value in embed.items() if value not in (None, [], {})} | {
-        "type": "rich"
-    }
+    kept: dict[str, Any] = {key: value for key, value in embed.items() if value not in (None, [], {})}
+    kept["type"] = "rich"
     for name in ("image", "thumbnail"):
         if name in kept:
-            kept[name] = _stored_media(kept[name], files)
+            url = str(kept[name].get("url") or "")
+            url = files.get(url.removeprefix("attachment://"), url) if url.startswith("attachment://") else url
+            kept[name] = {"url": url, "proxy_url": url, "width": 0, "height": 0}
     if "fields" in kept:
         kept["fields"] = [{"inline": False, **each} for each in kept["fields"]]
     return kept
-
-
-def _stored_media(media: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, Any]:
-    url = str(media.get("url") or "")
-    url = files.get(url.removeprefix("attachment://"), url) if url.startswith("attachment://") else url
-    return {"url": url, "proxy_url": url, "width": 0, "height": 0}
 
 
 def used_files(embeds: Sequence[Mapping[str, Any]]) -> set[str]:
@@ -123,7 +114,8 @@ def store_components(components: Sequence[Mapping[str, Any]], *, v2: bool, path:
         faults += _component_faults(place, each, v2=v2)
         custom_id = each.get("custom_id")
         if custom_id in seen:
-            faults.append((f"{place}.custom_id", "COMPONENT_CUSTOM_ID_DUPLICATED", "Component custom id cannot be duplicated"))  # fmt: skip  # noqa: E501
+            code, why = "COMPONENT_CUSTOM_ID_DUPLICATED", "Component custom id cannot be duplicated"
+            faults.append((f"{place}.custom_id", code, why))
         if isinstance(custom_id, str):
             seen.add(custom_id)
     if faults:

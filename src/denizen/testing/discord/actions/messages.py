@@ -167,7 +167,10 @@ class MessageActions:
         kept = [each for each in message.attachments if edit.keep is None or each.id in edit.keep]
         added = [self.store_file(each, ephemeral=message.ephemeral) for each in edit.files]
         urls = {each.filename: self.file_url(channel, each) for each in (*kept, *added)}
-        flags = message.flags if edit.flags is None else _edited_flags(message.flags, edit.flags)
+        flags = message.flags
+        if edit.flags is not None:  # only a few flags can be edited
+            editable = MessageFlag.SUPPRESS_EMBEDS | MessageFlag.IS_COMPONENTS_V2
+            flags = (flags & ~MessageFlag.SUPPRESS_EMBEDS) | (edit.flags & editable)
         v2 = bool(flags & MessageFlag.IS_COMPONENTS_V2)
         embeds = message.embeds if edit.embeds is None else store_embeds(edit.embeds, urls)
         components = message.components if edit.components is None else store_components(edit.components, v2=v2)
@@ -303,7 +306,17 @@ class MessageActions:
             if source is None or target is None or not can_see(self._store, author, source):
                 raise unknown("Message")
             reference = SimReference(source.id, target.id, source.guild_id, 1)
-            return reference, [_snapshot(target)]
+            snapshot = SimSnapshot(
+                content=target.content,
+                kind=target.kind,
+                timestamp=target.timestamp,
+                edited=target.edited,
+                flags=target.flags,
+                embeds=list(target.embeds),
+                attachments=list(target.attachments),
+                mentions=list(target.mentions),
+            )
+            return reference, [snapshot]
         if wanted.channel_id != channel.id:
             raise bad_field(
                 "message_reference",
@@ -379,22 +392,3 @@ class MessageActions:
             thread.members[user.id] = SimThreadMember(user, self._store.clock.now())
         if added:
             self._store.tell(ThreadMembersChanged(channel, added=added))
-
-
-def _edited_flags(old: int, new: int) -> int:
-    """Returns the flags after an edit. Only a few flags can be edited."""
-    editable = MessageFlag.SUPPRESS_EMBEDS | MessageFlag.IS_COMPONENTS_V2
-    return (old & ~MessageFlag.SUPPRESS_EMBEDS) | (new & editable)
-
-
-def _snapshot(message: SimMessage) -> SimSnapshot:
-    return SimSnapshot(
-        content=message.content,
-        kind=message.kind,
-        timestamp=message.timestamp,
-        edited=message.edited,
-        flags=message.flags,
-        embeds=list(message.embeds),
-        attachments=list(message.attachments),
-        mentions=list(message.mentions),
-    )

@@ -166,17 +166,14 @@ class GatewayConnection:
                     await self._socket.close(code=item)
                     return
                 try:
-                    await self._send_frame(item)
+                    if self._pack is None:
+                        await self._socket.send_str(item)
+                    else:
+                        await self._socket.send_bytes(self._pack(item.encode()))
                 except ConnectionError:
                     return
             self._wake = anyio.Event()
             await self._wake.wait()
-
-    async def _send_frame(self, frame: str) -> None:
-        if self._pack is None:
-            await self._socket.send_str(frame)
-        else:
-            await self._socket.send_bytes(self._pack(frame.encode()))
 
     async def _read(self) -> None:
         """Reads until either side ends the connection."""

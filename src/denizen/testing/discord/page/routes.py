@@ -1,4 +1,4 @@
-"""What people do on the page: write, react, open threads, and use the commands, buttons and forms of applications."""
+"""The routes of the page: people write, react, open threads, and use commands, buttons and forms of applications."""
 
 from __future__ import annotations
 
@@ -66,15 +66,10 @@ def say(request: PageRequest) -> object:
 
 def edit(request: PageRequest) -> object:
     """`{"text"}`."""
-    message = _own(request)
-    return request.view.see_message(request.world.edit(message, request.form.text("text") or ""))
-
-
-def _own(request: PageRequest) -> SimMessage:
     message = request.message()
     if message.author is not request.person:
         raise forbidden(50005, "Cannot edit a message authored by another user")
-    return message
+    return request.view.see_message(request.world.edit(message, request.form.text("text") or ""))
 
 
 def delete(request: PageRequest) -> object:
@@ -253,7 +248,7 @@ def _thing(request: PageRequest, kind: int | None, value: object, place: str) ->
     roles = guild.roles if guild else {}
     known = {
         _USER_OPTION: store.users,
-        _CHANNEL: store.channels,
+        _CHANNEL_OPTION: store.channels,
         _ROLE_OPTION: roles,
         _ANYBODY_OPTION: {**store.users, **roles},
     }[kind]

@@ -68,11 +68,16 @@ class PageSite:
         application.on_shutdown.append(self._close)
 
     def _guarded(self, serve: Serve) -> Serve:
-        """Wraps a handler so that refusals become answers."""
+        """Wraps a handler: refusals become answers, and requests of other sites or to other names are refused."""
 
         async def guarded(request: web.Request) -> web.StreamResponse:
             try:
-                _check_origin(request)
+                if urlsplit(f"//{request.host}").hostname not in _LOOPBACK:
+                    raise forbidden(0, "This answers to loopback names only: use http://127.0.0.1.")
+                site, origin = request.headers.get("Sec-Fetch-Site"), request.headers.get("Origin")
+                own = site in ("same-origin", "none") if site else origin in (None, f"http://{request.host}")
+                if not own and (request.path != "/" or request.method != "GET"):
+                    raise forbidden(0, "A page of another site made this request.")
                 return await serve(request)
             except RefusedError as refusal:
                 return web.json_response(tell(refusal), status=refusal.status)
@@ -118,16 +123,6 @@ class PageSite:
 
     async def _close(self, _: web.Application) -> None:
         self._feeds.close_all()
-
-
-def _check_origin(request: web.Request) -> None:
-    """Raises 403 for a request of another site's page, or one addressed to another name of this machine."""
-    if urlsplit(f"//{request.host}").hostname not in _LOOPBACK:
-        raise forbidden(0, "This answers to loopback names only: use http://127.0.0.1.")
-    site, origin = request.headers.get("Sec-Fetch-Site"), request.headers.get("Origin")
-    foreign = site not in ("same-origin", "none") if site else origin not in (None, f"http://{request.host}")
-    if foreign and (request.path != "/" or request.method != "GET"):
-        raise forbidden(0, "A page of another site made this request.")
 
 
 async def _harden(request: web.Request, response: web.StreamResponse) -> None:

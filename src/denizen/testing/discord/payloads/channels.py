@@ -80,22 +80,17 @@ def gateway_channel_payload(store: SimStore, channel: SimChannel, viewer: SimUse
 
 
 def thread_member_payload(store: SimStore, thread: SimChannel, user: SimUser, *, with_member: bool = False) -> Payload:
-    state = _get_thread_state(thread)
+    if thread.thread is None:
+        raise ValueError(f"{thread!r} is not a thread")
     payload: Payload = {
         "id": str(thread.id),
         "user_id": str(user.id),
-        "join_timestamp": format_timestamp(state.members[user.id].joined_at),
+        "join_timestamp": format_timestamp(thread.thread.members[user.id].joined_at),
         "flags": 0,
     }
     guild = store.get_guild_for(thread)
     member = guild.members.get(user.id) if guild else None
     return payload | {"member": member_payload(member)} if with_member and member else payload
-
-
-def _get_thread_state(thread: SimChannel) -> SimThreadState:
-    if thread.thread is None:
-        raise ValueError(f"{thread!r} is not a thread")
-    return thread.thread
 
 
 def invite_payload(store: SimStore, invite: SimInvite) -> Payload:

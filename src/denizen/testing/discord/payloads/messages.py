@@ -12,7 +12,6 @@ from denizen.testing.discord.state.messages import (
     SimMessage,
     SimPoll,
     SimSnapshot,
-    SimSticker,
 )
 from denizen.testing.discord.state.people import GatewayIntent, SimApplication, SimUser
 from denizen.testing.discord.state.store import SimStore
@@ -146,7 +145,9 @@ def emoji_part(emoji: SimEmoji) -> Payload:
 def _extras(message: SimMessage) -> Payload:
     extras: Payload = {}
     if message.stickers:
-        extras["sticker_items"] = [_sticker_item(each) for each in message.stickers]
+        extras["sticker_items"] = [
+            {"id": str(each.id), "name": each.name, "format_type": each.format} for each in message.stickers
+        ]
     if message.webhook_id is not None:
         extras["webhook_id"] = str(message.webhook_id)
     if message.application_id is not None:
@@ -164,10 +165,6 @@ def _extras(message: SimMessage) -> Payload:
             part["guild_id"] = str(reference.guild_id)
         extras["message_reference"] = part
     return extras
-
-
-def _sticker_item(sticker: SimSticker) -> Payload:
-    return {"id": str(sticker.id), "name": sticker.name, "format_type": sticker.format}
 
 
 def _snapshot_payload(store: SimStore, message: SimMessage, snapshot: SimSnapshot) -> Payload:

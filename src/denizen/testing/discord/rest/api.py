@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
@@ -13,7 +14,7 @@ from aiohttp import BodyPartReader, web
 from aiohttp.multipart import MultipartReader
 
 from denizen.testing.discord.actions.actions import SimActions
-from denizen.testing.discord.rest.call import Created, Handler, RestCall, RestRoute
+from denizen.testing.discord.rest.call import CreatedResponse, Handler, RestCall, RestRoute
 from denizen.testing.discord.rest.limits import SimRateLimits
 from denizen.testing.discord.rest.request_log import FaultTime, LoggedRequest, RequestFault
 from denizen.testing.discord.state.errors import RefusedError, unauthorized
@@ -41,24 +42,20 @@ class SimRestApi:
 
     def mount(self, router: web.UrlDispatcher, routes: Sequence[RestRoute]) -> None:
         for route in routes:
-            router.add_route(route.method, PREFIX + _IDS.sub(r"{\1:\\d+}", route.template), self._serve(route))
+            router.add_route(
+                route.method, PREFIX + _IDS.sub(r"{\1:\\d+}", route.template), partial(self._answer, route)
+            )
         router.add_route("*", PREFIX + "/{rest:.*}", self._unknown)
-
-    def _serve(self, route: RestRoute) -> Callable[[web.Request], Any]:
-        async def serve(request: web.Request) -> web.StreamResponse:
-            path = request.path.removeprefix(PREFIX)
-            record = LoggedRequest(request.method, path, route.template, query=dict(request.query))
-            self.requests.append(record)
-            return await self._answer(route, request, record)
-
-        return serve
 
     async def _unknown(self, request: web.Request) -> web.StreamResponse:
         path = request.path.removeprefix(PREFIX)
         self.requests.append(LoggedRequest(request.method, path, "", status=404, query=dict(request.query)))
         return _respond(404, {"message": "404: Not Found", "code": 0}, {})
 
-    async def _answer(self, route: RestRoute, request: web.Request, record: LoggedRequest) -> web.StreamResponse:
+    async def _answer(self, route: RestRoute, request: web.Request) -> web.StreamResponse:
+        path = request.path.removeprefix(PREFIX)
+        record = LoggedRequest(request.method, path, route.template, query=dict(request.query))
+        self.requests.append(record)
         application = self._asker(request)
         record.application_id = application.id if application else None
         ruling = self._limits.rule(
@@ -134,7 +131,7 @@ class SimRestApi:
 
 def _get_status(handler: Handler, call: RestCall) -> tuple[int, object]:
     answer = handler(call)
-    if isinstance(answer, Created):
+    if isinstance(answer, CreatedResponse):
         return 201, answer.body
     return (204, None) if answer is None else (200, answer)
 

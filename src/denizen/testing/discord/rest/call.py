@@ -150,7 +150,7 @@ class Form:
 
 
 @dataclass(frozen=True, slots=True)
-class Created:
+class CreatedResponse:
     """An answer with status 201."""
 
     body: object

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import secrets
-from typing import Any, cast
+from typing import cast
 
 from denizen.testing.discord.payloads.channels import channel_payload, invite_payload
 from denizen.testing.discord.payloads.people import webhook_payload
-from denizen.testing.discord.rest.call import Created, Form, RestCall, RestRoute
+from denizen.testing.discord.rest.call import CreatedResponse, Form, RestCall, RestRoute
 from denizen.testing.discord.state.access import can_see, is_shown, require_guild_permission, require_permission
 from denizen.testing.discord.state.changes import InviteChanged, WebhooksChanged
 from denizen.testing.discord.state.channels import ChannelKind, SimChannel, SimForumTag, SimOverwrite, SimThreadState
@@ -114,7 +114,7 @@ def create(call: RestCall) -> object:
     if topic is not None:
         options["topic"] = topic
     form.check()
-    return Created(channel_payload(call.acts.channels.create(call.bot, guild, name, **options), call.bot))
+    return CreatedResponse(channel_payload(call.acts.channels.create(call.bot, guild, name, **options), call.bot))
 
 
 def move_many(call: RestCall) -> object:
@@ -173,7 +173,8 @@ def create_invite(call: RestCall) -> object:
     )
     call.store.invites[code] = invite
     shown = invite_payload(call.store, invite)
-    call.store.tell(InviteChanged(channel, _told(shown), "created"))
+    told = ("code", "created_at", "inviter", "max_age", "max_uses", "temporary", "uses")
+    call.store.tell(InviteChanged(channel, {key: shown[key] for key in told}, "created"))
     return shown
 
 
@@ -254,10 +255,6 @@ def _invite(call: RestCall) -> SimInvite:
     if invite is None or not can_see(call.store, call.bot, invite.channel):
         raise unknown("Invite")
     return invite
-
-
-def _told(shown: dict[str, Any]) -> dict[str, Any]:
-    return {key: shown[key] for key in ("code", "created_at", "inviter", "max_age", "max_uses", "temporary", "uses")}
 
 
 def _category(form: Form, guild: SimGuild | None) -> SimChannel | None:

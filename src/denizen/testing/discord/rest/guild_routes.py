@@ -17,11 +17,11 @@ from denizen.testing.discord.payloads.guilds import (
     sticker_payload,
 )
 from denizen.testing.discord.payloads.people import member_payload
-from denizen.testing.discord.rest.call import Created, Form, RestCall, RestRoute
+from denizen.testing.discord.rest.call import CreatedResponse, Form, RestCall, RestRoute
 from denizen.testing.discord.state.access import can_see, require_guild_permission
 from denizen.testing.discord.state.channels import ChannelKind, EventStatus, SimChannel, SimScheduledEvent
 from denizen.testing.discord.state.errors import missing_access, unknown
-from denizen.testing.discord.state.guilds import RoleOptions, SimGuild, SimMember, SimRole, find_members
+from denizen.testing.discord.state.guilds import RoleOptions, SimGuild, SimRole, find_members
 from denizen.testing.discord.state.messages import SimEmoji
 from denizen.testing.discord.state.people import GatewayIntent
 from denizen.testing.discord.state.permissions import P
@@ -77,16 +77,12 @@ def modify_member(call: RestCall) -> object:
     if form.has("communication_disabled_until"):
         call.acts.guilds.time_out(call.bot, guild, member, until)
     if form.given("roles"):
-        _change_roles(call, guild, member, roles)
+        removable = [each for each in member.roles if not guild.roles[each].managed]
+        for role_id in [each for each in removable if each not in roles]:
+            call.acts.guilds.give_role(call.bot, guild, member, guild.roles[role_id], given=False)
+        for role_id in [each for each in roles if each not in member.roles]:
+            call.acts.guilds.give_role(call.bot, guild, member, _role(guild, role_id), given=True)
     return member_payload(member)
-
-
-def _change_roles(call: RestCall, guild: SimGuild, member: SimMember, wanted: list[int]) -> None:
-    kept = [each for each in member.roles if guild.roles[each].managed]
-    for role_id in [each for each in member.roles if each not in wanted and each not in kept]:
-        call.acts.guilds.give_role(call.bot, guild, member, guild.roles[role_id], given=False)
-    for role_id in [each for each in wanted if each not in member.roles]:
-        call.acts.guilds.give_role(call.bot, guild, member, _role(guild, role_id), given=True)
 
 
 def modify_me(call: RestCall) -> object:
@@ -357,7 +353,7 @@ def create_emoji(call: RestCall) -> object:
         form.fault("image", "BINARY_TYPE_MAX_SIZE", "File cannot be larger than 256.0 kb.")
     form.check()
     animated = kind is not None and kind[1] == "gif"
-    return Created(emoji_payload(call.acts.guilds.create_emoji(call.bot, guild, name, animated=animated)))
+    return CreatedResponse(emoji_payload(call.acts.guilds.create_emoji(call.bot, guild, name, animated=animated)))
 
 
 def delete_emoji(call: RestCall) -> object:

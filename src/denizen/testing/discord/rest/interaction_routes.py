@@ -14,7 +14,7 @@ from denizen.testing.discord.actions.messages import MessageOrigin
 from denizen.testing.discord.payloads.interactions import callback_payload, command_payload
 from denizen.testing.discord.payloads.messages import message_payload
 from denizen.testing.discord.payloads.people import Payload, webhook_payload
-from denizen.testing.discord.rest.call import Created, Form, RestCall, RestRoute
+from denizen.testing.discord.rest.call import CreatedResponse, Form, RestCall, RestRoute
 from denizen.testing.discord.rest.message_routes import read_draft, read_edit
 from denizen.testing.discord.state.channels import FORUMS, SimChannel
 from denizen.testing.discord.state.errors import bad_field, bad_form, missing_access, unauthorized_token, unknown
@@ -64,7 +64,7 @@ def overwrite_commands(call: RestCall) -> object:
 def create_command(call: RestCall) -> object:
     application, guild_id = _own(call)
     command, new = call.acts.commands.create(application, guild_id, _fields(call.body))
-    return Created(command_payload(command)) if new else command_payload(command)
+    return CreatedResponse(command_payload(command)) if new else command_payload(command)
 
 
 def read_command(call: RestCall) -> object:

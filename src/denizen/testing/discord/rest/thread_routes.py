@@ -9,7 +9,7 @@ from denizen.testing.discord.actions.channels import ThreadPlan
 from denizen.testing.discord.payloads.channels import channel_payload, thread_member_payload
 from denizen.testing.discord.payloads.messages import message_payload
 from denizen.testing.discord.payloads.people import Payload
-from denizen.testing.discord.rest.call import Created, Form, RestCall, RestRoute
+from denizen.testing.discord.rest.call import CreatedResponse, Form, RestCall, RestRoute
 from denizen.testing.discord.rest.message_routes import read_draft
 from denizen.testing.discord.state.access import can_see
 from denizen.testing.discord.state.channels import FORUMS, ChannelKind, SimChannel
@@ -43,7 +43,7 @@ def from_message(call: RestCall) -> object:
     channel = call.channel()
     message = call.message(channel)
     thread = call.acts.threads.from_message(call.bot, channel, message, _plan(call.form))
-    return Created(channel_payload(thread, call.bot))
+    return CreatedResponse(channel_payload(thread, call.bot))
 
 
 def create(call: RestCall) -> object:
@@ -52,14 +52,14 @@ def create(call: RestCall) -> object:
     form = call.form
     plan = _plan(form)
     if channel.kind not in FORUMS:
-        return Created(channel_payload(call.acts.threads.bare(call.bot, channel, plan), call.bot))
+        return CreatedResponse(channel_payload(call.acts.threads.bare(call.bot, channel, plan), call.bot))
     if not form.given("message"):
         form.fault("message", "BASE_TYPE_REQUIRED", "This field is required")
         form.check()
     draft = read_draft(form.fields["message"], call.files, channel, call.store.rules.content_length)
     thread, message = call.acts.threads.post(call.bot, channel, plan, draft)
     shown = message_payload(call.store, message, call.application, call.application.intents)
-    return Created(channel_payload(thread, call.bot) | {"message": shown})
+    return CreatedResponse(channel_payload(thread, call.bot) | {"message": shown})
 
 
 def join(call: RestCall) -> object:

@@ -65,7 +65,7 @@ class CallbackKind(IntEnum):
 
 @dataclass(slots=True, eq=False)
 class SimInteraction:
-    """What a person did and what came back. `answers` are all messages that answer it, the original first."""
+    """An act of a person, and the answers to it. `answers` are all messages that answer it, the original first."""
 
     id: int
     kind: InteractionKind

@@ -114,7 +114,7 @@ class SimPollDraft:
 
 @dataclass(frozen=True, slots=True)
 class SimReference:
-    """What a message refers to. Kind 0 is a reply (or a system message's subject), 1 a forward."""
+    """A reference to another message. Kind 0 is a reply (or a system message's subject), 1 a forward."""
 
     channel_id: int
     message_id: int | None = None

@@ -1,4 +1,4 @@
-"""What a person fills in: options of commands, values of selects, fields of modals, checked as a client checks them."""
+"""The forms that people fill in: options of commands, values of selects, fields of modals, checked as clients do."""
 
 from __future__ import annotations
 
@@ -32,23 +32,8 @@ def fill_options(
     command: SimCommand, path: Sequence[str], values: Mapping[str, Any], *, focused: str | None = None
 ) -> tuple[list[dict[str, Any]], list[Thing]]:
     """Returns the options as they are sent, in their groups, and the objects that they refer to. Raises 50035."""
-    definitions: list[dict[str, Any]] = command.fields.get("options") or []
-    groups: list[dict[str, Any]] = []
-    for name in path:
-        group = next((each for each in definitions if each["name"] == name and each["type"] in (1, 2)), None)
-        if group is None:
-            raise bad_field("options", "APPLICATION_COMMAND_UNKNOWN_SUBCOMMAND", f"No subcommand {name}")
-        groups.append(group)
-        definitions = group.get("options") or []
-    filled, things = _fill(definitions, values, focused)
-    for group in reversed(groups):
-        filled = [{"name": group["name"], "type": group["type"], "options": filled}]
-    return filled, things
-
-
-def _fill(
-    definitions: Sequence[Mapping[str, Any]], values: Mapping[str, Any], focused: str | None
-) -> tuple[list[dict[str, Any]], list[Thing]]:
+    groups = _find_groups(command, path)
+    definitions: list[dict[str, Any]] = (groups[-1] if groups else command.fields).get("options") or []
     known = {each["name"]: each for each in definitions if each["type"] not in (1, 2)}
     for name in values:
         if name not in known:
@@ -68,7 +53,21 @@ def _fill(
             value = str(value.id)
         entry = {"name": name, "type": definition["type"], "value": value}
         filled.append(entry | {"focused": True} if name == focused else entry)
+    for group in reversed(groups):
+        filled = [{"name": group["name"], "type": group["type"], "options": filled}]
     return filled, things
+
+
+def _find_groups(command: SimCommand, path: Sequence[str]) -> list[dict[str, Any]]:
+    """Returns the subcommand group and the subcommand that the path names, the outer one first."""
+    groups: list[dict[str, Any]] = []
+    for name in path:
+        inside: list[dict[str, Any]] = (groups[-1] if groups else command.fields).get("options") or []
+        group = next((each for each in inside if each["name"] == name and each["type"] in (1, 2)), None)
+        if group is None:
+            raise bad_field("options", "APPLICATION_COMMAND_UNKNOWN_SUBCOMMAND", f"No subcommand {name}")
+        groups.append(group)
+    return groups
 
 
 def _check_value(name: str, definition: Mapping[str, Any], value: object) -> None:

@@ -197,8 +197,10 @@ class AppUser:
 
     def _may_use(self, user: SimUser, channel: SimChannel, command: SimCommand) -> bool:
         needed = command.fields.get("default_member_permissions")
-        granted = permissions_in(self._acts.store, channel, user)
-        return channel.guild_id is None or needed is None or _enough(int(granted), int(needed))
+        if channel.guild_id is None or needed is None:
+            return True
+        wanted = int(needed) or P.ADMINISTRATOR.value  # a command that requires 0 is for administrators only
+        return permissions_in(self._acts.store, channel, user).value & wanted == wanted
 
     def _begin(
         self,
@@ -240,11 +242,6 @@ def _offered(command: SimCommand, *, direct: bool) -> bool:
     if contexts is not None:
         return int(direct) in contexts
     return not direct or command.fields.get("dm_permission") is not False
-
-
-def _enough(granted: int, needed: int) -> bool:
-    """Whether the permissions suffice. A command that requires 0 is for administrators only."""
-    return granted & needed == needed if needed else bool(granted & P.ADMINISTRATOR)
 
 
 class MessageExtras(TypedDict, total=False):
