@@ -46,9 +46,9 @@ async def press(deployment: DiscordDeployment, who: SimUser, card: SimMessage, l
 async def told(deployment: DiscordDeployment, who: SimUser, card: SimMessage, custom_id: str) -> str:
     """Returns the answer to a press of that button, which only the one who pressed it sees."""
     used = await deployment.world.press(who, card, custom_id)
-    await deployment.until(lambda: used.answers)
-    assert used.answers[0].seen_by is who
-    return used.answers[0].content
+    await deployment.until(lambda: used.response.messages)
+    assert used.response.messages[0].seen_by is who
+    return used.response.messages[0].content
 
 
 async def test_asked_killed_restarted_and_pressed_it_runs_once(deployment: DiscordDeployment) -> None:
@@ -100,7 +100,7 @@ async def test_a_no_asks_why_and_tells_the_model(deployment: DiscordDeployment) 
         deployment.ask(deployment.ana, "put milk on the list")
         card = await card_of(deployment)
         opened = await deployment.world.press(deployment.ana, card, buttons(card)["Deny"])
-        assert opened.modal is not None
+        assert opened.response.modal is not None
         await deployment.world.submit_modal(deployment.ana, opened, {"why": "we have milk"})
         await deployment.until(lambda: "As you wish." in deployment.said())
         assert "we have milk" in str(deployment.requests[-1])

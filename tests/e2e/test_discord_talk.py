@@ -145,7 +145,7 @@ async def test_a_picture_in_a_tools_result_is_shown_and_its_data_reaches_neither
     [post] = deployment.posts()
     assert post.content == "This is our logo."
     [embed] = post.embeds
-    [file] = deployment.discord.store.files.values()
+    [file] = deployment.discord.store.files.by_id.values()
     assert embed["image"]["url"].endswith(file.filename)
     assert (file.content, file.content_type) == (picture, "image/png")
 
@@ -161,7 +161,7 @@ async def test_a_picture_that_the_model_makes_is_attached_to_the_last_part_of_it
         deployment.ask(deployment.ana, "draw a rose")
         await deployment.until(lambda: any(post.embeds for post in deployment.posts()))
     [post] = deployment.posts()
-    [file] = deployment.discord.store.files.values()
+    [file] = deployment.discord.store.files.by_id.values()
     assert (post.content, file.content, file.content_type) == ("A rose.", picture, "image/png")
     assert deployment.requests[0].body["modalities"] == ["image", "text"]
 

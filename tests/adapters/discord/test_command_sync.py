@@ -18,11 +18,11 @@ ALLOW = CommandSpec("allow", "Who may talk", groups=(CommandSpec("add", "Let in"
 
 
 def writes(sim: AccountFixture) -> list[tuple[str, tuple[str, ...]]]:
-    return [(each.how, each.names) for each in sim.world.store.command_writes]
+    return [(each.how, each.names) for each in sim.world.store.interactions.command_writes]
 
 
 def names(sim: AccountFixture, guild: int | None = None) -> set[str]:
-    return {each.name for each in sim.world.store.commands.values() if each.guild_id == guild}
+    return {each.name for each in sim.world.store.interactions.commands.values() if each.guild_id == guild}
 
 
 async def test_the_first_registration_is_one_write(sim: AccountFixture) -> None:

@@ -52,7 +52,7 @@ async def test_a_private_reply_is_seen_by_its_user_only(sim: AccountFixture) -> 
         answer = await interaction.until_answered()
     assert answer.content == "These: /ask"
     assert answer.seen_by is sim.ana
-    assert len(interaction.answers) == 1
+    assert len(interaction.response.messages) == 1
 
 
 @pytest.mark.parametrize(("command", "private"), [("ask", True), ("help", False)])
@@ -63,8 +63,8 @@ async def test_a_reply_is_as_private_as_it_says_whatever_was_expected(
         await account.sync_commands()
         options = {"text": "well?"} if command == "ask" else {}
         interaction = await sim.world.run_command(sim.ana, sim.general, command, options)
-        await sim.discord.until(lambda: any(each.content for each in interaction.answers))
-    seen = [each for each in interaction.answers if not each.deleted]
+        await sim.discord.until(lambda: any(each.content for each in interaction.response.messages))
+    seen = [each for each in interaction.response.messages if not each.deleted]
     assert [(each.content, each.seen_by) for each in seen] == [("So it is", sim.ana if private else None)]
 
 
@@ -74,15 +74,17 @@ async def test_a_long_reply_comes_in_pieces(sim: AccountFixture) -> None:
         await account.sync_commands()
         interaction = await sim.world.run_command(sim.ana, sim.general, "help")
         await interaction.until_followups(2)
-    assert all(len(each.content) <= 2000 and each.seen_by is sim.ana for each in interaction.answers)
-    assert "\n".join(each.content for each in interaction.answers).split() == text.split()
+    assert all(len(each.content) <= 2000 and each.seen_by is sim.ana for each in interaction.response.messages)
+    assert "\n".join(each.content for each in interaction.response.messages).split() == text.split()
 
 
 async def test_a_reply_without_words_leaves_nothing_behind(sim: AccountFixture) -> None:
     async with running(sim, listener(CommandReply(""))) as (account, _):
         await account.sync_commands()
         interaction = await sim.world.run_command(sim.ana, sim.general, "help")
-        await sim.discord.until(lambda: interaction.original is not None and interaction.original.deleted)
+        await sim.discord.until(
+            lambda: interaction.response.original is not None and interaction.response.original.deleted
+        )
 
 
 async def test_a_command_is_acknowledged_at_once_though_its_room_is_busy(sim: AccountFixture) -> None:
@@ -194,7 +196,7 @@ async def test_a_button_says_its_value_also_after_a_restart(sim: AccountFixture)
         await sim.world.press(sim.ben, message, "say#1")
         await heard.until(lambda: len(heard.presses) == 2)
     assert first.acknowledged
-    assert first.original is None
+    assert first.response.original is None
     assert [each.value for each in heard.presses] == ["yes, more", "All"]
     press = heard.presses[0]
     assert (press.message_id, press.author_id, press.author_name) == (str(message.id), str(sim.ben.id), "Ben")

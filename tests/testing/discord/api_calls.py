@@ -191,8 +191,10 @@ async def tour_interactions(server: DiscordServer, ana: SimUser, general: SimCha
     await asked.until_followups()
     await server.until(lambda: asked.text == "edited")
     opened = await world.run_command(ana, general, "form")
-    assert opened.modal is not None
-    sent = await world.submit_modal(ana, opened, {opened.modal["components"][0]["components"][0]["custom_id"]: "Ana"})
+    assert opened.response.modal is not None
+    sent = await world.submit_modal(
+        ana, opened, {opened.response.modal["components"][0]["components"][0]["custom_id"]: "Ana"}
+    )
     answer = await sent.until_answered()
     await world.press(ana, answer, "pick", ["Two"])
     pressed = await world.press(ana, answer, "yes")

@@ -107,7 +107,7 @@ async def test_commands_are_registered_once_and_each_write_is_counted(sim: Disco
         assert set(ids) == {"echo", "think", "follow", "idle", "ask", "choose", "fruit", "memory"}
         await bot.tree.sync()
         assert {each.name: each.id for each in await bot.tree.fetch_commands()} == ids
-        writes = sim.world.store.command_writes
+        writes = sim.world.store.interactions.command_writes
         assert [(each.how, each.guild_id, len(each.names)) for each in writes] == [("overwrite", None, 8)] * 2
 
 
@@ -125,14 +125,14 @@ async def test_a_command_is_answered(sim: DiscordFixture) -> None:
 async def test_a_deferred_answer_waits_visibly_and_then_has_its_text(sim: DiscordFixture) -> None:
     async with running(sim.discord, sim.ada, Helper) as bot:
         used = await sim.world.run_command(sim.ana, sim.general, "think")
-        assert used.original is not None and used.original.loading and not used.finished
-        assert sim.general.messages == [used.original]
+        assert used.response.original is not None and used.response.original.loading and not used.finished
+        assert sim.general.messages == [used.response.original]
         bot.gate.set()
         assert (await used.until_answered()).content == "thought"
         assert [each.content for each in await used.until_followups()] == ["and another thing"]
         assert sim.general.texts == ["thought", "and another thing"]
         followup = sim.general.messages[1]
-        assert followup.reference is not None and followup.reference.message_id == used.original.id
+        assert followup.reference is not None and followup.reference.message_id == used.response.original.id
 
 
 async def test_the_first_follow_up_takes_the_place_of_the_deferred_answer(sim: DiscordFixture) -> None:
@@ -155,7 +155,7 @@ async def test_an_ephemeral_answer_is_in_no_channel(sim: DiscordFixture) -> None
 async def test_a_modal_is_filled_in_and_sent(sim: DiscordFixture) -> None:
     async with running(sim.discord, sim.ada, Helper):
         opened = await sim.world.run_command(sim.ana, sim.general, "ask")
-        assert opened.modal is not None and opened.modal["title"] == "Name"
+        assert opened.response.modal is not None and opened.response.modal["title"] == "Name"
         with pytest.raises(RefusedError):
             await sim.world.submit_modal(sim.ana, opened, {"name": "too long"})
         sent = await sim.world.submit_modal(sim.ana, opened, {"name": "Ana"})

@@ -50,7 +50,7 @@ async def test_history_after_a_message_gives_all_that_was_missed_once_and_in_ord
 
 async def test_the_oldest_messages_after_an_id_come_newest_first_in_one_page(sim: DiscordFixture) -> None:
     said = [sim.world.say(sim.ana, sim.general, str(number)) for number in range(10)]
-    found = sim.general.after(said[3].id, 3)
+    found = sim.general.history.after(said[3].id, 3)
     assert [each.content for each in found] == ["6", "5", "4"]
 
 

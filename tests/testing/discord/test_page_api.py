@@ -285,7 +285,7 @@ async def test_a_channel_is_chosen_from_a_select(sim: DiscordFixture) -> None:
         body = {"custom_id": "where", "values": [str(sim.general.id)]}
         pressed = await ana.ask("POST", f"{GENERAL}/messages/{asked.id}/press", body)
     assert pressed == {"acknowledged": True, "modal": None}
-    [interaction] = sim.world.store.interactions.values()
+    [interaction] = sim.world.store.interactions.by_token.values()
     assert interaction.data["values"] == [str(sim.general.id)]
     assert list(interaction.data["resolved"]["channels"]) == [str(sim.general.id)]
 

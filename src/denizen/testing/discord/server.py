@@ -125,7 +125,7 @@ class DiscordServer:
     def application(self, url: str) -> web.Application:
         """Returns the web application at that address."""
         self.url = url
-        self.store.cdn_url = self.cdn_url
+        self.store.files.cdn_url = self.cdn_url
         self._api.gateway_url = self.gateway_url
         application = web.Application(client_max_size=_MAX_BODY)
         self._api.mount(application.router, ROUTES)
@@ -157,7 +157,7 @@ class DiscordServer:
             self._pulse.beat()
 
     async def _download(self, request: web.Request) -> web.StreamResponse:
-        file = self.store.files.get(int(request.match_info["file_id"]))
+        file = self.store.files.by_id.get(int(request.match_info["file_id"]))
         if file is None or file.filename != request.match_info["name"]:
             return web.Response(status=404)
         headers = {"Content-Type": file.content_type or "application/octet-stream"}

@@ -267,7 +267,7 @@ async def test_slow_mode_is_set_in_channels_and_threads_by_who_manages_them(sim:
     async with open_actions(sim) as act:
         await act(crew.mo, "set_slow_mode", seconds=30)
         await act(crew.mo, "set_slow_mode", seconds=5, channel=thread.mention)
-        assert (sim.general.slowmode_s, thread.slowmode_s) == (30, 5)
+        assert (sim.general.settings.slowmode_s, thread.settings.slowmode_s) == (30, 5)
         with pytest.raises(InvalidInput, match="category"):
             await act(crew.mo, "set_slow_mode", seconds=30, channel="decks")
         with pytest.raises(NotAllowed, match="Manage Channels"):

@@ -82,7 +82,7 @@ async def test_a_private_channel_is_seen_by_those_it_is_for_and_who_made_it(sim:
     assert channel.overwrites[sim.guild.id].deny == P.VIEW_CHANNEL
     seeing = {each.id for each in channel.overwrites.values() if each.allow == P.VIEW_CHANNEL}
     assert seeing == {crew.crew.id, crew.cy.id, crew.mo.id, sim.ada.id}
-    assert channel.topic == "t"
+    assert channel.settings.topic == "t"
 
 
 async def test_a_repeated_call_finds_the_channel_that_the_first_one_made(sim: AccountFixture) -> None:
@@ -105,9 +105,14 @@ async def test_a_channel_is_changed_and_moved_where_the_asker_manages_both(sim: 
     general = sim.general
     async with open_actions(sim) as act:
         await act(crew.mo, "edit_channel", channel="general", name="plaza", topic="talk", nsfw=True, category="decks")
-        assert (general.name, general.topic, general.nsfw, general.parent) == ("plaza", "talk", True, decks)
+        assert (general.name, general.settings.topic, general.settings.nsfw, general.parent) == (
+            "plaza",
+            "talk",
+            True,
+            decks,
+        )
         await act(crew.mo, "edit_channel", channel=general.mention, category="", topic="")
-        assert (general.parent, general.topic) == (None, "")
+        assert (general.parent, general.settings.topic) == (None, "")
         with pytest.raises(NotAllowed, match="Manage Channels"):
             await act(crew.mo, "edit_channel", channel=general.mention, category="shut")
         with pytest.raises(NotAllowed, match="Manage Channels"):
@@ -308,9 +313,9 @@ async def test_an_emoji_is_made_once_and_deleted_by_name_id_or_as_it_is_written(
             made = await act(crew.mo, "create_emoji", name="anchor", picture=PNG)
             again = await act(crew.mo, "create_emoji", name="anchor", picture=PNG, since=LONG_AGO)
             assert made == again
-            assert [each.name for each in sim.guild.emojis.values()] == ["anchor"]
+            assert [each.name for each in sim.guild.expressions.emojis.values()] == ["anchor"]
             await act(crew.mo, "delete_emoji", emoji=written.format(made["id"]))
-            assert not sim.guild.emojis
+            assert not sim.guild.expressions.emojis
     assert get_audit_reason(sim, "POST", "emojis") == f"Asked for by mo ({crew.mo.id})"
 
 

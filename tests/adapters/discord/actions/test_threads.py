@@ -217,7 +217,7 @@ async def test_a_post_stands_in_the_forum_once_with_its_tags(sim: AccountFixture
     (thread,) = sim.guild.threads.values()
     assert (thread.parent, thread.name) == (forum, "It leaks")
     assert thread.thread is not None
-    assert thread.thread.tags == [forum.tags[1].id]
+    assert thread.thread.tags == [forum.settings.tags[1].id]
     assert [each.content for each in sim.mine(thread)] == ["Under pier 3"]
 
 

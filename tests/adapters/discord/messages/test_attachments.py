@@ -120,7 +120,7 @@ async def test_a_failed_download_is_a_note_and_the_others_are_read():
     async with open_client() as at:
         files = [file("gone.txt", "one"), file("here.txt", "two")]
         heard = await at.say(at.ana, "look", attachments=files)
-        del at.server.store.files[heard.attachments[0].id]
+        del at.server.store.files.by_id[heard.attachments[0].id]
         told, *parts = await to_incoming_message(heard, at.me, read_pdf).load_parts()
         assert isinstance(told, TextPart)
         assert told.text.endswith(f"{heard.attachments[0].url} - it could not be downloaded]")

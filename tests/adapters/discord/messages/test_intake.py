@@ -40,7 +40,7 @@ async def test_every_kind_of_channel_is_a_room():
         general = get_room(at.general.id)
         assert (general.name, general.kind, general.guild_name) == ("general", RoomKind.CHANNEL, "Harbour")
         assert general.guild == str(at.guild.id)
-        assert general.latest_post == str(at.general.last_message_id)
+        assert general.latest_post == str(at.general.history.last_id)
         assert get_room(voice.id).kind is get_room(news.id).kind is RoomKind.CHANNEL
         assert get_room(forum.id).kind is RoomKind.FORUM
         assert get_room(forum.id).latest_post == ""

@@ -18,6 +18,7 @@ from denizen.testing.discord.state.changes import ChannelChanged, MessageEdited,
 from denizen.testing.discord.state.channels import (
     FORUMS,
     ChannelKind,
+    ChannelSettings,
     SimChannel,
     SimForumTag,
     SimOverwrite,
@@ -62,11 +63,13 @@ class ChannelActions:
             guild.id,
             category,
             position=len(guild.channels),
-            topic=options.get("topic"),
-            nsfw=options.get("nsfw", False),
-            slowmode_s=options.get("slowmode_s", 0),
             overwrites={each.id: each for each in given},
-            tags=[SimForumTag(self._store.ids.fresh(), each) for each in options.get("tags", ())],
+            settings=ChannelSettings(
+                topic=options.get("topic"),
+                nsfw=options.get("nsfw", False),
+                slowmode_s=options.get("slowmode_s", 0),
+                tags=[SimForumTag(self._store.ids.fresh(), each) for each in options.get("tags", ())],
+            ),
         )
         guild.channels[channel.id] = channel
         self._store.channels[channel.id] = channel
@@ -227,7 +230,7 @@ class ThreadActions:
             raise bad(50024, "Cannot execute action on this channel type")
         if origin is None:
             require_permission(self._store, actor, forum, P.SEND_MESSAGES)
-        known = {each.id: each for each in forum.tags}
+        known = {each.id: each for each in forum.settings.tags}
         if any(each not in known for each in plan.tags):
             raise bad_field("applied_tags", "INVALID_FORUM_TAG", "Invalid tag")
         if any(known[each].moderated for each in plan.tags) and not has_permission(
@@ -309,16 +312,15 @@ class ThreadActions:
             now,
             invitable=plan.invitable,
             tags=list(plan.tags),
-            auto_archive_min=plan.auto_archive_min or parent.default_auto_archive_min,
+            auto_archive_min=plan.auto_archive_min or parent.settings.default_auto_archive_min,
         )
         state.members[actor.id] = SimThreadMember(actor, now)
-        thread = SimChannel(
-            thread_id, kind, plan.name, guild.id, parent, slowmode_s=plan.slowmode_s, thread=state, last_message_id=None
-        )
+        settings = ChannelSettings(slowmode_s=plan.slowmode_s)
+        thread = SimChannel(thread_id, kind, plan.name, guild.id, parent, thread=state, settings=settings)
         guild.threads[thread.id] = thread
         self._store.channels[thread.id] = thread
         if parent.kind in FORUMS:
-            parent.last_message_id = thread.id
+            parent.history.last_id = thread.id
         self._store.tell(ThreadChanged(thread, "created"))
         self._store.tell(ThreadMembersChanged(thread, added=[actor]))
         return thread

@@ -41,7 +41,6 @@ class MessageDraft:
     sticker_ids: Sequence[int] = ()
     poll: SimPollDraft | None = None
     reference: SimReference | None = None
-    fail_if_not_exists: bool = True
     mentions: AllowedMentions = AllowedMentions()
     nonce: str | int | None = None
     enforce_nonce: bool = False

@@ -109,27 +109,24 @@ class GuildActions:
         self._store.tell(MemberChanged(guild, member, "updated"))
         return member
 
-    def add_emoji(self, guild: SimGuild, name: str) -> SimEmoji:
-        emoji = SimEmoji(name, self._store.ids.fresh())
-        guild.emojis[emoji.id or 0] = emoji
-        self._store.tell(ExpressionsChanged(guild, "emojis"))
-        return emoji
-
     def create_emoji(self, actor: SimUser, guild: SimGuild, name: str, *, animated: bool) -> SimEmoji:
         require_guild_permission(self._store, actor, guild, DiscordPermission.CREATE_GUILD_EXPRESSIONS)
+        return self.add_emoji(guild, name, animated=animated)
+
+    def add_emoji(self, guild: SimGuild, name: str, *, animated: bool = False) -> SimEmoji:
         emoji = SimEmoji(name, self._store.ids.fresh(), animated)
-        guild.emojis[emoji.id or 0] = emoji
+        guild.expressions.emojis[emoji.id or 0] = emoji
         self._store.tell(ExpressionsChanged(guild, "emojis"))
         return emoji
 
     def delete_emoji(self, actor: SimUser, guild: SimGuild, emoji: SimEmoji) -> None:
         require_guild_permission(self._store, actor, guild, DiscordPermission.MANAGE_GUILD_EXPRESSIONS)
-        del guild.emojis[emoji.id or 0]
+        del guild.expressions.emojis[emoji.id or 0]
         self._store.tell(ExpressionsChanged(guild, "emojis"))
 
     def add_sticker(self, guild: SimGuild, name: str) -> SimSticker:
         sticker = SimSticker(self._store.ids.fresh(), name, guild.id)
-        guild.stickers[sticker.id] = sticker
+        guild.expressions.stickers[sticker.id] = sticker
         self._store.tell(ExpressionsChanged(guild, "stickers"))
         return sticker
 
@@ -228,7 +225,7 @@ class GuildActions:
             self.leave(guild, user)
         oldest = self._store.clock.now() - delete_for
         for channel in [*guild.channels.values(), *guild.threads.values()]:
-            written = [each for each in channel if each.author is user and snowflake_time(each.id) >= oldest]
+            written = [each for each in channel.history if each.author is user and snowflake_time(each.id) >= oldest]
             if written and delete_for:
                 self._messages.remove(channel, written, bulk=True)
 

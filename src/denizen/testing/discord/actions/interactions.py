@@ -40,7 +40,7 @@ class CommandActions:
 
     def list(self, application: SimApplication, guild_id: int | None) -> list[SimCommand]:
         """Returns the commands of one guild, or the global ones."""
-        own = (each for each in self._store.commands.values() if each.application_id == application.id)
+        own = (each for each in self._store.interactions.commands.values() if each.application_id == application.id)
         return [each for each in own if each.guild_id == guild_id]
 
     def get(self, application: SimApplication, guild_id: int | None, command_id: int) -> SimCommand:
@@ -70,7 +70,7 @@ class CommandActions:
 
     def delete(self, application: SimApplication, command: SimCommand) -> None:
         self._note(application, command.guild_id, "delete", [command.fields])
-        del self._store.commands[command.id]
+        del self._store.interactions.commands[command.id]
 
     def overwrite(
         self, application: SimApplication, guild_id: int | None, bodies: Sequence[Mapping[str, Any]]
@@ -91,7 +91,7 @@ class CommandActions:
         before = {(each.name, each.kind): each for each in self.list(application, guild_id)}
         for key, command in before.items():
             if key not in keys:
-                del self._store.commands[command.id]
+                del self._store.interactions.commands[command.id]
         return [
             self._keep(application, guild_id, fields, before.get(key)) for fields, key in zip(bodies, keys, strict=True)
         ]
@@ -105,14 +105,14 @@ class CommandActions:
             command = SimCommand(number, application.id, guild_id, number, kept)
         elif command.fields != kept:
             command.fields, command.version = kept, self._store.ids.fresh()
-        self._store.commands[command.id] = command
+        self._store.interactions.commands[command.id] = command
         return command
 
     def _note(
         self, application: SimApplication, guild_id: int | None, how: str, bodies: Sequence[Mapping[str, Any]]
     ) -> None:
         names = tuple(str(each["name"]) for each in bodies)
-        self._store.command_writes.append(SimCommandWrite(application.id, guild_id, how, names))
+        self._store.interactions.command_writes.append(SimCommandWrite(application.id, guild_id, how, names))
 
 
 def check_command(path: str, fields: Mapping[str, Any]) -> None:
@@ -181,14 +181,14 @@ class InteractionActions:
 
     def begin(self, interaction: SimInteraction) -> SimInteraction:
         """Stores an interaction and sends it to the application."""
-        self._store.interactions[interaction.token] = interaction
+        self._store.interactions.by_token[interaction.token] = interaction
         payload = interaction_payload(self._store, interaction)
         self._store.tell(InteractionSent(interaction.application.id, interaction.channel.guild_id, payload))
         return interaction
 
     def answer(self, interaction_id: int, token: str, answer: InteractionCallback) -> SimInteraction:
         """Gives the first answer. Raises 10062 when it is late, and 40060 for a second one."""
-        interaction = self._store.interactions.get(token)
+        interaction = self._store.interactions.by_token.get(token)
         if interaction is None or interaction.id != interaction_id:
             raise unknown("interaction")
         if interaction.acknowledged:
@@ -197,7 +197,7 @@ class InteractionActions:
             raise unknown("interaction")
         self._check_kind(interaction, answer.kind)
         self._apply(interaction, answer)
-        interaction.first = answer.kind
+        interaction.response.kind = answer.kind
         self._told(interaction)
         return interaction
 
@@ -205,7 +205,7 @@ class InteractionActions:
         """Returns the interaction with this token. Raises 50027 after its fifteen minutes, and 10015 before it is
         acknowledged.
         """
-        interaction = self._store.interactions.get(token)
+        interaction = self._store.interactions.by_token.get(token)
         if interaction is None or interaction.application.id != application_id:
             return None
         if self._late(interaction, self._store.rules.token_life):
@@ -216,15 +216,14 @@ class InteractionActions:
 
     def follow_up(self, interaction: SimInteraction, draft: MessageDraft) -> SimMessage:
         """Sends a further message. The first one after a deferred answer replaces it."""
-        waiting = interaction.original
+        waiting = interaction.response.original
         if waiting is not None and waiting.loading and not waiting.deleted:
             edit = MessageEdit(draft.content, draft.embeds, draft.components, files=draft.attachments)
             edit.mentions = draft.mentions
             return self.edit(interaction, waiting, edit)
         if waiting is not None and not waiting.deleted:
             channel = interaction.channel
-            draft.reference = SimReference(channel.id, waiting.id, channel.guild_id)
-            draft.fail_if_not_exists = False
+            draft.reference = SimReference(channel.id, waiting.id, channel.guild_id, fail_if_not_exists=False)
         message = self._send(interaction, draft, MessageKind.DEFAULT)
         self._told(interaction)
         return message
@@ -234,13 +233,13 @@ class InteractionActions:
         that message is the original.
         """
         if which == "@original":
-            original = interaction.original
-            if original is None and interaction.first in _NEEDS_MESSAGE:
+            original = interaction.response.original
+            if original is None and interaction.response.kind in _NEEDS_MESSAGE:
                 original = interaction.message
             if original is None or original.deleted:
                 raise unknown("Message")
             return original
-        for message in interaction.answers:
+        for message in interaction.response.messages:
             if str(message.id) == which and not message.deleted:
                 return message
         raise unknown("Message")
@@ -277,25 +276,25 @@ class InteractionActions:
             kind = MessageKind.CONTEXT_MENU_COMMAND
         match answer.kind:
             case CallbackKind.MESSAGE:
-                interaction.original = self._send(interaction, answer.read_draft(), kind)
+                interaction.response.original = self._send(interaction, answer.read_draft(), kind)
             case CallbackKind.DEFERRED_MESSAGE:
-                interaction.original = self._wait(interaction, kind, answer.flags & MessageFlag.EPHEMERAL)
+                interaction.response.original = self._wait(interaction, kind, answer.flags & MessageFlag.EPHEMERAL)
             case CallbackKind.UPDATE if interaction.message is not None:
                 self._messages.rewrite(interaction.channel, interaction.message, answer.read_edit())
             case CallbackKind.CHOICES:
                 choices = list(answer.data.get("choices") or [])
                 if len(choices) > 25:
                     raise bad_field("data.choices", "BASE_TYPE_MAX_LENGTH", "Must be 25 or fewer in length.")
-                interaction.choices = choices
+                interaction.response.choices = choices
             case CallbackKind.MODAL:
-                interaction.modal = _checked_modal(answer.data)
+                interaction.response.modal = _checked_modal(answer.data)
             case _:
                 pass
 
     def _send(self, interaction: SimInteraction, draft: MessageDraft, kind: MessageKind) -> SimMessage:
         bot = interaction.application.user
         message = self._messages.send(bot, interaction.channel, draft, self._origin(interaction, kind, draft.flags))
-        interaction.answers.append(message)
+        interaction.response.messages.append(message)
         return message
 
     def _wait(self, interaction: SimInteraction, kind: MessageKind, ephemeral: int) -> SimMessage:
@@ -321,7 +320,7 @@ class InteractionActions:
             self._store.tell(MessageSent(channel, message))
         else:
             self._messages.place(channel, message)
-        interaction.answers.append(message)
+        interaction.response.messages.append(message)
         return message
 
     def _origin(self, interaction: SimInteraction, kind: MessageKind, flags: int) -> MessageOrigin:

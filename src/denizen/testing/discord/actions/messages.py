@@ -109,7 +109,7 @@ class MessageActions:
         ]
         v2 = bool(draft.flags & MessageFlag.IS_COMPONENTS_V2)
         shown = used_files(draft.embeds)
-        urls = {each.filename: self.file_url(channel, each) for each in files}
+        urls = {each.filename: self._store.files.url(channel.id, each) for each in files}
         reference, snapshots = self._resolve(author, channel, draft)
         kind = origin.kind if origin else MessageKind.DEFAULT
         message = SimMessage(
@@ -144,9 +144,9 @@ class MessageActions:
             self._store.tell(MessageSent(channel, message))
             return
         self._enter_thread(channel, message)
-        channel.append(message)
+        channel.history.append(message)
         if message.nonce is not None:
-            self._store.nonces[channel.id, message.author.id, str(message.nonce)] = message
+            channel.history.nonces[message.author.id, str(message.nonce)] = message
         self._store.tell(MessageSent(channel, message))
 
     def edit(self, editor: SimUser, channel: SimChannel, message: SimMessage, edit: MessageEdit) -> SimMessage:
@@ -166,7 +166,7 @@ class MessageActions:
             raise bad_form([too_long("content", self._store.rules.content_length)])
         kept = [each for each in message.attachments if edit.keep is None or each.id in edit.keep]
         added = [self.store_file(each, ephemeral=message.ephemeral) for each in edit.files]
-        urls = {each.filename: self.file_url(channel, each) for each in (*kept, *added)}
+        urls = {each.filename: self._store.files.url(channel.id, each) for each in (*kept, *added)}
         flags = message.flags
         if edit.flags is not None:  # only a few flags can be edited
             editable = MessageFlag.SUPPRESS_EMBEDS | MessageFlag.IS_COMPONENTS_V2
@@ -236,7 +236,7 @@ class MessageActions:
         for message in messages:
             message.deleted = True
             if not message.ephemeral:
-                channel.remove(message)
+                channel.history.remove(message)
         self._store.tell(MessagesDeleted(channel, messages, bulk))
 
     def store_file(self, file: SimAttachment, *, ephemeral: bool) -> SimAttachment:
@@ -247,22 +247,19 @@ class MessageActions:
         if kind and kind.startswith(_TEXT_TYPES) and "charset" not in kind:
             kind += "; charset=utf-8"
         stored = replace(file, id=self._store.ids.fresh(), content_type=kind, ephemeral=ephemeral)
-        self._store.files[stored.id] = stored
+        self._store.files.by_id[stored.id] = stored
         return stored
 
     def store_upload(self, file: SimAttachment) -> SimAttachment:
         """Stores a file that comes with a command."""
         return self.store_file(file, ephemeral=True)
 
-    def file_url(self, channel: SimChannel, file: SimAttachment) -> str:
-        return self._store.file_url(channel.id, file)
-
     def check_open(self, channel: SimChannel) -> None:
         if channel.thread and channel.thread.archived:
             raise bad(*ARCHIVED)
 
     def _same_nonce(self, author: SimUser, channel: SimChannel, nonce: str | int | None) -> SimMessage | None:
-        earlier = None if nonce is None else self._store.nonces.get((channel.id, author.id, str(nonce)))
+        earlier = None if nonce is None else channel.history.nonces.get((author.id, str(nonce)))
         if earlier is None or self._store.clock.now() - earlier.timestamp > self._store.rules.nonce_window:
             return None
         return earlier
@@ -324,7 +321,7 @@ class MessageActions:
                 "Cannot reply to a message in a different channel",
             )
         if target is None:
-            if draft.fail_if_not_exists:
+            if wanted.fail_if_not_exists:
                 raise bad_field("message_reference", "REPLIES_UNKNOWN_MESSAGE", "Unknown message")
             return None, []
         if (
@@ -345,7 +342,7 @@ class MessageActions:
 
     def _sticker(self, channel: SimChannel, sticker_id: int) -> SimSticker:
         for guild in self._store.guilds.values():
-            if sticker := guild.stickers.get(sticker_id):
+            if sticker := guild.expressions.stickers.get(sticker_id):
                 if guild.id == channel.guild_id:
                     return sticker
                 raise bad(50081, "Invalid sticker sent")

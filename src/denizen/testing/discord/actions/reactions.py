@@ -79,7 +79,7 @@ class ReactionActions:
                 raise bad(*_UNKNOWN_EMOJI)
             return SimEmoji(bare)
         for guild in self._store.guilds.values():
-            if number.isdigit() and (emoji := guild.emojis.get(int(number))):
+            if number.isdigit() and (emoji := guild.expressions.emojis.get(int(number))):
                 return emoji
         raise bad(*_UNKNOWN_EMOJI) if name else unknown("Emoji")
 
@@ -118,10 +118,10 @@ class ReactionActions:
         self._demand_pins(user, channel)
         if message.pinned:
             return
-        if sum(each.pinned for each in channel) >= self._store.rules.pins:
+        if sum(each.pinned for each in channel.history) >= self._store.rules.pins:
             raise bad(30003, f"Maximum number of pins reached ({self._store.rules.pins})")
         now = self._store.clock.now()
-        message.pinned_at = channel.last_pin_at = now
+        message.pinned_at = channel.history.last_pin_at = now
         self._store.tell(MessageEdited(channel, message))
         self._store.tell(PinsChanged(channel))
         notice_id = self._store.ids.fresh()

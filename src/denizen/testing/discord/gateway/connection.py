@@ -61,8 +61,8 @@ def chunk_members(store: SimStore, application: SimApplication, asked: Mapping[s
         if asked.get("nonce"):
             body["nonce"] = asked["nonce"]
         if asked.get("presences"):
-            known = [each for each in members if each.user.id in store.presences]
-            body["presences"] = [presence_payload(store, each.user, guild.id) for each in known]
+            known = [each for each in members if each.user.presence is not None]
+            body["presences"] = [presence_payload(each.user, guild.id) for each in known]
         yield body
 
 

@@ -243,9 +243,9 @@ def expressions_changed(change: changes.ExpressionsChanged, _: SimStore) -> Iter
     guild = change.guild
     body: Payload = {"guild_id": str(guild.id)}
     if change.what == "emojis":
-        body["emojis"] = [emoji_payload(each) for each in guild.emojis.values()]
+        body["emojis"] = [emoji_payload(each) for each in guild.expressions.emojis.values()]
     else:
-        body["stickers"] = [sticker_payload(each) for each in guild.stickers.values()]
+        body["stickers"] = [sticker_payload(each) for each in guild.expressions.stickers.values()]
     name = f"GUILD_{change.what.upper()}_UPDATE"
     yield GatewayEvent(name, GatewayIntent.GUILD_EXPRESSIONS, guild.id, in_guild(guild), lambda _: body)
 
@@ -261,7 +261,7 @@ def presence_changed(change: changes.PresenceChanged, store: SimStore) -> Iterab
     """Tells every guild that the user is in, but not the user."""
     user = change.user
     for guild in [each for each in store.guilds.values() if user.id in each.members]:
-        body = presence_payload(store, user, guild.id)
+        body = presence_payload(user, guild.id)
         reaches = in_guild(guild)
         yield GatewayEvent(
             "PRESENCE_UPDATE",
@@ -375,7 +375,7 @@ def voted(change: changes.VoteChanged, store: SimStore) -> Iterable[GatewayEvent
 def pins_changed(change: changes.PinsChanged, store: SimStore) -> Iterable[GatewayEvent]:
     channel = change.channel
     intents = either(channel, GatewayIntent.GUILDS, GatewayIntent.DIRECT_MESSAGES)
-    body = place(channel) | {"last_pin_timestamp": format_optional_timestamp(channel.last_pin_at)}
+    body = place(channel) | {"last_pin_timestamp": format_optional_timestamp(channel.history.last_pin_at)}
     yield GatewayEvent("CHANNEL_PINS_UPDATE", intents, channel.guild_id, in_channel(store, channel), lambda _: body)
 
 

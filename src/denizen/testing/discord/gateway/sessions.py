@@ -20,7 +20,7 @@ from denizen.testing.discord.state.access import can_see, is_shown
 from denizen.testing.discord.state.changes import PresenceChanged, SimChange
 from denizen.testing.discord.state.channels import SimChannel
 from denizen.testing.discord.state.guilds import SimGuild
-from denizen.testing.discord.state.people import GatewayIntent, SimApplication, SimUser, application_flags
+from denizen.testing.discord.state.people import GatewayIntent, SimApplication, SimPresence, SimUser, application_flags
 from denizen.testing.discord.state.store import SimStore
 
 
@@ -279,7 +279,7 @@ class GatewaySessions:
         self._noticed()
 
     def set_presence(self, application: SimApplication, status: str, activities: list[Any]) -> None:
-        self._store.presences[application.id] = {"status": status, "activities": activities}
+        application.user.presence = SimPresence(status, activities)
         self._store.tell(PresenceChanged(application.user))
 
     def _belongs(self, session: GatewaySession, guild: SimGuild) -> bool:

@@ -64,8 +64,8 @@ class PageRequest:
         channel, number = self.channel(), int(self.place["message"])
         if found := channel.find(number):
             return found
-        for interaction in self.world.store.interactions.values():
-            for answer in interaction.answers:
+        for interaction in self.world.store.interactions.by_token.values():
+            for answer in interaction.response.messages:
                 if answer.id == number and answer.channel_id == channel.id and self.view.sees(answer):
                     return answer
         raise unknown("Message")

@@ -49,7 +49,7 @@ def open_direct(request: PageRequest) -> object:
 def read_messages(request: PageRequest) -> object:
     """Returns the newest messages, oldest first; `before` an id goes further back. Ephemeral answers are not kept."""
     channel, before = request.channel(), request.query.get("before", "")
-    newest = channel.before(int(before), _PAGE + 1) if before.isdigit() else channel.newest(_PAGE + 1)
+    newest = channel.history.before(int(before), _PAGE + 1) if before.isdigit() else channel.history.newest(_PAGE + 1)
     return {"messages": request.view.see_messages(newest[_PAGE - 1 :: -1]), "more": len(newest) > _PAGE}
 
 
@@ -197,7 +197,7 @@ async def press(request: PageRequest) -> object:
 
 async def send_modal(request: PageRequest) -> object:
     """`{"values"}` by custom id, for the modal with which the interaction was answered."""
-    for interaction in request.world.store.interactions.values():
+    for interaction in request.world.store.interactions.by_token.values():
         if str(interaction.id) == request.place["interaction"]:
             return _outcome(await request.world.submit_modal(request.person, interaction, _object(request, "values")))
     raise unknown("interaction")
@@ -258,7 +258,7 @@ def _thing(request: PageRequest, kind: int | None, value: object, place: str) ->
 
 
 def _outcome(used: SimInteraction) -> object:
-    modal = {"interaction_id": str(used.id), **used.modal} if used.modal else None
+    modal = {"interaction_id": str(used.id), **used.response.modal} if used.response.modal else None
     return {"acknowledged": used.acknowledged, "modal": modal}
 
 

@@ -31,7 +31,7 @@ class PersonView:
         """Returns everything but the messages."""
         return {
             "me": str(self.viewer.id),
-            "cdn_url": self._store.cdn_url,
+            "cdn_url": self._store.files.cdn_url,
             "file_size_bytes": self._store.rules.file_size_bytes,
             "people": [self._person(each) for each in self._store.users.values()],
             "guilds": [self._guild(each) for each in self._store.guilds.values() if self.viewer.id in each.members],
@@ -102,7 +102,7 @@ class PersonView:
         }
 
     def _person(self, user: SimUser) -> View:
-        status = self._store.presences.get(user.id, {}).get("status", "offline")
+        status = user.presence.status if user.presence else "offline"
         online = not user.bot or status not in ("offline", "invisible")
         return {"id": str(user.id), "name": self._name(user), "bot": user.bot, "online": online}
 
@@ -153,11 +153,11 @@ class PersonView:
             "is_private": private,
             "is_archived": thread is not None and thread.archived,
             "parent_id": str(channel.parent.id) if channel.parent else None,
-            "topic": channel.topic or "",
+            "topic": channel.settings.topic or "",
             "may_write": allowed and channel.kind in (WRITABLE | FORUMS) and not locked,
             "may_manage": has_permission(self._store, self.viewer, channel, P.MANAGE_MESSAGES),
             "with": [str(each.id) for each in channel.recipients if each is not self.viewer],
-            "last_message_id": str(channel.last_message_id) if channel.last_message_id else None,
+            "last_message_id": str(channel.history.last_id) if channel.history.last_id else None,
         }
 
     def _thread_line(self, thread: SimChannel) -> View:
@@ -177,7 +177,7 @@ class PersonView:
     def _attachment(self, message: SimMessage, file: SimAttachment) -> View:
         return {
             "name": file.filename,
-            "url": self._store.file_url(message.channel_id, file),
+            "url": self._store.files.url(message.channel_id, file),
             "type": file.content_type or "",
             "size_bytes": file.size_bytes,
             "description": file.description or "",

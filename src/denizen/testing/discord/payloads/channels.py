@@ -41,14 +41,14 @@ def channel_payload(channel: SimChannel, viewer: SimUser) -> Payload:
         "guild_id": str(channel.guild_id),
         "name": channel.name,
         "position": channel.position,
-        "flags": channel.flags,
+        "flags": 0,
         "parent_id": id_or_none(channel.parent.id if channel.parent else None),
-        "topic": channel.topic,
-        "nsfw": channel.nsfw,
-        "rate_limit_per_user": channel.slowmode_s,
-        "last_message_id": id_or_none(channel.last_message_id),
-        "last_pin_timestamp": format_optional_timestamp(channel.last_pin_at),
-        "default_auto_archive_duration": channel.default_auto_archive_min,
+        "topic": channel.settings.topic,
+        "nsfw": channel.settings.nsfw,
+        "rate_limit_per_user": channel.settings.slowmode_s,
+        "last_message_id": id_or_none(channel.history.last_id),
+        "last_pin_timestamp": format_optional_timestamp(channel.history.last_pin_at),
+        "default_auto_archive_duration": channel.settings.default_auto_archive_min,
         "permission_overwrites": [overwrite_payload(each) for each in channel.overwrites.values()],
     }
     if channel.kind in FORUMS:
@@ -131,7 +131,7 @@ def _dm_payload(channel: SimChannel, viewer: SimUser) -> Payload:
         "id": str(channel.id),
         "type": int(channel.kind),
         "flags": 0,
-        "last_message_id": id_or_none(channel.last_message_id),
+        "last_message_id": id_or_none(channel.history.last_id),
         "recipients": [user_payload(each) for each in channel.recipients if each is not viewer],
     }
 
@@ -153,9 +153,9 @@ def _thread_payload(channel: SimChannel, state: SimThreadState, viewer: SimUser)
         "name": channel.name,
         "parent_id": id_or_none(channel.parent.id if channel.parent else None),
         "owner_id": str(state.owner.id),
-        "flags": channel.flags,
-        "last_message_id": id_or_none(channel.last_message_id),
-        "rate_limit_per_user": channel.slowmode_s,
+        "flags": 0,
+        "last_message_id": id_or_none(channel.history.last_id),
+        "rate_limit_per_user": channel.settings.slowmode_s,
         "thread_metadata": metadata,
         "message_count": max(0, state.sent),
         "member_count": min(50, len(state.members)),
@@ -179,7 +179,7 @@ def _forum_fields(channel: SimChannel) -> Payload:
             "emoji_id": id_or_none(tag.emoji.id if tag.emoji else None),
             "emoji_name": tag.emoji.name if tag.emoji and tag.emoji.id is None else None,
         }
-        for tag in channel.tags
+        for tag in channel.settings.tags
     ]
     return {
         "available_tags": tags,

@@ -124,8 +124,8 @@ def guild_payload(guild: SimGuild) -> Payload:
         "premium_progress_bar_enabled": False,
         "nsfw": False,
         "nsfw_level": 0,
-        "emojis": [emoji_payload(each) for each in guild.emojis.values()],
-        "stickers": [sticker_payload(each) for each in guild.stickers.values()],
+        "emojis": [emoji_payload(each) for each in guild.expressions.emojis.values()],
+        "stickers": [sticker_payload(each) for each in guild.expressions.stickers.values()],
         "incidents_data": None,
     }
 
@@ -152,7 +152,7 @@ def guild_create_payload(
     bot = application.user
     everybody = bool(intents & GatewayIntent.GUILD_MEMBERS and intents & GatewayIntent.GUILD_PRESENCES)
     members = guild.members.values() if everybody and len(guild.members) < 250 else [guild.members[bot.id]]
-    presences = store.presences if intents & GatewayIntent.GUILD_PRESENCES else ()
+    shows_presences = bool(intents & GatewayIntent.GUILD_PRESENCES)
     return guild_payload(guild) | {
         "joined_at": format_timestamp(guild.members[bot.id].joined_at),
         "large": len(guild.members) >= 250,
@@ -166,9 +166,9 @@ def guild_create_payload(
             if each.thread and not each.thread.archived and can_see(store, bot, each)
         ],
         "presences": [
-            presence_payload(store, guild.members[user_id].user, guild.id)
-            for user_id in presences
-            if user_id in guild.members
+            presence_payload(each.user, guild.id)
+            for each in guild.members.values()
+            if shows_presences and each.user.presence is not None
         ],
         "voice_states": [],
         "stage_instances": [],

@@ -113,8 +113,8 @@ def metadata_payload(interaction: SimInteraction) -> Payload:
 def callback_payload(store: SimStore, interaction: SimInteraction) -> Payload:
     """Returns the answer to a callback `with_response`."""
     about: Payload = {"id": str(interaction.id), "type": int(interaction.kind)}
-    kind = interaction.first
-    message = interaction.message if kind is CallbackKind.UPDATE else interaction.original
+    kind = interaction.response.kind
+    message = interaction.message if kind is CallbackKind.UPDATE else interaction.response.original
     if message is None:
         return {"interaction": about}
     about |= {

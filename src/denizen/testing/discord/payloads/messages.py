@@ -115,7 +115,7 @@ def basic_payload(store: SimStore, message: SimMessage, reader: SimApplication, 
 
 
 def attachment_payload(store: SimStore, channel_id: int, file: SimAttachment) -> Payload:
-    url = store.file_url(channel_id, file)
+    url = store.files.url(channel_id, file)
     payload: Payload = {
         "id": str(file.id),
         "filename": file.filename,

@@ -6,7 +6,7 @@ from typing import Any
 
 from denizen.testing.discord.state.clock import format_optional_timestamp, format_timestamp
 from denizen.testing.discord.state.guilds import SimMember
-from denizen.testing.discord.state.people import SimApplication, SimUser, application_flags
+from denizen.testing.discord.state.people import SimApplication, SimPresence, SimUser, application_flags
 from denizen.testing.discord.state.permissions import DiscordPermission
 from denizen.testing.discord.state.store import SimStore, SimWebhook
 
@@ -114,13 +114,13 @@ def webhook_payload(webhook: SimWebhook) -> Payload:
     }
 
 
-def presence_payload(store: SimStore, user: SimUser, guild_id: int) -> Payload:
-    known = store.presences.get(user.id, {"status": "offline", "activities": []})
-    status = known["status"]
+def presence_payload(user: SimUser, guild_id: int) -> Payload:
+    presence = user.presence or SimPresence()
+    status = presence.status
     return {
         "user": {"id": str(user.id)},
         "guild_id": str(guild_id),
         "status": "offline" if status == "invisible" else status,
-        "activities": known["activities"],
+        "activities": list(presence.activities),
         "client_status": {} if status in ("offline", "invisible") else {"web": status},
     }

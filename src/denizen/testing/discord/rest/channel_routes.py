@@ -56,17 +56,17 @@ def _modify_channel(call: RestCall, channel: SimChannel) -> None:
 
     def change(target: SimChannel) -> None:
         target.name = name or target.name
-        target.topic = topic if form.has("topic") else target.topic
-        target.slowmode_s = slowmode_s if slowmode_s is not None else target.slowmode_s
+        target.settings.topic = topic if form.has("topic") else target.settings.topic
+        target.settings.slowmode_s = slowmode_s if slowmode_s is not None else target.settings.slowmode_s
         target.position = position if position is not None else target.position
-        target.nsfw = form.flag("nsfw", default=target.nsfw)
+        target.settings.nsfw = form.flag("nsfw", default=target.settings.nsfw)
         target.parent = parent if form.has("parent_id") else target.parent
         if form.given("permission_overwrites"):
             target.overwrites = {each.id: each for each in overwrites}
         if form.given("available_tags"):
-            target.tags = tags
-        target.default_auto_archive_min = (
-            form.integer("default_auto_archive_duration") or target.default_auto_archive_min
+            target.settings.tags = tags
+        target.settings.default_auto_archive_min = (
+            form.integer("default_auto_archive_duration") or target.settings.default_auto_archive_min
         )
 
     call.acts.channels.modify(call.bot, channel, change)
@@ -82,7 +82,7 @@ def _modify_thread(call: RestCall, thread: SimChannel) -> None:
 
     def change(target: SimChannel, state: SimThreadState) -> None:
         target.name = name or target.name
-        target.slowmode_s = slowmode_s if slowmode_s is not None else target.slowmode_s
+        target.settings.slowmode_s = slowmode_s if slowmode_s is not None else target.settings.slowmode_s
         state.archived = form.flag("archived", default=state.archived)
         state.locked = form.flag("locked", default=state.locked)
         state.invitable = form.flag("invitable", default=state.invitable)

@@ -204,12 +204,12 @@ def unban(call: RestCall) -> object:
 
 
 def list_stickers(call: RestCall) -> object:
-    return [sticker_payload(each) for each in call.guild().stickers.values()]
+    return [sticker_payload(each) for each in call.guild().expressions.stickers.values()]
 
 
 def read_sticker(call: RestCall) -> object:
     for guild in call.store.guilds.values():
-        if sticker := guild.stickers.get(call.id("sticker_id")):
+        if sticker := guild.expressions.stickers.get(call.id("sticker_id")):
             return sticker_payload(sticker)
     raise unknown("Sticker")
 
@@ -334,7 +334,7 @@ _MAX_PICTURE_CHARS = 256 * 1024 * 4 // 3 + 64
 
 
 def list_emojis(call: RestCall) -> object:
-    return [emoji_payload(each) for each in call.guild().emojis.values()]
+    return [emoji_payload(each) for each in call.guild().expressions.emojis.values()]
 
 
 def read_emoji(call: RestCall) -> object:
@@ -362,7 +362,7 @@ def delete_emoji(call: RestCall) -> object:
 
 
 def _emoji(call: RestCall) -> SimEmoji:
-    emoji = call.guild().emojis.get(call.id("emoji_id"))
+    emoji = call.guild().expressions.emojis.get(call.id("emoji_id"))
     if emoji is None:
         raise unknown("Emoji")
     return emoji

@@ -109,7 +109,7 @@ def callback(call: RestCall) -> object:
     inner = form.inner("data")
     data: Mapping[str, Any] = inner.fields if inner else {}
     form.check()
-    pending = call.store.interactions.get(call.path["interaction_token"])
+    pending = call.store.interactions.by_token.get(call.path["interaction_token"])
     if pending is None:
         raise unknown("interaction")
 

@@ -58,8 +58,8 @@ def read_draft(
         kind = reference.integer("type", 0, 1) or 0
         message_id = reference.snowflake("message_id", required=True)
         channel_id = reference.snowflake("channel_id", required=kind == 1) or channel.id
-        draft.fail_if_not_exists = reference.flag("fail_if_not_exists", default=True)
-        draft.reference = SimReference(channel_id, message_id, channel.guild_id, kind)
+        must_exist = reference.flag("fail_if_not_exists", default=True)
+        draft.reference = SimReference(channel_id, message_id, channel.guild_id, kind, fail_if_not_exists=must_exist)
     form.check()
     return draft
 
@@ -182,13 +182,13 @@ def read_many(call: RestCall) -> object:
 def _page(channel: SimChannel, anchors: dict[str, int], limit: int) -> list[SimMessage]:
     match anchors:
         case {"around": at}:
-            return channel.around(at, limit)
+            return channel.history.around(at, limit)
         case {"before": at}:
-            return channel.before(at, limit)
+            return channel.history.before(at, limit)
         case {"after": at}:
-            return channel.after(at, limit)
+            return channel.history.after(at, limit)
         case _:
-            return channel.newest(limit)
+            return channel.history.newest(limit)
 
 
 def read(call: RestCall) -> object:
@@ -260,7 +260,7 @@ def list_pins(call: RestCall) -> object:
     channel = call.channel()
     limit = call.number("limit", 50, 1, 50)
     before = call.query.get("before")
-    pinned = [(each.pinned_at, each) for each in channel if each.pinned_at is not None]
+    pinned = [(each.pinned_at, each) for each in channel.history if each.pinned_at is not None]
     pinned.sort(key=lambda pair: pair[0], reverse=True)
     found = [(at, each) for at, each in pinned if before is None or format_timestamp(at) < before]
     items = [{"pinned_at": format_timestamp(at), "message": _shown(call, each)} for at, each in found[:limit]]
@@ -268,7 +268,7 @@ def list_pins(call: RestCall) -> object:
 
 
 def list_pins_old(call: RestCall) -> object:
-    pinned = [each for each in call.channel() if each.pinned]
+    pinned = [each for each in call.channel().history if each.pinned]
     return [_shown(call, each) for each in reversed(pinned)]
 
 

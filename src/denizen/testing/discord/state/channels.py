@@ -77,72 +77,46 @@ class SimThreadState:
     """The number of messages ever sent, without the first."""
 
 
-@dataclass(slots=True, eq=False)
-class SimChannel:
-    """One channel, thread or direct message. `parent` is the category, or the channel of a thread."""
+@dataclass(slots=True)
+class ChannelSettings:
+    """The settings of a channel that people may edit. `tags` are those that a forum offers."""
 
-    id: int
-    kind: ChannelKind
-    name: str
-    guild_id: int | None = None
-    parent: SimChannel | None = None
-    position: int = 0
     topic: str | None = None
     nsfw: bool = False
     slowmode_s: int = 0
-    overwrites: dict[int, SimOverwrite] = field(default_factory=dict[int, SimOverwrite])
-    recipients: list[SimUser] = field(default_factory=list[SimUser])
-    thread: SimThreadState | None = None
     tags: list[SimForumTag] = field(default_factory=list[SimForumTag])
     default_auto_archive_min: int = 1440
-    last_message_id: int | None = None
+
+
+@dataclass(slots=True, eq=False)
+class MessageHistory:
+    """The current messages of a channel in order, oldest first; and its last pin.
+
+    `last_id` stays when the last message is deleted; in a forum it is the last post. `nonces` are by author.
+    """
+
+    last_id: int | None = None
     last_pin_at: datetime | None = None
-    flags: int = 0
-    deleted: bool = False
+    nonces: dict[tuple[int, str], SimMessage] = field(default_factory=dict[tuple[int, str], SimMessage])
     _ids: list[int] = field(default_factory=list[int])
-    _messages: dict[int, SimMessage] = field(default_factory=dict[int, SimMessage])
-
-    @property
-    def mention(self) -> str:
-        return f"<#{self.id}>"
-
-    @property
-    def is_thread(self) -> bool:
-        return self.thread is not None
-
-    @property
-    def is_dm(self) -> bool:
-        return self.kind is ChannelKind.DM
-
-    @property
-    def messages(self) -> Sequence[SimMessage]:
-        """All current messages, oldest first. Ephemeral answers are in no channel."""
-        return list(self)
-
-    @property
-    def texts(self) -> Sequence[str]:
-        """The contents of all messages, oldest first."""
-        return [message.content for message in self]
+    _by_id: dict[int, SimMessage] = field(default_factory=dict[int, SimMessage])
 
     def __iter__(self) -> Iterator[SimMessage]:
-        return (self._messages[each] for each in self._ids)
+        return (self._by_id[each] for each in self._ids)
 
     def __len__(self) -> int:
         return len(self._ids)
 
-    def __bool__(self) -> bool:
-        return True
-
     def find(self, message_id: int) -> SimMessage | None:
-        return self._messages.get(message_id)
+        return self._by_id.get(message_id)
 
     def append(self, message: SimMessage) -> None:
         self._ids.append(message.id)
-        self._messages[message.id] = message
-        self.last_message_id = message.id
+        self._by_id[message.id] = message
+        self.last_id = message.id
 
     def remove(self, message: SimMessage) -> None:
-        del self._messages[message.id]
+        del self._by_id[message.id]
         del self._ids[bisect_left(self._ids, message.id)]
 
     def newest(self, limit: int) -> list[SimMessage]:
@@ -167,7 +141,50 @@ class SimChannel:
         return self._slice(start, min(len(self._ids), at + here + (limit - here) // 2))
 
     def _slice(self, start: int, end: int) -> list[SimMessage]:
-        return [self._messages[each] for each in reversed(self._ids[start:end])]
+        return [self._by_id[each] for each in reversed(self._ids[start:end])]
+
+
+@dataclass(slots=True, eq=False)
+class SimChannel:
+    """One channel, thread or direct message. `parent` is the category, or the channel of a thread."""
+
+    id: int
+    kind: ChannelKind
+    name: str
+    guild_id: int | None = None
+    parent: SimChannel | None = None
+    position: int = 0
+    overwrites: dict[int, SimOverwrite] = field(default_factory=dict[int, SimOverwrite])
+    recipients: list[SimUser] = field(default_factory=list[SimUser])
+    thread: SimThreadState | None = None
+    settings: ChannelSettings = field(default_factory=ChannelSettings)
+    history: MessageHistory = field(default_factory=MessageHistory)
+    deleted: bool = False
+
+    @property
+    def mention(self) -> str:
+        return f"<#{self.id}>"
+
+    @property
+    def is_thread(self) -> bool:
+        return self.thread is not None
+
+    @property
+    def is_dm(self) -> bool:
+        return self.kind is ChannelKind.DM
+
+    @property
+    def messages(self) -> Sequence[SimMessage]:
+        """All current messages, oldest first. Ephemeral answers are in no channel."""
+        return list(self.history)
+
+    @property
+    def texts(self) -> Sequence[str]:
+        """The contents of all messages, oldest first."""
+        return [message.content for message in self.history]
+
+    def find(self, message_id: int) -> SimMessage | None:
+        return self.history.find(message_id)
 
     def __repr__(self) -> str:
         return f"<Channel #{self.name} {self.kind.name} {self.id}>"

@@ -58,6 +58,14 @@ class SimBan:
     reason: str | None
 
 
+@dataclass(slots=True)
+class SimExpressions:
+    """The emojis and stickers of a guild, by id."""
+
+    emojis: dict[int, SimEmoji] = field(default_factory=dict[int, SimEmoji])
+    stickers: dict[int, SimSticker] = field(default_factory=dict[int, SimSticker])
+
+
 class ChannelOptions(TypedDict, total=False):
     """The options of a new channel. By default it is an open text channel at the end of the list.
 
@@ -111,8 +119,7 @@ class SimGuild:
     threads: dict[int, SimChannel] = field(default_factory=dict[int, SimChannel])
     events: dict[int, SimScheduledEvent] = field(default_factory=dict[int, SimScheduledEvent])
     bans: dict[int, SimBan] = field(default_factory=dict[int, SimBan])
-    emojis: dict[int, SimEmoji] = field(default_factory=dict[int, SimEmoji])
-    stickers: dict[int, SimSticker] = field(default_factory=dict[int, SimSticker])
+    expressions: SimExpressions = field(default_factory=SimExpressions)
     available: bool = True
 
     @property

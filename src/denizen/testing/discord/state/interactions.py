@@ -63,9 +63,20 @@ class CallbackKind(IntEnum):
     MODAL = 9
 
 
+@dataclass(slots=True)
+class SimResponse:
+    """An application's answers to an interaction. `kind` is that of the first; `messages` has the original first."""
+
+    kind: CallbackKind | None = None
+    original: SimMessage | None = None
+    messages: list[SimMessage] = field(default_factory=list[SimMessage])
+    choices: list[dict[str, Any]] | None = None
+    modal: dict[str, Any] | None = None
+
+
 @dataclass(slots=True, eq=False)
 class SimInteraction:
-    """An act of a person, and the answers to it. `answers` are all messages that answer it, the original first."""
+    """An act of a person, and the response of the application. `message` is the one with the used component."""
 
     id: int
     kind: InteractionKind
@@ -76,34 +87,32 @@ class SimInteraction:
     data: dict[str, Any]
     created_at: datetime
     message: SimMessage | None = None
-    first: CallbackKind | None = None
-    original: SimMessage | None = None
-    answers: list[SimMessage] = field(default_factory=list[SimMessage])
-    choices: list[dict[str, Any]] | None = None
-    modal: dict[str, Any] | None = None
     source: SimInteraction | None = None
     """The interaction that opened a modal; None for other kinds."""
+    response: SimResponse = field(default_factory=SimResponse)
     pulse: ChangeSignal = field(default_factory=ChangeSignal)
     """Beats with every answer."""
 
     @property
     def acknowledged(self) -> bool:
-        return self.first is not None
+        return self.response.kind is not None
 
     @property
     def followups(self) -> list[SimMessage]:
         """The answers after the original one."""
-        return [message for message in self.answers if message is not self.original]
+        return [message for message in self.response.messages if message is not self.response.original]
 
     @property
     def finished(self) -> bool:
         """Whether it is acknowledged and no deferred answer is pending."""
-        return self.acknowledged and not (self.original and self.original.loading)
+        return self.acknowledged and not (self.response.original and self.response.original.loading)
 
     @property
     def text(self) -> str | None:
         """The text of the original answer; None while there is none."""
-        return None if self.original is None or self.original.loading else self.original.content
+        return (
+            None if self.response.original is None or self.response.original.loading else self.response.original.content
+        )
 
     @property
     def custom_id(self) -> str | None:
@@ -117,13 +126,22 @@ class SimInteraction:
     async def until_answered(self, timeout_s: float = 30) -> SimMessage:
         """Returns the original answer, once it has its text. Raises TimeoutError."""
         with anyio.fail_after(timeout_s):
-            await self.pulse.until(lambda: self.original is not None and not self.original.loading)
-        if self.original is None:
+            await self.pulse.until(lambda: self.response.original is not None and not self.response.original.loading)
+        if self.response.original is None:
             raise TimeoutError("the answer was deleted")
-        return self.original
+        return self.response.original
 
     async def until_followups(self, count: int = 1, timeout_s: float = 30) -> list[SimMessage]:
         """Returns the first `count` follow-ups. Raises TimeoutError."""
         with anyio.fail_after(timeout_s):
             await self.pulse.until(lambda: len(self.followups) >= count)
         return self.followups[:count]
+
+
+@dataclass(slots=True)
+class SimInteractions:
+    """The commands of all applications, every write to them, and the uses of commands and components by token."""
+
+    commands: dict[int, SimCommand] = field(default_factory=dict[int, SimCommand])
+    command_writes: list[SimCommandWrite] = field(default_factory=list[SimCommandWrite])
+    by_token: dict[str, SimInteraction] = field(default_factory=dict[str, SimInteraction])

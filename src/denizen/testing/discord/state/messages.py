@@ -120,6 +120,7 @@ class SimReference:
     message_id: int | None = None
     guild_id: int | None = None
     kind: int = 0
+    fail_if_not_exists: bool = True
 
 
 @dataclass(frozen=True, slots=True)

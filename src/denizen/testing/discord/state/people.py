@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntFlag
+from typing import Any
 
 
 class GatewayIntent(IntFlag):
@@ -50,15 +52,26 @@ def application_flags(enabled: GatewayIntent) -> int:
     return sum(bit for intent, bit in _APPLICATION_FLAGS.items() if enabled & intent)
 
 
+@dataclass(frozen=True, slots=True)
+class SimPresence:
+    """The status of a user, and the activities that a profile shows, as they were sent."""
+
+    status: str = "offline"
+    activities: Sequence[Any] = ()
+
+
 @dataclass(slots=True, eq=False)
 class SimUser:
-    """A person or a bot. With `accepts_dms` False direct messages are refused (50007)."""
+    """A person or a bot. With `accepts_dms` False direct messages are refused (50007). `presence` is None until it is
+    set for the first time.
+    """
 
     id: int
     name: str
     display_name: str
     bot: bool = False
     accepts_dms: bool = True
+    presence: SimPresence | None = None
 
     @property
     def mention(self) -> str:

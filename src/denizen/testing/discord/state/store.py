@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
 from urllib.parse import quote
 
 from denizen.domain.clock import Clock
@@ -14,7 +13,7 @@ from denizen.testing.discord.state.channels import SimChannel
 from denizen.testing.discord.state.clock import SnowflakeGenerator
 from denizen.testing.discord.state.errors import unknown
 from denizen.testing.discord.state.guilds import SimGuild, SimMember
-from denizen.testing.discord.state.interactions import SimCommand, SimCommandWrite, SimInteraction
+from denizen.testing.discord.state.interactions import SimInteractions
 from denizen.testing.discord.state.messages import SimAttachment, SimMessage
 from denizen.testing.discord.state.people import SimApplication, SimUser
 
@@ -61,6 +60,18 @@ class SimInvite:
     created: int = 0
 
 
+@dataclass(slots=True)
+class SimFiles:
+    """The files on the CDN."""
+
+    cdn_url: str = ""
+    by_id: dict[int, SimAttachment] = field(default_factory=dict[int, SimAttachment])
+
+    def url(self, channel_id: int, file: SimAttachment) -> str:
+        """Returns the address of a file. Discord's addresses expire; these do not."""
+        return f"{self.cdn_url}/attachments/{channel_id}/{file.id}/{quote(file.filename)}"
+
+
 @dataclass(slots=True, eq=False)
 class SimStore:
     """The tables. The `get_` methods raise Discord's error for an unknown id."""
@@ -68,19 +79,14 @@ class SimStore:
     clock: Clock
     ids: SnowflakeGenerator
     rules: SimLimits = field(default_factory=SimLimits)
-    cdn_url: str = ""
     users: dict[int, SimUser] = field(default_factory=dict[int, SimUser])
     applications: dict[int, SimApplication] = field(default_factory=dict[int, SimApplication])
     guilds: dict[int, SimGuild] = field(default_factory=dict[int, SimGuild])
     channels: dict[int, SimChannel] = field(default_factory=dict[int, SimChannel])
-    commands: dict[int, SimCommand] = field(default_factory=dict[int, SimCommand])
-    command_writes: list[SimCommandWrite] = field(default_factory=list[SimCommandWrite])
-    interactions: dict[str, SimInteraction] = field(default_factory=dict[str, SimInteraction])
+    interactions: SimInteractions = field(default_factory=SimInteractions)
     webhooks: dict[int, SimWebhook] = field(default_factory=dict[int, SimWebhook])
     invites: dict[str, SimInvite] = field(default_factory=dict[str, SimInvite])
-    files: dict[int, SimAttachment] = field(default_factory=dict[int, SimAttachment])
-    presences: dict[int, dict[str, Any]] = field(default_factory=dict[int, dict[str, Any]])
-    nonces: dict[tuple[int, int, str], SimMessage] = field(default_factory=dict[tuple[int, int, str], SimMessage])
+    files: SimFiles = field(default_factory=SimFiles)
     _listeners: list[Listener] = field(default_factory=list[Listener])
 
     def subscribe(self, listener: Listener) -> None:
@@ -127,7 +133,3 @@ class SimStore:
         """Returns the thread under this message, which has the same id."""
         thread = self.channels.get(message.id)
         return thread if thread is not None and thread.is_thread else None
-
-    def file_url(self, channel_id: int, file: SimAttachment) -> str:
-        """Returns the CDN address of a file. Discord's addresses expire; these do not."""
-        return f"{self.cdn_url}/attachments/{channel_id}/{file.id}/{quote(file.filename)}"

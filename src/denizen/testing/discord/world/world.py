@@ -25,7 +25,7 @@ from denizen.testing.discord.state.errors import bad_field, missing_permissions,
 from denizen.testing.discord.state.guilds import SimGuild
 from denizen.testing.discord.state.interactions import InteractionKind, SimCommand, SimInteraction
 from denizen.testing.discord.state.messages import SimAttachment, SimMessage, SimPollDraft, SimReference, SimSticker
-from denizen.testing.discord.state.people import PRIVILEGED, GatewayIntent, SimApplication, SimUser
+from denizen.testing.discord.state.people import PRIVILEGED, GatewayIntent, SimApplication, SimPresence, SimUser
 from denizen.testing.discord.state.permissions import P
 from denizen.testing.discord.state.store import SimLimits, SimStore
 from denizen.testing.discord.world.forms import fill_modal, fill_options, find_values
@@ -95,7 +95,7 @@ class AppUser:
         application = self._acts.store.applications[command.application_id]
         data = _about(command) | {"options": filled}
         interaction = self._begin(InteractionKind.AUTOCOMPLETE, application, user, channel, data)
-        return (await self._wait(interaction, wait_s)).choices or []
+        return (await self._wait(interaction, wait_s)).response.choices or []
 
     async def press(
         self,
@@ -135,9 +135,12 @@ class AppUser:
         self, user: SimUser, opened: SimInteraction, values: Mapping[str, Any], *, wait_s: float = WAIT_S
     ) -> SimInteraction:
         """Fills in and sends the modal with which `opened` was answered. `values` go by custom id."""
-        if opened.modal is None or opened.user is not user:
+        if opened.response.modal is None or opened.user is not user:
             raise unknown("interaction")
-        data = {"custom_id": opened.modal["custom_id"], "components": fill_modal(opened.modal, values)}
+        data = {
+            "custom_id": opened.response.modal["custom_id"],
+            "components": fill_modal(opened.response.modal, values),
+        }
         interaction = self._begin(
             InteractionKind.MODAL, opened.application, user, opened.channel, data, message=opened.message, source=opened
         )
@@ -188,7 +191,7 @@ class AppUser:
         present = guild.members if guild else {each.id for each in channel.recipients}
         return [
             each
-            for each in self._acts.store.commands.values()
+            for each in self._acts.store.interactions.commands.values()
             if each.kind == kind
             and each.application_id in present
             and each.guild_id in (None, channel.guild_id)
@@ -389,7 +392,7 @@ class SimWorld(AppUser):
         return self._acts.channels.open_dm(one, other)
 
     def set_presence(self, user: SimUser, status: str = "online", activities: Sequence[dict[str, Any]] = ()) -> None:
-        self.store.presences[user.id] = {"status": status, "activities": list(activities)}
+        user.presence = SimPresence(status, list(activities))
         self.store.tell(PresenceChanged(user))
 
     def delete_channel(self, channel: SimChannel) -> None:
