@@ -27,7 +27,9 @@ def find_mentions(name: str, root: Path) -> set[str]:
 
 
 def test_each_recipe_has_an_example() -> None:
-    assert {"xai", "recent_messages", "max_videos"} <= read_examples(PAGE.read_text(encoding="utf-8")).keys()
+    assert {"xai", "recent_messages", "max_videos", "find_next_due"} <= read_examples(
+        PAGE.read_text(encoding="utf-8")
+    ).keys()
 
 
 @pytest.mark.parametrize("name", read_examples(PAGE.read_text(encoding="utf-8")) if PAGE.exists() else [])

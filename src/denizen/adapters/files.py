@@ -39,9 +39,7 @@ class _FoundFile:
 
 
 class FolderReader:
-    """Reads folders (`denizen.ports.source.SourceReader`). Refuses folders that hold Denizen's `home`, and its
-    `library`.
-    """
+    """Reads folders (`denizen.ports.source.SourceReader`). Refuses those that hold Denizen's `home` or `library`."""
 
     def __init__(self, home: Path, library: Path) -> None:
         self._home = home
@@ -135,9 +133,7 @@ def _open_files(root: Path, wanted: set[str]) -> Generator[SourceFile]:
 
 
 def _entries(root: Path) -> Generator[tuple[str, str, int]]:
-    """Yields the path of each folder with a slash at its end, the name of a file in it, and the open folder, in
-    order.
-    """
+    """Yields the path of each folder with a slash at its end, the name of a file in it, and the open folder."""
 
     def refuse(error: OSError) -> None:
         raise _unreadable(str(error.filename)) from error
@@ -162,7 +158,7 @@ def _unreadable(path: str) -> NeedsAttention:
 def _no_folder(root: Path) -> NotFound:
     if root.exists():
         fix = "Name the folder that it is in."
-        return NotFound(f"{root} is a file, and no folder.", code="source_missing", fix=fix)
+        return NotFound(f"{root} is a file, not a folder.", code="source_missing", fix=fix)
     return NotFound(
         f"There is no folder {root}.", code="source_missing", fix="Check the location and the content path."
     )

@@ -84,7 +84,7 @@ async def cost(store: SqlStore, read: Callable[[ArchiveRepository], Awaitable[Se
         return 0
 
     async with store.work(write=False) as work:
-        unit = cast("SqlUnitOfWork", work)._transaction
+        unit = cast("SqlUnitOfWork", work).transaction
         await unit.read(lambda connection: driver_of(connection).set_progress_handler(count, 1))
         rows = await read(work.archive)
         await unit.read(lambda connection: driver_of(connection).set_progress_handler(None, 1))

@@ -71,7 +71,7 @@ async def test_sqlite_is_set_up_for_one_writer_and_readers_beside_it(store: SqlS
 
     for write in (True, False):
         async with store.work(write=write) as work:
-            assert await cast("SqlUnitOfWork", work)._transaction.read(look) == wanted
+            assert await cast("SqlUnitOfWork", work).transaction.read(look) == wanted
     assert (tmp_path / "store.db").stat().st_mode & 0o077 == 0
 
 
@@ -83,10 +83,10 @@ async def test_every_wait_for_postgres_has_a_time_limit(on_server: SqlStore, pos
         return [connection.exec_driver_sql(f"SHOW {name}").scalar() for name in names]
 
     async with on_server.work() as work:
-        assert await cast("SqlUnitOfWork", work)._transaction.read(look) == ["30s", "10s", "1min"]
+        assert await cast("SqlUnitOfWork", work).transaction.read(look) == ["30s", "10s", "1min"]
     own = SqlStore(PostgresDialect(sa.make_url(f"{postgres_url}&options=-c%20statement_timeout%3D7s")), SystemClock())
     async with own.work() as work:
-        assert (await cast("SqlUnitOfWork", work)._transaction.read(look))[0] == "7s"
+        assert (await cast("SqlUnitOfWork", work).transaction.read(look))[0] == "7s"
     await own.aclose()
 
 
@@ -206,7 +206,7 @@ async def cost(store: SqlStore, statement: sa.Executable, bounds: dict[str, Any]
         assert len(found) == rows
 
     async with store.work(write=False) as work:
-        await cast("SqlUnitOfWork", work)._transaction.read(job)
+        await cast("SqlUnitOfWork", work).transaction.read(job)
     return taken
 
 

@@ -46,7 +46,7 @@ async def impatient(path: Path) -> AsyncIterator[SqlStore]:
 
 
 async def run(work: UnitOfWork, statement: str) -> None:
-    await cast("SqlUnitOfWork", work)._transaction.write(lambda connection: connection.exec_driver_sql(statement))
+    await cast("SqlUnitOfWork", work).transaction.write(lambda connection: connection.exec_driver_sql(statement))
 
 
 @pytest.mark.anyio

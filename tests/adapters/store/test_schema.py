@@ -18,7 +18,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 from denizen.adapters.store import open_store
-from denizen.adapters.store.columns import metadata
+from denizen.adapters.store.database import metadata
 from denizen.adapters.store.dialect import REVISION_TABLE, SqlDialect
 from denizen.adapters.store.postgres import PostgresDialect
 from denizen.adapters.store.schema import HEAD, HISTORY, SUPERSEDED, MigrationHistory, migrate

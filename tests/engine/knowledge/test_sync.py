@@ -195,7 +195,7 @@ async def test_what_fails_says_what_why_and_how_to_fix_it_wherever_it_is_told(
     assert failed["site"].endswith(f"no branch or tag 'next'. `git ls-remote {site.folder}` lists what it has.")
     assert "Kept are Markdown" in failed["code"] and "Look at the location" in failed["code"]
     assert "2 left out: a.md (no text in it); b.md (no text in it). Save what" in failed["pictures"]
-    assert failed["file"] == f"{tmp_path}/code/main.py is a file, and no folder. Name the folder that it is in."
+    assert failed["file"] == f"{tmp_path}/code/main.py is a file, not a folder. Name the folder that it is in."
     state = (await engine.catalog.get("file")).state
     assert state is not None and state.error == failed["file"]
     assert (await engine.snapshots.status()).why == "The source 'code' could not be read the last time."

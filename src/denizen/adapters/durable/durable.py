@@ -294,9 +294,7 @@ class DbosExecution:
         return await self._record(run, name, action)
 
     async def gather(self, *steps: tuple[str, StepAction]) -> list[Json]:
-        """Runs steps side by side. If steps raise, the first error in the given order is raised
-        after all have ended.
-        """
+        """Runs steps side by side. After all have ended, raises the first error in the given order."""
         run = current_run()
         if is_inside_step():
             return await side_by_side(*(partial(self.step, name, action) for name, action in steps))
@@ -350,5 +348,5 @@ def _slow() -> Unavailable:
         "The database takes too long.",
         code="durable_slow",
         why="The durable log did not answer in time; what was asked may still happen.",
-        fix="Look whether the database is locked or overloaded, and try again.",
+        fix="Check whether the database is locked or overloaded, and try again.",
     )

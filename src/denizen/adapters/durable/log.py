@@ -139,9 +139,7 @@ _MAX_THREADS = 16
 _UNUSED_POLL_S = 3600.0
 """The interval of a DBOS poller that is not used here."""
 _CLOSING_POLL_S = 0.05
-"""The interval of a poller that sleeps and cannot be woken, so closing waits for it. A round costs
-a few microseconds.
-"""
+"""The interval of a poller that nothing can wake, so closing waits for it. A round costs microseconds."""
 
 _UNFINISHED = ("PENDING", "ENQUEUED", "DELAYED")
 
@@ -266,7 +264,7 @@ class DbosLog:
                 "This work was begun by another version of Denizen and cannot be continued.",
                 code="run_changed",
                 why=f"Where it now does {name}, the record has another step.",
-                fix="Start it anew.",
+                fix="Start it again.",
             ) from error
         return result if isinstance(result, RecordedValue) else RunResult(result)
 
@@ -327,9 +325,7 @@ class DbosLog:
         return True
 
     def cancel(self, run_id: str) -> None:
-        """Ends a run where it runs, at its next step at the latest. Nothing happens when it has
-        ended. Raises NotFound.
-        """
+        """Ends a run where it runs, at its next step at the latest. Does nothing when it has ended. Raises NotFound."""
         if self._log.get_workflow_status(run_id) is None:
             raise _unknown(run_id)
         self._log.cancel_workflows([run_id])
@@ -367,7 +363,7 @@ class DbosLog:
                     "This work was given up: it never came to an end.",
                     code="run_given_up",
                     why=f"Each process that took up run {run_id} ended before the run did.",
-                    fix="Look in the log what ends the process; then start the work anew.",
+                    fix="Find in the log what ends the process, then start the work again.",
                 )
             case _:
                 return explain(error)

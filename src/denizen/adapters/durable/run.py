@@ -243,7 +243,7 @@ def closing(why: str) -> Unavailable:
 def cancelled(run_id: str) -> Unavailable:
     """Returns the error for callers who wait for a cancelled run."""
     return Unavailable(
-        "The work was stopped.", code="run_cancelled", why=f"Run {run_id} was cancelled.", fix="Start it anew."
+        "The work was stopped.", code="run_cancelled", why=f"Run {run_id} was cancelled.", fix="Start it again."
     )
 
 

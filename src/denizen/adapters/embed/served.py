@@ -105,20 +105,20 @@ class ServedEmbedder:
             body = answer.json()
             return EmbeddingResult(_vectors(body, len(texts)), Usage(_tokens(body)))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise self._silent("it answered something else than vectors") from error
+            raise self._silent("its answer holds no vectors") from error
 
     def _silent(self, why: str) -> Unavailable:
-        return Unavailable(f"{self.name} gives no vectors now.", code="embed_unavailable", why=why, fix="Try again.")
+        return Unavailable(f"{self.name} returned no embeddings.", code="embed_unavailable", why=why, fix="Try again.")
 
     def _refused(self, answer: httpx2.Response) -> DenizenError:
         why = f"{answer.status_code}: {' '.join(answer.text.split())[:SHOWN_CHARS]}"
         if answer.status_code not in REFUSED:
             return self._silent(why)
         return NeedsAttention(
-            f"{self.name} refuses to give vectors.",
+            f"{self.name} refused the request for embeddings.",
             code="embed_refused",
             why=why,
-            fix="See to embeddings.model, and to the key and address of the provider.",
+            fix="Check embeddings.model, and the key and address of the provider.",
         )
 
 

@@ -91,9 +91,7 @@ MINILM = EmbeddingWeights(
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingPlaces:
-    """The places to look: the home folder, these folders, and the packages of this interpreter unless `installed` is
-    off.
-    """
+    """The places to look: the home folder, these folders, and, if `installed`, this interpreter's packages."""
 
     home: Path
     folders: Sequence[Path] = ()
@@ -160,7 +158,7 @@ def _verify(file: EmbeddingFile, entry: EmbeddingWeights, path: Path) -> None:
     if sha256 != file.sha256:
         path.unlink()
         raise NeedsAttention(
-            f"{file.name} is not that of {entry.title}, and was removed.",
+            f"{file.name} is not the file of {entry.title} and was removed.",
             code="weights_refused",
             why=f"Its sha256 is {sha256}; it should be {file.sha256}.",
             fix=f"Run `denizen models pull {entry.name}` to get it afresh.",

@@ -79,9 +79,7 @@ def _find_declared_charset(data: bytes) -> str:
 
 
 def _find_codec(charset: str) -> str:
-    """Returns the codec's name; empty for a charset that Python lacks, or whose codec is not meant for text of the
-    web.
-    """
+    """Returns the codec's name; empty for a charset that Python lacks, or whose codec is not for text of the web."""
     try:
         name = codecs.lookup(charset).name
         b"a".decode(name, errors="replace")
@@ -105,9 +103,7 @@ async def resolve_with_system(host: str, port: int) -> Sequence[str]:
 
 
 class CheckedNetwork(httpcore2.AsyncNetworkBackend):
-    """Connects to addresses that passed the checks. `network` makes the connections and is given only literal
-    addresses.
-    """
+    """Connects to addresses that passed the checks. `network` connects, and is given only literal addresses."""
 
     def __init__(self, allowed: AllowList, resolve: ResolveHost, network: httpcore2.AsyncNetworkBackend) -> None:
         self._allowed = allowed

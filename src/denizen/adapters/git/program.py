@@ -122,9 +122,7 @@ class Git:
         timeout_s: float = 60.0,
         on_percent: OnPercent | None = None,
     ) -> bytes:
-        """Returns what the command prints. Raises what `explain_git_error` makes of a failure, and Unavailable on a
-        time-out.
-        """
+        """Returns what the command prints. Raises what `explain_git_error` returns, and Unavailable on a time-out."""
         try:
             process = await anyio.open_process(
                 self.argv(args, folder), stdin=subprocess.PIPE, cwd="/", env=self.environ, start_new_session=True
@@ -259,7 +257,9 @@ def explain_git_error(said: str) -> DenizenError:
         fix = "Take one without large files; of a server that knows partial clones only documents are fetched."
         return LimitExceeded("The repository is too large.", code="repository_too_large", why=why, fix=fix)
     if _FULL.search(said):
-        return NeedsAttention("The disk is full.", code="library_unusable", why=why, fix="Make room for the clones.")
+        return NeedsAttention(
+            "The disk is full.", code="library_unusable", why=why, fix="Free disk space for the clones."
+        )
     if _NO_SSH.search(said):
         fix = "Install it, such as with `apt install openssh-client`."
         return NeedsAttention("The program `ssh` cannot be started.", code="git_missing", why=why, fix=fix)

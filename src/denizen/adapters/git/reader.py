@@ -82,9 +82,7 @@ class GitReader:
             await to_thread.run_sync(partial(rmtree, self._place(source_id), ignore_errors=True))
 
     def _git_for(self, source: Source) -> Git:
-        """Returns a git that may use plain http only for an address that begins with it: a redirect from https may
-        not lead there.
-        """
+        """Returns a git that may use plain http only for an http address: a redirect from https may not lead there."""
         plain = source.location.startswith("http://")
         return self._git.with_variables({"GIT_ALLOW_PROTOCOL": "http:https"}) if plain else self._git
 

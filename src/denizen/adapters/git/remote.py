@@ -54,9 +54,7 @@ class GitRemote:
             await self._send(remote, _text(tree), "", f"A place for snapshots, {fresh('place')}")
 
     async def push(self, remote: RemoteRepository, snapshot: Snapshot, folder: Path) -> bool:
-        """Implements the port. Raises Conflict for a repository without the marker, and what reading a repository
-        raises.
-        """
+        """Implements the port. Raises Conflict without the marker, and what reading a repository raises."""
         async with lock_repository(self._place):
             try:
                 return await self._push(remote, snapshot, folder)
@@ -132,9 +130,7 @@ class GitRemote:
         return await self._rev(f"{_KNOWN}^{{commit}}") if branch in refs else ""
 
     async def _write_tree(self, snapshot: Snapshot, folder: Path) -> str:
-        """Writes the snapshot as a tree, without conversations: a history that others have a copy of cannot forget
-        them.
-        """
+        """Writes the snapshot as a tree, without conversations: a history that others copied cannot forget them."""
         index = self._place / "snapshot.index"
         await to_thread.run_sync(partial(index.unlink, missing_ok=True))
         writer = self._git.with_variables({"GIT_INDEX_FILE": str(index), "GIT_WORK_TREE": str(folder)})

@@ -52,9 +52,7 @@ class ConvertedText:
 
 
 ConvertDocument = Callable[[bytes], ConvertedText]
-"""Converts a file to text. Blocks. Raises Unavailable for a fault that is not the file's: the source is then tried
-again.
-"""
+"""Converts a file to text. Blocks. Raises Unavailable for a fault that is not the file's, so that it is tried again."""
 
 
 @dataclass(frozen=True, slots=True)

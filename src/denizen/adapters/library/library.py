@@ -174,9 +174,7 @@ async def _in_thread(job: Callable[[*Ts], T], *args: *Ts) -> T:
 
 
 def _read_document(file: Path) -> str | None:
-    """Returns the text of a file; None when there is none. A snapshot holds only files and folders, so no link is
-    followed.
-    """
+    """Returns the text of a file; None when there is none. A snapshot holds no links, so none is followed."""
     return file.read_text(encoding="utf-8", errors="replace") if file.is_file() else None
 
 

@@ -260,9 +260,7 @@ async def _watched(
 
 
 class _WatchedStream:
-    """A stream that sets an event when it ends: otherwise the death of an idle server would only show at the next
-    call.
-    """
+    """A stream that sets an event when it ends: else the death of an idle server would show at the next call only."""
 
     def __init__(self, stream: ReadStream[SessionMessage | Exception], ended: anyio.Event) -> None:
         self._stream = stream

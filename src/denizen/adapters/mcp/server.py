@@ -127,9 +127,7 @@ class McpServer:
         self._scope.cancel()
 
     async def wait_first_attempt(self, timeout_s: float) -> None:
-        """Waits until the first attempt to reach it has succeeded or failed, or `timeout_s` has passed since it
-        began.
-        """
+        """Waits until the first attempt to reach it ended, or `timeout_s` has passed since that began."""
         self.start()
         with anyio.move_on_after(self._began_s + timeout_s - self._clock.monotonic_s()):
             await self._tried.wait()
@@ -190,9 +188,7 @@ class McpServer:
             self._fail_waiting()
 
     async def _run_connection(self) -> str:
-        """Runs one connection from its opening to its end. Returns why it ended. A fault in the vendor's client ends
-        only the connection.
-        """
+        """Runs one connection to its end and returns why it ended. A fault in the vendor's client ends nothing else."""
         self._enter(McpServerPhase.STARTING)
         self._stderr.lines.clear()
         ending: BaseException | None = None
@@ -322,7 +318,7 @@ class McpServer:
         return Unavailable(
             f"The connection to the MCP server '{self.spec.name}' was lost during the call: its outcome is unknown.",
             code=LOST,
-            fix="Look whether it was done before you repeat it.",
+            fix="Check whether it was done before you repeat it.",
         )
 
     def _refused(self, why: str) -> InvalidInput:

@@ -87,9 +87,7 @@ MAX_DESCRIPTION_CHARS = 4000
 
 @dataclass(frozen=True, slots=True)
 class McpToolList:
-    """The tools that are offered. `own_names` maps an offered name to the server's; `left_out` says why others are
-    missing.
-    """
+    """The offered tools. `own_names` maps an offered name to the server's; `left_out` says why others are missing."""
 
     specs: tuple[ToolSpec, ...] = ()
     own_names: Mapping[str, str] = field(default_factory=dict[str, str])

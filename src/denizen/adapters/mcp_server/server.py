@@ -145,7 +145,9 @@ def read_question(args: Mapping[str, object]) -> tuple[str, str]:
     question, session = args.get("question"), args.get("session") or ""
     if not isinstance(question, str) or not isinstance(session, str) or set(args) - {"question", "session"}:
         raise InvalidInput(
-            "Wrong arguments for 'ask'.", code="arguments_invalid", fix="Give question, a text, and maybe session."
+            "Wrong arguments for 'ask'.",
+            code="arguments_invalid",
+            fix="Give `question`, a text, and optionally `session`.",
         )
     return question, session
 

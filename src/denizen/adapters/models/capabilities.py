@@ -88,9 +88,7 @@ _IMAGE_NAMES = re.compile(r"-image(-|$)")
 """Gemini and GPT models that answer with pictures; they take no tools."""
 
 EMBEDDED_OUTPUT_TOKENS = 1024
-"""The limit of an answer. A small model that has lost the thread goes on until it is stopped, for minutes on a
-processor.
-"""
+"""The limit of an answer. A small model that has lost the thread goes on for minutes, until it is stopped."""
 
 
 def detect_capabilities(kind: ProviderKind, model: str) -> Capabilities:
@@ -133,9 +131,7 @@ def is_small(model: str) -> bool:
 
 
 def override_capabilities(found: Capabilities, overrides: Mapping[str, object], model: str) -> Capabilities:
-    """Returns `found` with the configured corrections. Raises InvalidInput for an unknown field or a value of a wrong
-    type.
-    """
+    """Returns `found` with the configured corrections. Raises InvalidInput for an unknown field or a wrong type."""
     known = {field.name for field in fields(Capabilities)}
     changes: dict[str, Any] = {}
     for name, value in overrides.items():

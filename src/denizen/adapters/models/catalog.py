@@ -55,7 +55,7 @@ def build_models(
             raise InvalidInput(f"The provider '{provider.name}' is configured twice.", code="provider_name_twice")
         if provider.base_url and not provider.base_url.startswith(("http://", "https://")):
             raise InvalidInput(
-                f"The base_url of the provider '{provider.name}' is no web address.",
+                f"The base_url of the provider '{provider.name}' is not a web address.",
                 code="provider_address_invalid",
                 fix="Begin it with https:// or http://.",
             )

@@ -88,9 +88,7 @@ class VendorHandle:
 
 
 class ProviderConnection:
-    """A connection to a provider. `source` gives the address of one that is not configured but started (kind
-    `embedded`).
-    """
+    """A connection to a provider. `source` gives the address of one that is started here (kind `embedded`)."""
 
     def __init__(self, spec: ProviderSpec, source: EndpointSource | None = None) -> None:
         self.spec = spec
@@ -109,9 +107,7 @@ class ProviderConnection:
         return self._source is not None and not self._source_ready
 
     async def access(self, model: str) -> ProviderAccess:
-        """Returns address and key as of now. Raises NeedsAttention without a key, and what the endpoint's source
-        raises.
-        """
+        """Returns address and key as of now. Raises NeedsAttention without a key, and what the source raises."""
         if self._source is not None:
             endpoint = await self._source.endpoint()
             self._source_ready = True
@@ -130,9 +126,7 @@ class ProviderConnection:
         self._source_ready = False
 
     async def vendor(self, access: ProviderAccess, capabilities: Capabilities, name: str) -> VendorHandle:
-        """Returns the vendor's model for this access. It is kept until address or key change, so that connections stay
-        warm.
-        """
+        """Returns the vendor's model, kept until address or key change, so that connections stay warm."""
         kept = self._models.get(name)
         if kept is not None and kept[0] == access:  # as nearly always: without the lock's detour over the event loop
             return kept[1]

@@ -35,9 +35,7 @@ _TOO_LONG = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class FailureContext:
-    """The model and provider of a failed request. `key_name` is the variable or setting of the key; `secrets` must not
-    be shown.
-    """
+    """A failed request. `key_name` is the variable or setting of the key; `secrets` must not be shown."""
 
     model: str
     provider: str
@@ -96,28 +94,32 @@ def classify_failure(error: Exception, target: FailureContext) -> ModelFailure:
 
 
 def _api_failure(error: ModelAPIError, target: FailureContext) -> ModelFailure:
+    """Returns the failure by the provider's own code, which says more exactly, and then by the status."""
     from pydantic_ai import exceptions as vendor
 
     said = target.clean(_words(error))
-    if isinstance(error, vendor.ModelHTTPError):
-        return _http_failure(error, said, target)
+    is_http = isinstance(error, vendor.ModelHTTPError)
+    status, suggested = (error.status_code, error.suggested_model_id) if is_http else (0, None)
     match error:
-        case vendor.ModelRequestTimeout():
-            return ModelFailure(_timed_out(target))
-        case vendor.ModelTimeoutError(phase="read"):
+        case vendor.ModelQuotaExceededError():
+            return ModelFailure(_no_quota(target, said))
+        case vendor.ModelContextWindowExceededError():
+            return ModelFailure(_too_long(target, said))
+        case _ if status == 413 or (status in {400, 422} and _TOO_LONG.search(said)):
+            return ModelFailure(_too_long(target, said))
+        case vendor.ModelAuthenticationError():
+            return ModelFailure(_key_refused(target, said if status == 403 else ""))
+        case vendor.ModelNotFoundError():
+            hint = f"Did you mean '{suggested}'?" if suggested else ""
+            return ModelFailure(_unknown_model(target, said, hint))
+        case vendor.ModelHTTPError():
+            return _http_failure(error, said, target)
+        case vendor.ModelRequestTimeout() | vendor.ModelTimeoutError(phase="read"):
             return ModelFailure(_timed_out(target))
         case vendor.ModelConnectionError():
             return ModelFailure(_unreachable(target, said), retryable=True)
-        case vendor.ModelContextWindowExceededError():
-            return ModelFailure(_too_long(target, said))
-        case vendor.ModelAuthenticationError():
-            return ModelFailure(_key_refused(target))
-        case vendor.ModelNotFoundError():
-            return ModelFailure(_unknown_model(target, said))
         case vendor.ModelRequestRejectedError():
             return ModelFailure(_rejected(target, said))
-        case vendor.ModelQuotaExceededError():
-            return ModelFailure(_no_quota(target, said))
         case vendor.ModelRateLimitError():
             return _busy(target, said, "model_rate_limited", error.retry_after)
         case vendor.ModelUnavailableError() | vendor.ModelServerError():
@@ -127,21 +129,9 @@ def _api_failure(error: ModelAPIError, target: FailureContext) -> ModelFailure:
 
 
 def _http_failure(error: ModelHTTPError, said: str, target: FailureContext) -> ModelFailure:
-    """Returns the failure behind a status, after the provider's own code, which says more exactly."""
     from pydantic_ai import exceptions as vendor
 
     status = error.status_code
-    if isinstance(error, vendor.ModelQuotaExceededError):
-        return ModelFailure(_no_quota(target, said))
-    if isinstance(error, vendor.ModelContextWindowExceededError) or (
-        status in {400, 413, 422} and (status == 413 or _TOO_LONG.search(said))
-    ):
-        return ModelFailure(_too_long(target, said))
-    if isinstance(error, vendor.ModelAuthenticationError):
-        return ModelFailure(_key_refused(target, said if status == 403 else ""))
-    if isinstance(error, vendor.ModelNotFoundError):
-        hint = f"Did you mean '{error.suggested_model_id}'?" if error.suggested_model_id else ""
-        return ModelFailure(_unknown_model(target, said, hint))
     if status == 429:
         return _busy(target, said, "model_rate_limited", error.retry_after)
     if status in {408, 409} or status >= 500:

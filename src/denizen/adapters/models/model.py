@@ -236,9 +236,7 @@ def _cut_off(provider: str, model: str) -> DenizenError:
 
 
 class FallbackModel:
-    """A chain of models: the first one that can answers. Its capabilities are those of the first: requests are made for
-    it.
-    """
+    """A chain of models: the first that can answers. Requests are made for the first, so its capabilities count."""
 
     def __init__(self, models: Sequence[Model]) -> None:
         self._models = tuple(models)
@@ -257,9 +255,7 @@ class FallbackModel:
         return max((usd for usd in prices if usd is not None), default=None)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """Streams the reply of the first model that answers. When all fail, raises the first error with the reasons of
-        the others.
-        """
+        """Streams the reply of the first that answers. When all fail, raises the first error with the other reasons."""
         errors: list[DenizenError] = []
         for place, model in enumerate(self._models):
             began = False

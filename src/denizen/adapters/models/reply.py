@@ -96,9 +96,7 @@ _CLOSE = {"<think>": "</think>", "<thinking>": "</thinking>"}
 
 
 class TagSplitter:
-    """Separates thinking from text as it arrives. Only a tag before any other text counts: later ones are talk about
-    tags.
-    """
+    """Separates thinking from text as it arrives. A tag counts only before any other text: later ones are talk."""
 
     def __init__(self) -> None:
         self._held = ""
@@ -251,9 +249,7 @@ def parse_args(written: str | dict[str, Any] | None) -> JsonObject:
 
 
 def parse_usage(response: wire.ModelResponse, *, free: bool) -> Usage:
-    """Returns tokens and money. The provider's own charge takes precedence over the price list; None when nobody
-    knows.
-    """
+    """Returns tokens and money: the provider's own charge, else that of the price list; None when nobody knows."""
     used = response.usage
     return Usage(
         input_tokens=used.input_tokens,

@@ -65,9 +65,7 @@ class MessageDialect:
 
 
 def build_instructions(segments: Sequence[Segment]) -> list[InstructionPart]:
-    """Returns the system prompt, most stable first. Parts that change each turn are marked, so that the rest can be
-    cached.
-    """
+    """Returns the system prompt, most stable first. What changes each turn is marked, so that the rest is cached."""
     from pydantic_ai.messages import InstructionPart
 
     return [
@@ -78,9 +76,7 @@ def build_instructions(segments: Sequence[Segment]) -> list[InstructionPart]:
 
 
 def build_tools(tools: Sequence[ToolSpec]) -> list[ToolDefinition]:
-    """Returns the tools in the given order. Never strict: strict schemas are rewritten, compiled on first use, and
-    refused.
-    """
+    """Returns the tools in order. Never strict: strict schemas are rewritten, compiled on first use, and refused."""
     from pydantic_ai.tools import ToolDefinition
 
     bare: dict[str, object] = {"type": "object", "properties": {}}

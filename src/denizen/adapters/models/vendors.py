@@ -1,4 +1,4 @@
-"""Vendor model classes, one small builder for each protocol. No other module constructs vendor objects.
+"""Vendor model classes and their builders, by protocol. No other module constructs vendor objects.
 
 Everything heavy is imported inside the builders, which run in a worker thread (`connection`). The vendors' own retries
 are off, since `model` retries. Keys, addresses and organisations in the environment that the vendors would look at are
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from denizen.adapters.models.providers import ChatQuirks, ProviderSpec, WireProtocol
+from denizen.adapters.models.providers import ProviderSpec, WireProtocol
 from denizen.domain.errors import NeedsAttention
 from denizen.ports.model import Capabilities
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
     from pydantic_ai.models import Model as VendorModel
     from pydantic_ai.profiles.openai import OpenAIModelProfile
+    from pydantic_ai.providers import Provider
 
 NO_KEY = "none"
 """The key for servers that need none; the SDKs insist on one."""
@@ -51,18 +52,12 @@ def build_vendor_model(
     match spec.facts.protocol:
         case "anthropic":
             return _anthropic(spec, access, capabilities, http)
-        case "openai-chat":
-            return _openai_chat(spec, access, capabilities, http)
         case "openai-responses":
             return _openai_responses(spec, access, capabilities, http)
-        case "openrouter":
-            return _openrouter(spec, access, capabilities, http)
-        case "ollama":
-            return _ollama(spec, access, capabilities, http)
         case "google":
             return _google(access, capabilities, http)
-        case "openai-compatible":
-            return _openai_compatible(spec, access, capabilities, http)
+        case _:
+            return _openai_chat(spec, access, capabilities, http)
 
 
 def load_vendor(spec: ProviderSpec) -> None:
@@ -122,14 +117,51 @@ def _openai_client(spec: ProviderSpec, access: ProviderAccess, http: httpx2.Asyn
 def _openai_chat(
     spec: ProviderSpec, access: ProviderAccess, capabilities: Capabilities, http: httpx2.AsyncClient
 ) -> VendorModel:
-    from pydantic_ai.models.openai import OpenAIChatModel
-    from pydantic_ai.providers.openai import OpenAIProvider
+    """Builds a model of any server with OpenAI's chat completions; also of hosted ones whose own SDKs would add only
+    weight.
+    """
+    client = _openai_client(spec, access, http)
+    provider: Provider[AsyncOpenAI]
+    match spec.facts.protocol:
+        case "openai-chat":
+            from pydantic_ai.models.openai import OpenAIChatModel as Model
+            from pydantic_ai.providers.openai import OpenAIProvider
 
-    return OpenAIChatModel(
-        access.model,
-        provider=OpenAIProvider(openai_client=_openai_client(spec, access, http)),
-        profile=_chat_profile(capabilities, spec.facts.chat),
-    )
+            provider = OpenAIProvider(openai_client=client)
+        case "ollama":
+            from pydantic_ai.models.ollama import OllamaModel as Model
+            from pydantic_ai.providers.ollama import OllamaProvider
+
+            provider = OllamaProvider(openai_client=client)
+        case "openrouter":
+            if capabilities.image_output:
+                from denizen.adapters.models.pictures import DrawingOpenRouterModel as Model
+            else:
+                from pydantic_ai.models.openrouter import OpenRouterModel as Model
+            from pydantic_ai.providers.openrouter import OpenRouterProvider
+
+            provider = OpenRouterProvider(openai_client=client)
+        case _:
+            if capabilities.image_output:
+                from denizen.adapters.models.pictures import DrawingChatModel as Model
+            else:
+                from pydantic_ai.models.openai import OpenAIChatModel as Model
+            from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
+
+            provider = OpenAICompatibleProvider(spec.facts.price_list or spec.name, openai_client=client)
+    server = spec.facts.chat
+    # What differs from pydantic-ai's own profile.
+    profile: OpenAIModelProfile = {
+        "supports_json_schema_output": capabilities.json_schema,
+        "openai_chat_supports_multiple_system_messages": not server.one_system_message,
+        "openai_chat_supports_max_completion_tokens": server.max_completion_tokens,
+        "openai_supports_strict_tool_definition": server.strict,
+        "thinking_tags": _NEVER,
+    }
+    if server.returns_thinking:
+        # Whichever field the thinking came in, it goes back in the same one.
+        profile["openai_chat_thinking_field"] = None
+    return Model(access.model, provider=provider, profile=profile)
 
 
 def _openai_responses(
@@ -142,57 +174,6 @@ def _openai_responses(
         access.model,
         provider=OpenAIProvider(openai_client=_openai_client(spec, access, http)),
         profile={"supports_json_schema_output": capabilities.json_schema},
-    )
-
-
-def _openrouter(
-    spec: ProviderSpec, access: ProviderAccess, capabilities: Capabilities, http: httpx2.AsyncClient
-) -> VendorModel:
-    from pydantic_ai.providers.openrouter import OpenRouterProvider
-
-    if capabilities.image_output:
-        from denizen.adapters.models.pictures import DrawingOpenRouterModel as Model
-    else:
-        from pydantic_ai.models.openrouter import OpenRouterModel as Model
-    return Model(
-        access.model,
-        provider=OpenRouterProvider(openai_client=_openai_client(spec, access, http)),
-        profile=_chat_profile(capabilities, spec.facts.chat),
-    )
-
-
-def _ollama(
-    spec: ProviderSpec, access: ProviderAccess, capabilities: Capabilities, http: httpx2.AsyncClient
-) -> VendorModel:
-    from pydantic_ai.models.ollama import OllamaModel
-    from pydantic_ai.providers.ollama import OllamaProvider
-
-    return OllamaModel(
-        access.model,
-        provider=OllamaProvider(openai_client=_openai_client(spec, access, http)),
-        profile=_chat_profile(capabilities, spec.facts.chat),
-    )
-
-
-def _openai_compatible(
-    spec: ProviderSpec, access: ProviderAccess, capabilities: Capabilities, http: httpx2.AsyncClient
-) -> VendorModel:
-    """Builds a model of any server with OpenAI's chat completions; also of hosted ones whose own SDKs would add only
-    weight.
-    """
-    from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
-
-    if capabilities.image_output:
-        from denizen.adapters.models.pictures import DrawingChatModel as Model
-    else:
-        from pydantic_ai.models.openai import OpenAIChatModel as Model
-
-    return Model(
-        access.model,
-        provider=OpenAICompatibleProvider(
-            spec.facts.price_list or spec.name, openai_client=_openai_client(spec, access, http)
-        ),
-        profile=_chat_profile(capabilities, spec.facts.chat),
     )
 
 
@@ -225,21 +206,4 @@ def _load_google() -> None:
 
 
 _NEVER = ("\0<", ">\0")
-"""No tags for the vendor's layer: it misses a closing tag that arrives together with text. `reply.TagSplitter` does
-not.
-"""
-
-
-def _chat_profile(capabilities: Capabilities, server: ChatQuirks) -> OpenAIModelProfile:
-    """Returns what differs from pydantic-ai's own profile."""
-    profile: OpenAIModelProfile = {
-        "supports_json_schema_output": capabilities.json_schema,
-        "openai_chat_supports_multiple_system_messages": not server.one_system_message,
-        "openai_chat_supports_max_completion_tokens": server.max_completion_tokens,
-        "openai_supports_strict_tool_definition": server.strict,
-        "thinking_tags": _NEVER,
-    }
-    if server.returns_thinking:
-        # Whichever field the thinking came in, it goes back in the same one.
-        profile["openai_chat_thinking_field"] = None
-    return profile
+"""No tags for the vendor's layer: it misses a closing tag that arrives with text. `reply.TagSplitter` does not."""

@@ -155,9 +155,7 @@ class SandboxPool:
     async def _run(
         self, commands: Sequence[str], view: ShellView, tier: str, host: HostPrograms
     ) -> tuple[ShellResult, ...]:
-        """Runs the commands, once more if the worker ended by itself: commands change nothing, so they can be
-        repeated.
-        """
+        """Runs the commands, a second time if the worker ended by itself: they change nothing."""
         # Two tries: a worker that ended while it was idle shows it only now.
         for is_last in (False, True):
             try:
@@ -172,9 +170,7 @@ class SandboxPool:
 
     @asynccontextmanager
     async def _borrow(self, view: ShellView, tier: str, host: HostPrograms) -> AsyncGenerator[_BoundWorker]:
-        """Gives a worker on that view to this caller alone. A worker that was left in the middle of something is
-        closed.
-        """
+        """Gives a worker on that view to this caller alone. One that is left in the middle of something is closed."""
         bound = await self._take(view, tier, host)
         try:
             yield bound

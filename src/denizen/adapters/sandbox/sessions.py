@@ -46,9 +46,7 @@ class SandboxSessions:
     _by_owner: dict[str, dict[str, SandboxSession]] = field(default_factory=dict[str, dict[str, SandboxSession]])
 
     def open(self, owner: str, view: ShellView, session_id: str = "") -> SandboxSession:
-        """Returns the named session if it is this owner's and still there, else the owner's session on that view,
-        else a new one.
-        """
+        """Returns the named session if it is this owner's, else the owner's session on that view, else a new one."""
         now = self.now_s()
         self._forget_old(now)
         own = self._by_owner.get(owner, {})
@@ -97,9 +95,7 @@ class SandboxSessions:
 
 
 class FairQueue:
-    """A queue in which owners take turns. `places` may be taken at the same time; one owner's requests are served in
-    order.
-    """
+    """A queue in which owners take turns for `places` places. The requests of one owner are served in order."""
 
     def __init__(self, places: int) -> None:
         self._free = places

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from datetime import UTC, datetime
-from functools import cache
+from datetime import datetime
+from functools import cache, partial
 from typing import Any
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.columns import EscapedText, UtcTime, escape, metadata, position_column
-from denizen.adapters.store.dialect import InsertInto, SqlDialect
-from denizen.adapters.store.transaction import Transaction
+from denizen.adapters.store.columns import (
+    EARLIEST,
+    EnumValue,
+    EscapedText,
+    UtcTime,
+    escape,
+    id_columns,
+    metadata,
+    texts,
+    times,
+)
+from denizen.adapters.store.dialect import SqlDialect
+from denizen.adapters.store.repository import Row, SqlRepository, insert_rows, read_record, write_record
 from denizen.adapters.store.turns import turns
-from denizen.domain.citation import Citation, CitationFault, DocumentRef
-from denizen.domain.conversation import Place
+from denizen.domain.citation import Citation, CitationFault
 from denizen.domain.gap import GapKind, KnowledgeGap
 from denizen.domain.ids import TurnId
 from denizen.domain.proposal import Proposal, ProposalDecision, ProposalStatus, ProposedAnswer
@@ -24,31 +33,24 @@ citations = sa.Table(
     metadata,
     sa.Column("turn_id", sa.Text(), sa.ForeignKey(turns.c.id, ondelete="CASCADE"), primary_key=True),
     sa.Column("number", sa.Integer(), primary_key=True),
-    sa.Column("path", EscapedText(), nullable=False),
+    *texts("path"),
     sa.Column("first_line", sa.Integer(), nullable=False),
     sa.Column("last_line", sa.Integer(), nullable=False),
     sa.Column("source_id", sa.Text(), nullable=False),
-    sa.Column("revision", EscapedText(), nullable=False),
-    sa.Column("link", EscapedText(), nullable=False),
+    *texts("revision", "link"),
     sa.Column("doubt", sa.Text(), nullable=False),
 )
 
 gaps = sa.Table(
     "gaps",
     metadata,
-    position_column(),
-    sa.Column("id", sa.Text(), nullable=False, unique=True),
-    sa.Column("agent", EscapedText(), nullable=False),
-    sa.Column("question", EscapedText(), nullable=False),
-    sa.Column("asker", EscapedText(), nullable=False),
-    sa.Column("platform", EscapedText(), nullable=False),
-    sa.Column("channel", EscapedText(), nullable=False),
-    sa.Column("thread", EscapedText(), nullable=False),
+    *id_columns(),
+    *texts("agent", "question", "asker", "platform", "channel", "thread"),
     sa.Column("is_private", sa.Boolean(), nullable=False),
-    sa.Column("kind", sa.Text(), nullable=False),
+    sa.Column("kind", EnumValue(GapKind), nullable=False),
     sa.Column("turn_id", sa.Text(), nullable=False),
     sa.Column("is_closed", sa.Boolean(), nullable=False),
-    sa.Column("created_at", UtcTime(), nullable=False),
+    *times("created_at"),
     sa.Index("ix_gaps_asker", "asker"),
     sa.Index("ix_gaps_created_at", "created_at"),
 )
@@ -56,36 +58,21 @@ gaps = sa.Table(
 proposals = sa.Table(
     "proposals",
     metadata,
-    position_column(),
-    sa.Column("id", sa.Text(), nullable=False, unique=True),
-    sa.Column("platform", EscapedText(), nullable=False),
-    sa.Column("channel", EscapedText(), nullable=False),
-    sa.Column("thread", EscapedText(), nullable=False),
-    sa.Column("post", EscapedText(), nullable=False),
-    sa.Column("answer", EscapedText(), nullable=False),
-    sa.Column("author", EscapedText(), nullable=False),
-    sa.Column("author_name", EscapedText(), nullable=False),
-    sa.Column("proposer", EscapedText(), nullable=False),
-    sa.Column("link", EscapedText(), nullable=False),
-    sa.Column("question", EscapedText(), nullable=False),
-    sa.Column("asker", EscapedText(), nullable=False),
+    *id_columns(),
+    *texts("platform", "channel", "thread", "post", "answer", "author", "author_name", "proposer", "link"),
+    *texts("question", "asker"),
     sa.Column("gap_id", sa.Text(), nullable=False),
-    sa.Column("status", sa.Text(), nullable=False),
-    sa.Column("decided_by", EscapedText(), nullable=False),
+    sa.Column("status", EnumValue(ProposalStatus), nullable=False),
+    *texts("decided_by"),
     sa.Column("decided_at", UtcTime()),
-    sa.Column("reason", EscapedText(), nullable=False),
-    sa.Column("text", EscapedText(), nullable=False),
-    sa.Column("file", EscapedText(), nullable=False),
+    *texts("reason", "text", "file"),
     sa.Column("is_filed", sa.Boolean(), nullable=False),
-    sa.Column("said_at", UtcTime(), nullable=False),
-    sa.Column("created_at", UtcTime(), nullable=False),
+    *times("said_at", "created_at"),
     sa.Index("ix_proposals_author", "author"),
     sa.Index("ix_proposals_platform_post", "platform", "post"),
     sa.Index("ix_proposals_status_created_at", "status", "created_at"),
 )
 
-
-EVER = datetime(1, 1, 2, tzinfo=UTC)
 
 _CITATIONS = sa.select(citations).where(citations.c.turn_id == sa.bindparam("which")).order_by(citations.c.number)
 _NEWEST_GAPS = (
@@ -94,18 +81,8 @@ _NEWEST_GAPS = (
     .order_by(gaps.c.created_at.desc(), gaps.c.position.desc())
     .limit(sa.bindparam("most"))
 )
+_add_citations = partial(insert_rows, table=citations)
 _FORGET_GAPS = sa.delete(gaps).where(gaps.c.asker == sa.bindparam("whose", type_=EscapedText()))
-
-
-@cache
-def _cite(insert: InsertInto) -> sa.Executable:
-    return insert(citations).on_conflict_do_nothing().inline()
-
-
-@cache
-def _add_gap(insert: InsertInto) -> sa.Executable:
-    given: dict[str, Any] = {c.name: sa.bindparam(c.name) for c in gaps.c if c.name != "position"}
-    return insert(gaps).values(given).on_conflict_do_nothing().returning(gaps.c.position)
 
 
 @cache
@@ -113,99 +90,41 @@ def _close_gaps(dialect: SqlDialect) -> sa.Update:
     return sa.update(gaps).where(dialect.among(gaps.c.id, "chosen"), ~gaps.c.is_closed).values(is_closed=True)
 
 
-class SqlCitations:
-    """`denizen.ports.answers.CitationRepository`."""
-
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
+class SqlCitations(SqlRepository):
+    """Implements `denizen.ports.answers.CitationRepository`."""
 
     async def add(self, turn_id: TurnId, citations: Sequence[Citation]) -> None:
-        if citations:
-            cite = _cite(self._transaction.dialect.insert)
-            rows = [_citation_row(turn_id, number, each) for number, each in enumerate(citations)]
-            await self._transaction.write(lambda connection: connection.execute(cite, rows))
+        rows = [
+            write_record(each, "doubt") | {"turn_id": turn_id, "number": number, "doubt": each.doubt or ""}
+            for number, each in enumerate(citations)
+        ]
+        await self._execute(_add_citations(self._dialect.insert), rows)
 
     async def list_for(self, turn_id: TurnId) -> Sequence[Citation]:
-        bounds = {"which": turn_id}
-        return await self._transaction.read(
-            lambda connection: [_citation(row) for row in connection.execute(_CITATIONS, bounds)]
-        )
+        return await self._list(_read_citation, _CITATIONS, {"which": turn_id})
 
 
-class SqlGaps:
-    """`denizen.ports.answers.GapRepository`."""
+def _read_citation(row: Row) -> Citation:
+    return read_record(Citation, row, doubt=CitationFault(row.doubt) if row.doubt else None)
 
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
+
+class SqlGaps(SqlRepository):
+    """Implements `denizen.ports.answers.GapRepository`."""
 
     async def add(self, gap: KnowledgeGap) -> bool:
-        add, row = _add_gap(self._transaction.dialect.insert), _gap_row(gap)
-        return await self._transaction.write(lambda connection: connection.execute(add, row).scalar() is not None)
+        return await self._add(gaps, write_record(gap))
 
     async def list_gaps(
         self, *, since: datetime | None = None, closed: bool = False, limit: int = 1000
     ) -> Sequence[KnowledgeGap]:
-        bounds = {"since": since or EVER, "closed": closed, "most": max(limit, 0)}
-        return await self._transaction.read(
-            lambda connection: [_gap(row) for row in connection.execute(_NEWEST_GAPS, bounds)]
-        )
+        bounds = {"since": since or EARLIEST, "closed": closed, "most": max(limit, 0)}
+        return await self._list(partial(read_record, KnowledgeGap), _NEWEST_GAPS, bounds)
 
     async def close(self, gap_ids: Collection[str]) -> int:
-        dialect = self._transaction.dialect
-        bounds = {"chosen": dialect.bind_list(sorted(gap_ids))}
-        return await self._transaction.write(
-            lambda connection: connection.execute(_close_gaps(dialect), bounds).rowcount
-        )
+        return await self._change(_close_gaps(self._dialect), {"chosen": self._dialect.bind_list(sorted(gap_ids))})
 
     async def forget_asker(self, asker: str) -> int:
-        return await self._transaction.write(
-            lambda connection: connection.execute(_FORGET_GAPS, {"whose": asker}).rowcount
-        )
-
-
-def _citation_row(turn_id: TurnId, number: int, citation: Citation) -> dict[str, Any]:
-    return {
-        "turn_id": turn_id,
-        "number": number,
-        "path": citation.ref.path,
-        "first_line": citation.ref.first_line,
-        "last_line": citation.ref.last_line,
-        "source_id": citation.source_id,
-        "revision": citation.revision,
-        "link": citation.link,
-        "doubt": "" if citation.doubt is None else citation.doubt.value,
-    }
-
-
-def _citation(row: sa.Row[Any]) -> Citation:
-    doubt = CitationFault(row.doubt) if row.doubt else None
-    return Citation(DocumentRef(row.path, row.first_line, row.last_line), row.source_id, row.revision, row.link, doubt)
-
-
-def _gap_row(gap: KnowledgeGap) -> dict[str, Any]:
-    place = gap.place
-    named = {name: getattr(gap, name) for name in KnowledgeGap.__slots__ if name != "place"}
-    return named | {
-        "platform": place.platform,
-        "channel": place.channel,
-        "thread": place.thread,
-        "kind": gap.kind.value,
-    }
-
-
-def _gap(row: sa.Row[Any]) -> KnowledgeGap:
-    return KnowledgeGap(
-        id=row.id,
-        agent=row.agent,
-        question=row.question,
-        asker=row.asker,
-        place=Place(row.platform, row.channel, row.thread),
-        is_private=row.is_private,
-        kind=GapKind(row.kind),
-        turn_id=row.turn_id,
-        created_at=row.created_at,
-        is_closed=row.is_closed,
-    )
+        return await self._change(_FORGET_GAPS, {"whose": asker})
 
 
 _FIND = sa.select(proposals).where(proposals.c.id == sa.bindparam("which"))
@@ -217,19 +136,15 @@ _NEWEST_PROPOSALS = (
 )
 _ONE = proposals.c.id == sa.bindparam("which")
 _WHOSE = sa.bindparam("whose", type_=EscapedText())
-_WITHDRAWN = ProposalStatus.WITHDRAWN.value
+_WITHDRAWN = ProposalStatus.WITHDRAWN
 _TEXTS = ("answer", "author_name", "link", "question", "asker", "gap_id", "reason", "text", "file")
 """The columns that a withdrawn proposal loses."""
-_PLAIN = ("id", "proposer", "created_at", "question", "asker", "gap_id")
-_ANSWER = ("post", "author", "author_name", "link", "said_at")
-_DECISION = ("reason", "text", "file", "is_filed")
-"""The columns that have the names of fields: of a proposal, of its answer, and of the decision about it."""
 _REVIEWED = ("question", "answer", "author", "author_name", "asker")
 """The columns that the decider has seen."""
 
 _DECIDE = (
     sa.update(proposals)
-    .where(_ONE, proposals.c.status == ProposalStatus.OPEN.value)
+    .where(_ONE, proposals.c.status == ProposalStatus.OPEN)
     .where(*(proposals.c[name] == sa.bindparam(f"known_{name}", type_=EscapedText()) for name in _REVIEWED))
     .values(
         status=sa.bindparam("to"),
@@ -248,7 +163,7 @@ _WITHDRAW = (
 )
 _FILE = (
     sa.update(proposals)
-    .where(_ONE, proposals.c.status == ProposalStatus.ACCEPTED.value)
+    .where(_ONE, proposals.c.status == ProposalStatus.ACCEPTED)
     .values(file=sa.bindparam("name", type_=EscapedText()), is_filed=sa.bindparam("filed", type_=sa.Boolean()))
 )
 _FORGET_AUTHOR = sa.delete(proposals).where(proposals.c.author == _WHOSE)
@@ -266,12 +181,6 @@ _FORGET_ROOM = sa.delete(proposals).where(
 
 
 @cache
-def _add_proposal(insert: InsertInto) -> sa.Executable:
-    given: dict[str, Any] = {c.name: sa.bindparam(c.name) for c in proposals.c if c.name != "position"}
-    return insert(proposals).values(given).on_conflict_do_nothing().returning(proposals.c.position)
-
-
-@cache
 def _remove_proposals(dialect: SqlDialect) -> sa.Delete:
     return sa.delete(proposals).where(dialect.among(proposals.c.id, "chosen"))
 
@@ -283,41 +192,29 @@ def _for_posts(dialect: SqlDialect) -> sa.Select[Any]:
     return wanted.order_by(proposals.c.position)
 
 
-class SqlProposals:
-    """`denizen.ports.answers.ProposalRepository`."""
-
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
+class SqlProposals(SqlRepository):
+    """Implements `denizen.ports.answers.ProposalRepository`."""
 
     async def add(self, proposal: Proposal) -> bool:
-        add, row = _add_proposal(self._transaction.dialect.insert), _proposal_row(proposal)
-        return await self._transaction.write(lambda connection: connection.execute(add, row).scalar() is not None)
+        return await self._add(proposals, _write_proposal(proposal))
 
     async def find(self, proposal_id: str) -> Proposal | None:
-        def job(connection: sa.Connection) -> Proposal | None:
-            row = connection.execute(_FIND, {"which": proposal_id}).first()
-            return None if row is None else _proposal(row)
-
-        return await self._transaction.read(job)
+        return await self._find(_read_proposal, _FIND, {"which": proposal_id})
 
     async def find_for_posts(self, platform: str, post_ids: Collection[str]) -> Sequence[Proposal]:
-        statement, chosen = _for_posts(self._transaction.dialect), [escape(key) for key in sorted(post_ids)]
-        bounds = {"of_platform": platform, "chosen": self._transaction.dialect.bind_list(chosen)}
-        return await self._transaction.read(
-            lambda connection: [_proposal(row) for row in connection.execute(statement, bounds)]
-        )
+        statement, chosen = _for_posts(self._dialect), [escape(key) for key in sorted(post_ids)]
+        bounds = {"of_platform": platform, "chosen": self._dialect.bind_list(chosen)}
+        return await self._list(_read_proposal, statement, bounds)
 
     async def list_proposals(self, status: ProposalStatus, *, limit: int = 1000) -> Sequence[Proposal]:
-        bounds = {"wanted": status.value, "most": max(limit, 0)}
-        return await self._transaction.read(
-            lambda connection: [_proposal(row) for row in connection.execute(_NEWEST_PROPOSALS, bounds)]
-        )
+        bounds = {"wanted": status, "most": max(limit, 0)}
+        return await self._list(_read_proposal, _NEWEST_PROPOSALS, bounds)
 
     async def decide(self, proposal: Proposal) -> bool:
-        known = _proposal_row(proposal)
+        known = _write_proposal(proposal)
         values = {
             "which": proposal.id,
-            "to": proposal.status.value,
+            "to": proposal.status,
             "by": proposal.decision.by,
             "at": proposal.decision.at,
             "why": proposal.decision.reason,
@@ -334,8 +231,9 @@ class SqlProposals:
         await self._change(_FILE, {"which": proposal_id, "name": file, "filed": is_filed})
 
     async def remove(self, proposal_ids: Collection[str]) -> int:
-        dialect = self._transaction.dialect
-        return await self._change(_remove_proposals(dialect), {"chosen": dialect.bind_list(sorted(proposal_ids))})
+        return await self._change(
+            _remove_proposals(self._dialect), {"chosen": self._dialect.bind_list(sorted(proposal_ids))}
+        )
 
     async def forget_author(self, author: str) -> int:
         return await self._change(_FORGET_AUTHOR, {"whose": author})
@@ -346,33 +244,20 @@ class SqlProposals:
     async def forget_room(self, platform: str, room: str) -> int:
         return await self._change(_FORGET_ROOM, {"of_platform": platform, "room": room})
 
-    async def _change(self, statement: sa.Update | sa.Delete, values: dict[str, Any]) -> int:
-        return await self._transaction.write(lambda connection: connection.execute(statement, values).rowcount)
 
-
-def _proposal_row(proposal: Proposal) -> dict[str, Any]:
-    answer, decision, place = proposal.answer, proposal.decision, proposal.answer.place
+def _write_proposal(proposal: Proposal) -> dict[str, Any]:
+    answer, decision = proposal.answer, proposal.decision
     return {
-        **{name: getattr(proposal, name) for name in _PLAIN},
-        **{name: getattr(answer, name) for name in _ANSWER},
-        **{name: getattr(decision, name) for name in _DECISION},
-        "platform": place.platform,
-        "channel": place.channel,
-        "thread": place.thread,
+        **write_record(proposal, "answer", "decision"),
+        **write_record(answer, "text"),
+        **write_record(decision, "by", "at"),
         "answer": answer.text,
-        "status": proposal.status.value,
         "decided_by": decision.by,
         "decided_at": decision.at,
     }
 
 
-def _proposal(row: sa.Row[Any]) -> Proposal:
-    place = Place(row.platform, row.channel, row.thread)
-    answer = {name: getattr(row, name) for name in _ANSWER}
-    decision = {name: getattr(row, name) for name in _DECISION}
-    return Proposal(
-        **{name: getattr(row, name) for name in _PLAIN},
-        answer=ProposedAnswer(place=place, text=row.answer, **answer),
-        status=ProposalStatus(row.status),
-        decision=ProposalDecision(by=row.decided_by, at=row.decided_at, **decision),
-    )
+def _read_proposal(row: Row) -> Proposal:
+    answer = read_record(ProposedAnswer, row, text=row.answer)
+    decision = read_record(ProposalDecision, row, by=row.decided_by, at=row.decided_at)
+    return read_record(Proposal, row, answer=answer, decision=decision)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.columns import EscapedText, JsonText, UtcTime, metadata, position_column
-from denizen.adapters.store.dialect import InsertInto
-from denizen.adapters.store.transaction import Transaction
+from denizen.adapters.store.columns import EnumValue, JsonText, JsonTuple, UtcTime, id_columns, metadata, texts, times
+from denizen.adapters.store.repository import Row, SqlRepository, insert_rows, read_record, write_record
 from denizen.domain.approval import Approval, ApprovalGrant, ApprovalRule, ApprovalStatus, Deciders
-from denizen.domain.conversation import Place
 from denizen.domain.errors import NotFound
 from denizen.domain.ids import AgentName, ConversationId, TurnId
 from denizen.domain.tool import Tier
@@ -21,31 +20,23 @@ from denizen.domain.tool import Tier
 approvals = sa.Table(
     "approvals",
     metadata,
-    position_column(),
-    sa.Column("id", sa.Text(), nullable=False, unique=True),
+    *id_columns(),
     sa.Column("turn_id", sa.Text(), nullable=False),
-    sa.Column("agent", EscapedText(), nullable=False),
-    sa.Column("requester", EscapedText(), nullable=False),
-    sa.Column("requester_name", EscapedText(), nullable=False),
-    sa.Column("platform", EscapedText(), nullable=False),
-    sa.Column("channel", EscapedText(), nullable=False),
-    sa.Column("thread", EscapedText(), nullable=False),
+    *texts("agent", "requester", "requester_name", "platform", "channel", "thread"),
     sa.Column("conversation_id", sa.Text(), nullable=False),
-    sa.Column("tool", EscapedText(), nullable=False),
+    *texts("tool"),
     sa.Column("args", JsonText(), nullable=False),
-    sa.Column("tier", sa.Integer(), nullable=False),
-    sa.Column("reason", EscapedText(), nullable=False),
-    sa.Column("preview", EscapedText(), nullable=False),
+    sa.Column("tier", EnumValue(Tier), nullable=False),
+    *texts("reason", "preview"),
     sa.Column("rule", JsonText(), nullable=False),
     sa.Column("is_exact", sa.Boolean(), nullable=False),
-    sa.Column("created_at", UtcTime(), nullable=False),
+    *times("created_at"),
     sa.Column("expires_at", UtcTime()),
-    sa.Column("status", sa.Text(), nullable=False),
-    sa.Column("voices", JsonText(), nullable=False),
-    sa.Column("decided_by", EscapedText(), nullable=False),
-    sa.Column("decider_name", EscapedText(), nullable=False),
+    sa.Column("status", EnumValue(ApprovalStatus), nullable=False),
+    sa.Column("voices", JsonTuple(), nullable=False),
+    *texts("decided_by", "decider_name"),
     sa.Column("decided_at", UtcTime()),
-    sa.Column("note", EscapedText(), nullable=False),
+    *texts("note"),
     sa.Index("ix_approvals_turn_id", "turn_id"),
     sa.Index("ix_approvals_status", "status"),
 )
@@ -54,13 +45,12 @@ grants = sa.Table(
     "grants",
     metadata,
     sa.Column("id", sa.Text(), primary_key=True),
-    sa.Column("agent", EscapedText(), nullable=False),
-    sa.Column("requester", EscapedText(), nullable=False),
+    *texts("agent", "requester"),
     sa.Column("conversation_id", sa.Text(), nullable=False),
-    sa.Column("tool", EscapedText(), nullable=False),
+    *texts("tool"),
     sa.Column("args", sa.Text(), nullable=False),
-    sa.Column("given_by", EscapedText(), nullable=False),
-    sa.Column("expires_at", UtcTime(), nullable=False),
+    *texts("given_by"),
+    *times("expires_at"),
     sa.Index("ix_grants_conversation_id_tool", "conversation_id", "tool"),
 )
 """`args` is the digest of the approval rule and, for a grant of certain arguments only, of these arguments."""
@@ -92,38 +82,21 @@ _GRANTS = sa.select(grants).where(
 
 
 @cache
-def _add(insert: InsertInto) -> sa.Executable:
-    return insert(approvals).on_conflict_do_nothing(index_elements=[approvals.c.id]).inline()
-
-
-@cache
-def _add_grant(insert: InsertInto) -> sa.Executable:
-    return insert(grants).on_conflict_do_nothing(index_elements=[grants.c.id]).inline()
-
-
-@cache
-def _list(status: ApprovalStatus | None, *, of_turn: bool) -> sa.Select[Any]:
+def _select(status: ApprovalStatus | None, *, of_turn: bool) -> sa.Select[Any]:
     statement = sa.select(approvals).order_by(approvals.c.position.desc()).limit(sa.bindparam("limit"))
     if status is not None:
-        statement = statement.where(approvals.c.status == status.value)
+        statement = statement.where(approvals.c.status == status)
     return statement.where(approvals.c.turn_id == sa.bindparam("turn")) if of_turn else statement
 
 
-class SqlApprovals:
-    """`denizen.ports.approvals.ApprovalRepository`."""
-
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
+class SqlApprovals(SqlRepository):
+    """Implements `denizen.ports.approvals.ApprovalRepository`."""
 
     async def add(self, approval: Approval) -> None:
-        add, row = _add(self._transaction.dialect.insert), _row(approval)
-        await self._transaction.write(lambda connection: connection.execute(add, row))
+        await self._execute(insert_rows(self._dialect.insert, approvals), _write_approval(approval))
 
     async def find(self, approval_id: str) -> Approval | None:
-        found = await self._transaction.read(
-            lambda connection: connection.execute(_BY_ID, {"which": approval_id}).first()
-        )
-        return _approval(found) if found is not None else None
+        return await self._find(_read_approval, _BY_ID, {"which": approval_id})
 
     async def take(self, approval_id: str) -> Approval:
         found = await self._transaction.write(
@@ -131,25 +104,23 @@ class SqlApprovals:
         )
         if found is None:
             raise _missing(approval_id)
-        return _approval(found)
+        return _read_approval(found)
 
     async def update(self, approval: Approval) -> None:
-        row = _row(approval)
+        row = _write_approval(approval)
         values = {f"new_{name}": row[name] for name in _CHANGING} | {"which": approval.id}
-        if not await self._transaction.write(lambda connection: connection.execute(_UPDATE, values).rowcount):
+        if not await self._change(_UPDATE, values):
             raise _missing(approval.id)
 
     async def list_approvals(
         self, *, status: ApprovalStatus | None = None, turn_id: TurnId | None = None, limit: int = 100
     ) -> Sequence[Approval]:
-        statement = _list(status, of_turn=turn_id is not None)
+        statement = _select(status, of_turn=turn_id is not None)
         bounds: dict[str, Any] = {"limit": max(limit, 0)} | ({} if turn_id is None else {"turn": turn_id})
-        rows = await self._transaction.read(lambda connection: connection.execute(statement, bounds).all())
-        return [_approval(row) for row in rows]
+        return await self._list(_read_approval, statement, bounds)
 
     async def add_grant(self, grant: ApprovalGrant, *, now: datetime) -> None:
-        add = _add_grant(self._transaction.dialect.insert)
-        row = {column.name: getattr(grant, column.name) for column in grants.c}
+        add, row = insert_rows(self._dialect.insert, grants), write_record(grant)
 
         def job(connection: sa.Connection) -> None:
             connection.execute(_FORGET, {"over": now})
@@ -161,105 +132,17 @@ class SqlApprovals:
         self, agent: AgentName, requester: str, conversation_id: ConversationId, tool: str, *, now: datetime
     ) -> Sequence[ApprovalGrant]:
         bounds = {"who": agent, "asker": requester, "where": conversation_id, "what": tool, "now": now}
-        rows = await self._transaction.read(lambda connection: connection.execute(_GRANTS, bounds).all())
-        return [
-            ApprovalGrant(
-                id=row.id,
-                agent=row.agent,
-                requester=row.requester,
-                conversation_id=row.conversation_id,
-                tool=row.tool,
-                args=row.args,
-                given_by=row.given_by,
-                expires_at=row.expires_at,
-            )
-            for row in rows
-        ]
+        return await self._list(partial(read_record, ApprovalGrant), _GRANTS, bounds)
 
 
 def _missing(approval_id: str) -> NotFound:
     return NotFound(f"There is no approval {approval_id}.", code="approval_not_found")
 
 
-def _row(approval: Approval) -> dict[str, Any]:
-    place = approval.place
-    simple = {
-        name: getattr(approval, name)
-        for name in (
-            "id",
-            "turn_id",
-            "agent",
-            "requester",
-            "requester_name",
-            "conversation_id",
-            "tool",
-            "reason",
-            "preview",
-            "is_exact",
-            "created_at",
-            "expires_at",
-            "decided_by",
-            "decider_name",
-            "decided_at",
-            "note",
-        )
-    }
-    return simple | {
-        "platform": place.platform,
-        "channel": place.channel,
-        "thread": place.thread,
-        "args": dict(approval.args),
-        "tier": int(approval.tier),
-        "rule": _rule_json(approval.rule),
-        "status": approval.status.value,
-        "voices": list(approval.voices),
-    }
+def _write_approval(approval: Approval) -> dict[str, Any]:
+    return write_record(approval, "rule") | {"rule": asdict(approval.rule)}
 
 
-def _approval(row: sa.Row[Any]) -> Approval:
-    return Approval(
-        id=row.id,
-        turn_id=row.turn_id,
-        agent=row.agent,
-        requester=row.requester,
-        place=Place(row.platform, row.channel, row.thread),
-        conversation_id=row.conversation_id,
-        tool=row.tool,
-        args=row.args,
-        tier=Tier(row.tier),
-        reason=row.reason,
-        preview=row.preview,
-        rule=_rule(row.rule),
-        created_at=row.created_at,
-        expires_at=row.expires_at,
-        status=ApprovalStatus(row.status),
-        voices=tuple(row.voices),
-        decided_by=row.decided_by,
-        decided_at=row.decided_at,
-        note=row.note,
-        requester_name=row.requester_name,
-        decider_name=row.decider_name,
-        is_exact=row.is_exact,
-    )
-
-
-def _rule_json(rule: ApprovalRule) -> dict[str, Any]:
-    return {
-        "deciders": rule.deciders.value,
-        "role": rule.role,
-        "quorum": rule.quorum,
-        "people": sorted(rule.people),
-        "timeout_s": rule.timeout_s,
-        "grant_on_timeout": rule.grant_on_timeout,
-    }
-
-
-def _rule(row: Mapping[str, Any]) -> ApprovalRule:
-    return ApprovalRule(
-        deciders=Deciders(row["deciders"]),
-        role=row["role"],
-        quorum=row["quorum"],
-        people=frozenset(row["people"]),
-        timeout_s=row["timeout_s"],
-        grant_on_timeout=row["grant_on_timeout"],
-    )
+def _read_approval(row: Row) -> Approval:
+    deciders, people = Deciders(row.rule["deciders"]), frozenset[str](row.rule["people"])
+    return read_record(Approval, row, rule=ApprovalRule(**row.rule | {"deciders": deciders, "people": people}))

@@ -9,18 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.columns import EscapedText, JsonText, UtcTime, escape, metadata, write_id
-from denizen.adapters.store.conversations import conversations
-from denizen.adapters.store.dialect import InsertInto, SqlDialect
-from denizen.adapters.store.messages import drop_summaries, messages
-from denizen.adapters.store.posts import (
+from denizen.adapters.store.columns import (
     EARLIEST,
     LATEST,
+    EnumValue,
+    EscapedText,
+    JsonText,
+    UtcTime,
+    escape,
+    metadata,
+    text_keys,
+    texts,
+    times,
+    write_id,
+)
+from denizen.adapters.store.conversations import conversations
+from denizen.adapters.store.dialect import SqlDialect
+from denizen.adapters.store.messages import drop_summaries, messages
+from denizen.adapters.store.posts import (
     NOT_DELETED,
     count_posts,
     drop_embeddings,
@@ -35,7 +46,7 @@ from denizen.adapters.store.posts import (
     search_posts,
     total_posts,
 )
-from denizen.adapters.store.transaction import Transaction
+from denizen.adapters.store.repository import SqlRepository, insert_rows, read_record, upsert, write_record
 from denizen.domain.message import parts_to_json
 from denizen.domain.mirror import FORGOTTEN, renew_room
 from denizen.domain.room import Post, PostVersion, Room, RoomKind
@@ -45,24 +56,18 @@ from denizen.ports.archive import AuthorCount, Backfill, CountBy, OptOutKind, Po
 rooms = sa.Table(
     "rooms",
     metadata,
-    sa.Column("platform", EscapedText(), primary_key=True),
-    sa.Column("id", EscapedText(), primary_key=True),
-    sa.Column("name", EscapedText(), nullable=False),
-    sa.Column("kind", sa.Text(), nullable=False),
-    sa.Column("guild", EscapedText(), nullable=False),
-    sa.Column("guild_name", EscapedText(), nullable=False),
-    sa.Column("parent", EscapedText(), nullable=False),
-    sa.Column("parent_name", EscapedText(), nullable=False),
-    sa.Column("latest_post", EscapedText(), nullable=False),
+    *text_keys("platform", "id"),
+    *texts("name"),
+    sa.Column("kind", EnumValue(RoomKind), nullable=False),
+    *texts("guild", "guild_name", "parent", "parent_name", "latest_post"),
     sa.Index("ix_rooms_platform_parent", "platform", "parent"),
 )
 
 backfills = sa.Table(
     "backfills",
     metadata,
-    sa.Column("platform", EscapedText(), primary_key=True),
-    sa.Column("room", EscapedText(), primary_key=True),
-    sa.Column("oldest", EscapedText(), nullable=False),
+    *text_keys("platform", "room"),
+    *texts("oldest"),
     sa.Column("fetched", sa.BigInteger(), nullable=False),
     sa.Column("is_complete", sa.Boolean(), nullable=False),
 )
@@ -70,10 +75,10 @@ backfills = sa.Table(
 opt_outs = sa.Table(
     "opt_outs",
     metadata,
-    sa.Column("platform", EscapedText(), primary_key=True),
-    sa.Column("kind", sa.Text(), primary_key=True),
-    sa.Column("key", EscapedText(), primary_key=True),
-    sa.Column("created_at", UtcTime(), nullable=False),
+    *text_keys("platform"),
+    sa.Column("kind", EnumValue(OptOutKind), primary_key=True),
+    *text_keys("key"),
+    *times("created_at"),
 )
 
 _GUILD = sa.bindparam("within", type_=EscapedText())
@@ -94,32 +99,8 @@ _BACKFILLS = (
 )
 
 
-@cache
-def _put(insert: InsertInto, table: sa.Table) -> sa.Executable:
-    statement = insert(table)
-    key = list(table.primary_key)
-    changed = {column.name: statement.excluded[column.name] for column in table.c if not column.primary_key}
-    return statement.on_conflict_do_update(index_elements=key, set_=changed).inline()
-
-
-def _room(row: Sequence[Any]) -> Room:
-    platform, key, name, kind, guild, guild_name, parent, parent_name, latest_post = row
-    return Room(
-        platform=platform,
-        id=key,
-        name=name,
-        kind=RoomKind(kind),
-        guild=guild,
-        guild_name=guild_name,
-        parent=parent,
-        parent_name=parent_name,
-        latest_post=latest_post,
-    )
-
-
-def _backfill(row: sa.Row[Any]) -> Backfill:
-    return Backfill(row.platform, row.room, row.oldest, row.fetched, row.is_complete)
-
+_read_room = partial(read_record, Room)
+_read_backfill = partial(read_record, Backfill)
 
 PIECE = 500
 """The number of rows in one statement."""
@@ -265,54 +246,39 @@ _OPTED_OUT = sa.select(opt_outs.c.key).where(*_KIND)
 _OPT_IN = sa.delete(opt_outs).where(*_KIND, opt_outs.c.key == sa.bindparam("which"))
 
 
-@cache
-def _opt_out(insert: InsertInto) -> sa.Executable:
-    return insert(opt_outs).on_conflict_do_nothing().inline()
-
-
-class SqlArchive:
+class SqlArchive(SqlRepository):
     """Implements `denizen.ports.archive.ArchiveRepository`."""
 
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
-
     async def put_room(self, room: Room) -> None:
-        dialect = self._transaction.dialect
-        find = _ROOM.with_for_update() if dialect.locks_rows else _ROOM
+        find = _ROOM.with_for_update() if self._dialect.locks_rows else _ROOM
 
         def job(connection: sa.Connection) -> None:
             known = connection.execute(find, {"where": room.platform, "which": room.id}).first()
-            renewed = room if known is None else renew_room(_room(known), room)
-            row = {column.name: getattr(renewed, column.name) for column in rooms.c}
-            connection.execute(_put(dialect.insert, rooms), row)
+            renewed = room if known is None else renew_room(_read_room(known), room)
+            connection.execute(upsert(self._dialect.insert, rooms), write_record(renewed))
 
         await self._transaction.write(job)
 
     async def find_room(self, platform: str, room_id: str) -> Room | None:
         bounds = {"where": platform, "which": room_id}
-        row = await self._transaction.read(lambda connection: connection.execute(_ROOM, bounds).first())
-        return None if row is None else _room(row)
+        return await self._find(_read_room, _ROOM, bounds)
 
     async def list_rooms(self, platform: str, *, guild: str = "") -> Sequence[Room]:
         bounds = {"where": platform, "within": guild}
-        return await self._transaction.read(
-            lambda connection: [_room(row) for row in connection.execute(_ROOMS, bounds)]
-        )
+        return await self._list(_read_room, _ROOMS, bounds)
 
     async def put(self, posts: Sequence[Post]) -> int:
-        dialect = self._transaction.dialect
-        return await self._transaction.write(lambda connection: put_posts(connection, dialect, posts))
+        return await self._transaction.write(lambda connection: put_posts(connection, self._dialect, posts))
 
     async def mark_deleted(self, platform: str, post_ids: Sequence[str], *, at: datetime) -> int:
-        dialect = self._transaction.dialect
         return await self._transaction.write(
-            lambda connection: mark_deleted(connection, dialect, platform, post_ids, at)
+            lambda connection: mark_deleted(connection, self._dialect, platform, post_ids, at)
         )
 
     async def mark_room_deleted(self, platform: str, room_id: str, *, at: datetime, limit: int) -> int:
         def job(connection: sa.Connection) -> int:
-            left = list_room_posts(connection, self._transaction.dialect, platform, room_id, limit)
-            return mark_deleted(connection, self._transaction.dialect, platform, left, at)
+            left = list_room_posts(connection, self._dialect, platform, room_id, limit)
+            return mark_deleted(connection, self._dialect, platform, left, at)
 
         return await self._transaction.write(job)
 
@@ -320,8 +286,9 @@ class SqlArchive:
         return await self._transaction.read(lambda connection: find_post(connection, platform, post_id))
 
     async def find_many(self, platform: str, post_ids: Sequence[str]) -> Sequence[Post]:
-        dialect = self._transaction.dialect
-        return await self._transaction.read(lambda connection: find_posts(connection, dialect, platform, post_ids))
+        return await self._transaction.read(
+            lambda connection: find_posts(connection, self._dialect, platform, post_ids)
+        )
 
     async def list_posts(
         self, platform: str, room: str, *, before: str = "", after: str = "", limit: int = 50
@@ -334,7 +301,7 @@ class SqlArchive:
         return await self._transaction.read(lambda connection: list_versions(connection, platform, post_id))
 
     async def search(self, wanted: PostQuery) -> Sequence[PostHit]:
-        words, dialect = split_words(wanted.words), self._transaction.dialect
+        words, dialect = split_words(wanted.words), self._dialect
         if not words or not wanted.rooms or wanted.limit < 1:
             return []
         bounds = {
@@ -351,14 +318,13 @@ class SqlArchive:
     async def count(
         self, by: CountBy, *, platform: str, rooms: Sequence[str], since: datetime | None = None, limit: int = 20
     ) -> Sequence[PostCount]:
-        dialect = self._transaction.dialect
         bounds = {
             "where": platform,
-            "rooms": dialect.bind_list([escape(room) for room in rooms]),
+            "rooms": self._dialect.bind_list([escape(room) for room in rooms]),
             "since": since or EARLIEST,
             "limit": max(limit, 0),
         }
-        return await self._transaction.read(lambda connection: count_posts(connection, dialect, by, bounds))
+        return await self._transaction.read(lambda connection: count_posts(connection, self._dialect, by, bounds))
 
     async def count_author(self, platform: str, author_id: str) -> AuthorCount:
         bounds = {"where": platform, "whose": author_id}
@@ -373,50 +339,46 @@ class SqlArchive:
         return await self._transaction.read(lambda connection: total_posts(connection, platform))
 
     async def forget_author(self, platform: str, author_id: str) -> int:
-        dialect = self._transaction.dialect
-        return await self._transaction.write(lambda connection: forget_author(connection, dialect, platform, author_id))
+        return await self._transaction.write(
+            lambda connection: forget_author(connection, self._dialect, platform, author_id)
+        )
 
     async def forget_room(self, platform: str, room_id: str) -> int:
-        dialect = self._transaction.dialect
-        return await self._transaction.write(lambda connection: forget_room(connection, dialect, platform, room_id))
+        return await self._transaction.write(
+            lambda connection: forget_room(connection, self._dialect, platform, room_id)
+        )
 
     async def forget_posts(self, platform: str, post_ids: Sequence[str]) -> int:
-        dialect = self._transaction.dialect
-        return await self._transaction.write(lambda connection: forget_posts(connection, dialect, platform, post_ids))
+        return await self._transaction.write(
+            lambda connection: forget_posts(connection, self._dialect, platform, post_ids)
+        )
 
     async def forget_before(self, platform: str, before: datetime, *, limit: int) -> int:
-        dialect = self._transaction.dialect
         return await self._transaction.write(
-            lambda connection: forget_before(connection, dialect, platform, before, limit)
+            lambda connection: forget_before(connection, self._dialect, platform, before, limit)
         )
 
     async def opt_out(self, platform: str, kind: OptOutKind, key: str, *, now: datetime) -> None:
-        row = {"platform": platform, "kind": kind.value, "key": key, "created_at": now}
-        statement = _opt_out(self._transaction.dialect.insert)
-        await self._transaction.write(lambda connection: connection.execute(statement, row))
+        row = {"platform": platform, "kind": kind, "key": key, "created_at": now}
+        await self._execute(insert_rows(self._dialect.insert, opt_outs), row)
 
     async def opt_in(self, platform: str, kind: OptOutKind, key: str) -> None:
-        which = {"where": platform, "what": kind.value, "which": key}
-        await self._transaction.write(lambda connection: connection.execute(_OPT_IN, which))
+        which = {"where": platform, "what": kind, "which": key}
+        await self._execute(_OPT_IN, which)
 
     async def list_opt_outs(self, platform: str, kind: OptOutKind) -> frozenset[str]:
-        which = {"where": platform, "what": kind.value}
+        which = {"where": platform, "what": kind}
         return await self._transaction.read(
             lambda connection: frozenset(connection.execute(_OPTED_OUT, which).scalars())
         )
 
     async def find_backfill(self, platform: str, room: str) -> Backfill | None:
         bounds = {"where": platform, "which": room}
-        row = await self._transaction.read(lambda connection: connection.execute(_BACKFILL, bounds).first())
-        return None if row is None else _backfill(row)
+        return await self._find(_read_backfill, _BACKFILL, bounds)
 
     async def put_backfill(self, backfill: Backfill) -> None:
-        put = _put(self._transaction.dialect.insert, backfills)
-        row = {column.name: getattr(backfill, column.name) for column in backfills.c}
-        await self._transaction.write(lambda connection: connection.execute(put, row))
+        await self._execute(upsert(self._dialect.insert, backfills), write_record(backfill))
 
     async def list_backfills(self, platform: str) -> Sequence[Backfill]:
         bounds = {"where": platform}
-        return await self._transaction.read(
-            lambda connection: [_backfill(row) for row in connection.execute(_BACKFILLS, bounds)]
-        )
+        return await self._list(_read_backfill, _BACKFILLS, bounds)

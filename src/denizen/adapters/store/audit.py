@@ -9,20 +9,18 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.columns import EscapedText, UtcTime, metadata
+from denizen.adapters.store.columns import EnumValue, PositionType, metadata, texts, times
 from denizen.adapters.store.dialect import InsertInto
-from denizen.adapters.store.transaction import Transaction
+from denizen.adapters.store.repository import Row, SqlRepository
 from denizen.domain.audit import AuditEntry, AuditEvent, AuditHead, AuditKind, append_to_chain, chain_head
 
 audit = sa.Table(
     "audit",
     metadata,
-    sa.Column("number", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), primary_key=True, autoincrement=False),
-    sa.Column("kind", sa.Text(), nullable=False),
-    sa.Column("at", UtcTime(), nullable=False),
-    sa.Column("actor", EscapedText(), nullable=False),
-    sa.Column("subject", EscapedText(), nullable=False),
-    sa.Column("details", EscapedText(), nullable=False),
+    sa.Column("number", PositionType, primary_key=True, autoincrement=False),
+    sa.Column("kind", EnumValue(AuditKind), nullable=False),
+    *times("at"),
+    *texts("actor", "subject", "details"),
     sa.Column("previous", sa.Text(), nullable=False),
     sa.Column("digest", sa.Text(), nullable=False),
 )
@@ -53,14 +51,11 @@ def _know_head(insert: InsertInto) -> sa.Executable:
     return insert(audit_head).values(id=1, number=first.number, digest=first.digest).on_conflict_do_nothing().inline()
 
 
-class SqlAudit:
+class SqlAudit(SqlRepository):
     """Implements `denizen.ports.store.AuditRepository`."""
 
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
-
     async def add(self, events: Sequence[AuditEvent]) -> AuditHead:
-        know = _know_head(self._transaction.dialect.insert)
+        know = _know_head(self._dialect.insert)
 
         def job(connection: sa.Connection) -> AuditHead:
             connection.execute(know)
@@ -69,7 +64,18 @@ class SqlAudit:
             for event in events:
                 entry = append_to_chain(head, event)
                 head = chain_head(entry)
-                rows.append(_row(entry))
+                rows.append(
+                    {
+                        "number": entry.number,
+                        "kind": event.kind,
+                        "at": event.at,
+                        "actor": event.actor,
+                        "subject": event.subject,
+                        "details": json.dumps(event.details, sort_keys=True),
+                        "previous": entry.previous,
+                        "digest": entry.digest,
+                    }
+                )
             if rows:
                 connection.execute(_ADD, rows)
                 connection.execute(_MOVE_HEAD, {"to": head.number, "as_of": head.digest})
@@ -83,24 +89,9 @@ class SqlAudit:
 
     async def list_entries(self, *, after: int = 0, limit: int = 1000) -> Sequence[AuditEntry]:
         given = {"after": after, "most": limit}
-        rows = await self._transaction.read(lambda connection: connection.execute(_LIST, given).all())
-        return [_entry(row) for row in rows]
+        return await self._list(_read_entry, _LIST, given)
 
 
-def _row(entry: AuditEntry) -> dict[str, Any]:
-    event = entry.event
-    return {
-        "number": entry.number,
-        "kind": event.kind.value,
-        "at": event.at,
-        "actor": event.actor,
-        "subject": event.subject,
-        "details": json.dumps(event.details, sort_keys=True),
-        "previous": entry.previous,
-        "digest": entry.digest,
-    }
-
-
-def _entry(row: sa.Row[Any]) -> AuditEntry:
-    event = AuditEvent(AuditKind(row.kind), row.at, row.actor, row.subject, json.loads(row.details))
+def _read_entry(row: Row) -> AuditEntry:
+    event = AuditEvent(row.kind, row.at, row.actor, row.subject, json.loads(row.details))
     return AuditEntry(row.number, event, row.previous, row.digest)

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
+from enum import IntEnum, StrEnum
 from typing import Any, Protocol, overload
 
 import sqlalchemy as sa
@@ -71,7 +73,7 @@ class PlatformId(TypeDecorator[str]):
 
 
 class JsonText(TypeDecorator[Any]):
-    """A JSON value as text, since `jsonb` would refuse a NUL within a string."""
+    """A JSON value as text, since `jsonb` would refuse a NUL in a string. Mappings and frozen sets may be in it."""
 
     impl = sa.Text
     cache_ok = True
@@ -81,6 +83,35 @@ class JsonText(TypeDecorator[Any]):
 
     def result_processor(self, dialect: Dialect, coltype: object) -> ValueProcessor:
         return _load
+
+
+class JsonTuple(JsonText):
+    """A JSON array that is returned as a tuple."""
+
+    cache_ok = True
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> ValueProcessor:
+        return lambda value: tuple(json.loads(value))
+
+
+class EnumValue(TypeDecorator[Any]):
+    """A member of an enum as its value, a text or a number."""
+
+    impl = sa.Text
+    cache_ok = True
+
+    def __init__(self, kind: type[StrEnum | IntEnum]) -> None:
+        super().__init__()
+        self.kind = kind
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        return dialect.type_descriptor(sa.Integer() if issubclass(self.kind, int) else sa.Text())
+
+    def bind_processor(self, dialect: Dialect) -> ValueProcessor:
+        return lambda value: value if value is None else self.kind(value).value
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> ValueProcessor:
+        return lambda value: value if value is None else self.kind(value)
 
 
 class UtcTime(TypeDecorator[datetime]):
@@ -143,9 +174,19 @@ def _read_id(value: str | None) -> str | None:
 
 
 def _dump(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_to_plain)
     # Half a surrogate pair cannot be encoded; the ASCII form writes it as an escape.
-    return json.dumps(value, separators=(",", ":"), allow_nan=False) if _HALF.search(text) else text
+    if _HALF.search(text):
+        return json.dumps(value, separators=(",", ":"), allow_nan=False, default=_to_plain)
+    return text
+
+
+def _to_plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return dict(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType] - checked by json
+    if isinstance(value, frozenset):
+        return sorted(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType] - texts
+    raise TypeError(f"{type(value).__name__} is not JSON")
 
 
 def _load(value: str) -> object:
@@ -195,6 +236,30 @@ metadata = sa.MetaData(
 PositionType = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
+EARLIEST = datetime(1, 1, 2, tzinfo=UTC)
+LATEST = datetime(9999, 12, 30, tzinfo=UTC)
+"""Time bounds that exclude nothing, a day inside what can be stored, so that any time zone can show them."""
+
+
 def position_column() -> sa.Column[int]:
     """Returns the primary key that numbers rows in the order of arrival."""
     return sa.Column("position", PositionType, primary_key=True)
+
+
+def id_columns() -> list[sa.Column[Any]]:
+    """Returns the position and the id of rows that are ordered by arrival and found by their id."""
+    return [position_column(), sa.Column("id", sa.Text(), nullable=False, unique=True)]
+
+
+def text_keys(*names: str) -> list[sa.Column[str]]:
+    """Returns texts from outside that are parts of the primary key."""
+    return [sa.Column(name, EscapedText(), primary_key=True) for name in names]
+
+
+def texts(*names: str) -> list[sa.Column[str]]:
+    """Returns texts from outside, none of them NULL."""
+    return [sa.Column(name, EscapedText(), nullable=False) for name in names]
+
+
+def times(*names: str) -> list[sa.Column[datetime]]:
+    return [sa.Column(name, UtcTime(), nullable=False) for name in names]

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.columns import EscapedText, UtcTime, metadata, position_column
-from denizen.adapters.store.dialect import InsertInto, SqlDialect
-from denizen.adapters.store.transaction import Transaction
+from denizen.adapters.store.columns import EscapedText, UtcTime, id_columns, metadata, texts, times
+from denizen.adapters.store.dialect import SqlDialect
+from denizen.adapters.store.repository import Row, SqlRepository, insert_row, read_record, write_record
 from denizen.domain.conversation import Conversation, Place, Session
 from denizen.domain.errors import NotFound
 from denizen.domain.ids import AgentName, ConversationId, SessionId, fresh
@@ -23,24 +23,19 @@ from denizen.ports.store import RecentSession
 conversations = sa.Table(
     "conversations",
     metadata,
-    position_column(),
-    sa.Column("id", sa.Text(), nullable=False, unique=True),
-    sa.Column("platform", EscapedText(), nullable=False),
-    sa.Column("channel", EscapedText(), nullable=False),
-    sa.Column("thread", EscapedText(), nullable=False),
-    sa.Column("title", EscapedText(), nullable=False),
-    sa.Column("created_at", UtcTime(), nullable=False),
+    *id_columns(),
+    *texts("platform", "channel", "thread", "title"),
+    *times("created_at"),
     sa.UniqueConstraint("platform", "channel", "thread"),
 )
 
 sessions = sa.Table(
     "sessions",
     metadata,
-    position_column(),
-    sa.Column("id", sa.Text(), nullable=False, unique=True),
+    *id_columns(),
     sa.Column("conversation_id", sa.Text(), sa.ForeignKey(conversations.c.id), nullable=False),
-    sa.Column("agent", EscapedText(), nullable=False),
-    sa.Column("created_at", UtcTime(), nullable=False),
+    *texts("agent"),
+    *times("created_at"),
     sa.Column("closed_at", UtcTime()),
     sa.Index("ix_sessions_conversation_id_agent", "conversation_id", "agent"),
 )
@@ -83,31 +78,24 @@ _RENAME_CONVERSATION = (
 )
 
 
-@cache
-def _add_conversation(insert: InsertInto) -> sa.Executable:
-    # Two processes that add it at once may collide on either unique key.
-    return insert(conversations).on_conflict_do_nothing().returning(conversations.c.position)
+_read_conversation = partial(read_record, Conversation)
+_read_session = partial(read_record, Session)
 
 
-class SqlConversations:
+class SqlConversations(SqlRepository):
     """Implements `denizen.ports.store.ConversationRepository`."""
-
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
 
     async def put(self, place: Place, *, title: str = "", now: datetime) -> Conversation:
         key = place.conversation_id
-        add = _add_conversation(self._transaction.dialect.insert)
+        new = Conversation(key, place, title, now)
+        add = insert_row(self._dialect.insert, conversations)
 
         def job(connection: sa.Connection) -> Conversation:
-            found = _find_conversation(connection, key)
-            if found is None:
-                new = Conversation(key, place, title, now)
-                found = (
-                    new
-                    if connection.execute(add, _conversation_row(new)).scalar() is not None
-                    else _get_conversation(connection, key)
-                )
+            row = connection.execute(_CONVERSATION_BY_ID, {"id": key}).first()
+            if row is None and connection.execute(add, write_record(new)).first() is not None:
+                return new
+            # Another process may have added it in between.
+            found = _read_conversation(row or connection.execute(_CONVERSATION_BY_ID, {"id": key}).one())
             if title and title != found.title:
                 connection.execute(_RENAME_CONVERSATION, {"which": key, "new_title": title})
                 return Conversation(found.id, found.place, title, found.created_at)
@@ -116,42 +104,14 @@ class SqlConversations:
         return await self._transaction.write(job)
 
     async def get(self, conversation_id: ConversationId) -> Conversation:
-        return await self._transaction.read(lambda connection: _get_conversation(connection, conversation_id))
+        found = await self._find(_read_conversation, _CONVERSATION_BY_ID, {"id": conversation_id})
+        if found is None:
+            raise NotFound(f"There is no conversation {conversation_id}.", code="conversation_not_found")
+        return found
 
     async def list_recent(self, *, platform: str = "", limit: int = 50) -> Sequence[Conversation]:
-        def job(connection: sa.Connection) -> list[Conversation]:
-            rows = connection.execute(_RECENT_CONVERSATIONS, {"platform": platform, "limit": max(limit, 0)})
-            return [_conversation(row) for row in rows]
-
-        return await self._transaction.read(job)
-
-
-def _find_conversation(connection: sa.Connection, conversation_id: ConversationId) -> Conversation | None:
-    row = connection.execute(_CONVERSATION_BY_ID, {"id": conversation_id}).first()
-    return None if row is None else _conversation(row)
-
-
-def _get_conversation(connection: sa.Connection, conversation_id: ConversationId) -> Conversation:
-    found = _find_conversation(connection, conversation_id)
-    if found is None:
-        raise NotFound(f"There is no conversation {conversation_id}.", code="conversation_not_found")
-    return found
-
-
-def _conversation_row(conversation: Conversation) -> dict[str, object]:
-    place = conversation.place
-    return {
-        "id": conversation.id,
-        "platform": place.platform,
-        "channel": place.channel,
-        "thread": place.thread,
-        "title": conversation.title,
-        "created_at": conversation.created_at,
-    }
-
-
-def _conversation(row: sa.Row[tuple[object, ...]]) -> Conversation:
-    return Conversation(row.id, Place(row.platform, row.channel, row.thread), row.title, row.created_at)
+        bounds = {"platform": platform, "limit": max(limit, 0)}
+        return await self._list(_read_conversation, _RECENT_CONVERSATIONS, bounds)
 
 
 _SESSION_KEY = (sessions.c.conversation_id == sa.bindparam("conversation"), sessions.c.agent == sa.bindparam("whose"))
@@ -198,66 +158,46 @@ def _recent_sessions(*, of_platform: bool, of_agent: bool) -> sa.Select[Any]:
     return sa.select(few, count.label("messages")).order_by(few.c.last_at.desc(), few.c.position.desc())
 
 
-@cache
-def _add_session(insert: InsertInto) -> sa.Executable:
-    # The existing row stays, whichever unique key it collides with.
-    return insert(sessions).on_conflict_do_nothing().returning(sessions.c.position)
-
-
-class SqlSessions:
+class SqlSessions(SqlRepository):
     """Implements `denizen.ports.store.SessionRepository`."""
 
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
-
     async def current(self, conversation_id: ConversationId, agent: AgentName, *, now: datetime) -> Session:
-        dialect = self._transaction.dialect
-
         def job(connection: sa.Connection) -> Session:
             row = connection.execute(_OPEN_SESSION, {"conversation": conversation_id, "whose": agent}).first()
-            return _open_session(connection, dialect, conversation_id, agent, now) if row is None else _session(row)
+            return (
+                _open_session(connection, self._dialect, conversation_id, agent, now)
+                if row is None
+                else _read_session(row)
+            )
 
         return await self._transaction.write(job)
 
     async def renew(self, conversation_id: ConversationId, agent: AgentName, *, now: datetime) -> Session:
-        dialect = self._transaction.dialect
-
         def job(connection: sa.Connection) -> Session:
-            if dialect.locks_rows:  # of two renewals at once, the second closes the session of the first
+            if self._dialect.locks_rows:  # of two renewals at once, the second closes the session of the first
                 connection.execute(_LOCK_CONVERSATION, {"conversation": conversation_id})
             connection.execute(_CLOSE_SESSION, {"conversation": conversation_id, "whose": agent, "now": now})
-            return _open_session(connection, dialect, conversation_id, agent, now)
+            return _open_session(connection, self._dialect, conversation_id, agent, now)
 
         return await self._transaction.write(job)
 
     async def get(self, session_id: SessionId) -> Session:
-        def job(connection: sa.Connection) -> Session:
-            row = connection.execute(_SESSION_BY_ID, {"id": session_id}).first()
-            if row is None:
-                raise NotFound(f"There is no session {session_id}.", code="session_not_found")
-            return _session(row)
-
-        return await self._transaction.read(job)
+        found = await self._find(_read_session, _SESSION_BY_ID, {"id": session_id})
+        if found is None:
+            raise NotFound(f"There is no session {session_id}.", code="session_not_found")
+        return found
 
     async def list_sessions(self, conversation_id: ConversationId, agent: AgentName) -> Sequence[Session]:
-        def job(connection: sa.Connection) -> list[Session]:
-            rows = connection.execute(_ALL_SESSIONS, {"conversation": conversation_id, "whose": agent})
-            return [_session(row) for row in rows]
-
-        return await self._transaction.read(job)
+        return await self._list(_read_session, _ALL_SESSIONS, {"conversation": conversation_id, "whose": agent})
 
     async def list_recent(self, *, platform: str = "", agent: str = "", limit: int = 50) -> Sequence[RecentSession]:
         statement = _recent_sessions(of_platform=bool(platform), of_agent=bool(agent))
         bounds = {"where": platform, "whose": agent, "most": max(limit, 0)}
+        return await self._list(_read_recent, statement, bounds)
 
-        def job(connection: sa.Connection) -> list[RecentSession]:
-            rows = connection.execute(statement, bounds)
-            return [
-                RecentSession(_session(row), Place(row.platform, row.channel, row.thread), row.messages, row.last_at)
-                for row in rows
-            ]
 
-        return await self._transaction.read(job)
+def _read_recent(row: Row) -> RecentSession:
+    return RecentSession(_read_session(row), read_record(Place, row), row.messages, row.last_at)
 
 
 def _open_session(
@@ -265,11 +205,6 @@ def _open_session(
 ) -> Session:
     """Returns the new session, or the one that another process has opened meanwhile."""
     session = Session(SessionId(fresh("sess")), conversation_id, agent, now)
-    row = {"id": session.id, "conversation_id": conversation_id, "agent": agent, "created_at": now, "closed_at": None}
-    if connection.execute(_add_session(dialect.insert), row).scalar() is not None:
+    if connection.execute(insert_row(dialect.insert, sessions), write_record(session)).first() is not None:
         return session
-    return _session(connection.execute(_OPEN_SESSION, {"conversation": conversation_id, "whose": agent}).one())
-
-
-def _session(row: sa.Row[Any]) -> Session:
-    return Session(row.id, row.conversation_id, row.agent, row.created_at, row.closed_at)
+    return _read_session(connection.execute(_OPEN_SESSION, {"conversation": conversation_id, "whose": agent}).one())

@@ -5,8 +5,10 @@ Importing this module registers every table in `metadata`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
+from typing import TypeVar, cast
 
 from denizen.adapters.store.answers import SqlCitations, SqlGaps, SqlProposals
 from denizen.adapters.store.approvals import SqlApprovals
@@ -37,116 +39,46 @@ from denizen.ports.store import UnitOfWork
 
 __all__ = ["SqlStore", "SqlUnitOfWork", "metadata"]
 
+T = TypeVar("T")
+
+
+def _bind(kind: Callable[[Transaction], T]) -> T:
+    """Returns an attribute of a unit of work: the repository, made when it is asked for, since a unit uses few."""
+    return cast("T", property(lambda unit: kind(unit.transaction)))  # to a type checker as an attribute of that type
+
 
 class SqlUnitOfWork:
     """Implements `denizen.ports.store.UnitOfWork`."""
 
+    conversations = _bind(SqlConversations)
+    sessions = _bind(SqlSessions)
+    messages = _bind(SqlMessages)
+    turns = _bind(SqlTurns)
+    ledger = _bind(SqlLedger)
+    generations = _bind(SqlGenerations)
+    user_settings = _bind(SqlUserSettings)
+    agent_settings = _bind(SqlAgentSettings)
+    archive = _bind(SqlArchive)
+    inbox = _bind(SqlInbox)
+    outbox = _bind(SqlOutbox)
+    summaries = _bind(SqlSummaries)
+    transcripts = _bind(SqlTranscripts)
+    spending = _bind(SqlSpending)
+    approvals = _bind(SqlApprovals)
+    audit = _bind(SqlAudit)
+    memories = _bind(SqlMemories)
+    sources = _bind(SqlSources)
+    citations = _bind(SqlCitations)
+    gaps = _bind(SqlGaps)
+    proposals = _bind(SqlProposals)
+    documents = _bind(SqlDocuments)
+    vectors = _bind(SqlVectors)
+    post_embeddings = _bind(SqlPostEmbeddings)
+    reminders = _bind(SqlReminders)
+    statistics = _bind(SqlStatistics)
+
     def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
-
-    @property
-    def conversations(self) -> SqlConversations:
-        return SqlConversations(self._transaction)
-
-    @property
-    def sessions(self) -> SqlSessions:
-        return SqlSessions(self._transaction)
-
-    @property
-    def messages(self) -> SqlMessages:
-        return SqlMessages(self._transaction)
-
-    @property
-    def turns(self) -> SqlTurns:
-        return SqlTurns(self._transaction)
-
-    @property
-    def ledger(self) -> SqlLedger:
-        return SqlLedger(self._transaction)
-
-    @property
-    def generations(self) -> SqlGenerations:
-        return SqlGenerations(self._transaction)
-
-    @property
-    def user_settings(self) -> SqlUserSettings:
-        return SqlUserSettings(self._transaction)
-
-    @property
-    def agent_settings(self) -> SqlAgentSettings:
-        return SqlAgentSettings(self._transaction)
-
-    @property
-    def archive(self) -> SqlArchive:
-        return SqlArchive(self._transaction)
-
-    @property
-    def inbox(self) -> SqlInbox:
-        return SqlInbox(self._transaction)
-
-    @property
-    def outbox(self) -> SqlOutbox:
-        return SqlOutbox(self._transaction)
-
-    @property
-    def summaries(self) -> SqlSummaries:
-        return SqlSummaries(self._transaction)
-
-    @property
-    def transcripts(self) -> SqlTranscripts:
-        return SqlTranscripts(self._transaction)
-
-    @property
-    def spending(self) -> SqlSpending:
-        return SqlSpending(self._transaction)
-
-    @property
-    def approvals(self) -> SqlApprovals:
-        return SqlApprovals(self._transaction)
-
-    @property
-    def audit(self) -> SqlAudit:
-        return SqlAudit(self._transaction)
-
-    @property
-    def memories(self) -> SqlMemories:
-        return SqlMemories(self._transaction)
-
-    @property
-    def sources(self) -> SqlSources:
-        return SqlSources(self._transaction)
-
-    @property
-    def citations(self) -> SqlCitations:
-        return SqlCitations(self._transaction)
-
-    @property
-    def gaps(self) -> SqlGaps:
-        return SqlGaps(self._transaction)
-
-    @property
-    def proposals(self) -> SqlProposals:
-        return SqlProposals(self._transaction)
-
-    @property
-    def documents(self) -> SqlDocuments:
-        return SqlDocuments(self._transaction)
-
-    @property
-    def vectors(self) -> SqlVectors:
-        return SqlVectors(self._transaction)
-
-    @property
-    def post_embeddings(self) -> SqlPostEmbeddings:
-        return SqlPostEmbeddings(self._transaction)
-
-    @property
-    def reminders(self) -> SqlReminders:
-        return SqlReminders(self._transaction)
-
-    @property
-    def statistics(self) -> SqlStatistics:
-        return SqlStatistics(self._transaction)
+        self.transaction = transaction
 
 
 class SqlStore:

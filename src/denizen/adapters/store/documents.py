@@ -12,9 +12,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.columns import EscapedText, JsonText, PositionType, escape, metadata, position_column
+from denizen.adapters.store.columns import EscapedText, JsonText, PositionType, escape, metadata, position_column, texts
 from denizen.adapters.store.dialect import InsertInto, SqlDialect
-from denizen.adapters.store.transaction import Transaction
+from denizen.adapters.store.repository import SqlRepository, upsert
 from denizen.adapters.store.vectors import index_progress, vectors
 from denizen.domain.passage import Passage
 from denizen.domain.words import split_words
@@ -40,7 +40,7 @@ passages = sa.Table(
     sa.Column("first_line", sa.Integer(), nullable=False),
     sa.Column("last_line", sa.Integer(), nullable=False),
     sa.Column("headings", JsonText(), nullable=False),
-    sa.Column("text", EscapedText(), nullable=False),
+    *texts("text"),
     sa.Column("words", sa.Text(), nullable=False),
     sa.UniqueConstraint("document", "number"),
     sa.Index("ix_passages_key", "key"),
@@ -99,14 +99,6 @@ _SWEEP = sa.delete(vectors).where(
 
 
 @cache
-def _mark(insert: InsertInto) -> sa.Executable:
-    statement = insert(index_progress).values(collection=PASSAGE_VECTORS, state=sa.bindparam("state"))
-    return statement.on_conflict_do_update(
-        index_elements=[index_progress.c.collection], set_={"state": statement.excluded.state}
-    ).inline()
-
-
-@cache
 def _take_turns(insert: InsertInto) -> sa.Executable:
     """Locks the row of the index until the unit of work ends, and changes nothing."""
     statement = insert(index_progress).values(collection=PASSAGE_VECTORS, state="")
@@ -131,21 +123,17 @@ def _by_keys(dialect: SqlDialect) -> sa.Executable:
     return _ALL.where(dialect.among(passages.c.key, "chosen")).order_by(passages.c.position)
 
 
-class SqlDocuments:
+class SqlDocuments(SqlRepository):
     """Implements `denizen.ports.documents.DocumentRepository`."""
-
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
 
     async def find_indexed(self) -> str:
         return await self._transaction.read(lambda connection: connection.execute(_INDEXED).scalar() or "")
 
     async def mark_indexed(self, snapshot: str) -> None:
-        dialect = self._transaction.dialect
-
         def job(connection: sa.Connection) -> None:
-            connection.execute(_mark(dialect.insert), {"state": snapshot})
-            dialect.refresh_word_counts(connection)
+            mark = upsert(self._dialect.insert, index_progress)
+            connection.execute(mark, {"collection": PASSAGE_VECTORS, "state": snapshot})
+            self._dialect.refresh_word_counts(connection)
 
         await self._transaction.write(job)
 
@@ -155,11 +143,10 @@ class SqlDocuments:
         )
 
     async def put(self, documents: Sequence[IndexedDocument]) -> None:
-        dialect = self._transaction.dialect
         latest = {document.path: document for document in documents}
 
         def job(connection: sa.Connection) -> None:
-            _remove(connection, dialect, latest)
+            _remove(connection, self._dialect, latest)
             places = _add_documents(connection, list(latest.values()))
             rows = [row for document in latest.values() for row in _rows(places[document.path], document)]
             if rows:
@@ -168,36 +155,33 @@ class SqlDocuments:
         await self._transaction.write(job)
 
     async def remove(self, paths: Collection[str]) -> int:
-        dialect = self._transaction.dialect
-        return await self._transaction.write(lambda connection: _remove(connection, dialect, paths))
+        return await self._transaction.write(lambda connection: _remove(connection, self._dialect, paths))
 
     async def find_by_words(self, words: str, *, sources: Collection[str] = (), limit: int) -> Sequence[str]:
         wanted = list(dict.fromkeys(split_words(words)))[:MAX_WORDS]
-        dialect = self._transaction.dialect
-        bounds = {"sources": dialect.bind_list(sorted(sources)), "limit": limit} if sources else {"limit": limit}
+        bounds = {"sources": self._dialect.bind_list(sorted(sources)), "limit": limit} if sources else {"limit": limit}
 
         def job(connection: sa.Connection) -> list[str]:
             if not wanted or limit < 1:
                 return []
-            rare = _choose_words(*dialect.estimate_word_shares(connection, wanted))
-            find = dialect.find_passages_in_sources if sources else dialect.find_passages
-            found = connection.execute(find, bounds | {"query": dialect.match_any(rare)}).scalars()
+            rare = choose_words(*self._dialect.estimate_word_shares(connection, wanted))
+            find = self._dialect.find_passages_in_sources if sources else self._dialect.find_passages
+            found = connection.execute(find, bounds | {"query": self._dialect.match_any(rare)}).scalars()
             return list(dict.fromkeys(found))
 
         return await self._transaction.read(job)
 
     async def list_passages(self, keys: Sequence[str]) -> Sequence[IndexedPassage]:
-        dialect, bounds = self._transaction.dialect, {"chosen": self._transaction.dialect.bind_list(sorted(set(keys)))}
+        dialect, bounds = self._dialect, {"chosen": self._dialect.bind_list(sorted(set(keys)))}
         rows = await self._transaction.read(lambda connection: connection.execute(_by_keys(dialect), bounds).all())
         by_key: dict[str, list[IndexedPassage]] = {}
         for row in rows:
-            by_key.setdefault(row[0], []).append(_passage(row))
+            by_key.setdefault(row[0], []).append(_read_passage(row))
         return list(chain.from_iterable(by_key.get(key, ()) for key in dict.fromkeys(keys)))
 
     async def list_without_vector(self, model: str, *, limit: int) -> Sequence[IndexedPassage]:
         bounds = {"model": model, "most": max(limit, 0)}
-        rows = await self._transaction.read(lambda connection: connection.execute(_WITHOUT_VECTOR, bounds).all())
-        return [_passage(row) for row in rows]
+        return await self._list(_read_passage, _WITHOUT_VECTOR, bounds)
 
     async def count_without_vector(self, model: str) -> int:
         bounds = {"model": model}
@@ -206,7 +190,7 @@ class SqlDocuments:
         )
 
     async def sweep_vectors(self) -> int:
-        return await self._transaction.write(lambda connection: connection.execute(_SWEEP).rowcount)
+        return await self._change(_SWEEP, {})
 
     async def size(self) -> IndexSize:
         return await self._transaction.read(
@@ -214,7 +198,7 @@ class SqlDocuments:
         )
 
 
-def _choose_words(shares: Mapping[str, float], total: int) -> list[str]:
+def choose_words(shares: Mapping[str, float], total: int) -> list[str]:
     """Returns the words to search for, rarest first: common ones only when there are no others, and then only one."""
     most, left = max(COMMON, FEW / max(total, 1)), MAX_RANKED / max(total, 1)
     chosen: list[str] = []
@@ -254,6 +238,6 @@ def _rows(place: int, document: IndexedDocument) -> Iterator[dict[str, Any]]:
         }
 
 
-def _passage(row: Sequence[Any]) -> IndexedPassage:
+def _read_passage(row: Sequence[Any]) -> IndexedPassage:
     key, path, source_id, number, headings, first, last, text = row
     return IndexedPassage(key, path, source_id, Passage(number, tuple(headings), first, last, text))

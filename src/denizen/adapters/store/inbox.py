@@ -4,63 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.columns import EscapedText, PlatformId, UtcTime, metadata, write_id
+from denizen.adapters.store.columns import EnumValue, PlatformId, metadata, text_keys, texts, times, write_id
 from denizen.adapters.store.dialect import InsertInto, SqlDialect
-from denizen.adapters.store.transaction import Transaction
+from denizen.adapters.store.repository import SqlRepository, insert_row, insert_rows
 from denizen.domain.ids import AgentName
 from denizen.ports.inbox import AllowedKind, MessageClaim
 
 claims = sa.Table(
     "claims",
     metadata,
-    sa.Column("agent", EscapedText(), primary_key=True),
-    sa.Column("platform", EscapedText(), primary_key=True),
+    *text_keys("agent", "platform"),
     sa.Column("post", PlatformId(), primary_key=True),
     sa.Column("turn_id", sa.Text()),
     sa.Column("refusal", sa.Text(), nullable=False),
-    sa.Column("created_at", UtcTime(), nullable=False),
+    *times("created_at"),
 )
 
 read_cursors = sa.Table(
-    "read_cursors",
-    metadata,
-    sa.Column("agent", EscapedText(), primary_key=True),
-    sa.Column("platform", EscapedText(), primary_key=True),
-    sa.Column("room", EscapedText(), primary_key=True),
-    sa.Column("post", PlatformId(), nullable=False),
+    "read_cursors", metadata, *text_keys("agent", "platform", "room"), sa.Column("post", PlatformId(), nullable=False)
 )
 
-follows = sa.Table(
-    "follows",
-    metadata,
-    sa.Column("agent", EscapedText(), primary_key=True),
-    sa.Column("platform", EscapedText(), primary_key=True),
-    sa.Column("thread", EscapedText(), primary_key=True),
-    sa.Column("created_at", UtcTime(), nullable=False),
-)
+follows = sa.Table("follows", metadata, *text_keys("agent", "platform", "thread"), *times("created_at"))
 
 allowlist = sa.Table(
     "allowlist",
     metadata,
-    sa.Column("agent", EscapedText(), primary_key=True),
-    sa.Column("platform", EscapedText(), primary_key=True),
-    sa.Column("kind", sa.Text(), primary_key=True),
-    sa.Column("key", EscapedText(), primary_key=True),
-    sa.Column("allowed_by", EscapedText(), nullable=False),
-    sa.Column("created_at", UtcTime(), nullable=False),
+    *text_keys("agent", "platform"),
+    sa.Column("kind", EnumValue(AllowedKind), primary_key=True),
+    *text_keys("key"),
+    *texts("allowed_by"),
+    *times("created_at"),
 )
 
 bot_reply_counts = sa.Table(
-    "bot_reply_counts",
-    metadata,
-    sa.Column("platform", EscapedText(), primary_key=True),
-    sa.Column("room", EscapedText(), primary_key=True),
-    sa.Column("replies", sa.Integer(), nullable=False),
+    "bot_reply_counts", metadata, *text_keys("platform", "room"), sa.Column("replies", sa.Integer(), nullable=False)
 )
 
 
@@ -84,22 +66,13 @@ _GIVE_BACK = (
 _RESET = sa.delete(bot_reply_counts).where(*_HERE)
 _COUNT = sa.select(bot_reply_counts.c.replies).where(*_HERE)
 
+_add_claim = partial(insert_row, table=claims)
 _NO_LIMIT = 2**31 - 1  # the most that the column holds
-
-
-@cache
-def _claim(insert: InsertInto) -> sa.Executable:
-    return insert(claims).on_conflict_do_nothing().returning(claims.c.agent, claims.c.platform, claims.c.post)
 
 
 @cache
 def _find_claims(dialect: SqlDialect) -> sa.Select[Any]:
     return sa.select(claims).where(*_by_agent(claims), dialect.among(claims.c.post, "chosen"))
-
-
-@cache
-def _add(insert: InsertInto, table: sa.Table) -> sa.Executable:
-    return insert(table).on_conflict_do_nothing().inline()
 
 
 @cache
@@ -126,19 +99,26 @@ def _take(insert: InsertInto) -> sa.Executable:
     )
 
 
-class SqlInbox:
+class SqlInbox(SqlRepository):
     """Implements `denizen.ports.inbox.InboxRepository`."""
 
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
-
     async def claim(self, claims: Sequence[MessageClaim], *, now: datetime) -> Sequence[MessageClaim]:
-        statement = _claim(self._transaction.dialect.insert)
+        statement = _add_claim(self._dialect.insert)
         first: dict[tuple[str, str, str], MessageClaim] = {}
         for each in claims:
             first.setdefault((each.agent, each.platform, each.post_id), each)
         # Sorted, so that two processes that claim the same messages cannot deadlock.
-        rows = [_claim_row(first[key], now) for key in sorted(first)]
+        rows = [
+            {
+                "agent": each.agent,
+                "platform": each.platform,
+                "post": each.post_id,
+                "turn_id": each.turn_id,
+                "refusal": each.refusal,
+                "created_at": now,
+            }
+            for each in (first[key] for key in sorted(first))
+        ]
 
         def job(connection: sa.Connection) -> list[MessageClaim]:
             added = {tuple(row) for row in connection.execute(statement, rows)}
@@ -149,12 +129,11 @@ class SqlInbox:
     async def find_claims(
         self, agent: AgentName, platform: str, post_ids: Collection[str]
     ) -> Mapping[str, MessageClaim]:
-        dialect = self._transaction.dialect
-        chosen = dialect.bind_list([write_id(key) for key in post_ids])
+        chosen = self._dialect.bind_list([write_id(key) for key in post_ids])
         which = {"who": agent, "where": platform, "chosen": chosen}
 
         def job(connection: sa.Connection) -> dict[str, MessageClaim]:
-            rows = connection.execute(_find_claims(dialect), which)
+            rows = connection.execute(_find_claims(self._dialect), which)
             return {row.post: MessageClaim(row.agent, row.platform, row.post, row.turn_id, row.refusal) for row in rows}
 
         return await self._transaction.read(job)
@@ -170,17 +149,16 @@ class SqlInbox:
             {"agent": agent, "platform": platform, "room": room, "post": post}
             for room, post in sorted(positions.items())
         ]
-        statement = _put_position(self._transaction.dialect.insert)
-        await self._transaction.write(lambda connection: connection.execute(statement, rows) if rows else None)
+        statement = _put_position(self._dialect.insert)
+        await self._execute(statement, rows)
 
     async def follow(self, agent: AgentName, platform: str, thread: str, *, now: datetime) -> None:
         row = {"agent": agent, "platform": platform, "thread": thread, "created_at": now}
-        statement = _add(self._transaction.dialect.insert, follows)
-        await self._transaction.write(lambda connection: connection.execute(statement, row))
+        await self._execute(insert_rows(self._dialect.insert, follows), row)
 
     async def unfollow(self, agent: AgentName, platform: str, thread: str) -> None:
         which = {"who": agent, "where": platform, "within": thread}
-        await self._transaction.write(lambda connection: connection.execute(_UNFOLLOW, which))
+        await self._execute(_UNFOLLOW, which)
 
     async def list_followed(self, agent: AgentName, platform: str) -> frozenset[str]:
         which = {"who": agent, "where": platform}
@@ -191,21 +169,20 @@ class SqlInbox:
     async def allow(
         self, agent: AgentName, platform: str, kind: AllowedKind, key: str, *, by: str, now: datetime
     ) -> None:
-        row = {"agent": agent, "platform": platform, "kind": kind.value, "key": key, "allowed_by": by}
-        statement = _add(self._transaction.dialect.insert, allowlist)
-        await self._transaction.write(lambda connection: connection.execute(statement, row | {"created_at": now}))
+        row = {"agent": agent, "platform": platform, "kind": kind, "key": key, "allowed_by": by, "created_at": now}
+        await self._execute(insert_rows(self._dialect.insert, allowlist), row)
 
     async def disallow(self, agent: AgentName, platform: str, kind: AllowedKind, key: str) -> bool:
-        which = {"who": agent, "where": platform, "what": kind.value, "which": key}
-        return await self._transaction.write(lambda connection: connection.execute(_DISALLOW, which).rowcount > 0)
+        which = {"who": agent, "where": platform, "what": kind, "which": key}
+        return await self._change(_DISALLOW, which) > 0
 
     async def list_allowed(self, agent: AgentName, platform: str, kind: AllowedKind) -> frozenset[str]:
-        which = {"who": agent, "where": platform, "what": kind.value}
+        which = {"who": agent, "where": platform, "what": kind}
         return await self._transaction.read(lambda connection: frozenset(connection.execute(_ALLOWED, which).scalars()))
 
     async def take_bot_reply(self, platform: str, room: str, *, limit: int | None = None) -> bool:
         most = _NO_LIMIT if limit is None else limit
-        statement = _take(self._transaction.dialect.insert)
+        statement = _take(self._dialect.insert)
         row = {"platform": platform, "room": room, "most": most}
 
         def job(connection: sa.Connection) -> bool:
@@ -215,23 +192,12 @@ class SqlInbox:
 
     async def give_back_bot_reply(self, platform: str, room: str) -> None:
         which = {"where": platform, "within": room}
-        await self._transaction.write(lambda connection: connection.execute(_GIVE_BACK, which))
+        await self._execute(_GIVE_BACK, which)
 
     async def reset_bot_replies(self, platform: str, room: str) -> None:
         which = {"where": platform, "within": room}
-        await self._transaction.write(lambda connection: connection.execute(_RESET, which))
+        await self._execute(_RESET, which)
 
     async def count_bot_replies(self, platform: str, room: str) -> int:
         which = {"where": platform, "within": room}
         return await self._transaction.read(lambda connection: connection.execute(_COUNT, which).scalar() or 0)
-
-
-def _claim_row(claim: MessageClaim, now: datetime) -> dict[str, Any]:
-    return {
-        "agent": claim.agent,
-        "platform": claim.platform,
-        "post": claim.post_id,
-        "turn_id": claim.turn_id,
-        "refusal": claim.refusal,
-        "created_at": now,
-    }

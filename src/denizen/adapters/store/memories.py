@@ -3,34 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from functools import cache
-from typing import Any
+from functools import cache, partial
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.columns import EscapedText, UtcTime, escape, metadata, position_column
-from denizen.adapters.store.dialect import InsertInto, SqlDialect
-from denizen.adapters.store.transaction import Transaction
+from denizen.adapters.store.columns import EscapedText, escape, id_columns, metadata, texts, times
+from denizen.adapters.store.dialect import SqlDialect
+from denizen.adapters.store.repository import SqlRepository, read_record, write_record
 from denizen.adapters.store.vectors import vectors
 from denizen.domain.ids import AgentName
-from denizen.domain.memory import Memory, MemoryOrigin
+from denizen.domain.memory import Memory
 from denizen.ports.memory import MEMORY_VECTORS
 
 memories = sa.Table(
     "memories",
     metadata,
-    position_column(),
-    sa.Column("id", sa.Text(), nullable=False, unique=True),
-    sa.Column("agent", EscapedText(), nullable=False),
-    sa.Column("owner", EscapedText(), nullable=False),
-    sa.Column("text", EscapedText(), nullable=False),
-    sa.Column("platform", EscapedText(), nullable=False),
-    sa.Column("room", EscapedText(), nullable=False),
+    *id_columns(),
+    *texts("agent", "owner", "text", "platform", "room"),
     sa.Column("private", sa.Boolean(), nullable=False),
-    sa.Column("told_by", EscapedText(), nullable=False),
+    *texts("told_by"),
     sa.Column("turn_id", sa.Text(), nullable=False),
-    sa.Column("created_at", UtcTime(), nullable=False),
-    sa.Column("updated_at", UtcTime(), nullable=False),
+    *times("created_at", "updated_at"),
     sa.Index("ix_memories_agent_owner", "agent", "owner"),
     sa.Index("ix_memories_told_by", "told_by"),
 )
@@ -65,10 +58,7 @@ _WITHOUT_VECTOR = (
 )
 
 
-@cache
-def _add(insert: InsertInto) -> sa.Executable:
-    given: dict[str, Any] = {c.name: sa.bindparam(c.name) for c in memories.c if c.name != "position"}
-    return insert(memories).values(given).on_conflict_do_nothing().returning(memories.c.position)
+_read_memory = partial(read_record, Memory)
 
 
 @cache
@@ -81,19 +71,14 @@ def _remove_vectors(dialect: SqlDialect) -> sa.Delete:
     return sa.delete(vectors).where(_OF_MEMORIES, dialect.among(vectors.c.key, "chosen"))
 
 
-class SqlMemories:
+class SqlMemories(SqlRepository):
     """Implements `denizen.ports.memory.MemoryRepository`."""
 
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
-
     async def add(self, memory: Memory) -> bool:
-        add, row = _add(self._transaction.dialect.insert), _row(memory)
-        return await self._transaction.write(lambda connection: connection.execute(add, row).scalar() is not None)
+        return await self._add(memories, write_record(memory))
 
     async def find(self, memory_id: str) -> Memory | None:
-        row = await self._transaction.read(lambda connection: connection.execute(_FIND, {"which": memory_id}).first())
-        return None if row is None else _memory(row)
+        return await self._find(_read_memory, _FIND, {"which": memory_id})
 
     async def list_memories(
         self, *, agent: AgentName | None = None, owner: str | None = None, limit: int = 100
@@ -103,12 +88,10 @@ class SqlMemories:
             statement = statement.where(_OF_AGENT)
         if owner is not None:
             statement, bounds = statement.where(_OF_OWNER), bounds | {"whose": owner}
-        return await self._transaction.read(
-            lambda connection: [_memory(row) for row in connection.execute(statement, bounds)]
-        )
+        return await self._list(_read_memory, statement, bounds)
 
     async def change(self, memory: Memory) -> bool:
-        dialect, row = self._transaction.dialect, _row(memory)
+        dialect, row = self._dialect, write_record(memory)
         bounds = {"which": memory.id} | {f"new_{name}": row[name] for name in _CHANGEABLE}
 
         def job(connection: sa.Connection) -> bool:
@@ -118,23 +101,19 @@ class SqlMemories:
         return await self._transaction.write(job)
 
     async def remove(self, memory_ids: Collection[str]) -> int:
-        dialect, ids = self._transaction.dialect, sorted(set(memory_ids))
+        dialect, ids = self._dialect, sorted(set(memory_ids))
         return await self._transaction.write(lambda connection: _forget(connection, dialect, ids))
 
     async def forget_teller(self, principal: str) -> int:
-        dialect = self._transaction.dialect
-
         def job(connection: sa.Connection) -> int:
             ids = connection.execute(_TOLD_BY, {"teller": principal}).scalars().all()
-            return _forget(connection, dialect, ids)
+            return _forget(connection, self._dialect, ids)
 
         return await self._transaction.write(job)
 
     async def list_without_vector(self, model: str, *, limit: int) -> Sequence[Memory]:
         bounds = {"model": model, "most": max(limit, 0)}
-        return await self._transaction.read(
-            lambda connection: [_memory(row) for row in connection.execute(_WITHOUT_VECTOR, bounds)]
-        )
+        return await self._list(_read_memory, _WITHOUT_VECTOR, bounds)
 
 
 def _forget(connection: sa.Connection, dialect: SqlDialect, ids: Sequence[str]) -> int:
@@ -146,33 +125,3 @@ def _forget(connection: sa.Connection, dialect: SqlDialect, ids: Sequence[str]) 
 
 def _forget_vectors(connection: sa.Connection, dialect: SqlDialect, ids: Sequence[str]) -> None:
     connection.execute(_remove_vectors(dialect), {"chosen": dialect.bind_list([escape(key) for key in ids])})
-
-
-def _row(memory: Memory) -> dict[str, Any]:
-    return {
-        "id": memory.id,
-        "agent": memory.agent,
-        "owner": memory.owner,
-        "text": memory.text,
-        "platform": memory.told_at.platform,
-        "room": memory.told_at.room,
-        "private": memory.told_at.private,
-        "told_by": memory.told_by,
-        "turn_id": memory.turn_id,
-        "created_at": memory.created_at,
-        "updated_at": memory.updated_at,
-    }
-
-
-def _memory(row: sa.Row[Any]) -> Memory:
-    return Memory(
-        id=row.id,
-        agent=row.agent,
-        owner=row.owner,
-        text=row.text,
-        told_at=MemoryOrigin(row.platform, row.room, row.private),
-        told_by=row.told_by,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-        turn_id=row.turn_id,
-    )

@@ -9,10 +9,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.columns import EscapedText, JsonText, UtcTime, metadata, position_column
+from denizen.adapters.store.columns import JsonText, id_columns, metadata, texts, times
 from denizen.adapters.store.conversations import conversations, sessions
 from denizen.adapters.store.dialect import InsertInto
-from denizen.adapters.store.transaction import Transaction
+from denizen.adapters.store.repository import SqlRepository, read_record, write_record
 from denizen.domain.errors import NotFound
 from denizen.domain.ids import ConversationId, MessageId, SessionId, TurnId
 from denizen.domain.message import Author, Message, Role, parts_from_json, parts_to_json
@@ -23,18 +23,16 @@ from denizen.ports.store import MessageHit
 messages = sa.Table(
     "messages",
     metadata,
-    position_column(),
-    sa.Column("id", sa.Text(), nullable=False, unique=True),
+    *id_columns(),
     sa.Column("conversation_id", sa.Text(), sa.ForeignKey(conversations.c.id), nullable=False),
     sa.Column("session_id", sa.Text(), sa.ForeignKey(sessions.c.id)),
     sa.Column("sequence", sa.BigInteger(), nullable=False),
-    sa.Column("created_at", UtcTime(), nullable=False),
+    *times("created_at"),
     sa.Column("role", sa.Text(), nullable=False),
-    sa.Column("author_id", EscapedText(), nullable=False),
-    sa.Column("author_name", EscapedText(), nullable=False),
+    *texts("author_id", "author_name"),
     sa.Column("author_is_bot", sa.Boolean(), nullable=False),
     sa.Column("turn_id", sa.Text()),
-    sa.Column("platform_id", EscapedText(), nullable=False),
+    *texts("platform_id"),
     sa.Column("parts", JsonText(), nullable=False),
     sa.Column("meta", JsonText(), nullable=False),
     sa.Column("words", sa.Text(), nullable=False),
@@ -70,8 +68,8 @@ summaries = sa.Table(
     sa.Column("session_id", sa.Text(), sa.ForeignKey(sessions.c.id), nullable=False, primary_key=True),
     sa.Column("first", sa.BigInteger(), nullable=False, primary_key=True, autoincrement=False),
     sa.Column("last", sa.BigInteger(), nullable=False),
-    sa.Column("text", EscapedText(), nullable=False),
-    sa.Column("created_at", UtcTime(), nullable=False),
+    *texts("text"),
+    *times("created_at"),
 )
 
 
@@ -87,34 +85,22 @@ _ADD_SUMMARY = sa.insert(summaries)
 _LOCK_SESSION = sa.select(sessions.c.id).where(sessions.c.id == sa.bindparam("session")).with_for_update(key_share=True)
 
 
-class SqlSummaries:
+class SqlSummaries(SqlRepository):
     """Implements `denizen.ports.store.SummaryRepository`."""
-
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
 
     async def list_summaries(self, session_id: SessionId) -> Sequence[Summary]:
         return await self._transaction.read(lambda connection: _list_summaries(connection, session_id))
 
     async def put(self, summary: Summary, *, known: Sequence[Summary]) -> bool:
-        dialect = self._transaction.dialect
-        row = {
-            "session_id": summary.session_id,
-            "first": summary.first,
-            "last": summary.last,
-            "text": summary.text,
-            "created_at": summary.created_at,
-        }
-
         def job(connection: sa.Connection) -> bool:
-            if dialect.locks_rows:  # forgetting in this session has finished, or starts after this
+            if self._dialect.locks_rows:  # forgetting in this session has finished, or starts after this
                 connection.execute(_LOCK_SESSION, {"session": summary.session_id})
             if _list_summaries(connection, summary.session_id) != list(known):
                 return False
             connection.execute(
                 _REMOVE_SUMMARIES, {"session": summary.session_id, "from": summary.first, "until": summary.last}
             )
-            connection.execute(_ADD_SUMMARY, row)
+            connection.execute(_ADD_SUMMARY, write_record(summary))
             return True
 
         return await self._transaction.write(job)
@@ -153,7 +139,7 @@ def _drop_statements(which: sa.ColumnElement[bool]) -> tuple[sa.Select[Any], sa.
 
 def _list_summaries(connection: sa.Connection, session_id: SessionId) -> list[Summary]:
     rows = connection.execute(_LIST_SUMMARIES, {"session": session_id}).all()
-    return [Summary(row.session_id, row.first, row.last, row.text, row.created_at) for row in rows]
+    return [read_record(Summary, row) for row in rows]
 
 
 _SEARCHED = frozenset({Role.USER, Role.ASSISTANT})
@@ -212,18 +198,16 @@ def _add_message(insert: InsertInto) -> sa.Executable:
     )
 
 
-class SqlMessages:
+class SqlMessages(SqlRepository):
     """Implements `denizen.ports.store.MessageRepository`."""
 
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
-
     async def add(self, message: Message) -> Message:
-        dialect = self._transaction.dialect
-        add, row = _add_message(dialect.insert), _message_row(message)
+        add, row = _add_message(self._dialect.insert), _message_row(message)
 
         def job(connection: sa.Connection) -> Message:
-            if dialect.locks_rows and message.session_id is not None:  # only one writer may take the next sequence
+            if (
+                self._dialect.locks_rows and message.session_id is not None
+            ):  # only one writer may take the next sequence
                 connection.execute(_LOCK_SESSION, {"session": message.session_id})
             sequence = connection.execute(add, row).scalar()
             if sequence is None:
@@ -244,7 +228,7 @@ class SqlMessages:
         return await self._transaction.read(job)
 
     async def forget_turn(self, turn_id: TurnId) -> None:
-        locks_rows = self._transaction.dialect.locks_rows
+        locks_rows = self._dialect.locks_rows
 
         def job(connection: sa.Connection) -> None:
             drop_summaries(connection, _IN_TURN, {"turn": turn_id}, locks_rows=locks_rows)
@@ -254,12 +238,12 @@ class SqlMessages:
 
     async def keep_newest(self, session_id: SessionId, *, limit: int) -> None:
         bounds = {"session": session_id, "keep": max(limit, 1)}
-        await self._transaction.write(lambda connection: connection.execute(_KEEP_NEWEST, bounds))
+        await self._execute(_KEEP_NEWEST, bounds)
 
     async def search(
         self, words: str, *, conversation_ids: Sequence[ConversationId], limit: int = 10
     ) -> Sequence[MessageHit]:
-        wanted, dialect = split_words(words), self._transaction.dialect
+        wanted, dialect = split_words(words), self._dialect
         if not wanted or not conversation_ids or limit < 1:
             return []
         bounds = {

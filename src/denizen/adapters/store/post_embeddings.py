@@ -7,7 +7,7 @@ looks at the last posts once more in the end. Removing vectors with their posts 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from itertools import groupby
 from typing import Any
@@ -28,7 +28,7 @@ from denizen.adapters.store.posts import (
     stale_embeddings,
     write_progress,
 )
-from denizen.adapters.store.transaction import Transaction
+from denizen.adapters.store.repository import SqlRepository
 from denizen.adapters.store.vectors import SqlVectors, vectors
 from denizen.domain.mirror import loses_meaning, says_something
 from denizen.domain.room import Post
@@ -67,37 +67,37 @@ def _having(dialect: SqlDialect) -> sa.Select[str]:
     return sa.select(vectors.c.key).where(_IN, vectors.c.model == _MODEL, dialect.among(vectors.c.key, "keys"))
 
 
-class SqlPostEmbeddings:
+class SqlPostEmbeddings(SqlRepository):
     """Implements `denizen.ports.archive.PostEmbeddingRepository`."""
 
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
-
     async def find_missing(self, model: str, *, limit: int) -> PendingEmbeddings:
-        dialect = self._transaction.dialect
-
         def job(connection: sa.Connection) -> PendingEmbeddings:
             reached, of_model = read_progress(connection)
             reached = reached if of_model == escape(model) else 0
             edited = [parse_post(row) for row in connection.execute(_STALE, {"most": limit})]
             if edited:
                 return PendingEmbeddings(model, edited, reached, is_end=False)
-            found = _scan(connection, dialect, model, after=reached, most=SCANNED, limit=limit)
+            found = _scan(connection, self._dialect, model, after=reached, most=SCANNED, limit=limit)
             if not found.is_end:
                 return found
             behind = max(reached - LOOKED_BACK, 0)
-            late = _scan(connection, dialect, model, after=behind, most=LOOKED_BACK, limit=limit)
+            late = _scan(connection, self._dialect, model, after=behind, most=LOOKED_BACK, limit=limit)
             return PendingEmbeddings(model, late.posts, reached, is_end=not late.posts)
 
         return await self._transaction.read(job)
 
     async def put(self, missing: PendingEmbeddings, vectors: Sequence[bytes]) -> int:
-        dialect = self._transaction.dialect
-
         def job(connection: sa.Connection) -> list[StoredVector]:
-            same = _find_same(connection, dialect, missing.posts)
-            write_progress(connection, dialect, missing.reached, escape(missing.model))
-            lower_progress(connection, dialect)  # posts may have been forgotten meanwhile
+            # Only posts that did not change meanwhile. They are no longer stale, since they get their vectors now.
+            same: dict[str, tuple[str, str]] = {}
+            for platform in sorted({post.platform for post in missing.posts}):
+                theirs = {post.id: post for post in missing.posts if post.platform == platform}
+                now = lock_posts(connection, self._dialect, platform, list(theirs))
+                kept = [key for key, post in now.items() if not loses_meaning(theirs[key], post)]
+                clear_stale(connection, self._dialect, platform, kept)
+                same |= {post_vector_key(platform, key): (platform, now[key].room) for key in kept}
+            write_progress(connection, self._dialect, missing.reached, escape(missing.model))
+            lower_progress(connection, self._dialect)  # posts may have been forgotten meanwhile
             return [
                 StoredVector(POST_VECTORS, room_namespace(*same[key]), key, missing.model, data)
                 for post, data in zip(missing.posts, vectors, strict=True)
@@ -109,7 +109,7 @@ class SqlPostEmbeddings:
         return len(rows)
 
     async def remove_others(self, model: str, *, limit: int) -> int:
-        bounds, dialect = {"model": model, "most": limit}, self._transaction.dialect
+        bounds, dialect = {"model": model, "most": limit}, self._dialect
 
         def job(connection: sa.Connection) -> int:
             if read_progress(connection)[1] not in {"", escape(model)}:
@@ -148,18 +148,3 @@ def _load(connection: sa.Connection, dialect: SqlDialect, rows: Sequence[sa.Row[
     for platform, some in groupby(rows, key=lambda row: row.platform):
         found += find_posts(connection, dialect, platform, [row.id for row in some])
     return found
-
-
-def _find_same(connection: sa.Connection, dialect: SqlDialect, given: Sequence[Post]) -> Mapping[str, tuple[str, str]]:
-    """Locks the posts and returns platform and room, by key, of those that did not change meanwhile.
-
-    These are no longer marked as stale, since they get their vectors now.
-    """
-    same: dict[str, tuple[str, str]] = {}
-    for platform in sorted({post.platform for post in given}):
-        theirs = {post.id: post for post in given if post.platform == platform}
-        now = lock_posts(connection, dialect, platform, list(theirs))
-        kept = [key for key, post in now.items() if not loses_meaning(theirs[key], post)]
-        clear_stale(connection, dialect, platform, kept)
-        same |= {post_vector_key(platform, key): (platform, now[key].room) for key in kept}
-    return same

@@ -118,7 +118,16 @@ class PostgresDialect:
     def __init__(self, url: sa.URL) -> None:
         self._url = url
         self.insert: InsertInto = insert
-        self.engine = _make_engine(url)
+        # Settings in the URL win over ours, and its `options` may set other deadlines.
+        self.engine = sa.create_engine(
+            url.set(drivername="postgresql+psycopg"),
+            poolclass=sa.NullPool,
+            connect_args={name: value for name, value in _CLIENT.items() if name not in url.query},
+            use_native_hstore=False,
+            hide_parameters=True,
+        )
+        if "options" not in url.query:
+            event.listen(self.engine, "connect", _set_deadlines)
         self.vector_index = PgvectorIndex()
 
     def prepare(self) -> None:
@@ -197,28 +206,28 @@ def explain(error: BaseException | None, url: sa.URL) -> DenizenError | None:
     why = _without_password(str(error).strip(), url)
     state = error.sqlstate or ""
     if state == "23503":
-        return NotFound("What this belongs to does not exist.", code="store_reference", why=why)
+        return NotFound("The record that this refers to does not exist.", code="store_reference", why=why)
     if state == "53100":
         return NeedsAttention(
             "The disk of the database server is full.",
             code="store_full",
             why=why,
-            fix=f"Free space on the server of {where}. What was being written is not half there.",
+            fix=f"Free space on the server of {where}. Nothing was written in part.",
         )
     is_connecting = not state and isinstance(error, psycopg.OperationalError)
     if state.startswith("28") or state in {"3D000", "42501", "25006"} or (is_connecting and _is_refused(why)):
         return NeedsAttention(
-            "The database server refuses.",
+            "The database server refuses Denizen.",
             code="store_refused",
             why=why,
-            fix=f"Look at user, password, database and rights of {where}.",
+            fix=f"Check the user, the password, the database and the rights of {where}.",
         )
     if is_connecting or state in _RETRY or state[:3] == "57P" or state[:2] == "08":
         return Unavailable(
             "The database does not answer." if is_connecting else "The database could not finish in time.",
             code="store_unavailable",
             why=why,
-            fix=f"See that the server of {where} runs and can be reached, then try again.",
+            fix=f"Check that the server of {where} runs and can be reached, then try again.",
             retry_after_s=1.0,
         )
     if not state and isinstance(error, psycopg.ProgrammingError):
@@ -226,24 +235,10 @@ def explain(error: BaseException | None, url: sa.URL) -> DenizenError | None:
     return None
 
 
-def _make_engine(url: sa.URL) -> sa.Engine:
-    """Creates the engine. Settings in the URL win over ours, and its `options` may set other deadlines."""
-    engine = sa.create_engine(
-        url.set(drivername="postgresql+psycopg"),
-        poolclass=sa.NullPool,
-        connect_args={name: value for name, value in _CLIENT.items() if name not in url.query},
-        use_native_hstore=False,
-        hide_parameters=True,
-    )
-
-    def prepare(connection: psycopg.Connection, _record: object) -> None:
-        # Not among the connection's arguments: poolers such as PgBouncer refuse them there.
-        connection.execute(_DEADLINES)
-        connection.commit()
-
-    if "options" not in url.query:
-        event.listen(engine, "connect", prepare)
-    return engine
+def _set_deadlines(connection: psycopg.Connection, _record: object) -> None:
+    # Not among the connection's arguments: poolers such as PgBouncer refuse them there.
+    connection.execute(_DEADLINES)
+    connection.commit()
 
 
 def _is_refused(why: str) -> bool:

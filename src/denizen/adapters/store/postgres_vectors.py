@@ -49,7 +49,11 @@ class PgvectorIndex:
             self.is_there = bool(connection.execute(_THERE).scalar_one())
             if not self.is_there and connection.execute(_AVAILABLE).scalar_one():
                 try:
-                    _add_column(connection)
+                    connection.execute(sa.text("CREATE EXTENSION IF NOT EXISTS vector"))
+                    connection.execute(sa.text("ALTER TABLE vectors ADD COLUMN embedding vector"))
+                    # Indexing makes them anew in the background, with the column.
+                    connection.execute(sa.text("DELETE FROM vectors"))
+                    connection.commit()
                 except DBAPIError as error:
                     connection.rollback()
                     _log.warning("pgvector cannot be used", extra={"why": str(error.orig).strip()})
@@ -74,13 +78,6 @@ class PgvectorIndex:
         asked = {"of_model": escape(wanted.model), "q": _written(wanted.query), "most": wanted.limit}
         rows = connection.execute(_nearest(size), wanted.bounds | asked)
         return sorted((VectorMatch(key, near) for key, near in rows), key=lambda each: (-each.similarity, each.key))
-
-
-def _add_column(connection: Connection) -> None:
-    connection.execute(sa.text("CREATE EXTENSION IF NOT EXISTS vector"))
-    connection.execute(sa.text("ALTER TABLE vectors ADD COLUMN embedding vector"))
-    connection.execute(sa.text("DELETE FROM vectors"))  # indexing makes them anew in the background, with the column
-    connection.commit()
 
 
 def _make_index(connection: Connection, size: int) -> None:

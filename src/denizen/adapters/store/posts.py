@@ -8,8 +8,8 @@ same transaction. `index_progress` stores how far posts were embedded, as `POSIT
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterable, Sequence
+from datetime import datetime
 from functools import cache
 from typing import Any
 
@@ -24,9 +24,12 @@ from denizen.adapters.store.columns import (
     escape,
     metadata,
     position_column,
+    texts,
+    times,
     write_id,
 )
 from denizen.adapters.store.dialect import InsertInto, SqlDialect
+from denizen.adapters.store.repository import upsert
 from denizen.adapters.store.vectors import index_progress, vectors
 from denizen.domain.message import Author
 from denizen.domain.mirror import loses_meaning, plan_renewal, says_something
@@ -38,20 +41,15 @@ posts = sa.Table(
     "posts",
     metadata,
     position_column(),
-    sa.Column("platform", EscapedText(), nullable=False),
+    *texts("platform"),
     sa.Column("id", PlatformId(), nullable=False),
-    sa.Column("room", EscapedText(), nullable=False),
-    sa.Column("guild", EscapedText(), nullable=False),
-    sa.Column("parent", EscapedText(), nullable=False),
-    sa.Column("reply_to", EscapedText(), nullable=False),
-    sa.Column("author_id", EscapedText(), nullable=False),
-    sa.Column("author_name", EscapedText(), nullable=False),
+    *texts("room", "guild", "parent", "reply_to", "author_id", "author_name"),
     sa.Column("author_is_bot", sa.Boolean(), nullable=False),
-    sa.Column("created_at", UtcTime(), nullable=False),
+    *times("created_at"),
     sa.Column("edited_at", UtcTime()),
     sa.Column("deleted_at", UtcTime()),
     sa.Column("attachments", JsonText(), nullable=False),
-    sa.Column("text", EscapedText(), nullable=False),
+    *texts("text"),
     sa.Column("words", sa.Text(), nullable=False),
     sa.UniqueConstraint("platform", "id"),
     sa.Index("ix_posts_platform_room_id", "platform", "room", "id"),
@@ -88,8 +86,8 @@ post_versions = sa.Table(
     metadata,
     sa.Column("post", PositionType, sa.ForeignKey(posts.c.position, ondelete="CASCADE"), primary_key=True),
     sa.Column("number", sa.Integer(), primary_key=True),
-    sa.Column("written_at", UtcTime(), nullable=False),
-    sa.Column("text", EscapedText(), nullable=False),
+    *times("written_at"),
+    *texts("text"),
 )
 """Earlier texts, which go with their post."""
 
@@ -104,14 +102,6 @@ stale_embeddings = sa.Table(
 _ADD_STALE = sa.insert(stale_embeddings)
 _PROGRESS = sa.select(index_progress.c.state).where(index_progress.c.collection == POST_VECTORS)
 _LAST_POSITION = sa.select(sa.func.coalesce(sa.func.max(posts.c.position), 0))
-
-
-@cache
-def _set_progress(insert: InsertInto) -> sa.Executable:
-    statement = insert(index_progress).values(collection=POST_VECTORS, state=sa.bindparam("state"))
-    return statement.on_conflict_do_update(
-        index_elements=[index_progress.c.collection], set_={"state": statement.excluded.state}
-    ).inline()
 
 
 @cache
@@ -157,7 +147,8 @@ def read_progress(connection: sa.Connection) -> tuple[int, str]:
 
 
 def write_progress(connection: sa.Connection, dialect: SqlDialect, reached: int, model: str) -> None:
-    connection.execute(_set_progress(dialect.insert), {"state": f"{reached} {model}"})
+    row = {"collection": POST_VECTORS, "state": f"{reached} {model}"}
+    connection.execute(upsert(dialect.insert, index_progress), row)
 
 
 def lower_progress(connection: sa.Connection, dialect: SqlDialect) -> None:
@@ -246,20 +237,25 @@ def _page(*, has_after: bool, has_before: bool) -> sa.Select[Any]:
 
 def put_posts(connection: sa.Connection, dialect: SqlDialect, given: Sequence[Post]) -> int:
     """Adds and updates posts in a few statements and returns how many were new."""
-    new, left = 0, list(given)
+    added, left = 0, list(given)
     while left:
         # A batch holds each post once. Repeated posts, and posts that another writer added meanwhile, go into the next.
-        batch: dict[str, Post] = {}
-        later: list[Post] = []
+        platform, batch, later = left[0].platform, dict[str, Post](), list[Post]()
         for post in left:
-            if post.platform == left[0].platform and post.id not in batch:
+            if post.platform == platform and post.id not in batch:
                 batch[post.id] = post
             else:
                 later.append(post)
-        added, missed = _put_batch(connection, dialect, batch)
-        new += added
-        left = missed + later
-    return new
+        bounds = {"where": platform, "chosen": dialect.bind_list([write_id(key) for key in batch])}
+        known = {row.id: (row.position, parse_post(row[1:])) for row in connection.execute(_known(dialect), bounds)}
+        new = sorted((post for post in batch.values() if post.id not in known), key=lambda post: write_id(post.id))
+        stored: set[str] = set()
+        if new:
+            stored = set(connection.execute(_add(dialect.insert), [_write_post(post) for post in new]).scalars())
+        _renew(connection, dialect, [(*known[key], post) for key, post in batch.items() if key in known])
+        added += len(stored)
+        left = [post for post in new if post.id not in stored] + later
+    return added
 
 
 def mark_deleted(
@@ -341,21 +337,6 @@ def parse_post(row: Sequence[Any]) -> Post:
     )
 
 
-def _put_batch(connection: sa.Connection, dialect: SqlDialect, batch: Mapping[str, Post]) -> tuple[int, list[Post]]:
-    """Returns how many posts were new, and the posts that were neither known before nor added here."""
-    platform = next(iter(batch.values())).platform
-    ids = [write_id(key) for key in batch]
-    rows = connection.execute(_known(dialect), {"where": platform, "chosen": dialect.bind_list(ids)}).all()
-    known = {row.id: (row.position, parse_post(row[1:])) for row in rows}
-    new = [post for key, post in batch.items() if key not in known]
-    added: set[str] = set()
-    if new:
-        new.sort(key=lambda post: write_id(post.id))
-        added = set(connection.execute(_add(dialect.insert), [_row(post) for post in new]).scalars())
-    _renew(connection, dialect, [(*known[key], post) for key, post in batch.items() if key in known])
-    return len(added), [post for post in new if post.id not in added]
-
-
 def _renew(connection: sa.Connection, dialect: SqlDialect, told: Sequence[tuple[int, Post, Post]]) -> None:
     """Updates known posts, given as position, stored post and post from the platform."""
     changed = [(position, known, plan_renewal(known, given)) for position, known, given in told]
@@ -368,7 +349,9 @@ def _renew(connection: sa.Connection, dialect: SqlDialect, told: Sequence[tuple[
     if earlier:
         connection.execute(_KEEP, earlier)
     if renewed:
-        connection.execute(_RENEW, [_new_values(post) | {"which": position} for position, _, post in renewed])
+        rows = [(position, _write_post(post)) for position, _, post in renewed]
+        values = [{"which": position} | {f"new_{name}": row[name] for name in _CHANGING} for position, row in rows]
+        connection.execute(_RENEW, values)
     lost = [(position, post) for position, known, post in renewed if loses_meaning(known, post)]
     if lost:
         drop_embeddings(connection, dialect, lost[0][1].platform, [post.id for _, post in lost])
@@ -376,12 +359,7 @@ def _renew(connection: sa.Connection, dialect: SqlDialect, told: Sequence[tuple[
         mark_stale(connection, [place for place, post in wanted if says_something(split_words(post.text))])
 
 
-def _new_values(post: Post) -> dict[str, Any]:
-    row = _row(post)
-    return {f"new_{name}": row[name] for name in _CHANGING}
-
-
-def _row(post: Post) -> dict[str, Any]:
+def _write_post(post: Post) -> dict[str, Any]:
     return {
         "platform": post.platform,
         "id": post.id,
@@ -400,10 +378,6 @@ def _row(post: Post) -> dict[str, Any]:
         "words": " ".join(split_words(post.text)),
     }
 
-
-EARLIEST = datetime(1, 1, 2, tzinfo=UTC)
-LATEST = datetime(9999, 12, 30, tzinfo=UTC)
-"""Time bounds that exclude nothing, a day inside what can be stored, so that any time zone can show them."""
 
 _TOTAL = sa.select(sa.func.count()).select_from(posts).where(_ON, NOT_DELETED)
 
@@ -424,19 +398,17 @@ def _count(dialect: SqlDialect, by: CountBy) -> sa.Executable:
         .order_by(*([key.desc()] if by is CountBy.DAY else [number.desc(), key]))
         .limit(sa.bindparam("limit"))
     )
-    return counted if by is not CountBy.AUTHOR else _named(counted.subquery())
-
-
-def _named(counted: sa.Subquery) -> sa.Executable:
-    """Adds the name under which each author wrote last."""
-    name = (
+    if by is not CountBy.AUTHOR:
+        return counted
+    found = counted.subquery()
+    last_name = (
         sa.select(posts.c.author_name)
-        .where(_ON, posts.c.author_id == counted.c.key, NOT_DELETED)
+        .where(_ON, posts.c.author_id == found.c.key, NOT_DELETED)
         .order_by(posts.c.id.desc())
         .limit(1)
         .scalar_subquery()
     )
-    return sa.select(counted.c.key, counted.c.posts, name.label("name")).order_by(counted.c.posts.desc(), counted.c.key)
+    return sa.select(found.c.key, found.c.posts, last_name.label("name")).order_by(found.c.posts.desc(), found.c.key)
 
 
 def search_posts(

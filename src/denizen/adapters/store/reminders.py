@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from functools import cache
-from typing import Any
+from functools import partial
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.columns import EscapedText, UtcTime, metadata, position_column
-from denizen.adapters.store.dialect import InsertInto
-from denizen.adapters.store.transaction import Transaction
-from denizen.domain.conversation import Place
+from denizen.adapters.store.columns import EscapedText, UtcTime, id_columns, metadata, texts, times
+from denizen.adapters.store.repository import SqlRepository, read_record, write_record
 from denizen.domain.ids import AgentName
 from denizen.domain.reminder import Reminder
 
 reminders = sa.Table(
     "reminders",
     metadata,
-    position_column(),
-    sa.Column("id", sa.Text(), nullable=False, unique=True),
-    sa.Column("account", EscapedText(), nullable=False),
-    sa.Column("asker", EscapedText(), nullable=False),
-    sa.Column("platform", EscapedText(), nullable=False),
-    sa.Column("channel", EscapedText(), nullable=False),
-    sa.Column("thread", EscapedText(), nullable=False),
-    sa.Column("text", EscapedText(), nullable=False),
-    sa.Column("due_at", UtcTime(), nullable=False),
-    sa.Column("created_at", UtcTime(), nullable=False),
+    *id_columns(),
+    *texts("account", "asker", "platform", "channel", "thread", "text"),
+    *times("due_at", "created_at"),
     sa.Index("ix_reminders_asker", "asker"),
     sa.Index("ix_reminders_due_at", "due_at"),
 )
@@ -50,29 +40,23 @@ _REMOVE_OWN = _REMOVE.where(reminders.c.asker == sa.bindparam("whose", type_=Esc
 _FORGET = sa.delete(reminders).where(reminders.c.asker == sa.bindparam("whose", type_=EscapedText()))
 
 
-@cache
-def _add(insert: InsertInto) -> sa.Executable:
-    given: dict[str, Any] = {c.name: sa.bindparam(c.name) for c in reminders.c if c.name != "position"}
-    return insert(reminders).values(given).on_conflict_do_nothing().returning(reminders.c.position)
+_read_reminder = partial(read_record, Reminder)
 
 
-class SqlReminders:
+class SqlReminders(SqlRepository):
     """Implements `denizen.ports.store.ReminderRepository`."""
 
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
-
     async def add(self, reminder: Reminder) -> bool:
-        add, row = _add(self._transaction.dialect.insert), _row(reminder)
-        return await self._transaction.write(lambda connection: connection.execute(add, row).scalar() is not None)
+        return await self._add(reminders, write_record(reminder))
 
     async def list_for(self, asker: str, *, limit: int = 100) -> Sequence[Reminder]:
-        return await self._list(_OF_ASKER, {"whose": asker, "most": max(limit, 0)})
+        return await self._list(_read_reminder, _OF_ASKER, {"whose": asker, "most": max(limit, 0)})
 
     async def list_due(
         self, account: AgentName, platform: str, *, now: datetime, limit: int = 100
     ) -> Sequence[Reminder]:
-        return await self._list(_DUE, {"of_account": account, "where": platform, "now": now, "most": max(limit, 0)})
+        bounds = {"of_account": account, "where": platform, "now": now, "most": max(limit, 0)}
+        return await self._list(_read_reminder, _DUE, bounds)
 
     async def find_next_due(self, *, after: datetime) -> datetime | None:
         return await self._transaction.read(lambda connection: connection.execute(_NEXT, {"after": after}).scalar())
@@ -81,38 +65,7 @@ class SqlReminders:
         statement, bounds = _REMOVE, {"which": reminder_id}
         if asker is not None:
             statement, bounds = _REMOVE_OWN, bounds | {"whose": asker}
-        return await self._transaction.write(lambda connection: connection.execute(statement, bounds).rowcount == 1)
+        return await self._change(statement, bounds) == 1
 
     async def forget_asker(self, asker: str) -> int:
-        return await self._transaction.write(lambda connection: connection.execute(_FORGET, {"whose": asker}).rowcount)
-
-    async def _list(self, statement: sa.Select[Any], bounds: Mapping[str, Any]) -> list[Reminder]:
-        return await self._transaction.read(
-            lambda connection: [_reminder(row) for row in connection.execute(statement, bounds)]
-        )
-
-
-def _row(reminder: Reminder) -> dict[str, Any]:
-    return {
-        "id": reminder.id,
-        "account": reminder.account,
-        "asker": reminder.asker,
-        "platform": reminder.place.platform,
-        "channel": reminder.place.channel,
-        "thread": reminder.place.thread,
-        "text": reminder.text,
-        "due_at": reminder.due_at,
-        "created_at": reminder.created_at,
-    }
-
-
-def _reminder(row: sa.Row[Any]) -> Reminder:
-    return Reminder(
-        id=row.id,
-        account=row.account,
-        asker=row.asker,
-        place=Place(row.platform, row.channel, row.thread),
-        text=row.text,
-        due_at=row.due_at,
-        created_at=row.created_at,
-    )
+        return await self._change(_FORGET, {"whose": asker})

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.columns import EscapedText, Usd, UtcTime, metadata
+from denizen.adapters.store.columns import Usd, metadata, text_keys, texts, times
 from denizen.adapters.store.dialect import InsertInto
+from denizen.adapters.store.repository import Row, SqlRepository, insert_rows, upsert, write_record
 from denizen.adapters.store.statistics import side_requests
-from denizen.adapters.store.transaction import Transaction
 from denizen.adapters.store.turns import steps
-from denizen.adapters.store.usage import parse_usage, usage_columns, usage_values
+from denizen.adapters.store.usage import COUNTS, parse_usage, usage_columns
 from denizen.domain.budget import SERVER, BudgetScope, BudgetScopeKind, BudgetStatus, month_start, utc_day
 from denizen.domain.statistics import FORGOTTEN
 from denizen.domain.usage import Usage
@@ -26,7 +26,7 @@ spend = sa.Table(
     "spend",
     metadata,
     sa.Column("kind", sa.Text(), primary_key=True),
-    sa.Column("key", EscapedText(), primary_key=True),
+    *text_keys("key"),
     sa.Column("day", sa.Text(), primary_key=True),
     *usage_columns(),
     sa.Index("ix_spend_kind_day", "kind", "day"),
@@ -37,11 +37,8 @@ reservations = sa.Table(
     metadata,
     sa.Column("id", sa.Text(), primary_key=True),
     sa.Column("usd", Usd(), nullable=False),
-    sa.Column("expires_at", UtcTime(), nullable=False),
-    sa.Column("guild", EscapedText(), nullable=False),
-    sa.Column("channel", EscapedText(), nullable=False),
-    sa.Column("user", EscapedText(), nullable=False),
-    sa.Column("agent", EscapedText(), nullable=False),
+    *times("expires_at"),
+    *texts("guild", "channel", "user", "agent"),
     sa.Index("ix_reservations_expires_at", "expires_at"),
 )
 """One row for each reservation, so that releasing one and removing expired ones cannot deadlock."""
@@ -50,7 +47,7 @@ budget_scopes = sa.Table(
     "budget_scopes",
     metadata,
     sa.Column("kind", sa.Text(), primary_key=True),
-    sa.Column("key", EscapedText(), primary_key=True),
+    *text_keys("key"),
     sa.Column("warned_on", sa.Text(), nullable=False),
 )
 """The row that a decision about the scope locks, whatever the day."""
@@ -62,7 +59,7 @@ if TYPE_CHECKING:
 _KINDS = (BudgetScopeKind.GUILD, BudgetScopeKind.CHANNEL, BudgetScopeKind.USER, BudgetScopeKind.AGENT)
 """The kinds of scopes with a column in `reservations`; the server's scope is in every reservation."""
 
-_TOKEN_COUNTS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "requests")
+_SUMMED = (*COUNTS, "cost_usd")
 
 
 def _is(table: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
@@ -115,54 +112,31 @@ def _add(insert: InsertInto) -> sa.Executable:
 @cache
 def _merge_gone(insert: InsertInto) -> sa.Executable:
     """Adds up the spending of forgotten users, one sum for each day."""
-    sums = [sa.func.sum(spend.c[name], type_=spend.c[name].type).label(name) for name in (*_TOKEN_COUNTS, "cost_usd")]
+    sums = [sa.func.sum(spend.c[name], type_=spend.c[name].type).label(name) for name in _SUMMED]
     user, forgotten = sa.literal(BudgetScopeKind.USER.value, sa.Text()), sa.literal(FORGOTTEN, sa.Text())
     theirs = sa.select(user, forgotten, spend.c.day, *sums).where(_GONE).group_by(spend.c.day)
-    return _adding(insert(spend).from_select(["kind", "key", "day", *_TOKEN_COUNTS, "cost_usd"], theirs))
+    return _adding(insert(spend).from_select(["kind", "key", "day", *_SUMMED], theirs))
 
 
 def _adding(statement: Insert) -> sa.Executable:
     """Adds the new values to the stored ones."""
     old, new = spend.c, statement.excluded
-    sums: dict[str, Any] = {name: old[name] + new[name] for name in _TOKEN_COUNTS}
+    sums: dict[str, Any] = {name: old[name] + new[name] for name in COUNTS}
     sums["cost_usd"] = sa.func.coalesce(old.cost_usd + new.cost_usd, old.cost_usd, new.cost_usd)
     return statement.on_conflict_do_update(index_elements=list(spend.primary_key), set_=sums).inline()
 
 
-@cache
-def _leave(insert: InsertInto) -> sa.Executable:
-    statement = insert(budget_scopes)
-    changed = {"warned_on": statement.excluded.warned_on}
-    return statement.on_conflict_do_update(index_elements=list(budget_scopes.primary_key), set_=changed).inline()
-
-
-@cache
-def _know(insert: InsertInto) -> sa.Executable:
-    return insert(budget_scopes).on_conflict_do_nothing().inline()
-
-
-@cache
-def _reserve(insert: InsertInto) -> sa.Executable:
-    statement = insert(reservations)
-    changed = {column.name: statement.excluded[column.name] for column in reservations.c if not column.primary_key}
-    return statement.on_conflict_do_update(index_elements=[reservations.c.id], set_=changed).inline()
-
-
-class SqlSpending:
+class SqlSpending(SqlRepository):
     """Implements `denizen.ports.usage.SpendingRepository`."""
 
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
-
     async def lock(self, scopes: Collection[BudgetScope]) -> None:
-        dialect = self._transaction.dialect
         # Sorted, so that two processes that lock the same scopes cannot deadlock.
         ordered = sorted(scopes)
         rows = [{"kind": scope.kind.value, "key": scope.key, "warned_on": ""} for scope in ordered]
 
         def job(connection: sa.Connection) -> None:
-            connection.execute(_know(dialect.insert), rows)
-            if dialect.locks_rows:
+            connection.execute(insert_rows(self._dialect.insert, budget_scopes), rows)
+            if self._dialect.locks_rows:
                 for scope in ordered:
                     connection.execute(_LOCK, _which(scope))
 
@@ -195,24 +169,24 @@ class SqlSpending:
         keys = {scope.kind: scope.key for scope in reservation.scopes}
         row = {kind.value: keys.get(kind, "") for kind in _KINDS}
         row |= {"id": reservation.id, "usd": reservation.usd, "expires_at": reservation.expires_at}
-        insert = self._transaction.dialect.insert
+        insert = self._dialect.insert
 
         def job(connection: sa.Connection) -> None:
             connection.execute(_CLEAR, {"now": now})
-            connection.execute(_reserve(insert), row)
+            connection.execute(upsert(insert, reservations), row)
 
         await self._transaction.write(job)
 
     async def release(self, reservation_id: str) -> None:
-        await self._transaction.write(lambda connection: connection.execute(_RELEASE, {"which": reservation_id}))
+        await self._execute(_RELEASE, {"which": reservation_id})
 
     async def add(self, scopes: Collection[BudgetScope], usage: Usage, *, at: datetime) -> None:
-        statement, values = _add(self._transaction.dialect.insert), usage_values(usage) | {"day": utc_day(at)}
+        statement, values = _add(self._dialect.insert), write_record(usage) | {"day": utc_day(at)}
         rows = [{"kind": scope.kind.value, "key": scope.key, **values} for scope in sorted(scopes)]
-        await self._transaction.write(lambda connection: connection.execute(statement, rows) if rows else None)
+        await self._execute(statement, rows)
 
     async def note_warning(self, scope: BudgetScope, *, day: str) -> bool:
-        know = _know(self._transaction.dialect.insert)
+        know = insert_rows(self._dialect.insert, budget_scopes)
 
         def job(connection: sa.Connection) -> bool:
             connection.execute(know, {"kind": scope.kind.value, "key": scope.key, "warned_on": ""})
@@ -221,25 +195,22 @@ class SqlSpending:
         return await self._transaction.write(job)
 
     async def forget_users(self, *users: str, now: datetime) -> None:
-        insert, bounds = self._transaction.dialect.insert, {"first": month_start(now)}
+        insert, bounds = self._dialect.insert, {"first": month_start(now)}
         rows = [{"kind": _LEAVING, "key": user, "warned_on": utc_day(now)} for user in users if user != FORGOTTEN]
 
         def job(connection: sa.Connection) -> None:
             if rows:
-                connection.execute(_leave(insert), rows)
+                connection.execute(upsert(insert, budget_scopes), rows)
             for statement in (_merge_gone(insert), _REMOVE_GONE, _HAVE_LEFT):
                 connection.execute(statement, bounds)
 
         await self._transaction.write(job)
 
     async def list_spend(self, kind: BudgetScopeKind, *, since: datetime) -> Sequence[SpendRow]:
-        which = {"what": kind.value, "first": utc_day(since)}
+        def parse(row: Row) -> SpendRow:
+            return SpendRow(row.day, BudgetScope(kind, row.key), parse_usage(row))
 
-        def job(connection: sa.Connection) -> list[SpendRow]:
-            rows = connection.execute(_LIST, which)
-            return [SpendRow(row.day, BudgetScope(kind, row.key), parse_usage(row)) for row in rows]
-
-        return await self._transaction.read(job)
+        return await self._list(parse, _LIST, {"what": kind.value, "first": utc_day(since)})
 
 
 def _which(scope: BudgetScope) -> dict[str, str]:
@@ -251,7 +222,6 @@ def _counts(row: sa.Row[Any], scope: BudgetScope) -> bool:
 
 
 _LEDGER_KEYS = ("day", "agent", "model")
-_SUMMED = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cost_usd", "requests")
 
 
 @cache
@@ -275,18 +245,14 @@ def _sum_records(table: sa.Table, *, of_agent: bool, of_principal: bool) -> sa.S
     return statement.group_by(*keys)
 
 
-class SqlLedger:
+class SqlLedger(SqlRepository):
     """Implements `denizen.ports.store.UsageLedger`."""
-
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
 
     async def list_usage(self, *, since: datetime, agent: str = "", principal: str = "") -> Sequence[UsageRow]:
         statement = _sum_usage(of_agent=agent != "", of_principal=principal != "")
         wanted = {"since": since} | ({"whose": agent} if agent else {}) | ({"asker": principal} if principal else {})
+        return await self._list(_read_usage, statement, wanted)
 
-        def job(connection: sa.Connection) -> list[UsageRow]:
-            rows = connection.execute(statement, wanted)
-            return [UsageRow(row.day, row.agent, row.model, parse_usage(row)) for row in rows]
 
-        return await self._transaction.read(job)
+def _read_usage(row: Row) -> UsageRow:
+    return UsageRow(row.day, row.agent, row.model, parse_usage(row))

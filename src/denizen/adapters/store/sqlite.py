@@ -222,16 +222,16 @@ def explain(error: BaseException | None, path: Path) -> DenizenError | None:
             f"The disk is full: the database {path} could not be written.",
             code="store_full",
             why=why,
-            fix=f"Free space on the disk of {path.parent}. What was being written is not half there.",
+            fix=f"Free space on the disk of {path.parent}. Nothing was written in part.",
         )
     if primary == sqlite3.SQLITE_CONSTRAINT and "FOREIGN KEY" in why:
-        return NotFound("What this belongs to does not exist.", code="store_reference", why=why)
+        return NotFound("The record that this refers to does not exist.", code="store_reference", why=why)
     if primary in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PERM}:
         return NeedsAttention(
             f"The database {path} cannot be opened or written.",
             code="store_unusable",
             why=why,
-            fix=f"See that {path.parent} exists and has room, and that this user may write there and to the file.",
+            fix=f"Check that {path.parent} exists and has room, and that this user may write there and to the file.",
         )
     if primary in _DAMAGED:
         return NeedsAttention(

@@ -63,9 +63,7 @@ class SqliteVectorIndex:
 
 @dataclass(slots=True)
 class _Signs:
-    """The signs of one collection and model, in the order of their positions. `gone` counts candidates that were
-    missing.
-    """
+    """The signs of one collection and model, by position. `gone` counts candidates that were missing."""
 
     positions: array[int] = field(default_factory=lambda: array("q"))
     namespaces: array[int] = field(default_factory=lambda: array("l"))

@@ -15,12 +15,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.columns import EscapedText, JsonText, UtcTime, metadata, position_column
+from denizen.adapters.store.columns import JsonText, id_columns, metadata, position_column, text_keys, texts, times
 from denizen.adapters.store.conversations import conversations
 from denizen.adapters.store.dialect import InsertInto, SqlDialect
-from denizen.adapters.store.transaction import Transaction
+from denizen.adapters.store.repository import Row, SqlRepository, insert_row, read_record, upsert, write_record
 from denizen.adapters.store.turns import steps, turns
-from denizen.adapters.store.usage import parse_usage, reopen_day, usage_columns, usage_computed, usage_values
+from denizen.adapters.store.usage import parse_usage, reopen_day, usage_columns, usage_computed
 from denizen.domain.budget import utc_day
 from denizen.domain.statistics import (
     EVERYBODY,
@@ -34,7 +34,7 @@ from denizen.domain.statistics import (
 )
 
 
-def _sums() -> list[sa.Column[int] | sa.Column[object]]:
+def _sums() -> list[sa.Column[Any]]:
     counts = ("messages", "duration_ms")
     return [*(sa.Column(name, sa.BigInteger(), nullable=False) for name in counts), *usage_columns()]
 
@@ -42,16 +42,12 @@ def _sums() -> list[sa.Column[int] | sa.Column[object]]:
 usage_reports = sa.Table(
     "usage_reports",
     metadata,
-    position_column(),
-    sa.Column("id", sa.Text(), nullable=False, unique=True),
-    sa.Column("principal", EscapedText(), nullable=False),
-    sa.Column("source", EscapedText(), nullable=False),
-    sa.Column("source_id", EscapedText(), nullable=False),
-    sa.Column("model", EscapedText(), nullable=False),
+    *id_columns(),
+    *texts("principal", "source", "source_id", "model"),
     *usage_columns(),
     sa.Column("duration_ms", sa.BigInteger(), nullable=False),
     sa.Column("metadata", JsonText(), nullable=False),
-    sa.Column("created_at", UtcTime(), nullable=False),
+    *times("created_at"),
     sa.Column("day", sa.Text(), nullable=False),
     sa.Index("ix_usage_reports_created_at", "created_at"),
     sa.Index("ix_usage_reports_principal_created_at", "principal", "created_at"),
@@ -61,12 +57,9 @@ side_requests = sa.Table(
     "side_requests",
     metadata,
     position_column(),
-    sa.Column("agent", EscapedText(), nullable=False),
-    sa.Column("principal", EscapedText(), nullable=False),
-    sa.Column("source", EscapedText(), nullable=False),
-    sa.Column("model", EscapedText(), nullable=False),
+    *texts("agent", "principal", "source", "model"),
     *usage_columns(),
-    sa.Column("created_at", UtcTime(), nullable=False),
+    *times("created_at"),
     sa.Column("day", sa.Text(), nullable=False),
     sa.Index("ix_side_requests_created_at", "created_at"),
     sa.Index("ix_side_requests_principal_created_at", "principal", "created_at"),
@@ -77,9 +70,7 @@ usage_days = sa.Table(
     "usage_days",
     metadata,
     sa.Column("day", sa.Text(), primary_key=True),
-    sa.Column("principal", EscapedText(), primary_key=True),
-    sa.Column("source", EscapedText(), primary_key=True),
-    sa.Column("model", EscapedText(), primary_key=True),
+    *text_keys("principal", "source", "model"),
     *_sums(),
     sa.Index("ix_usage_days_principal_day", "principal", "day"),
 )
@@ -90,8 +81,7 @@ usage_hours = sa.Table(
     metadata,
     sa.Column("day", sa.Text(), primary_key=True),
     sa.Column("hour", sa.Text(), primary_key=True),
-    sa.Column("source", EscapedText(), primary_key=True),
-    sa.Column("model", EscapedText(), primary_key=True),
+    *text_keys("source", "model"),
     *_sums(),
 )
 """The sums of everybody."""
@@ -251,18 +241,6 @@ _REMOVE = sa.delete(usage_days).where(usage_days.c.principal == sa.bindparam("wh
 
 
 @cache
-def _add(insert: InsertInto) -> sa.Executable:
-    return insert(usage_reports).on_conflict_do_nothing(index_elements=["id"]).returning(usage_reports.c.position)
-
-
-@cache
-def _mark(insert: InsertInto) -> sa.Executable:
-    statement = insert(usage_computed)
-    changed = {"computed_at": statement.excluded.computed_at}
-    return statement.on_conflict_do_update(index_elements=["day"], set_=changed).inline()
-
-
-@cache
 def _merge(insert: InsertInto) -> sa.Executable:
     """Adds the days of a user to those of FORGOTTEN."""
     cells = usage_days.c
@@ -276,26 +254,24 @@ def _merge(insert: InsertInto) -> sa.Executable:
     return statement.on_conflict_do_update(index_elements=list(_OF_DAY), set_=sums).inline()
 
 
-class SqlStatistics:
+class SqlStatistics(SqlRepository):
     """Implements `denizen.ports.usage.StatisticsRepository`."""
 
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
-
     async def add_report(self, report: UsageReport) -> bool:
-        add, row = _add(self._transaction.dialect.insert), _row(report)
+        add, day = insert_row(self._dialect.insert, usage_reports), utc_day(report.reported_at)
+        row = write_record(report, "reporter", "reported_at")
+        row |= {"principal": report.reporter, "created_at": report.reported_at, "day": day}
 
         def job(connection: sa.Connection) -> bool:
             is_new = connection.execute(add, row).first() is not None
             if is_new:
-                reopen_day(connection, row["day"])
+                reopen_day(connection, day)
             return is_new
 
         return await self._transaction.write(job)
 
     async def find_report(self, report_id: str) -> UsageReport | None:
-        row = await self._transaction.read(lambda connection: connection.execute(_BY_ID, {"which": report_id}).first())
-        return None if row is None else _report(row)
+        return await self._find(_read_report, _BY_ID, {"which": report_id})
 
     async def count_reports(self, reporter: str, *, since: datetime) -> int:
         bounds = {"whose": reporter, "since": since}
@@ -303,15 +279,8 @@ class SqlStatistics:
 
     async def add_side_request(self, request: SideRequest) -> None:
         day = utc_day(request.asked_at)
-        row = {
-            "agent": request.agent,
-            "principal": request.user,
-            "source": request.source,
-            "model": request.model,
-            **usage_values(request.usage),
-            "created_at": request.asked_at,
-            "day": day,
-        }
+        row = write_record(request, "user", "asked_at")
+        row |= {"principal": request.user, "created_at": request.asked_at, "day": day}
 
         def job(connection: sa.Connection) -> None:
             connection.execute(_ADD_SIDE, row)
@@ -320,12 +289,12 @@ class SqlStatistics:
         await self._transaction.write(job)
 
     async def compute(self, day: date, *, now: datetime) -> int:
-        dialect, bounds = self._transaction.dialect, _bounds(DayRange(day, day))
+        dialect, bounds = self._dialect, _bounds(DayRange(day, day))
         marked = {"day": day.isoformat(), "computed_at": now}
 
         def job(connection: sa.Connection) -> int:
             # First, since it locks the day: of two processes that compute it, the second sees what the first wrote.
-            connection.execute(_mark(dialect.insert), marked)
+            connection.execute(upsert(dialect.insert, usage_computed), marked)
             for clear in _CLEAR:
                 connection.execute(clear, bounds)
             names = [*_OF_DAY, *SUMS]
@@ -355,7 +324,6 @@ class SqlStatistics:
         self, span: DayRange, keys: tuple[str, ...], chosen: UsageFilter
     ) -> Mapping[tuple[str, ...], UsageTotals]:
         wanted = UsageQuery(keys, of_user=bool(chosen.user), of_source=bool(chosen.source), of_model=bool(chosen.model))
-        dialect = self._transaction.dialect
         given = {"user": chosen.user, "which_source": chosen.source, "which_model": chosen.model}
 
         def job(connection: sa.Connection) -> dict[tuple[str, ...], UsageTotals]:
@@ -366,7 +334,7 @@ class SqlStatistics:
                     "starts_at": DayRange(days[0], days[0]).starts_at,
                     "ends_at": DayRange(days[-1], days[-1]).ends_at,
                 }
-            rows = connection.execute(sum_usage(dialect, wanted, with_records=bool(days)), bounds)
+            rows = connection.execute(sum_usage(self._dialect, wanted, with_records=bool(days)), bounds)
             return {tuple(row[: len(keys)]): _used(row) for row in rows}
 
         return await self._transaction.read(job)
@@ -379,7 +347,7 @@ class SqlStatistics:
         return await self._transaction.read(job)
 
     async def forget_user(self, user: str) -> None:
-        merge, bounds = _merge(self._transaction.dialect.insert), {"whose": user}
+        merge, bounds = _merge(self._dialect.insert), {"whose": user}
         if user == FORGOTTEN:
             return
 
@@ -414,30 +382,5 @@ def _used(row: sa.Row[Any]) -> UsageTotals:
     return UsageTotals(int(row.messages), parse_usage(row), int(row.duration_ms))
 
 
-def _row(report: UsageReport) -> dict[str, Any]:
-    return {
-        "id": report.id,
-        "principal": report.reporter,
-        "source": report.source,
-        "source_id": report.source_id,
-        "model": report.model,
-        **usage_values(report.usage),
-        "duration_ms": report.duration_ms,
-        "metadata": dict(report.metadata),
-        "created_at": report.reported_at,
-        "day": utc_day(report.reported_at),
-    }
-
-
-def _report(row: sa.Row[Any]) -> UsageReport:
-    return UsageReport(
-        id=row.id,
-        reporter=row.principal,
-        source=row.source,
-        source_id=row.source_id,
-        model=row.model,
-        usage=parse_usage(row),
-        duration_ms=row.duration_ms,
-        metadata=row.metadata,
-        reported_at=row.created_at,
-    )
+def _read_report(row: Row) -> UsageReport:
+    return read_record(UsageReport, row, reporter=row.principal, reported_at=row.created_at)

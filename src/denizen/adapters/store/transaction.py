@@ -33,9 +33,7 @@ _log = logging.getLogger(__name__)
 
 
 class Transaction:
-    """Runs jobs with `read` and `write` until `end`. The first job runs again when the connection
-    turns out to be lost.
-    """
+    """Runs jobs with `read` and `write` until `end`. When the connection is lost, the first job runs again."""
 
     def __init__(self, worker: ConnectionWorker, dialect: SqlDialect, clock: Clock, *, write: bool) -> None:
         self.dialect = dialect
@@ -55,9 +53,7 @@ class Transaction:
         return self._write
 
     async def read(self, job: Callable[[sa.Connection], T]) -> T:
-        """Runs the job and returns its result. Raises what the job raises, and for database faults what `Store`
-        promises.
-        """
+        """Runs the job and returns its result. Raises what it raises, and for faults what `Store` promises."""
         if self._over:
             raise RuntimeError("this unit of work is over")
         if self._failure is not None:

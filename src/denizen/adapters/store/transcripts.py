@@ -1,6 +1,4 @@
-"""The closed blocks of transcripts, and the posts in them with their earlier texts. The text itself
-is only in `posts`.
-"""
+"""The closed blocks of transcripts, and their posts with earlier texts. The text itself is only in `posts`."""
 
 from __future__ import annotations
 
@@ -10,10 +8,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.columns import EscapedText, JsonText, PlatformId, metadata, write_id
-from denizen.adapters.store.dialect import InsertInto, SqlDialect
+from denizen.adapters.store.columns import JsonText, JsonTuple, PlatformId, metadata, text_keys, texts, write_id
+from denizen.adapters.store.dialect import SqlDialect
 from denizen.adapters.store.posts import POST_COLUMNS, parse_post, post_versions, posts
-from denizen.adapters.store.transaction import Transaction
+from denizen.adapters.store.repository import Row, SqlRepository, insert_row, read_record, write_record
 from denizen.domain.conversation import Place
 from denizen.domain.transcript import PostHistory, TranscriptBlock, TranscriptEvent
 from denizen.ports.archive import PostRange
@@ -21,18 +19,16 @@ from denizen.ports.archive import PostRange
 blocks = sa.Table(
     "transcript_blocks",
     metadata,
-    sa.Column("platform", EscapedText(), primary_key=True),
-    sa.Column("channel", EscapedText(), primary_key=True),
-    sa.Column("thread", EscapedText(), primary_key=True),
+    *text_keys("platform", "channel", "thread"),
     sa.Column("number", sa.Integer(), primary_key=True),
-    sa.Column("room", EscapedText(), nullable=False),
+    *texts("room"),
     sa.Column("first", PlatformId(), nullable=False),
     sa.Column("last", PlatformId(), nullable=False),
     sa.Column("tokens", sa.Integer(), nullable=False),
     sa.Column("digest", sa.Text(), nullable=False),
     sa.Column("posts", sa.Integer(), nullable=False),
     sa.Column("versions", JsonText(), nullable=False),
-    sa.Column("left_out", JsonText(), nullable=False),
+    sa.Column("left_out", JsonTuple(), nullable=False),
     sa.Column("events", JsonText(), nullable=False),
     sa.UniqueConstraint("platform", "channel", "thread", "first"),
 )
@@ -75,47 +71,37 @@ _VERSIONS_WITHIN = _VERSIONS.where(*_WITHIN, CHANGED)
 
 
 @cache
-def _add(insert: InsertInto) -> sa.Executable:
-    return insert(blocks).on_conflict_do_nothing().returning(blocks.c.number)
-
-
-@cache
 def _chosen(dialect: SqlDialect) -> tuple[sa.Select[Any], sa.Select[str, str]]:
     which = (_ON, dialect.among(posts.c.id, "chosen"))
     return sa.select(*POST_COLUMNS).where(*which).order_by(posts.c.id), _VERSIONS.where(*which)
 
 
-class SqlTranscripts:
+class SqlTranscripts(SqlRepository):
     """Implements `denizen.ports.archive.TranscriptRepository`."""
 
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
-
     async def list_blocks(self, place: Place) -> Sequence[TranscriptBlock]:
-        return await self._transaction.read(
-            lambda connection: [_block(row) for row in connection.execute(_BLOCKS, _bounds(place))]
-        )
+        return await self._list(_read_block, _BLOCKS, _bounds(place))
 
     async def add_blocks(self, place: Place, closed: Sequence[TranscriptBlock]) -> int:
-        statement = _add(self._transaction.dialect.insert)
-        rows = [_row(place, block) for block in closed]
+        statement = insert_row(self._dialect.insert, blocks)
+        rows = [write_record(place) | _write_block(block) for block in closed]
 
         def job(connection: sa.Connection) -> int:
             for added, row in enumerate(rows):
-                if connection.execute(statement, row).scalar() is None:
+                if connection.execute(statement, row).first() is None:
                     return added
             return len(rows)
 
         return await self._transaction.write(job)
 
     async def renew_block(self, place: Place, block: TranscriptBlock, *, digest: str) -> bool:
-        values = {f"new_{name}": value for name, value in _row(place, block).items() if name in _RENEWABLE}
+        values = {f"new_{name}": value for name, value in _write_block(block).items() if name in _RENEWABLE}
         bounds = _bounds(place) | values | {"which": block.number, "known": digest}
-        return await self._transaction.write(lambda connection: connection.execute(_RENEW, bounds).rowcount == 1)
+        return await self._change(_RENEW, bounds) == 1
 
     async def remove_blocks(self, place: Place, numbers: Collection[int]) -> None:
         rows = [_bounds(place) | {"which": number} for number in sorted(numbers)]
-        await self._transaction.write(lambda connection: connection.execute(_REMOVE, rows) if rows else None)
+        await self._execute(_REMOVE, rows)
 
     async def list_range(self, stretch: PostRange, *, changed: bool = False) -> Sequence[PostHistory]:
         statement = _POSTS.where(CHANGED) if changed else _POSTS
@@ -129,11 +115,13 @@ class SqlTranscripts:
         return await self._transaction.read(lambda connection: connection.execute(_COUNT, bounds).scalar_one())
 
     async def find_archived(self, platform: str, post_ids: Collection[str]) -> Sequence[PostHistory]:
-        dialect = self._transaction.dialect
-        bounds = {"where": platform, "chosen": dialect.bind_list([write_id(key) for key in sorted(set(post_ids))])}
+        bounds = {
+            "where": platform,
+            "chosen": self._dialect.bind_list([write_id(key) for key in sorted(set(post_ids))]),
+        }
         if not post_ids:
             return []
-        return await self._transaction.read(lambda connection: _archived(connection, *_chosen(dialect), bounds))
+        return await self._transaction.read(lambda connection: _archived(connection, *_chosen(self._dialect), bounds))
 
 
 def _archived(
@@ -155,34 +143,9 @@ def _within(stretch: PostRange) -> dict[str, Any]:
     return {"where": stretch.platform, "within": stretch.room, "first": stretch.first, "last": stretch.last}
 
 
-def _row(place: Place, block: TranscriptBlock) -> dict[str, Any]:
-    return {
-        "platform": place.platform,
-        "channel": place.channel,
-        "thread": place.thread,
-        "number": block.number,
-        "room": block.room,
-        "first": block.first,
-        "last": block.last,
-        "tokens": block.tokens,
-        "digest": block.digest,
-        "posts": block.posts,
-        "versions": dict(block.versions),
-        "left_out": list(block.left_out),
-        "events": [[event.post, event.version, event.before] for event in block.events],
-    }
+def _write_block(block: TranscriptBlock) -> dict[str, Any]:
+    return write_record(block) | {"events": [[event.post, event.version, event.before] for event in block.events]}
 
 
-def _block(row: sa.Row[Any]) -> TranscriptBlock:
-    return TranscriptBlock(
-        number=row.number,
-        room=row.room,
-        first=row.first,
-        last=row.last,
-        tokens=row.tokens,
-        digest=row.digest,
-        posts=row.posts,
-        versions=row.versions,
-        left_out=tuple(row.left_out),
-        events=tuple(TranscriptEvent(*event) for event in row.events),
-    )
+def _read_block(row: Row) -> TranscriptBlock:
+    return read_record(TranscriptBlock, row, events=tuple(TranscriptEvent(*event) for event in row.events))

@@ -1,18 +1,15 @@
-"""The vectors of texts, and how far each collection is indexed. Comparing vectors is each
-database's own `VectorIndex`.
-"""
+"""The vectors of texts, and how far collections are indexed. Each database has its own `VectorIndex`."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from functools import cache
-from typing import Any
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.columns import EscapedText, escape, metadata, position_column
+from denizen.adapters.store.columns import EscapedText, escape, metadata, position_column, texts
 from denizen.adapters.store.dialect import SqlDialect, VectorQuery
-from denizen.adapters.store.transaction import Transaction
+from denizen.adapters.store.repository import SqlRepository, write_record
 from denizen.domain.vector import VectorMatch, find_nearest, sign_bits
 from denizen.ports.memory import StoredVector
 
@@ -21,9 +18,7 @@ vectors = sa.Table(
     metadata,
     position_column(),
     sa.Column("collection", sa.Text(), nullable=False),
-    sa.Column("key", EscapedText(), nullable=False),
-    sa.Column("model", EscapedText(), nullable=False),
-    sa.Column("namespace", EscapedText(), nullable=False),
+    *texts("key", "model", "namespace"),
     sa.Column("bits", sa.LargeBinary(), nullable=False),
     sa.Column("data", sa.LargeBinary(), nullable=False),
     sa.UniqueConstraint("collection", "key", "model"),
@@ -69,26 +64,22 @@ def _in_namespaces(dialect: SqlDialect) -> sa.Select[str, bytes]:
     )
 
 
-class SqlVectors:
+class SqlVectors(SqlRepository):
     """Implements `denizen.ports.memory.VectorRepository`."""
-
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
 
     async def put(self, vectors: Sequence[StoredVector]) -> None:
         if not vectors:
             return
         # The last of several with the same key wins. Sorted, so that two writers cannot deadlock.
         latest = {(each.collection, each.key, each.model): each for each in vectors}
-        rows = [_row(latest[key]) for key in sorted(latest)]
-        dialect = self._transaction.dialect
+        rows = [write_record(latest[key]) | {"bits": sign_bits(latest[key].data)} for key in sorted(latest)]
 
         def job(connection: sa.Connection) -> None:
             # Removed and added instead of updated, because the index in memory finds new rows by their new positions.
             old = [{f"old_{name}": row[name] for name in ("collection", "key", "model")} for row in rows]
             connection.execute(_REMOVE, old)
             connection.execute(_ADD, rows)
-            dialect.vector_index.learn(connection, rows)
+            self._dialect.vector_index.learn(connection, rows)
 
         await self._transaction.write(job)
 
@@ -97,7 +88,7 @@ class SqlVectors:
     ) -> Sequence[VectorMatch]:
         if not namespaces or limit < 1:
             return []
-        dialect, writes = self._transaction.dialect, self._transaction.writes
+        dialect, writes = self._dialect, self._transaction.writes
         chosen = frozenset(map(escape, namespaces))
         bounds = {"within": collection, "of_model": model, "namespaces": dialect.bind_list(sorted(chosen))}
         wanted = VectorQuery(
@@ -113,8 +104,4 @@ class SqlVectors:
 
     async def remove_other_models(self, collection: str, model: str) -> int:
         bounds = {"within": collection, "of_model": model}
-        return await self._transaction.write(lambda connection: connection.execute(_REMOVE_OTHERS, bounds).rowcount)
-
-
-def _row(vector: StoredVector) -> dict[str, Any]:
-    return {name: getattr(vector, name) for name in StoredVector.__slots__} | {"bits": sign_bits(vector.data)}
+        return await self._change(_REMOVE_OTHERS, bounds)

@@ -58,9 +58,7 @@ class YoutubeDataApi:
         raise NotFound("There is no such channel on YouTube.", code="source_missing", fix="Check the location.")
 
     async def list_videos(self, uploads: UploadsPlaylist, most: int) -> list[Video]:
-        """Returns at most so many videos, the newest first. Private and deleted ones are rows without a date, which
-        are left out.
-        """
+        """Returns at most so many videos, the newest first, without private and deleted ones (rows without a date)."""
         videos: dict[str, Video] = {}
         token = ""
         while len(videos) < most:

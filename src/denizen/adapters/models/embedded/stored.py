@@ -50,9 +50,7 @@ class StoredWeights:
 
     @asynccontextmanager
     async def locked(self, report: ReportLoadProgress) -> AsyncGenerator[None]:
-        """Holds the lock of this copy: only one process at a time may make it. The kernel frees the lock of one that
-        died.
-        """
+        """Holds the lock: one process at a time makes the copy. The kernel frees the lock of one that died."""
         with storing(self._models):
             self._models.mkdir(parents=True, exist_ok=True)
             file = self._lock.open("wb")

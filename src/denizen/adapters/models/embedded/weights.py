@@ -54,9 +54,7 @@ class Weights:
 
 
 def find_weights(entry: WeightsEntry, places: WeightsPlaces) -> Weights | None:
-    """Returns the weights if they are here and verified, and changes nothing. Raises InvalidInput for an own file that
-    is not a model.
-    """
+    """Returns the weights if they are here and verified. Raises InvalidInput for an own file that is no model."""
     if places.own_file is not None:
         return load_own_weights(places.own_file)
     path = StoredWeights(entry.file, places.models).find_verified()

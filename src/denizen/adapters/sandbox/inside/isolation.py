@@ -206,9 +206,7 @@ def find_version() -> int:
 
 
 def forbid_files(readable: Iterable[str], runnable: Iterable[str]) -> None:
-    """Forbids access to all files but these. Everything below a readable folder may be read, and nothing there may
-    run. Raises OSError.
-    """
+    """Forbids all files but these. What lies below a readable folder may be read, and not run. Raises OSError."""
     version = find_version()
     files = (1 << 13) - 1 | (1 << 13 if version >= 2 else 0) | (1 << 14 if version >= 3 else 0)
     files |= 1 << 15 if version >= 5 else 0

@@ -138,9 +138,7 @@ _FAILING = {"ioctl": errno.ENOTTY, "clone3": errno.ENOSYS, "openat2": errno.ENOS
 
 
 def forbid_system_calls() -> None:
-    """Installs the filter for this process and all that it starts, for good. Raises OSError where the kernel cannot
-    do it.
-    """
+    """Installs the filter for this process and all that it starts, for good. Raises OSError if the kernel cannot."""
     if MACHINE not in _TABLES:
         raise OSError(0, f"seccomp: not known on {MACHINE}")
     arch, table = _TABLES[MACHINE]

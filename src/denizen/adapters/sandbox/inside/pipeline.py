@@ -66,9 +66,7 @@ class CallerGoneError(Exception):
 def run_pipeline(
     pipeline: PlannedPipeline, depth: int, environment: ExecutionEnvironment, output: LineOutput, deadline: float
 ) -> int:
-    """Runs the pipeline and returns the exit code of its last command. Raises CommandStoppedError and
-    CallerGoneError.
-    """
+    """Runs the pipeline. Returns the exit code of its last command. Raises CommandStoppedError and CallerGoneError."""
     out_read, out_write = os.pipe()
     err_read, err_write = os.pipe()
     children: list[int] = []

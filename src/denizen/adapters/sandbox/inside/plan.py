@@ -46,9 +46,7 @@ class PlannedPipeline:
 
 @dataclass(frozen=True, slots=True)
 class LinePlan:
-    """A line that passed every check. `folder` is where it runs, relative to the top; `depth` is how far below the
-    top that is.
-    """
+    """A line that passed every check. It runs in `folder`, relative to the top and `depth` levels below it."""
 
     folder: str
     depth: int

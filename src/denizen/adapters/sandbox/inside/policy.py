@@ -64,9 +64,7 @@ mean something in a format.
 
 
 def check_find(argv: Sequence[str], depth: int) -> Iterator[list[str]]:
-    """Checks the expression, and yields the commands of -exec with samples in place of `{}`. Raises
-    CommandRefusedError.
-    """
+    """Checks the expression and yields the commands of -exec, with samples for `{}`. Raises CommandRefusedError."""
     rest = list(argv[1:])
     while rest and not _begins_expression(rest[0]):
         check_path(rest.pop(0), depth)

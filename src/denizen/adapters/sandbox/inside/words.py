@@ -13,9 +13,7 @@ from typing import Literal
 
 
 class CommandRefusedError(Exception):
-    """Why a line is not run, and what to write instead; the text is for a model. Raised before anything of the line
-    runs.
-    """
+    """Says why a line is not run and what to write instead, for a model. Raised before anything of the line runs."""
 
     def __init__(self, reason: str, instead: str = "") -> None:
         super().__init__(reason)

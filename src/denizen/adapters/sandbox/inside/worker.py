@@ -136,9 +136,7 @@ def _killer(tier: str) -> Any:  # noqa: ANN401 - a function without arguments
 
 
 def _move_pipes() -> tuple[int, int, int]:
-    """Moves the pipes to descriptors that programs do not inherit. Returns them, and a descriptor of /dev/null,
-    which takes their place.
-    """
+    """Moves the pipes to descriptors that programs do not inherit, and puts /dev/null in their place. Returns all."""
     requests, replies = os.dup(0), os.dup(1)  # not inherited by what is started
     null = os.open("/dev/null", os.O_RDWR)  # for writing too, which cannot be had any more later
     for descriptor in (0, 1, 2):

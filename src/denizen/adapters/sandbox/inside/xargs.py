@@ -47,9 +47,7 @@ Run = Callable[[list[str]], int]
 
 @dataclass(frozen=True, slots=True)
 class XargsCommand:
-    """The options of xargs and its command. `replace` is the text of -I; `most` items or `lines` lines go into one
-    command.
-    """
+    """The options of xargs and its command. `replace` is the text of -I, `most` and `lines` those of -n and -L."""
 
     command: tuple[str, ...]
     replace: str = ""

@@ -5,8 +5,11 @@ Revision ID: 1001
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
+from sqlalchemy.schema import SchemaItem
 
 revision = "1001"
 down_revision = None
@@ -28,8 +31,24 @@ TIME = sa.DateTime(timezone=True).with_variant(sa.Text(), "sqlite")
 PLATFORM_ID = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 
 
+def table(name: str, *parts: SchemaItem, sqlite_autoincrement: bool = False) -> None:
+    sa.Table(name, TABLES, *parts, sqlite_autoincrement=sqlite_autoincrement)
+
+
 def position() -> sa.Column[int]:
     return sa.Column("position", POSITION, primary_key=True)
+
+
+def ids() -> list[sa.Column[Any]]:
+    return [position(), sa.Column("id", sa.Text(), nullable=False, unique=True)]
+
+
+def keys(*names: str) -> list[sa.Column[str]]:
+    return [sa.Column(name, sa.Text(), primary_key=True) for name in names]
+
+
+def reference(name: str, target: str, *, primary_key: bool = False) -> sa.Column[str]:
+    return sa.Column(name, sa.Text(), sa.ForeignKey(target), primary_key=primary_key, nullable=False)
 
 
 def texts(*names: str) -> list[sa.Column[str]]:
@@ -42,6 +61,10 @@ def platform_ids(*names: str) -> list[sa.Column[str]]:
 
 def times(*names: str) -> list[sa.Column[object]]:
     return [sa.Column(name, TIME, nullable=False) for name in names]
+
+
+def maybe_times(*names: str) -> list[sa.Column[object]]:
+    return [sa.Column(name, TIME) for name in names]
 
 
 def integers(*names: str) -> list[sa.Column[int]]:
@@ -71,35 +94,29 @@ def partial_index(name: str, *columns: str, where: str, unique: bool = False) ->
 
 # Conversations, with the messages of their sessions.
 
-sa.Table(
+table(
     "conversations",
-    TABLES,
-    position(),
-    sa.Column("id", sa.Text(), nullable=False, unique=True),
+    *ids(),
     *texts("platform", "channel", "thread", "title"),
     *times("created_at"),
     sa.UniqueConstraint("platform", "channel", "thread"),
 )
 
-sa.Table(
+table(
     "sessions",
-    TABLES,
-    position(),
-    sa.Column("id", sa.Text(), nullable=False, unique=True),
-    sa.Column("conversation_id", sa.Text(), sa.ForeignKey("conversations.id"), nullable=False),
+    *ids(),
+    reference("conversation_id", "conversations.id"),
     *texts("agent"),
     *times("created_at"),
-    sa.Column("closed_at", TIME),
+    *maybe_times("closed_at"),
     sa.Index("ix_sessions_conversation_id_agent", "conversation_id", "agent"),
     partial_index("uq_sessions_open", "conversation_id", "agent", unique=True, where="closed_at IS NULL"),
 )
 
-sa.Table(
+table(
     "messages",
-    TABLES,
-    position(),
-    sa.Column("id", sa.Text(), nullable=False, unique=True),
-    sa.Column("conversation_id", sa.Text(), sa.ForeignKey("conversations.id"), nullable=False),
+    *ids(),
+    reference("conversation_id", "conversations.id"),
     sa.Column("session_id", sa.Text(), sa.ForeignKey("sessions.id")),
     *bigs("sequence"),
     *times("created_at"),
@@ -114,10 +131,9 @@ sa.Table(
     partial_index("ix_messages_turn_id", "turn_id", where="turn_id IS NOT NULL"),
 )
 
-sa.Table(
+table(
     "summaries",
-    TABLES,
-    sa.Column("session_id", sa.Text(), sa.ForeignKey("sessions.id"), primary_key=True),
+    reference("session_id", "sessions.id", primary_key=True),
     sa.Column("first", sa.BigInteger(), primary_key=True, autoincrement=False),
     *bigs("last"),
     *texts("text"),
@@ -126,16 +142,14 @@ sa.Table(
 
 # Turns, with their steps, tool calls and prompts.
 
-sa.Table(
+table(
     "turns",
-    TABLES,
-    position(),
-    sa.Column("id", sa.Text(), nullable=False, unique=True),
-    sa.Column("conversation_id", sa.Text(), sa.ForeignKey("conversations.id"), nullable=False),
-    sa.Column("session_id", sa.Text(), sa.ForeignKey("sessions.id"), nullable=False),
+    *ids(),
+    reference("conversation_id", "conversations.id"),
+    reference("session_id", "sessions.id"),
     *texts("agent", "principal_kind", "principal_id", "principal_name", "principal_roles", "trigger_id", "status"),
     *times("opened_at"),
-    sa.Column("closed_at", TIME),
+    *maybe_times("closed_at"),
     *texts("model", "reply", "failure", "failure_code", "failure_family", "failure_fix"),
     *usage(),
     *texts("options", "route"),
@@ -144,10 +158,9 @@ sa.Table(
     sa.Index("ix_turns_status_opened_at", "status", "opened_at"),
 )
 
-sa.Table(
+table(
     "steps",
-    TABLES,
-    sa.Column("turn_id", sa.Text(), sa.ForeignKey("turns.id"), primary_key=True),
+    reference("turn_id", "turns.id", primary_key=True),
     sa.Column("number", sa.Integer(), primary_key=True),
     *texts("model", "purpose", "finish_reason"),
     *usage(),
@@ -158,10 +171,9 @@ sa.Table(
     sa.Index("ix_steps_principal_created_at", "principal", "created_at"),
 )
 
-sa.Table(
+table(
     "tool_calls",
-    TABLES,
-    sa.Column("turn_id", sa.Text(), sa.ForeignKey("turns.id"), primary_key=True),
+    reference("turn_id", "turns.id", primary_key=True),
     sa.Column("step", sa.Integer(), primary_key=True),
     sa.Column("position", sa.Integer(), primary_key=True),
     *texts("call_id", "tool", "args", "origin"),
@@ -175,40 +187,35 @@ sa.Table(
     *times("created_at"),
 )
 
-sa.Table(
+table(
     "prompts",
-    TABLES,
-    sa.Column("turn_id", sa.Text(), sa.ForeignKey("turns.id"), primary_key=True),
+    reference("turn_id", "turns.id", primary_key=True),
     sa.Column("step", sa.Integer(), primary_key=True),
     *texts("model", "segments", "messages", "tools"),
     *bigs("tool_tokens"),
     *texts("memories"),
 )
 
-sa.Table("prompt_texts", TABLES, sa.Column("sha256", sa.Text(), primary_key=True), *texts("text"))
+table("prompt_texts", *keys("sha256"), *texts("text"))
 
 # The mirror of a platform's messages.
 
-sa.Table(
+table(
     "rooms",
-    TABLES,
-    sa.Column("platform", sa.Text(), primary_key=True),
-    sa.Column("id", sa.Text(), primary_key=True),
+    *keys("platform", "id"),
     *texts("name", "kind", "guild", "guild_name", "parent", "parent_name", "latest_post"),
     sa.Index("ix_rooms_platform_parent", "platform", "parent"),
 )
 
-sa.Table(
+table(
     "posts",
-    TABLES,
     position(),
     *texts("platform"),
     *platform_ids("id"),
     *texts("room", "guild", "parent", "reply_to", "author_id", "author_name"),
     *flags("author_is_bot"),
     *times("created_at"),
-    sa.Column("edited_at", TIME),
-    sa.Column("deleted_at", TIME),
+    *maybe_times("edited_at", "deleted_at"),
     *texts("attachments", "text", "words"),
     sa.UniqueConstraint("platform", "id"),
     partial_index(
@@ -223,46 +230,26 @@ sa.Table(
     ),
 )
 
-sa.Table(
+table(
     "post_versions",
-    TABLES,
     sa.Column("post", POSITION, sa.ForeignKey("posts.position", ondelete="CASCADE"), primary_key=True),
     sa.Column("number", sa.Integer(), primary_key=True),
     *times("written_at"),
     *texts("text"),
 )
 
-sa.Table(
+table(
     "stale_embeddings",
-    TABLES,
     sa.Column("post", POSITION, sa.ForeignKey("posts.position", ondelete="CASCADE"), primary_key=True),
 )
 
-sa.Table(
-    "backfills",
-    TABLES,
-    sa.Column("platform", sa.Text(), primary_key=True),
-    sa.Column("room", sa.Text(), primary_key=True),
-    *texts("oldest"),
-    *bigs("fetched"),
-    *flags("is_complete"),
-)
+table("backfills", *keys("platform", "room"), *texts("oldest"), *bigs("fetched"), *flags("is_complete"))
 
-sa.Table(
-    "opt_outs",
-    TABLES,
-    sa.Column("platform", sa.Text(), primary_key=True),
-    sa.Column("kind", sa.Text(), primary_key=True),
-    sa.Column("key", sa.Text(), primary_key=True),
-    *times("created_at"),
-)
+table("opt_outs", *keys("platform", "kind", "key"), *times("created_at"))
 
-sa.Table(
+table(
     "transcript_blocks",
-    TABLES,
-    sa.Column("platform", sa.Text(), primary_key=True),
-    sa.Column("channel", sa.Text(), primary_key=True),
-    sa.Column("thread", sa.Text(), primary_key=True),
+    *keys("platform", "channel", "thread"),
     sa.Column("number", sa.Integer(), primary_key=True),
     *texts("room"),
     *platform_ids("first", "last"),
@@ -275,59 +262,26 @@ sa.Table(
 
 # What arrived from platforms, and what is sent to them.
 
-sa.Table(
+table(
     "claims",
-    TABLES,
-    sa.Column("agent", sa.Text(), primary_key=True),
-    sa.Column("platform", sa.Text(), primary_key=True),
+    *keys("agent", "platform"),
     sa.Column("post", PLATFORM_ID, primary_key=True),
     sa.Column("turn_id", sa.Text()),
     *texts("refusal"),
     *times("created_at"),
 )
 
-sa.Table(
-    "read_cursors",
-    TABLES,
-    sa.Column("agent", sa.Text(), primary_key=True),
-    sa.Column("platform", sa.Text(), primary_key=True),
-    sa.Column("room", sa.Text(), primary_key=True),
-    *platform_ids("post"),
-)
+table("read_cursors", *keys("agent", "platform", "room"), *platform_ids("post"))
 
-sa.Table(
-    "follows",
-    TABLES,
-    sa.Column("agent", sa.Text(), primary_key=True),
-    sa.Column("platform", sa.Text(), primary_key=True),
-    sa.Column("thread", sa.Text(), primary_key=True),
-    *times("created_at"),
-)
+table("follows", *keys("agent", "platform", "thread"), *times("created_at"))
 
-sa.Table(
-    "allowlist",
-    TABLES,
-    sa.Column("agent", sa.Text(), primary_key=True),
-    sa.Column("platform", sa.Text(), primary_key=True),
-    sa.Column("kind", sa.Text(), primary_key=True),
-    sa.Column("key", sa.Text(), primary_key=True),
-    *texts("allowed_by"),
-    *times("created_at"),
-)
+table("allowlist", *keys("agent", "platform", "kind", "key"), *texts("allowed_by"), *times("created_at"))
 
-sa.Table(
-    "bot_reply_counts",
-    TABLES,
-    sa.Column("platform", sa.Text(), primary_key=True),
-    sa.Column("room", sa.Text(), primary_key=True),
-    *integers("replies"),
-)
+table("bot_reply_counts", *keys("platform", "room"), *integers("replies"))
 
-sa.Table(
+table(
     "deliveries",
-    TABLES,
-    position(),
-    sa.Column("id", sa.Text(), nullable=False, unique=True),
+    *ids(),
     *texts("turn_id"),
     *integers("number"),
     *texts("kind", "agent", "platform", "channel", "thread"),
@@ -340,20 +294,17 @@ sa.Table(
     sa.Index("ix_deliveries_turn_id", "turn_id"),
 )
 
-sa.Table(
+table(
     "delivery_files",
-    TABLES,
     sa.Column("delivery", POSITION, sa.ForeignKey("deliveries.position", ondelete="CASCADE"), primary_key=True),
     sa.Column("number", sa.Integer(), primary_key=True),
     *texts("name", "media_type"),
     *blobs("data"),
 )
 
-sa.Table(
+table(
     "reminders",
-    TABLES,
-    position(),
-    sa.Column("id", sa.Text(), nullable=False, unique=True),
+    *ids(),
     *texts("account", "asker", "platform", "channel", "thread", "text"),
     *times("due_at", "created_at"),
     sa.Index("ix_reminders_asker", "asker"),
@@ -362,39 +313,22 @@ sa.Table(
 
 # Money and usage.
 
-sa.Table(
-    "spend",
-    TABLES,
-    sa.Column("kind", sa.Text(), primary_key=True),
-    sa.Column("key", sa.Text(), primary_key=True),
-    sa.Column("day", sa.Text(), primary_key=True),
-    *usage(),
-    sa.Index("ix_spend_kind_day", "kind", "day"),
-)
+table("spend", *keys("kind", "key", "day"), *usage(), sa.Index("ix_spend_kind_day", "kind", "day"))
 
-sa.Table(
+table(
     "reservations",
-    TABLES,
-    sa.Column("id", sa.Text(), primary_key=True),
+    *keys("id"),
     *bigs("usd"),
     *times("expires_at"),
     *texts("guild", "channel", "user", "agent"),
     sa.Index("ix_reservations_expires_at", "expires_at"),
 )
 
-sa.Table(
-    "budget_scopes",
-    TABLES,
-    sa.Column("kind", sa.Text(), primary_key=True),
-    sa.Column("key", sa.Text(), primary_key=True),
-    *texts("warned_on"),
-)
+table("budget_scopes", *keys("kind", "key"), *texts("warned_on"))
 
-sa.Table(
+table(
     "usage_reports",
-    TABLES,
-    position(),
-    sa.Column("id", sa.Text(), nullable=False, unique=True),
+    *ids(),
     *texts("principal", "source", "source_id", "model"),
     *usage(),
     *bigs("duration_ms"),
@@ -405,9 +339,8 @@ sa.Table(
     sa.Index("ix_usage_reports_principal_created_at", "principal", "created_at"),
 )
 
-sa.Table(
+table(
     "side_requests",
-    TABLES,
     position(),
     *texts("agent", "principal", "source", "model"),
     *usage(),
@@ -417,38 +350,23 @@ sa.Table(
     sa.Index("ix_side_requests_principal_created_at", "principal", "created_at"),
 )
 
-sa.Table(
+table(
     "usage_days",
-    TABLES,
-    sa.Column("day", sa.Text(), primary_key=True),
-    sa.Column("principal", sa.Text(), primary_key=True),
-    sa.Column("source", sa.Text(), primary_key=True),
-    sa.Column("model", sa.Text(), primary_key=True),
+    *keys("day", "principal", "source", "model"),
     *bigs("messages", "duration_ms"),
     *usage(),
     sa.Index("ix_usage_days_principal_day", "principal", "day"),
 )
 
-sa.Table(
-    "usage_hours",
-    TABLES,
-    sa.Column("day", sa.Text(), primary_key=True),
-    sa.Column("hour", sa.Text(), primary_key=True),
-    sa.Column("source", sa.Text(), primary_key=True),
-    sa.Column("model", sa.Text(), primary_key=True),
-    *bigs("messages", "duration_ms"),
-    *usage(),
-)
+table("usage_hours", *keys("day", "hour", "source", "model"), *bigs("messages", "duration_ms"), *usage())
 
-sa.Table("usage_computed", TABLES, sa.Column("day", sa.Text(), primary_key=True), *times("computed_at"))
+table("usage_computed", *keys("day"), *times("computed_at"))
 
 # Approvals and the audit log.
 
-sa.Table(
+table(
     "approvals",
-    TABLES,
-    position(),
-    sa.Column("id", sa.Text(), nullable=False, unique=True),
+    *ids(),
     *texts(
         "turn_id",
         "agent",
@@ -465,35 +383,32 @@ sa.Table(
     *texts("reason", "preview", "rule"),
     *flags("is_exact"),
     *times("created_at"),
-    sa.Column("expires_at", TIME),
+    *maybe_times("expires_at"),
     *texts("status", "voices", "decided_by", "decider_name"),
-    sa.Column("decided_at", TIME),
+    *maybe_times("decided_at"),
     *texts("note"),
     sa.Index("ix_approvals_status", "status"),
     sa.Index("ix_approvals_turn_id", "turn_id"),
 )
 
-sa.Table(
+table(
     "grants",
-    TABLES,
-    sa.Column("id", sa.Text(), primary_key=True),
+    *keys("id"),
     *texts("agent", "requester", "conversation_id", "tool", "args", "given_by"),
     *times("expires_at"),
     sa.Index("ix_grants_conversation_id_tool", "conversation_id", "tool"),
 )
 
-sa.Table(
+table(
     "audit",
-    TABLES,
     sa.Column("number", POSITION, primary_key=True, autoincrement=False),
     *texts("kind"),
     *times("at"),
     *texts("actor", "subject", "details", "previous", "digest"),
 )
 
-sa.Table(
+table(
     "audit_head",
-    TABLES,
     sa.Column("id", sa.Integer(), primary_key=True, autoincrement=False),
     *bigs("number"),
     *texts("digest"),
@@ -501,11 +416,9 @@ sa.Table(
 
 # Memories and documents, with the vectors of their texts.
 
-sa.Table(
+table(
     "memories",
-    TABLES,
-    position(),
-    sa.Column("id", sa.Text(), nullable=False, unique=True),
+    *ids(),
     *texts("agent", "owner", "text", "platform", "room"),
     *flags("private"),
     *texts("told_by", "turn_id"),
@@ -514,47 +427,35 @@ sa.Table(
     sa.Index("ix_memories_told_by", "told_by"),
 )
 
-sa.Table(
+table(
     "sources",
-    TABLES,
-    sa.Column("id", sa.Text(), primary_key=True),
+    *keys("id"),
     *texts("kind", "location", "label", "branch", "content_path", "output_path"),
     *flags("readme_only"),
     *integers("max_videos", "sync_every_minutes"),
     *times("created_at", "updated_at"),
 )
 
-sa.Table(
+table(
     "source_states",
-    TABLES,
     sa.Column("source_id", sa.Text(), sa.ForeignKey("sources.id", ondelete="CASCADE"), primary_key=True),
     *texts("revision", "fingerprint", "taken"),
-    sa.Column("synced_at", TIME),
-    sa.Column("tried_at", TIME),
+    *maybe_times("synced_at", "tried_at"),
     *texts("error_code", "error"),
 )
 
-sa.Table(
+table(
     "syncs",
-    TABLES,
-    position(),
-    sa.Column("id", sa.Text(), nullable=False, unique=True),
+    *ids(),
     *texts("sources", "status", "snapshot", "changed", "failed", "skipped"),
     *times("started_at"),
-    sa.Column("ended_at", TIME),
+    *maybe_times("ended_at"),
 )
 
-sa.Table(
-    "documents",
-    TABLES,
-    position(),
-    sa.Column("path", sa.Text(), nullable=False, unique=True),
-    *texts("source_id", "digest"),
-)
+table("documents", position(), sa.Column("path", sa.Text(), nullable=False, unique=True), *texts("source_id", "digest"))
 
-sa.Table(
+table(
     "passages",
-    TABLES,
     position(),
     sa.Column("document", POSITION, sa.ForeignKey("documents.position", ondelete="CASCADE"), nullable=False),
     *texts("source_id"),
@@ -566,9 +467,8 @@ sa.Table(
     sa.Index("ix_passages_key", "key"),
 )
 
-sa.Table(
+table(
     "vectors",
-    TABLES,
     position(),
     *texts("collection", "key", "model", "namespace"),
     *blobs("bits", "data"),
@@ -578,11 +478,10 @@ sa.Table(
     sqlite_autoincrement=True,
 )
 
-sa.Table("index_progress", TABLES, sa.Column("collection", sa.Text(), primary_key=True), *texts("state"))
+table("index_progress", *keys("collection"), *texts("state"))
 
-sa.Table(
+table(
     "citations",
-    TABLES,
     sa.Column("turn_id", sa.Text(), sa.ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("number", sa.Integer(), primary_key=True),
     *texts("path"),
@@ -590,11 +489,9 @@ sa.Table(
     *texts("source_id", "revision", "link", "doubt"),
 )
 
-sa.Table(
+table(
     "gaps",
-    TABLES,
-    position(),
-    sa.Column("id", sa.Text(), nullable=False, unique=True),
+    *ids(),
     *texts("agent", "question", "asker", "platform", "channel", "thread"),
     *flags("is_private"),
     *texts("kind", "turn_id"),
@@ -604,11 +501,9 @@ sa.Table(
     sa.Index("ix_gaps_created_at", "created_at"),
 )
 
-sa.Table(
+table(
     "proposals",
-    TABLES,
-    position(),
-    sa.Column("id", sa.Text(), nullable=False, unique=True),
+    *ids(),
     *texts(
         "platform",
         "channel",
@@ -625,7 +520,7 @@ sa.Table(
         "status",
         "decided_by",
     ),
-    sa.Column("decided_at", TIME),
+    *maybe_times("decided_at"),
     *texts("reason", "text", "file"),
     *flags("is_filed"),
     *times("said_at", "created_at"),
@@ -636,28 +531,18 @@ sa.Table(
 
 # Settings.
 
-sa.Table(
+table(
     "config_generations",
-    TABLES,
     sa.Column("number", sa.BigInteger(), primary_key=True, autoincrement=False),
     *texts("digest", "source"),
     *times("accepted_at"),
 )
 
-sa.Table(
-    "user_settings",
-    TABLES,
-    sa.Column("principal", sa.Text(), primary_key=True),
-    sa.Column("key", sa.Text(), primary_key=True),
-    *texts("value"),
-    *times("updated_at"),
-)
+table("user_settings", *keys("principal", "key"), *texts("value"), *times("updated_at"))
 
-sa.Table(
+table(
     "agent_settings",
-    TABLES,
-    sa.Column("agent", sa.Text(), primary_key=True),
-    sa.Column("name", sa.Text(), primary_key=True),
+    *keys("agent", "name"),
     *texts("chosen"),
     *flags("is_active"),
     *times("created_at", "updated_at"),
