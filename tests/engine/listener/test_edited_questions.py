@@ -22,18 +22,18 @@ LONG = "\n\n".join(f"Paragraph {n}. " + "word " * 300 for n in range(4))
 
 @pytest.mark.proves("P1")
 async def test_a_question_that_is_edited_twice_has_one_answer_to_its_last_form() -> None:
-    first, second = ReplyGate(), ReplyGate()
-    model = ScriptedModel(
-        ScriptedReply("A fox.", before=first), ScriptedReply("A hare.", before=second), ScriptedReply("A deer.")
-    )
+    gates = [ReplyGate(), ReplyGate(), ReplyGate()]
+    answers = ["A fox.", "A hare.", "A deer."]
+    model = ScriptedModel(*(ScriptedReply(text, before=gate) for text, gate in zip(answers, gates, strict=True)))
     async with open_platform(model=model) as fixture:
         asked = fixture.world.platform.say(fixture.world.general, "ana", "@ada draw a fox")
-        await first.reached.wait()
+        await gates[0].reached.wait()
         fixture.world.platform.edit(asked.id, "@ada draw a hare")
-        await second.reached.wait()
+        await gates[1].reached.wait()
         fixture.world.platform.edit(asked.id, "@ada draw a deer")
-        first.open.set()
-        second.open.set()
+        await gates[2].reached.wait()
+        for gate in gates:
+            gate.open.set()
         assert await fixture.said() == ["A deer."]
 
 
