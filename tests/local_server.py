@@ -17,7 +17,7 @@ Answer = Callable[["Exchange"], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ReceivedRequest:
     """One request as the server got it."""
 
     path: str
@@ -30,7 +30,7 @@ class LocalServer:
     port: int
     host: str = "127.0.0.1"
     scheme: str = "http"
-    requests: list[Seen] = field(default_factory=list[Seen])
+    requests: list[ReceivedRequest] = field(default_factory=list[ReceivedRequest])
     closing: threading.Event = field(default_factory=threading.Event)
 
     @property
@@ -51,7 +51,7 @@ class Exchange(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         parts = urlsplit(self.path)
         headers = {name.lower(): value for name, value in self.headers.items()}
-        self.local.requests.append(Seen(parts.path, dict(parse_qsl(parts.query)), headers))
+        self.local.requests.append(ReceivedRequest(parts.path, dict(parse_qsl(parts.query)), headers))
         answer = self.routes.get(parts.path)
         if answer is None:
             self.say("nothing here", status=404)

@@ -171,7 +171,7 @@ class MemoryPlatform:
             attachments=tuple(attachments),
         )
         self.posts[post.id] = PlatformPost(
-            post, _mentioned(text, self._names()), _mentioned(text, _reversed(self.roles)), parts
+            post, _find_mentions(text, self._names()), _find_mentions(text, _swap(self.roles)), parts
         )
         return post
 
@@ -192,8 +192,8 @@ class MemoryPlatform:
         self.posts[post_id] = replace(
             old,
             post=post,
-            mentions=_mentioned(text, self._names()),
-            mentioned_roles=_mentioned(text, _reversed(self.roles)),
+            mentions=_find_mentions(text, self._names()),
+            mentioned_roles=_find_mentions(text, _swap(self.roles)),
         )
         for account in self.accounts if tell else ():
             account.hear_post(self.posts[post_id], is_edit=True)
@@ -274,7 +274,7 @@ def select_page(posts: Iterable[Post], before: str, after: str, limit: int) -> l
     return chosen[:limit] if after else chosen[-limit:]
 
 
-def _mentioned(text: str, ids: Mapping[str, str]) -> frozenset[str]:
+def _find_mentions(text: str, ids: Mapping[str, str]) -> frozenset[str]:
     """The ids of the names that stand after an @ in the text, and those that are pinged as `<@id>`; of names that begin
     alike the longest counts.
     """
@@ -285,5 +285,5 @@ def _mentioned(text: str, ids: Mapping[str, str]) -> frozenset[str]:
     return frozenset(pinged | {ids[name] for name in re.findall(f"@({names})", text)})
 
 
-def _reversed(names: Mapping[str, str]) -> dict[str, str]:
+def _swap(names: Mapping[str, str]) -> dict[str, str]:
     return {name: key for key, name in names.items()}

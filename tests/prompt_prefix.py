@@ -19,7 +19,7 @@ _PASSING = re.compile(r"\[(?!Today is [^]]*\]\n)|[^\n:]{1,40}:$", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class PromptPiece:
     """`name` says where it stands, for people; `is_marked` that the provider keeps the prompt up to its end."""
 
     name: str
@@ -28,17 +28,17 @@ class Piece:
     is_passing: bool = False
 
 
-def pieces_of(body: Body, segments: Mapping[str, str]) -> list[Piece]:
+def split_prompt(body: Body, segments: Mapping[str, str]) -> list[PromptPiece]:
     """Tools, system prompt, messages; `segments` has the names of the system's texts."""
     tools = [_piece(f"tool '{_tool_name(tool)}'", tool) for tool in body.get("tools") or []]
     system = [
         _piece(f"system segment '{segments.get(str(block.get('text')), place)}'", block)
         for place, block in enumerate(_blocks(body.get("system")))
     ]
-    return [*tools, *system, *_said(body, segments)]
+    return [*tools, *system, *_split_messages(body, segments)]
 
 
-def _said(body: Body, segments: Mapping[str, str]) -> Iterator[Piece]:
+def _split_messages(body: Body, segments: Mapping[str, str]) -> Iterator[PromptPiece]:
     for place, message in enumerate(body["messages"]):
         where = f"message {place} ({message['role']})"
         calls = message.get("tool_calls") or []
@@ -50,10 +50,10 @@ def _said(body: Body, segments: Mapping[str, str]) -> Iterator[Piece]:
                 yield _piece(f"{where}, part {part}", {"role": message["role"], **block})
 
 
-def _piece(name: str, block: Body) -> Piece:
+def _piece(name: str, block: Body) -> PromptPiece:
     bare = {key: value for key, value in block.items() if key != "cache_control"}
     text = str(bare.get("text", ""))
-    return Piece(name, json.dumps(bare), "cache_control" in json.dumps(block), bool(_PASSING.match(text)))
+    return PromptPiece(name, json.dumps(bare), "cache_control" in json.dumps(block), bool(_PASSING.match(text)))
 
 
 def _blocks(content: object) -> Sequence[Body]:
@@ -66,9 +66,9 @@ def _tool_name(tool: Body) -> str:
     return str(tool.get("name") or tool["function"]["name"])
 
 
-def kept(body: Body, segments: Mapping[str, str]) -> list[Piece]:
+def find_stable_pieces(body: Body, segments: Mapping[str, str]) -> list[PromptPiece]:
     """The pieces with which the next request of the conversation has to begin."""
-    pieces = pieces_of(body, segments)
+    pieces = split_prompt(body, segments)
     marks = [place for place, piece in enumerate(pieces) if piece.is_marked]
     if marks:
         return pieces[: marks[-1] + 1]
@@ -77,19 +77,19 @@ def kept(body: Body, segments: Mapping[str, str]) -> list[Piece]:
     return pieces
 
 
-def first_break(earlier: Body, later: Body, segments: Mapping[str, str] | None = None) -> str:
+def find_first_change(earlier: Body, later: Body, segments: Mapping[str, str] | None = None) -> str:
     """The first piece that the later request has otherwise, or not at all; empty when there is none."""
     names = segments or {}
-    found = pieces_of(later, names)
-    for place, old in enumerate(kept(earlier, names)):
+    found = split_prompt(later, names)
+    for place, old in enumerate(find_stable_pieces(earlier, names)):
         new = found[place] if place < len(found) else None
         if new is None or new.text != old.text:
             return f"{old.name} broke: {old.text[:200]} became {new.name + ': ' + new.text[:200] if new else 'nothing'}"
     return ""
 
 
-def assert_prefixes(bodies: Sequence[Body], segments: Mapping[str, str] | None = None) -> None:
+def assert_stable_prefixes(bodies: Sequence[Body], segments: Mapping[str, str] | None = None) -> None:
     """Each request begins with the one before it."""
     for number, (earlier, later) in enumerate(pairwise(bodies), 2):
-        broken = first_break(earlier, later, segments)
+        broken = find_first_change(earlier, later, segments)
         assert not broken, f"request {number}: {broken}"

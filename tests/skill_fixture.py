@@ -32,7 +32,7 @@ class StandingClock:
         return 0.0
 
 
-class NoWeb:
+class OfflineFetcher:
     """A fetcher on a machine without a network."""
 
     async def fetch(
@@ -50,7 +50,7 @@ class ServicesFixture:
 
     root: Path
     clock: StandingClock = field(default_factory=StandingClock)
-    fetcher: Fetcher = field(default_factory=NoWeb)
+    fetcher: Fetcher = field(default_factory=OfflineFetcher)
     messages: list[HistoryMessage] = field(default_factory=list[HistoryMessage])
     searched: list[CallScope] = field(default_factory=list[CallScope])
     inner_calls: list[tuple[CallScope, str, JsonObject]] = field(

@@ -87,7 +87,7 @@ class Weather:
 
 
 @dataclass
-class Site:
+class WebFixture:
     """A running engine and its web. `keys` may be changed while it runs."""
 
     app: Starlette
@@ -141,7 +141,7 @@ class Site:
 
 
 @asynccontextmanager
-async def running_site(
+async def open_web(
     *models: ScriptedModel,
     keys: Sequence[ApiKey] = (),
     exposure: Exposure | None = None,
@@ -152,7 +152,7 @@ async def running_site(
     make_gaps: MakeGaps | None = None,
     more: Sequence[Toolset] = (),
     hosting: RepositoryHosts | None = None,
-) -> AsyncGenerator[Site]:
+) -> AsyncGenerator[WebFixture]:
     """A site whose agents all use the (first) model; the default agent is the first, named `denizen` by default.
     `more` are toolsets besides the weather.
     """
@@ -198,7 +198,7 @@ async def running_site(
     )
     await durable.start()
     try:
-        yield Site(create_app(deps), model, store, clock, allowed, weather, mcp)
+        yield WebFixture(create_app(deps), model, store, clock, allowed, weather, mcp)
     finally:
         await durable.aclose()
         await runtime.aclose()

@@ -28,7 +28,7 @@ PAGE = '<html><script>ytcfg.set({"INNERTUBE_API_KEY": "AIza-inner_key","X":1});<
 
 
 @dataclass(slots=True)
-class Film:
+class FakeVideo:
     """A video. `lines` by language; `recognised` are languages of which a machine wrote them. `state` is what the
     player says when it does not play: status and reason.
     """
@@ -51,7 +51,7 @@ class YouTube:
 
     port: int = 0
     title: str = "Harbour talks"
-    films: list[Film] = field(default_factory=list[Film])
+    films: list[FakeVideo] = field(default_factory=list[FakeVideo])
     asked: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     failures: dict[str, tuple[int, str]] = field(default_factory=dict[str, tuple[int, str]])
     hanging: set[str] = field(default_factory=set[str])
@@ -67,11 +67,11 @@ class YouTube:
     def api_url(self) -> str:
         return f"{self.url}/youtube/v3"
 
-    def add(self, name: str, title: str, *words: str, **more: Any) -> Film:
+    def add(self, name: str, title: str, *words: str, **more: Any) -> FakeVideo:
         """The newest from now on. `name` becomes an id of eleven characters."""
         lines = {"en": [(number * 45.0, each) for number, each in enumerate(words)]} if words else {}
         at = FIRST + timedelta(days=len(self.films))
-        film = replace(Film(f"{name:_<11}"[:11], title, at, lines), **more)
+        film = replace(FakeVideo(f"{name:_<11}"[:11], title, at, lines), **more)
         self.films.insert(0, film)
         return film
 
@@ -79,7 +79,7 @@ class YouTube:
         """Videos whose page was asked for, by the words that their ids were made of."""
         return [which.rstrip("_") for what, which in self.asked if what == "watch"]
 
-    def find(self, video_id: str) -> Film:
+    def find(self, video_id: str) -> FakeVideo:
         return next(film for film in self.films if film.id == video_id)
 
 
@@ -177,7 +177,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Tests read `asked` instead."""
 
 
-def _track(youtube: YouTube, film: Film, language: str) -> dict[str, Any]:
+def _track(youtube: YouTube, film: FakeVideo, language: str) -> dict[str, Any]:
     return {
         "baseUrl": f"{youtube.elsewhere}v={film.id}&lang={language}&fmt=srv3",
         "name": {"runs": [{"text": language}]},
@@ -187,7 +187,7 @@ def _track(youtube: YouTube, film: Film, language: str) -> dict[str, Any]:
     }
 
 
-def _item(film: Film) -> dict[str, Any]:
+def _item(film: FakeVideo) -> dict[str, Any]:
     published = {} if film.is_private else {"videoPublishedAt": film.published.strftime("%Y-%m-%dT%H:%M:%SZ")}
     title = "Private video" if film.is_private else film.title
     return {

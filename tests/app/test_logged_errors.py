@@ -30,19 +30,19 @@ def restored() -> Generator[None]:
     root.handlers, root.level = handlers, level
 
 
-def of_config(home: Home) -> None:
+def fail_in_config(home: Home) -> None:
     home.load("agents: {ada: {wings: 2}}\n")
 
 
-def of_model(_: Home) -> None:
+def fail_in_model(_: Home) -> None:
     build_models(ModelsSpec(providers=())).get("nobody/tiny")
 
 
-def of_security(_: Home) -> None:
+def fail_in_exposure(_: Home) -> None:
     check_exposure("0.0.0.0", [])
 
 
-def of_skill(home: Home) -> None:
+def fail_in_skill(home: Home) -> None:
     load_folder(home.path, "juggle")
 
 
@@ -50,10 +50,10 @@ def of_skill(home: Home) -> None:
 @pytest.mark.parametrize(
     ("fail", "code", "known"),
     [
-        (of_config, "config_invalid", {"line": 1, "path": "agents.ada.wings"}),
-        (of_model, "model_not_found", {"model": "nobody/tiny"}),
-        (of_security, "server_exposed", {"host": "0.0.0.0"}),
-        (of_skill, "skill_unknown", {"skill": "juggle"}),
+        (fail_in_config, "config_invalid", {"line": 1, "path": "agents.ada.wings"}),
+        (fail_in_model, "model_not_found", {"model": "nobody/tiny"}),
+        (fail_in_exposure, "server_exposed", {"host": "0.0.0.0"}),
+        (fail_in_skill, "skill_unknown", {"skill": "juggle"}),
     ],
 )
 async def test_errors_of_every_kind_are_logged_with_their_context_as_data(

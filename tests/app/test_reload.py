@@ -21,7 +21,7 @@ models:
 
 
 @asynccontextmanager
-async def opened(home: Home, text: str = LAB, choice: ModelChoice | None = None) -> AsyncGenerator[Denizen]:
+async def open_home(home: Home, text: str = LAB, choice: ModelChoice | None = None) -> AsyncGenerator[Denizen]:
     home.write(text)
     async with open_denizen(home.path, OpenOptions(choice or ModelChoice(), durable=False)) as denizen:
         yield denizen
@@ -29,7 +29,7 @@ async def opened(home: Home, text: str = LAB, choice: ModelChoice | None = None)
 
 @pytest.mark.proves("T2", "T1")
 async def test_a_valid_change_is_a_new_generation_with_what_it_says(home: Home) -> None:
-    async with opened(home) as denizen:
+    async with open_home(home) as denizen:
         first = denizen.runtime.current
         home.write(LAB + "agents: {ada: {description: The first}}\n")
         done = await Reloader(denizen).reload()
@@ -42,7 +42,7 @@ async def test_a_valid_change_is_a_new_generation_with_what_it_says(home: Home) 
     "bad", ["agents: [", "agents: {ada: {tools: [fly]}}", "gatte: {}", "tools: {weather: {unit: x}}"]
 )
 async def test_a_change_that_cannot_be_used_leaves_everything_as_it_was_and_says_why(home: Home, bad: str) -> None:
-    async with opened(home) as denizen:
+    async with open_home(home) as denizen:
         before, settings = denizen.runtime.current, denizen.settings
         home.write(LAB + bad + "\n")
         with pytest.raises(InvalidInput):
@@ -55,7 +55,7 @@ async def test_a_change_that_cannot_be_used_leaves_everything_as_it_was_and_says
 
 @pytest.mark.proves("T2", "E9")
 async def test_the_same_text_is_no_new_generation(home: Home) -> None:
-    async with opened(home) as denizen:
+    async with open_home(home) as denizen:
         home.write("# a remark\n" + LAB)
         done = await Reloader(denizen).reload()
         assert (done.changed, done.generation) == (False, denizen.runtime.current.number)
@@ -64,20 +64,20 @@ async def test_the_same_text_is_no_new_generation(home: Home) -> None:
 async def test_a_rotated_secret_is_a_change(home: Home) -> None:
     text = LAB.replace("9/v1", '9/v1", api_key: "${LAB_KEY}')
     home.add_file("secrets.env", "LAB_KEY=first-secret\n", 0o600)
-    async with opened(home, text) as denizen:
+    async with open_home(home, text) as denizen:
         home.add_file("secrets.env", "LAB_KEY=second-secret\n", 0o600)
         assert (await Reloader(denizen).reload()).changed
         assert "second-secret" not in denizen.mask("the key is second-secret")
 
 
 async def test_what_holds_after_a_restart_only_is_named(home: Home) -> None:
-    async with opened(home) as denizen:
+    async with open_home(home) as denizen:
         home.write(LAB + "server: {port: 9999}\nlogging: {level: debug}\n")
         assert (await Reloader(denizen).reload()).needs_restart == ("server", "logging")
 
 
 async def test_generations_are_numbered_on_across_restarts(home: Home) -> None:
-    async with opened(home) as denizen:
+    async with open_home(home) as denizen:
         home.write(LAB + "agents: {ada: {}}\n")
         second = (await Reloader(denizen).reload()).generation
     async with open_denizen(home.path, OpenOptions(durable=False)) as denizen:
@@ -87,14 +87,14 @@ async def test_generations_are_numbered_on_across_restarts(home: Home) -> None:
 @pytest.mark.proves("T-agent-tools")
 async def test_an_allow_list_with_an_unknown_tool_is_refused_and_the_known_ones_are_named(home: Home) -> None:
     with pytest.raises(InvalidInput, match="'ada' lists the tool 'fly'") as caught:
-        async with opened(home, LAB + "agents: {ada: {tools: [fly]}}\n"):
+        async with open_home(home, LAB + "agents: {ada: {tools: [fly]}}\n"):
             pass
     assert "current_time" in caught.value.fix
 
 
 @pytest.mark.proves("T-config-tools")
 async def test_tools_are_switched_by_skill_and_none_that_does_harm_is_on_by_default(home: Home) -> None:
-    async with opened(home, LAB + "tools: {weather: {enabled: false}}\n") as denizen:
+    async with open_home(home, LAB + "tools: {weather: {enabled: false}}\n") as denizen:
         tools = {tool.spec.name: tool.tier for tool in await denizen.queries.list_tools()}
         assert "weather" not in tools and "calculator" in tools
         assert max(tools.values()) <= 1
@@ -104,7 +104,7 @@ async def test_a_participant_can_be_configured_beside_other_agents(home: Home) -
     text = (
         LAB + "default_agent: bob\nagents: {ada: {context: transcript, transcript: {budget_tokens: 20000}}, bob: {}}\n"
     )
-    async with opened(home, text) as denizen:
+    async with open_home(home, text) as denizen:
         known = denizen.runtime.current.agents
         assert [(str(agent.context), agent.transcript.block_tokens) for agent in known.values()] == [
             ("transcript", 3333),
@@ -115,11 +115,13 @@ async def test_a_participant_can_be_configured_beside_other_agents(home: Home) -
 @pytest.mark.proves("T6")
 async def test_a_model_named_for_one_run_replaces_every_agents_model(home: Home) -> None:
     choice = ModelChoice(base_url="http://127.0.0.1:9/v1", model="tiny")
-    async with opened(home, LAB + "default_agent: ada\nagents: {ada: {}, bob: {model: lab/two}}\n", choice) as denizen:
+    async with open_home(
+        home, LAB + "default_agent: ada\nagents: {ada: {}, bob: {model: lab/two}}\n", choice
+    ) as denizen:
         assert {agent.model for agent in denizen.queries.list_agents()} == {"chosen/tiny"}
         assert denizen.runtime.current.models.get("chosen/tiny").name == "chosen/tiny"
     with pytest.raises(InvalidInput, match="command line"):
-        async with opened(home, LAB, ModelChoice(base_url="not a url", model="x")):
+        async with open_home(home, LAB, ModelChoice(base_url="not a url", model="x")):
             pass
 
 
@@ -135,7 +137,7 @@ models:
 default_agent: ada
 agents: {ada: {model: here/one}, bob: {model: there/two}}
 """
-    async with opened(home, text) as denizen:
+    async with open_home(home, text) as denizen:
         models = denizen.runtime.current.models
         assert [models.get(agent.model).name for agent in denizen.queries.list_agents()] == ["here/one", "there/two"]
         assert not models.get("there/two").capabilities.images
@@ -144,7 +146,7 @@ agents: {ada: {model: here/one}, bob: {model: there/two}}
 
 
 async def test_a_terminal_that_is_switched_off_says_so(home: Home) -> None:
-    async with opened(home, LAB + "channels: {terminal: {enabled: false}}\n") as denizen:
+    async with open_home(home, LAB + "channels: {terminal: {enabled: false}}\n") as denizen:
         with pytest.raises(NotAllowed, match="switched off"):
             denizen.require_terminal()
 
@@ -161,7 +163,7 @@ async def test_without_any_configuration_the_built_in_model_is_everybodys_model(
 
 @pytest.mark.proves("V3")
 async def test_everything_of_a_home_lies_below_it(home: Home) -> None:
-    async with opened(home):
+    async with open_home(home):
         pass
     assert {path.name for path in home.path.iterdir()} <= {
         "denizen.yaml",

@@ -29,7 +29,7 @@ agents: {{ada: {{model: auto}}}}
 """
 
 
-def sorts(complexity: str, steps: int, model: str) -> ModelAnswer:
+def make_routing_answer(complexity: str, steps: int, model: str) -> ModelAnswer:
     row = {"complexity": complexity, "max_steps": steps, "model": model, "reason": "because"}
     return ModelAnswer(text=json.dumps(row))
 
@@ -46,7 +46,11 @@ async def ask(denizen: Denizen, text: str, key: str) -> Turn:
 async def test_the_question_chooses_the_model_that_answers_it(home: Home, kind: str) -> None:
     async with model_server() as server:
         home.write(CONFIG.format(provider=PROVIDERS[kind].format(server=server)))
-        server.script(sorts("complex", 25, "quality"), ModelAnswer(text="A null."), sorts("simple", 8, "fast"))
+        server.script(
+            make_routing_answer("complex", 25, "quality"),
+            ModelAnswer(text="A null."),
+            make_routing_answer("simple", 8, "fast"),
+        )
         server.script(ModelAnswer(text="Shakespeare."), FailedAnswer(400), ModelAnswer(text="Both."))
         async with open_denizen(home.path, OpenOptions(ModelChoice())) as denizen:
             await denizen.runtime.current.models.warm()  # as a server does, so that nobody waits for an import

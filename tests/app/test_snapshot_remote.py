@@ -12,7 +12,7 @@ from denizen.domain.snapshot import RemoteRepository
 from denizen.domain.source import SourceChange
 from denizen.ports.sandbox import ShellView
 from tests.app.home_folder import Home
-from tests.app.test_reload import LAB, opened
+from tests.app.test_reload import LAB, open_home
 from tests.repository import create_repository
 
 pytestmark = pytest.mark.anyio
@@ -33,7 +33,7 @@ async def test_a_change_is_written_with_all_comments_and_clears_snapshot_status_
     notes = tmp_path / "notes"
     notes.mkdir()
     (notes / "a.md").write_text("A")
-    async with opened(home, TEXT) as denizen:
+    async with open_home(home, TEXT) as denizen:
         knowledge, sandbox = denizen.knowledge, denizen.generation_deps.skills.sandbox
         await knowledge.catalog.add(str(notes), SourceChange())
         await knowledge.snapshots.publish()
@@ -58,7 +58,7 @@ async def test_a_change_is_written_with_all_comments_and_clears_snapshot_status_
 @pytest.mark.proves("S30")
 async def test_a_repository_of_somebody_else_changes_nothing(home: Home, tmp_path: Path) -> None:
     other = create_repository(tmp_path / "other", {"precious.txt": "x"})
-    async with opened(home, TEXT) as denizen:
+    async with open_home(home, TEXT) as denizen:
         switch = RemoteSwitch(denizen, Reloader(denizen).reload)
         with pytest.raises(Conflict):
             await switch.change(RemoteRepository(str(other.folder), "kept"))

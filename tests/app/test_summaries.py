@@ -40,7 +40,7 @@ async def load_summaries(denizen: Denizen) -> list[Summary]:
         return list(await work.summaries.list_summaries(session))
 
 
-def asked(server: ModelServer, model: str) -> list[JsonBody]:
+def list_requests(server: ModelServer, model: str) -> list[JsonBody]:
     return [body for body in server.bodies if body["model"] == model]
 
 
@@ -59,7 +59,7 @@ async def test_a_summary_is_made_beside_the_talk_and_is_read_after_a_restart(hom
         async with open_denizen(home.path, OpenOptions(ModelChoice())) as denizen:
             assert await load_summaries(denizen) == made
             await ask(denizen, 10)
-        assert "q1 word" in str(asked(server, "two")[0])
-        first = asked(server, "one")[-1]["messages"]
+        assert "q1 word" in str(list_requests(server, "two")[0])
+        first = list_requests(server, "one")[-1]["messages"]
         assert f"[Messages {made[0].reference} of this conversation, summed up: They spoke.]" in str(first)
         assert "q1 word" not in str(first)

@@ -24,19 +24,19 @@ gate:
 SERVER = "mcp: {servers: {far: {command: node}}}\n"
 
 
-def found(home: Home, text: str) -> list[tuple[str, str]]:
+def list_unmatched(home: Home, text: str) -> list[tuple[str, str]]:
     return [(each.key, each.pattern) for each in find_unmatched(home.load(LAB + text), ["calculator"])]
 
 
 def test_a_name_that_no_tool_has_is_found_and_one_of_a_tool_that_is_off_is_not(home: Home) -> None:
     wrong = [("gate.rules[1].tool", "bann*"), ("gate.tiers", "wheather")]
-    assert found(home, MISSPELT) == [*wrong, ("gate.roles", "far_*")]
-    assert found(home, MISSPELT + SERVER) == wrong, "a tool of the server may be meant"
+    assert list_unmatched(home, MISSPELT) == [*wrong, ("gate.roles", "far_*")]
+    assert list_unmatched(home, MISSPELT + SERVER) == wrong, "a tool of the server may be meant"
 
 
 @pytest.mark.parametrize("pattern", ["*_wipe", "f*", "far_wipe", "far_*", "*"])
 def test_what_may_fit_a_tool_of_a_server_is_not_held_against_anybody(home: Home, pattern: str) -> None:
-    assert found(home, f'{SERVER}gate: {{tiers: {{"{pattern}": 0}}}}\n') == []
+    assert list_unmatched(home, f'{SERVER}gate: {{tiers: {{"{pattern}": 0}}}}\n') == []
 
 
 @pytest.mark.anyio

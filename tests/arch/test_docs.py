@@ -17,14 +17,14 @@ from scripts.docs.table import escape, format_table
 from scripts.python_sources import Module, build_module
 
 
-def page_of(text: str, folder: Path, name: str = "page.md") -> Page:
+def make_page(text: str, folder: Path, name: str = "page.md") -> Page:
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(dedent(text), encoding="utf-8")
     return load_page(path, folder)
 
 
-def problems_of(text: str) -> list[str]:
+def list_problems(text: str) -> list[str]:
     return list(find_broken_snippets(read_page(dedent(text), Path("page.md"), "page.md")))
 
 
@@ -48,8 +48,8 @@ def test_a_reference_that_does_not_say_what_the_program_says_is_told(tmp_path: P
 
 
 def test_links_to_files_and_headings_are_followed(tmp_path: Path) -> None:
-    other = page_of("# A `b` c!\n\n# Twice\n\n# Twice\n", tmp_path, "docs/other.md")
-    good = page_of(
+    other = make_page("# A `b` c!\n\n# Twice\n\n# Twice\n", tmp_path, "docs/other.md")
+    good = make_page(
         """
         [a](docs/other.md) [b](docs/other.md#a-b-c) [c](docs/other.md#twice-1) [d](#here) [e](https://example.org/x)
 
@@ -58,7 +58,7 @@ def test_links_to_files_and_headings_are_followed(tmp_path: Path) -> None:
         tmp_path,
     )
     assert list(find_broken_links([other, good], tmp_path)) == []
-    bad = page_of("[a](docs/gone.md)\n[b](docs/other.md#gone)\n\n[c](#gone)", tmp_path)
+    bad = make_page("[a](docs/gone.md)\n[b](docs/other.md#gone)\n\n[c](#gone)", tmp_path)
     assert list(find_broken_links([other, bad], tmp_path)) == [
         "page.md:1: the link docs/gone.md leads nowhere",
         "page.md:2: the page of the link docs/other.md#gone has no such heading",
@@ -69,7 +69,7 @@ def test_links_to_files_and_headings_are_followed(tmp_path: Path) -> None:
 def test_paths_in_running_text_are_looked_up_from_the_top_and_in_the_package(tmp_path: Path) -> None:
     (tmp_path / "src" / "denizen" / "engine").mkdir(parents=True)
     (tmp_path / "src" / "denizen" / "engine" / "turn.py").touch()
-    page = page_of("`src/denizen/engine/turn.py` `engine/turn.py` `app/settings` `tests/gone.py` `a/b`", tmp_path)
+    page = make_page("`src/denizen/engine/turn.py` `engine/turn.py` `app/settings` `tests/gone.py` `a/b`", tmp_path)
     assert [line.partition(": ")[2] for line in find_broken_links([page], tmp_path)] == [
         "there is no app/settings",
         "there is no tests/gone.py",
@@ -105,10 +105,10 @@ def test_a_value_that_an_option_does_not_take_is_told() -> None:
 
 
 def test_only_running_text_may_name_a_command_without_its_arguments() -> None:
-    assert problems_of("See `denizen trace` and `denizen ask --agent`.") == [
+    assert list_problems("See `denizen trace` and `denizen ask --agent`.") == [
         "page.md:1: `denizen ask --agent`: Option '--agent' requires an argument."
     ]
-    assert "Missing argument" in problems_of("```sh\ndenizen replay\n```")[0]
+    assert "Missing argument" in list_problems("```sh\ndenizen replay\n```")[0]
 
 
 def test_a_script_is_split_like_a_shell_does() -> None:
@@ -145,14 +145,14 @@ def test_a_configuration_is_checked_by_the_program_itself() -> None:
     ],
 )
 def test_a_block_that_does_not_hold_is_told(info: str, text: str, says: str) -> None:
-    (problem,) = problems_of(f"```{info}\n{text}\n```\n")
+    (problem,) = list_problems(f"```{info}\n{text}\n```\n")
     assert problem.startswith("page.md")
     assert says in problem
 
 
 def test_blocks_that_are_run_share_one_program_and_others_are_only_compiled() -> None:
     text = "```python run\na = 1\n```\n\n```python run\nassert a == 1\n```\n\n```python\nimport gone\n```\n"
-    assert problems_of(text) == []
+    assert list_problems(text) == []
 
 
 def test_every_key_of_a_schema_is_walked_through_names_and_lists() -> None:

@@ -43,7 +43,7 @@ def modules_after(code: str) -> set[str]:
     return set(json.loads(done.stdout.splitlines()[-1]))
 
 
-def tops(modules: set[str]) -> set[str]:
+def list_packages(modules: set[str]) -> set[str]:
     return {name.partition(".")[0] for name in modules}
 
 
@@ -51,18 +51,18 @@ def test_version_imports_nothing_but_the_package_itself() -> None:
     code = "sys.argv = ['denizen', '--version']\nfrom denizen.__main__ import main\nmain()"
     modules = modules_after(code)
     assert {name for name in modules if name.startswith("denizen")} == {"denizen", "denizen.__main__"}
-    assert tops(modules) - sys.stdlib_module_names == {"denizen"}
+    assert list_packages(modules) - sys.stdlib_module_names == {"denizen"}
 
 
 @pytest.mark.parametrize("module", ["denizen.cli.main", "denizen.engine.turn", "denizen.skill", "denizen_sdk"])
 def test_importing_brings_in_no_vendor(module: str) -> None:
-    assert tops(modules_after(f"import {module}")) & HEAVY == set()
+    assert list_packages(modules_after(f"import {module}")) & HEAVY == set()
 
 
 def test_help_imports_no_command() -> None:
     code = "from denizen.cli.main import run\nrun(['--help'])"
     modules = modules_after(code)
-    assert tops(modules) & HEAVY == set()
+    assert list_packages(modules) & HEAVY == set()
     assert {name for name in modules if name.startswith("denizen.cli.")} == {
         "denizen.cli.main",
         "denizen.cli.exit_codes",
@@ -71,4 +71,4 @@ def test_help_imports_no_command() -> None:
 
 
 def test_a_heavy_import_would_be_seen() -> None:
-    assert "pydantic" in tops(modules_after("import pydantic"))
+    assert "pydantic" in list_packages(modules_after("import pydantic"))

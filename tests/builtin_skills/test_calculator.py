@@ -17,7 +17,7 @@ from tests.skill_fixture import ServicesFixture, run
 SMALL = st.integers(-20, 20).map(lambda number: f"({number})") | st.sampled_from(["0.5", "2.25", "7.", ".125", "1e3"])
 
 
-def combined(parts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+def combine(parts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     just = st.just
     operators = st.sampled_from([" + ", "-", "*", " / ", "//", "%"])
     exponents = st.integers(0, 6).map(str)
@@ -30,7 +30,7 @@ def combined(parts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     ).map("".join)
 
 
-EXPRESSIONS = st.recursive(SMALL, combined, max_leaves=8)
+EXPRESSIONS = st.recursive(SMALL, combine, max_leaves=8)
 
 
 @given(EXPRESSIONS)

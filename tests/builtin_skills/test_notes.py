@@ -168,11 +168,11 @@ async def test_only_plain_names_reach_a_file_and_only_in_the_folder(tmp_path: Pa
     assert {path.name for path in (tmp_path / "agents").iterdir()} <= {"ada"} if fixture.folder.exists() else True
 
 
-def to_file(path: Path, outside: Path) -> None:
+def link_to_file(path: Path, outside: Path) -> None:
     path.symlink_to(outside)
 
 
-def to_missing(path: Path, outside: Path) -> None:
+def link_to_missing(path: Path, outside: Path) -> None:
     path.symlink_to(outside.with_name("missing.md"))
 
 
@@ -180,7 +180,7 @@ def relative(path: Path, outside: Path) -> None:
     path.symlink_to(os.path.relpath(outside, path.parent))
 
 
-def to_itself(path: Path, outside: Path) -> None:
+def link_to_itself(path: Path, outside: Path) -> None:
     path.symlink_to(path)
 
 
@@ -188,12 +188,12 @@ def folder(path: Path, outside: Path) -> None:
     path.mkdir()
 
 
-def pipe(path: Path, outside: Path) -> None:
+def make_pipe(path: Path, outside: Path) -> None:
     os.mkfifo(path)
 
 
 @pytest.mark.proves("TW7")
-@pytest.mark.parametrize("make", [to_file, to_missing, relative, to_itself, folder, pipe])
+@pytest.mark.parametrize("make", [link_to_file, link_to_missing, relative, link_to_itself, folder, make_pipe])
 async def test_a_link_or_device_under_a_notes_name_is_neither_read_nor_followed(
     fixture: NotesFixture, tmp_path: Path, make: Callable[[Path, Path], None]
 ) -> None:
@@ -249,7 +249,7 @@ async def test_an_append_is_remembered_over_other_changes_and_edits(fixture: Not
     assert fixture.content("log") == "edited by hand\n"
 
 
-class Interrupted(BaseException):
+class ProcessEnd(BaseException):
     """Stands for the end of the process: nothing below the point where it is raised runs."""
 
 
@@ -265,14 +265,14 @@ def test_an_append_that_was_interrupted_at_any_point_happens_once(
 
     def dying(source: str, target: str, *, src_dir_fd: int, dst_dir_fd: int) -> None:
         if target == "log.md" and not after_replacing:
-            raise Interrupted
+            raise ProcessEnd
         replace(source, target, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
         if target == "log.md":
-            raise Interrupted
+            raise ProcessEnd
 
     with monkeypatch.context() as patch:
         patch.setattr(notebook_module.os, "replace", dying)
-        with pytest.raises(Interrupted):
+        with pytest.raises(ProcessEnd):
             book.append("log", "the line", key="call_1")
     if meanwhile == "append":
         book.append("log", "the line", key="call_2")

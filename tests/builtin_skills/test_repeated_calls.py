@@ -12,20 +12,20 @@ from denizen.skill import ToolError
 from tests.builtin_skills.moderation_fixture import open_moderation
 
 
-def warned(member: str = "7", key: str = "") -> MemberWarning:
+def make_warning(member: str = "7", key: str = "") -> MemberWarning:
     return MemberWarning(number=0, member=member, by="8", at="2026-11-21T12:00+00:00", reason="spam", key=key)
 
 
 def test_numbers_are_not_given_again_while_later_ones_are_there(tmp_path: Path) -> None:
     book = WarningLog(tmp_path / "new", "42")
-    assert [book.add(warned()).number for _ in range(3)] == [1, 2, 3]
+    assert [book.add(make_warning()).number for _ in range(3)] == [1, 2, 3]
     assert book.remove(1)
-    assert book.add(warned()).number == 4
+    assert book.add(make_warning()).number == 4
     assert [each.number for each in book.find_warnings("7")] == [2, 3, 4]
 
 
 def test_each_guild_has_its_own_book(tmp_path: Path) -> None:
-    WarningLog(tmp_path, "42").add(warned())
+    WarningLog(tmp_path, "42").add(make_warning())
     assert WarningLog(tmp_path, "43").find_warnings() == []
     for wrong in ("", "..", "../42", "a"):
         with pytest.raises(ToolError):
@@ -34,17 +34,17 @@ def test_each_guild_has_its_own_book(tmp_path: Path) -> None:
 
 def test_the_same_call_warns_once(tmp_path: Path) -> None:
     book = WarningLog(tmp_path, "42")
-    assert book.add(warned(key="call")) == book.add(warned(key="call"))
+    assert book.add(make_warning(key="call")) == book.add(make_warning(key="call"))
     assert len(book.find_warnings()) == 1
 
 
 def test_nobody_collects_warnings_without_end(tmp_path: Path) -> None:
     book = WarningLog(tmp_path, "42")
     for number in range(MAX_WARNINGS_PER_MEMBER):
-        book.add(warned(key=f"{number}"))
+        book.add(make_warning(key=f"{number}"))
     with pytest.raises(ToolError, match="Remove some"):
-        book.add(warned())
-    book.add(warned(member="9"))
+        book.add(make_warning())
+    book.add(make_warning(member="9"))
 
 
 def test_a_damaged_book_is_not_written_over(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_a_damaged_book_is_not_written_over(tmp_path: Path) -> None:
     for text in ("[{", "[1]", '[{"number": 1, "who": 2}]', "{}x"):
         (tmp_path / "42.json").write_text(text)
         with pytest.raises(ToolError, match="damaged"):
-            book.add(warned())
+            book.add(make_warning())
         assert (tmp_path / "42.json").read_text() == text
 
 

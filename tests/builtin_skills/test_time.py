@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-def around(tmp_path: Path) -> ServicesFixture:
+def services(tmp_path: Path) -> ServicesFixture:
     return ServicesFixture(tmp_path, StandingClock(datetime(2026, 11, 21, 23, 30, 5, tzinfo=UTC)))
 
 
@@ -32,12 +32,12 @@ def around(tmp_path: Path) -> ServicesFixture:
         ("Asia/Kathmandu", "Sunday, 2026-11-22 05:15:05 Asia/Kathmandu (UTC+05:45)"),
     ],
 )
-async def test_the_time_is_told_for_a_zone(around: ServicesFixture, zone: str, text: str) -> None:
-    assert (await run(SkillToolset(skill, around.services()), "current_time", {"timezone": zone})).text == text
+async def test_the_time_is_told_for_a_zone(services: ServicesFixture, zone: str, text: str) -> None:
+    assert (await run(SkillToolset(skill, services.services()), "current_time", {"timezone": zone})).text == text
 
 
-async def test_the_configured_zone_is_meant_when_none_is_named(around: ServicesFixture) -> None:
-    toolset = SkillToolset(skill, around.services(), {"timezone": "Asia/Tokyo"})
+async def test_the_configured_zone_is_meant_when_none_is_named(services: ServicesFixture) -> None:
+    toolset = SkillToolset(skill, services.services(), {"timezone": "Asia/Tokyo"})
     assert "08:30:05 Asia/Tokyo (UTC+09:00)" in (await run(toolset, "current_time", {})).text
 
 
@@ -56,8 +56,10 @@ async def test_the_configured_zone_is_meant_when_none_is_named(around: ServicesF
         ("é" * 300, "time zone"),
     ],
 )
-async def test_an_unknown_zone_is_refused_with_what_may_be_meant(around: ServicesFixture, zone: str, hint: str) -> None:
-    result = await run(SkillToolset(skill, around.services()), "current_time", {"timezone": zone})
+async def test_an_unknown_zone_is_refused_with_what_may_be_meant(
+    services: ServicesFixture, zone: str, hint: str
+) -> None:
+    result = await run(SkillToolset(skill, services.services()), "current_time", {"timezone": zone})
     assert result.is_error
     assert hint in result.text
 
@@ -73,18 +75,18 @@ async def test_an_unknown_zone_is_refused_with_what_may_be_meant(around: Service
         ({"start": "2026-01-01T00:00:00+05:45", "end": "2026-01-01"}, "5 h 45 min (20700 seconds, 0.24 days)"),
     ],
 )
-async def test_the_span_between_two_times_is_told(around: ServicesFixture, args: JsonObject, text: str) -> None:
-    assert (await run(SkillToolset(skill, around.services()), "time_between", args)).text == text
+async def test_the_span_between_two_times_is_told(services: ServicesFixture, args: JsonObject, text: str) -> None:
+    assert (await run(SkillToolset(skill, services.services()), "time_between", args)).text == text
 
 
 @pytest.mark.parametrize("moment", ["", "tomorrow", "2026-13-01", "0001-01-01T00:00+14:00", "24.12.2026", "\0"])
-async def test_what_is_no_time_is_refused_with_the_form(around: ServicesFixture, moment: str) -> None:
-    result = await run(SkillToolset(skill, around.services()), "time_between", {"start": moment})
+async def test_what_is_no_time_is_refused_with_the_form(services: ServicesFixture, moment: str) -> None:
+    result = await run(SkillToolset(skill, services.services()), "time_between", {"start": moment})
     assert result.is_error
     assert "2026-12-24" in result.text
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(max_size=30), st.text(max_size=30))
-async def test_no_text_is_a_fault_of_the_program(around: ServicesFixture, moment: str, zone: str) -> None:
-    await run(SkillToolset(skill, around.services()), "time_between", {"start": moment, "timezone": zone})
+async def test_no_text_is_a_fault_of_the_program(services: ServicesFixture, moment: str, zone: str) -> None:
+    await run(SkillToolset(skill, services.services()), "time_between", {"start": moment, "timezone": zone})

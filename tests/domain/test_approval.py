@@ -45,7 +45,7 @@ PEOPLE = [person(name, *roles) for name, roles in (("a", ()), ("b", ("judge",)),
 OPERATOR = Principal(PrincipalKind.LOCAL, "operator", "operator", frozenset({"owner"}))
 
 
-def waiting(rule: ApprovalRule | None = None, *, expires_in_s: float | None = 300) -> Approval:
+def make_approval(rule: ApprovalRule | None = None, *, expires_in_s: float | None = 300) -> Approval:
     return Approval(
         "apr_1",
         TurnId("t"),
@@ -81,30 +81,30 @@ def waiting(rule: ApprovalRule | None = None, *, expires_in_s: float | None = 30
     ],
 )
 def test_who_may_decide(rule: ApprovalRule, voter: Principal, counts: bool) -> None:
-    ruling = decide_approval(waiting(rule), voter, ApprovalChoice.ONCE, now=NOW)
+    ruling = decide_approval(make_approval(rule), voter, ApprovalChoice.ONCE, now=NOW)
     assert ruling.outcome is (VoteOutcome.DECIDED if counts else VoteOutcome.REFUSED)
     assert (ruling.approval.status is ApprovalStatus.APPROVED) == counts
 
 
 def test_a_stranger_is_refused_also_when_all_is_decided() -> None:
-    decided = decide_approval(waiting(), ANA, ApprovalChoice.DENY, now=NOW).approval
+    decided = decide_approval(make_approval(), ANA, ApprovalChoice.DENY, now=NOW).approval
     assert decide_approval(decided, BEN, ApprovalChoice.ONCE, now=NOW).outcome is VoteOutcome.REFUSED
 
 
 def test_a_person_whom_the_rule_names_needs_no_quorum() -> None:
     rule = ApprovalRule(Deciders.QUORUM, "judge", 3, frozenset({BEN.key}))
-    assert decide_approval(waiting(rule), BEN, ApprovalChoice.ONCE, now=NOW).outcome is VoteOutcome.DECIDED
+    assert decide_approval(make_approval(rule), BEN, ApprovalChoice.ONCE, now=NOW).outcome is VoteOutcome.DECIDED
 
 
 @pytest.mark.proves("T-approval-timeout")
 def test_at_its_end_nothing_can_be_decided_any_more_and_silence_means_what_the_rule_says() -> None:
-    late = decide_approval(waiting(), ANA, ApprovalChoice.ONCE, now=NOW + timedelta(seconds=300))
+    late = decide_approval(make_approval(), ANA, ApprovalChoice.ONCE, now=NOW + timedelta(seconds=300))
     assert (late.outcome, late.approval.status) == (VoteOutcome.LATE, ApprovalStatus.EXPIRED)
-    granted = expire_approval(waiting(ApprovalRule(grant_on_timeout=True)))
+    granted = expire_approval(make_approval(ApprovalRule(grant_on_timeout=True)))
     assert granted.status is ApprovalStatus.APPROVED
     assert describe_end(granted) == "approved, since nobody decided in time"
     assert granted.waited_s == 300
-    for_ever = waiting(expires_in_s=None)
+    for_ever = make_approval(expires_in_s=None)
     assert (
         decide_approval(for_ever, ANA, ApprovalChoice.ONCE, now=NOW + timedelta(days=900)).outcome
         is VoteOutcome.DECIDED
@@ -121,7 +121,7 @@ def test_what_is_decided_stays_and_nobody_is_counted_twice_or_without_right(
     deciders: Deciders, quorum: int, grants: bool, words: list[tuple[Principal, ApprovalChoice, int]]
 ) -> None:
     rule = ApprovalRule(deciders, "judge", quorum, grant_on_timeout=grants)
-    approval = replace(waiting(rule), requester=PEOPLE[0].key)
+    approval = replace(make_approval(rule), requester=PEOPLE[0].key)
     for voter, choice, after_s in words:
         before = approval
         ruling = decide_approval(approval, voter, choice, now=NOW + timedelta(seconds=after_s))
@@ -153,7 +153,7 @@ def test_whether_anybody_can_be_asked(rule: ApprovalRule, reach: AskerReach, wat
 
 
 def test_a_grant_for_any_arguments_is_not_for_what_foreign_text_may_have_chosen() -> None:
-    approved = decide_approval(waiting(), ANA, ApprovalChoice.HOUR, now=NOW).approval
+    approved = decide_approval(make_approval(), ANA, ApprovalChoice.HOUR, now=NOW).approval
     grant = plan_grant(approved, now=NOW)
     assert grant.expires_at - NOW == GRANT_TIME
     rule = approved.rule
@@ -163,7 +163,7 @@ def test_a_grant_for_any_arguments_is_not_for_what_foreign_text_may_have_chosen(
 
 
 def test_a_grant_for_the_same_arguments_is_for_no_others_however_they_are_ordered() -> None:
-    approval = replace(waiting(), args={"a": 1, "b": [2]}, is_exact=True)
+    approval = replace(make_approval(), args={"a": 1, "b": [2]}, is_exact=True)
     grant = plan_grant(approval, now=NOW)
     assert grant_covers(grant, {"b": [2], "a": 1}, approval.rule, is_exact=True, taint=frozenset({Taint.WEB}))
     assert not grant_covers(grant, {"b": [2], "a": 2}, approval.rule, is_exact=False, taint=NOTHING)
@@ -171,7 +171,7 @@ def test_a_grant_for_the_same_arguments_is_for_no_others_however_they_are_ordere
 
 @pytest.mark.parametrize("is_exact", [False, True])
 def test_a_grant_is_no_word_of_others_who_have_to_decide_about_the_next_call(is_exact: bool) -> None:
-    approval = replace(waiting(), args={"a": 1}, is_exact=is_exact)
+    approval = replace(make_approval(), args={"a": 1}, is_exact=is_exact)
     grant = plan_grant(approval, now=NOW)
     assert grant_covers(grant, {"a": 1}, replace(approval.rule, timeout_s=0), is_exact=is_exact, taint=NOTHING)
     for others in (ApprovalRule(Deciders.ROLE), ApprovalRule(Deciders.QUORUM), ApprovalRule(people=frozenset({"x"}))):

@@ -61,7 +61,7 @@ def ids(*texts: str) -> frozenset[str]:
 IGNORED = Attention()
 
 
-def trigger_of(facts: MessageFacts, account_policy: AccountPolicy | None = None) -> Trigger | None:
+def find_trigger(facts: MessageFacts, account_policy: AccountPolicy | None = None) -> Trigger | None:
     """Why it is answered; None when it is not for the agent. Not to be refused."""
     attention = decide_attention(facts, account_policy or AccountPolicy())
     assert attention.refusal is None
@@ -141,7 +141,7 @@ OFF = [
 def test_a_message_is_for_the_agent_when_it_turns_to_it(
     facts: MessageFacts, account_policy: AccountPolicy, why: Trigger
 ):
-    assert trigger_of(facts, account_policy) is why
+    assert find_trigger(facts, account_policy) is why
 
 
 @pytest.mark.parametrize(("facts", "account_policy"), [row[1:] for row in OFF], ids=[row[0] for row in OFF])
@@ -153,27 +153,27 @@ def test_what_is_switched_off_or_not_configured_is_no_reason_to_speak(
 
 def test_where_a_mention_does_not_count_a_followed_thread_still_does():
     facts = replace(MENTION, room=THREAD, is_followed=True)
-    assert trigger_of(facts, AccountPolicy(triggers=TriggerPolicy(mentions=False))) is Trigger.FOLLOWED
+    assert find_trigger(facts, AccountPolicy(triggers=TriggerPolicy(mentions=False))) is Trigger.FOLLOWED
 
 
 @pytest.mark.proves("S35")
 def test_people_in_a_followed_thread_need_no_mention_and_a_mentioned_role_that_is_configured_triggers():
-    assert trigger_of(replace(PLAIN, room=THREAD, is_followed=True)) is Trigger.FOLLOWED
-    assert trigger_of(replace(PLAIN, room=THREAD)) is None
+    assert find_trigger(replace(PLAIN, room=THREAD, is_followed=True)) is Trigger.FOLLOWED
+    assert find_trigger(replace(PLAIN, room=THREAD)) is None
     assert (
         decide_attention(replace(OF_A_BOT, mentions_me=False, room=THREAD, is_followed=True), AccountPolicy())
         == IGNORED
     )
     pinged = replace(PLAIN, mentioned_roles=ids("8"))
-    assert trigger_of(pinged, AccountPolicy(triggers=TriggerPolicy(mention_roles=ids("8")))) is Trigger.ROLE_MENTION
-    assert trigger_of(pinged) is None
+    assert find_trigger(pinged, AccountPolicy(triggers=TriggerPolicy(mention_roles=ids("8")))) is Trigger.ROLE_MENTION
+    assert find_trigger(pinged) is None
 
 
 @pytest.mark.proves("C-config-channels")
 @pytest.mark.parametrize("room", [HALL, THREAD, CLOSET, POST, ELSEWHERE], ids=lambda room: room.name)
 def test_an_empty_list_of_channels_admits_every_channel(room: Room):
     assert (
-        trigger_of(replace(MENTION, room=room), AccountPolicy(scope=AccountScope(channels=frozenset())))
+        find_trigger(replace(MENTION, room=room), AccountPolicy(scope=AccountScope(channels=frozenset())))
         is Trigger.MENTION
     )
 
@@ -182,43 +182,43 @@ def test_an_empty_list_of_channels_admits_every_channel(room: Room):
 def test_a_thread_counts_through_its_parent():
     listed = AccountPolicy(scope=AccountScope(channels=ids("10")))
     for room in (HALL, THREAD, CLOSET):
-        assert trigger_of(replace(MENTION, room=room), listed) is Trigger.MENTION
+        assert find_trigger(replace(MENTION, room=room), listed) is Trigger.MENTION
     for room in (POST, ELSEWHERE):
         assert decide_attention(replace(MENTION, room=room), listed) == IGNORED
     assert (
-        trigger_of(replace(MENTION, room=POST), AccountPolicy(scope=AccountScope(channels=ids("20"))))
+        find_trigger(replace(MENTION, room=POST), AccountPolicy(scope=AccountScope(channels=ids("20"))))
         is Trigger.MENTION
     )
 
 
 def test_a_single_thread_may_be_listed_without_its_parent():
     listed = AccountPolicy(scope=AccountScope(channels=ids("11")))
-    assert trigger_of(replace(MENTION, room=THREAD), listed) is Trigger.MENTION
+    assert find_trigger(replace(MENTION, room=THREAD), listed) is Trigger.MENTION
     assert decide_attention(MENTION, listed) == IGNORED
 
 
 @pytest.mark.proves("T34")
 def test_mentions_are_answered_in_listed_guilds_only_and_direct_messages_belong_to_none():
     listed = AccountPolicy(scope=AccountScope(guilds=ids("1")))
-    assert trigger_of(MENTION, listed) is Trigger.MENTION
+    assert find_trigger(MENTION, listed) is Trigger.MENTION
     assert decide_attention(replace(MENTION, room=ELSEWHERE), listed) == IGNORED
-    assert trigger_of(replace(PLAIN, room=DIRECT), listed) is Trigger.DIRECT
+    assert find_trigger(replace(PLAIN, room=DIRECT), listed) is Trigger.DIRECT
 
 
 def test_guild_and_channel_must_both_be_listed_where_both_lists_are_there():
     assert decide_attention(MENTION, AccountPolicy(scope=AccountScope(guilds=ids("2"), channels=ids("10")))) == IGNORED
     assert decide_attention(MENTION, AccountPolicy(scope=AccountScope(guilds=ids("1"), channels=ids("30")))) == IGNORED
     assert (
-        trigger_of(MENTION, AccountPolicy(scope=AccountScope(guilds=ids("1"), channels=ids("10")))) is Trigger.MENTION
+        find_trigger(MENTION, AccountPolicy(scope=AccountScope(guilds=ids("1"), channels=ids("10")))) is Trigger.MENTION
     )
 
 
 @pytest.mark.proves("C16")
 def test_agents_answer_each_other_on_an_explicit_mention_and_not_on_a_mere_reply():
-    assert trigger_of(OF_A_BOT) is Trigger.MENTION
+    assert find_trigger(OF_A_BOT) is Trigger.MENTION
     reply = replace(OF_A_BOT, mentions_me=False, replies_to_me=True)
     assert decide_attention(reply, AccountPolicy()) == IGNORED
-    assert trigger_of(replace(OF_A_BOT, replies_to_me=True)) is Trigger.MENTION
+    assert find_trigger(replace(OF_A_BOT, replies_to_me=True)) is Trigger.MENTION
     assert decide_attention(OF_A_BOT, AccountPolicy(triggers=TriggerPolicy(mentions=False))) == IGNORED
 
 
@@ -243,13 +243,13 @@ def test_agents_talk_among_themselves_as_often_as_is_configured_and_three_times_
 
 
 def test_people_are_answered_however_long_agents_have_talked():
-    assert trigger_of(replace(MENTION, bot_replies=99)) is Trigger.MENTION
+    assert find_trigger(replace(MENTION, bot_replies=99)) is Trigger.MENTION
 
 
 @pytest.mark.proves("V24")
 def test_where_users_are_listed_others_are_refused():
     listed = AccountPolicy(scope=AccountScope(users=ids("100")))
-    assert trigger_of(MENTION, listed) is Trigger.MENTION
+    assert find_trigger(MENTION, listed) is Trigger.MENTION
     stranger = by(MENTION)
     assert decide_attention(stranger, listed) == Attention(Trigger.MENTION, RefusalReason.NOT_ALLOWED)
     assert decide_attention(replace(stranger, room=DIRECT), listed) == Attention(
@@ -261,19 +261,19 @@ def test_where_users_are_listed_others_are_refused():
 @pytest.mark.proves("V24")
 def test_the_list_that_is_kept_by_command_counts_like_the_configured_one():
     kept = replace(MENTION, allowed=AllowedPeople(users=ids("100")))
-    assert trigger_of(kept) is Trigger.MENTION
+    assert find_trigger(kept) is Trigger.MENTION
     assert decide_attention(by(kept), AccountPolicy()).refusal is RefusalReason.NOT_ALLOWED
     both = AccountPolicy(scope=AccountScope(users=ids("101")))
-    assert trigger_of(by(kept), both) is Trigger.MENTION
-    assert trigger_of(kept, both) is Trigger.MENTION
+    assert find_trigger(by(kept), both) is Trigger.MENTION
+    assert find_trigger(kept, both) is Trigger.MENTION
 
 
 def test_users_and_roles_are_one_list_and_either_suffices():
     account_policy = AccountPolicy(scope=AccountScope(users=ids("100"), roles=ids("7")))
-    assert trigger_of(MENTION, account_policy) is Trigger.MENTION
+    assert find_trigger(MENTION, account_policy) is Trigger.MENTION
     member = by(MENTION, "101", "7", "8")
-    assert trigger_of(member, account_policy) is Trigger.MENTION
-    assert trigger_of(replace(member, allowed=AllowedPeople(roles=ids("8")))) is Trigger.MENTION
+    assert find_trigger(member, account_policy) is Trigger.MENTION
+    assert find_trigger(replace(member, allowed=AllowedPeople(roles=ids("8")))) is Trigger.MENTION
     assert decide_attention(by(member, "101", "8"), account_policy).refusal is RefusalReason.NOT_ALLOWED
 
 
@@ -289,7 +289,7 @@ def test_users_and_roles_are_one_list_and_either_suffices():
 def test_owners_and_admins_are_answered_whatever_the_lists_say(account_policy: AccountPolicy):
     asker = by(MENTION, "101", "9")
     listed = replace(account_policy, scope=AccountScope(users=ids("100"), roles=ids("7")))
-    assert trigger_of(asker, listed) is Trigger.MENTION
+    assert find_trigger(asker, listed) is Trigger.MENTION
     assert decide_attention(asker, AccountPolicy(scope=listed.scope)).refusal is RefusalReason.NOT_ALLOWED
 
 

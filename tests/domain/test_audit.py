@@ -36,7 +36,7 @@ EVENTS = st.lists(
 )
 
 
-def log_of(events: Sequence[AuditEvent]) -> list[AuditEntry]:
+def build_log(events: Sequence[AuditEvent]) -> list[AuditEntry]:
     entries: list[AuditEntry] = []
     for event in events:
         entries.append(append_to_chain(chain_head(entries[-1]) if entries else AuditHead(), event))
@@ -45,14 +45,14 @@ def log_of(events: Sequence[AuditEvent]) -> list[AuditEntry]:
 
 @given(EVENTS)
 def test_a_log_that_nobody_touched_has_no_fault(events: list[AuditEvent]) -> None:
-    entries = log_of(events)
+    entries = build_log(events)
     assert find_chain_fault(entries) == ""
     assert find_chain_fault(entries[2:], chain_head(entries[1]) if len(entries) > 1 else None) == ""
 
 
 @given(EVENTS.filter(lambda events: len(events) > 1), st.data())
 def test_a_change_anywhere_shows(events: list[AuditEvent], data: st.DataObject) -> None:
-    entries = log_of(events)
+    entries = build_log(events)
     place = data.draw(st.integers(0, len(entries) - 1))
     entry = entries[place]
     forged = data.draw(
@@ -73,7 +73,7 @@ def test_a_change_anywhere_shows(events: list[AuditEvent], data: st.DataObject) 
 
 @given(EVENTS.filter(lambda events: len(events) > 2))
 def test_an_entry_taken_out_put_in_or_moved_shows(events: list[AuditEvent]) -> None:
-    entries = log_of(events)
+    entries = build_log(events)
     assert "is missing" in find_chain_fault([entries[0], *entries[2:]])
     assert find_chain_fault([entries[1], entries[0], *entries[2:]]) != ""
     other = append_to_chain(chain_head(entries[0]), AuditEvent(AuditKind.CALL, NOON, "x", "y"))
@@ -81,9 +81,9 @@ def test_an_entry_taken_out_put_in_or_moved_shows(events: list[AuditEvent]) -> N
 
 
 def test_a_rewritten_end_does_not_fit_a_head_that_was_noted() -> None:
-    entries = log_of([AuditEvent(AuditKind.CALL, NOON, "a", str(n)) for n in range(3)])
+    entries = build_log([AuditEvent(AuditKind.CALL, NOON, "a", str(n)) for n in range(3)])
     noted = chain_head(entries[2])
-    rewritten = log_of([AuditEvent(AuditKind.CALL, NOON, "b", str(n)) for n in range(3)])
+    rewritten = build_log([AuditEvent(AuditKind.CALL, NOON, "b", str(n)) for n in range(3)])
     assert find_chain_fault(rewritten) == ""
     assert chain_head(rewritten[-1]) != noted
 

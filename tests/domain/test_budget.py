@@ -105,7 +105,7 @@ def test_a_limit_renews_with_the_next_day_or_month_of_utc(period: BudgetPeriod, 
     assert renews_at(period, datetime.fromisoformat(now)) == datetime.fromisoformat(renewed)
 
 
-class Book:
+class MemoryLedger:
     """The store's part, as simple as it can be: who reserved what until when, and what was spent on which day."""
 
     def __init__(self) -> None:
@@ -149,7 +149,7 @@ def test_no_order_of_reserving_settling_dying_and_waiting_gets_past_a_limit(
     events: list[tuple[str, int, object]],
 ) -> None:
     """A request ends before its reservation does, and costs at most what was reserved; days and months pass."""
-    book, count, alive = Book(), 0, set[int]()
+    book, count, alive = MemoryLedger(), 0, set[int]()
     for what, amount, more in events:
         if what == "reserve":
             assert isinstance(more, tuple)

@@ -17,22 +17,22 @@ GENERAL = Room("discord", "10", "general", guild="1", guild_name="Harbour")
 THREAD = Room("discord", "101", "Sails & masts", RoomKind.THREAD, "1", "Harbour", "10", "general")
 
 
-def said(number: int, text: str, *, author: str = "Ana", at: datetime = NOON, room: Room = GENERAL) -> Post:
+def make_post(number: int, text: str, *, author: str = "Ana", at: datetime = NOON, room: Room = GENERAL) -> Post:
     return Post(
         "discord", str(number), room.id, Author(author.lower(), author), text, at, guild="1", parent=room.parent
     )
 
 
 def test_each_day_and_each_thread_is_a_document_with_names_times_links_and_replies() -> None:
-    first = said(101, "Who can sew\na sail?")
+    first = make_post(101, "Who can sew\na sail?")
     second = replace(
-        said(102, "I can.", author="Ben", at=NOON + timedelta(minutes=3)),
+        make_post(102, "I can.", author="Ben", at=NOON + timedelta(minutes=3)),
         reply_to="101",
         edited_at=NOON + timedelta(hours=1),
         attachments=(Attachment("plan.pdf", "application/pdf", 10, "https://cdn.example/secret"),),
     )
-    third = replace(said(104, "Late.", at=NOON + timedelta(days=1)), reply_to="9")
-    inside = said(103, "Bring cloth.", at=NOON + timedelta(minutes=5), room=THREAD)
+    third = replace(make_post(104, "Late.", at=NOON + timedelta(days=1)), reply_to="9")
+    inside = make_post(103, "Bring cloth.", at=NOON + timedelta(minutes=5), room=THREAD)
     found = dict(
         write_channel_documents(
             ChannelDocuments(RoomPosts(GENERAL, [first, second, third]), [RoomPosts(THREAD, [inside])], POLICY)
@@ -60,7 +60,7 @@ def test_each_day_and_each_thread_is_a_document_with_names_times_links_and_repli
 
 
 def test_the_revision_tells_of_every_edit_and_deletion_and_of_nothing_else() -> None:
-    posts = [said(1, "a"), said(2, "b")]
+    posts = [make_post(1, "a"), make_post(2, "b")]
     one = ChannelDocuments(RoomPosts(GENERAL, posts), [])
     assert one.revision == ChannelDocuments(RoomPosts(GENERAL, list(posts)), []).revision
     assert (
@@ -71,7 +71,9 @@ def test_the_revision_tells_of_every_edit_and_deletion_and_of_nothing_else() -> 
                 ChannelDocuments(RoomPosts(GENERAL, []), []).revision,
                 ChannelDocuments(RoomPosts(GENERAL, [posts[0], replace(posts[1], text="c")]), []).revision,
                 ChannelDocuments(RoomPosts(replace(GENERAL, name="harbour"), posts), []).revision,
-                ChannelDocuments(RoomPosts(GENERAL, posts), [RoomPosts(THREAD, [said(3, "c", room=THREAD)])]).revision,
+                ChannelDocuments(
+                    RoomPosts(GENERAL, posts), [RoomPosts(THREAD, [make_post(3, "c", room=THREAD)])]
+                ).revision,
             }
         )
         == 6
@@ -79,8 +81,8 @@ def test_the_revision_tells_of_every_edit_and_deletion_and_of_nothing_else() -> 
 
 
 def test_a_nickname_does_not_pass_for_somebody_else() -> None:
-    post = replace(said(1, "Pay me."), author=Author("666", "Ana (id ana)"))
-    reply = replace(said(2, "Why?"), reply_to="1")
+    post = replace(make_post(1, "Pay me."), author=Author("666", "Ana (id ana)"))
+    reply = replace(make_post(2, "Why?"), reply_to="1")
     text = write_channel_documents(ChannelDocuments(RoomPosts(GENERAL, [post, reply]), []))[0][1]
     assert "## 12:00 Ana (id ana) (id 666)\n" in text
     assert "in reply to Ana (id ana) (id 666), " in text
@@ -88,7 +90,7 @@ def test_a_nickname_does_not_pass_for_somebody_else() -> None:
 
 @given(st.text(max_size=60), st.text(max_size=200))
 def test_nobody_can_write_a_heading_or_a_message_of_somebody_else(name: str, text: str) -> None:
-    post = said(1, f"{text}\n## 12:00 Ben\r# Ben\u2028# Ben\x0b# Ben\n---\n> x", author=f"x{name}\n# Ben\n")
+    post = make_post(1, f"{text}\n## 12:00 Ben\r# Ben\u2028# Ben\x0b# Ben\n---\n> x", author=f"x{name}\n# Ben\n")
     for _, document in write_channel_documents(
         ChannelDocuments(RoomPosts(replace(GENERAL, name=f"g{name}\n# x"), [post]), [])
     ):

@@ -77,7 +77,9 @@ class Stream:
         return Citation(ref, link=self._link, doubt=self._doubt if ref.path == "docs/b.md" else None)
 
 
-def told(text: str | Iterable[str], style: CitationFormat, doubt: CitationFault | None = None, link: str = "") -> str:
+def show_citations(
+    text: str | Iterable[str], style: CitationFormat, doubt: CitationFault | None = None, link: str = ""
+) -> str:
     stream = Stream(style, doubt, link)
     return "".join(map(stream.feed, [text] if isinstance(text, str) else text)) + stream.finish()
 
@@ -87,24 +89,27 @@ TEXT = "One thing [docs/a.md:3-9]. Another [docs/b.md:1]. The first again [docs/
 
 @pytest.mark.proves("S-config-citation-format")
 def test_citations_are_shown_inline_as_footnotes_or_not_at_all() -> None:
-    assert told(TEXT, CitationFormat.INLINE) == TEXT
-    assert told("So it is [docs/a.md:3].", CitationFormat.INLINE, link=LINK) == f"So it is [docs/a.md:3](<{LINK}>)."
-    assert told(TEXT, CitationFormat.FOOTNOTE) == (
+    assert show_citations(TEXT, CitationFormat.INLINE) == TEXT
+    assert (
+        show_citations("So it is [docs/a.md:3].", CitationFormat.INLINE, link=LINK)
+        == f"So it is [docs/a.md:3](<{LINK}>)."
+    )
+    assert show_citations(TEXT, CitationFormat.FOOTNOTE) == (
         "One thing [1]. Another [2]. The first again [1].\n\n[1] [docs/a.md:3-9]\n[2] [docs/b.md:1]"
     )
-    assert told(TEXT, CitationFormat.NONE) == "One thing. Another. The first again."
+    assert show_citations(TEXT, CitationFormat.NONE) == "One thing. Another. The first again."
 
 
 @pytest.mark.parametrize("style", CitationFormat)
 def test_what_is_not_proved_is_taken_out_and_marked_in_any_style(style: CitationFormat) -> None:
-    shown = told(TEXT, style, CitationFault.NOT_READ)
+    shown = show_citations(TEXT, style, CitationFault.NOT_READ)
     assert f"Another {UNPROVED}." in shown
     assert "docs/b.md" not in shown
 
 
 def test_of_several_places_in_one_the_proved_ones_stay() -> None:
     text = "So it is [docs/a.md:1; docs/b.md:2]."
-    assert told(text, CitationFormat.INLINE, CitationFault.NO_FILE) == "So it is [docs/a.md:1]."
+    assert show_citations(text, CitationFormat.INLINE, CitationFault.NO_FILE) == "So it is [docs/a.md:1]."
 
 
 def test_words_in_quotation_marks_right_before_it_belong_to_a_citation() -> None:
@@ -129,7 +134,7 @@ def test_what_stands_behind_a_mark_does_not_become_its_link(style: CitationForma
         '(http://evil "x")',
         "[x]: http://evil",
     ):
-        shown = told(f"So it is {mark}{evil}", style, CitationFault.NOT_READ)
+        shown = show_citations(f"So it is {mark}{evil}", style, CitationFault.NOT_READ)
         assert "](http" not in shown and "][" not in shown
 
 
@@ -138,8 +143,8 @@ def test_a_place_that_stands_in_a_link_is_found_too() -> None:
 
 
 def test_without_citations_only_the_space_in_front_of_each_goes() -> None:
-    assert told("-  [docs/a.md:1][docs/a.md:2] so", CitationFormat.NONE) == "-  so"
-    assert told("a [docs/a.md:1] [docs/a.md:2] b", CitationFormat.NONE) == "a b"
+    assert show_citations("-  [docs/a.md:1][docs/a.md:2] so", CitationFormat.NONE) == "-  so"
+    assert show_citations("a [docs/a.md:1] [docs/a.md:2] b", CitationFormat.NONE) == "a b"
 
 
 @given(st.lists(st.sampled_from(["[[", "[", "unknown", "]]", "]", "un", "known", "text ", "[[unknown]]"])))
@@ -198,9 +203,9 @@ def test_a_stream_shows_what_stands_there_in_the_end(
     text = "".join(words)
     cuts = sorted(data.draw(st.sets(st.integers(0, len(text)), max_size=30)))
     pieces = [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
-    whole = told(text, style, CitationFault.NOT_READ, LINK)
-    assert told(pieces, style, CitationFault.NOT_READ, LINK) == whole
-    assert told(iter(text), style, CitationFault.NOT_READ, LINK) == whole
+    whole = show_citations(text, style, CitationFault.NOT_READ, LINK)
+    assert show_citations(pieces, style, CitationFault.NOT_READ, LINK) == whole
+    assert show_citations(iter(text), style, CitationFault.NOT_READ, LINK) == whole
     assert whole == whole.strip()
 
 
@@ -244,6 +249,6 @@ def test_any_text_keeps_what_is_no_citation(text: str) -> None:
     reader = CitationReader()
     pieces = [*reader.feed(text), *reader.finish()]
     if not any(isinstance(each, CitationMark) for each in pieces):
-        assert told(text, CitationFormat.INLINE) == text.strip()
-    shown = told(text, CitationFormat.NONE)
+        assert show_citations(text, CitationFormat.INLINE) == text.strip()
+    shown = show_citations(text, CitationFormat.NONE)
     assert all(each.strip() in shown for each in pieces if isinstance(each, str))

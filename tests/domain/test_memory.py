@@ -22,24 +22,24 @@ def memory(told_at: MemoryOrigin, *, owner: str = "ana", text: str = "likes tea"
     return Memory("m", AgentName("ada"), owner, text, told_at, owner, NOON, NOON)
 
 
-def hearing(room: str, *rooms: str, private: bool = False, platform: str = "discord") -> Audience:
+def make_audience(room: str, *rooms: str, private: bool = False, platform: str = "discord") -> Audience:
     return Audience(platform, room, private, frozenset(rooms))
 
 
 @pytest.mark.parametrize(
     ("told_at", "where", "expected"),
     [
-        (IN_GENERAL, hearing("general"), True),
-        (IN_GENERAL, hearing("staff"), False),
-        (IN_GENERAL, hearing("staff", "general"), True),
-        (IN_STAFF, hearing("general", "general", "random"), False),
-        (IN_STAFF, hearing("dm", "staff", private=True), True),
-        (IN_STAFF, hearing("staff", platform="web"), False),
-        (IN_STAFF, hearing("other", "staff", platform="web"), False),
-        (IN_PRIVATE, hearing("general", "general", "dm"), False),
-        (IN_PRIVATE, hearing("dm", private=True), True),
-        (IN_PRIVATE, hearing("another dm", private=True), True),
-        (BY_OPERATOR, hearing("general"), True),
+        (IN_GENERAL, make_audience("general"), True),
+        (IN_GENERAL, make_audience("staff"), False),
+        (IN_GENERAL, make_audience("staff", "general"), True),
+        (IN_STAFF, make_audience("general", "general", "random"), False),
+        (IN_STAFF, make_audience("dm", "staff", private=True), True),
+        (IN_STAFF, make_audience("staff", platform="web"), False),
+        (IN_STAFF, make_audience("other", "staff", platform="web"), False),
+        (IN_PRIVATE, make_audience("general", "general", "dm"), False),
+        (IN_PRIVATE, make_audience("dm", private=True), True),
+        (IN_PRIVATE, make_audience("another dm", private=True), True),
+        (BY_OPERATOR, make_audience("general"), True),
     ],
 )
 def test_a_memory_comes_up_where_all_readers_could_have_read_it(
@@ -49,11 +49,11 @@ def test_a_memory_comes_up_where_all_readers_could_have_read_it(
 
 
 def test_a_core_memory_is_never_taken_from_one_private_talk_to_another() -> None:
-    assert not may_come_up(memory(IN_PRIVATE, owner=CORE), hearing("another dm", private=True))
+    assert not may_come_up(memory(IN_PRIVATE, owner=CORE), make_audience("another dm", private=True))
 
 
 def test_the_rooms_of_the_readers_are_asked_for_only_where_they_decide() -> None:
-    here = hearing("general")
+    here = make_audience("general")
     assert needs_rooms([memory(IN_GENERAL), memory(IN_STAFF)], here)
     assert not needs_rooms([memory(IN_GENERAL), memory(IN_PRIVATE), memory(BY_OPERATOR)], here)
     assert not needs_rooms([memory(MemoryOrigin("web", "x"))], here)

@@ -34,12 +34,12 @@ Prices
 """
 
 
-def told(path: str, text: str) -> list[tuple[str, int, int]]:
+def list_passages(path: str, text: str) -> list[tuple[str, int, int]]:
     return [(each.title, each.first_line, each.last_line) for each in split_passages(path, text)]
 
 
 def test_each_heading_of_markdown_begins_a_passage_that_knows_those_above() -> None:
-    assert told("guide.md", GUIDE) == [
+    assert list_passages("guide.md", GUIDE) == [
         ("", 1, 3),
         ("Harbour", 4, 6),
         ("Harbour > Boats", 8, 13),
@@ -50,21 +50,21 @@ def test_each_heading_of_markdown_begins_a_passage_that_knows_those_above() -> N
 
 def test_headings_of_rst_go_by_the_order_of_their_underlines() -> None:
     text = "Top\n***\n\none\n\nInner\n=====\n\ntwo\n\nNext\n****\n\nthree\n"
-    assert told("a.rst", text) == [("Top", 1, 4), ("Top > Inner", 6, 9), ("Next", 11, 14)]
+    assert list_passages("a.rst", text) == [("Top", 1, 4), ("Top > Inner", 6, 9), ("Next", 11, 14)]
 
 
 def test_a_heading_without_text_goes_with_what_follows() -> None:
-    assert told("a.md", "# A\n\n## B\n\ntext\n") == [("A > B", 1, 5)]
+    assert list_passages("a.md", "# A\n\n## B\n\ntext\n") == [("A > B", 1, 5)]
 
 
 @pytest.mark.parametrize("text", ["a: 1\n---\nb: 2\n", "# not one\n", "```\n# no\n"])
 def test_other_files_have_no_headings(text: str) -> None:
-    assert {title for title, _, _ in told("a.yaml", text)} == {""}
+    assert {title for title, _, _ in list_passages("a.yaml", text)} == {""}
 
 
 def test_a_table_and_a_rule_are_no_headings() -> None:
     text = "| a | b |\n|---|---|\n| 1 | 2 |\n\n- item\n---\n\ntext\n"
-    assert {title for title, _, _ in told("a.md", text)} == {""}
+    assert {title for title, _, _ in list_passages("a.md", text)} == {""}
 
 
 def test_long_sections_are_cut_behind_paragraphs() -> None:

@@ -54,7 +54,9 @@ def with_answer(*, question: str, **changes: str) -> Proposal:
     return replace(PROPOSAL, question=question, answer=replace(PROPOSAL.answer, **changes))
 
 
-def gap_of(key: str, *, at: datetime = NOW, question: str = "How much is a berth?", **changes: object) -> KnowledgeGap:
+def make_gap(
+    key: str, *, at: datetime = NOW, question: str = "How much is a berth?", **changes: object
+) -> KnowledgeGap:
     gap = KnowledgeGap(
         id=key,
         agent=AgentName("ada"),
@@ -151,26 +153,26 @@ def test_a_diff_says_what_accepting_changes() -> None:
 
 
 def test_a_message_answers_the_nearest_gap_of_its_place_and_time() -> None:
-    old, new = gap_of("old", at=NOW - timedelta(hours=3)), gap_of("new", at=NOW - timedelta(hours=1))
+    old, new = make_gap("old", at=NOW - timedelta(hours=3)), make_gap("new", at=NOW - timedelta(hours=1))
     assert nearest_gap([old, new], PLACE, NOW) == new
     assert nearest_gap([old], PLACE, NOW) == old
     others = [
-        gap_of("late", at=NOW + EARLY + timedelta(seconds=1)),
-        gap_of("early", at=NOW - NEAR - timedelta(seconds=1)),
-        gap_of("private", is_private=True),
-        gap_of("elsewhere", place=Place("discord", "2")),
+        make_gap("late", at=NOW + EARLY + timedelta(seconds=1)),
+        make_gap("early", at=NOW - NEAR - timedelta(seconds=1)),
+        make_gap("private", is_private=True),
+        make_gap("elsewhere", place=Place("discord", "2")),
     ]
     assert nearest_gap(others, PLACE, NOW) is None
-    assert nearest_gap([gap_of("soon", at=NOW + EARLY)], PLACE, NOW) == gap_of("soon", at=NOW + EARLY)
+    assert nearest_gap([make_gap("soon", at=NOW + EARLY)], PLACE, NOW) == make_gap("soon", at=NOW + EARLY)
 
 
 def test_a_reply_answers_the_gap_of_the_one_who_asked_that() -> None:
-    berth, water = gap_of("berth"), gap_of("water", question="Is drinking water free?")
+    berth, water = make_gap("berth"), make_gap("water", question="Is drinking water free?")
     asked = {"asker": "platform_user:discord:3", "question": "@Ada how much is a berth"}
     assert nearest_gap([water, berth], PLACE, NOW, **asked) == berth
     assert nearest_gap([water], PLACE, NOW, **asked) is None
     assert nearest_gap([berth], PLACE, NOW, **{**asked, "asker": "platform_user:discord:4"}) is None
-    assert nearest_gap([gap_of("empty", question="?")], PLACE, NOW, **{**asked, "question": "?"}) is None
+    assert nearest_gap([make_gap("empty", question="?")], PLACE, NOW, **{**asked, "question": "?"}) is None
 
 
 def test_an_emoji_is_the_same_however_it_is_drawn_or_named() -> None:

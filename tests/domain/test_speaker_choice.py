@@ -48,10 +48,14 @@ unaddressed = (
         unique_by=lambda each: each[0],
         min_size=2,
     )
-).map(lambda rows: [unasked(name, named=named, spoke_at=at, eagerness=eager) for name, named, at, eager in rows])
+).map(
+    lambda rows: [
+        make_unasked_candidate(name, named=named, spoke_at=at, eagerness=eager) for name, named, at, eager in rows
+    ]
+)
 
 
-def unasked(name: str, **more: object) -> SpeakerCandidate:
+def make_unasked_candidate(name: str, **more: object) -> SpeakerCandidate:
     return SpeakerCandidate(AgentName(name), Trigger.ALWAYS, **more)  # pyright: ignore[reportArgumentType]
 
 
@@ -100,13 +104,13 @@ def test_of_those_who_may_join_in_each_rule_goes_before_the_next(known: list[Spe
 
 
 def test_one_alone_answers_however_eager_it_is() -> None:
-    assert decide_speakers([unasked("ada", eagerness=0)]) == ("ada",)
+    assert decide_speakers([make_unasked_candidate("ada", eagerness=0)]) == ("ada",)
     assert decide_speakers([]) == ()
 
 
 def test_who_is_unasked_stays_silent_where_somebody_was_addressed() -> None:
     asked = SpeakerCandidate(AgentName("bea"), Trigger.REPLY)
-    assert decide_speakers([unasked("ada", named=0, eagerness=100), asked]) == ("bea",)
+    assert decide_speakers([make_unasked_candidate("ada", named=0, eagerness=100), asked]) == ("bea",)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ def words(count: int, word: str = WORD) -> str:
     return " ".join([word] * count)
 
 
-def bare(text: str) -> str:
+def strip_spaces(text: str) -> str:
     return "".join(text.split())
 
 
@@ -64,7 +64,7 @@ def test_a_long_answer_is_cut_at_2000_code_points_and_nothing_of_it_is_lost() ->
 def test_a_cut_is_at_a_line_end_past_the_middle_else_a_sentence_else_a_space_else_hard(text: str, first: str) -> None:
     pieces = split_text(text, limit=60)
     assert pieces[0] == first
-    assert bare("".join(pieces)) == bare(text)
+    assert strip_spaces("".join(pieces)) == strip_spaces(text)
 
 
 @pytest.mark.proves("C21")
@@ -114,7 +114,7 @@ def test_what_loses_its_meaning_when_cut_stays_whole(whole: str, before: int) ->
     text = f"{'x' * before} ({whole}), {words(20)}"
     pieces = split_text(text, limit=60)
     assert any(whole in piece for piece in pieces)
-    assert bare("".join(pieces)) == bare(text)
+    assert strip_spaces("".join(pieces)) == strip_spaces(text)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_a_link_longer_than_a_piece_is_cut_all_the_same() -> None:
     text = f"see https://example.org/{'y' * 200} there"
     pieces = split_text(text, limit=50)
     assert max(map(len, pieces)) <= 50
-    assert bare("".join(pieces)) == bare(text)
+    assert strip_spaces("".join(pieces)) == strip_spaces(text)
 
 
 @pytest.mark.proves("CW9", "X-split")
@@ -203,7 +203,7 @@ def test_a_fence_that_would_fill_a_piece_is_cut_like_prose() -> None:
     text = f"```{'x' * 70}\n{words(20)}\n```"
     pieces = split_text(text, limit=60)
     assert max(map(len, pieces)) <= 60
-    assert bare("".join(pieces)) == bare(text)
+    assert strip_spaces("".join(pieces)) == strip_spaces(text)
 
 
 def test_line_ends_of_other_systems_are_line_ends() -> None:
@@ -214,7 +214,7 @@ def test_a_line_of_code_longer_than_a_piece_is_cut_within_fences() -> None:
     text = f"```py\n{words(30)}\n{'x' * 200}\n```"
     pieces = split_text(text, limit=80)
     assert all(piece.startswith("```py\n") and piece.endswith("\n```") and len(piece) <= 80 for piece in pieces)
-    assert bare("".join(piece[6:-4] for piece in pieces)) == bare(text[6:-4])
+    assert strip_spaces("".join(piece[6:-4] for piece in pieces)) == strip_spaces(text[6:-4])
 
 
 def test_a_block_of_code_is_closed_when_the_text_leaves_it_open() -> None:
@@ -244,7 +244,7 @@ def test_any_text_gives_pieces_that_fit_and_are_not_blank(text: str, limit: int,
 @settings(max_examples=100)
 @given(st.text(ALPHABET.replace("`", "").replace("~", ""), max_size=400), st.integers(MIN_LIMIT, 120))
 def test_without_code_only_whitespace_at_cuts_is_lost(text: str, limit: int) -> None:
-    assert bare("".join(split_text(text, limit=limit))) == bare(text)
+    assert strip_spaces("".join(split_text(text, limit=limit))) == strip_spaces(text)
 
 
 ATOMS = st.sampled_from(
@@ -269,7 +269,7 @@ def test_every_piece_of_a_document_renders_alone_and_together_they_say_the_same(
         if isinstance(block, tuple):
             language, lines = block
             text += "\n".join(["", f"```{language}", *lines, "```", ""])
-            code += [(language, bare(line)) for line in lines]
+            code += [(language, strip_spaces(line)) for line in lines]
         else:
             text += f"{block} "
             atoms += [block] if _ == "atom" else []
@@ -278,7 +278,7 @@ def test_every_piece_of_a_document_renders_alone_and_together_they_say_the_same(
     assert all(fence.is_closed for piece in pieces for fence in list_fences(piece))
     assert all(sum(piece.count(atom) for piece in pieces) >= atoms.count(atom) for atom in atoms)
     shown = [
-        (fence.opener[3:], bare(line))
+        (fence.opener[3:], strip_spaces(line))
         for piece in pieces
         for fence in list_fences(piece)
         for line in piece[fence.body_start : fence.body_end].splitlines()
@@ -286,7 +286,7 @@ def test_every_piece_of_a_document_renders_alone_and_together_they_say_the_same(
     assert shown == code
     said = "".join(line for piece in pieces for line in piece.splitlines() if not line.startswith("```"))
     meant = "".join(line for line in text.splitlines() if not line.startswith("```"))
-    assert bare(said) == bare(meant)
+    assert strip_spaces(said) == strip_spaces(meant)
 
 
 @pytest.mark.parametrize(

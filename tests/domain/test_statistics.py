@@ -143,7 +143,7 @@ def test_a_report_is_checked_up_to_its_bounds() -> None:
         replace(REPORT, duration_ms=-1),
         replace(REPORT, metadata={"a": float("nan")}),
         replace(REPORT, metadata={"a": [float("inf")]}),
-        replace(REPORT, metadata={"a": nested(100_000)}),
+        replace(REPORT, metadata={"a": nest_json(100_000)}),
         replace(REPORT, usage=Usage(output_tokens=-1)),
     ):
         with pytest.raises(InvalidInput) as raised:
@@ -152,7 +152,7 @@ def test_a_report_is_checked_up_to_its_bounds() -> None:
         assert raised.value.fix
 
 
-def nested(levels: int) -> Json:
+def nest_json(levels: int) -> Json:
     value: Json = []
     for _ in range(levels):
         value = [value]

@@ -40,11 +40,11 @@ def post(key: int, text: str = "hello", name: str = "Ana") -> Post:
     return Post("discord", str(key), "10", Author(name, name), text, START + timedelta(seconds=key))
 
 
-def lines_of(sizes: list[int]) -> list[TranscriptLine]:
+def make_lines(sizes: list[int]) -> list[TranscriptLine]:
     return [post_line(post(1000 + place, "x" * size)) for place, size in enumerate(sizes)]
 
 
-def block_of(lines: tuple[TranscriptLine, ...], number: int = 1) -> TranscriptBlock:
+def make_block(lines: tuple[TranscriptLine, ...], number: int = 1) -> TranscriptBlock:
     return TranscriptBlock(number, "10", lines[0].post, lines[-1].post, 0, "", len(lines))
 
 
@@ -77,7 +77,7 @@ def test_the_size_of_a_block_is_derived_from_the_budget_within_bounds() -> None:
 @pytest.mark.proves("C5", "CW4", "E4")
 @given(SIZES, st.integers(1, 500))
 def test_blocks_close_at_their_size_and_no_line_is_lost(sizes: list[int], size: int) -> None:
-    lines = lines_of(sizes)
+    lines = make_lines(sizes)
     blocks, tail = plan_blocks(lines, size)
     assert [line for block in blocks for line in block] + tail == lines
     for block in blocks:
@@ -87,7 +87,7 @@ def test_blocks_close_at_their_size_and_no_line_is_lost(sizes: list[int], size: 
 
 @given(SIZES, st.integers(1, 500), st.integers(0, 40))
 def test_blocks_do_not_depend_on_how_often_the_talk_is_looked_at(sizes: list[int], size: int, cut: int) -> None:
-    lines = lines_of(sizes)
+    lines = make_lines(sizes)
     early, waiting = plan_blocks(lines[:cut], size)
     late, tail = plan_blocks([*waiting, *lines[cut:]], size)
     assert ([*early, *late], tail) == plan_blocks(lines, size)
@@ -165,7 +165,7 @@ def _changed(archived: list[PostHistory], changes: list[tuple[int, str]]) -> lis
 
 def test_what_changed_is_told_once_where_it_happened() -> None:
     posts = [post(1001, "one"), post(1002, "two"), post(1005, "five"), post(1009, "nine")]
-    block = block_of(tuple(map(post_line, posts[:2])))
+    block = make_block(tuple(map(post_line, posts[:2])))
     edited = PostHistory(replace(posts[0], text="uno", edited_at=posts[2].created_at + timedelta(seconds=1)), ("one",))
     gone = PostHistory(replace(posts[1], deleted_at=posts[3].created_at + timedelta(seconds=1)))
     events = plan_events([gone, edited], [block])
@@ -181,7 +181,7 @@ def test_what_changed_is_told_once_where_it_happened() -> None:
         TranscriptEvent("1002", DELETED),
     ]
     told = replace(
-        block_of((post_line(posts[2]), post_line(posts[3])), 2), events=tuple(e.event for e in lines if e.event)
+        make_block((post_line(posts[2]), post_line(posts[3])), 2), events=tuple(e.event for e in lines if e.event)
     )
     assert not plan_events([gone, edited], [block, told])
     there = {each.post.id: each for each in (gone, edited)}

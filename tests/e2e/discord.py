@@ -40,8 +40,8 @@ from denizen.testing.discord.state.guilds import SimGuild
 from denizen.testing.discord.world.world import SimWorld
 from denizen.testing.model_server import ModelAnswer, ScriptEntry
 from tests.e2e.home import Home, Server
-from tests.e2e.process import Finished
-from tests.e2e.provider import Held, Provider, Requests
+from tests.e2e.process import ProcessResult
+from tests.e2e.provider import HeldAnswer, Provider, RecordedRequests
 from tests.timing import HANG_LIMIT_S
 
 CONFIG = """\
@@ -79,18 +79,18 @@ class Denizen:
         """`kill -9`; nothing when it has ended."""
         await self._wait(self.server.running.kill)
 
-    async def stop(self) -> Finished:
+    async def stop(self) -> ProcessResult:
         """As a service manager would."""
         return await self._wait(partial(self.server.running.stop, signal.SIGTERM))
 
     def signal(self, number: signal.Signals) -> None:
         self.server.running.signal(number)
 
-    async def finish(self) -> Finished:
+    async def finish(self) -> ProcessResult:
         """Waits for its end."""
         return await self._wait(self.server.running.finish)
 
-    async def _wait(self, end: Callable[[], Finished]) -> Finished:
+    async def _wait(self, end: Callable[[], ProcessResult]) -> ProcessResult:
         """In a thread: Discord goes on meanwhile."""
         return await to_thread.run_sync(end)
 
@@ -166,12 +166,12 @@ class DiscordDeployment:
         """Scripts the next answers of the model; a text is an answer."""
         self.provider.script(*(ModelAnswer(text=each) if isinstance(each, str) else each for each in entries))
 
-    def hold(self, text: str) -> Held:
+    def hold(self, text: str) -> HeldAnswer:
         """An answer of the model that waits for `release`."""
         return self.provider.hold(ModelAnswer(text=text))
 
     @property
-    def requests(self) -> Requests:
+    def requests(self) -> RecordedRequests:
         """The requests to the model."""
         return self.provider.requests
 

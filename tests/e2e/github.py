@@ -27,7 +27,7 @@ from denizen.domain.clock import SystemClock
 from denizen.testing.model_server import ModelAnswer, ScriptEntry
 from tests.e2e.discord import Denizen
 from tests.e2e.home import Home
-from tests.e2e.provider import Provider, Requests
+from tests.e2e.provider import Provider, RecordedRequests
 from tests.github_simulator import App, GitHubServer, GitHubWorld, Issue, NotReachedError, Repository, User, open_github
 from tests.github_simulator.state import Talk
 from tests.timing import HANG_LIMIT_S
@@ -50,7 +50,7 @@ channels:
 {conduct}{rest}"""
 
 
-class LaterClock(SystemClock):
+class AheadClock(SystemClock):
     """GitHub's clock, which a test sets forward: ids of posts tell seconds apart."""
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class GitHubDeployment:
     """Ana owns the repository `harbour/boats`, Ben is a stranger; the App is `denizen`, of the agent `ada`."""
 
     github: GitHubServer
-    clock: LaterClock
+    clock: AheadClock
     provider: Provider
     home: Home
     boats: Repository
@@ -102,7 +102,7 @@ class GitHubDeployment:
         self.provider.script(*(ModelAnswer(text=each) if isinstance(each, str) else each for each in entries))
 
     @property
-    def requests(self) -> Requests:
+    def requests(self) -> RecordedRequests:
         """What the model was asked."""
         return self.provider.requests
 
@@ -151,7 +151,7 @@ class GitHubDeployment:
 @asynccontextmanager
 async def open_github_deployment(home: Home, provider: Provider) -> AsyncGenerator[GitHubDeployment]:
     """A GitHub with a small world, and a home that is pointed at it."""
-    clock = LaterClock()
+    clock = AheadClock()
     async with open_github(clock=clock) as github:
         world = github.world
         ana, ben = world.add_user("ana"), world.add_user("ben")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from tests.e2e.process import Finished, Running, after, start, start_in_terminal, start_soon
+from tests.e2e.process import ProcessResult, RunningProcess, after, start, start_in_terminal, start_soon
 from tests.timing import HANG_LIMIT_S
 
 DENIZEN = (sys.executable, "-m", "denizen")
@@ -57,7 +57,7 @@ class Home:
         self.folder.mkdir(exist_ok=True)
         self.config.write_text(text, encoding="utf-8")
 
-    def start(self, *args: str, before: str = "", anew: bool = False) -> Running:
+    def start(self, *args: str, before: str = "", anew: bool = False) -> RunningProcess:
         """`before` is Python that the process runs first, with `anew` it imports everything itself."""
         own = ["--home", str(self.folder), *args]
         if not before and not anew:
@@ -65,10 +65,10 @@ class Home:
         command = [*DENIZEN, *own]
         return start(after(before, command) if before else command, self.environment)
 
-    def start_in_terminal(self, *args: str) -> Running:
+    def start_in_terminal(self, *args: str) -> RunningProcess:
         return start_in_terminal([*DENIZEN, "--home", str(self.folder), *args], self.environment)
 
-    def do(self, *args: str, stdin: str = "", before: str = "", anew: bool = False) -> Finished:
+    def do(self, *args: str, stdin: str = "", before: str = "", anew: bool = False) -> ProcessResult:
         """Runs a command to its end."""
         with self.start(*args, before=before, anew=anew) as running:
             if stdin:
@@ -86,7 +86,7 @@ class Home:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class ServerResponse:
     """An answer of the server."""
 
     status: int
@@ -97,7 +97,7 @@ class Answered:
 class Server:
     """A `denizen run` that is ready. Use it as a context: it is killed at the end."""
 
-    running: Running
+    running: RunningProcess
     url: str
     token: str = ""
 
@@ -113,21 +113,21 @@ class Server:
         headers = {"Content-Type": "application/json", "Idempotency-Key": key}
         return self._request("POST", "/v1/chat/completions", headers, json.dumps(body))
 
-    def ask(self, question: object, *, key: str, agent: str = "denizen") -> Answered:
+    def ask(self, question: object, *, key: str, agent: str = "denizen") -> ServerResponse:
         """The same, with the answer."""
         return receive(self.send(question, key=key, agent=agent))
 
-    def get(self, path: str) -> Answered:
+    def get(self, path: str) -> ServerResponse:
         return receive(self._request("GET", path, {}))
 
-    def post(self, path: str) -> Answered:
+    def post(self, path: str) -> ServerResponse:
         """Without a body."""
         return receive(self._request("POST", path, {}))
 
-    def put(self, path: str, **body: object) -> Answered:
+    def put(self, path: str, **body: object) -> ServerResponse:
         return receive(self._request("PUT", path, {"Content-Type": "application/json"}, json.dumps(body)))
 
-    def hook(self, source: str, payload: bytes, secret: str) -> Answered:
+    def hook(self, source: str, payload: bytes, secret: str) -> ServerResponse:
         """As GitHub tells of a push."""
         digest = hmac.new(secret.encode(), payload, hashlib.sha256).hexdigest()
         headers = {"X-Hub-Signature-256": f"sha256={digest}", "X-GitHub-Event": "push"}
@@ -143,16 +143,16 @@ class Server:
         return connection
 
 
-def receive(connection: http.client.HTTPConnection) -> Answered:
+def receive(connection: http.client.HTTPConnection) -> ServerResponse:
     """Waits for the answer and closes the connection."""
     try:
         response = connection.getresponse()
-        return Answered(response.status, json.loads(response.read()))
+        return ServerResponse(response.status, json.loads(response.read()))
     finally:
         connection.close()
 
 
-def text_of(answered: Answered) -> str:
+def get_completion_text(answered: ServerResponse) -> str:
     """The text of a completion."""
     assert answered.status == 200, answered
     return answered.body["choices"][0]["message"]["content"]

@@ -27,7 +27,7 @@ HEED_INTERRUPTS = "import signal; signal.signal(signal.SIGINT, signal.SIG_DFL)"
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class ProcessResult:
     """How a process ended. A negative code is the signal that killed it."""
 
     code: int
@@ -44,7 +44,7 @@ class Finished:
         return [line for line in self.err.splitlines() if not _RECORD.match(line)]
 
 
-class Voice:
+class OutputStream:
     """One stream of a process, read as it comes, in a thread."""
 
     def __init__(self, descriptor: int) -> None:
@@ -110,10 +110,12 @@ class Process(Protocol):
     def kill(self) -> None: ...
 
 
-class Running:
+class RunningProcess:
     """A process that has not been waited for yet. Use it as a context: it is killed at the end."""
 
-    def __init__(self, process: Process, out: Voice, err: Voice, write: Callable[[bytes], object]) -> None:
+    def __init__(
+        self, process: Process, out: OutputStream, err: OutputStream, write: Callable[[bytes], object]
+    ) -> None:
         self._process = process
         self._write = write
         self.out = out
@@ -139,32 +141,32 @@ class Running:
     def signal(self, number: signal.Signals) -> None:
         self._process.send_signal(number)
 
-    def finish(self) -> Finished:
+    def finish(self) -> ProcessResult:
         """Waits for its end."""
         if self._process.stdin is not None:
             with suppress(BrokenPipeError):
                 self._process.stdin.close()
         code = self._process.wait(HANG_LIMIT_S)
         self._watchdog.cancel()
-        return Finished(code, self.out.await_end(), self.err.await_end())
+        return ProcessResult(code, self.out.await_end(), self.err.await_end())
 
-    def stop(self, number: signal.Signals) -> Finished:
+    def stop(self, number: signal.Signals) -> ProcessResult:
         """Signals it and waits for its end."""
         self.signal(number)
         return self.finish()
 
-    def kill(self) -> Finished:
+    def kill(self) -> ProcessResult:
         """`kill -9`; nothing when it has ended."""
         return self.stop(signal.SIGKILL)
 
 
-def start_soon(args: Sequence[str], environment: Mapping[str, str]) -> Running:
+def start_soon(args: Sequence[str], environment: Mapping[str, str]) -> RunningProcess:
     """`denizen` with pipes, and without the time that imports take (`fork_server.py`)."""
     child = get_fork_server().start(args, environment)
-    return Running(child, Voice(child.stdout), Voice(child.stderr), child.stdin.write)
+    return RunningProcess(child, OutputStream(child.stdout), OutputStream(child.stderr), child.stdin.write)
 
 
-def start(command: Sequence[str], environment: Mapping[str, str]) -> Running:
+def start(command: Sequence[str], environment: Mapping[str, str]) -> RunningProcess:
     """With pipes."""
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # in workers of a parallel run; a child would inherit it
         command = after(HEED_INTERRUPTS, command)
@@ -174,10 +176,12 @@ def start(command: Sequence[str], environment: Mapping[str, str]) -> Running:
     stdin, stdout, stderr = process.stdin, process.stdout, process.stderr
     assert stdin is not None and stdout is not None and stderr is not None
     with stdout, stderr:  # the voices have descriptors of their own
-        return Running(process, Voice(os.dup(stdout.fileno())), Voice(os.dup(stderr.fileno())), stdin.write)
+        return RunningProcess(
+            process, OutputStream(os.dup(stdout.fileno())), OutputStream(os.dup(stderr.fileno())), stdin.write
+        )
 
 
-def start_in_terminal(command: Sequence[str], environment: Mapping[str, str]) -> Running:
+def start_in_terminal(command: Sequence[str], environment: Mapping[str, str]) -> RunningProcess:
     """In a terminal of its own, the controlling one, so that what is typed can be Ctrl-C. Both streams are `out`."""
     master, slave = pty.openpty()
     claim = after(f"{HEED_INTERRUPTS}\nimport fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)", command)
@@ -187,8 +191,8 @@ def start_in_terminal(command: Sequence[str], environment: Mapping[str, str]) ->
         )
     finally:
         os.close(slave)
-    voice = Voice(master)
-    return Running(process, voice, voice, lambda data: os.write(master, data))
+    voice = OutputStream(master)
+    return RunningProcess(process, voice, voice, lambda data: os.write(master, data))
 
 
 def after(code: str, command: Sequence[str]) -> list[str]:

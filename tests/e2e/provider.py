@@ -21,7 +21,7 @@ from denizen.testing.model_server import (
 from tests.timing import HANG_LIMIT_S
 
 
-class Requests(list[RecordedRequest]):
+class RecordedRequests(list[RecordedRequest]):
     """The requests in order; tells who waits when one arrives."""
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class Requests(list[RecordedRequest]):
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldAnswer:
     """An answer that the provider holds back."""
 
     portal: BlockingPortal
@@ -56,17 +56,17 @@ class Provider:
     def __init__(self, server: ModelServer, portal: BlockingPortal) -> None:
         self._portal = portal
         self.server = server
-        self.requests = Requests()
+        self.requests = RecordedRequests()
         server.requests = self.requests
 
     def script(self, *entries: ScriptEntry) -> None:
         self.server.script(*entries)
 
-    def hold(self, answer: ModelAnswer) -> Held:
+    def hold(self, answer: ModelAnswer) -> HeldAnswer:
         """Adds an answer to the script that waits for `release`."""
         entry = DelayedAnswer(answer, self._portal.call(anyio.Event), self._portal.call(anyio.Event))
         self.server.script(entry)
-        return Held(self._portal, entry)
+        return HeldAnswer(self._portal, entry)
 
 
 @contextmanager

@@ -41,7 +41,7 @@ def count_rows(database: Path, table: str) -> int:
 
 
 @contextmanager
-def locked(database: Path) -> Generator[None]:
+def lock_database(database: Path) -> Generator[None]:
     """Another process is writing to a SQLite file, and does not come to an end."""
     with closing(sqlite3.connect(database, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")

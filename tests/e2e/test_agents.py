@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from denizen.testing.model_server import ModelAnswer
-from tests.e2e.home import Home, text_of
+from tests.e2e.home import Home, get_completion_text
 from tests.e2e.provider import Provider
 
 pytestmark = pytest.mark.e2e
@@ -42,7 +42,7 @@ def test_each_agent_has_its_own_endpoint_key_and_fallbacks_and_gets_pictures_onl
     provider.script(*(ModelAnswer(text=text) for text in ("A cat.", "I cannot see it.", "Still a cat.")))
     with home.serve() as server:
         answers = [server.ask(PICTURE, key=name, agent=name) for name in ("painter", "writer", "survivor")]
-    assert [text_of(answer) for answer in answers] == ["A cat.", "I cannot see it.", "Still a cat."]
+    assert [get_completion_text(answer) for answer in answers] == ["A cat.", "I cannot see it.", "Still a cat."]
     asked = [(r.path, r.headers["authorization"], r.body["model"], PIXEL in str(r.body)) for r in provider.requests]
     assert asked == [
         ("/v1/chat/completions", "Bearer first-key", "sees", True),

@@ -26,7 +26,7 @@ gate:
 """
 
 
-def last(provider: Provider) -> str:
+def get_last_request(provider: Provider) -> str:
     """Returns the last request to the model."""
     return json.dumps(provider.server.bodies[-1], ensure_ascii=False)
 
@@ -49,7 +49,7 @@ def test_in_a_terminal_a_line_decides(typed: str, told: str, home: Home, provide
         asked.type(typed)
         asked.out.await_text("So be it.")
         assert asked.finish().code == 0
-    assert told in last(provider)
+    assert told in get_last_request(provider)
 
 
 @pytest.mark.proves("T-approval-terminal")

@@ -14,7 +14,7 @@ from denizen.domain.message import Author
 from denizen.domain.room import Post, Room
 from denizen.ports.archive import Backfill
 from tests.e2e.home import Home
-from tests.e2e.process import Finished, eventually
+from tests.e2e.process import ProcessResult, eventually
 from tests.embedding_server import serve_embeddings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
@@ -30,7 +30,7 @@ archive: {{by_meaning: {by_meaning}}}
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 
 
-def _lines(finished: Finished) -> str:
+def _lines(finished: ProcessResult) -> str:
     assert finished.code == 0, finished.err
     return finished.out
 

@@ -15,7 +15,7 @@ from denizen.testing.model_server import FailedAnswer, HangingAnswer, ModelAnswe
 from tests.e2e.home import Home
 from tests.e2e.process import start
 from tests.e2e.provider import Provider
-from tests.engine.engine_fixture import undated
+from tests.engine.engine_fixture import strip_date
 from tests.ports import deaf_port
 from tests.timing import HANG_LIMIT_S
 
@@ -31,7 +31,7 @@ def calculations(*expressions: str) -> list[ModelCall]:
     return [ModelCall("calculator", {"expression": each}, id=f"call_{each.partition(' ')[0]}") for each in expressions]
 
 
-def compatible(provider: Provider) -> Sequence[str]:
+def configure_compatible_model(provider: Provider) -> Sequence[str]:
     """A model named on the command line, on the wire of OpenAI's chat completions."""
     return ("--base-url", provider.server.openai_url, "--model", "tiny")
 
@@ -50,7 +50,7 @@ def anthropic(provider: Provider) -> Sequence[str]:
     )
 
 
-def results(body: Any) -> list[str]:
+def list_tool_results(body: Any) -> list[str]:
     """What the tools gave, as the provider sees it in a request; both wires."""
     found: list[str] = []
     for message in body["messages"]:
@@ -66,7 +66,7 @@ def test_a_question_from_standard_input_is_answered_as_json_by_the_model_that_wa
     home: Home, provider: Provider
 ) -> None:
     provider.script(ModelAnswer(text="Hello."))
-    answered = home.do("ask", "--json", *compatible(provider), stdin="Good morning\n")
+    answered = home.do("ask", "--json", *configure_compatible_model(provider), stdin="Good morning\n")
     assert (answered.code, answered.told) == (0, [])
     said = json.loads(answered.out)
     assert (said["status"], said["answer"], said["error"]) == ("done", "Hello.", None)
@@ -79,7 +79,7 @@ def test_a_question_from_standard_input_is_answered_as_json_by_the_model_that_wa
     }
     [body] = provider.server.bodies
     asked = body["messages"][-1]
-    assert (body["model"], asked["role"], undated(asked["content"])) == ("tiny", "user", "Good morning")
+    assert (body["model"], asked["role"], strip_date(asked["content"])) == ("tiny", "user", "Good morning")
 
 
 def test_a_provider_that_is_busy_is_asked_again_and_a_tool_is_used(home: Home, provider: Provider) -> None:
@@ -88,13 +88,13 @@ def test_a_provider_that_is_busy_is_asked_again_and_a_tool_is_used(home: Home, p
         ModelAnswer(calls=calculations("6 * 6")),
         ModelAnswer(text="It is 36."),
     )
-    answered = home.do("ask", "--no-stream", *compatible(provider), "What is 6 * 6?")
+    answered = home.do("ask", "--no-stream", *configure_compatible_model(provider), "What is 6 * 6?")
     assert answered.ending == (0, "It is 36.\n")
     assert answered.told == [
         "[The provider 'chosen' limits the rate of requests. Trying again in 1 s.]",
         '[calculator {"expression": "6 * 6"}]',
     ]
-    assert [results(body) for body in provider.server.bodies] == [[], [], ["36"]]
+    assert [list_tool_results(body) for body in provider.server.bodies] == [[], [], ["36"]]
 
 
 def test_tools_are_used_one_after_another_and_at_once_while_the_answer_streams(home: Home, provider: Provider) -> None:
@@ -107,15 +107,15 @@ def test_tools_are_used_one_after_another_and_at_once_while_the_answer_streams(h
     asides = [f'[calculator {{"expression": "{each}"}}]' for each in SUMS]
     assert answered.told[1:6] == asides
     assert sorted(answered.told[6:]) == [aside.replace("*", "+") for aside in asides]
-    assert [len(results(body)) for body in provider.server.bodies] == [0, 0, 1, 2, 3, 4, 5, 10]
-    assert results(provider.server.bodies[-1]) == [*SQUARES, *DOUBLES]
+    assert [len(list_tool_results(body)) for body in provider.server.bodies] == [0, 0, 1, 2, 3, 4, 5, 10]
+    assert list_tool_results(provider.server.bodies[-1]) == [*SQUARES, *DOUBLES]
     assert {request.headers["authorization"] for request in provider.requests} == {f"Bearer {KEY}"}
 
 
 def test_tools_asked_for_at_once_give_their_results_in_the_order_asked(home: Home, provider: Provider) -> None:
     provider.script(ModelAnswer(calls=calculations(*SUMS)), ModelAnswer(text="All done."))
-    assert home.do("ask", *compatible(provider), "Square 2 to 6").ending == (0, "All done.\n")
-    assert results(provider.server.bodies[-1]) == SQUARES
+    assert home.do("ask", *configure_compatible_model(provider), "Square 2 to 6").ending == (0, "All done.\n")
+    assert list_tool_results(provider.server.bodies[-1]) == SQUARES
 
 
 @pytest.mark.parametrize(

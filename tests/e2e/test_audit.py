@@ -11,13 +11,13 @@ import pytest
 from denizen.testing.model_server import ModelAnswer, ModelCall
 from tests.e2e.home import Home
 from tests.e2e.provider import Provider
-from tests.e2e.test_usage import configured
+from tests.e2e.test_usage import configure
 
 pytestmark = pytest.mark.e2e
 
 
 def test_calls_are_shown_verified_and_exported_and_a_change_is_found_out(home: Home, provider: Provider) -> None:
-    configured(home, provider, "{}")
+    configure(home, provider, "{}")
     assert home.do("audit", "list").ending == (0, "The audit log is empty.\n")
     provider.script(ModelAnswer(calls=[ModelCall("calculator", {"expression": "6*7"})]), ModelAnswer(text="42."))
     assert home.do("ask", "--no-stream", "6*7?").code == 0

@@ -7,7 +7,7 @@ import pytest
 from denizen.testing.model_server import HangingAnswer, ModelAnswer, ModelCall
 from tests.e2e.home import Home
 from tests.e2e.provider import Provider
-from tests.engine.engine_fixture import undated
+from tests.engine.engine_fixture import strip_date
 
 pytestmark = pytest.mark.e2e
 
@@ -72,5 +72,5 @@ def test_ctrl_c_stops_an_answer_and_the_chat_goes_on(home: Home, provider: Provi
         chat.type("/quit\r")
         assert chat.finish().code == 0
     assert "Traceback" not in chat.out.text
-    asked = [undated(body["messages"][-1]["content"]) for body in provider.server.bodies]
+    asked = [strip_date(body["messages"][-1]["content"]) for body in provider.server.bodies]
     assert asked == ["Tell me a story", "And now?"]

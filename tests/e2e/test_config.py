@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from denizen.testing.model_server import ModelAnswer
-from tests.e2e.home import Home, Server, text_of
+from tests.e2e.home import Home, Server, get_completion_text
 from tests.e2e.process import eventually
 from tests.e2e.provider import Provider
 
@@ -74,10 +74,10 @@ def test_a_running_server_takes_over_what_can_be_used_and_keeps_the_old_one_othe
         said = server.running.err.await_text(r".*\[error.*configuration refused, the old one stays.*\n")
         assert f"{home.config}:2:14: a `{{`" in said[0]
         assert generation(server) == 2
-        assert text_of(server.ask("Are you there?", key="m1")) == "0."
+        assert get_completion_text(server.ask("Are you there?", key="m1")) == "0."
         home.configure(provider.server.openai_url)
         eventually(lambda: generation(server) == 3)
-        assert text_of(server.ask("And now?", key="m2")) == "1."
+        assert get_completion_text(server.ask("And now?", key="m2")) == "1."
         ended = server.running.stop(signal.SIGTERM)
     assert ended.code == 0
     assert [line for line in ended.err.splitlines() if "[error" in line] == [said[0].splitlines()[0]]

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class TwoAgents:
     """Ada, and Bea with a model of her own."""
 
     deployment: DiscordDeployment
@@ -37,16 +37,16 @@ def answer(text: str) -> ModelAnswer:
 
 
 @pytest.fixture
-async def pair(deployment: DiscordDeployment) -> AsyncGenerator[Pair]:
+async def pair(deployment: DiscordDeployment) -> AsyncGenerator[TwoAgents]:
     bea = deployment.world.add_application("Bea")
     deployment.guild.join(bea.user)
     with open_provider() as beas:
-        yield Pair(deployment, bea, beas)
+        yield TwoAgents(deployment, bea, beas)
 
 
 @pytest.mark.proves("C15", "C16", "C-config-exchanges")
 @pytest.mark.parametrize("limit", [3, 2])
-async def test_a_loop_of_mutual_mentions_ends_and_a_human_lets_them_talk_again(limit: int, pair: Pair) -> None:
+async def test_a_loop_of_mutual_mentions_ends_and_a_human_lets_them_talk_again(limit: int, pair: TwoAgents) -> None:
     deployment, bea = pair.deployment, pair.bea
     pair.configure(f"max_exchanges: {limit}")
     async with deployment.run(ready=2):
@@ -65,7 +65,7 @@ async def test_a_loop_of_mutual_mentions_ends_and_a_human_lets_them_talk_again(l
 
 
 @pytest.mark.proves("C16")
-async def test_a_mere_reply_of_another_agent_is_not_answered(pair: Pair) -> None:
+async def test_a_mere_reply_of_another_agent_is_not_answered(pair: TwoAgents) -> None:
     deployment, bea = pair.deployment, pair.bea
     pair.configure()
     async with deployment.run(ready=2):
@@ -81,7 +81,7 @@ async def test_a_mere_reply_of_another_agent_is_not_answered(pair: Pair) -> None
 
 
 async def test_agents_that_are_mentioned_together_speak_one_after_another_and_the_later_read_the_earlier(
-    pair: Pair,
+    pair: TwoAgents,
 ) -> None:
     deployment, bea = pair.deployment, pair.bea
     pair.configure()
@@ -99,7 +99,7 @@ async def test_agents_that_are_mentioned_together_speak_one_after_another_and_th
     assert "Bea: Roses." in str(deployment.requests[0].body)
 
 
-async def test_of_two_agents_that_listen_to_everything_the_eager_one_joins_in_or_stays_silent(pair: Pair) -> None:
+async def test_of_two_agents_that_listen_to_everything_the_eager_one_joins_in_or_stays_silent(pair: TwoAgents) -> None:
     deployment, bea = pair.deployment, pair.bea
     pair.configure(f"always_channels: ['{deployment.general.id}']", "eagerness: 0")
     pair.beas.script(answer("Yes?"), answer("[silence]"))
@@ -117,7 +117,7 @@ async def test_of_two_agents_that_listen_to_everything_the_eager_one_joins_in_or
 
 
 @pytest.mark.proves("C20")
-async def test_one_agents_failure_does_not_touch_the_other(pair: Pair) -> None:
+async def test_one_agents_failure_does_not_touch_the_other(pair: TwoAgents) -> None:
     deployment, bea = pair.deployment, pair.bea
     pair.configure("failure_text: false")
     pair.beas.script(*[FailedAnswer(401, "no such key")] * 3)

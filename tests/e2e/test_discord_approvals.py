@@ -24,7 +24,7 @@ gate:
 """
 
 
-def noted(deployment: DiscordDeployment) -> str:
+def read_notes(deployment: DiscordDeployment) -> str:
     return "".join(file.read_text() for file in deployment.home.folder.glob("agents/ada/notes/rooms/*/shopping.md"))
 
 
@@ -33,7 +33,7 @@ def buttons(card: SimMessage) -> dict[str, str]:
     return {each["label"]: each["custom_id"] for row in card.components for each in row["components"]}
 
 
-async def card_of(deployment: DiscordDeployment) -> SimMessage:
+async def find_card(deployment: DiscordDeployment) -> SimMessage:
     await deployment.until(lambda: any("Approval needed" in text for text in deployment.said()))
     return next(post for post in deployment.posts() if "Approval needed" in post.content)
 
@@ -43,7 +43,7 @@ async def press(deployment: DiscordDeployment, who: SimUser, card: SimMessage, l
     assert used.acknowledged
 
 
-async def told(deployment: DiscordDeployment, who: SimUser, card: SimMessage, custom_id: str) -> str:
+async def read_press_answer(deployment: DiscordDeployment, who: SimUser, card: SimMessage, custom_id: str) -> str:
     """Returns the answer to a press of that button, which only the one who pressed it sees."""
     used = await deployment.world.press(who, card, custom_id)
     await deployment.until(lambda: used.response.messages)
@@ -56,19 +56,19 @@ async def test_asked_killed_restarted_and_pressed_it_runs_once(deployment: Disco
     deployment.script(ModelAnswer(calls=[NOTE]))
     async with deployment.run() as first:
         question = deployment.ask(deployment.ana, "put milk on the list")
-        card = await card_of(deployment)
+        card = await find_card(deployment)
         assert card.reference is not None
         assert card.reference.message_id == question.id
         assert '"- milk"' in card.content
         await first.kill()
-    assert not noted(deployment)
+    assert not read_notes(deployment)
     deployment.script("Noted.")
     async with deployment.run():
         await press(deployment, deployment.ana, card, "Approve")
         await deployment.until(lambda: "Noted." in deployment.said())
         await deployment.until(lambda: not card.components)
         assert "approved by" in card.content
-        assert noted(deployment) == "- milk\n"
+        assert read_notes(deployment) == "- milk\n"
         assert len([text for text in deployment.said() if "asked by" in text]) == 1
 
 
@@ -79,17 +79,19 @@ async def test_a_stranger_is_told_no_in_private_and_the_second_press_what_was_de
     deployment.script(ModelAnswer(calls=[NOTE]), "Noted.")
     async with deployment.run():
         deployment.ask(deployment.ana, "put milk on the list")
-        card = await card_of(deployment)
+        card = await find_card(deployment)
         ids = buttons(card)
-        assert "not yours to decide" in await told(deployment, deployment.ben, card, ids["Approve"])
-        assert not noted(deployment)
+        assert "not yours to decide" in await read_press_answer(deployment, deployment.ben, card, ids["Approve"])
+        assert not read_notes(deployment)
         edit = deployment.discord.faults.hold("PATCH", times=1)  # the card keeps its buttons a while
         await press(deployment, deployment.ana, card, "Approve")
-        await deployment.until(lambda: noted(deployment))
-        assert "decided already: approved by" in await told(deployment, deployment.ana, card, ids["For an hour here"])
+        await deployment.until(lambda: read_notes(deployment))
+        assert "decided already: approved by" in await read_press_answer(
+            deployment, deployment.ana, card, ids["For an hour here"]
+        )
         edit.release()
         await deployment.until(lambda: "Noted." in deployment.said())
-        assert noted(deployment) == "- milk\n"
+        assert read_notes(deployment) == "- milk\n"
 
 
 @pytest.mark.proves("T-approval-rejected")
@@ -98,14 +100,14 @@ async def test_a_no_asks_why_and_tells_the_model(deployment: DiscordDeployment) 
     deployment.script(ModelAnswer(calls=[NOTE]), "As you wish.")
     async with deployment.run():
         deployment.ask(deployment.ana, "put milk on the list")
-        card = await card_of(deployment)
+        card = await find_card(deployment)
         opened = await deployment.world.press(deployment.ana, card, buttons(card)["Deny"])
         assert opened.response.modal is not None
         await deployment.world.submit_modal(deployment.ana, opened, {"why": "we have milk"})
         await deployment.until(lambda: "As you wish." in deployment.said())
         assert "we have milk" in str(deployment.requests[-1])
         assert "we have milk" in card.content
-        assert not noted(deployment)
+        assert not read_notes(deployment)
 
 
 @pytest.mark.proves("T-approval-timeout")
@@ -114,10 +116,10 @@ async def test_pressed_too_late_it_does_not_run(deployment: DiscordDeployment) -
     deployment.script(ModelAnswer(calls=[NOTE]), "Nobody said yes.")
     async with deployment.run() as first:
         deployment.ask(deployment.ana, "put milk on the list")
-        card = await card_of(deployment)
+        card = await find_card(deployment)
         await first.kill()
     async with deployment.run():
         await deployment.until(lambda: "Nobody said yes." in deployment.said())
         await deployment.until(lambda: not card.components)
         assert "nobody approved it in time" in card.content
-        assert not noted(deployment)
+        assert not read_notes(deployment)

@@ -26,7 +26,7 @@ class MovedClock(SystemClock):
         return datetime.now(UTC) + self.moved
 
 
-async def live_once(deployment: DiscordDeployment) -> None:
+async def run_once(deployment: DiscordDeployment) -> None:
     """A process was there before: rooms are read from then on."""
     async with deployment.run():
         pass
@@ -83,7 +83,7 @@ async def test_more_than_a_thousand_missed_messages_are_read_in_order_and_mirror
 ) -> None:
     deployment.configure()
     deployment.world.say(deployment.ben, deployment.general, "before")
-    await live_once(deployment)
+    await run_once(deployment)
     chatter = [f"chatter {number}" for number in range(1100)]
     for text in chatter:
         deployment.world.say(deployment.ben, deployment.general, text)
@@ -106,7 +106,7 @@ async def test_questions_older_than_the_limit_get_one_reply_together_and_newer_o
     async with open_deployment(home, provider, clock=clock) as deployment:
         deployment.configure(conduct=["missed_limit_minutes: 30"])
         deployment.world.say(deployment.ben, deployment.general, "before")
-        await live_once(deployment)
+        await run_once(deployment)
         old = [deployment.ask(deployment.ana, f"old {number}") for number in range(3)]
         deployment.world.say(deployment.ben, deployment.general, "not for you")
         clock.moved = timedelta()

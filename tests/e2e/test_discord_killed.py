@@ -23,7 +23,7 @@ PIECES = [letter * 1500 for letter in "ABC"]
 LONG = "\n".join(PIECES)
 
 
-async def reached(fault: RequestFault) -> None:
+async def wait_until_reached(fault: RequestFault) -> None:
     with anyio.fail_after(HANG_LIMIT_S):
         await fault.wait_reached()
 
@@ -32,15 +32,15 @@ async def hold_post(deployment: DiscordDeployment, number: int, when: FaultTime)
     """Waits until that post is being made, counted from 1: it stands before Discord, or its answer does behind."""
     fault = deployment.discord.faults.hold("POST", POSTS, times=1)
     for _ in range(number - 1):
-        await reached(fault)
+        await wait_until_reached(fault)
         passed, fault = fault, deployment.discord.faults.hold("POST", POSTS, times=1)
         passed.release()
-    await reached(fault)
+    await wait_until_reached(fault)
     if when == "before":
         return fault
     passed, fault = fault, deployment.discord.faults.hold("POST", POSTS, times=1, when="after")
     passed.release()
-    await reached(fault)
+    await wait_until_reached(fault)
     return fault
 
 
@@ -171,7 +171,7 @@ async def test_killed_while_the_status_message_becomes_the_answer(deployment: Di
         await deployment.until(deployment.said)
         edit = deployment.discord.faults.hold("PATCH", when="after", times=1)
         answer.release()
-        await reached(edit)
+        await wait_until_reached(edit)
         await deployment.until(lambda: deployment.said()[:1] == PIECES[:1])
         await first.kill()
     async with deployment.run():

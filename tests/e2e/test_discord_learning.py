@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
 LOOK_UP = ModelAnswer(calls=[ModelCall("search_docs", {"query": "berth night"})])
 
 
-async def do(deployment: DiscordDeployment, *args: str) -> str:
+async def run_command(deployment: DiscordDeployment, *args: str) -> str:
     """What a command of the operator says, beside the server."""
     done = await to_thread.run_sync(partial(deployment.home.do, *args))
     assert done.code == 0, done.err
@@ -51,15 +51,17 @@ async def test_an_answer_of_a_member_is_found_by_all_once_accepted_and_by_nobody
         deployment.world.react(deployment.ana, reply, "📚")
         await deployment.until(lambda: any("Proposed as an answer" in said for said in deployment.said()))
         await deployment.until(lambda: any(each.emoji.name == "✅" for each in reply.reactions))
-        (shown,) = [json.loads(line) for line in (await do(deployment, "gaps", "proposals", "--json")).splitlines()]
+        (shown,) = [
+            json.loads(line) for line in (await run_command(deployment, "gaps", "proposals", "--json")).splitlines()
+        ]
         assert (shown["author"], shown["proposed_by"]) == ("Ben", f"platform_user:discord:{deployment.ana.id}")
         assert "how much is a berth?" in shown["question"]
-        assert "Agents can look up" in await do(deployment, "gaps", "accept", shown["id"], "--yes")
+        assert "Agents can look up" in await run_command(deployment, "gaps", "accept", shown["id"], "--yes")
         assert (deployment.home.folder / "learned" / shown["file"]).read_text() == shown["content"]
-        assert "No question of the last 30 days" in await do(deployment, "gaps")
+        assert "No question of the last 30 days" in await run_command(deployment, "gaps")
         await deployment.until(lambda: denizen.lines("configuration reloaded"))  # there are documents to look up now
         assert "ten euros a night" in await look_up(deployment)
-        await do(deployment, "audit", "verify")
+        await run_command(deployment, "audit", "verify")
         await denizen.kill()
     async with deployment.run():
         assert "ten euros a night" in await look_up(deployment)

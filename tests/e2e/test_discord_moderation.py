@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.anyio, pytest.mark.proves("V-skill-mo
 SKILLS = "tools: {moderation: {enabled: true}}\n"
 
 
-def muster(deployment: DiscordDeployment) -> tuple[SimUser, SimUser]:
+def add_members(deployment: DiscordDeployment) -> tuple[SimUser, SimUser]:
     """Mo may ban, Dot is who it is about; the account may ban, too."""
     guild, world = deployment.guild, deployment.world
     mo, dot = world.add_person("Mo"), world.add_person("Dot")
@@ -42,7 +42,7 @@ def bans(deployment: DiscordDeployment) -> list[str]:
 
 
 async def test_who_may_not_ban_bans_nobody_though_the_owner_approved_it(deployment: DiscordDeployment) -> None:
-    mo, dot = muster(deployment)
+    mo, dot = add_members(deployment)
     deployment.script(ModelAnswer(calls=[ModelCall("ban_member", {"member": mo.mention})]), "You may not.")
     async with deployment.run():
         deployment.ask(dot, "ban Mo")
@@ -57,7 +57,7 @@ async def test_who_may_not_ban_bans_nobody_though_the_owner_approved_it(deployme
 async def test_what_a_moderator_asked_for_and_the_owner_approved_is_done_though_the_process_was_killed_over_it(
     deployment: DiscordDeployment,
 ) -> None:
-    mo, dot = muster(deployment)
+    mo, dot = add_members(deployment)
     deployment.script(ModelAnswer(calls=[ModelCall("ban_member", {"member": str(dot.id), "reason": "spam"})]))
     async with deployment.run() as first:
         deployment.ask(mo, "ban Dot for spam")
@@ -78,7 +78,7 @@ async def test_what_a_moderator_asked_for_and_the_owner_approved_is_done_though_
 
 async def test_a_warning_is_told_to_its_member_and_kept_for_all_agents(deployment: DiscordDeployment) -> None:
     """In the home folder, whichever agent was asked."""
-    mo, dot = muster(deployment)
+    mo, dot = add_members(deployment)
     deployment.guild.set_roles(mo, [deployment.guild.add_role("watch", permissions=DiscordPermission.MODERATE_MEMBERS)])
     deployment.configure(rest=f"{SKILLS}gate: {{tiers: {{warn_member: 1}}}}\n")
     deployment.script(

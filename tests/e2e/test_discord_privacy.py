@@ -24,7 +24,7 @@ async def tell_secret(deployment: DiscordDeployment, where: SimChannel) -> None:
     await deployment.until(lambda: deployment.rows(f"SELECT 1 FROM posts WHERE text LIKE '%{SECRET}%'"))
 
 
-async def look_up(deployment: DiscordDeployment, who: SimUser, where: SimChannel) -> str:
+async def ask_for_secret(deployment: DiscordDeployment, who: SimUser, where: SimChannel) -> str:
     """Somebody asks there for the launch code, and the model looks it up: everything that it reads then."""
     answered = len(deployment.said(where))
     begun = len(deployment.requests)
@@ -52,10 +52,10 @@ async def test_what_was_said_in_a_private_channel_is_found_only_where_all_reader
             (deployment.ana, deployment.general),
             (deployment.ben, bens),
         ):
-            assert SECRET not in await look_up(deployment, who, where)
+            assert SECRET not in await ask_for_secret(deployment, who, where)
         assert SECRET not in str([request.body for request in deployment.requests])
-        assert (await look_up(deployment, deployment.ana, staff)).count(SECRET) == 2
-        assert (await look_up(deployment, deployment.ana, anas)).count(SECRET) == 2
+        assert (await ask_for_secret(deployment, deployment.ana, staff)).count(SECRET) == 2
+        assert (await ask_for_secret(deployment, deployment.ana, anas)).count(SECRET) == 2
 
 
 async def test_a_channel_that_is_opened_or_closed_is_that_for_the_next_answer(deployment: DiscordDeployment) -> None:
@@ -65,11 +65,11 @@ async def test_a_channel_that_is_opened_or_closed_is_that_for_the_next_answer(de
     deployment.configure()
     async with deployment.run():
         await tell_secret(deployment, staff)
-        assert SECRET not in await look_up(deployment, deployment.ben, deployment.general)
+        assert SECRET not in await ask_for_secret(deployment, deployment.ben, deployment.general)
         channels.delete_overwrite(deployment.ana, staff, deployment.guild.id)
-        assert SECRET in await look_up(deployment, deployment.ben, deployment.general)
+        assert SECRET in await ask_for_secret(deployment, deployment.ben, deployment.general)
         channels.set_overwrite(deployment.ana, staff, closed)
-        assert SECRET not in await look_up(deployment, deployment.ben, deployment.general)
+        assert SECRET not in await ask_for_secret(deployment, deployment.ben, deployment.general)
 
 
 async def test_roles_that_are_given_or_taken_and_people_who_come_or_go_count_for_the_next_answer(
@@ -80,16 +80,16 @@ async def test_roles_that_are_given_or_taken_and_people_who_come_or_go_count_for
     deployment.configure()
     async with deployment.run():
         await tell_secret(deployment, staff)
-        assert SECRET not in await look_up(deployment, deployment.ben, deployment.general)
+        assert SECRET not in await ask_for_secret(deployment, deployment.ben, deployment.general)
         deployment.guild.set_roles(deployment.ben, [crew])
-        assert SECRET in await look_up(deployment, deployment.ben, deployment.general)
+        assert SECRET in await ask_for_secret(deployment, deployment.ben, deployment.general)
         stranger = deployment.world.add_person("Carl")
         deployment.guild.join(stranger)
-        assert SECRET not in await look_up(deployment, deployment.ben, deployment.general)
+        assert SECRET not in await ask_for_secret(deployment, deployment.ben, deployment.general)
         deployment.guild.leave(stranger)
-        assert SECRET in await look_up(deployment, deployment.ben, deployment.general)
+        assert SECRET in await ask_for_secret(deployment, deployment.ben, deployment.general)
         deployment.guild.set_roles(deployment.ben, [])
-        assert SECRET not in await look_up(deployment, deployment.ben, deployment.general)
+        assert SECRET not in await ask_for_secret(deployment, deployment.ben, deployment.general)
 
 
 @pytest.mark.proves("V15")

@@ -10,7 +10,7 @@ from anyio.from_thread import start_blocking_portal
 from denizen.testing.discord import DiscordServer, GatewayIntent, SimApplication, open_discord
 from denizen.testing.model_server import ModelAnswer
 from tests.e2e.home import Home
-from tests.e2e.process import Finished
+from tests.e2e.process import ProcessResult
 from tests.e2e.provider import Provider
 
 pytestmark = pytest.mark.e2e
@@ -41,7 +41,7 @@ def invite(discord: DiscordServer, *, intents: GatewayIntent = PRIVILEGED) -> Si
     return bot
 
 
-def examine(home: Home, discord: DiscordServer, provider: Provider, token: str, *options: str) -> Finished:
+def examine(home: Home, discord: DiscordServer, provider: Provider, token: str, *options: str) -> ProcessResult:
     home.configure(provider.server.openai_url, rest=ACCOUNTS)
     home.variables |= {
         "DENIZEN_DISCORD_API_URL": discord.api_url,

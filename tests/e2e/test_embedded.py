@@ -7,7 +7,7 @@ import urllib.request
 
 import pytest
 
-from tests.e2e.home import Home, text_of
+from tests.e2e.home import Home, get_completion_text
 from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.e2e
@@ -34,6 +34,6 @@ def test_one_command_serves_an_agent_on_the_built_in_model_with_a_page_and_a_dat
     with home.serve() as server:
         with urllib.request.urlopen(server.url, timeout=HANG_LIMIT_S) as page:
             assert (page.status, page.headers.get_content_type()) == (200, "text/html")
-        assert text_of(server.ask("Say hello.", key="m1")).strip()
+        assert get_completion_text(server.ask("Say hello.", key="m1")).strip()
         assert server.get("/health").body["provider"] == "builtin"
     assert (home.folder / "denizen.db").read_bytes().startswith(b"SQLite format 3")

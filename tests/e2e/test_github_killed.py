@@ -20,7 +20,7 @@ LONG = "\n".join(PIECES)
 SHORT = ["message_limit: 1000"]
 
 
-async def reached(fault: RequestFault) -> None:
+async def wait_until_reached(fault: RequestFault) -> None:
     with anyio.fail_after(HANG_LIMIT_S):
         await fault.wait_reached()
 
@@ -92,10 +92,10 @@ async def test_killed_right_after_a_piece_was_posted_before_that_was_noted(
         held = github_deployment.github.hold("POST", COMMENTS, times=1, when="after")
         github_deployment.world.comment(github_deployment.ana, issue, "@denizen tell me everything")
         for _ in range(number - 1):
-            await reached(held)
+            await wait_until_reached(held)
             passed, held = held, github_deployment.github.hold("POST", COMMENTS, times=1, when="after")
             passed.release()
-        await reached(held)
+        await wait_until_reached(held)
         await first.kill()
     assert github_deployment.said(issue) == PIECES[:number]
     async with github_deployment.run():
@@ -110,7 +110,7 @@ async def test_killed_while_a_piece_was_on_its_way_and_never_arrived(github_depl
     async with github_deployment.run() as first:
         lost = github_deployment.github.fail("POST", COMMENTS, status=502, times=1000)
         github_deployment.world.comment(github_deployment.ana, issue, "@denizen tell me everything")
-        await reached(lost)
+        await wait_until_reached(lost)
         await first.kill()
         lost.release()
     async with github_deployment.run():

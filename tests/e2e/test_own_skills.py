@@ -6,7 +6,7 @@ import pytest
 
 from denizen.testing.model_server import ModelAnswer
 from denizen.testing.model_wire import ModelCall
-from tests.e2e.home import Home, Server, text_of
+from tests.e2e.home import Home, Server, get_completion_text
 from tests.e2e.process import eventually
 from tests.e2e.provider import Provider
 
@@ -45,7 +45,7 @@ def test_a_restart_begins_the_same_command_anew_and_loses_no_turn(home: Home, pr
         ModelAnswer(text="Here again."),
     )
     with home.serve() as server:
-        assert text_of(server.ask("Restart, please.", key="m1")) == "Back in a moment."
+        assert get_completion_text(server.ask("Restart, please.", key="m1")) == "Back in a moment."
         url = server.running.err.await_text(r"Restarting\.\n(?:.*\n)*?Denizen is ready: (http://\S+)\n")[1]
         again = Server(server.running, url)
-        assert text_of(again.ask("Are you there?", key="m2")) == "Here again."
+        assert get_completion_text(again.ask("Are you there?", key="m2")) == "Here again."

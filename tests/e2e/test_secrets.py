@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from denizen.testing.model_server import FailedAnswer, ModelAnswer, StreamErrorAnswer
-from tests.e2e.home import Home, text_of
+from tests.e2e.home import Home, get_completion_text
 from tests.e2e.process import read_home
 from tests.e2e.provider import Provider
 
@@ -41,7 +41,7 @@ def test_no_planted_secret_is_written_or_said_anywhere(home: Home, provider: Pro
     )
     said: list[str] = []
     with home.serve("-vv", token=API_KEY) as server:
-        assert text_of(server.ask("Hello", key="m1")) == "Hello."
+        assert get_completion_text(server.ask("Hello", key="m1")) == "Hello."
         answers = [server.ask("Hello", key=f"m{number}") for number in (2, 3, 4)]
         assert {answer.status >= 400 for answer in answers} == {True}
         said += [str(each) for each in (*answers, server.get("/api/models"), server.get("/api/agents"))]

@@ -9,7 +9,7 @@ import pytest
 
 from denizen.testing.model_server import ModelAnswer
 from tests.e2e.home import Home
-from tests.e2e.process import Finished, eventually
+from tests.e2e.process import ProcessResult, eventually
 from tests.e2e.provider import Provider
 
 pytestmark = pytest.mark.e2e
@@ -32,7 +32,7 @@ def test_setup_without_questions_writes_a_home_and_has_the_model_answer(home: Ho
     assert re.search(r"^openai-compatible/tiny answers \([\d.]+ s\)\.$", done.err, re.MULTILINE)
     assert [body["model"] for body in provider.server.bodies] == ["tiny"]
     text = home.config.read_text()
-    assert home.do("setup", "--non-interactive", "--if-missing") == Finished(0, "", "")
+    assert home.do("setup", "--non-interactive", "--if-missing") == ProcessResult(0, "", "")
     assert home.config.read_text() == text
 
 

@@ -15,8 +15,8 @@ import psutil
 import pytest
 
 from denizen.testing.model_server import ModelAnswer
-from tests.e2e.home import Home, Server, text_of
-from tests.e2e.process import Running
+from tests.e2e.home import Home, Server, get_completion_text
+from tests.e2e.process import RunningProcess
 from tests.e2e.provider import Provider
 from tests.timing import HANG_LIMIT_S
 
@@ -32,7 +32,7 @@ channels:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class SimulatorPage:
     """The page of a simulator, as Ana has it open."""
 
     url: str
@@ -84,31 +84,31 @@ def await_answer(events: Iterator[tuple[str, Any]], author: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Simulated:
+class SimulatedServer:
     """A `denizen run --simulate` that is ready, and the process of its simulator."""
 
     server: Server
-    page: Page
+    page: SimulatorPage
     child: psutil.Process
 
     @property
-    def running(self) -> Running:
+    def running(self) -> RunningProcess:
         return self.server.running
 
 
 @contextmanager
-def simulated(home: Home) -> Generator[Simulated]:
+def run_simulated(home: Home) -> Generator[SimulatedServer]:
     with home.start("run", "--port", "0", "--simulate") as running:
         url = running.err.await_text(r"Denizen is ready: (http://\S+)$")[1]
         page = running.err.await_text(r"A Discord server to try: (http://127\.0\.0\.1:\d+/)$")[1]
         [child] = [each for each in psutil.Process(running.pid).children() if "simulate" in each.cmdline()]
-        yield Simulated(Server(running, url), Page(page), child)
+        yield SimulatedServer(Server(running, url), SimulatorPage(page), child)
 
 
 def test_the_simulator_alone_says_where_it_is_and_ends_when_told(home: Home) -> None:
     with home.start("simulate", "discord", "--port", "0", "--json", "--agent", "ada", "--guild", "Workshop") as running:
         said = json.loads(running.out.await_text(r"^\{.*\}$")[0])
-        page = Page(said["page"])
+        page = SimulatorPage(said["page"])
         assert (said["api_url"], said["gateway_url"]) == (
             f"{page.url}api/v10",
             f"{page.url.replace('http', 'ws')}gateway",
@@ -150,7 +150,7 @@ def test_a_person_mentions_the_agent_and_gets_its_answer_and_everything_ends_tog
 ) -> None:
     home.configure(provider.server.openai_url)
     provider.script(ModelAnswer(text="Hello, Ana."))
-    with simulated(home) as all_of_it, all_of_it.page.listening() as events:
+    with run_simulated(home) as all_of_it, all_of_it.page.listening() as events:
         bot = await_bot(events)
         said = all_of_it.page.ask("POST", "/channels/general/messages", {"text": f"<@{bot}> hello"})
         answer = await_answer(events, bot)
@@ -162,7 +162,7 @@ def test_a_person_mentions_the_agent_and_gets_its_answer_and_everything_ends_tog
 
 def test_the_simulator_does_not_outlive_a_denizen_that_is_killed(home: Home, provider: Provider) -> None:
     home.configure(provider.server.openai_url)
-    with simulated(home) as all_of_it:
+    with run_simulated(home) as all_of_it:
         all_of_it.running.kill()
         all_of_it.child.wait(HANG_LIMIT_S)
 
@@ -170,10 +170,10 @@ def test_the_simulator_does_not_outlive_a_denizen_that_is_killed(home: Home, pro
 def test_without_its_simulator_denizen_says_so_and_goes_on(home: Home, provider: Provider) -> None:
     home.configure(provider.server.openai_url)
     provider.script(ModelAnswer(text="Still here."))
-    with simulated(home) as all_of_it:
+    with run_simulated(home) as all_of_it:
         all_of_it.child.kill()
         all_of_it.running.err.await_text("the Discord simulator has ended")
-        assert text_of(all_of_it.server.ask("Hello", key="m1")) == "Still here."
+        assert get_completion_text(all_of_it.server.ask("Hello", key="m1")) == "Still here."
         assert all_of_it.running.stop(signal.SIGTERM).code == 0
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from denizen.cli.exit_codes import BUG
 from denizen.testing.model_server import ModelAnswer
-from tests.e2e.home import Home, text_of
+from tests.e2e.home import Home, get_completion_text
 from tests.e2e.provider import Provider
 
 pytestmark = pytest.mark.e2e
@@ -31,7 +31,7 @@ for module in pkgutil.iter_modules({package}.__path__, "{package}."):
 LOOKS = ("doctor --offline", "models", "replay none --model x/y", "shell ls", "skill list", "usage")
 
 
-def do(home: Home, *args: str) -> str:
+def run_command(home: Home, *args: str) -> str:
     """What a command prints that has nothing to complain of."""
     done = home.do(*args, anew=True)
     assert (done.code, done.told) == (0, []), (args, done)
@@ -73,11 +73,11 @@ def test_so_do_those_that_read_find_and_tell(home: Home, provider: Provider, tmp
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes/roses.md").write_text("# Roses\n\nCut them in March.\n")
     provider.script(ModelAnswer(text="In March."))
-    assert "Added notes: folder" in do(home, "sources", "add", str(tmp_path / "notes"))
-    assert do(home, "sources", "sync").startswith("notes: read, 1 file\n")
-    assert "Cut them in March." in do(home, "docs", "search", "roses")
-    assert do(home, "ask", "When do I cut roses?") == "In March.\n"
-    assert "question: When do I cut roses?" in do(home, "trace", "--last")
+    assert "Added notes: folder" in run_command(home, "sources", "add", str(tmp_path / "notes"))
+    assert run_command(home, "sources", "sync").startswith("notes: read, 1 file\n")
+    assert "Cut them in March." in run_command(home, "docs", "search", "roses")
+    assert run_command(home, "ask", "When do I cut roses?") == "In March.\n"
+    assert "question: When do I cut roses?" in run_command(home, "trace", "--last")
 
 
 def test_so_do_those_that_set_up_and_serve_and_end_when_told_to(home: Home, provider: Provider) -> None:
@@ -85,6 +85,6 @@ def test_so_do_those_that_set_up_and_serve_and_end_when_told_to(home: Home, prov
     provider.script(*[ModelAnswer(text="Hello.")] * 2)
     assert home.do("setup", "--non-interactive", *options, anew=True).code == 0
     with home.serve(anew=True) as server:
-        assert text_of(server.ask("Hello", key="m1")) == "Hello."
+        assert get_completion_text(server.ask("Hello", key="m1")) == "Hello."
         ended = server.running.stop(signal.SIGTERM)
     assert (ended.ending, ended.told) == ((0, ""), [f"Denizen is ready: {server.url}", "Stopped."])

@@ -9,7 +9,7 @@ import pytest
 
 from denizen.domain.turn import TurnStatus
 from denizen.testing.model_server import HangingAnswer, ModelAnswer
-from tests.e2e.home import Home, receive, text_of
+from tests.e2e.home import Home, get_completion_text, receive
 from tests.e2e.provider import Provider
 from tests.e2e.records import read_turns
 
@@ -26,7 +26,7 @@ def test_a_server_told_to_end_leaves_its_turn_to_the_next_one_which_finishes_it(
         assert receive(asked).status == 503
     with home.serve() as second:
         provider.requests.await_count(2)
-        assert text_of(second.ask("Hello", key="m1")) == "Done."
+        assert get_completion_text(second.ask("Hello", key="m1")) == "Done."
         ended = second.running.stop(signal.SIGINT)
         assert (ended.ending, ended.told[1:]) == ((0, ""), ["Stopped."])
     assert len(provider.requests) == 2

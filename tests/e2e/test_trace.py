@@ -14,7 +14,7 @@ from tests.e2e.provider import Provider
 pytestmark = pytest.mark.e2e
 
 
-def asked(home: Home, provider: Provider) -> str:
+def ask_with_tool(home: Home, provider: Provider) -> str:
     """A turn with one tool call; its id."""
     home.configure(provider.server.openai_url)
     provider.script(
@@ -26,7 +26,7 @@ def asked(home: Home, provider: Provider) -> str:
 
 
 def test_a_trace_tells_prompt_steps_calls_verdicts_cache_and_cost(home: Home, provider: Provider) -> None:
-    turn = asked(home, provider)
+    turn = ask_with_tool(home, provider)
     shown = home.do("trace", turn).out
     for words in (
         rf"{turn}  agent denizen  done  opened .* UTC, took [\d.]+ s",
@@ -47,7 +47,7 @@ def test_a_trace_tells_prompt_steps_calls_verdicts_cache_and_cost(home: Home, pr
 def test_a_trace_as_json_is_what_the_server_gives_and_turns_are_found_by_their_beginning(
     home: Home, provider: Provider
 ) -> None:
-    turn = asked(home, provider)
+    turn = ask_with_tool(home, provider)
     told = json.loads(home.do("trace", "--json", turn[:12]).out)
     assert (told["id"], told["question"], told["prompts"][0]["segments"][0]["name"]) == (
         turn,
@@ -61,7 +61,7 @@ def test_a_trace_as_json_is_what_the_server_gives_and_turns_are_found_by_their_b
 
 
 def test_a_turn_that_is_not_there_is_explained(home: Home, provider: Provider) -> None:
-    turn = asked(home, provider)
+    turn = ask_with_tool(home, provider)
     wrong = home.do("trace", f"{turn[:-1]}x")
     assert wrong.code == 2
     assert f"Did you mean {turn}?" in wrong.err
@@ -73,7 +73,7 @@ def test_a_turn_that_is_not_there_is_explained(home: Home, provider: Provider) -
 def test_a_replay_shows_the_new_answer_the_difference_and_both_costs_and_records_nothing(
     home: Home, provider: Provider
 ) -> None:
-    turn = asked(home, provider)
+    turn = ask_with_tool(home, provider)
     before = home.do("trace", "--json", "--last").out
     calls = [
         ModelCall("calculator", {"expression": "6 * 7"}, id="a"),
@@ -100,7 +100,7 @@ def test_a_replay_shows_the_new_answer_the_difference_and_both_costs_and_records
 
 
 def test_a_replay_of_a_turn_whose_agent_is_gone_says_what_to_name(home: Home, provider: Provider) -> None:
-    turn = asked(home, provider)
+    turn = ask_with_tool(home, provider)
     home.write(home.config.read_text().replace("denizen: {}", "terse: {}"))
     refused = home.do("replay", turn)
     assert refused.code == 2
@@ -112,7 +112,7 @@ def test_a_replay_of_a_turn_whose_agent_is_gone_says_what_to_name(home: Home, pr
 def test_the_prompt_of_a_question_is_shown_as_it_would_be_sent_and_nothing_is_sent_or_written(
     home: Home, provider: Provider
 ) -> None:
-    asked(home, provider)
+    ask_with_tool(home, provider)
     provider.script(ModelAnswer(text="Of course."))
     home.do("ask", "-s", "talk", "Remember 17.")
     sent, before = len(provider.server.bodies), home.do("trace", "--last").out

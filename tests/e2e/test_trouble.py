@@ -17,7 +17,7 @@ from denizen.testing.model_server import ModelAnswer
 from tests.e2e.home import Home
 from tests.e2e.process import eventually
 from tests.e2e.provider import Provider
-from tests.e2e.records import locked, read_turns
+from tests.e2e.records import lock_database, read_turns
 
 pytestmark = pytest.mark.e2e
 
@@ -28,8 +28,8 @@ def test_a_database_that_another_process_holds_is_said_to_be_busy(tmp_path: Path
         home.configure("http://127.0.0.1:9/v1")
         assert home.do("agents").code == 0
     with (
-        locked(store.folder / "denizen.db"),
-        locked(log.folder / "durable.db"),
+        lock_database(store.folder / "denizen.db"),
+        lock_database(log.folder / "durable.db"),
         store.start("ask", "Hello") as first,
         log.start("ask", "Hello") as second,
     ):
@@ -47,7 +47,7 @@ def test_a_database_that_another_process_holds_is_said_to_be_busy(tmp_path: Path
     ]
 
 
-class Disk:
+class LimitedDisk:
     """Where a home may lie, until it is full: a small file system, or (`pid`) a process that may not write any more."""
 
     def __init__(self, folder: Path, *, mounted: bool) -> None:
@@ -67,17 +67,19 @@ class Disk:
 
 
 @pytest.fixture
-def disk(tmp_path: Path) -> Generator[Disk]:
+def disk(tmp_path: Path) -> Generator[LimitedDisk]:
     folder = tmp_path / "disk"
     folder.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)]
     mounted = os.geteuid() == 0 and subprocess.run(command, capture_output=True, check=False).returncode == 0
-    yield Disk(folder, mounted=mounted)
+    yield LimitedDisk(folder, mounted=mounted)
     if mounted:
         subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-def test_a_disk_that_fills_up_during_a_turn_ends_the_question_and_loses_nothing(disk: Disk, provider: Provider) -> None:
+def test_a_disk_that_fills_up_during_a_turn_ends_the_question_and_loses_nothing(
+    disk: LimitedDisk, provider: Provider
+) -> None:
     home = Home(disk.folder / "home")
     home.configure(provider.server.openai_url)
     answer = provider.hold(ModelAnswer(text="long " * 20_000))

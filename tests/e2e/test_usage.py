@@ -29,13 +29,13 @@ budgets: {budgets}
 """
 
 
-def configured(home: Home, provider: Provider, budgets: str) -> None:
+def configure(home: Home, provider: Provider, budgets: str) -> None:
     home.variables["KEY"] = "sk-ant-0123456789abcdef"
     home.write(CONFIG.format(url=provider.server.url, budgets=budgets))
 
 
 def test_what_was_spent_is_told_by_agent_model_and_user(home: Home, provider: Provider) -> None:
-    configured(home, provider, "{}")
+    configure(home, provider, "{}")
     assert home.do("usage").ending == (0, "Nothing was used in the last 30 days.\n")
     provider.script(ModelAnswer(text="Hello."), ModelAnswer(text="Again."))
     for _ in range(2):
@@ -62,7 +62,7 @@ def test_what_was_spent_is_told_by_agent_model_and_user(home: Home, provider: Pr
 
 
 def test_a_server_sums_up_the_days_that_are_over(home: Home, provider: Provider) -> None:
-    configured(home, provider, "{}")
+    configure(home, provider, "{}")
     yesterday = SystemClock().now() - timedelta(days=1)
 
     async def report() -> None:
@@ -81,7 +81,7 @@ def test_a_server_sums_up_the_days_that_are_over(home: Home, provider: Provider)
 def test_a_question_beyond_the_budget_is_refused_before_it_is_sent_with_its_own_exit_code(
     home: Home, provider: Provider
 ) -> None:
-    configured(home, provider, "{agents: {denizen: {per_day_usd: 0.01}}}")
+    configure(home, provider, "{agents: {denizen: {per_day_usd: 0.01}}}")
     refused = home.do("ask", "Hello?")
     assert (refused.code, refused.out) == (5, "")
     assert "The budget of denizen for today is used up. It renews on" in refused.err
@@ -90,7 +90,7 @@ def test_a_question_beyond_the_budget_is_refused_before_it_is_sent_with_its_own_
 
 
 def test_a_budget_for_an_agent_that_does_not_exist_is_refused(home: Home, provider: Provider) -> None:
-    configured(home, provider, "{agents: {denizn: {per_day_usd: 1}}, guilds: {123: {per_month_usd: 5}}}")
+    configure(home, provider, "{agents: {denizn: {per_day_usd: 1}}, guilds: {123: {per_month_usd: 5}}}")
     checked = home.do("config", "check")
     assert checked.code == 2
     assert "there is no agent 'denizn'" in checked.err + checked.out

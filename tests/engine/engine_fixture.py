@@ -109,7 +109,7 @@ def message(text: str, **more: object) -> InboundMessage:
     return replace(base, **more)
 
 
-def undated(text: str) -> str:
+def strip_date(text: str) -> str:
     """What the model reads, without the line that tells the date."""
     return re.sub(r"^\[Today is [^]]*\]\n", "", text)
 

@@ -354,7 +354,7 @@ async def test_a_turn_whose_end_could_not_be_written_is_closed_after_the_restart
         assert (closed.status, closed.result.failure.code) == (TurnStatus.FAILED, "turn_lost")
 
 
-class TroubledStore(TemporaryStore):
+class LockedStore(TemporaryStore):
     """A store whose database is locked for the next `faults` writes that change a message; none of them is kept."""
 
     faults = 0
@@ -371,7 +371,7 @@ class TroubledStore(TemporaryStore):
 
 
 async def test_the_end_of_a_turn_waits_for_a_database_that_is_locked_and_is_whole_then() -> None:
-    store, gate = TroubledStore(), ReplyGate()
+    store, gate = LockedStore(), ReplyGate()
     async with open_engine(ScriptedModel(ScriptedReply("a paid answer", before=gate)), store=store) as engine:
         turn = await engine.turns.submit(message("x"))
         await gate.reached.wait()
@@ -384,7 +384,7 @@ async def test_the_end_of_a_turn_waits_for_a_database_that_is_locked_and_is_whol
 
 
 async def test_what_was_done_before_a_fault_of_the_database_is_in_the_record_of_the_failed_turn() -> None:
-    store, gate = TroubledStore(), ReplyGate()
+    store, gate = LockedStore(), ReplyGate()
     model = ScriptedModel(ScriptedReply(calls=[call("look", q="one")], before=gate))
     async with open_engine(model, store=store) as engine:
         turn = await engine.turns.submit(message("x"))

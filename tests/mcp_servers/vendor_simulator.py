@@ -49,7 +49,7 @@ def picture(width: int, height: int, colour: tuple[int, int, int, int] = (200, 3
     return out.getvalue()
 
 
-def packed(data: bytes) -> dict[str, str]:
+def encode_picture(data: bytes) -> dict[str, str]:
     return {"type": "base64", "base64": base64.b64encode(data).decode(), "format": "png"}
 
 
@@ -118,13 +118,13 @@ def _pixellab(vendor: Vendor, path: str, body: Mapping[str, Any]) -> Response:
             return JSONResponse({"detail": "Character not found"}, 404)
         case ["create-image-pixflux"]:
             size = body["image_size"]
-            return _image(vendor, {"image": packed(picture(size["width"], size["height"]))})
+            return _image(vendor, {"image": encode_picture(picture(size["width"], size["height"]))})
         case ["rotate"]:
             size = body["image_size"]
             shade = (body["direction_change"] % 256, 0, 0, 255)
-            return _image(vendor, {"image": packed(picture(size["width"], size["height"], shade))})
+            return _image(vendor, {"image": encode_picture(picture(size["width"], size["height"], shade))})
         case ["animate-with-text"]:
-            frames = [packed(picture(64, 64, (shade * 60, 0, 0, 255))) for shade in range(body["n_frames"])]
+            frames = [encode_picture(picture(64, 64, (shade * 60, 0, 0, 255))) for shade in range(body["n_frames"])]
             return _image(vendor, {"images": frames})
         case _:
             return JSONResponse({"detail": "Not Found"}, 404)

@@ -11,7 +11,7 @@ import pytest
 from denizen.testing.scripted_model import ScriptedModel
 from denizen_sdk import ApiError, DenizenClient
 from tests.web.api.test_agent_config import AGENTS
-from tests.web_fixture import ADA, ANN, LOCAL, running_site
+from tests.web_fixture import ADA, ANN, LOCAL, open_web
 
 pytestmark = pytest.mark.anyio
 
@@ -19,8 +19,8 @@ pytestmark = pytest.mark.anyio
 @asynccontextmanager
 async def open_clients() -> AsyncGenerator[tuple[DenizenClient, DenizenClient]]:
     """An admin and a member."""
-    async with running_site(ScriptedModel(), keys=(ADA, ANN), agents=AGENTS) as site:
-        transport = httpx2.ASGITransport(site.app)
+    async with open_web(ScriptedModel(), keys=(ADA, ANN), agents=AGENTS) as web:
+        transport = httpx2.ASGITransport(web.app)
         admin = DenizenClient(LOCAL, "key-of-ada", transport=transport)
         async with admin, DenizenClient(LOCAL, "key-of-ann", transport=transport) as member:
             yield admin, member

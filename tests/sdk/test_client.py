@@ -14,7 +14,7 @@ from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedRep
 from denizen_sdk import ApiError, ChatRequest, DenizenClient, NetworkError
 from denizen_sdk.knowledge import SnapshotRemoteInfo
 from denizen_sdk.turns import TextAddedEvent, ToolFinishedEvent, TurnFailedEvent, TurnFinishedEvent, TurnOpenedEvent
-from tests.web_fixture import ANN, Site, running_site
+from tests.web_fixture import ANN, WebFixture, open_web
 
 pytestmark = pytest.mark.anyio
 
@@ -22,25 +22,25 @@ URL = "http://127.0.0.1:8642"
 
 
 @asynccontextmanager
-async def connected(site: Site, key: str = "") -> AsyncGenerator[DenizenClient]:
-    async with DenizenClient(URL, key, transport=httpx2.ASGITransport(site.app)) as client:
+async def open_client(web: WebFixture, key: str = "") -> AsyncGenerator[DenizenClient]:
+    async with DenizenClient(URL, key, transport=httpx2.ASGITransport(web.app)) as client:
         yield client
 
 
-def answering(answer: Callable[[httpx2.Request], httpx2.Response]) -> DenizenClient:
+def make_client(answer: Callable[[httpx2.Request], httpx2.Response]) -> DenizenClient:
     return DenizenClient(URL, transport=httpx2.MockTransport(answer))
 
 
 async def test_asking_gives_the_answer() -> None:
-    async with running_site(ScriptedModel(ScriptedReply("Hello."))) as site, connected(site) as client:
+    async with open_web(ScriptedModel(ScriptedReply("Hello."))) as web, open_client(web) as client:
         answer = await client.ask("hi")
-        [turn] = await site.turns()
+        [turn] = await web.turns()
     assert (answer.reply, answer.status, answer.turn_id, answer.usage.input_tokens) == ("Hello.", "done", turn.id, 10)
 
 
 async def test_chatting_gives_the_events() -> None:
     model = ScriptedModel(ScriptedReply(calls=[call("weather", city="Oslo")]), ScriptedReply("It is sunny."))
-    async with running_site(model) as site, connected(site) as client:
+    async with open_web(model) as web, open_client(web) as client:
         events = [event async for event in client.chat(ChatRequest("hi", agent="scribe", session="trip"))]
     assert events[0] == TurnOpenedEvent(events[0].turn_id, "scribe", "scripted/model")  # pyright: ignore[reportAttributeAccessIssue]
     assert "".join(event.text for event in events if isinstance(event, TextAddedEvent)) == "It is sunny."
@@ -49,7 +49,7 @@ async def test_chatting_gives_the_events() -> None:
 
 
 async def test_sessions_messages_and_a_fresh_start() -> None:
-    async with running_site(ScriptedModel(otherwise=ScriptedReply("Hello."))) as site, connected(site) as client:
+    async with open_web(ScriptedModel(otherwise=ScriptedReply("Hello."))) as web, open_client(web) as client:
         await client.ask(ChatRequest("one", session="a/b"))
         await client.ask(ChatRequest("two", session="a/b"))
         assert [message.text for message in await client.list_messages("a/b")] == ["one", "Hello.", "two", "Hello."]
@@ -59,7 +59,7 @@ async def test_sessions_messages_and_a_fresh_start() -> None:
 
 async def test_everything_that_can_be_read_is_read_as_records() -> None:
     model = ScriptedModel(ScriptedReply(calls=[call("weather", city="Oslo")]), ScriptedReply("Sunny."))
-    async with running_site(model) as site, connected(site) as client:
+    async with open_web(model) as web, open_client(web) as client:
         answer = await client.ask("hi")
         turn = await client.get_turn(answer.turn_id)
         assert (turn.status, turn.steps[0].number, turn.calls[0].decision, turn.error) == ("done", 1, "approve", None)
@@ -71,7 +71,7 @@ async def test_everything_that_can_be_read_is_read_as_records() -> None:
 
 
 async def test_a_repeated_question_with_the_same_key_is_asked_once() -> None:
-    async with running_site(ScriptedModel(ScriptedReply("Once."))) as site, connected(site) as client:
+    async with open_web(ScriptedModel(ScriptedReply("Once."))) as web, open_client(web) as client:
         first = await client.ask("hi", idempotency_key="1")
         assert await client.ask("hi", idempotency_key="1") == first
 
@@ -79,7 +79,7 @@ async def test_a_repeated_question_with_the_same_key_is_asked_once() -> None:
 async def test_a_running_turn_can_be_stopped() -> None:
     before = ReplyGate()
     model = ScriptedModel(ScriptedReply("Hello.", before=before))
-    async with running_site(model) as site, site.serve() as url, DenizenClient(url) as client:
+    async with open_web(model) as web, web.serve() as url, DenizenClient(url) as client:
         events = client.chat("hi")
         opened = await anext(events)
         assert isinstance(opened, TurnOpenedEvent)
@@ -96,17 +96,17 @@ async def test_a_running_turn_can_be_stopped() -> None:
 
 async def test_a_failed_turn_raises_what_happened_and_what_to_do() -> None:
     failure = NeedsAttention("The provider refused the key.", code="key_refused", fix="Run `denizen setup`.")
-    async with running_site(ScriptedModel(failure)) as site, connected(site) as client:
+    async with open_web(ScriptedModel(failure)) as web, open_client(web) as client:
         with pytest.raises(ApiError) as caught:
             await client.ask("hi")
-        [turn] = await site.turns()
+        [turn] = await web.turns()
     error = caught.value
     assert (error.code, error.status, error.turn_id, error.is_server) == ("key_refused", 500, turn.id, True)
     assert "fix: Run `denizen setup`." in str(error)
 
 
 async def test_the_stream_of_a_failed_turn_ends_with_the_failure() -> None:
-    async with running_site(ScriptedModel(LimitExceeded("No money left."))) as site, connected(site) as client:
+    async with open_web(ScriptedModel(LimitExceeded("No money left."))) as web, open_client(web) as client:
         events = [event async for event in client.chat("hi")]
     assert isinstance(events[-1], TurnFailedEvent)
     assert events[-1].error.status == 429
@@ -114,11 +114,11 @@ async def test_the_stream_of_a_failed_turn_ends_with_the_failure() -> None:
 
 @pytest.mark.proves("S-sdk-errors")
 async def test_faults_are_told_apart() -> None:
-    async with running_site(keys=[ANN]) as site:
-        async with connected(site, "wrong") as client:
+    async with open_web(keys=[ANN]) as web:
+        async with open_client(web, "wrong") as client:
             with pytest.raises(ApiError) as auth:
                 await client.list_agents()
-        async with connected(site, "key-of-ann") as client:
+        async with open_client(web, "key-of-ann") as client:
             with pytest.raises(ApiError) as missing:
                 await client.ask(ChatRequest("hi", agent="nobody"))
     kinds = [(error.is_auth, error.is_rate_limit, error.is_server) for error in (auth.value, missing.value)]
@@ -130,7 +130,7 @@ async def test_faults_are_told_apart() -> None:
             429, json={"error": {"code": "c", "message": "m", "status": 429}}, headers={"retry-after": "7"}
         )
 
-    async with answering(limited) as client:
+    async with make_client(limited) as client:
         with pytest.raises(ApiError) as rate:
             await client.health()
     assert (rate.value.is_rate_limit, rate.value.retry_after_s) == (True, 7.0)
@@ -138,7 +138,7 @@ async def test_faults_are_told_apart() -> None:
     def unreachable(request: httpx2.Request) -> httpx2.Response:
         raise httpx2.ConnectError("refused", request=request)
 
-    async with answering(unreachable) as client:
+    async with make_client(unreachable) as client:
         with pytest.raises(NetworkError):
             await client.health()
         with pytest.raises(NetworkError):
@@ -150,7 +150,7 @@ async def test_faults_are_told_apart() -> None:
     [{"text": "<html>Bad gateway</html>"}, {"json": {"error": "plain"}}, {"json": []}, {"json": {"detail": "x"}}],
 )
 async def test_an_answer_of_something_in_between_is_told_by_its_status(body: dict[str, object]) -> None:
-    async with answering(lambda _: httpx2.Response(502, **body)) as client:  # pyright: ignore[reportArgumentType]
+    async with make_client(lambda _: httpx2.Response(502, **body)) as client:  # pyright: ignore[reportArgumentType]
         with pytest.raises(ApiError) as caught:
             await client.health()
     assert (caught.value.status, caught.value.code, caught.value.is_server) == (502, "http", True)
@@ -161,7 +161,7 @@ async def test_a_page_in_place_of_an_answer_is_an_error_of_the_server(kind: str)
     def page(_: httpx2.Request) -> httpx2.Response:
         return httpx2.Response(200, text="<html>Log in</html>", headers={"content-type": kind})
 
-    async with answering(page) as client:
+    async with make_client(page) as client:
         for asked in (client.health, partial(client.ask, "hi")):
             with pytest.raises(ApiError) as caught:
                 await asked()
@@ -171,7 +171,7 @@ async def test_a_page_in_place_of_an_answer_is_an_error_of_the_server(kind: str)
 
 async def test_an_event_that_is_garbled_is_an_error_of_the_server() -> None:
     headers = {"content-type": "text/event-stream"}
-    async with answering(lambda _: httpx2.Response(200, text="data: {oops\n\n", headers=headers)) as client:
+    async with make_client(lambda _: httpx2.Response(200, text="data: {oops\n\n", headers=headers)) as client:
         for asked in (partial(client.ask, "hi"), partial(client.wait_for_sync, "sync_1")):
             with pytest.raises(ApiError, match="not Denizen's"):
                 await asked()
@@ -179,7 +179,7 @@ async def test_an_event_that_is_garbled_is_an_error_of_the_server() -> None:
 
 async def test_an_error_that_is_no_json_after_all_is_told_by_its_status() -> None:
     headers = {"content-type": "application/json"}
-    async with answering(lambda _: httpx2.Response(502, text="Bad gateway", headers=headers)) as client:
+    async with make_client(lambda _: httpx2.Response(502, text="Bad gateway", headers=headers)) as client:
         with pytest.raises(ApiError) as caught:
             await client.health()
     assert (caught.value.status, caught.value.code) == (502, "http")
@@ -235,7 +235,7 @@ async def test_a_stream_that_breaks_off_names_the_turn() -> None:
         headers = {"content-type": "text/event-stream", "x-denizen-turn": "turn_1"}
         return httpx2.Response(200, text='data: {"type":"text","text":"Hel"}\n\n', headers=headers)
 
-    async with answering(cut) as client:
+    async with make_client(cut) as client:
         with pytest.raises(NetworkError) as caught:
             await client.ask("hi")
     assert caught.value.turn_id == "turn_1"

@@ -23,7 +23,7 @@ from denizen_sdk import ShellTools
 from denizen_sdk.frameworks import langchain_tools, openai_agents_tools, pydantic_ai_tools
 from denizen_sdk.shell import ToolActivity
 from tests.sdk.stub_server import StubServer
-from tests.web_fixture import ANN, running_site
+from tests.web_fixture import ANN, open_web
 
 pytestmark = pytest.mark.anyio
 
@@ -32,7 +32,7 @@ agents.set_tracing_disabled(disabled=True)
 QUESTION = "Which files are there?"
 
 
-def plan(server: ModelServer) -> None:
+def script_model(server: ModelServer) -> None:
     """The model looks twice, in both ways, and answers."""
     server.script(
         ModelAnswer(calls=[ModelCall("bash", {"command": "ls"}, id="call_a")]),
@@ -64,7 +64,7 @@ async def test_an_agent_of_pydantic_ai_uses_the_tools() -> None:
     told: list[ToolActivity] = []
     stub = StubServer()
     async with model_server() as server, stub.client() as client:
-        plan(server)
+        script_model(server)
         async with AsyncOpenAI(base_url=server.openai_url, api_key="k", max_retries=0) as openai:
             model = OpenAIChatModel("m", provider=OpenAIProvider(openai_client=openai))
             agent = pydantic_ai.Agent(model, tools=pydantic_ai_tools(ShellTools(client, told.append)))
@@ -80,7 +80,7 @@ async def test_an_agent_of_the_openai_agents_sdk_uses_the_tools() -> None:
     told: list[ToolActivity] = []
     stub = StubServer()
     async with model_server() as server, stub.client() as client:
-        plan(server)
+        script_model(server)
         async with AsyncOpenAI(base_url=server.openai_url, api_key="k", max_retries=0) as openai:
             model = agents.OpenAIChatCompletionsModel("m", openai)
             tools = openai_agents_tools(ShellTools(client, told.append))
@@ -92,8 +92,8 @@ async def test_an_agent_of_the_openai_agents_sdk_uses_the_tools() -> None:
 
 
 async def test_an_agent_of_the_openai_agents_sdk_asks_denizen_over_mcp() -> None:
-    running = running_site(ScriptedModel(ScriptedReply("At five.")), keys=[ANN])
-    async with model_server() as server, running as site, site.serve() as url:
+    running = open_web(ScriptedModel(ScriptedReply("At five.")), keys=[ANN])
+    async with model_server() as server, running as web, web.serve() as url:
         server.script(
             ModelAnswer(calls=[ModelCall("ask", {"question": "When is tea?"})]), ModelAnswer(text="Tea is at five.")
         )
@@ -104,7 +104,7 @@ async def test_an_agent_of_the_openai_agents_sdk_asks_denizen_over_mcp() -> None
         ):
             model = agents.OpenAIChatCompletionsModel("m", openai)
             result = await agents.Runner.run(agents.Agent("butler", model=model, mcp_servers=[denizen]), "Tea?")
-        [turn] = await site.turns()
+        [turn] = await web.turns()
     assert (result.final_output, turn.result.reply, turn.principal.key) == (
         "Tea is at five.",
         "At five.",
@@ -117,7 +117,7 @@ async def test_an_agent_of_langchain_uses_the_tools() -> None:
     told: list[ToolActivity] = []
     stub = StubServer()
     async with model_server() as server, stub.client() as client:
-        plan(server)
+        script_model(server)
         async with DefaultAsyncHttpxClient() as http:
             model = ChatOpenAI(
                 model="m", base_url=server.openai_url, api_key=SecretStr("k"), max_retries=0, http_async_client=http

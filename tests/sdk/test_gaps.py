@@ -11,18 +11,18 @@ import pytest
 from denizen_sdk import ApiError, DenizenClient
 from denizen_sdk.gaps import DecidedProposal, GapInfo, GapList
 from tests.timing import HANG_LIMIT_S
-from tests.web.api.test_gaps import GapSite, open_gap_site
+from tests.web.api.test_gaps import GapFixture, open_gaps
 from tests.web_fixture import LOCAL
 
 pytestmark = pytest.mark.anyio
 
 
-def open_client(server: GapSite, key: str = "key-of-ada") -> DenizenClient:
+def open_client(server: GapFixture, key: str = "key-of-ada") -> DenizenClient:
     return DenizenClient(LOCAL, key, transport=httpx2.ASGITransport(server.app))
 
 
 async def test_what_no_document_answers_is_listed_and_closed(tmp_path: Path) -> None:
-    async with open_gap_site(tmp_path) as server, open_client(server) as admin:
+    async with open_gaps(tmp_path) as server, open_client(server) as admin:
         found = await admin.list_gaps(days=7)
         [gap] = found.gaps
         assert found == GapList(7, 3, 1, (gap,))
@@ -41,7 +41,7 @@ async def test_what_no_document_answers_is_listed_and_closed(tmp_path: Path) -> 
 
 
 async def test_a_proposal_is_read_and_accepted(tmp_path: Path) -> None:
-    async with open_gap_site(tmp_path) as server, open_client(server) as admin:
+    async with open_gaps(tmp_path) as server, open_client(server) as admin:
         [proposal] = await admin.list_proposals()
         assert (proposal.answer, proposal.author, proposal.gap) == ("Ten euros.", "Ben", "gap_1")
         assert "+> Ten euros." in proposal.diff
@@ -57,6 +57,6 @@ async def test_a_proposal_is_read_and_accepted(tmp_path: Path) -> None:
 
 
 async def test_a_proposal_is_rejected(tmp_path: Path) -> None:
-    async with open_gap_site(tmp_path) as server, open_client(server) as admin:
+    async with open_gaps(tmp_path) as server, open_client(server) as admin:
         assert await admin.reject_proposal("prop_1", "No.") == DecidedProposal("rejected")
         assert await admin.list_proposals() == []

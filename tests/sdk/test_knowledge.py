@@ -32,23 +32,23 @@ from denizen_sdk.knowledge import (
 from denizen_sdk.turns import UnknownEvent
 from tests.engine.knowledge.knowledge_fixture import write
 from tests.timing import HANG_LIMIT_S
-from tests.web.api.test_knowledge import SECRETS, open_knowledge_site
+from tests.web.api.test_knowledge import SECRETS, open_knowledge_web
 from tests.web.api.test_syncs import SlowReader
-from tests.web.api.test_webhooks import open_github_site
-from tests.web.full_web_fixture import open_full_site
-from tests.web_fixture import ADA, ANN, LOCAL, Site
+from tests.web.api.test_webhooks import open_github_web
+from tests.web.full_web_fixture import open_full_web
+from tests.web_fixture import ADA, ANN, LOCAL, WebFixture
 
 pytestmark = pytest.mark.anyio
 
 
-def open_client(site: Site, key: str = "") -> DenizenClient:
-    return DenizenClient(LOCAL, key, transport=httpx2.ASGITransport(site.app))
+def open_client(web: WebFixture, key: str = "") -> DenizenClient:
+    return DenizenClient(LOCAL, key, transport=httpx2.ASGITransport(web.app))
 
 
 @pytest.mark.proves("S-sdk-client")
 async def test_sources_are_added_listed_changed_and_removed(tmp_path: Path) -> None:
     notes = write(tmp_path / "notes", {"a.md": "A", "more/b.md": "B"})
-    async with open_full_site(tmp_path) as site, open_client(site, "key-of-olga") as owner:
+    async with open_full_web(tmp_path) as web, open_client(web, "key-of-olga") as owner:
         made = await owner.add_source(str(notes), SourceSettings(label="Notes"), source_id="n")
         assert made == SourceInfo("n", "folder", "Notes", "docs/n", location=str(notes), max_videos=50)
         changed = await owner.edit_source("n", SourceSettings(content_path="more", sync_every_minutes=60))
@@ -56,7 +56,7 @@ async def test_sources_are_added_listed_changed_and_removed(tmp_path: Path) -> N
         assert (await owner.edit_source("n", SourceSettings(label=""))).label == ""
         with pytest.raises(ApiError) as refused:
             await owner.edit_source("n", SourceSettings(max_videos=-1))
-        async with open_client(site, "key-of-ann") as member:
+        async with open_client(web, "key-of-ann") as member:
             assert await member.list_sources() == [SourceInfo("n", "folder", "", "docs/n")]
             with pytest.raises(ApiError) as forbidden:
                 await member.add_source("https://example.org/a.git")
@@ -70,7 +70,7 @@ async def test_sources_are_added_listed_changed_and_removed(tmp_path: Path) -> N
 @pytest.mark.proves("S-sdk-client", "S31")
 async def test_a_sync_is_started_waited_for_and_looked_at(tmp_path: Path) -> None:
     notes, more = write(tmp_path / "notes", {"a.md": "A"}), write(tmp_path / "more", {"b.md": "B"})
-    async with open_full_site(tmp_path) as site, open_client(site, "key-of-olga") as owner:
+    async with open_full_web(tmp_path) as web, open_client(web, "key-of-olga") as owner:
         for each in (notes, more):
             await owner.add_source(str(each))
         started = await owner.sync(["notes"], reset=True, push=False)
@@ -90,7 +90,7 @@ async def test_a_sync_is_started_waited_for_and_looked_at(tmp_path: Path) -> Non
             await owner.get_sync("sync_none")
         with pytest.raises(ApiError) as nothing:
             await owner.wait_for_sync("sync_none")
-        async with open_client(site, "key-of-ann") as member:
+        async with open_client(web, "key-of-ann") as member:
             with pytest.raises(ApiError) as refused:
                 await member.sync()
             with pytest.raises(ApiError) as untold:
@@ -101,7 +101,7 @@ async def test_a_sync_is_started_waited_for_and_looked_at(tmp_path: Path) -> Non
 @pytest.mark.proves("S29", "S30")
 async def test_the_snapshot_is_looked_at_published_and_pushed_elsewhere(tmp_path: Path) -> None:
     notes = write(tmp_path / "notes", {"a.md": "A"})
-    async with open_full_site(tmp_path) as site, open_client(site, "key-of-olga") as owner:
+    async with open_full_web(tmp_path) as web, open_client(web, "key-of-olga") as owner:
         assert await owner.publish_snapshot() == ""
         await owner.add_source(str(notes))
         before = await owner.get_snapshot()
@@ -121,7 +121,7 @@ async def test_the_snapshot_is_looked_at_published_and_pushed_elsewhere(tmp_path
 
 
 async def test_a_program_has_one_source_read_with_the_secret_of_its_webhook(tmp_path: Path) -> None:
-    async with open_knowledge_site(tmp_path) as server, open_client(server.site) as stranger:
+    async with open_knowledge_web(tmp_path) as server, open_client(server.web) as stranger:
         await server.owner.ask("POST", "/api/sources", location=str(write(tmp_path / "notes", {"a.md": "A"})))
         await server.owner.ask("POST", "/api/sources", location=str(write(tmp_path / "more", {"b.md": "B"})))
         known = {source.id: source.has_webhook for source in await server.sdk.list_sources()}
@@ -134,10 +134,10 @@ async def test_a_program_has_one_source_read_with_the_secret_of_its_webhook(tmp_
 
 
 async def test_repositories_that_can_become_sources_are_listed() -> None:
-    async with open_github_site(keys=[ANN, ADA]) as server:
-        async with open_client(server.site, "key-of-ada") as admin:
+    async with open_github_web(keys=[ANN, ADA]) as server:
+        async with open_client(server.web, "key-of-ada") as admin:
             shown, hidden = await admin.list_repositories()
-        async with open_client(server.site, "key-of-ann") as member:
+        async with open_client(server.web, "key-of-ann") as member:
             assert await member.list_repositories() == [shown]
     location = f"{server.github.url}/harbour/boats.git"
     assert replace(shown, updated_at="") == RepositoryInfo(
@@ -188,7 +188,7 @@ async def slow_sync(root: Path, cuts: int = 0) -> AsyncGenerator[tuple[DenizenCl
         if next(left, None) is not None:
             raise httpx2.ReadError("the line is dead")
 
-    async with open_knowledge_site(root, {SourceKind.FOLDER: slow}) as server, server.site.serve() as url:
+    async with open_knowledge_web(root, {SourceKind.FOLDER: slow}) as server, server.web.serve() as url:
         await server.owner.ask("POST", "/api/sources", location=str(write(root / "notes", {"a.md": "A"})))
         async with DenizenClient(url, "key-of-ada", transport=InterruptibleTransport(cut)) as client:
             run = (await client.sync()).run
@@ -216,7 +216,7 @@ async def test_a_sync_is_followed_to_its_result_also_over_a_line_that_breaks(tmp
 
 
 async def test_a_sync_that_has_ended_is_waited_for_until_it_is_indexed(tmp_path: Path) -> None:
-    async with open_knowledge_site(tmp_path) as server, server.site.serve() as url:
+    async with open_knowledge_web(tmp_path) as server, server.web.serve() as url:
         await server.owner.ask("POST", "/api/sources", location=str(write(tmp_path / "notes", {"a.md": "A"})))
         ended = await server.sdk.wait_for_sync((await server.sdk.sync()).run)
         indexing = server.engine.indexing

@@ -72,7 +72,7 @@ async def test_the_session_of_each_answer_is_kept_for_the_next_call_and_can_be_s
 
 
 @dataclass
-class Run:
+class FrameworkRun:
     """A finished run of some framework."""
 
     usage: Any
@@ -80,7 +80,7 @@ class Run:
 
 @dataclass
 class RunInContext:
-    context_wrapper: Run
+    context_wrapper: FrameworkRun
 
 
 RESPONSE = ResponseUsage(
@@ -97,11 +97,11 @@ RESPONSE = ResponseUsage(
     [
         TokenCounts(3, 5),
         RunUsage(input_tokens=3, output_tokens=5),
-        Run(RunUsage(input_tokens=3, output_tokens=5)),
-        Run(lambda: RunUsage(input_tokens=3, output_tokens=5)),
+        FrameworkRun(RunUsage(input_tokens=3, output_tokens=5)),
+        FrameworkRun(lambda: RunUsage(input_tokens=3, output_tokens=5)),
         CompletionUsage(prompt_tokens=3, completion_tokens=5, total_tokens=8),
         RESPONSE,
-        RunInContext(Run(RESPONSE)),
+        RunInContext(FrameworkRun(RESPONSE)),
         {"input_tokens": 3, "output_tokens": 5},
         {"usage": {"prompt_tokens": 3, "completion_tokens": 5}},
     ],
@@ -132,7 +132,7 @@ async def test_the_usage_of_a_finished_run_is_reported_whoever_ran_it(finished: 
     ]
 
 
-@pytest.mark.parametrize("finished", [None, 3, {}, Run(None), {"usage": {"input_tokens": 3}}])
+@pytest.mark.parametrize("finished", [None, 3, {}, FrameworkRun(None), {"usage": {"input_tokens": 3}}])
 def test_what_holds_no_usage_is_said_to(finished: object) -> None:
     with pytest.raises(TypeError, match="There is no usage in a"):
         read_tokens(finished)

@@ -10,14 +10,14 @@ import pytest
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from denizen_sdk import ApiError, DenizenClient
 from denizen_sdk.usage import ComputedDay, TokenCounts
-from tests.web_fixture import ADA, ANN, LOCAL, running_site
+from tests.web_fixture import ADA, ANN, LOCAL, open_web
 
 pytestmark = pytest.mark.anyio
 
 
 async def test_usage_is_reported_summed_up_and_read() -> None:
-    async with running_site(ScriptedModel(otherwise=ScriptedReply("Hello."), name="m1"), keys=[ADA, ANN]) as site:
-        transport = httpx2.ASGITransport(site.app)
+    async with open_web(ScriptedModel(otherwise=ScriptedReply("Hello."), name="m1"), keys=[ADA, ANN]) as web:
+        transport = httpx2.ASGITransport(web.app)
         member = DenizenClient(LOCAL, "key-of-ann", source="bot", transport=transport)
         async with member, DenizenClient(LOCAL, "key-of-ada", transport=transport) as admin:
             await member.ask("hi")
@@ -29,7 +29,7 @@ async def test_usage_is_reported_summed_up_and_read() -> None:
             assert (of_all.totals.input_tokens, [each.key for each in of_all.by_model]) == (70, ["m2"])
             assert (await admin.get_statistics(model="m2")).totals.messages == 1
             assert await admin.compute_statistics() == ComputedDay("2026-11-20", 0)
-            site.clock.advance(timedelta(days=1))
+            web.clock.advance(timedelta(days=1))
             summed = await admin.compute_statistics()
             assert (summed.date, await admin.compute_statistics("2026-11-21")) == ("2026-11-21", summed)
             assert summed.rows > 0

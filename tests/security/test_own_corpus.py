@@ -15,12 +15,12 @@ from denizen.testing.security.corpus import CORPUS, list_specs, list_unobserved,
 from denizen.testing.security.engine import OWNER
 
 
-def name_of(case: AttackCase) -> str:
+def name_case(case: AttackCase) -> str:
     return f"{case.kind}: {case.name}"
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("case", CORPUS, ids=name_of)
+@pytest.mark.parametrize("case", CORPUS, ids=name_case)
 async def test_a_case_ends_as_it_is_written(case: AttackCase) -> None:
     assert (await run_case(case)).fate is case.fate
 
@@ -29,21 +29,21 @@ async def test_a_case_ends_as_it_is_written(case: AttackCase) -> None:
 async def test_where_no_observer_looks_no_attack_ends_in_a_call_of_tier_2_or_3_without_people() -> None:
     for case in list_unobserved(CORPUS):
         found = await run_case(case)
-        assert not (found.succeeded and found.tier >= Tier.SENSITIVE), name_of(case)
+        assert not (found.succeeded and found.tier >= Tier.SENSITIVE), name_case(case)
 
 
 def test_the_corpus_is_large_names_no_case_twice_and_leaves_no_kind_out() -> None:
     attacks = [case for case in CORPUS if case.is_attack]
     assert len(attacks) >= 60
     assert {case.kind for case in CORPUS} == set(AttackKind)
-    assert len({name_of(case) for case in CORPUS}) == len(CORPUS)
+    assert len({name_case(case) for case in CORPUS}) == len(CORPUS)
 
 
 def test_what_is_let_through_is_explained() -> None:
     through = [
         case for case in CORPUS if case.is_attack and case.fate in (AttackOutcome.ALLOWED, AttackOutcome.APPROVED)
     ]
-    assert [name_of(case) for case in through if not case.residual] == []
+    assert [name_case(case) for case in through if not case.residual] == []
 
 
 @pytest.mark.parametrize(

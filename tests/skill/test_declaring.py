@@ -24,14 +24,14 @@ class Chain:
     following: list[Chain]
 
 
-def declared(function: Callable[..., object], **options: str) -> Skill:
+def declare_skill(function: Callable[..., object], **options: str) -> Skill:
     skill = Skill("sample", description="For tests.")
     skill.tool(**options)(function)  # type: ignore[arg-type]
     return skill
 
 
 def build_schema(function: Callable[..., object]) -> dict[str, object]:
-    return dict(declared(function).specs()[0].parameters)
+    return dict(declare_skill(function).specs()[0].parameters)
 
 
 def test_a_tool_is_described_by_its_name_docstring_and_annotations() -> None:
@@ -68,7 +68,7 @@ def test_a_tool_that_does_not_state_its_tier_has_the_highest() -> None:
     async def act(context: ToolContext) -> None:
         """Acts."""
 
-    (spec,) = declared(act).specs()
+    (spec,) = declare_skill(act).specs()
     assert spec.tier is Tier.DANGEROUS
     assert not spec.read_only
     assert not spec.idempotent
@@ -121,7 +121,7 @@ def test_a_tool_without_parameters_has_an_empty_schema() -> None:
 def test_any_name_is_free_for_a_parameter(name: str) -> None:
     scope: dict[str, Callable[..., object]] = {}
     exec(f"def act(context, {name}: str):\n    'Acts.'", scope)
-    signature = declared(scope["act"]).tools[0].signature
+    signature = declare_skill(scope["act"]).tools[0].signature
     assert list(signature.schema["properties"]) == [name]  # type: ignore[arg-type]
     assert signature.bind({name: "x"}) == {name: "x"}
 
@@ -152,7 +152,7 @@ def positional(context: ToolContext, word: str, /) -> None:
 @pytest.mark.parametrize("function", [undocumented, no_context, untyped, greedy, open_ended, positional])
 def test_what_cannot_be_a_tool_is_refused_when_it_is_declared(function: Callable[..., object]) -> None:
     with pytest.raises(InvalidInput) as caught:
-        declared(function)
+        declare_skill(function)
     assert caught.value.code == "bad_skill"
     assert caught.value.fix
 
@@ -189,14 +189,14 @@ def test_names_are_lower_case_words(name: str) -> None:
         Skill(name, description="")
     if name:
         with pytest.raises(InvalidInput):
-            declared(act, name=name)
+            declare_skill(act, name=name)
 
 
 def test_two_tools_of_a_skill_cannot_share_a_name() -> None:
     def act(context: ToolContext) -> None:
         """Acts."""
 
-    skill = declared(act)
+    skill = declare_skill(act)
     with pytest.raises(InvalidInput):
         skill.tool(tier=Tier.HARMLESS)(act)
     skill.tool(name="act_again")(act)

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-def around(tmp_path: Path) -> ServicesFixture:
+def services(tmp_path: Path) -> ServicesFixture:
     return ServicesFixture(tmp_path)
 
 
@@ -42,11 +42,11 @@ class Point:
     y: int = 0
 
 
-def build_toolset(around: ServicesFixture, *functions: object) -> SkillToolset:
+def build_toolset(services: ServicesFixture, *functions: object) -> SkillToolset:
     skill = Skill("sample", description="For tests.")
     for function in functions:
         skill.tool(tier=Tier.HARMLESS)(function)  # type: ignore[type-var]
-    return SkillToolset(skill, around.services())
+    return SkillToolset(skill, services.services())
 
 
 async def typed(
@@ -72,8 +72,10 @@ async def typed(
         ({"count": 1, "points": [{"x": "4"}]}, "(1, 0.5, False, '', 'a', [Point(x=4, y=0)])"),
     ],
 )
-async def test_arguments_are_converted_where_that_is_safe(around: ServicesFixture, args: JsonObject, seen: str) -> None:
-    assert (await run(build_toolset(around, typed), "typed", args)).text == seen
+async def test_arguments_are_converted_where_that_is_safe(
+    services: ServicesFixture, args: JsonObject, seen: str
+) -> None:
+    assert (await run(build_toolset(services, typed), "typed", args)).text == seen
 
 
 @pytest.mark.proves("T14")
@@ -91,28 +93,28 @@ async def test_arguments_are_converted_where_that_is_safe(around: ServicesFixtur
     ],
 )
 async def test_arguments_that_do_not_fit_are_named_and_the_expected_ones_too(
-    around: ServicesFixture, args: JsonObject, words: list[str]
+    services: ServicesFixture, args: JsonObject, words: list[str]
 ) -> None:
-    result = await run(build_toolset(around, typed), "typed", args)
+    result = await run(build_toolset(services, typed), "typed", args)
     assert result.is_error
     for word in [*words, "`typed` was not run", "It takes: count, ratio (optional), flag (optional)"]:
         assert word in result.text
 
 
-async def test_what_was_given_is_not_repeated_in_the_error(around: ServicesFixture) -> None:
-    result = await run(build_toolset(around, typed), "typed", {"count": "s3cret"})
+async def test_what_was_given_is_not_repeated_in_the_error(services: ServicesFixture) -> None:
+    result = await run(build_toolset(services, typed), "typed", {"count": "s3cret"})
     assert "s3cret" not in result.text
 
 
 @pytest.mark.proves("T14")
-async def test_an_unknown_tool_is_answered_with_the_tools_there_are(around: ServicesFixture) -> None:
-    result = await run(build_toolset(around, typed), "typo", {})
+async def test_an_unknown_tool_is_answered_with_the_tools_there_are(services: ServicesFixture) -> None:
+    result = await run(build_toolset(services, typed), "typo", {})
     assert result.is_error
     assert "typed" in result.text
 
 
-async def test_a_toolset_lists_its_tools(around: ServicesFixture) -> None:
-    toolset: Toolset = build_toolset(around, typed)
+async def test_a_toolset_lists_its_tools(services: ServicesFixture) -> None:
+    toolset: Toolset = build_toolset(services, typed)
     assert toolset.name == "sample"
     assert [spec.name for spec in await toolset.list_tools()] == ["typed"]
     await toolset.aclose()
@@ -141,64 +143,66 @@ class Model(BaseModel):
         ([datetime(2026, 1, 2, tzinfo=UTC)], '["2026-01-02T00:00:00Z"]'),
     ],
 )
-async def test_results_become_text(around: ServicesFixture, value: object, text: str) -> None:
+async def test_results_become_text(services: ServicesFixture, value: object, text: str) -> None:
     async def give(context: ToolContext) -> object:
         """Gives."""
         return value
 
-    result = await run(build_toolset(around, give), "give", {})
+    result = await run(build_toolset(services, give), "give", {})
     assert (result.text, result.is_error) == (text, False)
 
 
-async def test_data_for_people_goes_beside_the_text(around: ServicesFixture) -> None:
+async def test_data_for_people_goes_beside_the_text(services: ServicesFixture) -> None:
     async def chart(context: ToolContext) -> ToolOutput:
         """Draws."""
         return ToolOutput("a chart", {"url": "https://example.org/c.png"})
 
-    result = await run(build_toolset(around, chart), "chart", {})
+    result = await run(build_toolset(services, chart), "chart", {})
     assert (result.text, dict(result.data)) == ("a chart", {"url": "https://example.org/c.png"})
 
 
 @pytest.mark.parametrize(
     "error", [ToolError("no such die"), NotAllowed("no such die"), Unavailable("no such die", fix="try later")]
 )
-async def test_an_expected_failure_is_a_result_that_the_model_reads(around: ServicesFixture, error: Exception) -> None:
+async def test_an_expected_failure_is_a_result_that_the_model_reads(
+    services: ServicesFixture, error: Exception
+) -> None:
     async def fail(context: ToolContext) -> None:
         """Fails."""
         raise error
 
-    result = await run(build_toolset(around, fail), "fail", {})
+    result = await run(build_toolset(services, fail), "fail", {})
     assert result.is_error
     assert result.text.startswith("no such die")
     assert ("try later" in result.text) is isinstance(error, Unavailable)
 
 
 @pytest.mark.parametrize("error", [NeedsApproval("ask"), NeedsAttention("disk"), ZeroDivisionError("bug")])
-async def test_what_a_human_must_see_and_faults_of_the_code_rise(around: ServicesFixture, error: Exception) -> None:
+async def test_what_a_human_must_see_and_faults_of_the_code_rise(services: ServicesFixture, error: Exception) -> None:
     async def fail(context: ToolContext) -> None:
         """Fails."""
         raise error
 
     with pytest.raises(type(error)):
-        await run(build_toolset(around, fail), "fail", {})
+        await run(build_toolset(services, fail), "fail", {})
 
 
-async def test_a_plain_function_runs_in_a_thread_of_its_own(around: ServicesFixture) -> None:
+async def test_a_plain_function_runs_in_a_thread_of_its_own(services: ServicesFixture) -> None:
     def block(context: ToolContext, word: str) -> str:
         """Blocks."""
         return f"{word} {threading.current_thread() is threading.main_thread()}"
 
-    assert (await run(build_toolset(around, block), "block", {"word": "main"})).text == "main False"
+    assert (await run(build_toolset(services, block), "block", {"word": "main"})).text == "main False"
 
 
-async def test_a_tool_knows_for_whom_and_where_it_runs(around: ServicesFixture, tmp_path: Path) -> None:
+async def test_a_tool_knows_for_whom_and_where_it_runs(services: ServicesFixture, tmp_path: Path) -> None:
     seen: list[ToolContext] = []
 
     async def look(context: ToolContext) -> None:
         """Looks."""
         seen.append(context)
 
-    await run(build_toolset(around, look), "look", {}, scope(agent="bob", key="call_9"))
+    await run(build_toolset(services, look), "look", {}, scope(agent="bob", key="call_9"))
     (context,) = seen
     assert (context.agent, context.principal.name, context.place) == ("bob", "Kim", PLACE)
     assert (context.turn_id, context.idempotency_key) == ("turn_1", "call_9")
@@ -206,8 +210,8 @@ async def test_a_tool_knows_for_whom_and_where_it_runs(around: ServicesFixture, 
     assert context.folder == tmp_path / "bob" / "sample"
 
 
-async def test_history_and_inner_calls_are_bound_to_the_scope_of_the_call(around: ServicesFixture) -> None:
-    around.messages.append(HistoryMessage("Kim", NOON, "the blue door"))
+async def test_history_and_inner_calls_are_bound_to_the_scope_of_the_call(services: ServicesFixture) -> None:
+    services.messages.append(HistoryMessage("Kim", NOON, "the blue door"))
 
     async def look(context: ToolContext) -> str:
         """Looks."""
@@ -216,17 +220,17 @@ async def test_history_and_inner_calls_are_bound_to_the_scope_of_the_call(around
         return inner.text
 
     where = scope(agent="bob")
-    assert (await run(build_toolset(around, look), "look", {}, where)).text == "open ran"
-    assert around.searched == [where]
-    assert around.inner_calls == [(where, "open", {"what": "the blue door"})]
+    assert (await run(build_toolset(services, look), "look", {}, where)).text == "open ran"
+    assert services.searched == [where]
+    assert services.inner_calls == [(where, "open", {"what": "the blue door"})]
 
 
-async def test_a_refused_fetch_is_told_to_the_model(around: ServicesFixture) -> None:
+async def test_a_refused_fetch_is_told_to_the_model(services: ServicesFixture) -> None:
     async def look(context: ToolContext) -> str:
         """Looks."""
         return (await context.fetch("http://10.0.0.1/")).text
 
-    result = await run(build_toolset(around, look), "look", {})
+    result = await run(build_toolset(services, look), "look", {})
     assert result.is_error
     assert "may not be fetched" in result.text
 
@@ -258,9 +262,9 @@ def with_settings(kind: type) -> Skill:
 
 
 @pytest.mark.parametrize(("kind", "usual"), [(Settings, "Rome"), (ModelSettings, "Oslo")])
-async def test_settings_have_the_declared_type(around: ServicesFixture, kind: type, usual: str) -> None:
-    assert (await run(SkillToolset(with_settings(kind), around.services()), "city", {})).text == usual
-    toolset = SkillToolset(with_settings(kind), around.services(), {"city": "Bern"})
+async def test_settings_have_the_declared_type(services: ServicesFixture, kind: type, usual: str) -> None:
+    assert (await run(SkillToolset(with_settings(kind), services.services()), "city", {})).text == usual
+    toolset = SkillToolset(with_settings(kind), services.services(), {"city": "Bern"})
     assert (await run(toolset, "city", {})).text == "Bern"
     with pytest.raises(TypeError):
         await run(toolset, "wrong", {})
@@ -276,20 +280,20 @@ async def test_settings_have_the_declared_type(around: ServicesFixture, kind: ty
     ],
 )
 def test_settings_that_do_not_fit_name_the_key_and_the_remedy(
-    around: ServicesFixture, section: Mapping[str, str], words: list[str]
+    services: ServicesFixture, section: Mapping[str, str], words: list[str]
 ) -> None:
     with pytest.raises(InvalidInput) as caught:
-        SkillToolset(with_settings(Settings), around.services(), section)
+        SkillToolset(with_settings(Settings), services.services(), section)
     assert caught.value.code == "bad_skill_settings"
     for word in words:
         assert word in caught.value.explain()
 
 
-def test_a_skill_without_settings_takes_none(around: ServicesFixture) -> None:
+def test_a_skill_without_settings_takes_none(services: ServicesFixture) -> None:
     with pytest.raises(InvalidInput):
-        SkillToolset(Skill("sample", description=""), around.services(), {"city": "Bern"})
+        SkillToolset(Skill("sample", description=""), services.services(), {"city": "Bern"})
     with pytest.raises(InvalidInput):
-        SkillToolset(Skill("sample", description="", settings=int), around.services(), {"city": "Bern"})
+        SkillToolset(Skill("sample", description="", settings=int), services.services(), {"city": "Bern"})
 
 
 @pytest.mark.parametrize(

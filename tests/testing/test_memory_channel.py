@@ -36,7 +36,7 @@ ANA = Principal(PrincipalKind.PLATFORM_USER, "discord:ana", "Ana")
 
 
 @dataclass
-class Ears:
+class RecordingChannelListener:
     """Writes down what it hears."""
 
     commands: Sequence[CommandSpec] = ()
@@ -80,7 +80,7 @@ class Ears:
 
 
 @dataclass
-class Scene:
+class ChannelFixture:
     platform: MemoryPlatform = field(default_factory=MemoryPlatform)
 
     def __post_init__(self) -> None:
@@ -92,14 +92,14 @@ class Scene:
 
 
 def test_it_is_a_channel_and_its_listener_a_listener() -> None:
-    channel: Channel = Scene().ada
-    listener: ChannelListener = Ears()
+    channel: Channel = ChannelFixture().ada
+    listener: ChannelListener = RecordingChannelListener()
     assert (channel.platform, channel.agent, channel.user_id) == ("discord", "ada", "bot-ada")
     assert listener.commands == ()
 
 
 async def test_a_connected_account_hears_everything_in_order_and_itself_too() -> None:
-    scene, ears = Scene(), Ears()
+    scene, ears = ChannelFixture(), RecordingChannelListener()
     ears.answers = scene.ada
     scene.platform.say(scene.general, "ana", "too early")
     text = "@Ada Lovelace and @crew hello"
@@ -140,7 +140,7 @@ async def test_a_connected_account_hears_everything_in_order_and_itself_too() ->
 
 
 async def test_a_reply_to_the_account_is_seen_as_one_and_missed_messages_can_be_listed() -> None:
-    scene = Scene()
+    scene = ChannelFixture()
     mine = await scene.ada.post(scene.place, MessageContent("hi"), nonce="a")
     reply = scene.platform.say(scene.general, "ana", "thanks", reply_to=mine)
     arrivals = await scene.ada.list_arrivals(scene.general, after=mine)
@@ -148,7 +148,7 @@ async def test_a_reply_to_the_account_is_seen_as_one_and_missed_messages_can_be_
 
 
 async def test_pages_are_as_the_contract_says() -> None:
-    scene = Scene()
+    scene = ChannelFixture()
     ids = [scene.platform.write(scene.general, "ana", str(number)).id for number in range(150)]
 
     async def page(before: str = "", after: str = "", limit: int = 100) -> list[str]:
@@ -164,7 +164,7 @@ async def test_pages_are_as_the_contract_says() -> None:
 
 
 async def test_the_same_nonce_posts_once_even_when_the_answer_was_lost() -> None:
-    scene = Scene()
+    scene = ChannelFixture()
     scene.ada.fail("post", Unavailable("lost"), after=True)
     with pytest.raises(Unavailable):
         await scene.ada.post(scene.place, MessageContent("one"), nonce="n1")
@@ -175,7 +175,7 @@ async def test_the_same_nonce_posts_once_even_when_the_answer_was_lost() -> None
 
 
 async def test_a_failure_happens_as_often_as_it_was_asked_for() -> None:
-    scene = Scene()
+    scene = ChannelFixture()
     scene.ada.fail("post", Unavailable("down"), times=2)
     for _ in range(2):
         with pytest.raises(Unavailable):
@@ -186,7 +186,7 @@ async def test_a_failure_happens_as_often_as_it_was_asked_for() -> None:
 
 
 async def test_own_messages_are_edited_and_deleted_and_those_of_others_are_not() -> None:
-    scene = Scene()
+    scene = ChannelFixture()
     theirs = scene.platform.write(scene.general, "ana", "hers")
     mine = await scene.ada.post(scene.place, MessageContent("one"), nonce="n1", reply_to=theirs.id)
     await scene.ada.edit(scene.place, mine, MessageContent("two"))
@@ -207,7 +207,7 @@ async def test_own_messages_are_edited_and_deleted_and_those_of_others_are_not()
 
 
 async def test_a_ticket_that_holds_is_answered() -> None:
-    scene = Scene()
+    scene = ChannelFixture()
     scene.ada.tickets.add("t1")
     await scene.ada.post(scene.place, MessageContent("one"), nonce="n1", ticket="t1")
     scene.ada.tickets.clear()
@@ -227,7 +227,7 @@ async def test_a_ticket_that_holds_is_answered() -> None:
 async def test_what_the_platform_refuses_is_not_posted(
     place: Place, content: MessageContent, error: type[DenizenError]
 ) -> None:
-    scene = Scene()
+    scene = ChannelFixture()
     scene.platform.add_room("staff", readers=["ana"], room_id="staff")
     scene.platform.add_room("open", room_id="open")
     with pytest.raises(error):
@@ -236,7 +236,7 @@ async def test_what_the_platform_refuses_is_not_posted(
 
 
 async def test_reactions_typing_threads_and_names() -> None:
-    scene = Scene()
+    scene = ChannelFixture()
     post = scene.platform.write(scene.general, "ana", "hello")
     for _ in range(2):
         await scene.ada.react(scene.place, post.id, "👀")
@@ -257,7 +257,7 @@ async def test_reactions_typing_threads_and_names() -> None:
 
 
 async def test_rooms_are_visible_when_the_asker_every_reader_and_the_account_see_them() -> None:
-    scene = Scene()
+    scene = ChannelFixture()
     staff = scene.platform.add_room("staff", readers=["ana", "bot-ada"])
     topic = scene.platform.add_room("topic", RoomKind.THREAD, parent=staff)
     private = scene.platform.add_room("private", RoomKind.PRIVATE_THREAD, parent=staff, readers=["ana"])
@@ -273,7 +273,7 @@ async def test_rooms_are_visible_when_the_asker_every_reader_and_the_account_see
 
 
 async def test_the_registry_knows_one_account_for_an_agent_and_platform() -> None:
-    scene, channels = Scene(), ConnectedAccounts()
+    scene, channels = ChannelFixture(), ConnectedAccounts()
     channels.add(scene.ada)
     channels.add(scene.ada)
     assert channels.find("discord", scene.ada.agent) is scene.ada

@@ -26,7 +26,7 @@ ANSWER = ModelAnswer(
 )
 
 
-def called(id: str) -> dict[str, Any]:  # noqa: A002
+def make_call(id: str) -> dict[str, Any]:  # noqa: A002
     function = {"name": "look", "arguments": "{}"}
     return {"role": "assistant", "tool_calls": [{"id": id, "type": "function", "function": function}]}
 
@@ -114,7 +114,7 @@ async def test_a_script_that_is_at_its_end_is_told_as_an_error() -> None:
 
 @pytest.mark.anyio
 async def test_a_wrong_prompt_is_refused_unless_that_is_switched_off() -> None:
-    wrong = CHAT | {"messages": [called("a"), {"role": "user", "content": "?"}]}
+    wrong = CHAT | {"messages": [make_call("a"), {"role": "user", "content": "?"}]}
     async with model_server() as server, httpx2.AsyncClient(base_url=server.openai_url, timeout=HANG_LIMIT_S) as client:
         server.script(ANSWER)
         assert (await client.post("/chat/completions", json=wrong)).status_code == 400
@@ -141,11 +141,11 @@ def result(id: str) -> dict[str, Any]:  # noqa: A002
 @pytest.mark.parametrize(
     ("messages", "refused"),
     [
-        ([called("a"), result("a")], False),
+        ([make_call("a"), result("a")], False),
         ([result("a")], True),
-        ([called("a")], True),
-        ([called("a"), called("b"), result("b")], True),
-        ([called("a"), result("a"), result("a")], True),
+        ([make_call("a")], True),
+        ([make_call("a"), make_call("b"), result("b")], True),
+        ([make_call("a"), result("a"), result("a")], True),
     ],
 )
 def test_calls_and_results_have_to_match_in_chat_completions(messages: list[dict[str, Any]], *, refused: bool) -> None:

@@ -28,31 +28,31 @@ def body(*said: Body, system: tuple[Body, ...] = (), **more: object) -> Body:
     }
 
 
-def take(cache: PromptCache, request: Mapping[str, Any]) -> CacheBill:
+def bill(cache: PromptCache, request: Mapping[str, Any]) -> CacheBill:
     return cache.take("messages", request)
 
 
 def test_what_was_written_at_a_mark_is_read_from_there() -> None:
     cache = PromptCache()
-    assert take(cache, body(text(1100, ttl="5m"), text(10, "y"))) == CacheBill(fresh=10, short=1100)
-    assert take(cache, body(text(1100, ttl="5m"), text(20, "z"))) == CacheBill(fresh=20, read=1100)
-    assert take(cache, body(text(1100), text(10, "y"))) == CacheBill(fresh=1110)
+    assert bill(cache, body(text(1100, ttl="5m"), text(10, "y"))) == CacheBill(fresh=10, short=1100)
+    assert bill(cache, body(text(1100, ttl="5m"), text(20, "z"))) == CacheBill(fresh=20, read=1100)
+    assert bill(cache, body(text(1100), text(10, "y"))) == CacheBill(fresh=1110)
     assert cache.bills[1].units == 20 + 110
     assert cache.bills[1].tokens(7).cache_read == 1100
 
 
 def test_a_longer_conversation_finds_what_a_shorter_one_wrote() -> None:
     cache = PromptCache()
-    take(cache, body(text(1100, ttl="5m")))
-    assert take(cache, body(text(1100), text(10, "y", "5m"))) == CacheBill(read=1100, short=10)
+    bill(cache, body(text(1100, ttl="5m")))
+    assert bill(cache, body(text(1100), text(10, "y", "5m"))) == CacheBill(read=1100, short=10)
 
 
 def test_it_is_looked_for_at_most_twenty_blocks_before_a_mark() -> None:
     def found(blocks_between: int) -> int:
         cache = PromptCache()
-        take(cache, body(text(1100, ttl="5m")))
+        bill(cache, body(text(1100, ttl="5m")))
         between = [text(1, "y") for _ in range(blocks_between)]
-        return take(cache, body(text(1100), *between, text(1, "z", "5m"))).read
+        return bill(cache, body(text(1100), *between, text(1, "z", "5m"))).read
 
     assert (found(18), found(19)) == (1100, 0)
 
@@ -66,33 +66,33 @@ def test_what_changes_changes_all_behind_it(change: str) -> None:
         "model": "other",
     }
     cache = PromptCache()
-    take(cache, body(text(1100, ttl="5m")))
-    assert take(cache, body(text(1100, ttl="5m")) | {change: other[change]}).read == 0
+    bill(cache, body(text(1100, ttl="5m")))
+    assert bill(cache, body(text(1100, ttl="5m")) | {change: other[change]}).read == 0
 
 
 def test_how_tools_may_be_chosen_does_not_touch_the_system_prompt() -> None:
     cache = PromptCache()
     system = (text(1100, ttl="1h"),)
-    assert take(cache, body(text(5), system=system)).long == 1100
-    assert take(cache, body(text(5), system=system, tool_choice={"type": "none"})).read == 1100
+    assert bill(cache, body(text(5), system=system)).long == 1100
+    assert bill(cache, body(text(5), system=system, tool_choice={"type": "none"})).read == 1100
 
 
 def test_short_prompts_are_not_kept() -> None:
     cache = PromptCache()
-    assert take(cache, body(text(1023, ttl="5m"))) == CacheBill(fresh=1023)
-    assert take(cache, body(text(1023, ttl="5m"))) == CacheBill(fresh=1023)
+    assert bill(cache, body(text(1023, ttl="5m"))) == CacheBill(fresh=1023)
+    assert bill(cache, body(text(1023, ttl="5m"))) == CacheBill(fresh=1023)
 
 
 @pytest.mark.parametrize(("ttl", "kept_s"), [("5m", 300), ("1h", 3600)])
 def test_it_is_kept_for_its_time_from_the_last_read_on(ttl: str, kept_s: int) -> None:
     cache = PromptCache()
     request = body(text(1100, ttl=ttl))
-    take(cache, request)
+    bill(cache, request)
     for _ in range(2):
         cache.advance(kept_s - 1)
-        assert take(cache, request).read == 1100
+        assert bill(cache, request).read == 1100
     cache.advance(kept_s)
-    assert take(cache, request).read == 0
+    assert bill(cache, request).read == 0
 
 
 def test_an_hour_behind_five_minutes_and_a_fifth_mark_are_refused() -> None:

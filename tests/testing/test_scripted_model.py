@@ -26,18 +26,18 @@ pytestmark = pytest.mark.anyio
 HI = ModelRequest(segments=(), messages=(PromptMessage(Role.USER, (TextPart("hi"),)),))
 
 
-async def play(model: Model, request: ModelRequest = HI) -> list[ModelEvent]:
+async def read_events(model: Model, request: ModelRequest = HI) -> list[ModelEvent]:
     return [event async for event in model.stream(request)]
 
 
-def last(events: list[ModelEvent]) -> ModelReply:
+def get_reply(events: list[ModelEvent]) -> ModelReply:
     assert isinstance(events[-1], ModelReply)
     return events[-1]
 
 
 async def test_text_streams_in_pieces_and_comes_whole_at_the_end() -> None:
     model = ScriptedModel(ScriptedReply("Hello, friend.", thinking="hm", notices=["waking up"]), piece_chars=5)
-    events = await play(model)
+    events = await read_events(model)
     assert events[:5] == [
         ModelNotice("waking up"),
         ThinkingDelta("hm"),
@@ -45,7 +45,7 @@ async def test_text_streams_in_pieces_and_comes_whole_at_the_end() -> None:
         TextDelta(", fri"),
         TextDelta("end."),
     ]
-    reply = last(events)
+    reply = get_reply(events)
     assert join_text(reply.parts) == "Hello, friend."
     assert (reply.finish_reason, reply.model, reply.provider) == ("stop", "scripted/model", "scripted")
 
@@ -53,14 +53,14 @@ async def test_text_streams_in_pieces_and_comes_whole_at_the_end() -> None:
 async def test_requests_are_recorded_and_steps_are_played_in_order() -> None:
     model = ScriptedModel(ScriptedReply("one"))
     model.script(ScriptedReply("two"))
-    assert [join_text(last(await play(model)).parts) for _ in range(2)] == ["one", "two"]
+    assert [join_text(get_reply(await read_events(model)).parts) for _ in range(2)] == ["one", "two"]
     assert model.requests == [HI, HI]
     assert model.left == 0
 
 
 async def test_tool_calls_get_ids_when_they_have_none() -> None:
     model = ScriptedModel(ScriptedReply(calls=[call("look", at="x"), call("look", id="mine")]))
-    reply = last(await play(model))
+    reply = get_reply(await read_events(model))
     assert [(asked.id, asked.args) for asked in list_calls(reply.parts)] == [("call_1_1", {"at": "x"}), ("mine", {})]
     assert reply.finish_reason == "tool_calls"
 
@@ -68,7 +68,7 @@ async def test_tool_calls_get_ids_when_they_have_none() -> None:
 async def test_an_error_comes_before_or_after_the_words() -> None:
     model = ScriptedModel(Unavailable("down"), ScriptedReply("half", error=Unavailable("broke off")))
     with pytest.raises(Unavailable, match="down"):
-        await play(model)
+        await read_events(model)
     heard: list[ModelEvent] = []
 
     async def listen() -> None:
@@ -84,14 +84,14 @@ async def test_a_step_may_look_at_the_request() -> None:
     def answer(request: ModelRequest) -> ScriptedReply:
         return ScriptedReply(f"{len(request.messages)} messages")
 
-    assert join_text(last(await play(ScriptedModel(answer))).parts) == "1 messages"
+    assert join_text(get_reply(await read_events(ScriptedModel(answer))).parts) == "1 messages"
 
 
 async def test_a_script_that_is_too_short_fails_the_test() -> None:
     with pytest.raises(AssertionError, match="no step for request 1"):
-        await play(ScriptedModel())
+        await read_events(ScriptedModel())
     model = ScriptedModel(otherwise=ScriptedReply("always"))
-    assert [join_text(last(await play(model)).parts) for _ in range(3)] == ["always"] * 3
+    assert [join_text(get_reply(await read_events(model)).parts) for _ in range(3)] == ["always"] * 3
 
 
 async def test_gates_hold_the_model_where_the_test_wants_it() -> None:
@@ -111,7 +111,7 @@ async def test_gates_hold_the_model_where_the_test_wants_it() -> None:
         await halfway.reached.wait()
         assert heard == [TextDelta("one two ")]
         halfway.open.set()
-    assert join_text(last(heard).parts) == "one two three four"
+    assert join_text(get_reply(heard).parts) == "one two three four"
 
 
 async def test_models_are_found_by_alias_and_by_name() -> None:

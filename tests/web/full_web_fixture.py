@@ -20,7 +20,7 @@ from denizen.web.http.auth import ApiKey
 from denizen.web.http.dependencies import GapServices, KnowledgeServices
 from tests.engine.knowledge.knowledge_fixture import KnowledgeFixture
 from tests.engine.knowledge.test_learning import build_learning
-from tests.web_fixture import ADA, ANN, HandClock, Site, running_site
+from tests.web_fixture import ADA, ANN, HandClock, WebFixture, open_web
 
 OWNER = ApiKey.from_text("olga", "key-of-olga", ("owner",))
 
@@ -57,7 +57,7 @@ class EchoShell:
 
 
 @asynccontextmanager
-async def open_full_site(root: Path) -> AsyncGenerator[Site]:
+async def open_full_web(root: Path) -> AsyncGenerator[WebFixture]:
     houses: list[KnowledgeFixture] = []
 
     def make(store: TemporaryStore, durable: MemoryDurable, clock: HandClock) -> KnowledgeServices:
@@ -82,5 +82,5 @@ async def open_full_site(root: Path) -> AsyncGenerator[Site]:
 
     model = ScriptedModel(otherwise=ScriptedReply("Hello."))
     keys = [ADA, ANN, OWNER]
-    async with running_site(model, keys=keys, make_knowledge=make, make_gaps=make_gaps, more=[EchoShell()]) as site:
-        yield site
+    async with open_web(model, keys=keys, make_knowledge=make, make_gaps=make_gaps, more=[EchoShell()]) as web:
+        yield web

@@ -8,7 +8,7 @@ import pytest
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from denizen.web.http.auth import LOGIN_LIFETIME, Exposure
 from denizen.web.pages import WRONG_KEYS
-from tests.web_fixture import ANN, BEN, running_site
+from tests.web_fixture import ANN, BEN, open_web
 
 pytestmark = pytest.mark.anyio
 
@@ -54,7 +54,7 @@ def chatty_model() -> ScriptedModel:
 @pytest.mark.proves("T-http-auth", "TW3")
 @pytest.mark.parametrize(("method", "path"), PROTECTED)
 async def test_with_keys_everything_needs_one(method: str, path: str) -> None:
-    async with running_site(keys=[ANN]) as site, site.client() as client:
+    async with open_web(keys=[ANN]) as web, web.client() as client:
         missing = await client.request(method, path, json=CHAT)
         wrong = await client.request(method, path, json=CHAT, headers={"x-api-key": "nope"})
     assert (missing.status_code, missing.json()["error"]["code"]) == (401, "credentials_missing")
@@ -63,8 +63,8 @@ async def test_with_keys_everything_needs_one(method: str, path: str) -> None:
 
 
 async def test_every_route_is_either_public_or_in_the_list_of_protected_ones() -> None:
-    async with running_site() as site, site.client() as client:
-        paths = {getattr(route, "path", "") for route in site.app.routes}
+    async with open_web() as web, web.client() as client:
+        paths = {getattr(route, "path", "") for route in web.app.routes}
         described = set((await client.get("/api/openapi.json")).json()["paths"])
     samples = {
         "{turn_id}": "turn_1",
@@ -85,32 +85,32 @@ async def test_every_route_is_either_public_or_in_the_list_of_protected_ones() -
 
 @pytest.mark.parametrize("headers", [{"authorization": "Bearer key-of-ann"}, {"x-api-key": "key-of-ann"}])
 async def test_a_known_key_lets_in(headers: dict[str, str]) -> None:
-    async with running_site(chatty_model(), keys=[ANN, BEN]) as site, site.client(**headers) as client:
+    async with open_web(chatty_model(), keys=[ANN, BEN]) as web, web.client(**headers) as client:
         assert (await client.get("/api/agents")).status_code == 200
         assert "Hello." in (await client.post("/api/chat", json=CHAT)).text
 
 
 async def test_a_key_that_was_taken_out_is_refused_at_once() -> None:
-    async with running_site(keys=[ANN, BEN]) as site, site.client(**{"x-api-key": "key-of-ann"}) as client:
+    async with open_web(keys=[ANN, BEN]) as web, web.client(**{"x-api-key": "key-of-ann"}) as client:
         assert (await client.get("/api/agents")).status_code == 200
-        site.keys.remove(ANN)
+        web.keys.remove(ANN)
         assert (await client.get("/api/agents")).status_code == 401
 
 
 @pytest.mark.parametrize("path", ["/health", "/login", "/static/chat.js", "/static/denizen.css"])
 async def test_health_sign_in_and_the_pages_own_files_need_no_key(path: str) -> None:
-    async with running_site(keys=[ANN]) as site, site.client() as client:
+    async with open_web(keys=[ANN]) as web, web.client() as client:
         assert (await client.get(path)).status_code == 200
 
 
 async def test_a_server_that_lost_its_keys_beyond_loopback_lets_nobody_in() -> None:
-    async with running_site(exposure=Exposure(listens_beyond_loopback=True)) as site, site.client() as client:
+    async with open_web(exposure=Exposure(listens_beyond_loopback=True)) as web, web.client() as client:
         assert (await client.get("/api/agents")).status_code == 401
         assert (await client.get("/health")).status_code == 200
 
 
 async def test_without_keys_on_loopback_this_machine_is_let_in() -> None:
-    async with running_site() as site, site.client() as client:
+    async with open_web() as web, web.client() as client:
         assert (await client.get("/api/agents")).status_code == 200
         assert (await client.get("/api/agents", headers={"x-api-key": "whatever"})).status_code == 200
 
@@ -123,27 +123,27 @@ BAD_HOSTS = ["evil.example", "evil.example:8642", "127.0.0.1.evil.example", "loc
 
 @pytest.mark.parametrize("host", GOOD_HOSTS)
 async def test_an_open_server_answers_to_loopback_names(host: str) -> None:
-    async with running_site() as site, site.client(host=host) as client:
+    async with open_web() as web, web.client(host=host) as client:
         assert (await client.get("/api/agents")).status_code == 200
 
 
 @pytest.mark.parametrize("host", BAD_HOSTS)
 @pytest.mark.parametrize("path", ["/", "/api/agents", "/health"])
 async def test_an_open_server_does_not_answer_to_other_names(host: str, path: str) -> None:
-    async with running_site() as site, site.client(host=host) as client:
+    async with open_web() as web, web.client(host=host) as client:
         response = await client.get(path)
     assert (response.status_code, response.json()["error"]["code"]) == (403, "host_refused")
 
 
 async def test_a_configured_name_is_answered_to() -> None:
     exposure = Exposure(allowed_hosts=frozenset({"denizen.lan"}))
-    async with running_site(exposure=exposure) as site, site.client(host="denizen.lan:8642") as client:
+    async with open_web(exposure=exposure) as web, web.client(host="denizen.lan:8642") as client:
         assert (await client.get("/api/agents")).status_code == 200
 
 
 async def test_with_keys_the_name_does_not_matter() -> None:
     headers = {"host": "denizen.example", "x-api-key": "key-of-ann"}
-    async with running_site(keys=[ANN]) as site, site.client(**headers) as client:
+    async with open_web(keys=[ANN]) as web, web.client(**headers) as client:
         assert (await client.get("/api/agents")).status_code == 200
 
 
@@ -165,22 +165,22 @@ FOREIGN = [
 
 @pytest.mark.parametrize("headers", OWN)
 async def test_an_open_server_takes_changes_from_its_own_pages_and_from_programs(headers: dict[str, str]) -> None:
-    async with running_site(chatty_model()) as site, site.client(**headers) as client:
+    async with open_web(chatty_model()) as web, web.client(**headers) as client:
         assert (await client.post("/api/chat", json=CHAT)).status_code == 200
 
 
 @pytest.mark.parametrize("headers", FOREIGN)
 async def test_an_open_server_takes_no_changes_from_other_pages(headers: dict[str, str]) -> None:
-    async with running_site(chatty_model()) as site, site.client(**headers) as client:
+    async with open_web(chatty_model()) as web, web.client(**headers) as client:
         for path in ("/api/chat", "/v1/chat/completions", "/api/turns/turn_1/cancel"):
             response = await client.post(path, json=CHAT)
             assert (response.status_code, response.json()["error"]["code"]) == (403, "origin_refused")
-        assert await site.turns() == []
+        assert await web.turns() == []
 
 
 @pytest.mark.parametrize("media_type", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""])
 async def test_a_form_of_another_page_cannot_be_taken_for_json(media_type: str) -> None:
-    async with running_site() as site, site.client() as client:
+    async with open_web() as web, web.client() as client:
         body = b'{"message": "hi"}'
         response = await client.post("/api/chat", content=body, headers={"content-type": media_type})
     assert (response.status_code, response.json()["error"]["code"]) == (400, "media_type")
@@ -189,7 +189,7 @@ async def test_a_form_of_another_page_cannot_be_taken_for_json(media_type: str) 
 async def test_an_allowed_origin_may_use_the_api_from_its_pages() -> None:
     origin = "https://chat.example"
     exposure = Exposure(allowed_origins=frozenset({origin}))
-    async with running_site(chatty_model(), exposure=exposure) as site, site.client(origin=origin) as client:
+    async with open_web(chatty_model(), exposure=exposure) as web, web.client(origin=origin) as client:
         asks = {"access-control-request-method": "POST", "access-control-request-headers": "content-type"}
         before = await client.options("/api/chat", headers=asks)
         response = await client.post("/api/chat", json=CHAT, headers={"sec-fetch-site": "cross-site"})
@@ -198,13 +198,13 @@ async def test_an_allowed_origin_may_use_the_api_from_its_pages() -> None:
 
 
 async def test_nobody_else_is_told_that_their_scripts_may_read() -> None:
-    async with running_site() as site, site.client(origin="https://evil.example") as client:
+    async with open_web() as web, web.client(origin="https://evil.example") as client:
         assert "access-control-allow-origin" not in (await client.get("/api/agents")).headers
 
 
 @pytest.mark.parametrize("path", ["/", "/health", "/api/agents", "/api/nothing", "/static/chat.js", "/login"])
 async def test_every_answer_has_the_security_headers(path: str) -> None:
-    async with running_site(keys=[ANN]) as site, site.client() as client:
+    async with open_web(keys=[ANN]) as web, web.client() as client:
         headers = (await client.get(path)).headers
     policy = headers["content-security-policy"]
     assert "default-src 'self'" in policy
@@ -221,18 +221,18 @@ async def sign_in(client: httpx2.AsyncClient, key: str = "key-of-ann") -> httpx2
 
 
 async def test_the_page_leads_to_the_sign_in_and_the_sign_in_to_the_page() -> None:
-    async with running_site(chatty_model(), keys=[ANN]) as site, site.client() as client:
+    async with open_web(chatty_model(), keys=[ANN]) as web, web.client() as client:
         page = await client.get("/")
         assert (page.status_code, page.headers["location"]) == (303, "/login")
         answer = await sign_in(client)
         assert (answer.status_code, answer.headers["location"]) == (303, "/")
         assert (await client.get("/")).status_code == 200
         assert (await client.post("/api/chat", json=CHAT)).status_code == 200
-        assert [turn.principal.key for turn in await site.turns()] == ["api_key:ann"]
+        assert [turn.principal.key for turn in await web.turns()] == ["api_key:ann"]
 
 
 async def test_the_cookie_cannot_be_read_by_scripts_or_sent_by_other_sites_and_is_not_the_key() -> None:
-    async with running_site(keys=[ANN]) as site, site.client() as client:
+    async with open_web(keys=[ANN]) as web, web.client() as client:
         cookie = (await sign_in(client)).headers["set-cookie"]
     assert "HttpOnly" in cookie
     assert "samesite=strict" in cookie.lower()
@@ -240,13 +240,13 @@ async def test_the_cookie_cannot_be_read_by_scripts_or_sent_by_other_sites_and_i
 
 
 async def test_over_tls_the_cookie_stays_there() -> None:
-    async with running_site(keys=[ANN]) as site, site.client() as client:
+    async with open_web(keys=[ANN]) as web, web.client() as client:
         cookie = (await client.post("https://127.0.0.1/login", data={"key": "key-of-ann"})).headers["set-cookie"]
     assert "Secure" in cookie
 
 
 async def test_a_wrong_key_does_not_sign_in() -> None:
-    async with running_site(keys=[ANN]) as site, site.client() as client:
+    async with open_web(keys=[ANN]) as web, web.client() as client:
         answer = await sign_in(client, "nope")
         assert answer.status_code == 401
         assert "not known" in answer.text
@@ -255,11 +255,11 @@ async def test_a_wrong_key_does_not_sign_in() -> None:
 
 
 async def test_a_sign_in_ends_by_signing_out_by_time_and_with_its_key() -> None:
-    async with running_site(keys=[ANN, BEN]) as site, site.client() as client:
+    async with open_web(keys=[ANN, BEN]) as web, web.client() as client:
         for end in (
             lambda: client.post("/logout"),
-            lambda: site.clock.advance(LOGIN_LIFETIME + timedelta(seconds=1)),
-            lambda: site.keys.remove(ANN),
+            lambda: web.clock.advance(LOGIN_LIFETIME + timedelta(seconds=1)),
+            lambda: web.keys.remove(ANN),
         ):
             await sign_in(client)
             assert (await client.get("/api/agents")).status_code == 200
@@ -271,28 +271,28 @@ async def test_a_sign_in_ends_by_signing_out_by_time_and_with_its_key() -> None:
 
 @pytest.mark.parametrize("headers", FOREIGN)
 async def test_a_signed_in_browser_cannot_be_used_by_other_pages(headers: dict[str, str]) -> None:
-    async with running_site(keys=[ANN]) as site, site.client() as client:
+    async with open_web(keys=[ANN]) as web, web.client() as client:
         await sign_in(client)
         assert (await client.post("/api/chat", json=CHAT, headers=headers)).status_code == 403
         assert (await client.post("/login", data={"key": "key-of-ann"}, headers=headers)).status_code == 403
 
 
 async def test_a_key_in_the_request_counts_more_than_a_cookie() -> None:
-    async with running_site(chatty_model(), keys=[ANN, BEN]) as site, site.client() as client:
+    async with open_web(chatty_model(), keys=[ANN, BEN]) as web, web.client() as client:
         await sign_in(client)
         await client.post("/api/chat", json=CHAT, headers={"x-api-key": "key-of-ben"})
-        assert [turn.principal.key for turn in await site.turns()] == ["api_key:ben"]
+        assert [turn.principal.key for turn in await web.turns()] == ["api_key:ben"]
 
 
 @pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "X-Real-IP"])
 async def test_without_keys_what_a_proxy_passes_on_is_refused(header: str) -> None:
-    async with running_site() as site, site.client() as client:
+    async with open_web() as web, web.client() as client:
         answer = await client.get("/api/agents", headers={header: "203.0.113.7"})
     assert (answer.status_code, answer.json()["error"]["code"]) == (403, "proxy_without_keys")
 
 
 async def test_who_guesses_keys_has_to_wait_and_who_knows_one_does_not() -> None:
-    async with running_site(keys=[ANN]) as site, site.client() as client:
+    async with open_web(keys=[ANN]) as web, web.client() as client:
         for _ in range(20):
             assert (await client.post("/login", data={"key": "key-of-ann"})).status_code == 303
         tries = [await client.post("/login", data={"key": f"guess-{n}"}) for n in range(WRONG_KEYS.calls)]

@@ -11,7 +11,7 @@ from jinja2.nodes import Getattr, Name
 
 import denizen.web
 from denizen.web.pages import ChatPage, LoginPage, Page, render
-from tests.web_fixture import ANN, running_site
+from tests.web_fixture import ANN, open_web
 
 pytestmark = pytest.mark.anyio
 
@@ -22,7 +22,7 @@ PAGES: list[tuple[str, Page]] = [
 ]
 
 
-class Outline(HTMLParser):
+class PageOutline(HTMLParser):
     """The tags of a page with their attributes, and text in scripts and styles."""
 
     def __init__(self, page: Page) -> None:
@@ -51,7 +51,7 @@ def test_a_template_uses_exactly_what_its_context_declares(name: str, page: Page
 
 @pytest.mark.parametrize("page", [page for _, page in PAGES])
 def test_a_page_has_no_inline_script_style_or_handler(page: Page) -> None:
-    outline = Outline(page)
+    outline = PageOutline(page)
     assert outline.inline == ""
     assert [attrs for _, attrs in outline.tags if any(name.startswith("on") or name == "style" for name in attrs)] == []
     sources = [attrs.get("src") or attrs.get("href") or "" for attrs in outline.all("script", "link", "img")]
@@ -61,7 +61,7 @@ def test_a_page_has_no_inline_script_style_or_handler(page: Page) -> None:
 
 @pytest.mark.parametrize("page", [page for _, page in PAGES])
 def test_what_a_page_refers_to_exists_and_every_field_has_a_label(page: Page) -> None:
-    outline = Outline(page)
+    outline = PageOutline(page)
     for attrs in outline.all("script", "link"):
         source = attrs.get("src") or attrs.get("href") or ""
         assert (WEB / source.removeprefix("/")).is_file(), source
@@ -80,7 +80,7 @@ def test_the_script_finds_what_it_looks_for_in_the_page() -> None:
     first = re.search(r"= \[(.*)\]\.map\(find\)", script)
     assert first is not None
     wanted |= set(re.findall(r'"(\w+)"', first.group(1)))
-    ids = {attrs.get("id") for _, attrs in Outline(ChatPage("1", can_sign_out=False)).tags}
+    ids = {attrs.get("id") for _, attrs in PageOutline(ChatPage("1", can_sign_out=False)).tags}
     assert wanted <= ids
 
 
@@ -89,7 +89,7 @@ def test_the_chat_leads_to_the_simulator_when_there_is_one() -> None:
         ChatPage("1", can_sign_out=False),
         ChatPage("1", can_sign_out=False, simulator="http://127.0.0.1:1/"),
     )
-    links = [[attrs.get("href") for attrs in Outline(page).all("a")] for page in (without, beside)]
+    links = [[attrs.get("href") for attrs in PageOutline(page).all("a")] for page in (without, beside)]
     assert [each for each in links[1] if each not in links[0]] == ["http://127.0.0.1:1/"]
 
 
@@ -102,7 +102,7 @@ def test_no_script_makes_html_out_of_text() -> None:
 
 
 async def test_the_page_and_its_files_are_served_and_checked_again_each_time() -> None:
-    async with running_site() as site, site.client() as client:
+    async with open_web() as web, web.client() as client:
         page = await client.get("/")
         script = await client.get("/static/chat.js")
         again = await client.get("/static/chat.js", headers={"if-none-match": script.headers["etag"]})
@@ -116,24 +116,24 @@ async def test_the_page_and_its_files_are_served_and_checked_again_each_time() -
     "path", ["/static/../app.py", "/static/..%2fapp.py", "/static/%2e%2e/app.py", "/static/nothing"]
 )
 async def test_nothing_but_the_pages_own_files_is_served(path: str) -> None:
-    async with running_site() as site, site.client() as client:
+    async with open_web() as web, web.client() as client:
         assert (await client.get(path)).status_code == 404
 
 
 async def test_signing_out_is_offered_to_whom_is_signed_in() -> None:
-    async with running_site(keys=[ANN]) as site, site.client() as client:
+    async with open_web(keys=[ANN]) as web, web.client() as client:
         await client.post("/login", data={"key": "key-of-ann"})
         assert "Sign out" in (await client.get("/")).text
-    async with running_site() as site, site.client() as client:
+    async with open_web() as web, web.client() as client:
         assert "Sign out" not in (await client.get("/")).text
 
 
 async def test_an_open_server_has_nothing_to_sign_in_to() -> None:
-    async with running_site() as site, site.client() as client:
+    async with open_web() as web, web.client() as client:
         response = await client.get("/login")
     assert (response.status_code, response.headers["location"]) == (303, "/")
 
 
 async def test_a_form_that_is_too_large_is_refused() -> None:
-    async with running_site(keys=[ANN]) as site, site.client() as client:
+    async with open_web(keys=[ANN]) as web, web.client() as client:
         assert (await client.post("/login", data={"key": "x" * 10_000})).status_code == 413

@@ -16,7 +16,7 @@ from anyio import to_thread
 import denizen.web
 from tests.engine.knowledge.knowledge_fixture import write
 from tests.timing import HANG_LIMIT_S
-from tests.web.api.test_knowledge import KnowledgeSite, open_knowledge_site
+from tests.web.api.test_knowledge import KnowledgeWebFixture, open_knowledge_web
 
 pytestmark = pytest.mark.anyio
 
@@ -49,12 +49,14 @@ await import(script);
 """
 
 
-async def browse(server: KnowledgeSite, tmp_path: Path, key: str = "key-of-ada", rounds: int = 2) -> dict[str, Any]:
+async def browse(
+    server: KnowledgeWebFixture, tmp_path: Path, key: str = "key-of-ada", rounds: int = 2
+) -> dict[str, Any]:
     """What the script asked for, how long it waited, and what the line said, for so many looks."""
     page, script = tmp_path / "browser.mjs", tmp_path / "sources.mjs"
     page.write_text(BROWSER)
     script.write_text(SCRIPT.read_text())
-    async with server.site.serve() as url:
+    async with server.web.serve() as url:
         command = [str(NODE), str(page), str(script), url, key, str(rounds)]
         run = partial(subprocess.run, command, capture_output=True, text=True, timeout=HANG_LIMIT_S, check=False)
         with anyio.fail_after(HANG_LIMIT_S):
@@ -65,7 +67,7 @@ async def browse(server: KnowledgeSite, tmp_path: Path, key: str = "key-of-ada",
 
 @pytest.mark.proves("S29")
 async def test_the_page_asks_every_five_minutes_and_syncs_when_that_is_needed(tmp_path: Path) -> None:
-    async with open_knowledge_site(tmp_path) as server:
+    async with open_knowledge_web(tmp_path) as server:
         await server.owner.ask("POST", "/api/sources", location=str(write(tmp_path / "notes", {"a.md": "A"})))
         told = await browse(server, tmp_path, rounds=3)
         status = "GET /api/snapshot/status"
@@ -83,14 +85,14 @@ async def test_the_page_asks_every_five_minutes_and_syncs_when_that_is_needed(tm
 
 
 async def test_the_line_stays_away_without_sources_and_tells_when_nothing_can_be_told(tmp_path: Path) -> None:
-    async with open_knowledge_site(tmp_path) as server:
+    async with open_knowledge_web(tmp_path) as server:
         assert (await browse(server, tmp_path, rounds=1))["seen"][0]["hidden"] is True
         told = await browse(server, tmp_path, "key-of-ann")
         assert told["seen"][0]["title"] == "HTTP 403" and len(told["waits"]) == 2
 
 
 async def test_only_owners_and_admins_have_the_line(tmp_path: Path) -> None:
-    async with open_knowledge_site(tmp_path) as server, server.site.client() as client:
+    async with open_knowledge_web(tmp_path) as server, server.web.client() as client:
         for key, has in (("key-of-olga", True), ("key-of-ada", True), ("key-of-ann", False)):
             page = (await client.get("/", headers={"x-api-key": key})).text
             assert ("/static/sources.js" in page, 'id="sources"' in page) == (has, has), key

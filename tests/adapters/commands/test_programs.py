@@ -106,7 +106,7 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-async def ended(pid: int) -> None:
+async def wait_until_ended(pid: int) -> None:
     with anyio.fail_after(HANG_LIMIT_S):
         while is_alive(pid):
             await anyio.lowlevel.checkpoint()
@@ -136,7 +136,7 @@ async def test_a_program_that_takes_too_long_is_ended_with_all_its_children(tmp_
     assert "exit_code" not in result.data
     child, said = result.text.splitlines()
     assert said == f"[stopped: it was not done within {HANG_LIMIT_S:g} s]"
-    await ended(int(child))
+    await wait_until_ended(int(child))
 
 
 @linux
@@ -144,7 +144,7 @@ async def test_a_child_left_behind_does_not_hold_the_answer_up(tmp_path: Path) -
     with anyio.fail_after(HANG_LIMIT_S):
         result = await run(tmp_path, "sh", "-c", "sleep 600 & echo $!", timeout_s=600)
     assert result.data == {"exit_code": 0}
-    await ended(int(result.text))
+    await wait_until_ended(int(result.text))
 
 
 @linux
@@ -156,7 +156,7 @@ async def test_who_goes_away_ends_the_program(tmp_path: Path) -> None:
         with anyio.fail_after(HANG_LIMIT_S):
             pid = await anyio.to_thread.run_sync((tmp_path / "told").read_text, abandon_on_cancel=True)
         group.cancel_scope.cancel()
-    await ended(int(pid))
+    await wait_until_ended(int(pid))
 
 
 @pytest.mark.proves("T37")

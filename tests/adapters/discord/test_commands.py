@@ -16,7 +16,7 @@ ALLOW = CommandSpec(
 )
 
 
-def stored(spec: CommandSpec, number: int = 1, **more: object) -> dict[str, object]:
+def to_stored_command(spec: CommandSpec, number: int = 1, **more: object) -> dict[str, object]:
     """As Discord gives it back: with ids, and without what is at its default."""
     payload = to_payload(spec)
     options = [{key: value for key, value in each.items() if value not in (False, [])} for each in payload["options"]]
@@ -44,7 +44,7 @@ def test_choices_are_offered_without_asking() -> None:
 
 @pytest.mark.parametrize("spec", [ASK, ALLOW], ids=["options", "groups"])
 def test_what_discord_gives_back_is_the_same(spec: CommandSpec) -> None:
-    assert normalize(stored(spec)) == to_payload(spec)
+    assert normalize(to_stored_command(spec)) == to_payload(spec)
 
 
 @pytest.mark.parametrize(
@@ -78,13 +78,17 @@ def test_a_command_is_read_with_its_subcommand_and_what_is_typed() -> None:
 
 
 def test_nothing_is_written_when_nothing_differs() -> None:
-    plan = plan_sync([to_payload(ASK)], [stored(ASK)], frozenset({"ask"}))
+    plan = plan_sync([to_payload(ASK)], [to_stored_command(ASK)], frozenset({"ask"}))
     assert (list(plan.creations), dict(plan.edits), dict(plan.deletions)) == ([], {}, {})
 
 
 def test_only_what_differs_is_written_and_others_are_left_alone() -> None:
     changed = CommandSpec("ask", "Ask me", ASK.options)
-    existing = [stored(ASK, 1), stored(CommandSpec("old", "Old"), 2), stored(CommandSpec("foreign", "Theirs"), 3)]
+    existing = [
+        to_stored_command(ASK, 1),
+        to_stored_command(CommandSpec("old", "Old"), 2),
+        to_stored_command(CommandSpec("foreign", "Theirs"), 3),
+    ]
     plan = plan_sync([to_payload(changed), to_payload(ALLOW)], existing, frozenset({"old", "ask"}))
     assert [each["name"] for each in plan.creations] == ["allow"]
     assert list(plan.edits) == ["1"]

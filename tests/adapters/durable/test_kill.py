@@ -95,12 +95,12 @@ def start(database: str, journal: Path) -> Generator[Start]:
         yield starter
 
 
-def counts(journal: Path) -> Counter[str]:
+def count_steps(journal: Path) -> Counter[str]:
     """How often each step of each run began and ended, whoever did it."""
     return Counter(line.rpartition(" ")[0] for line in journal.read_text(encoding="utf-8").splitlines())
 
 
-def once_but_for_the_interrupted(runs: int) -> Counter[str]:
+def expected_counts(runs: int) -> Counter[str]:
     """What the journal holds when step 2 of each run was interrupted once."""
     expected: Counter[str] = Counter()
     for run in (f"run-{number}" for number in range(runs)):
@@ -123,7 +123,7 @@ def test_a_run_that_was_interrupted_in_a_step_goes_on_there_in_the_next_process(
     second.await_line(re.escape(f"result run-0 {RESULT}"))
     second.await_line("closed")
     assert second.end() == ""
-    assert counts(journal) == once_but_for_the_interrupted(1)
+    assert count_steps(journal) == expected_counts(1)
 
 
 def test_a_run_that_ended_before_the_kill_is_not_touched_again(start: Start, journal: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_run_that_ended_before_the_kill_is_not_touched_again(start: Start, jou
     first.end()
     second = start("--submit", "1", "--wait", "1")
     second.await_line(re.escape(f"result run-0 {RESULT}"))
-    assert set(counts(journal).values()) == {1}
+    assert set(count_steps(journal).values()) == {1}
 
 
 def test_each_run_of_a_killed_process_is_taken_over_by_one_living_process(start: Start, journal: Path) -> None:
@@ -145,7 +145,7 @@ def test_each_run_of_a_killed_process_is_taken_over_by_one_living_process(start:
     victim.signal(signal.SIGKILL)
     for other in others:
         other.await_lines(r"result run-\d \[10, 20, 30\]", 6)
-    assert counts(journal) == once_but_for_the_interrupted(6)
+    assert count_steps(journal) == expected_counts(6)
 
 
 @pytest.mark.parametrize("database", ["postgres"], indirect=True)
@@ -161,4 +161,4 @@ def test_a_process_that_was_silent_too_long_loses_its_runs_and_notices(start: St
     frozen.signal(signal.SIGTERM)
     frozen.await_line("closed")
     assert "silent for too long" in frozen.end()
-    assert counts(journal) == once_but_for_the_interrupted(1)
+    assert count_steps(journal) == expected_counts(1)

@@ -31,7 +31,7 @@ def child() -> Generator[subprocess.Popen[bytes]]:
     process.communicate()
 
 
-def place_of(pid: int) -> ProcessIdentity:
+def identify_child(pid: int) -> ProcessIdentity:
     """The place of a child of this process."""
     born = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19]
     return ProcessIdentity(identify_process().realm, pid, born)
@@ -39,12 +39,12 @@ def place_of(pid: int) -> ProcessIdentity:
 
 def test_a_living_process_is_not_gone(child: subprocess.Popen[bytes]) -> None:
     assert not is_gone(identify_process())
-    assert not is_gone(place_of(child.pid))
+    assert not is_gone(identify_child(child.pid))
     assert not is_gone(replace(identify_process(), born=""))
 
 
 def test_a_killed_process_is_gone_even_before_its_parent_looks(child: subprocess.Popen[bytes]) -> None:
-    place = place_of(child.pid)
+    place = identify_child(child.pid)
     child.kill()
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
     assert is_gone(place)
@@ -58,7 +58,7 @@ def test_a_pid_that_came_back_is_another_process() -> None:
 
 
 def test_a_process_on_another_machine_is_not_known_to_be_gone(child: subprocess.Popen[bytes]) -> None:
-    place = replace(place_of(child.pid), realm="elsewhere")
+    place = replace(identify_child(child.pid), realm="elsewhere")
     child.kill()
     child.wait()
     assert not is_gone(place)
@@ -121,7 +121,7 @@ def row_lease(engine: sa.Engine, executor: str, *, expiry_s: float = LONG_S) -> 
     return lease
 
 
-def put_elsewhere(engine: sa.Engine, executor: str, *, silent_s: float = 0.0) -> None:
+def move_to_other_machine(engine: sa.Engine, executor: str, *, silent_s: float = 0.0) -> None:
     """Makes it look as if that process ran on another machine, and was last heard of some time ago."""
     with engine.begin() as connection:
         connection.execute(
@@ -146,9 +146,9 @@ def test_a_process_lives_until_it_releases_its_lease(engine: sa.Engine) -> None:
 @pytest.mark.xdist_group("postgres")
 def test_a_process_that_is_silent_for_the_expiry_is_dead_and_learns_it(engine: sa.Engine) -> None:
     mine, other = row_lease(engine, "mine"), row_lease(engine, "other")
-    put_elsewhere(engine, "other", silent_s=LONG_S - 100)
+    move_to_other_machine(engine, "other", silent_s=LONG_S - 100)
     assert mine.find_dead({"other"}) == set()
-    put_elsewhere(engine, "other", silent_s=LONG_S + 1)
+    move_to_other_machine(engine, "other", silent_s=LONG_S + 1)
     assert mine.find_dead({"other"}) == {"other"}
     assert not other.renew()
     assert other.renew()
@@ -161,7 +161,7 @@ def test_a_process_that_died_on_the_same_machine_is_dead_at_once(
 ) -> None:
     mine = row_lease(engine, "mine")
     row_lease(engine, "other")
-    place = place_of(child.pid)
+    place = identify_child(child.pid)
     with engine.begin() as connection:
         connection.execute(
             sa.text("UPDATE durable.workers SET pid = :pid, born = :born WHERE executor_id = 'other'"),
@@ -179,7 +179,7 @@ def test_a_process_that_was_silent_itself_declares_nobody_dead_for_silence_yet(e
     mine = TableLease(engine, schema="durable", executor="mine", expiry_s=LONG_S, monotonic_s=lambda: now_s)
     mine.acquire()
     row_lease(engine, "other")
-    put_elsewhere(engine, "other", silent_s=2 * LONG_S)
+    move_to_other_machine(engine, "other", silent_s=2 * LONG_S)
     now_s = 2 * LONG_S
     mine.renew()
     assert mine.find_dead({"other"}) == set()

@@ -11,12 +11,12 @@ from denizen.adapters.durable.run import RecordedValue, decode, decode_error, en
 from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, Unavailable
 
 
-class OwnKind(LimitExceeded):
+class LaterErrorKind(LimitExceeded):
     """A kind that a later version no longer has."""
 
 
 def test_an_error_is_restored_with_its_family() -> None:
-    again = decode_error(encode_error(OwnKind("No.", code="budget", why="w", fix="f", amount=3)))
+    again = decode_error(encode_error(LaterErrorKind("No.", code="budget", why="w", fix="f", amount=3)))
     assert type(again) is LimitExceeded
     assert (again.message, again.code, again.why, again.fix) == ("No.", "budget", "w", "f")
 

@@ -69,7 +69,7 @@ def local_fetcher(server: LocalServer) -> WebFetcher:
     return WebFetcher(allow_private=[server.address], backoff_s=(0.0, 0.0))
 
 
-async def refused(fetcher: WebFetcher, url: str) -> DenizenError:
+async def fetch_refused(fetcher: WebFetcher, url: str) -> DenizenError:
     with pytest.raises((NotAllowed, InvalidInput, Unavailable)) as caught:
         await fetcher.fetch(url)
     return caught.value
@@ -132,7 +132,7 @@ async def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.Monke
 )
 async def test_loopback_is_refused_however_it_is_spelt(host: str) -> None:
     with serve({"/": say("secret")}) as server:
-        error = await refused(WebFetcher(), f"http://{host}:{server.port}/")
+        error = await fetch_refused(WebFetcher(), f"http://{host}:{server.port}/")
         assert isinstance(error, NotAllowed)
         assert error.code == "address_refused"
         assert server.requests == []
@@ -144,7 +144,7 @@ async def test_loopback_is_refused_however_it_is_spelt(host: str) -> None:
 async def test_a_name_with_any_private_address_is_refused_without_connecting(private: str, first: bool) -> None:
     names = NameServer(mixed_example=[[private, PUBLIC] if first else [PUBLIC, private]])
     carrier = LocalNetwork({})
-    error = await refused(WebFetcher(resolve=names, network=carrier), "http://mixed.example/")
+    error = await fetch_refused(WebFetcher(resolve=names, network=carrier), "http://mixed.example/")
     assert isinstance(error, NotAllowed)
     assert carrier.connected == []
 
@@ -167,7 +167,7 @@ async def test_a_name_that_turns_private_later_is_refused_later() -> None:
     with serve({"/": say("public")}) as server:
         fetcher = WebFetcher(resolve=names, network=LocalNetwork({PUBLIC: server}))
         await fetcher.fetch("http://rebound.example/")
-        assert isinstance(await refused(fetcher, "http://rebound.example/"), NotAllowed)
+        assert isinstance(await fetch_refused(fetcher, "http://rebound.example/"), NotAllowed)
 
 
 @pytest.mark.proves("VW5")
@@ -186,7 +186,7 @@ async def test_a_redirect_to_a_private_address_is_refused(target: str) -> None:
     names = NameServer(outer_example=[[PUBLIC]], inner_example=[["192.168.0.1"]])
     with serve({"/": lambda exchange: exchange.redirect(target)}) as server:
         carrier = LocalNetwork({PUBLIC: server})
-        error = await refused(WebFetcher(resolve=names, network=carrier), "http://outer.example/")
+        error = await fetch_refused(WebFetcher(resolve=names, network=carrier), "http://outer.example/")
         assert isinstance(error, NotAllowed)
         assert carrier.connected == [(PUBLIC, 80)]
 
@@ -195,7 +195,9 @@ async def test_a_redirect_to_a_private_address_is_refused(target: str) -> None:
 async def test_a_redirect_back_to_the_same_name_is_checked_again_when_it_connects_again() -> None:
     names = NameServer(site_example=[[PUBLIC], ["10.0.0.1"]])
     with serve({"/": lambda exchange: exchange.redirect("http://site.example:8080/")}) as server:
-        error = await refused(WebFetcher(resolve=names, network=LocalNetwork({PUBLIC: server})), "http://site.example/")
+        error = await fetch_refused(
+            WebFetcher(resolve=names, network=LocalNetwork({PUBLIC: server})), "http://site.example/"
+        )
         assert isinstance(error, NotAllowed)
 
 
@@ -204,7 +206,7 @@ async def test_a_redirect_back_to_the_same_name_is_checked_again_when_it_connect
 )
 async def test_a_redirect_to_what_is_not_fetched_is_refused(target: str) -> None:
     with serve({"/": lambda exchange: exchange.redirect(target)}) as server:
-        assert isinstance(await refused(local_fetcher(server), server.url("/")), InvalidInput)
+        assert isinstance(await fetch_refused(local_fetcher(server), server.url("/")), InvalidInput)
 
 
 @pytest.mark.parametrize(
@@ -233,7 +235,7 @@ async def test_a_redirect_to_what_is_not_fetched_is_refused(target: str) -> None
     ],
 )
 async def test_what_is_no_plain_web_address_is_refused_with_a_remedy(url: str) -> None:
-    error = await refused(WebFetcher(resolve=NameServer()), url)
+    error = await fetch_refused(WebFetcher(resolve=NameServer()), url)
     assert isinstance(error, InvalidInput)
     assert error.code == "bad_url"
     assert error.fix
@@ -241,7 +243,7 @@ async def test_what_is_no_plain_web_address_is_refused_with_a_remedy(url: str) -
 
 async def test_ports_of_other_services_are_refused_unless_the_operator_opened_them() -> None:
     names = NameServer(site_example=[[PUBLIC]])
-    error = await refused(WebFetcher(resolve=names, network=LocalNetwork({})), "http://site.example:22/")
+    error = await fetch_refused(WebFetcher(resolve=names, network=LocalNetwork({})), "http://site.example:22/")
     assert isinstance(error, NotAllowed)
     assert error.code == "port_refused"
     with serve({"/": say("open")}) as server:
@@ -261,7 +263,7 @@ async def test_a_network_that_the_operator_opened_can_be_reached() -> None:
 async def test_an_unknown_name_and_a_name_without_addresses_are_said_plainly() -> None:
     fetcher = WebFetcher(resolve=NameServer(empty_example=[[]]), network=LocalNetwork({}))
     for host in ("unknown.example", "empty.example"):
-        error = await refused(fetcher, f"http://{host}/")
+        error = await fetch_refused(fetcher, f"http://{host}/")
         assert isinstance(error, Unavailable)
         assert error.code == "unknown_host"
         assert host in error.message
@@ -269,7 +271,7 @@ async def test_an_unknown_name_and_a_name_without_addresses_are_said_plainly() -
 
 @pytest.mark.parametrize("host", ["a..b", "x" * 64 + ".example", "-.example"])
 async def test_a_name_that_cannot_be_one_is_no_fault_of_the_program(host: str) -> None:
-    assert isinstance(await refused(WebFetcher(), f"http://{host}/"), Unavailable | InvalidInput)
+    assert isinstance(await fetch_refused(WebFetcher(), f"http://{host}/"), Unavailable | InvalidInput)
 
 
 async def test_the_systems_resolver_knows_this_machine() -> None:
@@ -291,11 +293,11 @@ async def test_the_certificate_is_checked_for_the_name_though_the_connection_goe
         assert (await fetcher.fetch("https://site.example/")).text == "private talk"
         assert names_sent == ["site.example"]
         for url in ("https://impostor.example/", f"https://{PUBLIC}/"):
-            error = await refused(fetcher, url)
+            error = await fetch_refused(fetcher, url)
             assert isinstance(error, Unavailable)
             assert error.code == "tls_failed"
         stranger = WebFetcher(resolve=names, network=LocalNetwork({PUBLIC: server}), backoff_s=())
-        assert (await refused(stranger, "https://site.example/")).code == "tls_failed"
+        assert (await fetch_refused(stranger, "https://site.example/")).code == "tls_failed"
         assert len(server.requests) == 1
 
 
@@ -333,7 +335,7 @@ async def test_five_redirects_are_followed_and_six_are_not() -> None:
     with serve({f"/{number}": count_down for number in range(7)}) as server:
         assert (await local_fetcher(server).fetch(server.url("/5"))).text == "there"
         server.requests.clear()
-        error = await refused(local_fetcher(server), server.url("/6"))
+        error = await fetch_refused(local_fetcher(server), server.url("/6"))
         assert error.code == "too_many_redirects"
         assert len(server.requests) == 6
 
@@ -341,7 +343,7 @@ async def test_five_redirects_are_followed_and_six_are_not() -> None:
 # Bounds
 
 
-def pack(data: bytes, window: int) -> bytes:
+def deflate(data: bytes, window: int) -> bytes:
     packer = zlib.compressobj(9, zlib.DEFLATED, window)
     return packer.compress(data) + packer.flush()
 
@@ -350,8 +352,8 @@ def pack(data: bytes, window: int) -> bytes:
     ("coding", "packed"),
     [
         ("gzip", gzip.compress(b"word " * 100, mtime=0)),
-        ("deflate", pack(b"word " * 100, zlib.MAX_WBITS)),
-        ("deflate", pack(b"word " * 100, -zlib.MAX_WBITS)),
+        ("deflate", deflate(b"word " * 100, zlib.MAX_WBITS)),
+        ("deflate", deflate(b"word " * 100, -zlib.MAX_WBITS)),
         ("identity", b"word " * 100),
     ],
 )
@@ -401,32 +403,32 @@ async def test_a_packing_within_a_packing_is_refused_before_anything_is_unpacked
         gzip.compress(b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03" + b"\x00\x00\x00\xff\xff" * 100_000)
     )
     with serve({"/": say(packed, Content_Encoding=coding)}) as server:
-        assert (await refused(local_fetcher(server), server.url("/"))).code == "bad_answer"
+        assert (await fetch_refused(local_fetcher(server), server.url("/"))).code == "bad_answer"
 
 
 @pytest.mark.parametrize("coding", ["br", "zstd", "gzip, br", "made-up"])
 async def test_a_packing_that_was_not_asked_for_is_refused(coding: str) -> None:
     with serve({"/": say(b"\x1b\x03", Content_Encoding=coding)}) as server:
-        assert (await refused(local_fetcher(server), server.url("/"))).code == "bad_answer"
+        assert (await fetch_refused(local_fetcher(server), server.url("/"))).code == "bad_answer"
 
 
 async def test_a_broken_packing_is_said_plainly() -> None:
     with serve({"/": say(b"no gzip at all", Content_Encoding="gzip")}) as server:
-        assert (await refused(local_fetcher(server), server.url("/"))).code == "bad_answer"
+        assert (await fetch_refused(local_fetcher(server), server.url("/"))).code == "bad_answer"
 
 
-def hang(exchange: Exchange) -> None:
+def never_answer(exchange: Exchange) -> None:
     exchange.local.closing.wait()
 
 
-def trickle(exchange: Exchange) -> None:
+def answer_slowly(exchange: Exchange) -> None:
     exchange.send_response(200)
     exchange.end_headers()
     while not exchange.local.closing.wait(0.02):
         exchange.wfile.write(b".")
 
 
-@pytest.mark.parametrize("answer", [hang, trickle])
+@pytest.mark.parametrize("answer", [never_answer, answer_slowly])
 async def test_a_server_that_takes_its_time_is_left_at_the_deadline(answer: Answer) -> None:
     with serve({"/": answer}) as server:
         with pytest.raises(Unavailable) as caught:
@@ -445,7 +447,7 @@ async def test_the_deadline_holds_for_resolving_too() -> None:
 
 
 async def test_the_deadline_of_the_caller_is_not_taken_for_ones_own() -> None:
-    with serve({"/": hang}) as server:
+    with serve({"/": never_answer}) as server:
         with anyio.move_on_after(0.1) as scope:
             await local_fetcher(server).fetch(server.url("/"), timeout_s=60)
         assert scope.cancelled_caught
@@ -483,7 +485,7 @@ async def test_a_dropped_connection_is_tried_again_and_then_reported() -> None:
         exchange.connection.shutdown(2)
 
     with serve({"/": drop}) as server:
-        error = await refused(local_fetcher(server), server.url("/"))
+        error = await fetch_refused(local_fetcher(server), server.url("/"))
         assert error.code == "network_fault"
         assert len(server.requests) == 3
 
@@ -493,7 +495,7 @@ async def test_a_server_that_speaks_no_http_is_reported() -> None:
         exchange.wfile.write(b"SSH-2.0-OpenSSH\r\n\r\n")
 
     with serve({"/": greet}) as server:
-        assert (await refused(local_fetcher(server), server.url("/"))).code == "network_fault"
+        assert (await fetch_refused(local_fetcher(server), server.url("/"))).code == "network_fault"
 
 
 @pytest.mark.proves("TW16")

@@ -108,7 +108,7 @@ class GitHubFixture:
         return delivery.headers, delivery.body
 
 
-class Heard:
+class RecordingGitHubListener:
     """Implements `ports.channel.Listener`: writes down what it hears."""
 
     def __init__(self) -> None:
@@ -155,9 +155,9 @@ class Heard:
 
 
 @asynccontextmanager
-async def running(sim: GitHubFixture, **more: Any) -> AsyncGenerator[tuple[GitHubAccount, Heard]]:
+async def running(sim: GitHubFixture, **more: Any) -> AsyncGenerator[tuple[GitHubAccount, RecordingGitHubListener]]:
     """An account that is connected."""
-    account, heard = sim.account(**more), Heard()
+    account, heard = sim.account(**more), RecordingGitHubListener()
     async with anyio.create_task_group() as group:
         group.start_soon(account.run, heard)
         await sim.github.until(lambda: account.is_connected)

@@ -13,7 +13,7 @@ from denizen.domain.errors import NotAllowed, NotFound, Unavailable
 from denizen.domain.message import FilePart, join_text
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.room import RoomKind
-from tests.adapters.github.github_fixture import GitHubFixture, Heard, running
+from tests.adapters.github.github_fixture import GitHubFixture, RecordingGitHubListener, running
 from tests.github_simulator.state import Repository, User
 
 pytestmark = pytest.mark.anyio
@@ -155,7 +155,7 @@ async def test_before_it_is_connected_nothing_is_taken(sim: GitHubFixture, monke
 
 
 async def test_a_webhook_that_comes_while_it_connects_waits_for_that(sim: GitHubFixture) -> None:
-    account, heard = sim.account(), Heard()
+    account, heard = sim.account(), RecordingGitHubListener()
     held = sim.github.hold("GET", r"/issues$")
     async with anyio.create_task_group() as group:
         group.start_soon(account.run, heard)

@@ -17,7 +17,7 @@ from tests.github_simulator.hooks import make_payload
 from tests.github_simulator.world import GitHubWorld, WebhookEvent
 
 
-def told(act: Callable[[GitHubWorld], object]) -> list[tuple[str, dict[str, Any]]]:
+def list_events(act: Callable[[GitHubWorld], object]) -> list[tuple[str, dict[str, Any]]]:
     """The events of what is done in a new world."""
     world = GitHubWorld(SystemClock())
     found: list[tuple[str, dict[str, Any]]] = []
@@ -52,7 +52,7 @@ def everything(world: GitHubWorld) -> None:
 @pytest.mark.proves("S33", "S33-context")
 def test_messages_are_read_with_their_thread_and_what_it_is_about() -> None:
     rows = []
-    for name, payload in told(everything):
+    for name, payload in list_events(everything):
         event = parse_event(name, payload)
         if event.message and event.topic:
             rows.append((event.change, event.message.thread.kind, event.topic.subject.kind, event.message.post.text))
@@ -78,7 +78,7 @@ def test_messages_are_read_with_their_thread_and_what_it_is_about() -> None:
 
 
 def test_who_wrote_it_is_told_with_what_they_are_to_the_repository() -> None:
-    events = [parse_event(name, payload) for name, payload in told(everything)]
+    events = [parse_event(name, payload) for name, payload in list_events(everything)]
     first, second = (event.message for event in events[:2])
     assert first and second
     assert (first.post.author.name, first.association, first.is_opening) == ("ben", "none", True)
@@ -87,7 +87,9 @@ def test_who_wrote_it_is_told_with_what_they_are_to_the_repository() -> None:
 
 
 def test_answers_to_one_comment_share_a_room() -> None:
-    heard = [event.message for name, payload in told(everything) if (event := parse_event(name, payload)).message]
+    heard = [
+        event.message for name, payload in list_events(everything) if (event := parse_event(name, payload)).message
+    ]
     rooms = [each.thread.room_id for each in heard if each and each.thread.root]
     assert rooms[0] == rooms[1] and rooms[2] == rooms[3] and rooms[0] != rooms[2]
 

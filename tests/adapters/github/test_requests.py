@@ -9,7 +9,7 @@ from denizen.adapters.github.comments import add_comment
 from denizen.adapters.github.threads import GitHubThread
 from denizen.domain.delivery import MessageContent
 from denizen.domain.errors import InvalidInput, NeedsAttention, NotAllowed, NotFound, Unavailable
-from tests.adapters.github.github_fixture import GitHubFixture, Heard
+from tests.adapters.github.github_fixture import GitHubFixture, RecordingGitHubListener
 
 pytestmark = pytest.mark.anyio
 
@@ -46,7 +46,7 @@ async def test_a_key_that_is_none_and_one_that_github_does_not_know_need_the_ope
         ({"app_id": "", "token": "ghp_wrong"}, "github_credentials_refused"),
     ):
         with pytest.raises(NeedsAttention) as refused:
-            await sim.account(**settings).run(Heard())
+            await sim.account(**settings).run(RecordingGitHubListener())
         assert refused.value.code == code
         assert "PRIVATE KEY" not in refused.value.explain()
 

@@ -8,12 +8,12 @@ from denizen.adapters.mcp import McpToolPolicy
 from denizen.adapters.mcp.tools import build_tool_list
 
 
-def listed(*names: str) -> list[Tool]:
+def make_tools(*names: str) -> list[Tool]:
     return [Tool.model_validate({"name": name, "inputSchema": {"type": "object"}}) for name in names]
 
 
 def test_a_server_offers_no_tool_under_a_name_that_belongs_to_another_one() -> None:
-    tools = listed("search", "hub_delete", "hub.delete", "hubble")
+    tools = make_tools("search", "hub_delete", "hub.delete", "hubble")
     listing = build_tool_list(tools, McpToolPolicy("git", reserved=("git_hub_",)), "mcp:git")
     assert [spec.name for spec in listing.specs] == ["git_search", "git_hubble"]
     assert set(listing.own_names) == {"git_search", "git_hubble"}

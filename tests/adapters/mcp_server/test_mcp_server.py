@@ -28,7 +28,7 @@ from denizen.engine.external.requests import ProgramRequests
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, call
 from tests.timing import HANG_LIMIT_S
-from tests.web_fixture import ANN, BEN, Site, running_site
+from tests.web_fixture import ANN, BEN, WebFixture, open_web
 
 pytestmark = pytest.mark.anyio
 
@@ -62,8 +62,8 @@ class RecordingToolset:
 
 
 @dataclass
-class McpSite:
-    site: Site
+class McpFixture:
+    web: WebFixture
     url: str
     tools: RecordingToolset
 
@@ -81,13 +81,13 @@ class McpSite:
 
 
 @asynccontextmanager
-async def open_mcp_site(*models: ScriptedModel, policy: GatePolicy | None = None) -> AsyncGenerator[McpSite]:
+async def open_mcp(*models: ScriptedModel, policy: GatePolicy | None = None) -> AsyncGenerator[McpFixture]:
     tools = RecordingToolset()
     async with (
-        running_site(*models, keys=[ANN, BEN], agents=AGENTS, policy=policy, more=[tools]) as site,
-        site.serve() as url,
+        open_web(*models, keys=[ANN, BEN], agents=AGENTS, policy=policy, more=[tools]) as web,
+        web.serve() as url,
     ):
-        yield McpSite(site, url, tools)
+        yield McpFixture(web, url, tools)
 
 
 def get_text(result: CallToolResult) -> str:
@@ -98,13 +98,13 @@ def get_text(result: CallToolResult) -> str:
 
 @pytest.mark.parametrize("old", [False, True])
 async def test_what_the_agent_has_is_offered_with_hints_and_nothing_that_acts(old: bool) -> None:
-    async with open_mcp_site() as at, at.client(old=old) as client:
+    async with open_mcp() as at, at.client(old=old) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
     assert list(tools) == ["ask", "bash", "search_docs", "search_archive"]
     hints = [tool.annotations for tool in tools.values()]
     assert [hint is not None and hint.read_only_hint for hint in hints] == [False, True, True, True]
     assert tools["search_docs"].input_schema["required"] == ["query"]
-    async with open_mcp_site() as at, at.client(path="/mcp/mute", old=old) as client:
+    async with open_mcp() as at, at.client(path="/mcp/mute", old=old) as client:
         assert [tool.name for tool in (await client.list_tools()).tools] == ["ask"]
 
 
@@ -116,9 +116,9 @@ async def test_asking_is_a_turn_and_its_tools_are_told_while_they_run(old: bool)
         told.append(message)
 
     model = ScriptedModel(ScriptedReply(calls=[call("weather", city="Oslo")]), ScriptedReply("It is sunny."))
-    async with open_mcp_site(model) as at, at.client(old=old) as client:
+    async with open_mcp(model) as at, at.client(old=old) as client:
         result = await client.call_tool("ask", {"question": "Weather?"}, progress_callback=hear)
-        [turn] = await at.site.turns()
+        [turn] = await at.web.turns()
     assert (get_text(result), result.is_error) == ("It is sunny.", False)
     assert told[0] == "weather is running"
     assert told[1] is not None and told[1].startswith("weather is done after")
@@ -127,13 +127,13 @@ async def test_asking_is_a_turn_and_its_tools_are_told_while_they_run(old: bool)
 
 async def test_pictures_that_the_model_makes_come_along() -> None:
     model = ScriptedModel(ScriptedReply("A sun.", images=["data:image/png;base64,iVBORw0KGgo="]))
-    async with open_mcp_site(model) as at, at.client() as client:
+    async with open_mcp(model) as at, at.client() as client:
         result = await client.call_tool("ask", {"question": "Draw the sun."})
     assert result.content[1:] == [ImageContent(data="iVBORw0KGgo=", mime_type="image/png")]
 
 
 async def test_a_talk_goes_on_for_each_client_and_each_named_session_and_nobody_elses() -> None:
-    async with open_mcp_site(ScriptedModel(otherwise=ScriptedReply("Yes."))) as at:
+    async with open_mcp(ScriptedModel(otherwise=ScriptedReply("Yes."))) as at:
         async with at.client(name="editor") as client:
             await client.call_tool("ask", {"question": "one"})
             await client.call_tool("ask", {"question": "two", "session": "trip"})
@@ -143,7 +143,7 @@ async def test_a_talk_goes_on_for_each_client_and_each_named_session_and_nobody_
             await client.call_tool("ask", {"question": "four"})
         async with at.client(name="editor", old=True) as client:
             await client.call_tool("ask", {"question": "five"})
-        turns = await at.site.turns()
+        turns = await at.web.turns()
     places = [
         Place("mcp", f"api_key:{who}", session).conversation_id
         for who, session in (
@@ -165,10 +165,10 @@ async def test_a_tool_is_called_through_the_gate_on_behalf_of_the_key(old: bool)
     async def hear(progress: float, total: float | None, message: str | None) -> None:
         told.append(message)
 
-    async with open_mcp_site() as at, at.client(old=old) as client:
+    async with open_mcp() as at, at.client(old=old) as client:
         found = await client.call_tool("search_docs", {"query": "door"}, progress_callback=hear)
         missed = await client.call_tool("search_docs", {"query": "nothing"})
-        log = [entry.event async for entry in read_log(at.site.store)]
+        log = [entry.event async for entry in read_log(at.web.store)]
     assert (get_text(found), found.is_error) == ("found door", False)
     assert missed.is_error
     assert told == ["half of it"]
@@ -195,7 +195,7 @@ async def test_what_is_refused_says_why_and_what_to_do(tool: str, args: dict[str
     policy = GatePolicy(
         rules=(ToolRule("search_archive", Decision.DENY, reason="not here"), ToolRule("bash", Decision.ASK))
     )
-    async with open_mcp_site(policy=policy) as at, at.client() as client:
+    async with open_mcp(policy=policy) as at, at.client() as client:
         result = await client.call_tool(tool, args)
     assert result.is_error
     assert says in get_text(result)
@@ -203,7 +203,7 @@ async def test_what_is_refused_says_why_and_what_to_do(tool: str, args: dict[str
 
 
 async def test_a_turn_without_an_answer_is_an_error_that_says_why() -> None:
-    async with open_mcp_site(ScriptedModel()) as at, at.client() as client:  # nothing is scripted
+    async with open_mcp(ScriptedModel()) as at, at.client() as client:  # nothing is scripted
         result = await client.call_tool("ask", {"question": "hi"})
     assert result.is_error
     assert get_text(result)
@@ -218,7 +218,7 @@ async def test_a_fault_is_told_by_a_reference_and_nothing_from_inside(
 
     monkeypatch.setattr(ProgramRequests, "ask", fail)
     monkeypatch.setattr(ProgramRequests, "list_tools", fail)
-    async with open_mcp_site() as at, at.client(old=old) as client:
+    async with open_mcp() as at, at.client(old=old) as client:
         for attempt in (client.list_tools, partial(client.call_tool, "ask", {"question": "hi"})):
             with pytest.raises(MCPError, match=r"Something went wrong inside. Reference: err_") as caught:
                 await attempt()
@@ -228,16 +228,16 @@ async def test_a_fault_is_told_by_a_reference_and_nothing_from_inside(
 
 async def test_a_client_that_leaves_stops_its_turn() -> None:
     before = ReplyGate()
-    async with open_mcp_site(ScriptedModel(ScriptedReply("Too late.", before=before))) as at:
+    async with open_mcp(ScriptedModel(ScriptedReply("Too late.", before=before))) as at:
         async with at.client() as client, anyio.create_task_group() as group:
             group.start_soon(client.call_tool, "ask", {"question": "hi"})
             await before.reached.wait()
             group.cancel_scope.cancel()
-        await at.site.ended(TurnStatus.CANCELLED)
+        await at.web.ended(TurnStatus.CANCELLED)
 
 
 async def test_nobody_comes_in_without_a_key_or_for_an_agent_that_is_not_there() -> None:
-    async with open_mcp_site() as at:
+    async with open_mcp() as at:
         for key in ("", "wrong"):
             async with httpx2.AsyncClient(timeout=HANG_LIMIT_S) as http:
                 answer = await http.post(f"{at.url}/mcp", json={}, headers={"x-api-key": key} if key else {})
@@ -249,7 +249,7 @@ async def test_nobody_comes_in_without_a_key_or_for_an_agent_that_is_not_there()
 
 
 async def test_a_page_of_another_site_and_another_host_name_are_refused_without_keys() -> None:
-    async with running_site() as site, site.serve() as url, httpx2.AsyncClient(timeout=HANG_LIMIT_S) as http:
+    async with open_web() as web, web.serve() as url, httpx2.AsyncClient(timeout=HANG_LIMIT_S) as http:
         for headers in ({"origin": "https://evil.example"}, {"host": "evil.example"}):
             assert (await http.post(f"{url}/mcp", json={}, headers=headers)).status_code == 403
         assert (await http.get(f"{url}/mcp")).status_code == 405

@@ -8,7 +8,7 @@ import pytest
 
 from denizen.adapters.models.catalog import ModelCatalog
 from denizen.testing.model_server import ModelServer, model_server
-from tests.adapters.models.wire_fixture import Build, Wire, catalog
+from tests.adapters.models.wire_fixture import BuildCatalog, Wire, catalog
 from tests.ports import deaf_port
 
 
@@ -25,7 +25,7 @@ def deaf() -> Generator[int]:
 
 
 @pytest.fixture
-async def build(server: ModelServer) -> AsyncIterator[Build]:
+async def build(server: ModelServer) -> AsyncIterator[BuildCatalog]:
     opened: list[ModelCatalog] = []
 
     def make(*wires: Wire, **more: Any) -> ModelCatalog:

@@ -14,7 +14,7 @@ from denizen.adapters.models.providers import AliasSpec, ModelSpec, ProviderSpec
 from denizen.domain.errors import InvalidInput, NeedsAttention, NotFound, Unavailable
 from denizen.ports.model import Models
 from denizen.testing.model_server import HangingAnswer, ModelAnswer, ModelServer
-from tests.adapters.models.wire_fixture import ANTHROPIC, OPENAI, Build, ask, hear
+from tests.adapters.models.wire_fixture import ANTHROPIC, OPENAI, BuildCatalog, make_request, read_stream
 from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
@@ -107,7 +107,7 @@ async def test_a_provider_without_its_key_says_which_one_to_set() -> None:
     provider = ProviderSpec(name="claude", kind="anthropic", key_name="ANTHROPIC_API_KEY")
     models = build_models(ModelsSpec(providers=[provider]))
     with pytest.raises(NeedsAttention) as caught:
-        await hear(models.get("claude/claude-opus-4-5"), ask("hi"))
+        await read_stream(models.get("claude/claude-opus-4-5"), make_request("hi"))
     assert "ANTHROPIC_API_KEY" in caught.value.fix
 
 
@@ -121,32 +121,32 @@ async def test_a_vendor_that_is_not_installed_is_told_with_the_command() -> None
         pytest.skip(f"google-genai is installed: {google.genai}")
     provider = ProviderSpec(name="google", kind="google", api_key=lambda: "k")
     models = build_models(ModelsSpec(providers=[provider], default="google/gemini-3-pro"))
-    for ask_for in (models.warm(), hear(models.get("google/gemini-3-pro"), ask("hi"))):
+    for ask_for in (models.warm(), read_stream(models.get("google/gemini-3-pro"), make_request("hi"))):
         with pytest.raises(NeedsAttention) as caught:
             await ask_for
         assert caught.value.fix == "Run: pip install 'denizen[google]'"
 
 
-async def test_the_default_model_can_be_warmed_up(server: ModelServer, build: Build) -> None:
+async def test_the_default_model_can_be_warmed_up(server: ModelServer, build: BuildCatalog) -> None:
     await built().warm()
     await built(default="").warm()
 
 
-async def test_models_that_were_closed_say_so(server: ModelServer, build: Build) -> None:
+async def test_models_that_were_closed_say_so(server: ModelServer, build: BuildCatalog) -> None:
     models = build(OPENAI, ANTHROPIC)
     server.script(ModelAnswer(text="ok"))
-    await hear(models.get(OPENAI.name), ask("hi"))
+    await read_stream(models.get(OPENAI.name), make_request("hi"))
     await models.aclose()
     for wire in (OPENAI, ANTHROPIC):
         with pytest.raises(Unavailable) as caught:
-            await hear(models.get(wire.name), ask("hi"))
+            await read_stream(models.get(wire.name), make_request("hi"))
         assert caught.value.code == "models_closed"
 
 
-async def test_a_request_that_is_under_way_when_the_models_close_ends(server: ModelServer, build: Build) -> None:
+async def test_a_request_that_is_under_way_when_the_models_close_ends(server: ModelServer, build: BuildCatalog) -> None:
     models = build(OPENAI)
     server.script(HangingAnswer(ModelAnswer(text="one two three four five"), after_frames=3))
-    stream = models.get(OPENAI.name).stream(ask("hi"))
+    stream = models.get(OPENAI.name).stream(make_request("hi"))
     await anext(aiter(stream))
     await models.aclose()
     with pytest.raises(Unavailable) as caught:

@@ -13,7 +13,7 @@ from denizen.adapters.models.providers import ProviderSpec
 from denizen.domain.errors import InvalidInput, NeedsAttention, Unavailable
 from denizen.ports.model import ModelNotice
 from denizen.testing.model_server import FailedAnswer, ModelAnswer, ModelServer
-from tests.adapters.models.wire_fixture import Heard, Pauses, ask, hear
+from tests.adapters.models.wire_fixture import RecordingSleep, StreamRecord, make_request, read_stream
 from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
@@ -27,7 +27,7 @@ class Address:
 
 
 @dataclass
-class Starter:
+class EndpointFixture:
     """An endpoint source that a test steers."""
 
     addresses: list[Address | Exception]
@@ -43,22 +43,24 @@ class Starter:
         return found
 
 
-def models_over(starter: Starter, total_timeout_s: float | None = None) -> ModelCatalog:
+def models_over(starter: EndpointFixture, total_timeout_s: float | None = None) -> ModelCatalog:
     provider = ProviderSpec(name="built-in", kind="embedded", total_timeout_s=total_timeout_s)
-    return build_models(ModelsSpec(providers=[provider]), endpoints={"built-in": starter}, pace=Pauses().pace)
+    return build_models(ModelsSpec(providers=[provider]), endpoints={"built-in": starter}, pace=RecordingSleep().pace)
 
 
-def notices(heard: Heard, wanted: Callable[[str], bool] = lambda _: True) -> int:
+def notices(heard: StreamRecord, wanted: Callable[[str], bool] = lambda _: True) -> int:
     return sum(isinstance(event, ModelNotice) and wanted(event.text) for event in heard.events)
 
 
 async def test_the_endpoint_is_used_as_it_is_now(server: ModelServer) -> None:
-    starter = Starter([Address(f"{server.url}/v1"), Address(f"{server.url}/v1", "second-key-456", "other.gguf")])
+    starter = EndpointFixture(
+        [Address(f"{server.url}/v1"), Address(f"{server.url}/v1", "second-key-456", "other.gguf")]
+    )
     starter.ready.set()
     models = models_over(starter)
     server.script(ModelAnswer(text="one"), ModelAnswer(text="two"))
-    first = await hear(models.get("built-in/default"), ask("hi"))
-    second = await hear(models.get("built-in/default"), ask("hi"))
+    first = await read_stream(models.get("built-in/default"), make_request("hi"))
+    second = await read_stream(models.get("built-in/default"), make_request("hi"))
     assert (first.text, second.text) == ("one", "two")
     assert [body["model"] for body in server.bodies] == ["weights.gguf", "other.gguf"]
     assert [request.headers["authorization"] for request in server.requests] == [
@@ -72,37 +74,37 @@ async def test_the_endpoint_is_used_as_it_is_now(server: ModelServer) -> None:
 
 async def test_each_request_has_a_connection_of_its_own(server: ModelServer) -> None:
     """llama.cpp closes after each stream what it had promised to keep: the next request must not go in there."""
-    starter = Starter([Address(f"{server.url}/v1")])
+    starter = EndpointFixture([Address(f"{server.url}/v1")])
     starter.ready.set()
     models = models_over(starter)
     server.script(ModelAnswer(text="one"), ModelAnswer(text="two"))
-    await hear(models.get("built-in/default"), ask("hi"))
-    await hear(models.get("built-in/default"), ask("hi"))
+    await read_stream(models.get("built-in/default"), make_request("hi"))
+    await read_stream(models.get("built-in/default"), make_request("hi"))
     first, second = (request.client_port for request in server.requests)
     assert first != second
     await models.aclose()
 
 
 async def test_people_are_told_while_the_model_gets_ready(server: ModelServer) -> None:
-    starter = Starter([Address(f"{server.url}/v1")])
+    starter = EndpointFixture([Address(f"{server.url}/v1")])
     models = models_over(starter)
     server.script(ModelAnswer(text="awake"), ModelAnswer(text="still awake"))
-    stream = aiter(models.get("built-in/default").stream(ask("hi")))
+    stream = aiter(models.get("built-in/default").stream(make_request("hi")))
     assert isinstance(await anext(stream), ModelNotice)
     assert starter.asked == 0
     starter.ready.set()
     assert [event async for event in stream][-1]
-    assert notices(await hear(models.get("built-in/default"), ask("hi"))) == 0
+    assert notices(await read_stream(models.get("built-in/default"), make_request("hi"))) == 0
     await models.aclose()
 
 
 async def test_a_server_that_died_is_asked_for_again(server: ModelServer, deaf: int) -> None:
     dead = Address(f"http://127.0.0.1:{deaf}/v1")
-    starter = Starter([dead, Address(f"{server.url}/v1")])
+    starter = EndpointFixture([dead, Address(f"{server.url}/v1")])
     starter.ready.set()
     models = models_over(starter)
     server.script(ModelAnswer(text="back again"))
-    heard = await hear(models.get("built-in/default"), ask("hi"))
+    heard = await read_stream(models.get("built-in/default"), make_request("hi"))
     assert heard.text == "back again"
     assert starter.asked == 2
     assert notices(heard, lambda text: "getting ready" in text) == 2
@@ -110,27 +112,27 @@ async def test_a_server_that_died_is_asked_for_again(server: ModelServer, deaf: 
 
 
 async def test_a_request_that_is_refused_does_not_make_it_start_again(server: ModelServer) -> None:
-    starter = Starter([Address(f"{server.url}/v1")])
+    starter = EndpointFixture([Address(f"{server.url}/v1")])
     starter.ready.set()
     models = models_over(starter)
     server.script(FailedAnswer(400, "No."), ModelAnswer(text="ok"))
     with pytest.raises(InvalidInput):
-        await hear(models.get("built-in/default"), ask("hi"))
-    assert notices(await hear(models.get("built-in/default"), ask("hi"))) == 0
+        await read_stream(models.get("built-in/default"), make_request("hi"))
+    assert notices(await read_stream(models.get("built-in/default"), make_request("hi"))) == 0
     await models.aclose()
 
 
 async def test_what_keeps_it_from_starting_is_told_as_it_is() -> None:
-    starter = Starter([NeedsAttention("No weights.", code="no_weights", fix="Get some.")])
+    starter = EndpointFixture([NeedsAttention("No weights.", code="no_weights", fix="Get some.")])
     starter.ready.set()
     models = models_over(starter)
     with pytest.raises(NeedsAttention) as caught:
-        await hear(models.get("built-in/default"), ask("hi"))
+        await read_stream(models.get("built-in/default"), make_request("hi"))
     assert caught.value.code == "no_weights"
 
 
 async def test_waiting_for_it_has_an_end() -> None:
-    models = models_over(Starter([Address("http://127.0.0.1:1/v1")]), total_timeout_s=0.05)
+    models = models_over(EndpointFixture([Address("http://127.0.0.1:1/v1")]), total_timeout_s=0.05)
     with anyio.fail_after(HANG_LIMIT_S), pytest.raises(Unavailable) as caught:
-        await hear(models.get("built-in/default"), ask("hi"))
+        await read_stream(models.get("built-in/default"), make_request("hi"))
     assert caught.value.code == "model_timeout"

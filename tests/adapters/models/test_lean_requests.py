@@ -15,7 +15,16 @@ from denizen.domain.message import TextPart, ThinkingPart
 from denizen.domain.tool import ToolSpec
 from denizen.ports.model import ModelReply
 from denizen.testing.model_server import ModelAnswer, ModelCall, ModelServer, RawAnswer
-from tests.adapters.models.wire_fixture import ANTHROPIC, COMPATIBLE, LOOK, WIRES, Build, Wire, ask, hear
+from tests.adapters.models.wire_fixture import (
+    ANTHROPIC,
+    COMPATIBLE,
+    LOOK,
+    WIRES,
+    BuildCatalog,
+    Wire,
+    make_request,
+    read_stream,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -64,9 +73,9 @@ async def test_responses_are_asked_for_as_the_sdk_would(server: ModelServer) -> 
     assert first["input"] == ITEMS["input"]
 
 
-async def test_a_request_without_tools_has_none(server: ModelServer, build: Build) -> None:
+async def test_a_request_without_tools_has_none(server: ModelServer, build: BuildCatalog) -> None:
     server.script(ModelAnswer(text="ok"))
-    await hear(build(COMPATIBLE).get(COMPATIBLE.name), ask("hi"))
+    await read_stream(build(COMPATIBLE).get(COMPATIBLE.name), make_request("hi"))
     assert "tools" not in server.bodies[0]
 
 
@@ -75,9 +84,9 @@ def build_stream(*chunks: dict[str, Any]) -> RawAnswer:
     return RawAnswer("".join([*frames, "data: [DONE]\n\n"]).encode(), "text/event-stream")
 
 
-async def said(server: ModelServer, build: Build, *chunks: dict[str, Any]) -> ModelReply:
+async def read_reply(server: ModelServer, build: BuildCatalog, *chunks: dict[str, Any]) -> ModelReply:
     server.script(build_stream(*chunks))
-    return (await hear(build(COMPATIBLE).get(COMPATIBLE.name), ask("hi"))).reply
+    return (await read_stream(build(COMPATIBLE).get(COMPATIBLE.name), make_request("hi"))).reply
 
 
 def chunk(delta: dict[str, Any], finish: str | None = None, **more: Any) -> dict[str, Any]:
@@ -85,37 +94,39 @@ def chunk(delta: dict[str, Any], finish: str | None = None, **more: Any) -> dict
     return {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice], **more}
 
 
-async def test_chunks_that_deviate_from_the_documented_form_are_read(server: ModelServer, build: Build) -> None:
+async def test_chunks_that_deviate_from_the_documented_form_are_read(server: ModelServer, build: BuildCatalog) -> None:
     bare = {"choices": [{"delta": {"role": "assistant", "content": "Good "}}]}
     odd = chunk({"content": "morning"}, created=None, object="something.else", service_tier="mine")
-    reply = await said(server, build, bare, odd, chunk({"content": "."}, "eos"))
+    reply = await read_reply(server, build, bare, odd, chunk({"content": "."}, "eos"))
     assert reply.parts == (TextPart("Good morning."),)
 
 
-async def test_fields_that_are_not_documented_are_kept(server: ModelServer, build: Build) -> None:
-    reply = await said(
+async def test_fields_that_are_not_documented_are_kept(server: ModelServer, build: BuildCatalog) -> None:
+    reply = await read_reply(
         server, build, chunk({"reasoning_content": "Hm."}), chunk({"content": "Yes."}), chunk({}, "stop")
     )
     assert [type(part) for part in reply.parts] == [ThinkingPart, TextPart]
 
 
 @pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.kind)
-async def test_tools_are_the_same_on_the_wire_for_every_request(server: ModelServer, build: Build, wire: Wire) -> None:
+async def test_tools_are_the_same_on_the_wire_for_every_request(
+    server: ModelServer, build: BuildCatalog, wire: Wire
+) -> None:
     server.script(ModelAnswer(calls=[ModelCall("look", {"at": "x"})]), ModelAnswer(text="ok"))
     model = build(wire).get(wire.name)
-    await hear(model, ask("hi", tools=(LOOK,)))
-    await hear(model, ask("hi", tools=(replace(LOOK, source="elsewhere"),)))
+    await read_stream(model, make_request("hi", tools=(LOOK,)))
+    await read_stream(model, make_request("hi", tools=(replace(LOOK, source="elsewhere"),)))
     first, second = (json.dumps(body["tools"]) for body in server.bodies)
     assert first == second
 
 
 @pytest.mark.parametrize("wire", [COMPATIBLE, ANTHROPIC], ids=lambda wire: wire.kind)
-async def test_a_tool_that_changes_changes_on_the_wire(server: ModelServer, build: Build, wire: Wire) -> None:
+async def test_a_tool_that_changes_changes_on_the_wire(server: ModelServer, build: BuildCatalog, wire: Wire) -> None:
     server.script(*[ModelAnswer(text="ok")] * 3)
     model = build(wire).get(wire.name)
     schema = {"type": "object", "properties": {"where": {"type": "string", "title": "Where"}}}
     for tools in ((LOOK,), (replace(LOOK, description="Looks anew."),), (ToolSpec("look", "Looks.", schema),)):
-        await hear(model, ask("hi", tools=tools))
+        await read_stream(model, make_request("hi", tools=tools))
     before, described, other = (json.dumps(body["tools"]) for body in server.bodies)
     assert "Looks anew." in described
     assert "Looks anew." not in before

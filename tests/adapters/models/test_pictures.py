@@ -12,7 +12,15 @@ from denizen.adapters.models.providers import ProviderKind
 from denizen.domain.agent import SamplingSettings
 from denizen.domain.message import ImagePart
 from denizen.testing.model_server import ModelAnswer, ModelServer
-from tests.adapters.models.wire_fixture import ANTHROPIC, COMPATIBLE, OPENAI, Build, Wire, ask, hear
+from tests.adapters.models.wire_fixture import (
+    ANTHROPIC,
+    COMPATIBLE,
+    OPENAI,
+    BuildCatalog,
+    Wire,
+    make_request,
+    read_stream,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -22,19 +30,23 @@ PNG = "data:image/png;base64," + b64encode(b"\x89PNG" * 100).decode()
 
 @pytest.mark.proves("C25")
 @pytest.mark.parametrize("wire", [DRAWING, COMPATIBLE], ids=lambda wire: wire.kind)
-async def test_the_pictures_of_an_answer_come_behind_its_text(server: ModelServer, build: Build, wire: Wire) -> None:
+async def test_the_pictures_of_an_answer_come_behind_its_text(
+    server: ModelServer, build: BuildCatalog, wire: Wire
+) -> None:
     server.script(ModelAnswer(text="A rose.", images=[PNG, PNG]))
     models = build(wire, overrides={"image_output": True})
-    heard = await hear(models.get(wire.name), ask("draw"))
+    heard = await read_stream(models.get(wire.name), make_request("draw"))
     assert heard.text == "A rose."
     assert [part for part in heard.reply.parts if isinstance(part, ImagePart)] == [ImagePart(PNG, "image/png")] * 2
     assert server.bodies[0]["modalities"] == ["image", "text"]
     assert "tools" not in server.bodies[0]
 
 
-async def test_a_picture_without_text_and_one_that_is_none_break_nothing(server: ModelServer, build: Build) -> None:
+async def test_a_picture_without_text_and_one_that_is_none_break_nothing(
+    server: ModelServer, build: BuildCatalog
+) -> None:
     server.script(ModelAnswer(images=["https://elsewhere.example/a.png", "data:image/png;base64,%%%", PNG]))
-    heard = await hear(build(DRAWING).get(DRAWING.name), ask("draw"))
+    heard = await read_stream(build(DRAWING).get(DRAWING.name), make_request("draw"))
     assert (heard.text, heard.reply.parts) == ("", (ImagePart(PNG, "image/png"),))
 
 
@@ -57,15 +69,18 @@ def test_models_that_draw_are_known_by_name(kind: ProviderKind, model: str, *, d
 
 @pytest.mark.proves("C-config-toggles")
 async def test_a_model_that_can_is_told_to_reason_and_the_others_are_asked_as_ever(
-    server: ModelServer, build: Build
+    server: ModelServer, build: BuildCatalog
 ) -> None:
     for wire in (ANTHROPIC, OPENAI, COMPATIBLE):
         for wanted in (True, False):
             server.script(ModelAnswer(text="Yes."))
             request = replace(
-                ask("why?"), reasoning=wanted, sampling=SamplingSettings(temperature=0.3), max_output_tokens=9000
+                make_request("why?"),
+                reasoning=wanted,
+                sampling=SamplingSettings(temperature=0.3),
+                max_output_tokens=9000,
             )
-            assert (await hear(build(wire).get(wire.name), request)).text == "Yes."
+            assert (await read_stream(build(wire).get(wire.name), request)).text == "Yes."
     told = ["thinking" in body for body in server.bodies]
     assert told == [True, False, False, False, False, False]
     assert ["temperature" in body for body in server.bodies] == [False, True, True, True, True, True]

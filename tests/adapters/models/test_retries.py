@@ -33,12 +33,12 @@ from tests.adapters.models.wire_fixture import (
     RESPONSES,
     SECRET,
     WIRES,
-    Build,
-    Impatient,
-    Pauses,
+    BuildCatalog,
+    RecordingSleep,
+    SingleAttempt,
     Wire,
-    ask,
-    hear,
+    make_request,
+    read_stream,
 )
 from tests.timing import HANG_LIMIT_S, LoopClock, controlled_clock
 
@@ -53,25 +53,25 @@ def each_wire(*wires: Wire) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("wire", wires or DISTINCT, ids=lambda wire: wire.kind)
 
 
-async def listen(build: Build, wire: Wire, heard: list[ModelEvent], **more: Any) -> None:
+async def listen(build: BuildCatalog, wire: Wire, heard: list[ModelEvent], **more: Any) -> None:
     """Collects events as they come, so that those before an error are kept."""
-    async for event in build(wire, **more).get(wire.name).stream(ask("hi")):
+    async for event in build(wire, **more).get(wire.name).stream(make_request("hi")):
         heard.append(event)  # noqa: PERF401 - one at a time, on purpose
 
 
-async def fail(build: Build, wire: Wire, **more: Any) -> DenizenError:
+async def fail(build: BuildCatalog, wire: Wire, **more: Any) -> DenizenError:
     with pytest.raises(DenizenError) as caught:
-        await hear(build(wire, **more).get(wire.name), ask("hi"))
+        await read_stream(build(wire, **more).get(wire.name), make_request("hi"))
     return caught.value
 
 
 @each_wire(*WIRES)
 @pytest.mark.proves("V13", "TW16", "X-retry", "T18")
-async def test_two_passing_failures_are_overcome(server: ModelServer, build: Build, wire: Wire) -> None:
+async def test_two_passing_failures_are_overcome(server: ModelServer, build: BuildCatalog, wire: Wire) -> None:
     for first, second in ((408, 409), (429, 500), (502, 503), (529, 529)):
-        pauses = Pauses()
+        pauses = RecordingSleep()
         server.script(FailedAnswer(first), FailedAnswer(second), ModelAnswer(text="at last"))
-        heard = await hear(build(wire, pauses=pauses).get(wire.name), ask("hi"))
+        heard = await read_stream(build(wire, pauses=pauses).get(wire.name), make_request("hi"))
         assert heard.text == "at last"
         assert pauses.slept == [0.5, 1.0]
         assert len([event for event in heard.events if isinstance(event, ModelNotice)]) == 2
@@ -81,7 +81,7 @@ async def test_two_passing_failures_are_overcome(server: ModelServer, build: Bui
 
 @each_wire()
 @pytest.mark.proves("V13")
-async def test_the_third_failure_is_the_last(server: ModelServer, build: Build, wire: Wire) -> None:
+async def test_the_third_failure_is_the_last(server: ModelServer, build: BuildCatalog, wire: Wire) -> None:
     server.script(*[FailedAnswer(529, "Overloaded", "overloaded_error")] * 3, ModelAnswer(text="too late"))
     error = await fail(build, wire)
     assert isinstance(error, Unavailable)
@@ -91,31 +91,35 @@ async def test_the_third_failure_is_the_last(server: ModelServer, build: Build, 
 
 @each_wire()
 @pytest.mark.proves("TW16")
-async def test_the_pause_that_the_provider_asks_for_is_kept(server: ModelServer, build: Build, wire: Wire) -> None:
-    pauses = Pauses()
+async def test_the_pause_that_the_provider_asks_for_is_kept(
+    server: ModelServer, build: BuildCatalog, wire: Wire
+) -> None:
+    pauses = RecordingSleep()
     server.script(
         FailedAnswer(429, headers={"retry-after": "7"}),
         FailedAnswer(529, headers={"Retry-After": "9"}),
         ModelAnswer(text="ok"),
     )
-    assert (await hear(build(wire, pauses=pauses).get(wire.name), ask("hi"))).text == "ok"
+    assert (await read_stream(build(wire, pauses=pauses).get(wire.name), make_request("hi"))).text == "ok"
     assert pauses.slept == [7.0, 9.0]
 
 
 @each_wire(ANTHROPIC, OPENAI)
 @pytest.mark.proves("TW16")
-async def test_the_pause_may_be_a_date(server: ModelServer, build: Build, wire: Wire) -> None:
-    pauses = Pauses()
+async def test_the_pause_may_be_a_date(server: ModelServer, build: BuildCatalog, wire: Wire) -> None:
+    pauses = RecordingSleep()
     later = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
     server.script(FailedAnswer(503, headers={"retry-after": later}), ModelAnswer(text="ok"))
-    await hear(build(wire, pauses=pauses).get(wire.name), ask("hi"))
+    await read_stream(build(wire, pauses=pauses).get(wire.name), make_request("hi"))
     assert len(pauses.slept) == 1
     assert 20 < pauses.slept[0] <= 30
 
 
 @each_wire(ANTHROPIC, OPENAI)
-async def test_a_pause_that_is_too_long_is_the_callers_business(server: ModelServer, build: Build, wire: Wire) -> None:
-    pauses = Pauses()
+async def test_a_pause_that_is_too_long_is_the_callers_business(
+    server: ModelServer, build: BuildCatalog, wire: Wire
+) -> None:
+    pauses = RecordingSleep()
     server.script(FailedAnswer(429, headers={"retry-after": "3600"}), ModelAnswer(text="ok"))
     error = await fail(build, wire, pauses=pauses)
     assert isinstance(error, Unavailable)
@@ -137,7 +141,7 @@ FINAL: list[tuple[int, type[DenizenError], str]] = [
 
 @each_wire()
 @pytest.mark.proves("TW16")
-async def test_what_would_fail_again_is_not_repeated(server: ModelServer, build: Build, wire: Wire) -> None:
+async def test_what_would_fail_again_is_not_repeated(server: ModelServer, build: BuildCatalog, wire: Wire) -> None:
     for status, family, code in FINAL:
         server.script(FailedAnswer(status, "No, said the provider."))
         error = await fail(build, wire)
@@ -158,7 +162,7 @@ async def test_what_would_fail_again_is_not_repeated(server: ModelServer, build:
     ],
 )
 async def test_a_conversation_that_is_too_long_is_told_apart(
-    server: ModelServer, build: Build, wire: Wire, entry: FailedAnswer
+    server: ModelServer, build: BuildCatalog, wire: Wire, entry: FailedAnswer
 ) -> None:
     server.script(entry)
     assert (await fail(build, wire)).code == "context_too_long"
@@ -172,7 +176,7 @@ async def test_a_conversation_that_is_too_long_is_told_apart(
     ],
 )
 async def test_a_used_up_account_is_not_asked_again(
-    server: ModelServer, build: Build, wire: Wire, entry: FailedAnswer
+    server: ModelServer, build: BuildCatalog, wire: Wire, entry: FailedAnswer
 ) -> None:
     server.script(entry, ModelAnswer(text="ok"))
     assert isinstance(await fail(build, wire), LimitExceeded)
@@ -180,7 +184,7 @@ async def test_a_used_up_account_is_not_asked_again(
 
 
 @each_wire()
-async def test_a_provider_that_falls_silent_ends_in_time(server: ModelServer, build: Build, wire: Wire) -> None:
+async def test_a_provider_that_falls_silent_ends_in_time(server: ModelServer, build: BuildCatalog, wire: Wire) -> None:
     server.script(HangingAnswer())
     with anyio.fail_after(HANG_LIMIT_S):
         error = await fail(build, wire, idle_timeout_s=SILENCE_S)
@@ -189,7 +193,7 @@ async def test_a_provider_that_falls_silent_ends_in_time(server: ModelServer, bu
 
 
 @each_wire()
-async def test_silence_in_the_middle_ends_in_time(server: ModelServer, build: Build, wire: Wire) -> None:
+async def test_silence_in_the_middle_ends_in_time(server: ModelServer, build: BuildCatalog, wire: Wire) -> None:
     server.script(HangingAnswer(ModelAnswer(text="one two three four five six"), after_frames=6))
     heard: list[ModelEvent] = []
 
@@ -210,15 +214,17 @@ async def test_silence_in_the_middle_ends_in_time(server: ModelServer, build: Bu
 
 
 @each_wire(ANTHROPIC, OPENAI, RESPONSES)
-async def test_a_request_has_an_end_however_slowly_it_goes(server: ModelServer, build: Build, wire: Wire) -> None:
+async def test_a_request_has_an_end_however_slowly_it_goes(
+    server: ModelServer, build: BuildCatalog, wire: Wire
+) -> None:
     server.script(HangingAnswer(ModelAnswer(text="one two three four"), after_frames=5))
     with anyio.fail_after(HANG_LIMIT_S):
         error = await fail(build, wire, total_timeout_s=SILENCE_S)
     assert error.code == "model_timeout"
 
 
-async def test_pauses_that_do_not_fit_into_the_time_are_not_begun(server: ModelServer, build: Build) -> None:
-    pauses = Pauses()
+async def test_pauses_that_do_not_fit_into_the_time_are_not_begun(server: ModelServer, build: BuildCatalog) -> None:
+    pauses = RecordingSleep()
     server.script(FailedAnswer(529, headers={"retry-after": "3600"}), ModelAnswer(text="ok"))
     error = await fail(build, OPENAI, pauses=pauses, total_timeout_s=HANG_LIMIT_S)
     assert isinstance(error, Unavailable)
@@ -227,9 +233,9 @@ async def test_pauses_that_do_not_fit_into_the_time_are_not_begun(server: ModelS
 
 @each_wire()
 async def test_a_server_that_is_not_there_is_tried_three_times(
-    server: ModelServer, build: Build, wire: Wire, deaf: int
+    server: ModelServer, build: BuildCatalog, wire: Wire, deaf: int
 ) -> None:
-    pauses = Pauses()
+    pauses = RecordingSleep()
     error = await fail(build, wire, pauses=pauses, base_url=f"http://127.0.0.1:{deaf}")
     assert isinstance(error, Unavailable)
     assert error.code == "model_unreachable"
@@ -238,15 +244,15 @@ async def test_a_server_that_is_not_there_is_tried_three_times(
 
 @each_wire()
 async def test_a_connection_that_breaks_before_any_output_is_made_again(
-    server: ModelServer, build: Build, wire: Wire
+    server: ModelServer, build: BuildCatalog, wire: Wire
 ) -> None:
     server.script(BrokenAnswer(ModelAnswer(text="x"), after_frames=0), ModelAnswer(text="second"))
-    assert (await hear(build(wire).get(wire.name), ask("hi"))).text == "second"
+    assert (await read_stream(build(wire).get(wire.name), make_request("hi"))).text == "second"
 
 
 @each_wire()
 @pytest.mark.proves("TW16")
-async def test_nothing_is_repeated_once_output_began(server: ModelServer, build: Build, wire: Wire) -> None:
+async def test_nothing_is_repeated_once_output_began(server: ModelServer, build: BuildCatalog, wire: Wire) -> None:
     server.script(
         BrokenAnswer(ModelAnswer(text="one two three four five six"), after_frames=6), ModelAnswer(text="again")
     )
@@ -259,7 +265,7 @@ async def test_nothing_is_repeated_once_output_began(server: ModelServer, build:
 
 
 @each_wire(ANTHROPIC, OPENAI, OPENROUTER, RESPONSES)
-async def test_a_stream_that_ends_without_an_end_was_cut(server: ModelServer, build: Build, wire: Wire) -> None:
+async def test_a_stream_that_ends_without_an_end_was_cut(server: ModelServer, build: BuildCatalog, wire: Wire) -> None:
     server.script(BrokenAnswer(ModelAnswer(text="one two three four five six"), after_frames=4, cleanly=True))
     error = await fail(build, wire)
     assert isinstance(error, Unavailable)
@@ -267,14 +273,18 @@ async def test_a_stream_that_ends_without_an_end_was_cut(server: ModelServer, bu
 
 
 @each_wire(ANTHROPIC, OPENAI, OPENROUTER, COMPATIBLE, RESPONSES)
-async def test_an_overload_told_within_the_stream_is_tried_again(server: ModelServer, build: Build, wire: Wire) -> None:
+async def test_an_overload_told_within_the_stream_is_tried_again(
+    server: ModelServer, build: BuildCatalog, wire: Wire
+) -> None:
     fault = StreamErrorAnswer(ModelAnswer(), 0, "Overloaded", "overloaded_error", "overloaded")
     server.script(fault, fault, ModelAnswer(text="ok"))
-    assert (await hear(build(wire).get(wire.name), ask("hi"))).text == "ok"
+    assert (await read_stream(build(wire).get(wire.name), make_request("hi"))).text == "ok"
 
 
 @each_wire(ANTHROPIC, OPENAI, OPENROUTER, COMPATIBLE, RESPONSES)
-async def test_an_error_in_the_middle_of_the_answer_is_final(server: ModelServer, build: Build, wire: Wire) -> None:
+async def test_an_error_in_the_middle_of_the_answer_is_final(
+    server: ModelServer, build: BuildCatalog, wire: Wire
+) -> None:
     server.script(
         StreamErrorAnswer(ModelAnswer(text="one two three"), 5, "Overloaded", "overloaded_error"),
         ModelAnswer(text="no"),
@@ -286,7 +296,7 @@ async def test_an_error_in_the_middle_of_the_answer_is_final(server: ModelServer
 @each_wire()
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
 async def test_an_answer_that_cannot_be_read_is_the_providers_fault(
-    server: ModelServer, build: Build, wire: Wire
+    server: ModelServer, build: BuildCatalog, wire: Wire
 ) -> None:
     for entry in (
         RawAnswer(b"<html>Welcome to the proxy</html>"),
@@ -298,30 +308,30 @@ async def test_an_answer_that_cannot_be_read_is_the_providers_fault(
         RawAnswer(b"", "text/plain", 204),
     ):
         server.script(entry)
-        error = await fail(build, wire, pauses=Impatient())
+        error = await fail(build, wire, pauses=SingleAttempt())
         assert isinstance(error, Unavailable)
         assert error.code in {"model_bad_reply", "model_cut_off"}, entry
 
 
 @each_wire()
-async def test_a_cancelled_request_lets_the_server_go(server: ModelServer, build: Build, wire: Wire) -> None:
+async def test_a_cancelled_request_lets_the_server_go(server: ModelServer, build: BuildCatalog, wire: Wire) -> None:
     wait = DelayedAnswer(ModelAnswer(text="one two three"), until=anyio.Event(), reached=anyio.Event(), after_frames=1)
     server.script(wait, ModelAnswer(text="next"))
     models = build(wire)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(hear, models.get(wire.name), ask("hi"))
+        tasks.start_soon(read_stream, models.get(wire.name), make_request("hi"))
         await wait.reached.wait()
         tasks.cancel_scope.cancel()
     wait.until.set()
-    assert (await hear(models.get(wire.name), ask("hi"))).text == "next"
+    assert (await read_stream(models.get(wire.name), make_request("hi"))).text == "next"
 
 
 @each_wire()
-async def test_no_error_shows_the_key(server: ModelServer, build: Build, wire: Wire) -> None:
+async def test_no_error_shows_the_key(server: ModelServer, build: BuildCatalog, wire: Wire) -> None:
     message = f"Bad key {SECRET}; Authorization: Bearer {SECRET}; also sk-proj-abcdefghijklmnop and x-header-value"
     for status in (400, 401, 403, 404, 429, 500):
         server.script(FailedAnswer(status, message, headers={"x-key": SECRET}))
-        error = await fail(build, wire, headers={"x-team": "x-header-value"}, pauses=Impatient())
+        error = await fail(build, wire, headers={"x-team": "x-header-value"}, pauses=SingleAttempt())
         text = f"{error} {error.explain()} {error.context} {error!r}"
         assert SECRET not in text
         assert "abcdefghijklmnop" not in text
@@ -331,33 +341,33 @@ async def test_no_error_shows_the_key(server: ModelServer, build: Build, wire: W
 
 
 @each_wire(ANTHROPIC, OPENAI)
-async def test_a_refused_key_names_where_it_comes_from(server: ModelServer, build: Build, wire: Wire) -> None:
+async def test_a_refused_key_names_where_it_comes_from(server: ModelServer, build: BuildCatalog, wire: Wire) -> None:
     server.script(FailedAnswer(401, "invalid x-api-key", "authentication_error"))
     error = await fail(build, wire, key_name="MY_PROVIDER_KEY")
     assert "MY_PROVIDER_KEY" in error.fix
 
 
 @each_wire(ANTHROPIC, OPENAI)
-async def test_long_words_of_the_provider_are_shortened(server: ModelServer, build: Build, wire: Wire) -> None:
+async def test_long_words_of_the_provider_are_shortened(server: ModelServer, build: BuildCatalog, wire: Wire) -> None:
     server.script(FailedAnswer(400, "tools.0.custom: " + "very wrong " * 200, "invalid_request_error"))
     error = await fail(build, wire)
     assert "tools.0.custom" in error.why
     assert len(error.why) < 400
 
 
-async def test_a_tool_schema_that_is_none_is_the_callers_fault(server: ModelServer, build: Build) -> None:
+async def test_a_tool_schema_that_is_none_is_the_callers_fault(server: ModelServer, build: BuildCatalog) -> None:
     broken = type(LOOK)("look", "Looks.", {"type": "object", "properties": {"at": {"anyOf": "what"}}})
     with pytest.raises(InvalidInput):
-        await hear(build(OPENAI).get(OPENAI.name), ask("hi", tools=(broken,)))
+        await read_stream(build(OPENAI).get(OPENAI.name), make_request("hi", tools=(broken,)))
 
 
-async def test_a_call_that_breaks_off_half_way_is_not_made(server: ModelServer, build: Build) -> None:
+async def test_a_call_that_breaks_off_half_way_is_not_made(server: ModelServer, build: BuildCatalog) -> None:
     server.script(
         BrokenAnswer(ModelAnswer(calls=[ModelCall("look", {"at": "a long way from here"})]), after_frames=4),
         ModelAnswer(text="no"),
     )
     with pytest.raises(Unavailable) as caught:
-        await hear(build(OPENAI).get(OPENAI.name), ask("hi", tools=(LOOK,)))
+        await read_stream(build(OPENAI).get(OPENAI.name), make_request("hi", tools=(LOOK,)))
     assert caught.value.context[OUTPUT_BEGAN] is True
 
 

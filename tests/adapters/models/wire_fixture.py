@@ -53,7 +53,7 @@ CHAT_WIRES = (OPENAI, OPENROUTER, OLLAMA, XAI, GROQ, COMPATIBLE)
 
 
 @dataclass
-class Pauses:
+class RecordingSleep:
     """Sleeps in no time, and remembers for how long. Without chance: pauses are at their longest."""
 
     slept: list[float] = field(default_factory=list[float])
@@ -66,7 +66,7 @@ class Pauses:
         return RetryPolicy(sleep=self.sleep, chance=lambda: 1.0)
 
 
-class Impatient(Pauses):
+class SingleAttempt(RecordingSleep):
     """Gives up after the first attempt."""
 
     @property
@@ -82,7 +82,7 @@ def provider(wire: Wire, server: ModelServer, **more: Any) -> ProviderSpec:
 def catalog(
     server: ModelServer,
     *wires: Wire,
-    pauses: Pauses | None = None,
+    pauses: RecordingSleep | None = None,
     overrides: Mapping[str, object] | None = None,
     aliases: Sequence[AliasSpec] = (),
     **more: Any,
@@ -92,16 +92,16 @@ def catalog(
         models=[ModelSpec(wire.name, overrides or {}) for wire in wires],
         aliases=aliases,
     )
-    return build_models(spec, pace=(pauses or Pauses()).pace)
+    return build_models(spec, pace=(pauses or RecordingSleep()).pace)
 
 
-class Build(Protocol):
+class BuildCatalog(Protocol):
     """A fixture: `catalog` for the running server, closed when the test ends."""
 
     def __call__(
         self,
         *wires: Wire,
-        pauses: Pauses | None = None,
+        pauses: RecordingSleep | None = None,
         overrides: Mapping[str, object] | None = None,
         aliases: Sequence[AliasSpec] = (),
         **more: Any,
@@ -116,7 +116,7 @@ def assistant(*parts: Part | str) -> PromptMessage:
     return PromptMessage(Role.ASSISTANT, tuple(TextPart(part) if isinstance(part, str) else part for part in parts))
 
 
-def ask(*messages: PromptMessage | str, **more: Any) -> ModelRequest:
+def make_request(*messages: PromptMessage | str, **more: Any) -> ModelRequest:
     """A request with a persona, a stable and a fresh segment."""
     segments = (
         Segment("persona", "You are Dennis.", Stability.FOREVER),
@@ -129,7 +129,7 @@ def ask(*messages: PromptMessage | str, **more: Any) -> ModelRequest:
 
 
 @dataclass
-class Heard:
+class StreamRecord:
     """Everything that a stream gave."""
 
     events: list[ModelEvent]
@@ -153,5 +153,5 @@ class Heard:
         return list_calls(self.reply.parts)
 
 
-async def hear(model: Model, request: ModelRequest) -> Heard:
-    return Heard([event async for event in model.stream(request)])
+async def read_stream(model: Model, request: ModelRequest) -> StreamRecord:
+    return StreamRecord([event async for event in model.stream(request)])

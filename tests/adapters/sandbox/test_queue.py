@@ -13,7 +13,7 @@ from tests.timing import HANG_LIMIT_S
 pytestmark = pytest.mark.anyio
 
 
-async def settled() -> None:
+async def wait_until_all_wait() -> None:
     """All wait. `wait_all_tasks_blocked` rests for 0.1 s when they do not yet, and here they soon do."""
     for _ in range(10):
         await anyio.lowlevel.checkpoint()
@@ -38,7 +38,7 @@ class QueueFixture:
     async def let_out(self) -> None:
         """Whoever came in first."""
         self.inside.pop(0).set()
-        await settled()
+        await wait_until_all_wait()
 
 
 async def serve(places: int, comers: Sequence[str]) -> list[str]:
@@ -48,7 +48,7 @@ async def serve(places: int, comers: Sequence[str]) -> list[str]:
         async with anyio.create_task_group() as group:
             for owner in comers:
                 group.start_soon(queue_fixture.visit, owner)
-                await settled()
+                await wait_until_all_wait()
             while queue_fixture.inside:
                 await queue_fixture.let_out()
     assert queue_fixture.queue.taken == 0
@@ -66,15 +66,15 @@ async def test_somebody_who_goes_away_holds_nobody_up() -> None:
     with anyio.fail_after(HANG_LIMIT_S):
         async with anyio.create_task_group() as group:
             group.start_soon(queue_fixture.visit, "a")
-            await settled()
+            await wait_until_all_wait()
             with anyio.CancelScope() as waiting:
                 async with anyio.create_task_group() as others:
                     others.start_soon(queue_fixture.visit, "b")
                     others.start_soon(queue_fixture.visit, "b")
-                    await settled()
+                    await wait_until_all_wait()
                     waiting.cancel()
             group.start_soon(queue_fixture.visit, "c")
-            await settled()
+            await wait_until_all_wait()
             await queue_fixture.let_out()
             await queue_fixture.let_out()
     assert queue_fixture.order == ["a", "c"]
@@ -86,7 +86,7 @@ async def test_a_place_that_is_given_to_somebody_who_goes_away_at_that_moment_is
     with anyio.fail_after(HANG_LIMIT_S):
         async with anyio.create_task_group() as group:
             group.start_soon(queue_fixture.visit, "a")
-            await settled()
+            await wait_until_all_wait()
             scope = anyio.CancelScope()
 
             async def impatient() -> None:
@@ -94,13 +94,13 @@ async def test_a_place_that_is_given_to_somebody_who_goes_away_at_that_moment_is
                     await queue_fixture.visit("b")
 
             group.start_soon(impatient)
-            await settled()
+            await wait_until_all_wait()
             group.start_soon(queue_fixture.visit, "c")
-            await settled()
+            await wait_until_all_wait()
             queue_fixture.inside.pop(0).set()
             await anyio.lowlevel.checkpoint()
             scope.cancel()
-            await settled()
+            await wait_until_all_wait()
             while queue_fixture.inside:
                 await queue_fixture.let_out()
     assert queue_fixture.order[-1] == "c"

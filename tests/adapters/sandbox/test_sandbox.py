@@ -49,7 +49,7 @@ QUICK = SandboxLimits(workers=1, timeout_s=0.5)
 
 
 @asynccontextmanager
-async def opened(tier: str, limits: SandboxLimits | None = None) -> AsyncGenerator[SandboxPool]:
+async def open_pool(tier: str, limits: SandboxLimits | None = None) -> AsyncGenerator[SandboxPool]:
     async with SandboxPool(SystemClock(), limits or SandboxLimits(workers=1), tiers=(tier,)) as pool:
         yield pool
 
@@ -90,7 +90,7 @@ async def test_every_installed_program_runs_and_a_missing_one_says_that_it_is_mi
     }
     assert lines.keys() == NAMES
     installed = find_host_programs().programs
-    async with opened(tier) as pool:
+    async with open_pool(tier) as pool:
         for name, line in lines.items():
             result = await run(pool, documents, line)
             if name in installed or name == "xargs":
@@ -112,7 +112,7 @@ async def test_a_refusal_says_why_and_what_is_allowed(best_tier: str, documents:
         "egrep x README.md": ("`egrep` is not allowed", "grep -E"),
         "ls & ls": ("background", "quotes"),
     }
-    async with opened(best_tier) as pool:
+    async with open_pool(best_tier) as pool:
         for line, parts in said.items():
             result = await run(pool, documents, line)
             assert result.refused
@@ -122,14 +122,14 @@ async def test_a_refusal_says_why_and_what_is_allowed(best_tier: str, documents:
 
 async def test_a_long_output_is_cut_with_a_note_of_its_length(best_tier: str, documents: SandboxFolder) -> None:
     (documents.root / "long.txt").write_text("ä" * 80_000, encoding="utf-8")
-    async with opened(best_tier) as pool:
+    async with open_pool(best_tier) as pool:
         result = await run(pool, documents, "cat long.txt")
     assert result.stdout == "ä" * MAX_STREAM_CHARS + "\n[cut: 50000 of 80000 characters]\n"
 
 
 async def test_what_prints_without_end_is_stopped(tier: str, documents: SandboxFolder) -> None:
     (documents.root / "big").write_text("x" * 1_000_000, encoding="utf-8")
-    async with opened(tier) as pool:
+    async with open_pool(tier) as pool:
         result = await run(pool, documents, "cat" + " big" * 30)
         assert result.exit_code == CAPPED_EXIT_CODE
         assert "it printed too much" in result.stderr
@@ -139,7 +139,7 @@ async def test_what_prints_without_end_is_stopped(tier: str, documents: SandboxF
 async def test_what_takes_too_long_is_stopped_with_all_that_it_started(tier: str, documents: SandboxFolder) -> None:
     os.mkfifo(documents.root / "pipe")
     lines = ["cat pipe", "cat pipe | sort", "find pipe -exec cat {} +", "echo pipe | xargs cat", "grep -r x pipe docs"]
-    async with opened(tier, QUICK) as pool:
+    async with open_pool(tier, QUICK) as pool:
         for line in lines:
             result = await run(pool, documents, line)
             assert result.exit_code == TIMED_OUT_EXIT_CODE, result
@@ -160,13 +160,13 @@ def _readers(pipe: Path) -> bool:
 async def test_a_batch_ends_at_its_own_deadline(best_tier: str, documents: SandboxFolder) -> None:
     os.mkfifo(documents.root / "pipe")
     limits = SandboxLimits(workers=1, timeout_s=0.4, batch_timeout_s=0.6)
-    async with opened(best_tier, limits) as pool:
+    async with open_pool(best_tier, limits) as pool:
         results = (await pool.run(["cat pipe"] * 5 + ["ls"], open_view(documents), owner="a")).results
     assert [result.exit_code for result in results[:5]] == [TIMED_OUT_EXIT_CODE] * 5
 
 
 async def test_a_pattern_that_explodes_is_stopped_by_memory_or_time(best_tier: str, documents: SandboxFolder) -> None:
-    async with opened(best_tier, replace(QUICK, timeout_s=2.0)) as pool:
+    async with open_pool(best_tier, replace(QUICK, timeout_s=2.0)) as pool:
         result = await run(pool, documents, "grep -E '((a{1,100}){1,100}){1,100}' README.md")
     assert result.exit_code != 0
 
@@ -174,7 +174,7 @@ async def test_a_pattern_that_explodes_is_stopped_by_memory_or_time(best_tier: s
 async def test_a_call_has_one_to_ten_commands_of_at_most_two_thousand_characters(
     best_tier: str, documents: SandboxFolder
 ) -> None:
-    async with opened(best_tier) as pool:
+    async with open_pool(best_tier) as pool:
         for number in (0, 11):
             with pytest.raises(InvalidInput, match="1 to 10 commands"):
                 await pool.run(["ls"] * number, open_view(documents), owner="a")
@@ -187,7 +187,7 @@ async def test_a_call_has_one_to_ten_commands_of_at_most_two_thousand_characters
 
 @pytest.mark.proves("S19")
 async def test_cd_holds_for_its_line_only(best_tier: str, documents: SandboxFolder) -> None:
-    async with opened(best_tier) as pool:
+    async with open_pool(best_tier) as pool:
         assert (await run(pool, documents, "cd docs && ls guide.md")).stdout == "guide.md\n"
         assert (await run(pool, documents, "ls README.md")).stdout == "README.md\n"
 
@@ -195,7 +195,7 @@ async def test_cd_holds_for_its_line_only(best_tier: str, documents: SandboxFold
 async def test_folders_stand_side_by_side_under_their_names(tier: str, documents: SandboxFolder) -> None:
     own = f"own-{os.getpid()}-{tier}"  # other tests, in other processes, have such views at the same time
     view = ShellView(((own, documents.root / "docs"), ("shared", documents.root / "api")))
-    async with opened(tier) as pool:
+    async with open_pool(tier) as pool:
         (result,) = (await pool.run(["find . -name '*.json' -o -name guide.md | sort"], view, owner="a")).results
         assert result.stdout == f"./{own}/guide.md\n./shared/a.json\n./shared/b.json\n"
         (documents.root / "api" / "c.json").touch()
@@ -209,7 +209,7 @@ async def test_folders_stand_side_by_side_under_their_names(tier: str, documents
 async def test_a_folder_that_only_its_owner_may_see_is_seen(tier: str, documents: SandboxFolder) -> None:
     documents.root.chmod(0o700)
     (documents.root / "README.md").chmod(0o600)
-    async with opened(tier) as pool:
+    async with open_pool(tier) as pool:
         assert (await run(pool, documents, "head -1 README.md")).stdout == "See docs/guide.md\n"
         assert MARK not in (await run(pool, documents, "cat link updir/secret.txt")).stdout
 
@@ -218,7 +218,7 @@ async def test_a_service_that_makes_private_files_can_show_public_ones(tier: str
     before = os.umask(0o077)
     try:
         view = ShellView((("own", documents.root / "docs"), ("shared", documents.root / "api")))
-        async with opened(tier) as pool:
+        async with open_pool(tier) as pool:
             assert (await run(pool, documents, "head -1 README.md")).stdout == "See docs/guide.md\n"
             (result,) = (await pool.run(["cat shared/b.json"], view, owner="a")).results
     finally:
@@ -227,7 +227,7 @@ async def test_a_service_that_makes_private_files_can_show_public_ones(tier: str
 
 
 async def test_a_folder_that_is_gone_is_told(best_tier: str, tmp_path: Path) -> None:
-    async with opened(best_tier) as pool:
+    async with open_pool(best_tier) as pool:
         with pytest.raises(NotFound, match="no folder"):
             await pool.run(["ls"], ShellView((("", tmp_path / "gone"),)), owner="a")
 
@@ -235,7 +235,7 @@ async def test_a_folder_that_is_gone_is_told(best_tier: str, tmp_path: Path) -> 
 @pytest.mark.proves("S21", "S-kv-session", "SW10")
 async def test_a_session_belongs_to_its_owner_and_is_used_again(best_tier: str, documents: SandboxFolder) -> None:
     view, other = open_view(documents), ShellView((("", documents.outside),))
-    async with opened(best_tier) as pool:
+    async with open_pool(best_tier) as pool:
         first = (await pool.run(["ls"], view, owner="ann")).session_id
         assert first.startswith("sess_")
         assert (await pool.run(["ls"], view, owner="ann")).session_id == first
@@ -247,7 +247,7 @@ async def test_a_session_belongs_to_its_owner_and_is_used_again(best_tier: str, 
 
 @pytest.mark.proves("S21")
 async def test_a_warm_worker_serves_whoever_looks_at_the_same_folder(best_tier: str, documents: SandboxFolder) -> None:
-    async with opened(best_tier, SandboxLimits(workers=3)) as pool:
+    async with open_pool(best_tier, SandboxLimits(workers=3)) as pool:
         for owner in ("ann", "bob", "cid"):
             await pool.run(["ls"], open_view(documents), owner=owner)
         assert len(pool._free) == 1
@@ -310,7 +310,7 @@ def test_of_owners_who_have_as_many_sessions_the_one_not_used_for_longest_goes()
 
 @pytest.mark.proves("S21")
 async def test_an_idle_worker_ends_and_the_next_call_starts_another(best_tier: str, documents: SandboxFolder) -> None:
-    async with opened(best_tier, SandboxLimits(workers=1, idle_s=0.05)) as pool:
+    async with open_pool(best_tier, SandboxLimits(workers=1, idle_s=0.05)) as pool:
         for _ in range(3):
             assert (await run(pool, documents, "echo x")).stdout == "x\n"
             await anyio.wait_all_tasks_blocked()
@@ -318,7 +318,7 @@ async def test_an_idle_worker_ends_and_the_next_call_starts_another(best_tier: s
 
 async def test_a_worker_that_was_killed_is_replaced(tier: str, documents: SandboxFolder) -> None:
     machine = find_host_programs()
-    async with opened(tier) as pool:
+    async with open_pool(tier) as pool:
         await run(pool, documents, "ls")
         for desk in pool._free:
             os.killpg(desk.worker._process.pid, signal.SIGKILL)
@@ -329,7 +329,7 @@ async def test_a_worker_that_was_killed_is_replaced(tier: str, documents: Sandbo
 
 async def test_a_call_that_is_cancelled_leaves_nothing_behind(tier: str, documents: SandboxFolder) -> None:
     os.mkfifo(documents.root / "pipe")
-    async with opened(tier, SandboxLimits(workers=1, timeout_s=30)) as pool:
+    async with open_pool(tier, SandboxLimits(workers=1, timeout_s=30)) as pool:
         await run(pool, documents, "ls")
         with anyio.move_on_after(0.2):
             await run(pool, documents, "cat pipe")
@@ -377,13 +377,13 @@ def test_a_name_that_find_meets_is_no_format() -> None:
 async def test_a_pipeline_has_no_more_commands_than_there_is_memory_for(
     best_tier: str, documents: SandboxFolder
 ) -> None:
-    async with opened(best_tier) as pool:
+    async with open_pool(best_tier) as pool:
         assert (await run(pool, documents, "echo x" + " | cat" * 9)).stdout == "x\n"
         assert (await run(pool, documents, "echo x" + " | cat" * 10)).refused
 
 
 async def test_when_memory_runs_out_programs_inside_go_first(tier: str, documents: SandboxFolder) -> None:
-    async with opened(tier) as pool:
+    async with open_pool(tier) as pool:
         await run(pool, documents, "ls")
         [desk] = pool._free
         score = Path(f"/proc/{desk.worker._process.pid}/oom_score_adj")
@@ -392,14 +392,14 @@ async def test_when_memory_runs_out_programs_inside_go_first(tier: str, document
 
 async def test_names_that_are_slow_to_match_take_no_time(best_tier: str, documents: SandboxFolder) -> None:
     (documents.root / ("a" * 250)).touch()
-    async with opened(best_tier, QUICK) as pool:
+    async with open_pool(best_tier, QUICK) as pool:
         result = await run(pool, documents, "echo " + "*a" * 100 + "b " + "a*" * 100)
     assert result.stdout == "*a" * 100 + "b " + "a" * 250 + "\n"
 
 
 async def test_more_callers_than_workers_wait_for_one_another(best_tier: str, documents: SandboxFolder) -> None:
     said: list[str] = []
-    async with opened(best_tier, SandboxLimits(workers=2)) as pool:
+    async with open_pool(best_tier, SandboxLimits(workers=2)) as pool:
 
         async def call(number: int) -> None:
             view = open_view(documents) if number % 2 else ShellView((("", documents.outside),))
@@ -516,7 +516,7 @@ def _find_library(interpreter: str) -> str:
 
 async def test_a_conversation_with_many_batches_does_not_starve_another(tier: str, documents: SandboxFolder) -> None:
     done: list[str] = []
-    async with opened(tier) as pool:
+    async with open_pool(tier) as pool:
 
         async def ask(owner: str) -> None:
             await pool.run(["echo x"] * 3, open_view(documents), owner=owner)
@@ -536,7 +536,7 @@ async def test_a_session_that_is_forgotten_sees_what_it_is_given_then(
     other = tmp_path / "other"
     other.mkdir(mode=0o755)
     (other / "new.txt").write_text("new")
-    async with opened(tier) as pool:
+    async with open_pool(tier) as pool:
         first = await pool.run(["ls"], open_view(documents), owner="a")
         kept = await pool.run(["ls"], ShellView((("", other),)), owner="a", session_id=first.session_id)
         assert kept.results[0].stdout == first.results[0].stdout

@@ -68,13 +68,15 @@ async def test_a_page_of_posts_is_a_few_statements_whether_they_are_new_edited_o
         assert len(seen) <= most, seen
 
 
-def driver_of(connection: sa.Connection) -> sqlite3.Connection:
+def get_driver(connection: sa.Connection) -> sqlite3.Connection:
     driver = connection.connection.driver_connection
     assert isinstance(driver, sqlite3.Connection)
     return driver
 
 
-async def cost(store: SqlStore, read: Callable[[ArchiveRepository], Awaitable[Sequence[object]]], found: int) -> int:
+async def count_instructions(
+    store: SqlStore, read: Callable[[ArchiveRepository], Awaitable[Sequence[object]]], found: int
+) -> int:
     """How many instructions SQLite takes."""
     taken = 0
 
@@ -85,9 +87,9 @@ async def cost(store: SqlStore, read: Callable[[ArchiveRepository], Awaitable[Se
 
     async with store.work(write=False) as work:
         unit = cast("SqlUnitOfWork", work).transaction
-        await unit.read(lambda connection: driver_of(connection).set_progress_handler(count, 1))
+        await unit.read(lambda connection: get_driver(connection).set_progress_handler(count, 1))
         rows = await read(work.archive)
-        await unit.read(lambda connection: driver_of(connection).set_progress_handler(None, 1))
+        await unit.read(lambda connection: get_driver(connection).set_progress_handler(None, 1))
     assert len(rows) == found
     return taken
 
@@ -96,11 +98,17 @@ async def cost(store: SqlStore, read: Callable[[ArchiveRepository], Awaitable[Se
 async def test_reading_posts_costs_the_same_however_many_are_archived(store: SqlStore) -> None:
     async def costs() -> list[int]:
         return [
-            await cost(store, lambda archive: archive.search(PostQuery("needle", platform=PLATFORM, rooms=["10"])), 1),
-            await cost(store, lambda archive: archive.search(PostQuery("zebra", platform=PLATFORM, rooms=["10"])), 0),
-            await cost(store, lambda archive: archive.list_posts(PLATFORM, "10", limit=5), 5),
-            await cost(store, lambda archive: archive.list_posts(PLATFORM, "10", after="50", limit=5), 5),
-            await cost(store, lambda archive: archive.list_posts(PLATFORM, "10", before="50", limit=5), 5),
+            await count_instructions(
+                store, lambda archive: archive.search(PostQuery("needle", platform=PLATFORM, rooms=["10"])), 1
+            ),
+            await count_instructions(
+                store, lambda archive: archive.search(PostQuery("zebra", platform=PLATFORM, rooms=["10"])), 0
+            ),
+            await count_instructions(store, lambda archive: archive.list_posts(PLATFORM, "10", limit=5), 5),
+            await count_instructions(store, lambda archive: archive.list_posts(PLATFORM, "10", after="50", limit=5), 5),
+            await count_instructions(
+                store, lambda archive: archive.list_posts(PLATFORM, "10", before="50", limit=5), 5
+            ),
         ]
 
     await put(store, [*PAGE, make_post("101", "needle")])

@@ -188,7 +188,7 @@ def fill(path: Path, session: Session, count: int) -> None:
         connection.commit()
 
 
-async def cost(store: SqlStore, statement: sa.Executable, bounds: dict[str, Any], *, rows: int) -> int:
+async def count_instructions(store: SqlStore, statement: sa.Executable, bounds: dict[str, Any], *, rows: int) -> int:
     """How many instructions SQLite takes for it."""
     taken = 0
 
@@ -220,7 +220,7 @@ async def test_the_tail_of_a_long_session_costs_the_same_as_that_of_a_short_one(
     fill(cast("SqliteDialect", store._dialect).path, long, LONG)
 
     async def cost_of_tail(session: Session, before: int) -> int:
-        return await cost(store, _TAIL, {"session": session.id, "limit": 5, "before": before}, rows=5)
+        return await count_instructions(store, _TAIL, {"session": session.id, "limit": 5, "before": before}, rows=5)
 
     at_the_end = await cost_of_tail(short, 2**62)
     assert await cost_of_tail(long, 2**62) == at_the_end
@@ -236,6 +236,6 @@ async def test_finding_a_proposal_by_its_message_costs_the_same_however_many_the
         async with store.work() as work:
             for number in numbers:
                 assert await work.proposals.add(make_proposal(str(number)))
-        return await cost(store, _for_posts(dialect), wanted, rows=1)
+        return await count_instructions(store, _for_posts(dialect), wanted, rows=1)
 
     assert await propose(range(10)) == await propose(range(10, 1000))

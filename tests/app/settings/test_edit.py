@@ -58,7 +58,7 @@ gate:
 FILE = Path("denizen.yaml")
 
 
-def parsed(text: str) -> ConfigDocument:
+def parse_config(text: str) -> ConfigDocument:
     document = parse_document(text, FILE)
     assert isinstance(document, ConfigDocument), document
     return document
@@ -97,9 +97,9 @@ def changed_lines(before: str, after: str) -> tuple[list[str], list[str]]:
 def test_setting_a_value_touches_its_own_lines_only(
     path: str, value: Json, gone: list[str] | None, come: list[str] | None
 ):
-    document = parsed(COMMENTED)
+    document = parse_config(COMMENTED)
     after = splice_value(COMMENTED, document, parse_path(path), value)
-    assert parsed(after).tree == with_value(document.tree, parse_path(path), value)
+    assert parse_config(after).tree == with_value(document.tree, parse_path(path), value)
     old, new = changed_lines(COMMENTED, after)
     if gone is not None:
         assert (old, new) == (gone, come)
@@ -124,12 +124,12 @@ def test_setting_a_value_touches_its_own_lines_only(
     ],
 )
 def test_removing_a_value_takes_its_own_lines_only(path: str, gone: list[str] | None, come: list[str] | None):
-    document = parsed(COMMENTED)
+    document = parse_config(COMMENTED)
     after = splice_out(COMMENTED, document, parse_path(path))
     if gone is not None:
         assert changed_lines(COMMENTED, after) == (gone, come)
     if path != "server.port":  # which leaves the group without a value
-        assert parsed(after).tree == without_value(document.tree, parse_path(path))
+        assert parse_config(after).tree == without_value(document.tree, parse_path(path))
 
 
 @pytest.mark.parametrize(
@@ -147,30 +147,30 @@ def test_removing_a_value_takes_its_own_lines_only(path: str, gone: list[str] | 
     ],
 )
 def test_a_new_value_takes_over_how_the_file_is_laid_out(text: str, come: str):
-    assert splice_value(text, parsed(text), ("server", "port"), 1) == come
+    assert splice_value(text, parse_config(text), ("server", "port"), 1) == come
 
 
 def test_what_lines_cannot_express_is_written_by_the_round_trip():
     text = "base: &b {x: 1}\nother:\n  <<: *b\n  y: 2  # why\n"
-    after = splice_value(text, parsed(text), ("other", "x"), 5)
-    assert parsed(after).tree == {"base": {"x": 1}, "other": {"x": 5, "y": 2}}
+    after = splice_value(text, parse_config(text), ("other", "x"), 5)
+    assert parse_config(after).tree == {"base": {"x": 1}, "other": {"x": 5, "y": 2}}
     assert "# why" in after
 
 
 def test_a_value_that_no_file_can_hold_is_a_conflict():
     with pytest.raises(Conflict):
-        splice_value(COMMENTED, parsed(COMMENTED), ("default_agent",), "\uf101")
+        splice_value(COMMENTED, parse_config(COMMENTED), ("default_agent",), "\uf101")
 
 
 @pytest.mark.parametrize("path", ["server.port.x", "gate.rules[5]", "agents.rose[0]", "default_agent[0]"])
 def test_a_path_through_what_is_no_group_is_not_found(path: str):
     with pytest.raises(NotFound):
-        splice_value(COMMENTED, parsed(COMMENTED), parse_path(path), 1)
+        splice_value(COMMENTED, parse_config(COMMENTED), parse_path(path), 1)
 
 
 def test_a_value_that_is_not_there_cannot_be_removed():
     with pytest.raises(NotFound):
-        splice_out(COMMENTED, parsed(COMMENTED), ("server", "host"))
+        splice_out(COMMENTED, parse_config(COMMENTED), ("server", "host"))
 
 
 @pytest.mark.parametrize(
@@ -277,13 +277,13 @@ def test_any_value_set_anywhere_is_read_back_and_leaves_the_rest(
 ):
     text = COMMENTED
     for key, each in tree.items():
-        text = splice_value(text, parsed(text), (key,), each)
-    document = parsed(text)
+        text = splice_value(text, parse_config(text), (key,), each)
+    document = parse_config(text)
     try:
         wanted = with_value(document.tree, tuple(path), value)
     except NotFound:
         return
-    assert parsed(splice_value(text, document, tuple(path), value)).tree == wanted
+    assert parse_config(splice_value(text, document, tuple(path), value)).tree == wanted
 
 
 @settings(max_examples=20, deadline=None)

@@ -32,7 +32,7 @@ channels:
 VALUES = {"KEY": "-----BEGIN\\nKEY-----", "HOOK": "the-hook", "TOKEN": "ghp_token"}
 
 
-def only(home: Home, lines: str) -> GitHubLogin:
+def load_only_login(home: Home, lines: str) -> GitHubLogin:
     """The only account, with these lines at `channels.github`."""
     inside = "".join(f"    {line}\n" for line in ("accounts: {denizen: '${T}'}", *lines.splitlines()))
     (login,) = home.load(f"channels:\n  github:\n{inside}", T="ghp_token").github_accounts
@@ -40,7 +40,7 @@ def only(home: Home, lines: str) -> GitHubLogin:
 
 
 def test_a_token_suffices_and_answers_mentions_of_people_everywhere(home: Home):
-    login = only(home, "")
+    login = load_only_login(home, "")
     account = login.account
     assert (account.agent, account.token, account.api_url) == ("denizen", "ghp_token", "https://api.github.com")
     assert (account.is_app, account.repositories, account.reply_to_new_issues) == (False, (), False)
@@ -71,7 +71,7 @@ def test_what_is_shared_holds_for_each_account_that_says_nothing_else(home: Home
 
 
 def test_an_admitted_repository_is_matched_without_case(home: Home):
-    account = only(home, "repositories: [Harbour/*, sea/north]").account
+    account = load_only_login(home, "repositories: [Harbour/*, sea/north]").account
     assert account.admits("harbour/Boats") and account.admits("sea/north")
     assert not account.admits("sea/south")
 

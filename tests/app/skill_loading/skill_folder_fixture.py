@@ -38,7 +38,7 @@ def write_skill(
     return home.add_file(f"skills/{name}/skill.py", code.replace("{name}", name)).parent
 
 
-def enabled(home: Home, *names: str, more: str = "") -> str:
+def enable_skills(home: Home, *names: str, more: str = "") -> str:
     """A configuration that pins the skills as they are now."""
     lines = [f"  {name}: {{sha256: {load_folder(home.path, name).sha256}}}" for name in names]
     return LAB + "skills:\n" + "\n".join(lines) + f"\n{more}\n"

@@ -18,7 +18,7 @@ from denizen.domain.tool import ToolCall, ToolResult
 from denizen.engine.configuration.generation import Generation
 from denizen.engine.tools.toolbox import list_all
 from tests.app.home_folder import Home
-from tests.app.skill_loading.skill_folder_fixture import CODE, LAB, enabled, write_skill
+from tests.app.skill_loading.skill_folder_fixture import CODE, LAB, enable_skills, write_skill
 from tests.skill_fixture import scope
 
 pytestmark = pytest.mark.anyio
@@ -38,7 +38,7 @@ def state(denizen: Denizen, name: str) -> tuple[str, str]:
     return str(entry.state), entry.why
 
 
-def opened(home: Home, text: str):
+def open_home(home: Home, text: str):
     home.write(text)
     return open_denizen(home.path, OpenOptions(durable=False))
 
@@ -46,7 +46,7 @@ def opened(home: Home, text: str):
 @pytest.mark.proves("VW6")
 async def test_a_skill_that_only_lies_there_is_not_run(home: Home) -> None:
     write_skill(home, "sly", code="from pathlib import Path\nPath(__file__).with_name('ran').touch()\n" + CODE)
-    async with opened(home, LAB) as denizen:
+    async with open_home(home, LAB) as denizen:
         assert "sly_say" not in await list_tool_names(denizen.runtime.current)
     assert not (home.path / "skills" / "sly" / "ran").exists()
 
@@ -54,7 +54,7 @@ async def test_a_skill_that_only_lies_there_is_not_run(home: Home) -> None:
 @pytest.mark.proves("V-skill-loading")
 async def test_an_enabled_skill_is_loaded_after_the_built_in_ones(home: Home) -> None:
     write_skill(home, "echo")
-    async with opened(home, enabled(home, "echo")) as denizen:
+    async with open_home(home, enable_skills(home, "echo")) as denizen:
         names = await list_tool_names(denizen.runtime.current)
         assert names.index("calculator") < names.index("echo_say")
         assert (await run(denizen.runtime.current, "echo_say")).text == "one!"
@@ -66,7 +66,7 @@ async def test_a_changed_skill_is_off_until_it_is_enabled_again_and_says_so(
     home: Home, caplog: pytest.LogCaptureFixture
 ) -> None:
     write_skill(home, "echo")
-    async with opened(home, enabled(home, "echo")) as denizen:
+    async with open_home(home, enable_skills(home, "echo")) as denizen:
         old, reloader = denizen.runtime.current, Reloader(denizen)
         async with denizen.runtime.lease():
             write_skill(home, "echo", word="two", tail="?")
@@ -76,7 +76,7 @@ async def test_a_changed_skill_is_off_until_it_is_enabled_again_and_says_so(
             assert state(denizen, "echo") == ("changed", "it has changed since it was enabled, so it is off")
             (warning,) = [each for each in caplog.records if each.message == "skill left out"]
             assert "denizen skill enable echo" in vars(warning)["fix"]
-            home.write(enabled(home, "echo"))
+            home.write(enable_skills(home, "echo"))
             assert (await reloader.reload()).changed
             assert (await run(denizen.runtime.current, "echo_say")).text == "two?"
             # A turn that began with the old one goes on with it, in what it imports late too.
@@ -87,9 +87,9 @@ async def test_a_changed_skill_is_off_until_it_is_enabled_again_and_says_so(
 @pytest.mark.proves("V-skill-loading")
 async def test_skills_come_and_go_while_running(home: Home) -> None:
     write_skill(home, "echo")
-    async with opened(home, LAB) as denizen:
+    async with open_home(home, LAB) as denizen:
         reloader = Reloader(denizen)
-        home.write(enabled(home, "echo"))
+        home.write(enable_skills(home, "echo"))
         await reloader.reload()
         assert "echo_say" in await list_tool_names(denizen.runtime.current)
         (home.path / "skills" / "echo").rename(home.path / "skills" / ".gone")
@@ -102,7 +102,7 @@ async def test_a_skill_that_is_gone_is_spoken_of_no_more_once_it_is_disabled(
     home: Home, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
-        async with opened(home, LAB + "skills: {echo: {enabled: false}}\n") as denizen:
+        async with open_home(home, LAB + "skills: {echo: {enabled: false}}\n") as denizen:
             assert state(denizen, "echo") == ("disabled", "")
             (entry,) = denizen.generation_deps.own_skills.entries
             assert "Its files are gone" in entry.fix
@@ -129,8 +129,8 @@ async def test_a_skill_that_fails_is_told_and_stops_neither_the_others_nor_the_s
 ) -> None:
     write_skill(home, "bad", code=code)
     write_skill(home, "good")
-    text = enabled(home, "bad", "good", more="agents: {ada: {tools: [bad_say, good_say]}}")
-    async with opened(home, text) as denizen:
+    text = enable_skills(home, "bad", "good", more="agents: {ada: {tools: [bad_say, good_say]}}")
+    async with open_home(home, text) as denizen:
         names = await list_tool_names(denizen.runtime.current)
         assert "good_say" in names and "bad_say" not in names
         assert state(denizen, "bad")[0] == "failed"
@@ -140,7 +140,7 @@ async def test_a_skill_that_fails_is_told_and_stops_neither_the_others_nor_the_s
 async def test_of_two_skills_with_the_same_tool_the_second_fails_by_name(home: Home) -> None:
     write_skill(home, "one")
     write_skill(home, "two", code=CODE.replace("{name}_say", "one_say"))
-    async with opened(home, enabled(home, "one", "two")) as denizen:
+    async with open_home(home, enable_skills(home, "one", "two")) as denizen:
         assert state(denizen, "one")[0] == "enabled"
         assert state(denizen, "two") == ("failed", "its tool `one_say` has the name of a tool of the skill one")
 
@@ -148,23 +148,23 @@ async def test_of_two_skills_with_the_same_tool_the_second_fails_by_name(home: H
 @pytest.mark.proves("VW6")
 async def test_byte_code_lying_beside_the_source_is_never_run(home: Home) -> None:
     folder = write_skill(home, "echo")
-    text = enabled(home, "echo")
+    text = enable_skills(home, "echo")
     evil = home.add_file("evil.py", "WORD = 'evil'\n")
     source = folder / "words.py"
     os.utime(evil, ns=(source.stat().st_atime_ns, source.stat().st_mtime_ns))
     cached = folder / "__pycache__" / "words.cpython-311.pyc"
     cached.parent.mkdir()
     py_compile.compile(str(evil), str(cached), invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
-    async with opened(home, text) as denizen:
+    async with open_home(home, text) as denizen:
         assert (await run(denizen.runtime.current, "echo_say")).text == "one!"
 
 
 @pytest.mark.proves("VW6")
 async def test_links_in_a_skill_are_refused(home: Home) -> None:
     folder = write_skill(home, "echo")
-    text = enabled(home, "echo")
+    text = enable_skills(home, "echo")
     (folder / "more.py").symlink_to(home.add_file("elsewhere.py", ""))
-    async with opened(home, text) as denizen:
+    async with open_home(home, text) as denizen:
         assert state(denizen, "echo") == ("failed", "`more.py` is a link")
 
 
@@ -174,7 +174,7 @@ async def test_no_tool_has_a_lower_tier_than_the_manifest_says_which_is_the_high
 ) -> None:
     write_skill(home, "free", manifest="tier: 1")
     write_skill(home, "quiet", manifest="version: 1")
-    async with opened(home, enabled(home, "free", "quiet")) as denizen:
+    async with open_home(home, enable_skills(home, "free", "quiet")) as denizen:
         tiers = {tool.spec.name: int(tool.spec.tier) for tool in await denizen.queries.list_tools()}
         assert (tiers["free_say"], tiers["quiet_say"]) == (1, 3)
 
@@ -194,7 +194,7 @@ async def test_a_skill_gets_what_its_manifest_asks_for_and_nothing_else(home: Ho
     )
     code += "\nasync def noted(made):\n    await made\n"
     write_skill(home, "nosy", code=code)
-    async with opened(home, enabled(home, "nosy")) as denizen:
+    async with open_home(home, enable_skills(home, "nosy")) as denizen:
         result = await run(denizen.runtime.current, "nosy_say")
         assert result.is_error
         assert f"needs `{permission}` under permissions" in result.text
@@ -207,8 +207,8 @@ async def test_settings_of_a_skill_are_checked_by_it(home: Home) -> None:
         'skill = Skill("{name}", description="Says a word.")', f"{options}\n{made}"
     ).replace("return WORD + TAIL", "return str(context.settings(Options).loud)")
     write_skill(home, "echo", code=code)
-    pinned = enabled(home, "echo").rstrip().removesuffix("}")
-    async with opened(home, pinned + ", settings: {loud: true}}\n") as denizen:
+    pinned = enable_skills(home, "echo").rstrip().removesuffix("}")
+    async with open_home(home, pinned + ", settings: {loud: true}}\n") as denizen:
         assert (await run(denizen.runtime.current, "echo_say")).text == "True"
         home.write(pinned + ", settings: {lout: true}}\n")
         await Reloader(denizen).reload()
@@ -219,7 +219,7 @@ async def test_a_markdown_skill_costs_a_line_and_is_read_when_needed(home: Home)
     text = "---\nname: how-to\ndescription: How we write announcements.\nlicense: free\n---\n\nBegin with the end.\n"
     home.add_file("skills/how-to/SKILL.md", text)
     home.add_file("skills/how-to/run.py", "raise SystemExit('never run')\n")
-    async with opened(home, enabled(home, "how-to")) as denizen:
+    async with open_home(home, enable_skills(home, "how-to")) as denizen:
         generation = denizen.runtime.current
         spec = (await list_all(generation.toolsets))["read_skill"].spec
         assert "how-to (How we write announcements.)" in spec.description
@@ -231,14 +231,14 @@ async def test_a_markdown_skill_costs_a_line_and_is_read_when_needed(home: Home)
 
 async def test_a_manifest_that_is_wrong_names_the_key_and_the_remedy(home: Home) -> None:
     write_skill(home, "echo", manifest="tyer: 0")
-    async with opened(home, enabled(home, "echo")) as denizen:
+    async with open_home(home, enable_skills(home, "echo")) as denizen:
         (entry,) = denizen.generation_deps.own_skills.entries
         assert (entry.why, entry.fix) == ("skill.yaml: there is no key `tyer`", "did you mean `tier`?")
 
 
 async def test_a_custom_tool_cannot_take_the_name_of_a_built_in_one(home: Home) -> None:
     with pytest.raises(InvalidInput, match="built in"):
-        async with opened(home, LAB + "custom_tools: {calculator: {description: x, argv: [date]}}\n"):
+        async with open_home(home, LAB + "custom_tools: {calculator: {description: x, argv: [date]}}\n"):
             pass
 
 
@@ -256,7 +256,7 @@ async def test_a_configured_program_is_a_tool_with_required_parameters(home: Hom
         'custom_tools:\n  greet: {description: Greets., argv: [printf, "%s", "hello {{who}}"], tier: 1,\n'
         "    parameters: {who: {description: a name}}}\n"
     )
-    async with opened(home, text) as denizen:
+    async with open_home(home, text) as denizen:
         spec = (await list_all(denizen.runtime.current.toolsets))["greet"].spec
         assert spec.parameters["required"] == ["who"]
         assert (await run(denizen.runtime.current, "greet", who="$(id); `id`")).text == "hello $(id); `id`"
@@ -265,7 +265,7 @@ async def test_a_configured_program_is_a_tool_with_required_parameters(home: Hom
 @pytest.mark.proves("TW20", "T-config-tools")
 async def test_what_can_harm_is_off_until_it_is_switched_on(home: Home) -> None:
     harmful = {"exec", "read", "write", "create_skill", "write_skill", "restart_denizen"}
-    async with opened(home, LAB) as denizen:
+    async with open_home(home, LAB) as denizen:
         assert not harmful & set(await list_tool_names(denizen.runtime.current))
         text = LAB + "tools: {system: {allow: [date]}, files: {enabled: true}}\n"
         home.write(text)
@@ -285,8 +285,8 @@ async def test_a_skill_that_changed_beside_a_mistake_in_the_configuration_is_off
     home: Home,
 ) -> None:
     write_skill(home, "echo")
-    good = enabled(home, "echo")
-    async with opened(home, good) as denizen:
+    good = enable_skills(home, "echo")
+    async with open_home(home, good) as denizen:
         reloader = Reloader(denizen)
         write_skill(home, "echo", word="two")
         home.write(good + "custom_tools: {calculator: {description: x, argv: [date]}}\n")
@@ -299,10 +299,10 @@ async def test_a_skill_that_changed_beside_a_mistake_in_the_configuration_is_off
 
 @pytest.mark.proves("VW8")
 async def test_pinned_tools_are_read_from_the_configuration_and_must_exist(home: Home) -> None:
-    async with opened(home, LAB + 'agents: {ada: {pinned_tools: [calculator, "*_notes"]}}\n') as denizen:
+    async with open_home(home, LAB + 'agents: {ada: {pinned_tools: [calculator, "*_notes"]}}\n') as denizen:
         assert denizen.queries.get_agent("ada").pinned_tools == ("calculator", "*_notes")
     with pytest.raises(InvalidInput, match="lists the tool 'calculater'"):
-        async with opened(home, LAB + "agents: {ada: {pinned_tools: [calculater]}}\n"):
+        async with open_home(home, LAB + "agents: {ada: {pinned_tools: [calculater]}}\n"):
             pass
 
 
@@ -310,11 +310,11 @@ async def test_a_tool_of_a_skill_that_is_off_does_not_stop_the_start_and_an_unkn
     home: Home,
 ) -> None:
     write_skill(home, "echo")
-    text = enabled(home, "echo", more="agents: {ada: {tools: [echo_say]}}")
+    text = enable_skills(home, "echo", more="agents: {ada: {tools: [echo_say]}}")
     write_skill(home, "echo", word="two")
-    async with opened(home, text) as denizen:
+    async with open_home(home, text) as denizen:
         assert denizen.queries.get_agent("ada").tools == ("echo_say",)
     write_skill(home, "echo")
     with pytest.raises(InvalidInput):
-        async with opened(home, enabled(home, "echo", more="agents: {ada: {tools: [gone]}}")):
+        async with open_home(home, enable_skills(home, "echo", more="agents: {ada: {tools: [gone]}}")):
             pass

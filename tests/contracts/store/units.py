@@ -122,14 +122,14 @@ class UnitContract:
     async def test_a_cancelled_caller_leaves_whole_units_and_no_connection_behind(self, store: Store) -> None:
         _, session = await open_conversation(store)
 
-        async def storm(storming: _Storming) -> None:
+        async def storm(storming: _CancelledUnit) -> None:
             with anyio.CancelScope() as scope:
                 await storming.run(scope.cancel)
 
         for number in range(STORM // len(MOMENTS)):
             async with anyio.create_task_group() as tasks:
                 for moment in MOMENTS:
-                    tasks.start_soon(storm, _Storming(store, session, f"{moment}-{number}", moment))
+                    tasks.start_soon(storm, _CancelledUnit(store, session, f"{moment}-{number}", moment))
                 tasks.start_soon(_read, store, session)
         await _check_whole(store, session)
 
@@ -138,7 +138,7 @@ class UnitContract:
     ) -> None:
         _, session = await open_conversation(store)
 
-        async def storm(storming: _Storming) -> None:
+        async def storm(storming: _CancelledUnit) -> None:
             task = asyncio.current_task()
             assert task is not None
             await storming.run(task.cancel)
@@ -146,7 +146,7 @@ class UnitContract:
         for number in range(STORM // len(MOMENTS)):
             async with asyncio.TaskGroup() as tasks:
                 started = [
-                    tasks.create_task(storm(_Storming(store, session, f"{moment}-{number}", moment)))
+                    tasks.create_task(storm(_CancelledUnit(store, session, f"{moment}-{number}", moment)))
                     for moment in MOMENTS
                 ]
                 tasks.create_task(_read(store, session))
@@ -188,7 +188,7 @@ class UnitContract:
                 pass
 
 
-class _Storming:
+class _CancelledUnit:
     """A unit of two messages that is cancelled at a given moment: before it (0), within it before the first (1) or the
     second message (2) or before its end (3); at a half, while the next thing is under way.
     """

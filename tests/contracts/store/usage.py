@@ -50,7 +50,9 @@ def cents(amount: int, *, requests: int = 1) -> Usage:
     return Usage(10, 5, cost_usd=Decimal(amount) / 100, requests=requests)
 
 
-def hold(key: str, amount: int, *, scopes: tuple[BudgetScope, ...] = SCOPES, hours: float = 1) -> Reservation:
+def make_reservation(
+    key: str, amount: int, *, scopes: tuple[BudgetScope, ...] = SCOPES, hours: float = 1
+) -> Reservation:
     return Reservation(key, Decimal(amount) / 100, scopes, at(hours))
 
 
@@ -112,8 +114,8 @@ class SpendingContract:
 
     async def test_a_reservation_counts_in_all_its_scopes_until_it_is_released(self, store: Store) -> None:
         async with store.work() as work:
-            await work.spending.reserve(hold("t1:1", 5), now=at(0))
-            await work.spending.reserve(hold("t2:1", 3, scopes=(SERVER, ADA_SCOPE, BEN_SCOPE)), now=at(0))
+            await work.spending.reserve(make_reservation("t1:1", 5), now=at(0))
+            await work.spending.reserve(make_reservation("t2:1", 3, scopes=(SERVER, ADA_SCOPE, BEN_SCOPE)), now=at(0))
         async with store.work(write=False) as work:
             found = await work.spending.read([*SCOPES, BEN_SCOPE], now=at(0))
             apart = await work.spending.read([ADA_SCOPE], now=at(0), besides="t1:1")
@@ -135,13 +137,13 @@ class SpendingContract:
 
     async def test_a_reservation_expires_and_the_same_one_again_takes_its_place(self, store: Store) -> None:
         async with store.work() as work:
-            await work.spending.reserve(hold("t1:1", 5), now=at(0))
-            await work.spending.reserve(hold("t1:1", 9, hours=2), now=at(0))
+            await work.spending.reserve(make_reservation("t1:1", 5), now=at(0))
+            await work.spending.reserve(make_reservation("t1:1", 9, hours=2), now=at(0))
         async with store.work(write=False) as work:
             assert (await work.spending.read([ADA_SCOPE], now=at(1)))[ADA_SCOPE].reserved_usd == Decimal("0.09")
             assert (await work.spending.read([ADA_SCOPE], now=at(2)))[ADA_SCOPE].reserved_usd == 0
         async with store.work() as work:
-            await work.spending.reserve(hold("t2:1", 1, hours=9), now=at(3))
+            await work.spending.reserve(make_reservation("t2:1", 1, hours=9), now=at(3))
             # What had expired is gone, even for one whose clock is behind.
             assert (await work.spending.read([ADA_SCOPE], now=at(0)))[ADA_SCOPE].reserved_usd == Decimal("0.01")
 
@@ -155,7 +157,7 @@ class SpendingContract:
         passed: list[bool] = []
 
         async def ask(number: int) -> None:
-            passed.append(await reserve(store, hold(f"t{number}:1", 10), limits))
+            passed.append(await reserve(store, make_reservation(f"t{number}:1", 10), limits))
 
         async with anyio.create_task_group() as tasks:
             for number in range(8):
@@ -166,7 +168,7 @@ class SpendingContract:
         async def fail() -> None:
             async with store.work() as work:
                 await work.spending.lock([ADA_SCOPE])
-                await work.spending.reserve(hold("t1:1", 5), now=at(0))
+                await work.spending.reserve(make_reservation("t1:1", 5), now=at(0))
                 await work.spending.add([ADA_SCOPE], cents(5), at=at(0))
                 assert await work.spending.note_warning(ADA_SCOPE, day="2026-11-21")
                 raise LookupError
@@ -235,7 +237,7 @@ class SpendingContract:
         async with store.work() as work:
             await work.spending.lock([odd])
             await work.spending.add([odd], cents(5), at=at(0))
-            await work.spending.reserve(hold("t1:1", 2, scopes=(odd,)), now=at(0) - timedelta(hours=1))
+            await work.spending.reserve(make_reservation("t1:1", 2, scopes=(odd,)), now=at(0) - timedelta(hours=1))
         async with store.work(write=False) as work:
             found = await work.spending.read([odd], now=at(0))
             (row,) = await work.spending.list_spend(BudgetScopeKind.USER, since=at(0))
@@ -457,7 +459,7 @@ class StatisticsContract:
             assert await work.ledger.list_usage(since=at(-48), principal=ANA.key) == []
 
 
-def called(tool: str, hours: float = 0) -> AuditEvent:
+def make_call_event(tool: str, hours: float = 0) -> AuditEvent:
     return AuditEvent(
         AuditKind.CALL, at(hours), "platform_user:1", tool, {"tier": 3, "args": "ab", "chain": ["x", None]}
     )
@@ -469,33 +471,33 @@ class AuditContract:
         odd = AuditEvent(AuditKind.SWITCH, at(2), "local:operator", "obs\x00erver \ud800", {"to": "\ufdd0", "n": 1.5})
         async with store.work() as work:
             assert await work.audit.head() == AuditHead()
-            first = await work.audit.add([called("ban"), called("kick", 1)])
+            first = await work.audit.add([make_call_event("ban"), make_call_event("kick", 1)])
         async with store.work() as work:
             last = await work.audit.add([odd])
         async with store.work(write=False) as work:
             entries = await work.audit.list_entries()
             assert await work.audit.head() == last
         assert [entry.number for entry in entries] == [1, 2, 3]
-        assert [entry.event for entry in entries] == [called("ban"), called("kick", 1), odd]
+        assert [entry.event for entry in entries] == [make_call_event("ban"), make_call_event("kick", 1), odd]
         assert (first.number, first.digest) == (2, entries[1].digest)
         assert find_chain_fault(entries) == ""
 
     async def test_entries_are_read_in_pages(self, store: Store) -> None:
         async with store.work() as work:
-            await work.audit.add([called(f"tool{n}") for n in range(5)])
+            await work.audit.add([make_call_event(f"tool{n}") for n in range(5)])
             assert [entry.number for entry in await work.audit.list_entries(after=1, limit=2)] == [2, 3]
             assert await work.audit.list_entries(after=5) == []
 
     async def test_what_is_rolled_back_leaves_no_gap(self, store: Store) -> None:
         async def fail() -> None:
             async with store.work() as work:
-                await work.audit.add([called("ban")])
+                await work.audit.add([make_call_event("ban")])
                 raise RuntimeError("no")
 
         with pytest.raises(RuntimeError, match="no"):
             await fail()
         async with store.work() as work:
-            assert (await work.audit.add([called("kick")])).number == 1
+            assert (await work.audit.add([make_call_event("kick")])).number == 1
             assert find_chain_fault(await work.audit.list_entries()) == ""
 
     async def test_nothing_added_moves_nothing(self, store: Store) -> None:
@@ -506,7 +508,7 @@ class AuditContract:
         async def add(name: str) -> None:
             for n in range(5):
                 async with store.work() as work:
-                    await work.audit.add([called(f"{name}{n}")])
+                    await work.audit.add([make_call_event(f"{name}{n}")])
 
         async with anyio.create_task_group() as tasks:
             for name in "abc":

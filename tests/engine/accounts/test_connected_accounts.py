@@ -21,14 +21,14 @@ pytestmark = pytest.mark.anyio
 ADA = AgentName("ada")
 
 
-def asked(account: MemoryChannel) -> CallScope:
+def make_scope(account: MemoryChannel) -> CallScope:
     place = replace(scope().place, platform=account.platform)
     return replace(scope(), place=place, account=ADA)
 
 
 async def test_a_call_that_comes_before_its_account_is_connected_waits_for_it() -> None:
     channels, account = ConnectedAccounts(), MemoryChannel(MemoryPlatform(), ADA)
-    platform = PlatformActionRunner(channels).open(asked(account))
+    platform = PlatformActionRunner(channels).open(make_scope(account))
     answers: list[str] = []
 
     async def act() -> None:
@@ -48,13 +48,13 @@ async def test_a_call_that_comes_before_its_account_is_connected_waits_for_it() 
 async def test_an_account_that_stays_away_is_an_error_after_a_while() -> None:
     account = MemoryChannel(MemoryPlatform(), ADA)
     with pytest.raises(Unavailable, match="not connected"):
-        await PlatformActionRunner(ConnectedAccounts(), patience_s=0).open(asked(account)).act("wave")
+        await PlatformActionRunner(ConnectedAccounts(), patience_s=0).open(make_scope(account)).act("wave")
 
 
 async def test_nobody_acts_who_is_not_on_a_platform() -> None:
     channels, account = ConnectedAccounts(), MemoryChannel(MemoryPlatform(), ADA)
     channels.add(account)
-    local = replace(asked(account), principal=Principal(PrincipalKind.LOCAL, "operator", "operator"))
-    for where in (local, replace(asked(account), account=None)):
+    local = replace(make_scope(account), principal=Principal(PrincipalKind.LOCAL, "operator", "operator"))
+    for where in (local, replace(make_scope(account), account=None)):
         with pytest.raises(NotAllowed, match="on a platform"):
             await PlatformActionRunner(channels).open(where).act("wave")

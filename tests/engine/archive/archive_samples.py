@@ -8,7 +8,7 @@ from tests.engine.archive.archive_fixture import ArchiveFixture
 from tests.engine.memory_fixture import WordEmbedder
 
 
-class PetArchive:
+class PetArchiveFixture:
     """To the embedder a dog, a cat and a pet are the same."""
 
     def __init__(self) -> None:

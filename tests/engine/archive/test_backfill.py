@@ -23,7 +23,7 @@ def write(engine: ArchiveFixture, room: Room, posts: int) -> list[str]:
     return [engine.platform.write(room, "kim", f"{room.name} {number}").text for number in range(posts)]
 
 
-async def fetched(engine: ArchiveFixture, room: Room) -> int:
+async def count_fetched(engine: ArchiveFixture, room: Room) -> int:
     async with engine.store.work(write=False) as work:
         row = await work.archive.find_backfill(DISCORD, room.id)
     return 0 if row is None else row.fetched
@@ -61,7 +61,7 @@ async def test_a_process_that_dies_at_any_writing_is_followed_by_one_that_goes_o
     engine.restart(CrashingArchiveStore(engine.store, dies_at))
     with pytest.raises(CrashError):
         await engine.backfill()
-    pages_kept = await fetched(engine, engine.general) + await fetched(engine, engine.staff)
+    pages_kept = await count_fetched(engine, engine.general) + await count_fetched(engine, engine.staff)
     assert pages_kept == len(await engine.listed(engine.general)) + len(await engine.listed(engine.staff))
     engine.restart()
     reports = await engine.backfill()
@@ -84,7 +84,7 @@ async def test_a_process_that_is_cancelled_after_any_page_goes_on_there(naps: in
     engine.restart()
     await engine.backfill()
     assert await engine.listed(engine.general) == general
-    assert await fetched(engine, engine.general) == 310
+    assert await count_fetched(engine, engine.general) == 310
 
 
 async def test_an_unavailable_platform_is_waited_for_ever_longer_and_as_long_as_it_says() -> None:
@@ -103,12 +103,12 @@ async def test_a_slow_platform_is_given_as_much_rest_as_it_took() -> None:
     write(engine, engine.general, 1)
     ask = engine.ada.list_posts
 
-    class Slow(MemoryChannel):
+    class SlowChannel(MemoryChannel):
         async def list_posts(self, room_id: str, *, before: str = "", after: str = "", limit: int = 100):
             engine.clock.move(s=3)
             return await ask(room_id, before=before, after=after, limit=limit)
 
-    await engine.backfill(Slow(engine.platform, engine.ada.agent, user_id=engine.ada.user_id))
+    await engine.backfill(SlowChannel(engine.platform, engine.ada.agent, user_id=engine.ada.user_id))
     assert set(engine.clock.naps) == {3}
 
 
@@ -162,7 +162,7 @@ async def test_what_is_older_than_the_retention_is_not_fetched() -> None:
     engine.clock.move(days=3)
     await engine.backfill()
     assert await engine.listed(engine.general) == new
-    assert await fetched(engine, engine.general) == 200
+    assert await count_fetched(engine, engine.general) == 200
 
 
 @pytest.mark.parametrize("policy", [ArchivePolicy(backfill=False), ArchivePolicy(enabled=False)])

@@ -49,7 +49,7 @@ async def engine() -> ArchiveFixture:
     return engine
 
 
-def posts_of(engine: ArchiveFixture, room: Room) -> list[Post]:
+def list_posts(engine: ArchiveFixture, room: Room) -> list[Post]:
     return engine.platform.list_posts(room.id)
 
 
@@ -75,7 +75,7 @@ async def test_an_invisible_post_is_answered_like_one_that_does_not_exist(
     engine: ArchiveFixture, question: str, hidden: str, who: str
 ) -> None:
     ask = engine.ask(who, engine.general)
-    for post in posts_of(engine, getattr(engine, hidden)):
+    for post in list_posts(engine, getattr(engine, hidden)):
         assert await answer(BY_POST[question], ask, post.id) == await answer(BY_POST[question], ask, "999999")
 
 
@@ -114,7 +114,7 @@ async def test_direct_talk_is_found_from_within_only(engine: ArchiveFixture) -> 
 
 
 async def test_permissions_are_those_of_the_moment(engine: ArchiveFixture) -> None:
-    ask, post = engine.ask("bea", engine.staff), posts_of(engine, engine.staff)[0]
+    ask, post = engine.ask("bea", engine.staff), list_posts(engine, engine.staff)[0]
     assert await ask.around(post.id)
     engine.platform.set_readers(engine.staff, ["kim", engine.ada.user_id])
     assert await answer(BY_POST["context"], ask, post.id) == await answer(BY_POST["context"], ask, "999999")

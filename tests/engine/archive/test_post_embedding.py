@@ -17,7 +17,7 @@ from denizen.domain.room import Post
 from denizen.engine.archive.post_embedding import LATER_S, SOON_S, load_status
 from denizen.ports.embed import EmbeddingResult, EmbedKind
 from tests.engine.archive.archive_fixture import DISCORD, ArchiveFixture
-from tests.engine.archive.archive_samples import PetArchive
+from tests.engine.archive.archive_samples import PetArchiveFixture
 from tests.engine.memory_fixture import WordEmbedder
 from tests.memory_platform import START
 
@@ -25,18 +25,18 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-def pets() -> PetArchive:
-    return PetArchive()
+def pets() -> PetArchiveFixture:
+    return PetArchiveFixture()
 
 
-async def test_what_means_the_same_is_found_without_any_of_the_words(pets: PetArchive) -> None:
+async def test_what_means_the_same_is_found_without_any_of_the_words(pets: PetArchiveFixture) -> None:
     await pets.say("Bella is a dog.", "I drink my tea.", "The sky is blue.")
     assert await pets.find("whose pet") == ["Bella is a dog."]
     assert await pets.find("thirsty") == ["I drink my tea."]
     assert await pets.find("invoice") == await pets.find("?!") == []
 
 
-async def test_a_post_that_has_the_words_and_the_meaning_comes_first(pets: PetArchive) -> None:
+async def test_a_post_that_has_the_words_and_the_meaning_comes_first(pets: PetArchiveFixture) -> None:
     old = [f"My cat says {number}." for number in range(4)]
     await pets.say("Our dog is loud.", "The word cat has letters.", *old)
     found = await pets.find("cat letters")
@@ -45,7 +45,7 @@ async def test_a_post_that_has_the_words_and_the_meaning_comes_first(pets: PetAr
     assert len(await pets.find("cat letters", limit=2)) == 2
 
 
-async def test_by_words_alone_the_newest_comes_first_as_without_an_embedder(pets: PetArchive) -> None:
+async def test_by_words_alone_the_newest_comes_first_as_without_an_embedder(pets: PetArchiveFixture) -> None:
     texts = [f"one two {number}" for number in range(3)]
     await pets.say(*texts, "Bella is a dog.")
     pets.embedder.error = Unavailable("It is away.", code="embed_unavailable")
@@ -56,7 +56,7 @@ async def test_by_words_alone_the_newest_comes_first_as_without_an_embedder(pets
     assert await pets.find("pet") == []
 
 
-async def test_a_search_by_meaning_is_narrowed_by_room_author_and_time(pets: PetArchive) -> None:
+async def test_a_search_by_meaning_is_narrowed_by_room_author_and_time(pets: PetArchiveFixture) -> None:
     dogs = [f"dog number {number}" for number in range(60)]
     await pets.say("Bella the dog", who="ana")
     await pets.say(*dogs)
@@ -71,7 +71,7 @@ async def test_a_search_by_meaning_is_narrowed_by_room_author_and_time(pets: Pet
         await ask.search("pet", author="nobody")
 
 
-async def test_a_long_post_is_shown_where_the_words_are_or_else_from_its_beginning(pets: PetArchive) -> None:
+async def test_a_long_post_is_shown_where_the_words_are_or_else_from_its_beginning(pets: PetArchiveFixture) -> None:
     await pets.say(f"Bella is a dog. {'And so on. ' * 80} The end of it.")
     (by_meaning,) = await pets.find("whose pet")
     (by_words,) = await pets.find("bella end")
@@ -82,33 +82,33 @@ async def test_a_long_post_is_shown_where_the_words_are_or_else_from_its_beginni
     assert late.endswith("The end of it.")
 
 
-async def test_each_post_is_embedded_once_and_one_that_says_nothing_never(pets: PetArchive) -> None:
+async def test_each_post_is_embedded_once_and_one_that_says_nothing_never(pets: PetArchiveFixture) -> None:
     await pets.say(*[f"dog number {number}" for number in range(40)], "ok", "thanks a")
     await pets.learn()
     told = [text for text, kind in pets.embedder.asked if kind is EmbedKind.DOCUMENT]
     assert sorted(told) == sorted(f"dog number {number}" for number in range(40))
 
 
-async def test_half_characters_and_endless_texts_reach_no_embedder(pets: PetArchive) -> None:
+async def test_half_characters_and_endless_texts_reach_no_embedder(pets: PetArchiveFixture) -> None:
     await pets.say("my dog \ud800 barks " + "and barks " * 1000)
     ((text, _),) = pets.embedder.asked
     assert text.startswith("my dog ? barks")
     assert len(text) == 1500
 
 
-async def test_it_rests_as_long_as_it_works_and_waits_while_nobody_answers(pets: PetArchive) -> None:
+async def test_it_rests_as_long_as_it_works_and_waits_while_nobody_answers(pets: PetArchiveFixture) -> None:
     engine = pets.engine
     texts = [f"dog number {number}" for number in range(20)]
     posts = [engine.platform.write(engine.general, "kim", text) for text in texts]
     await engine.mirror.keep(posts)
     embed = pets.embedder.embed
 
-    class Slow(WordEmbedder):
+    class SlowEmbedder(WordEmbedder):
         async def embed(self, texts: Sequence[str], kind: EmbedKind) -> EmbeddingResult:
             engine.clock.move(s=4)
             return await embed(texts, kind)
 
-    engine.embedder = Slow()
+    engine.embedder = SlowEmbedder()
     naps = engine.clock.naps
     with anyio.CancelScope() as scope:
         async with anyio.create_task_group() as group:
@@ -122,14 +122,14 @@ async def test_it_rests_as_long_as_it_works_and_waits_while_nobody_answers(pets:
     assert await engine.meaning.do_some() == LATER_S
 
 
-async def test_a_text_that_the_embedder_refuses_does_not_hold_up_the_others(pets: PetArchive) -> None:
-    class Choosy(WordEmbedder):
+async def test_a_text_that_the_embedder_refuses_does_not_hold_up_the_others(pets: PetArchiveFixture) -> None:
+    class SelectiveEmbedder(WordEmbedder):
         async def embed(self, texts: Sequence[str], kind: EmbedKind) -> EmbeddingResult:
             if any("evil" in text for text in texts):
                 raise InvalidInput("No.", code="embed_refused")
             return await super().embed(texts, kind)
 
-    pets.engine.embedder = Choosy()
+    pets.engine.embedder = SelectiveEmbedder()
     await pets.say("Bella is a dog.", "an evil dog barks", "Mimi is a cat.")
     assert set(await pets.find("pet")) == {"Bella is a dog.", "Mimi is a cat."}
     assert await pets.find("evil barks") == ["an evil dog barks"]
@@ -139,7 +139,7 @@ async def test_a_text_that_the_embedder_refuses_does_not_hold_up_the_others(pets
 CENT = Decimal("0.01")
 
 
-async def test_posts_wait_for_their_meaning_while_the_money_is_out(pets: PetArchive) -> None:
+async def test_posts_wait_for_their_meaning_while_the_money_is_out(pets: PetArchiveFixture) -> None:
     """A short text may still be paid; that says nothing about the others."""
     pets.embedder.usd_per_token = CENT
     pets.engine.budgets = BudgetPolicy({BudgetScopeKind.SERVER: BudgetLimits(per_day_usd=6 * CENT)})
@@ -152,26 +152,26 @@ async def test_posts_wait_for_their_meaning_while_the_money_is_out(pets: PetArch
     assert set(await pets.find("pet")) == {"Bella is a dog.", "Mimi, which is old, is a cat that sleeps all day."}
 
 
-async def _silence() -> None:
+async def _time_out() -> None:
     raise TimeoutError
 
 
-async def _absence() -> None:
+async def _fail_unavailable() -> None:
     raise Unavailable("It is away.", code="embed_unavailable")
 
 
-async def _refusal() -> None:
+async def _refuse() -> None:
     raise NeedsAttention("No.", code="embed_refused")
 
 
-@pytest.mark.parametrize("away", [_silence, _absence])
-@pytest.mark.parametrize("first", [_silence, _absence, _refusal])
+@pytest.mark.parametrize("away", [_time_out, _fail_unavailable])
+@pytest.mark.parametrize("first", [_time_out, _fail_unavailable, _refuse])
 async def test_posts_wait_while_the_embedder_does_not_answer_to_them(
-    pets: PetArchive, first: Callable[[], Awaitable[None]], away: Callable[[], Awaitable[None]]
+    pets: PetArchiveFixture, first: Callable[[], Awaitable[None]], away: Callable[[], Awaitable[None]]
 ) -> None:
     """It answers to short texts all the time, and refuses many at once at most."""
 
-    class Slow(WordEmbedder):
+    class SlowEmbedder(WordEmbedder):
         async def embed(self, texts: Sequence[str], kind: EmbedKind) -> EmbeddingResult:
             if len(texts) > 1:
                 await first()
@@ -179,7 +179,7 @@ async def test_posts_wait_while_the_embedder_does_not_answer_to_them(
                 await away()
             return await super().embed(texts, kind)
 
-    pets.engine.embedder = Slow()
+    pets.engine.embedder = SlowEmbedder()
     await pets.say("Bella is a dog.", "Mimi is a cat.")
     assert await pets.engine.meaning.do_some() == LATER_S
     pets.engine.embedder = pets.embedder
@@ -187,7 +187,7 @@ async def test_posts_wait_while_the_embedder_does_not_answer_to_them(
     assert set(await pets.find("pet")) == {"Bella is a dog.", "Mimi is a cat."}
 
 
-async def test_nothing_is_made_without_an_archive_or_an_embedder(pets: PetArchive) -> None:
+async def test_nothing_is_made_without_an_archive_or_an_embedder(pets: PetArchiveFixture) -> None:
     await pets.say("Bella is a dog.")
     pets.engine.policy = ArchivePolicy(enabled=False)
     pets.engine.embedder = replace(pets.embedder, name="words/2")
@@ -197,7 +197,7 @@ async def test_nothing_is_made_without_an_archive_or_an_embedder(pets: PetArchiv
     assert await pets.count() == 0
 
 
-async def test_a_new_model_begins_anew_and_the_vectors_of_the_old_one_go(pets: PetArchive) -> None:
+async def test_a_new_model_begins_anew_and_the_vectors_of_the_old_one_go(pets: PetArchiveFixture) -> None:
     await pets.say("Bella is a dog.", "I drink my tea.")
     pets.engine.embedder = replace(pets.embedder, name="words/2")
     assert await pets.find("pet") == []
@@ -207,7 +207,7 @@ async def test_a_new_model_begins_anew_and_the_vectors_of_the_old_one_go(pets: P
     assert await pets.count() == 0
 
 
-async def test_switched_off_it_finds_by_words_and_keeps_no_vectors(pets: PetArchive) -> None:
+async def test_switched_off_it_finds_by_words_and_keeps_no_vectors(pets: PetArchiveFixture) -> None:
     await pets.say("Bella is a dog.")
     pets.engine.policy = ArchivePolicy(by_meaning=False)
     assert await pets.find("pet") == []
@@ -220,7 +220,7 @@ async def test_switched_off_it_finds_by_words_and_keeps_no_vectors(pets: PetArch
     assert await pets.find("pet") == ["Bella is a dog."]
 
 
-async def test_the_status_tells_how_many_posts_have_a_meaning(pets: PetArchive) -> None:
+async def test_the_status_tells_how_many_posts_have_a_meaning(pets: PetArchiveFixture) -> None:
     await pets.say("Bella is a dog.", "ok")
     engine = pets.engine
     status = await load_status(engine.store, engine.mirror, engine.meaning, DISCORD)
@@ -229,7 +229,7 @@ async def test_the_status_tells_how_many_posts_have_a_meaning(pets: PetArchive) 
     assert (await load_status(engine.store, engine.mirror, engine.meaning, DISCORD)).meant == 0
 
 
-async def test_an_edited_post_is_found_by_what_it_says_now(pets: PetArchive) -> None:
+async def test_an_edited_post_is_found_by_what_it_says_now(pets: PetArchiveFixture) -> None:
     (post,) = await pets.say("Bella is a dog.")
     await pets.engine.mirror.keep([pets.engine.platform.edit(post.id, "I drink my tea.")])
     assert await pets.find("pet") == []
@@ -249,7 +249,7 @@ GOING: dict[str, Going] = {
 
 
 @pytest.mark.parametrize("how", GOING)
-async def test_a_post_that_goes_takes_its_meaning_along(pets: PetArchive, how: str) -> None:
+async def test_a_post_that_goes_takes_its_meaning_along(pets: PetArchiveFixture, how: str) -> None:
     (post,) = await pets.say("Bella is a dog.")
     await GOING[how](pets.engine, post)
     assert await pets.count() == 0
@@ -259,7 +259,7 @@ async def test_a_post_that_goes_takes_its_meaning_along(pets: PetArchive, how: s
     assert await pets.find("pet", room=pets.engine.direct, who="ana") == []
 
 
-async def test_retention_takes_the_meaning_along(pets: PetArchive) -> None:
+async def test_retention_takes_the_meaning_along(pets: PetArchiveFixture) -> None:
     await pets.say("Bella is a dog.")
     pets.engine.policy = ArchivePolicy(retention_days=1)
     pets.engine.clock.move(days=3)
@@ -267,7 +267,7 @@ async def test_retention_takes_the_meaning_along(pets: PetArchive) -> None:
     assert await pets.count() == 0
 
 
-async def test_of_people_and_rooms_that_opted_out_nothing_is_embedded(pets: PetArchive) -> None:
+async def test_of_people_and_rooms_that_opted_out_nothing_is_embedded(pets: PetArchiveFixture) -> None:
     engine = pets.engine
     engine.policy = ArchivePolicy(opt_outs=OptOuts(users=frozenset({"kim"})))
     await engine.privacy.opt_out_user(DISCORD, "ana")

@@ -11,7 +11,7 @@ from denizen.ports.archive import POST_VECTORS, OptOutKind, post_vector_key, roo
 from denizen.ports.memory import StoredVector
 from denizen.skill import ArchiveLookup
 from tests.engine.archive.archive_fixture import DISCORD
-from tests.engine.archive.archive_samples import PetArchive
+from tests.engine.archive.archive_samples import PetArchiveFixture
 
 pytestmark = pytest.mark.anyio
 
@@ -19,8 +19,8 @@ PETS = "Who brings a pet?"
 """There is no post with these words."""
 
 
-async def said_everywhere() -> PetArchive:
-    pets = PetArchive()
+async def post_everywhere() -> PetArchiveFixture:
+    pets = PetArchiveFixture()
     engine = pets.engine
     for room, author in ((engine.general, "kim"), (engine.staff, "bea"), (engine.plans, "bea"), (engine.direct, "ana")):
         await pets.say(f"Bella is a dog in {room.name or 'private'}.", who=author, room=room)
@@ -35,62 +35,62 @@ async def answer(ask: ArchiveLookup, *, room: str = "", author: str = "") -> obj
         return (type(error), error.explain(), error.code)
 
 
-async def rooms_of(ask: ArchiveLookup) -> set[str]:
+async def list_rooms(ask: ArchiveLookup) -> set[str]:
     return {post.room for post in await ask.search(PETS)}
 
 
 async def test_rooms_that_not_all_readers_see_are_not_found_by_meaning() -> None:
-    engine = (await said_everywhere()).engine
+    engine = (await post_everywhere()).engine
     for who in ("kim", "bea", "ana"):
-        assert await rooms_of(engine.ask(who, engine.general)) == {"general"}
-    assert await rooms_of(engine.ask("bea", engine.staff)) == {"general", "staff", "staff > plans"}
-    assert await rooms_of(engine.ask("ana", engine.staff)) == {"general"}
-    assert "direct messages" in await rooms_of(engine.ask("ana", engine.direct))
+        assert await list_rooms(engine.ask(who, engine.general)) == {"general"}
+    assert await list_rooms(engine.ask("bea", engine.staff)) == {"general", "staff", "staff > plans"}
+    assert await list_rooms(engine.ask("ana", engine.staff)) == {"general"}
+    assert "direct messages" in await list_rooms(engine.ask("ana", engine.direct))
 
 
 @pytest.mark.parametrize("hidden", ["staff", "plans", "direct"])
 async def test_an_invisible_room_is_answered_like_one_that_does_not_exist(hidden: str) -> None:
-    engine = (await said_everywhere()).engine
+    engine = (await post_everywhere()).engine
     ask, room = engine.ask("kim", engine.general), getattr(engine, hidden)
     assert await answer(ask, room=room.id) == await answer(ask, room="99")
     assert await answer(ask, author="bea") == await answer(ask, author="nobody")
 
 
 async def test_private_threads_are_found_by_meaning_from_within_only() -> None:
-    pets = PetArchive()
+    pets = PetArchiveFixture()
     engine = pets.engine
     members = ["bea", engine.ada.user_id]
     thread = engine.platform.add_room("inner", RoomKind.PRIVATE_THREAD, parent=engine.general, readers=members)
     await pets.say("Bella is a dog.", who="bea", room=thread)
-    assert await rooms_of(engine.ask("bea", engine.general)) == set()
-    assert await rooms_of(engine.ask("bea", thread)) == {"general > inner"}
+    assert await list_rooms(engine.ask("bea", engine.general)) == set()
+    assert await list_rooms(engine.ask("bea", thread)) == {"general > inner"}
 
 
 async def test_permissions_are_those_of_the_moment() -> None:
-    engine = (await said_everywhere()).engine
+    engine = (await post_everywhere()).engine
     ask = engine.ask("bea", engine.staff)
-    assert "staff" in await rooms_of(ask)
+    assert "staff" in await list_rooms(ask)
     engine.platform.set_readers(engine.staff, ["kim", engine.ada.user_id])
-    assert await rooms_of(ask) == {"general"}
+    assert await list_rooms(ask) == {"general"}
     engine.ada.fail("visible_rooms", Unavailable("down"))
     with pytest.raises(Unavailable):
         await ask.search(PETS)
 
 
 async def test_people_and_rooms_that_opted_out_are_hidden_before_their_vectors_are_gone() -> None:
-    engine = (await said_everywhere()).engine
+    engine = (await post_everywhere()).engine
     async with engine.store.work() as work:
         await work.archive.opt_out(DISCORD, OptOutKind.USER, "kim", now=engine.clock.now())
         await work.archive.opt_out(DISCORD, OptOutKind.CHANNEL, engine.staff.id, now=engine.clock.now())
     engine.restart()
-    assert await rooms_of(engine.ask("ana", engine.general)) == set()
-    assert await rooms_of(engine.ask("bea", engine.staff)) == set()
+    assert await list_rooms(engine.ask("ana", engine.general)) == set()
+    assert await list_rooms(engine.ask("bea", engine.staff)) == set()
 
 
 @pytest.mark.parametrize("why", ["moved", "deleted", "forgotten", "never there"])
 async def test_a_stale_vector_finds_nothing_that_may_not_be_seen(why: str) -> None:
     """As if a store had left one behind, on the shelf of a room that everybody sees."""
-    pets = PetArchive()
+    pets = PetArchiveFixture()
     engine = pets.engine
     (post,) = await pets.say("Bella is a dog.", who="bea", room=engine.staff if why == "moved" else engine.general)
     if why == "never there":
@@ -103,7 +103,7 @@ async def test_a_stale_vector_finds_nothing_that_may_not_be_seen(why: str) -> No
     key = post_vector_key(DISCORD, "999" if why == "never there" else post.id)
     async with engine.store.work() as work:
         await work.vectors.put([StoredVector(POST_VECTORS, shelf, key, "words/1", pack_vector([1, 0, 0, 0]))])
-    assert await rooms_of(engine.ask("ana", engine.general)) == set()
+    assert await list_rooms(engine.ask("ana", engine.general)) == set()
     asked = engine.ask("bea", engine.staff)
     assert await answer(asked, room="general") == []
-    assert await rooms_of(asked) == ({"staff"} if why == "moved" else set())
+    assert await list_rooms(asked) == ({"staff"} if why == "moved" else set())

@@ -38,19 +38,19 @@ def script() -> ScriptedModel:
     return ScriptedModel(ScriptedReply(calls=(call("look", q="milk"), call("write", q="milk"))), ScriptedReply("Done."))
 
 
-async def log_of(store: Store, kind: AuditKind | None = None) -> Sequence[AuditEntry]:
+async def load_log(store: Store, kind: AuditKind | None = None) -> Sequence[AuditEntry]:
     return [entry async for entry in read_log(store) if kind in (None, entry.event.kind)]
 
 
-def told(entries: Sequence[AuditEntry]) -> list[tuple[str, object]]:
+def list_states(entries: Sequence[AuditEntry]) -> list[tuple[str, object]]:
     return [(entry.event.subject, entry.event.details["state"]) for entry in entries]
 
 
 async def test_each_call_of_a_turn_is_in_the_log_once_with_who_asked_and_who_decided() -> None:
     async with open_engine(script()) as engine:
         await engine.say("buy milk")
-        entries = await log_of(engine.store)
-    assert told(entries) == [("look", "done"), ("write", "done")]
+        entries = await load_log(engine.store)
+    assert list_states(entries) == [("look", "done"), ("write", "done")]
     first = entries[0].event
     assert (first.kind, first.actor) == (AuditKind.CALL, "local:ana")
     assert (first.details["decided_by"], first.details["origin"]) == ("tier-0", "model")
@@ -65,14 +65,14 @@ async def test_what_could_do_harm_is_in_the_log_before_it_runs() -> None:
     async def run(made: ToolCall, scope: CallScope) -> ToolResult:
         del scope
         if made.tool == "write":
-            seen.append(told(await log_of(store)))
+            seen.append(list_states(await load_log(store)))
         return ToolResult("ok")
 
     async with open_engine(script(), ToolsetFixture(run=run), store=store, policy=SENSITIVE) as engine:
         await engine.say("buy milk")
-        entries = await log_of(store)
+        entries = await load_log(store)
     assert seen == [[("write", "begun")]]
-    assert told(entries) == [("write", "begun"), ("look", "done"), ("write", "done")]
+    assert list_states(entries) == [("write", "begun"), ("look", "done"), ("write", "done")]
     assert (await verify_log(store)).fault == ""
 
 
@@ -83,9 +83,9 @@ async def test_what_cannot_be_written_down_is_not_done(monkeypatch: pytest.Monke
     monkeypatch.setattr(AuditLog, "begin", begin)
     async with open_engine(script(), policy=SENSITIVE) as engine:
         await engine.say("buy milk")
-        entries = await log_of(engine.store)
+        entries = await load_log(engine.store)
         assert [made.tool for made in engine.tools.calls] == ["look"]
-    assert told(entries) == [("look", "done"), ("write", "denied")]
+    assert list_states(entries) == [("look", "done"), ("write", "denied")]
     assert entries[1].event.details["decided_by"] == "audit"
 
 
@@ -104,7 +104,7 @@ async def test_calls_from_within_a_call_are_recorded_with_their_origin() -> None
         done = await engine.say("buy milk")
         async with engine.store.work(write=False) as work:
             records = await work.turns.list_calls(done.turn_id)
-        entries = await log_of(engine.store)
+        entries = await load_log(engine.store)
     assert [(record.call.tool, record.call.origin) for record in records] == [
         ("write", Origin.MODEL),
         ("look", Origin.SKILL),
@@ -119,8 +119,8 @@ async def test_a_call_that_no_turn_records_is_written_by_the_door() -> None:
         made = ToolCall(CallId("c1"), "look", {"q": "x"}, Origin.COMMAND)
         scope = CallScope(AgentName("ada"), ANA, PLACE, ConversationId("c"), SessionId("s"), TurnId("none"))
         await engine.services.gate.run(bound, made, scope, GatePolicy())
-        entries = await log_of(engine.store)
-    assert told(entries) == [("look", "done")]
+        entries = await load_log(engine.store)
+    assert list_states(entries) == [("look", "done")]
     assert entries[0].event.details["origin"] == "command"
 
 
@@ -143,7 +143,7 @@ async def test_what_people_decide_is_in_the_log() -> None:
         async for event in engine.turns.stream(message("buy milk", principal=ANA, reach=AskerReach.WATCHER)):
             if isinstance(event, TurnFinished):
                 assert event.status is TurnStatus.DONE
-    [entry] = await log_of(store, AuditKind.APPROVAL)
+    [entry] = await load_log(store, AuditKind.APPROVAL)
     assert (entry.event.actor, entry.event.details["status"]) == ("web_user:ana", "denied")
     assert "too much" not in str(entry.event)
 
@@ -154,7 +154,7 @@ async def test_what_is_posted_is_in_the_log_once() -> None:
         world.platform.say(world.general, "ana", "@ada hi")
         await fixture.settled()
         sent = fixture.ada.sent[0].id
-    [entry] = await log_of(world.store, AuditKind.SEND)
+    [entry] = await load_log(world.store, AuditKind.SEND)
     assert entry.event.actor == "agent:ada"
     assert entry.event.details["text"] == digest_text("Hello.")
     assert entry.event.details["message"] == sent
@@ -170,7 +170,7 @@ async def test_a_log_that_was_changed_afterwards_is_found_out() -> None:
     store = TemporaryStore()
     async with open_engine(script(), store=store) as engine:
         await engine.say("buy milk")
-    whole, entries = await verify_log(store), await log_of(store)
+    whole, entries = await verify_log(store), await load_log(store)
     assert (whole.fault, whole.head.number) == ("", 2)
     assert (await verify_log(store, noted=entries[0].digest)).fault == ""
     actor = entries[0].event.actor

@@ -52,7 +52,7 @@ ZOE = Person("9", "Zoe")
 
 
 @dataclass
-class Opened:
+class OpenedTurn:
     """A turn that a command asked for."""
 
     call: CommandCall
@@ -62,7 +62,7 @@ class Opened:
 
 
 @dataclass
-class Diary:
+class RecordingUserData:
     """What is kept about whom: `ArchiveRemoval` without an archive."""
 
     posts: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -91,8 +91,8 @@ class CommandFixture:
     store: TemporaryStore
     inbox: TurnQueues
     account_policy: AccountPolicy
-    diary: Diary
-    opened: list[Opened]
+    diary: RecordingUserData
+    opened: list[OpenedTurn]
     session_places: dict[AgentName, Place] = field(default_factory=dict)
 
     async def give(self, text: str, who: Person = ANA, *, room: Room = ROOM, target: str = "") -> CommandReply:
@@ -233,11 +233,11 @@ async def open_commands(
     store, clock, runtime, inbox = store or TemporaryStore(), SystemClock(), Runtime(), TurnQueues()
     observer = Observer(store, clock, BilledCompletion(runtime, store, clock))
     services = build_services(runtime, store, MemoryDurable(MemoryLog()), clock, observer=observer)
-    opened: list[Opened] = []
-    diary = Diary()
+    opened: list[OpenedTurn] = []
+    diary = RecordingUserData()
 
     async def open_turn(call: CommandCall, text: str, *, agent: str = "", new_session: bool = False) -> None:
-        opened.append(Opened(call, text, agent, new_session))
+        opened.append(OpenedTurn(call, text, agent, new_session))
 
     await runtime.swap(
         Generation(

@@ -31,7 +31,7 @@ async def remember(engine: CommandFixture, key: str, text: str, who: Person = AN
         await work.memories.add(memory)
 
 
-async def kept(engine: CommandFixture) -> list[str]:
+async def list_memory_ids(engine: CommandFixture) -> list[str]:
     async with engine.store.work(write=False) as work:
         return sorted(memory.id for memory in await work.memories.list_memories())
 
@@ -73,7 +73,7 @@ async def test_one_memory_is_forgotten_by_its_id_and_nobody_elses() -> None:
             refused = await engine.give("/memory forget memory: mem_1", who)
             assert refused.is_failure and "You have no such memory." in refused.text
         assert (await engine.give("/memory forget memory: mem_1")).text == "Forgotten."
-        assert await kept(engine) == ["mem_2"]
+        assert await list_memory_ids(engine) == ["mem_2"]
 
 
 async def test_forgetting_everything_takes_what_one_told_agents_along() -> None:
@@ -83,7 +83,7 @@ async def test_forgetting_everything_takes_what_one_told_agents_along() -> None:
         await remember(engine, "mem_3", "Hates tea", BEN)
         told = (await engine.give("/memory forget confirm: yes")).text
         assert "Agents remembered 1 thing about you; no more." in told
-        assert await kept(engine) == ["mem_3"]
+        assert await list_memory_ids(engine) == ["mem_3"]
 
 
 @pytest.mark.proves("V8")

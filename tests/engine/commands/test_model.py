@@ -11,7 +11,7 @@ from tests.engine.commands.command_fixture import ANA, BEN, ZOE, CommandFixture,
 pytestmark = pytest.mark.anyio
 
 
-async def chosen(engine: CommandFixture, who: Person) -> str:
+async def find_model(engine: CommandFixture, who: Person) -> str:
     async with engine.store.work(write=False) as work:
         return await find_model_choice(work, engine.principal(who).key, engine.runtime.current.models)
 
@@ -21,12 +21,12 @@ async def test_a_model_is_set_listed_and_removed() -> None:
     async with open_commands() as engine:
         assert "You chose none, so ada uses its own: `balanced`" in (await engine.give("/model list")).text
         assert "`house` (acme/large) answers you" in (await engine.give("/model set house")).text
-        assert await chosen(engine, ANA) == "house"
+        assert await find_model(engine, ANA) == "house"
         listed = (await engine.give("/model list")).text
         assert "You chose the model `house`" in listed
         assert "- `cheap`: acme/small" in listed
         assert "`house` no longer answers you" in (await engine.give("/model remove")).text
-        assert await chosen(engine, ANA) == ""
+        assert await find_model(engine, ANA) == ""
         assert "nothing changed" in (await engine.give("/model remove")).text
 
 
@@ -34,9 +34,9 @@ async def test_the_choices_of_two_users_do_not_affect_each_other() -> None:
     async with open_commands() as engine:
         await engine.give("/model set house", ANA)
         await engine.give("/mode set cheap", BEN)
-        assert [await chosen(engine, who) for who in (ANA, BEN, ZOE)] == ["house", "cheap", ""]
+        assert [await find_model(engine, who) for who in (ANA, BEN, ZOE)] == ["house", "cheap", ""]
         await engine.give("/model remove", ANA)
-        assert [await chosen(engine, who) for who in (ANA, BEN, ZOE)] == ["", "cheap", ""]
+        assert [await find_model(engine, who) for who in (ANA, BEN, ZOE)] == ["", "cheap", ""]
 
 
 @pytest.mark.proves("V16")
@@ -47,9 +47,9 @@ async def test_aliases_are_for_everybody_and_any_model_is_for_admins() -> None:
         assert "Models without an alias are for admins" in refused.text
         assert "`balanced`, `cheap`, `fast`, `house`" in refused.text
         assert not (await engine.give("/model set acme/large", ZOE)).is_failure
-        assert await chosen(engine, ZOE) == "acme/large"
+        assert await find_model(engine, ZOE) == "acme/large"
         assert "There is no model 'acme/none'" in (await engine.give("/model set acme/none", ZOE)).text
-        assert await chosen(engine, ZOE) == "acme/large"
+        assert await find_model(engine, ZOE) == "acme/large"
 
 
 @pytest.mark.proves("V16")
@@ -57,20 +57,20 @@ async def test_an_admin_chooses_for_somebody_else() -> None:
     async with open_commands() as engine:
         for name in ("@Ben Berg", "ben berg", "<@2>", "2"):
             assert not (await engine.give(f"/model set house user: {name}", ZOE)).is_failure
-            assert await chosen(engine, BEN) == "house"
-            assert await chosen(engine, ZOE) == ""
+            assert await find_model(engine, BEN) == "house"
+            assert await find_model(engine, ZOE) == ""
             assert not (await engine.give(f"/model remove user: {name}", ZOE)).is_failure
-            assert await chosen(engine, BEN) == ""
+            assert await find_model(engine, BEN) == ""
         assert "There is no user '@Nobody'" in (await engine.give("/model set house user: @Nobody", ZOE)).text
         assert (await engine.give("/model set house user: @Ben Berg", ANA)).is_failure
-        assert await chosen(engine, BEN) == ""
+        assert await find_model(engine, BEN) == ""
 
 
 @pytest.mark.proves("V17")
 async def test_a_mode_is_set_shown_cleared_and_listed() -> None:
     async with open_commands() as engine:
         assert "Mode `fast`: acme/small answers you" in (await engine.give("/mode set Fast")).text
-        assert await chosen(engine, ANA) == "fast"
+        assert await find_model(engine, ANA) == "fast"
         assert "You chose the mode `fast`" in (await engine.give("/mode status")).text
         listed = (await engine.give("/mode list")).text
         assert "- `fast`: acme/small" in listed
@@ -94,9 +94,9 @@ async def test_a_named_model_goes_before_a_mode() -> None:
         await engine.give("/model set house")
         assert "your model `house` goes before it" in (await engine.give("/mode set fast")).text
         assert await engine.settings(ANA) == {MODEL: "house", MODE: "fast"}
-        assert await chosen(engine, ANA) == "house"
+        assert await find_model(engine, ANA) == "house"
         await engine.give("/model remove")
-        assert await chosen(engine, ANA) == "fast"
+        assert await find_model(engine, ANA) == "fast"
 
 
 async def test_a_choice_that_is_not_configured_any_more_says_how_to_choose_again() -> None:
@@ -107,10 +107,10 @@ async def test_a_choice_that_is_not_configured_any_more_says_how_to_choose_again
     async with open_commands(store=store, scripted=ScriptedModels(models(balanced="acme/middle"))) as engine:
         for who, fix in ((ANA, "/model remove"), (BEN, "/mode clear")):
             with pytest.raises(NotFound) as gone:
-                await chosen(engine, who)
+                await find_model(engine, who)
             assert fix in gone.value.fix
             assert not (await engine.give(fix, who)).is_failure
-            assert await chosen(engine, who) == ""
+            assert await find_model(engine, who) == ""
 
 
 async def test_models_are_suggested_as_far_as_one_may_choose_them() -> None:

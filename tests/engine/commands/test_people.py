@@ -10,7 +10,7 @@ from tests.engine.commands.command_fixture import ADA, ANA, BEN, ZOE, CommandFix
 pytestmark = pytest.mark.anyio
 
 
-async def allowed(engine: CommandFixture, kind: AllowedKind, agent: AgentName = ADA) -> set[str]:
+async def list_allowed(engine: CommandFixture, kind: AllowedKind, agent: AgentName = ADA) -> set[str]:
     async with engine.store.work(write=False) as work:
         return set(await work.inbox.list_allowed(agent, "chat", kind))
 
@@ -23,15 +23,15 @@ async def test_users_and_roles_are_put_on_the_list_shown_and_taken_off() -> None
         assert "The user @Ben Berg may talk to me." in first
         assert "others may not talk to me any more" in first
         assert "others may not" not in (await engine.give("/allow add role: @Helpers", ZOE)).text
-        assert await allowed(engine, AllowedKind.USER) == {"2"}
-        assert await allowed(engine, AllowedKind.ROLE) == {"70"}
-        assert await allowed(engine, AllowedKind.USER, AgentName("bob")) == set()
+        assert await list_allowed(engine, AllowedKind.USER) == {"2"}
+        assert await list_allowed(engine, AllowedKind.ROLE) == {"70"}
+        assert await list_allowed(engine, AllowedKind.USER, AgentName("bob")) == set()
         listed = (await engine.give("/allow list", ZOE)).text
         assert "- users: `2`" in listed
         assert "- roles: `70`" in listed
         assert "is off the list." in (await engine.give("/allow remove user: 2", ZOE)).text
         assert "everybody may talk to me" in (await engine.give("/allow remove role: <@&70>", ZOE)).text
-        assert await allowed(engine, AllowedKind.USER) | await allowed(engine, AllowedKind.ROLE) == set()
+        assert await list_allowed(engine, AllowedKind.USER) | await list_allowed(engine, AllowedKind.ROLE) == set()
 
 
 @pytest.mark.proves("V24")
@@ -56,7 +56,7 @@ async def test_what_cannot_be_allowed_is_refused_with_the_way_to_do_it(text: str
         refused = await engine.give(text, ZOE)
         assert refused.is_failure
         assert words in refused.text
-        assert await allowed(engine, AllowedKind.USER) | await allowed(engine, AllowedKind.ROLE) == set()
+        assert await list_allowed(engine, AllowedKind.USER) | await list_allowed(engine, AllowedKind.ROLE) == set()
 
 
 async def test_the_list_shows_what_the_configuration_allows() -> None:

@@ -30,7 +30,7 @@ HERE = ROOM.place.conversation_id
 SWITCHING = AccountPolicy(staff=AccountStaff(owners=frozenset({ZOE.id})), switchable=frozenset({BOB}))
 
 
-async def answering(engine: CommandFixture, conversation: ConversationId = HERE) -> AgentName:
+async def find_agent(engine: CommandFixture, conversation: ConversationId = HERE) -> AgentName:
     async with engine.store.work(write=False) as work:
         return await find_agent_choice(work, ADA, conversation, known=engine.runtime.current.agents)
 
@@ -93,12 +93,12 @@ async def test_reset_all_is_for_every_agent_that_runs_here() -> None:
 async def test_an_admin_lets_any_agent_answer_and_calls_the_accounts_own_back() -> None:
     async with open_commands() as engine:
         assert "From now on cleo answers here" in (await engine.give("/agent cleo", ZOE)).text
-        assert await answering(engine) == CLEO
-        assert await answering(engine, OTHER_ROOM.place.conversation_id) == ADA
+        assert await find_agent(engine) == CLEO
+        assert await find_agent(engine, OTHER_ROOM.place.conversation_id) == ADA
         assert "cleo answers here already" in (await engine.give("/agent cleo", ZOE)).text
         assert (await engine.give("/agent default", ANA)).is_failure
         assert "From now on ada answers here" in (await engine.give("/agent default", ZOE)).text
-        assert await answering(engine) == ADA
+        assert await find_agent(engine) == ADA
 
 
 async def test_others_choose_among_what_is_offered_to_everybody() -> None:
@@ -108,9 +108,9 @@ async def test_others_choose_among_what_is_offered_to_everybody() -> None:
         assert "Only admins may choose any agent" in refused.text
         assert "Choose one of: `bob`" in refused.text
         assert not (await engine.give("/agent bob")).is_failure
-        assert await answering(engine) == BOB
+        assert await find_agent(engine) == BOB
         assert not (await engine.give("/agent default", BEN)).is_failure
-        assert await answering(engine) == ADA
+        assert await find_agent(engine) == ADA
 
 
 async def test_an_agent_that_is_gone_gives_the_conversation_back() -> None:
@@ -118,7 +118,7 @@ async def test_an_agent_that_is_gone_gives_the_conversation_back() -> None:
     async with open_commands(store=store) as engine:
         await engine.give("/agent cleo", ZOE)
     async with open_commands(store=store, agents=(Agent(ADA), Agent(BOB))) as engine:
-        assert await answering(engine) == ADA
+        assert await find_agent(engine) == ADA
 
 
 async def test_agents_are_listed_and_suggested_as_far_as_one_may_choose_them() -> None:

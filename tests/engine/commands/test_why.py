@@ -32,7 +32,7 @@ pytestmark = pytest.mark.anyio
 USAGE = Usage(1000, 80, cache_read_tokens=600, cost_usd=Decimal("0.0123"), requests=2)
 
 
-async def replied(engine: CommandFixture, name: str = "q1", message: str = "501") -> Turn:
+async def record_reply(engine: CommandFixture, name: str = "q1", message: str = "501") -> Turn:
     """A turn of Ana's with two steps and two calls, whose reply is on the platform."""
     turn = await engine.put_turn(name, ANA, result=TurnResult(model="acme/large", usage=USAGE))
     looked = CallRecord(
@@ -80,7 +80,7 @@ async def replied(engine: CommandFixture, name: str = "q1", message: str = "501"
 
 async def test_a_reply_is_explained_to_its_asker_with_what_tools_were_called_with() -> None:
     async with open_commands() as engine:
-        turn = await replied(engine)
+        turn = await record_reply(engine)
         reply = await engine.give("/why 501")
         assert reply.private
         for words in (
@@ -111,7 +111,7 @@ async def test_what_the_question_was_sorted_as_is_told_and_why_to_its_asker() ->
 
 async def test_the_last_prompt_is_told_by_its_parts_and_what_the_cache_gave_to_anybody() -> None:
     async with open_commands() as engine:
-        turn = await replied(engine)
+        turn = await record_reply(engine)
         usage = Usage(1000, 80, cache_read_tokens=600, cache_write_tokens=100)
         other = await engine.put_turn("q9", ANA, result=TurnResult(model="acme/large", usage=usage))
         segment = SegmentUse.of(Segment("persona", "You keep a secret."))
@@ -134,7 +134,7 @@ async def test_the_last_prompt_is_told_by_its_parts_and_what_the_cache_gave_to_a
 
 async def test_others_see_the_tools_and_not_what_they_were_called_with() -> None:
     async with open_commands() as engine:
-        await replied(engine)
+        await record_reply(engine)
         told = (await engine.give("/why 501", BEN)).text
         assert "`look` approved" in told
         assert "salary" not in told
@@ -144,7 +144,7 @@ async def test_others_see_the_tools_and_not_what_they_were_called_with() -> None
 
 async def test_a_reply_is_named_by_target_id_link_its_question_or_not_at_all() -> None:
     async with open_commands() as engine:
-        older = await replied(engine, "q1", "501")
+        older = await record_reply(engine, "q1", "501")
         newer = await engine.put_turn("q2", BEN)
         async with engine.store.work() as work:
             await work.inbox.claim([MessageClaim(ADA, "chat", "400", older.id)], now=NOW)
@@ -156,7 +156,7 @@ async def test_a_reply_is_named_by_target_id_link_its_question_or_not_at_all() -
 
 async def test_what_was_said_elsewhere_is_not_told_about() -> None:
     async with open_commands() as engine:
-        await replied(engine)
+        await record_reply(engine)
         for text in ("/why 501", "/why 999", "/why"):
             refused = await engine.give(text, ZOE, room=OTHER_ROOM)
             assert refused.is_failure

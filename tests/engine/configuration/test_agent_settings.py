@@ -16,7 +16,7 @@ from denizen.engine.configuration.generation import Generation
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from denizen.testing.temporary_store import TemporaryStore
 from tests.engine.engine_fixture import ANA, NAME, EngineFixture, ToolsetFixture, generation, open_engine
-from tests.engine.loop.test_routing import AUTO, Models, open_routed, sorts
+from tests.engine.loop.test_routing import AUTO, RoutingModels, make_routing_reply, open_router
 
 pytestmark = pytest.mark.anyio
 
@@ -34,7 +34,7 @@ async def save(engine: EngineFixture, **given: Json) -> None:
     await engine.services.assistant.save(ANA, engine.runtime.current, given, to=NAME)
 
 
-def segments_of(model: ScriptedModel, request: int) -> str:
+def join_segments(model: ScriptedModel, request: int) -> str:
     return "\n".join(segment.text for segment in model.requests[request].segments)
 
 
@@ -58,7 +58,7 @@ async def test_what_is_saved_holds_for_the_next_turn_and_a_reset_brings_the_file
         assert engine.services.assistant is not None
         await engine.services.assistant.reset(ANA, NAME)
         await engine.say("three")
-    before, changed, after = (segments_of(model, number) for number in range(3))
+    before, changed, after = (join_segments(model, number) for number in range(3))
     assert before == after
     assert "As in the file." in before
     for said in ("Be kind.", "warmly", "language 'it'", "Search twice.", "footnotes", "at most 8 rounds"):
@@ -69,8 +69,8 @@ async def test_what_is_saved_holds_for_the_next_turn_and_a_reset_brings_the_file
 
 @pytest.mark.proves("S6", "S-config-default-model")
 async def test_the_owner_s_model_replaces_the_routed_one() -> None:
-    models = Models.answering(sorts("simple", 8, "fast"))
-    async with open_routed(models) as engine:
+    models = RoutingModels.answering(make_routing_reply("simple", 8, "fast"))
+    async with open_router(models) as engine:
         assert (await engine.say("Who wrote Hamlet?")).reply == "said by fast"
         await save(engine, default_model="quality")
         assert (await engine.say("Who wrote Faust?")).reply == "said by quality"
@@ -79,16 +79,16 @@ async def test_the_owner_s_model_replaces_the_routed_one() -> None:
 
 
 async def test_the_owner_can_put_an_agent_on_auto() -> None:
-    models = Models.answering(sorts("complex", 25, "quality"))
-    async with open_routed(models, Agent(NAME)) as engine:
+    models = RoutingModels.answering(make_routing_reply("complex", 25, "quality"))
+    async with open_router(models, Agent(NAME)) as engine:
         await save(engine, default_model="auto", max_steps_multiplier=2.0)
         assert (await engine.say("Why does it crash?")).reply == "said by quality"
     assert "at most 48 tool calls" in str(models.quality.requests[0].messages[-1])
 
 
 async def test_the_command_line_s_model_goes_before_the_owner_s() -> None:
-    models = Models.answering()
-    async with open_routed(models, Agent(NAME)) as engine:
+    models = RoutingModels.answering()
+    async with open_router(models, Agent(NAME)) as engine:
         await save(engine, default_model="quality")
         chosen = replace(engine.runtime.current, number=3, is_model_chosen=True)
         await engine.runtime.swap(chosen)
@@ -96,15 +96,15 @@ async def test_the_command_line_s_model_goes_before_the_owner_s() -> None:
 
 
 async def test_a_model_that_is_not_configured_is_refused_and_one_that_has_gone_is_passed_over() -> None:
-    models = Models.answering()
-    async with open_routed(models, Agent(NAME)) as engine:
+    models = RoutingModels.answering()
+    async with open_router(models, Agent(NAME)) as engine:
         with pytest.raises(InvalidInput, match="default_model"):
             await save(engine, default_model="opus")
         await save(engine, default_model="quality", response_style="friendly")
         left = {name: model for name, model in models.by_alias.items() if name != "quality"}
         await engine.runtime.swap(generation(left, ToolsetFixture(), agent=Agent(NAME), number=3))
         assert (await engine.say("hello")).reply == "said by balanced"
-    assert "warmly" in segments_of(models.balanced, 0)
+    assert "warmly" in join_segments(models.balanced, 0)
 
 
 @pytest.mark.proves("S-kv-agent-config")
@@ -134,14 +134,14 @@ async def test_sets_have_names_and_one_of_them_is_active() -> None:
     first = await assistant.save(ANA, current, {"language": "de"}, to=NAME)
     assert (first.name, first.is_active) == ("default", True)
     await assistant.save(ANA, current, {"language": "fr"}, to=NAME, name="exam", activate=False)
-    assert (await agent_of(assistant, current)).style.language == "de"
+    assert (await load_agent(assistant, current)).style.language == "de"
     assert (await assistant.activate(ANA, NAME, "exam")).is_active
-    assert (await agent_of(assistant, current)).style.language == "fr"
+    assert (await load_agent(assistant, current)).style.language == "fr"
     await assistant.save(ANA, current, {"temperature": 0}, to=NAME)
     sets = {each.name: (each.is_active, each.chosen.names) for each in await assistant.list_sets(NAME)}
     assert sets == {"default": (False, ("language",)), "exam": (True, ("language", "temperature"))}
     await assistant.remove(ANA, NAME, "exam")
-    assert await agent_of(assistant, current) == current.agent(NAME)
+    assert await load_agent(assistant, current) == current.agent(NAME)
     with pytest.raises(NotFound, match="exam"):
         await assistant.activate(ANA, NAME, "exam")
     with pytest.raises(NotFound) as caught:
@@ -171,7 +171,7 @@ async def test_a_reset_of_nothing_changes_nothing() -> None:
         generation(ScriptedModel(), ToolsetFixture()),
     )
     assert await assistant.reset(ANA, NAME) is None
-    assert await agent_of(assistant, current) == current.agent(NAME)
+    assert await load_agent(assistant, current) == current.agent(NAME)
 
 
 async def test_steps_are_multiplied_where_nothing_is_routed_too() -> None:
@@ -179,8 +179,8 @@ async def test_steps_are_multiplied_where_nothing_is_routed_too() -> None:
     model = ScriptedModel(otherwise=ScriptedReply("ok"))
     async with open_engine(model, agent=agent) as engine:
         await engine.say("hello")
-    assert "at most 13 rounds" in segments_of(model, 0)
+    assert "at most 13 rounds" in join_segments(model, 0)
 
 
-async def agent_of(assistant: AgentSettingsOverlay, current: Generation) -> Agent:
+async def load_agent(assistant: AgentSettingsOverlay, current: Generation) -> Agent:
     return await assistant.agent(current, NAME)

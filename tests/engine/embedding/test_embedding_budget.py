@@ -98,13 +98,13 @@ async def test_a_request_that_fails_costs_nothing(fixture: BudgetFixture, error:
 
 
 async def test_a_request_that_is_broken_off_counts_as_estimated(fixture: BudgetFixture) -> None:
-    class Silent(WordEmbedder):
+    class SilentEmbedder(WordEmbedder):
         async def embed(self, texts: object, kind: EmbedKind) -> EmbeddingResult:
             await anyio.sleep_forever()
             return EmbeddingResult(())
 
     fixture.limit("1")
-    fixture.embedder = Silent(usd_per_token=CENT)
+    fixture.embedder = SilentEmbedder(usd_per_token=CENT)
     with anyio.CancelScope() as scope:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(fixture.meaning.embed_texts, [TEXT])

@@ -34,7 +34,7 @@ DROP = replace(WRITE, name="drop", tier=Tier.LIMITED, destructive=True)
 
 
 @dataclass
-class Counter:
+class DirectCallFixture:
     """Where a program makes its calls."""
 
     calls: DirectCalls
@@ -52,11 +52,11 @@ class Counter:
 @asynccontextmanager
 async def counter(
     tools: ToolsetFixture, *, policy: GatePolicy | None = None, agent: Agent | None = None
-) -> AsyncGenerator[Counter]:
+) -> AsyncGenerator[DirectCallFixture]:
     clock, runtime, store = SystemClock(), Runtime(), TemporaryStore()
     services = build_services(runtime, store, MemoryDurable(), clock)
     await runtime.swap(generation(ScriptedModel(), tools, policy=policy, agent=agent))
-    yield Counter(DirectCalls(runtime, services), tools, store)
+    yield DirectCallFixture(DirectCalls(runtime, services), tools, store)
     await runtime.aclose()
 
 

@@ -41,7 +41,7 @@ class HandClock:
 
 
 @dataclass
-class Recorder:
+class RecordingToolset:
     """A toolset that remembers its calls."""
 
     specs: list[ToolSpec]
@@ -62,7 +62,7 @@ class Recorder:
 
 
 @dataclass
-class Opinions:
+class ScriptedObserver:
     """What the observer's model says, one after another, the last one again and again; and what it was asked."""
 
     says: list[str | DenizenError | TimeoutError | ModelReply]
@@ -116,7 +116,7 @@ class GateFixture:
     store: TemporaryStore = field(default_factory=TemporaryStore)
 
     def __post_init__(self) -> None:
-        self.opinions = Opinions(self.says)
+        self.opinions = ScriptedObserver(self.says)
         self.observer = Observer(self.store, self.clock, self.opinions)
         self.judge = PolicyEngine(self.clock, self.observer if self.says else None)
 

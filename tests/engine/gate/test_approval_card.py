@@ -31,7 +31,7 @@ from tests.engine.engine_fixture import WRITE
 PLACE = Place("discord", "1")
 
 
-def card_of(preview: str, *, tool: str = "write", asker: str = "Ana") -> Approval:
+def make_approval(preview: str, *, tool: str = "write", asker: str = "Ana") -> Approval:
     now = datetime(2026, 11, 22, tzinfo=UTC)
     return Approval(
         "apr_0123456789abcdef01234567",
@@ -57,8 +57,10 @@ def test_nothing_leaves_the_code_block_or_adds_a_line_to_it(value: str, name: st
     preview = describe_call(WRITE, {name: value}, why=why, taint=())
     assert len(preview.splitlines()) == 3
     for content in (
-        plan_card(card_of(preview, tool=name, asker=value)),
-        plan_end(replace(card_of(preview, tool=name), status=ApprovalStatus.DENIED, decider_name=value, note=why)),
+        plan_card(make_approval(preview, tool=name, asker=value)),
+        plan_end(
+            replace(make_approval(preview, tool=name), status=ApprovalStatus.DENIED, decider_name=value, note=why)
+        ),
     ):
         assert content.text.count("```") == 2
         assert len(content.text) <= 2000
@@ -104,7 +106,7 @@ def test_no_number_and_length_of_arguments_hides_why_people_are_asked_or_that_so
 
 
 def test_a_button_says_the_same_in_every_process_and_no_tool_can_make_one() -> None:
-    approval = card_of("x")
+    approval = make_approval("x")
     for choice in ApprovalChoice:
         assert read_action(card_action(approval, choice)) == (choice, approval.id)
     assert read_action("nothing") is None
@@ -115,6 +117,6 @@ def test_a_button_says_the_same_in_every_process_and_no_tool_can_make_one() -> N
 
 @pytest.mark.proves("T-approval-discord")
 def test_a_card_has_its_buttons_until_the_end() -> None:
-    approval = card_of("x")
+    approval = make_approval("x")
     assert [button.asks_why for button in plan_card(approval).buttons] == [False, False, True]
     assert plan_end(replace(approval, status=ApprovalStatus.EXPIRED)).buttons == ()

@@ -55,7 +55,7 @@ CLO = Principal(PrincipalKind.WEB_USER, "clo", "Clo", frozenset({"judge"}))
 TURN = call("write", q="milk")
 
 
-def asking(rule: ApprovalRule | None = None, *, tool: str = "write") -> GatePolicy:
+def ask_for_tool(rule: ApprovalRule | None = None, *, tool: str = "write") -> GatePolicy:
     """A policy under which that tool needs people."""
     return GatePolicy(rules=(ToolRule(tool, Decision.ASK, reason="the owner wants to know", approval=rule),))
 
@@ -64,7 +64,7 @@ def script(*last: ScriptedReply) -> ScriptedModel:
     return ScriptedModel(ScriptedReply(calls=(TURN,)), *(last or (ScriptedReply("Done."),)))
 
 
-def told(model: ScriptedModel) -> str:
+def read_last_result(model: ScriptedModel) -> str:
     """What the model read of its last call."""
     parts = [part for sent in model.requests[-1].messages for part in sent.parts]
     return [part.text for part in parts if getattr(part, "call_id", "")][-1]  # pyright: ignore[reportAttributeAccessIssue]
@@ -85,7 +85,7 @@ async def ask(engine: EngineFixture, *, watched: bool = True) -> list[TurnEvent]
     return await engine.watch("go", principal=ANA, reach=reach)
 
 
-async def decided(
+async def ask_and_decide(
     engine: EngineFixture, voter: Principal, choice: ApprovalChoice, *, note: str = ""
 ) -> list[TurnEvent]:
     """Ana asks, and that one person decides."""
@@ -102,7 +102,7 @@ async def decided(
     return events
 
 
-async def killed_while_waiting(engine: EngineFixture) -> Approval:
+async def kill_while_waiting(engine: EngineFixture) -> Approval:
     """What Ana asked for when the process died."""
     found: list[Approval] = []
     async with anyio.create_task_group() as group:
@@ -115,10 +115,10 @@ async def killed_while_waiting(engine: EngineFixture) -> Approval:
 
 @pytest.mark.proves("T-approval-modes", "T17", "VW2")
 async def test_what_the_requester_approves_runs_once_and_the_model_is_told_how_long_that_took() -> None:
-    async with open_engine(script(), policy=asking()) as engine:
-        events = await decided(engine, ANA, ApprovalChoice.ONCE)
+    async with open_engine(script(), policy=ask_for_tool()) as engine:
+        events = await ask_and_decide(engine, ANA, ApprovalChoice.ONCE)
         assert [made.args for made in engine.tools.calls] == [{"q": "milk"}]
-        assert told(engine.model).startswith("found milk\n[approved by Ana, after ")
+        assert read_last_result(engine.model).startswith("found milk\n[approved by Ana, after ")
         kinds = [type(event) for event in events]
         assert kinds.index(ApprovalRequested) < kinds.index(ApprovalDecided) < kinds.index(TurnFinished)
         async with engine.store.work(write=False) as work:
@@ -129,19 +129,19 @@ async def test_what_the_requester_approves_runs_once_and_the_model_is_told_how_l
 
 @pytest.mark.proves("T-approval-rejected")
 async def test_a_no_and_its_reason_are_the_result_of_the_call() -> None:
-    async with open_engine(script(), policy=asking()) as engine:
-        await decided(engine, ANA, ApprovalChoice.DENY, note="not\ntoday")
+    async with open_engine(script(), policy=ask_for_tool()) as engine:
+        await ask_and_decide(engine, ANA, ApprovalChoice.DENY, note="not\ntoday")
         assert not engine.tools.calls
-        assert told(engine.model) == "Denied: denied by Ana: not today."
+        assert read_last_result(engine.model) == "Denied: denied by Ana: not today."
 
 
 @pytest.mark.proves("TW1", "X-approval-absent")
 async def test_what_nobody_can_be_asked_about_is_denied_at_once_and_says_so() -> None:
-    async with open_engine(script(), policy=asking()) as engine:
+    async with open_engine(script(), policy=ask_for_tool()) as engine:
         with anyio.fail_after(HANG_LIMIT_S):
             await ask(engine, watched=False)
         assert not engine.tools.calls
-        assert told(engine.model) == (
+        assert read_last_result(engine.model) == (
             "Denied: the owner wants to know. It needs approval by the one who asked, and nobody can be asked here; "
             "a rule under gate.rules can allow it, or name others who decide."
         )
@@ -151,7 +151,7 @@ async def test_what_nobody_can_be_asked_about_is_denied_at_once_and_says_so() ->
 
 @pytest.mark.proves("X-approval-absent")
 async def test_who_does_not_watch_cannot_be_asked() -> None:
-    async with open_engine(script(), policy=asking()) as engine:
+    async with open_engine(script(), policy=ask_for_tool()) as engine:
         turn = await engine.turns.submit(message("go", principal=ANA, reach=AskerReach.WATCHER))
         with anyio.fail_after(HANG_LIMIT_S):
             await engine.durable.wait(turn.id)
@@ -160,7 +160,7 @@ async def test_who_does_not_watch_cannot_be_asked() -> None:
 
 async def test_others_who_are_configured_can_be_asked_although_nobody_watches() -> None:
     rule = ApprovalRule(Deciders.ROLE, "judge")
-    async with open_engine(script(), policy=asking(rule)) as engine:
+    async with open_engine(script(), policy=ask_for_tool(rule)) as engine:
         turn = await engine.turns.submit(message("go", principal=ANA))
         [approval] = await pending(engine.store)
         with pytest.raises(NotAllowed, match="people with the role 'judge'"):
@@ -175,7 +175,7 @@ async def test_others_who_are_configured_can_be_asked_although_nobody_watches() 
 
 async def test_a_quorum_waits_for_the_second_voice_and_counts_nobody_twice() -> None:
     rule = ApprovalRule(Deciders.QUORUM, "judge", 2)
-    async with open_engine(script(), policy=asking(rule)) as engine:
+    async with open_engine(script(), policy=ask_for_tool(rule)) as engine:
         turn = await engine.turns.submit(message("go", principal=ANA))
         [approval] = await pending(engine.store)
         say = engine.turns.approvals.decide
@@ -193,17 +193,17 @@ async def test_a_quorum_waits_for_the_second_voice_and_counts_nobody_twice() -> 
 @pytest.mark.parametrize("grants", [False, True])
 async def test_what_nobody_decides_in_time_is_denied_or_granted_as_configured(grants: bool) -> None:
     rule = ApprovalRule(timeout_s=0.01, grant_on_timeout=grants)
-    async with open_engine(script(), policy=asking(rule)) as engine:
+    async with open_engine(script(), policy=ask_for_tool(rule)) as engine:
         with anyio.fail_after(HANG_LIMIT_S):
             await ask(engine)
         assert len(engine.tools.calls) == int(grants)
         expected = "since nobody decided in time" if grants else "Denied: nobody approved it in time."
-        assert expected in told(engine.model)
+        assert expected in read_last_result(engine.model)
 
 
 @pytest.mark.proves("T-approval-timeout")
 async def test_a_timeout_of_zero_waits_for_ever() -> None:
-    policy = asking(ApprovalRule(timeout_s=0))
+    policy = ask_for_tool(ApprovalRule(timeout_s=0))
     async with open_engine(script(), policy=policy) as engine, anyio.create_task_group() as group:
         group.start_soon(ask, engine)
         [approval] = await pending(engine.store)
@@ -218,12 +218,12 @@ async def test_a_yes_for_an_hour_lets_the_next_call_of_that_tool_run_unasked() -
         ScriptedReply(calls=(call("write", q="bread"),)),
         ScriptedReply("Again."),
     )
-    async with open_engine(model, policy=asking()) as engine:
-        await decided(engine, ANA, ApprovalChoice.HOUR)
+    async with open_engine(model, policy=ask_for_tool()) as engine:
+        await ask_and_decide(engine, ANA, ApprovalChoice.HOUR)
         with anyio.fail_after(HANG_LIMIT_S):
             await ask(engine, watched=False)
         assert [made.args["q"] for made in engine.tools.calls] == ["milk", "bread"]
-        assert told(model).endswith("[approved for a while by Ana]")
+        assert read_last_result(model).endswith("[approved for a while by Ana]")
 
 
 async def test_a_yes_for_an_hour_to_what_destroys_is_for_the_same_arguments_only() -> None:
@@ -236,8 +236,8 @@ async def test_a_yes_for_an_hour_to_what_destroys_is_for_the_same_arguments_only
         ScriptedReply("3"),
     )
     tools = ToolsetFixture([LOOK, replace(WRITE, destructive=True)])
-    async with open_engine(model, tools, policy=asking()) as engine:
-        await decided(engine, ANA, ApprovalChoice.HOUR)
+    async with open_engine(model, tools, policy=ask_for_tool()) as engine:
+        await ask_and_decide(engine, ANA, ApprovalChoice.HOUR)
         with anyio.fail_after(HANG_LIMIT_S):
             await ask(engine, watched=False)
             await ask(engine, watched=False)
@@ -256,10 +256,10 @@ async def test_a_yes_of_the_one_who_asks_is_none_for_a_call_that_others_decide_a
         ToolRule("write", Decision.ASK),
     )
     async with open_engine(model, policy=GatePolicy(rules=rules)) as engine:
-        await decided(engine, ANA, ApprovalChoice.HOUR)
-        await decided(engine, BEN, ApprovalChoice.DENY)
+        await ask_and_decide(engine, ANA, ApprovalChoice.HOUR)
+        await ask_and_decide(engine, BEN, ApprovalChoice.DENY)
         assert [made.args["q"] for made in engine.tools.calls] == ["milk"]
-        assert told(model) == "Denied: denied by Ben, who gave no reason."
+        assert read_last_result(model) == "Denied: denied by Ben, who gave no reason."
 
 
 async def test_one_of_several_who_decide_together_gives_no_hour_in_the_name_of_the_others() -> None:
@@ -267,7 +267,7 @@ async def test_one_of_several_who_decide_together_gives_no_hour_in_the_name_of_t
         ScriptedReply(calls=(TURN,)), ScriptedReply("Done."), ScriptedReply(calls=(TURN,)), ScriptedReply("Again.")
     )
     rule = ApprovalRule(Deciders.QUORUM, "judge")
-    async with open_engine(model, policy=asking(rule)) as engine:
+    async with open_engine(model, policy=ask_for_tool(rule)) as engine:
         turn = await engine.turns.submit(message("go", principal=ANA))
         [approval] = await pending(engine.store)
         await engine.turns.approvals.decide(approval.id, BEN, ApprovalChoice.ONCE)
@@ -275,19 +275,19 @@ async def test_one_of_several_who_decide_together_gives_no_hour_in_the_name_of_t
         with anyio.fail_after(HANG_LIMIT_S):
             await engine.durable.wait(turn.id)
         assert (ruling.outcome, ruling.text) == (VoteOutcome.DECIDED, "Approved.")
-        await decided(engine, BEN, ApprovalChoice.DENY)
+        await ask_and_decide(engine, BEN, ApprovalChoice.DENY)
         assert len(engine.tools.calls) == 1
         assert [button.label for button in plan_card(approval).buttons] == ["Approve", "Deny"]
 
 
 async def test_an_approval_is_for_the_very_call_that_people_were_shown() -> None:
-    async with open_engine(script(), policy=asking()) as engine:
-        waiting = await killed_while_waiting(engine)
+    async with open_engine(script(), policy=ask_for_tool()) as engine:
+        waiting = await kill_while_waiting(engine)
     turn = turn_id(NAME, PLACE.platform, "other")
     key = derive("apr", derive("call", turn, "1.0"))
     for shown, ran in (({"q": "bread"}, 0), ({"q": "milk"}, 1)):
         known = replace(waiting, id=key, turn_id=turn, args=shown, status=ApprovalStatus.APPROVED)
-        async with open_engine(script(), policy=asking()) as engine:
+        async with open_engine(script(), policy=ask_for_tool()) as engine:
             async with engine.store.work() as work:
                 await work.approvals.add(known)
             with anyio.fail_after(HANG_LIMIT_S):
@@ -298,7 +298,7 @@ async def test_an_approval_is_for_the_very_call_that_people_were_shown() -> None
 async def test_one_person_has_so_many_calls_waiting_in_a_talk_and_no_more() -> None:
     calls = tuple(call("write", q=str(number)) for number in range(MAX_PENDING + 2))
     async with open_engine(
-        ScriptedModel(ScriptedReply(calls=calls), ScriptedReply("Done.")), policy=asking()
+        ScriptedModel(ScriptedReply(calls=calls), ScriptedReply("Done.")), policy=ask_for_tool()
     ) as engine:
         async with anyio.create_task_group() as group:
             group.start_soon(ask, engine)
@@ -313,7 +313,7 @@ async def test_one_person_has_so_many_calls_waiting_in_a_talk_and_no_more() -> N
 
 async def test_while_one_turn_waits_the_agent_answers_others_of_the_same_talk() -> None:
     model = ScriptedModel(ScriptedReply(calls=(TURN,)), ScriptedReply("Meanwhile."), ScriptedReply("Done."))
-    async with open_engine(model, policy=asking()) as engine:
+    async with open_engine(model, policy=ask_for_tool()) as engine:
         finished: list[str] = []
 
         async def first() -> None:
@@ -333,7 +333,7 @@ async def test_while_one_turn_waits_the_agent_answers_others_of_the_same_talk() 
 
 async def test_the_time_in_which_people_are_waited_for_is_not_the_turns() -> None:
     agent = Agent(NAME, limits=TurnLimits(turn_timeout_s=HANG_LIMIT_S))
-    async with open_engine(script(), agent=agent, policy=asking()) as engine:
+    async with open_engine(script(), agent=agent, policy=ask_for_tool()) as engine:
         finished: list[TurnEvent] = []
 
         async def run() -> None:
@@ -351,7 +351,7 @@ async def test_the_time_in_which_people_are_waited_for_is_not_the_turns() -> Non
 
 
 async def test_a_rule_that_forbids_it_meanwhile_holds_for_the_waiting_call() -> None:
-    async with open_engine(script(), policy=asking()) as engine:
+    async with open_engine(script(), policy=ask_for_tool()) as engine:
         forbid = GatePolicy(rules=(ToolRule("write", Decision.DENY, reason="not any more"),), generation=2)
         with anyio.fail_after(HANG_LIMIT_S):
             async with anyio.create_task_group() as group:
@@ -360,16 +360,16 @@ async def test_a_rule_that_forbids_it_meanwhile_holds_for_the_waiting_call() -> 
                 await engine.runtime.swap(generation(engine.model, engine.tools, number=2, policy=forbid))
                 await engine.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)
         assert not engine.tools.calls
-        assert told(engine.model) == "Denied: not any more."
+        assert read_last_result(engine.model) == "Denied: not any more."
 
 
 @pytest.mark.proves("VW2", "P2")
 async def test_killed_while_it_waits_it_goes_on_waiting_and_runs_once() -> None:
     store, log = TemporaryStore(), MemoryLog()
-    async with open_engine(script(), store=store, log=log, policy=asking()) as engine:
-        approval = await killed_while_waiting(engine)
+    async with open_engine(script(), store=store, log=log, policy=ask_for_tool()) as engine:
+        approval = await kill_while_waiting(engine)
     model = ScriptedModel(ScriptedReply("Done."))
-    async with open_engine(model, store=store, log=log, policy=asking()) as again:
+    async with open_engine(model, store=store, log=log, policy=ask_for_tool()) as again:
         assert await pending(store) == [approval]
         await again.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)
         with anyio.fail_after(HANG_LIMIT_S):
@@ -381,11 +381,13 @@ async def test_killed_while_it_waits_it_goes_on_waiting_and_runs_once() -> None:
 @pytest.mark.proves("VW2")
 async def test_decided_while_nothing_runs_it_is_acted_upon_at_the_next_start() -> None:
     store, log = TemporaryStore(), MemoryLog()
-    async with open_engine(script(), store=store, log=log, policy=asking()) as engine:
-        approval = await killed_while_waiting(engine)
-    async with open_engine(ScriptedModel(), store=store, policy=asking()) as other:  # another process with its own runs
+    async with open_engine(script(), store=store, log=log, policy=ask_for_tool()) as engine:
+        approval = await kill_while_waiting(engine)
+    async with open_engine(
+        ScriptedModel(), store=store, policy=ask_for_tool()
+    ) as other:  # another process with its own runs
         await other.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)
-    async with open_engine(ScriptedModel(ScriptedReply("Done.")), store=store, log=log, policy=asking()) as again:
+    async with open_engine(ScriptedModel(ScriptedReply("Done.")), store=store, log=log, policy=ask_for_tool()) as again:
         with anyio.fail_after(HANG_LIMIT_S):
             await again.durable.wait(approval.turn_id)
         assert len(again.tools.calls) == 1
@@ -393,9 +395,9 @@ async def test_decided_while_nothing_runs_it_is_acted_upon_at_the_next_start() -
 
 async def test_a_decision_of_another_process_is_noticed() -> None:
     store = TemporaryStore()
-    async with open_engine(script(), store=store, policy=asking()) as here:
+    async with open_engine(script(), store=store, policy=ask_for_tool()) as here:
         here.turns.approvals.poll_s = 0.005
-        async with open_engine(ScriptedModel(), store=store, policy=asking()) as there:
+        async with open_engine(ScriptedModel(), store=store, policy=ask_for_tool()) as there:
             with anyio.fail_after(HANG_LIMIT_S):
                 async with anyio.create_task_group() as group:
                     group.start_soon(ask, here)
@@ -405,7 +407,7 @@ async def test_a_decision_of_another_process_is_noticed() -> None:
 
 
 async def test_a_turn_that_is_stopped_leaves_nothing_to_decide() -> None:
-    async with open_engine(script(), policy=asking()) as engine:
+    async with open_engine(script(), policy=ask_for_tool()) as engine:
         found: list[Approval] = []
         with anyio.fail_after(HANG_LIMIT_S):
             async with anyio.create_task_group() as group:
@@ -429,7 +431,7 @@ async def test_two_calls_at_once_are_two_approvals_and_the_lane_is_free_only_whi
         await proceed.wait()
         return ToolResult("ok")
 
-    async with open_engine(model, ToolsetFixture(run=run), policy=asking()) as engine:
+    async with open_engine(model, ToolsetFixture(run=run), policy=ask_for_tool()) as engine:
         with anyio.fail_after(HANG_LIMIT_S):
             async with anyio.create_task_group() as group:
                 group.start_soon(ask, engine)
@@ -454,7 +456,7 @@ async def test_two_calls_at_once_are_two_approvals_and_the_lane_is_free_only_whi
 async def test_a_tool_waits_for_the_approval_of_what_it_calls_itself_without_running_out_of_time() -> None:
     model = ScriptedModel(ScriptedReply(calls=(call("outer", q="milk"),)), ScriptedReply("Done."))
     tools = ToolsetFixture([LOOK, WRITE, replace(LOOK, name="outer", timeout_s=HANG_LIMIT_S)])
-    async with open_engine(model, tools, policy=asking()) as engine:
+    async with open_engine(model, tools, policy=ask_for_tool()) as engine:
         nested = NestedCalls(engine.runtime, engine.services.gate)
 
         async def run(made: ToolCall, scope: CallScope) -> ToolResult:
@@ -473,4 +475,4 @@ async def test_a_tool_waits_for_the_approval_of_what_it_calls_itself_without_run
                     await anyio.wait_all_tasks_blocked()
                 await engine.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)
         assert [made.tool for made in tools.calls] == ["outer", "write"]
-        assert told(model).startswith("inner said: written")
+        assert read_last_result(model).startswith("inner said: written")

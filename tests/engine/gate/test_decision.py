@@ -23,7 +23,7 @@ from tests.engine.gate.gate_fixture import (
     WATCHED,
     GateFixture,
     HandClock,
-    Recorder,
+    RecordingToolset,
     call,
     scope,
     spec,
@@ -362,7 +362,7 @@ async def test_nothing_runs_above_tier_1_without_an_observer_a_rule_or_a_human(p
 # --- faults ----------------------------------------------------------------------------------------------------------
 
 
-class Broken:
+class FailingObserver:
     """An observer that fails in a way that nobody has thought of."""
 
     def __init__(self, error: Exception) -> None:
@@ -400,7 +400,7 @@ async def test_a_fault_anywhere_in_the_gate_denies_whatever_the_call_comes_from(
 @pytest.mark.proves("V20")
 @pytest.mark.parametrize("error", [ValueError("x"), KeyError("x"), MemoryError(), RecursionError(), TimeoutError()])
 async def test_a_fault_of_the_observer_denies(error: Exception) -> None:
-    judge = PolicyEngine(SystemClock(), Broken(error))
+    judge = PolicyEngine(SystemClock(), FailingObserver(error))
     for tier in (Tier.SENSITIVE, Tier.DANGEROUS):
         judged = await judge.judge(spec(tier=tier), call(), scope(), WATCHED)
         assert (judged.decision, judged.decided_by) == (Decision.DENY, "gate-fault")
@@ -412,7 +412,7 @@ async def test_a_fault_of_the_observer_denies(error: Exception) -> None:
 @pytest.mark.proves("V19")
 async def test_an_approved_call_runs_and_a_denied_one_gives_the_model_the_reason() -> None:
     for says, ran in ((verdict("approve"), 1), (verdict("deny", "it is too much"), 0)):
-        gate_fixture, tools = GateFixture([says]), Recorder([spec(tier=Tier.DANGEROUS)])
+        gate_fixture, tools = GateFixture([says]), RecordingToolset([spec(tier=Tier.DANGEROUS)])
         gate = ToolExecutor(gate_fixture.clock, gate_fixture.judge)
         outcome = await gate.run(BoundTool(tools.specs[0], tools), call(), scope(), WATCHED)
         assert len(tools.calls) == ran
@@ -426,7 +426,7 @@ async def test_an_approved_call_runs_and_a_denied_one_gives_the_model_the_reason
 async def test_where_nobody_can_be_asked_the_answer_is_no_and_says_so_whatever_the_call_comes_from(
     origin: Origin,
 ) -> None:
-    tools = Recorder([spec(tier=Tier.DANGEROUS)])
+    tools = RecordingToolset([spec(tier=Tier.DANGEROUS)])
     gate = ToolExecutor(HandClock())
     outcome = await gate.run(BoundTool(tools.specs[0], tools), call(origin=origin), scope(), GatePolicy())
     assert tools.calls == []
@@ -435,14 +435,14 @@ async def test_where_nobody_can_be_asked_the_answer_is_no_and_says_so_whatever_t
 
 
 async def test_a_fault_of_a_tool_becomes_a_result_with_a_reference_and_without_internals() -> None:
-    tools = Recorder([spec()], error=ZeroDivisionError("secret detail"))
+    tools = RecordingToolset([spec()], error=ZeroDivisionError("secret detail"))
     outcome = await ToolExecutor(HandClock()).run(BoundTool(tools.specs[0], tools), call(), scope(), GatePolicy())
     assert outcome.result.is_error
     assert "err_" in outcome.result.text and "secret" not in outcome.result.text
 
 
 async def test_a_tool_sees_a_scope_that_is_one_deeper_and_names_the_chain() -> None:
-    tools = Recorder([spec()])
+    tools = RecordingToolset([spec()])
     await ToolExecutor(HandClock()).run(BoundTool(tools.specs[0], tools), call(), scope(), GatePolicy())
     ((_, seen),) = tools.calls
     assert (seen.depth, seen.chain) == (1, ("look",))

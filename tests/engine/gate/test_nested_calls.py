@@ -40,7 +40,7 @@ def spec(name: str, tier: Tier) -> ToolSpec:
 
 
 @dataclass
-class Nest:
+class NestedToolset:
     """A toolset whose tools call others as a test says: `(tool, args)` pairs by name."""
 
     calls: dict[str, list[tuple[str, JsonObject]]] = field(default_factory=dict)
@@ -49,10 +49,10 @@ class Nest:
 
 
 @asynccontextmanager
-async def nested(
+async def open_nested(
     policy: GatePolicy | None = None, **calls: list[tuple[str, JsonObject]]
-) -> AsyncGenerator[tuple[Nest, ToolExecutor]]:
-    nest, runtime, gate = Nest(calls), Runtime(), ToolExecutor(SystemClock())
+) -> AsyncGenerator[tuple[NestedToolset, ToolExecutor]]:
+    nest, runtime, gate = NestedToolset(calls), Runtime(), ToolExecutor(SystemClock())
     call_tool = NestedCalls(runtime, gate)
 
     async def run(call: ToolCall, scope: CallScope) -> ToolResult:
@@ -73,7 +73,7 @@ async def nested(
 
 
 async def start(
-    nest: Nest, gate: ToolExecutor, tool: str, policy: GatePolicy | None = None, scope: CallScope = SCOPE
+    nest: NestedToolset, gate: ToolExecutor, tool: str, policy: GatePolicy | None = None, scope: CallScope = SCOPE
 ) -> CallOutcome:
     found = next(each for each in nest.tools.specs if each.name == tool)
     call = ToolCall(CallId("1"), tool, {"q": "x"})
@@ -82,7 +82,7 @@ async def start(
 
 @pytest.mark.proves("VW1")
 async def test_a_harmless_tool_reaches_no_dangerous_one() -> None:
-    async with nested(harmless=[("dangerous", {"q": "x"}), ("sensitive", {"q": "x"})]) as (nest, gate):
+    async with open_nested(harmless=[("dangerous", {"q": "x"}), ("sensitive", {"q": "x"})]) as (nest, gate):
         assert (await start(nest, gate, "harmless")).verdict.decision is Decision.APPROVE
     assert [call.tool for call in nest.tools.calls] == ["harmless"]
     assert all(result.is_error and result.text.startswith("Denied") for result in nest.results)
@@ -91,27 +91,27 @@ async def test_a_harmless_tool_reaches_no_dangerous_one() -> None:
 @pytest.mark.proves("VW1")
 async def test_what_a_sensitive_tool_calls_is_as_sensitive_as_itself() -> None:
     policy = GatePolicy(rules=(ToolRule("sensitive", Decision.APPROVE),))
-    async with nested(policy, sensitive=[("harmless", {"q": "x"})]) as (nest, gate):
+    async with open_nested(policy, sensitive=[("harmless", {"q": "x"})]) as (nest, gate):
         assert (await start(nest, gate, "sensitive", policy)).verdict.decision is Decision.APPROVE
     assert [call.tool for call in nest.tools.calls] == ["sensitive"]
 
 
 @pytest.mark.proves("V23")
 async def test_a_tool_that_calls_itself_is_stopped() -> None:
-    async with nested(harmless=[("harmless", {"q": "x"})]) as (nest, gate):
+    async with open_nested(harmless=[("harmless", {"q": "x"})]) as (nest, gate):
         await start(nest, gate, "harmless")
     assert len(nest.tools.calls) == 6
     assert any("5 deep" in result.text for result in nest.results)
 
 
 async def test_a_tool_of_the_chain_that_has_vanished_counts_as_dangerous() -> None:
-    async with nested(harmless=[("limited", {"q": "x"})]) as (nest, gate):
+    async with open_nested(harmless=[("limited", {"q": "x"})]) as (nest, gate):
         await start(nest, gate, "harmless", scope=replace(SCOPE, chain=("gone",), depth=1))
     assert [call.tool for call in nest.tools.calls] == ["harmless"]
 
 
 async def test_wrong_arguments_and_unknown_tools_come_back_as_words() -> None:
-    async with nested(harmless=[("limited", {}), ("limited", {"q": 5}), ("fly", {"q": "x"})]) as (nest, gate):
+    async with open_nested(harmless=[("limited", {}), ("limited", {"q": 5}), ("fly", {"q": "x"})]) as (nest, gate):
         await start(nest, gate, "harmless")
     assert [result.is_error for result in nest.results] == [True, True, True]
     assert [call.tool for call in nest.tools.calls] == ["harmless"]
@@ -121,11 +121,11 @@ async def test_two_things_that_one_call_does_have_two_keys_which_a_repetition_ha
     """A tool does its work once for each key: with the outer one, the second note would count as written already."""
     keys: list[list[str]] = []
     for _ in range(2):
-        async with nested(harmless=[("limited", {"q": "one"}), ("limited", {"q": "two"})]) as (nest, gate):
+        async with open_nested(harmless=[("limited", {"q": "one"}), ("limited", {"q": "two"})]) as (nest, gate):
             await start(nest, gate, "harmless")
         keys.append(nest.tools.keys)
     assert len(set(keys[0])) == 3
     assert keys[0] == keys[1]
-    async with nested(harmless=[("limited", {"q": "one"})]) as (nest, gate):
+    async with open_nested(harmless=[("limited", {"q": "one"})]) as (nest, gate):
         await start(nest, gate, "harmless", scope=replace(SCOPE, idempotency_key=""))
     assert nest.tools.keys == ["", ""]

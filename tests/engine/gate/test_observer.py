@@ -258,9 +258,9 @@ async def test_a_reset_forgets_the_verdicts_in_every_process() -> None:
 
 
 async def test_without_a_store_nothing_runs() -> None:
-    class Away(TemporaryStore):
+    class UnavailableStore(TemporaryStore):
         def work(self, *, write: bool = True) -> AbstractAsyncContextManager[UnitOfWork]:
             raise Unavailable("The store is away.")
 
-    judged = await GateFixture([verdict("approve")], store=Away()).about(RISKY)
+    judged = await GateFixture([verdict("approve")], store=UnavailableStore()).about(RISKY)
     assert (judged.decision, judged.decided_by) == (Decision.DENY, "gate-fault")

@@ -36,7 +36,7 @@ class HandClock:
 
 
 @dataclass
-class Counter:
+class CountingToolset:
     """A toolset whose every answer is another one."""
 
     is_failing: bool = False
@@ -57,10 +57,10 @@ class Counter:
 
 
 @dataclass
-class Door:
+class GateWithToolset:
     """The gate with one toolset behind it."""
 
-    tools: Counter = field(default_factory=Counter)
+    tools: CountingToolset = field(default_factory=CountingToolset)
     clock: HandClock = field(default_factory=HandClock)
     policy: GatePolicy = field(default_factory=GatePolicy)
 
@@ -75,7 +75,7 @@ class Door:
 
 @pytest.mark.proves("L-result-cache", "LW2", "L-config-cache-ttl")
 async def test_the_same_call_is_answered_from_what_is_kept_until_its_time_is_over():
-    door = Door()
+    door = GateWithToolset()
     assert [await door.ask(q="x"), await door.ask(q="y"), await door.ask(q="x")] == ["answer 1", "answer 2", "answer 1"]
     door.clock.seconds = 30 * 60 - 1
     assert await door.ask(q="x") == "answer 1"
@@ -85,7 +85,7 @@ async def test_the_same_call_is_answered_from_what_is_kept_until_its_time_is_ove
 
 @pytest.mark.proves("L-config-cache-ttl")
 async def test_the_time_is_a_setting_and_none_keeps_nothing():
-    door = Door(policy=GatePolicy(keep_results_s=10))
+    door = GateWithToolset(policy=GatePolicy(keep_results_s=10))
     await door.ask()
     door.clock.seconds = 10
     assert await door.ask() == "answer 2"
@@ -95,7 +95,7 @@ async def test_the_time_is_a_setting_and_none_keeps_nothing():
 
 @pytest.mark.proves("L-result-cache")
 async def test_what_is_too_old_is_swept_every_five_minutes_whatever_is_called():
-    door = Door(policy=GatePolicy(keep_results_s=100))
+    door = GateWithToolset(policy=GatePolicy(keep_results_s=100))
     await door.ask(q="x")
     await door.ask(q="y")
     door.clock.seconds = SWEEP_S - 1
@@ -107,18 +107,18 @@ async def test_what_is_too_old_is_swept_every_five_minutes_whatever_is_called():
 
 
 async def test_tools_that_are_not_declared_for_it_answer_anew():
-    door = Door()
+    door = GateWithToolset()
     spec = replace(LOOK, cacheable=False)
     assert [await door.ask(spec), await door.ask(spec)] == ["answer 1", "answer 2"]
 
 
 async def test_errors_are_not_kept():
-    door = Door(Counter(is_failing=True))
+    door = GateWithToolset(CountingToolset(is_failing=True))
     assert [await door.ask(), await door.ask()] == ["answer 1", "answer 2"]
 
 
 async def test_another_person_room_or_agent_gets_an_answer_of_its_own():
-    door = Door()
+    door = GateWithToolset()
     others = [
         replace(SCOPE, principal=BO),
         replace(SCOPE, conversation_id=ConversationId("elsewhere")),
@@ -134,7 +134,7 @@ async def test_another_person_room_or_agent_gets_an_answer_of_its_own():
 
 
 async def test_a_tool_that_says_that_all_get_the_same_answers_others_too_but_only_whom_the_gate_lets():
-    door = Door()
+    door = GateWithToolset()
     shared = replace(LOOK, shared=True)
     bo = replace(SCOPE, principal=BO)
     assert [await door.ask(shared), await door.ask(shared, bo)] == ["answer 1", "answer 1"]
@@ -145,7 +145,7 @@ async def test_a_tool_that_says_that_all_get_the_same_answers_others_too_but_onl
 
 
 async def test_after_something_was_done_through_a_toolset_it_is_asked_anew():
-    door, other = Door(), Counter()
+    door, other = GateWithToolset(), CountingToolset()
     kept = [await door.ask()]
     await door.ask(WRITE)
     kept.append(await door.ask())
@@ -157,14 +157,14 @@ async def test_after_something_was_done_through_a_toolset_it_is_asked_anew():
 
 
 async def test_a_toolset_that_was_made_anew_answers_itself():
-    door = Door()
+    door = GateWithToolset()
     await door.ask()
-    door.tools = Counter()
+    door.tools = CountingToolset()
     assert await door.ask() == "answer 1"
     assert door.tools.calls == ["look"]
 
 
 async def test_an_answer_that_brought_foreign_text_along_is_not_kept():
-    door = Door(Counter(reads=Taint.WEB))
+    door = GateWithToolset(CountingToolset(reads=Taint.WEB))
     fresh = [replace(SCOPE, trail=type(SCOPE.trail)()) for _ in range(2)]
     assert [await door.ask(scope=scope) for scope in fresh] == ["answer 1", "answer 2"]

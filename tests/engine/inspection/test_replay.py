@@ -21,7 +21,7 @@ from denizen.engine.inspection.replay import ReplayResult, replay_turn
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedModels, ScriptedReply, call
-from tests.engine.engine_fixture import ANA, NAME, EngineFixture, ToolsetFixture, message, open_engine, undated
+from tests.engine.engine_fixture import ANA, NAME, EngineFixture, ToolsetFixture, message, open_engine, strip_date
 
 pytestmark = pytest.mark.anyio
 
@@ -47,14 +47,14 @@ async def open_two(
         yield engine
 
 
-async def again(engine: EngineFixture, turn_id: TurnId, *, agent: str = "", model: str = "second") -> ReplayResult:
+async def replay(engine: EngineFixture, turn_id: TurnId, *, agent: str = "", model: str = "second") -> ReplayResult:
     return await replay_turn(engine.runtime, engine.services, turn_id, agent=agent, model=model)
 
 
-def told(request: ModelRequest) -> list[str]:
+def list_texts(request: ModelRequest) -> list[str]:
     """Texts and results, without the notes in brackets."""
     parts = [part for message in request.messages for part in message.parts]
-    return [undated(part.text) for part in parts if isinstance(part, TextPart | ToolResultPart)]
+    return [strip_date(part.text) for part in parts if isinstance(part, TextPart | ToolResultPart)]
 
 
 async def test_another_model_answers_the_same_question_with_the_history_of_then_and_the_results_of_then() -> None:
@@ -74,7 +74,7 @@ async def test_another_model_answers_the_same_question_with_the_history_of_then_
         done = await engine.say("what is a?")
         await engine.say("and then?")
         ran = len(engine.tools.calls)
-        result = await again(engine, done.turn_id)
+        result = await replay(engine, done.turn_id)
         assert len(engine.tools.calls) == ran == 1
     assert (result.recorded.turn.result.reply, result.reply, result.model) == (
         "It is a.",
@@ -85,8 +85,8 @@ async def test_another_model_answers_the_same_question_with_the_history_of_then_
     assert [step.purpose for step in result.steps] == ["act", "act"]
     assert [record.outcome.result.text for record in result.calls] == ["found a"]
     assert result.unrecorded == []
-    assert told(second.requests[0]) == ["hi", "Hello.", "what is a?"] == told(first.requests[1])
-    assert told(second.requests[1])[-1] == "found a"
+    assert list_texts(second.requests[0]) == ["hi", "Hello.", "what is a?"] == list_texts(first.requests[1])
+    assert list_texts(second.requests[1])[-1] == "found a"
 
 
 async def test_a_replay_leaves_nothing_behind() -> None:
@@ -107,7 +107,7 @@ async def test_a_replay_leaves_nothing_behind() -> None:
                 return turns, steps, calls, tail, usage
 
         before = await everything()
-        await again(engine, done.turn_id)
+        await replay(engine, done.turn_id)
         assert await everything() == before
         assert await engine.durable.pending() == []
 
@@ -120,10 +120,10 @@ async def test_a_call_that_was_not_recorded_gets_an_error_and_does_not_run() -> 
     async with open_two(first, second) as engine:
         done = await engine.say("what is a?")
         engine.tools.calls.clear()
-        result = await again(engine, done.turn_id)
+        result = await replay(engine, done.turn_id)
         assert engine.tools.calls == []
     assert [(each.tool, each.args) for each in result.unrecorded] == [("look", {"q": "b"}), ("write", {"q": "a"})]
-    texts = told(second.requests[1])[-3:]
+    texts = list_texts(second.requests[1])[-3:]
     assert [text == "This call was not recorded, and nothing runs in a replay." for text in texts] == [
         True,
         True,
@@ -142,7 +142,7 @@ async def test_results_of_the_same_call_come_in_the_order_of_then_and_the_last_s
     second = ScriptedModel(ScriptedReply(calls=[write, write]), ScriptedReply(calls=[write]), ScriptedReply("done"))
     async with open_two(first, second, tools=ToolsetFixture(run=run)) as engine:
         done = await engine.say("write it twice")
-        result = await again(engine, done.turn_id)
+        result = await replay(engine, done.turn_id)
     assert [record.outcome.result.text for record in result.calls] == ["written 0", "written 1", "written 1"]
     assert next(count) == 2
 
@@ -159,8 +159,8 @@ async def test_answers_given_while_the_question_waited_belong_to_its_history() -
         waiting = await engine.turns.submit(message("2?"))
         gate.open.set()
         await engine.durable.wait(waiting.id)
-        await again(engine, waiting.id)
-    assert told(second.requests[0]) == told(first.requests[1]) == ["1?", "one", "2?"]
+        await replay(engine, waiting.id)
+    assert list_texts(second.requests[0]) == list_texts(first.requests[1]) == ["1?", "one", "2?"]
 
 
 async def test_another_agent_answers_on_its_own_model_with_its_own_prompt() -> None:
@@ -171,7 +171,7 @@ async def test_another_agent_answers_on_its_own_model_with_its_own_prompt() -> N
     bob = Agent(BOB, model="second", persona=(("SOUL.md", "You are Bob."),), planning=ToolPlanning.PLAN)
     async with open_two(first, second, Agent(NAME, model="first"), bob) as engine:
         done = await engine.say("who?", model="first")
-        result = await again(engine, done.turn_id, agent="bob", model="")
+        result = await replay(engine, done.turn_id, agent="bob", model="")
     assert (result.agent, result.model, result.reply) == (BOB, "scripted/second", "b")
     assert second.requests[1].segments[0].text == "You are Bob."
 
@@ -184,23 +184,23 @@ async def test_what_cannot_be_repeated_is_told() -> None:
         running = await engine.turns.submit(message("y"))
         await gate.reached.wait()
         with pytest.raises(Conflict, match="has not ended"):
-            await again(engine, running.id)
+            await replay(engine, running.id)
         gate.open.set()
         await engine.durable.wait(running.id)
         with pytest.raises(NotFound, match="no turn turn_none"):
-            await again(engine, TurnId("turn_none"))
+            await replay(engine, TurnId("turn_none"))
         with pytest.raises(NotFound, match="no agent 'zed'"):
-            await again(engine, done.turn_id, agent="zed")
+            await replay(engine, done.turn_id, agent="zed")
         with pytest.raises(NotFound, match="no model 'huge'"):
-            await again(engine, done.turn_id, model="huge")
+            await replay(engine, done.turn_id, model="huge")
         async with engine.store.work() as work:
             await work.messages.forget_turn(running.id)
         with pytest.raises(Conflict, match="was asked anew"):
-            await again(engine, running.id)
+            await replay(engine, running.id)
         async with engine.store.work() as work:
             await work.archive.forget_author("terminal", ANA.id)
         with pytest.raises(Conflict, match="was forgotten"):
-            await again(engine, done.turn_id)
+            await replay(engine, done.turn_id)
 
 
 async def test_a_turn_of_an_agent_or_model_that_is_gone_says_what_to_name() -> None:
@@ -219,7 +219,7 @@ async def test_a_turn_of_an_agent_or_model_that_is_gone_says_what_to_name() -> N
             )
         )
         with pytest.raises(NotFound) as gone:
-            await again(engine, done.turn_id)
+            await replay(engine, done.turn_id)
         assert (gone.value.message, gone.value.fix) == (
             "The agent 'ada' of this turn is not configured any more.",
             "Name another with --agent.",
@@ -235,12 +235,12 @@ async def test_a_turn_of_an_agent_or_model_that_is_gone_says_what_to_name() -> N
             )
         )
         with pytest.raises(NotFound) as lost:
-            await again(engine, named.turn_id, model="")
+            await replay(engine, named.turn_id, model="")
         assert lost.value.fix == "Name another with --model."
 
 
 async def test_pictures_whose_addresses_have_died_are_left_out() -> None:
-    class Tomorrow(SystemClock):
+    class TomorrowClock(SystemClock):
         def now(self) -> datetime:
             return super().now() + timedelta(days=1)
 
@@ -251,8 +251,8 @@ async def test_pictures_whose_addresses_have_died_are_left_out() -> None:
     async with open_two(first, second) as engine:
         done = await engine.say("x", parts=asked)
         more = await engine.say("sure?")
-        await again(engine, done.turn_id)
-        later = replace(engine.services, clock=Tomorrow())
+        await replay(engine, done.turn_id)
+        later = replace(engine.services, clock=TomorrowClock())
         await replay_turn(engine.runtime, later, done.turn_id, model="second")
         await replay_turn(engine.runtime, later, more.turn_id, model="second")
     text, picture = second.requests[0].messages[-1].parts
@@ -271,5 +271,5 @@ async def test_a_participant_reads_what_was_said_up_to_the_question() -> None:
         await engine.say("first?")
         done = await engine.say("second?")
         await engine.say("third?")
-        await again(engine, done.turn_id)
-    assert told(second.requests[0]) == told(first.requests[1])
+        await replay(engine, done.turn_id)
+    assert list_texts(second.requests[0]) == list_texts(first.requests[1])

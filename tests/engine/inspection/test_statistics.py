@@ -32,7 +32,7 @@ REPORT = UsageReport("use_1", "api_key:ann", "sdk", NOON, model="lab/m1", usage=
 USED = Usage(7, 3, requests=1)
 
 
-class EnoughError(Exception):
+class StopRunError(Exception):
     """The test has waited as long as it wanted to."""
 
 
@@ -45,7 +45,7 @@ class HandClock(SystemClock):
 
 
 @dataclass
-class StatisticsKit:
+class StatisticsFixture:
     """Statistics on a memory store; sleeping moves the clock, until it is late enough."""
 
     clock: HandClock = field(default_factory=HandClock)
@@ -62,7 +62,7 @@ class StatisticsKit:
         self.slept_s.append(seconds)
         self.clock.time += timedelta(seconds=seconds)
         if self.clock.time >= self.until:
-            raise EnoughError
+            raise StopRunError
 
     async def due(self) -> list[date]:
         async with self.store.work() as work:
@@ -70,8 +70,8 @@ class StatisticsKit:
 
 
 @asynccontextmanager
-async def open_kit() -> AsyncGenerator[StatisticsKit]:
-    kit, name = StatisticsKit(), AgentName("ada")
+async def open_kit() -> AsyncGenerator[StatisticsFixture]:
+    kit, name = StatisticsFixture(), AgentName("ada")
     models = ScriptedModels(ScriptedModel(name="lab/m1", price_usd=(Decimal("0.001"), Decimal("0.001"))))
     await kit.runtime.swap(
         Generation(number=1, agents={name: Agent(name)}, default_agent=name, models=models, toolsets=())
@@ -94,7 +94,7 @@ async def test_the_server_computes_yesterday_by_itself_soon_after_midnight() -> 
     async with open_kit() as kit:
         await kit.statistics.report(REPORT)
         kit.until = NOON + timedelta(hours=12, seconds=LOOK_EVERY_S)
-        with pytest.raises(EnoughError):
+        with pytest.raises(StopRunError):
             await kit.statistics.run()
         assert kit.clock.time.date() == date(2026, 11, 22)
         assert await kit.due() == []

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.anyio
 ADA = Agent(NAME, persona=(("IDENTITY.md", "You are Ada."),))
 
 
-async def trace_of(engine: EngineFixture, turn_id: TurnId) -> TurnTrace:
+async def load_trace(engine: EngineFixture, turn_id: TurnId) -> TurnTrace:
     return await Queries(engine.runtime, engine.services).get_turn(turn_id)
 
 
@@ -31,7 +31,7 @@ async def test_a_turn_tells_what_its_prompt_was_made_of() -> None:
     async with open_engine(model, agent=ADA) as engine:
         await engine.say("hi")
         done = await engine.say("what is a?", instructions="Be kind.")
-        trace = await trace_of(engine, done.turn_id)
+        trace = await load_trace(engine, done.turn_id)
     assert trace.question == "what is a?"
     [prompt] = trace.prompts  # both steps were asked with the same segments and tools
     assert (prompt.step, prompt.model, prompt.tools) == (1, "scripted/model", ("look", "write"))
@@ -50,7 +50,7 @@ async def test_a_prompt_of_its_own_is_recorded_for_each_step_with_other_segments
         ScriptedReply("It is a."),
     )
     async with open_engine(model, agent=replace(ADA, planning=ToolPlanning.PLAN)) as engine:
-        trace = await trace_of(engine, (await engine.say("what is a?")).turn_id)
+        trace = await load_trace(engine, (await engine.say("what is a?")).turn_id)
     assert [step.purpose for step in trace.steps] == ["plan", "plan", "answer"]
     assert [(p.step, p.segments[0].name) for p in trace.prompts] == [(1, "planner"), (3, "persona")]
     assert [(m.kind, m.count) for m in trace.prompts[1].messages] == [("question", 1), ("note", 1)]
@@ -59,7 +59,7 @@ async def test_a_prompt_of_its_own_is_recorded_for_each_step_with_other_segments
 async def test_each_step_tells_what_the_provider_read_from_its_cache_and_wrote_to_it() -> None:
     usage = Usage(1000, 5, cache_read_tokens=700, cache_write_tokens=200, requests=1)
     async with open_engine(ScriptedModel(ScriptedReply("Hello.", usage=usage)), agent=ADA) as engine:
-        [step] = (await trace_of(engine, (await engine.say("hi")).turn_id)).steps
+        [step] = (await load_trace(engine, (await engine.say("hi")).turn_id)).steps
     read = step.usage
     assert (read.cache_read_tokens, read.cache_write_tokens, read.new_tokens) == (700, 200, 100)
 
@@ -74,7 +74,7 @@ async def test_words_that_may_be_forgotten_are_kept_nowhere_else() -> None:
         async with engine.store.work() as work:
             await work.archive.forget_author("terminal", ANA.id)
             kept = repr(await work.turns.list_prompts(done.turn_id))
-        trace = await trace_of(engine, done.turn_id)
+        trace = await load_trace(engine, done.turn_id)
     assert "You are Ada." in kept
     assert not [words for words in said if words in kept]
     assert trace.question == "[forgotten]"

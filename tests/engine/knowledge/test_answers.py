@@ -43,7 +43,7 @@ SEARCH = ScriptedReply(calls=[call("search_docs", query="berth")])
 
 
 @dataclass
-class AnswersKit:
+class AnswersFixture:
     engine: EngineFixture
     gaps: GapReport
     shelves: Shelves
@@ -75,14 +75,14 @@ class AnswersKit:
             return list(await work.citations.list_for(self.turn_id))
 
 
-def read_own(agent: str, path: str) -> str | None:
+def read_own_notes(agent: str, path: str) -> str | None:
     return "Own words of mine." if (agent, path) == (NAME, "own/notes.md") else None
 
 
 @asynccontextmanager
 async def open_kit(
     root: Path, style: CitationFormat = CitationFormat.INLINE, *, piece_chars: int = 8
-) -> AsyncGenerator[AnswersKit]:
+) -> AsyncGenerator[AnswersFixture]:
     shelves = Shelves(root)
     await shelves.durable.start()
     await shelves.add(write(root / "guide", {"harbour.md": GUIDE, "other.md": "Nobody reads this line.\n"}), "guide")
@@ -102,10 +102,10 @@ async def open_kit(
         services = replace(engine.services, prover=AnswerProver(shelves.library))
         engine.turns._services = services
         made = replace(
-            generation(engine.model, tools, agent=agent, number=2), knowledge=KnowledgeSettings(read_own=read_own)
+            generation(engine.model, tools, agent=agent, number=2), knowledge=KnowledgeSettings(read_own=read_own_notes)
         )
         await engine.runtime.swap(made)
-        yield AnswersKit(engine, GapReport(engine.store, shelves.clock), shelves)
+        yield AnswersFixture(engine, GapReport(engine.store, shelves.clock), shelves)
 
 
 async def test_a_citation_is_proved_when_the_lines_are_there_and_were_read(tmp_path: Path) -> None:

@@ -25,8 +25,8 @@ from denizen.engine.knowledge.schedule import QUIET_S, SyncSchedule, WithheldTal
 from denizen.ports.archive import OptOutKind
 from denizen.ports.source import ReportProgress, SourceTree
 from tests.engine.knowledge.knowledge_fixture import KnowledgeFixture, give_way, write
-from tests.engine.knowledge.test_search import Concepts
-from tests.engine.knowledge.test_sync import Moody
+from tests.engine.knowledge.test_search import ThemeEmbedder
+from tests.engine.knowledge.test_sync import UnreliableReader
 from tests.memory_channel import MemoryChannel
 from tests.memory_platform import MemoryPlatform
 from tests.repository import Repository
@@ -35,7 +35,7 @@ from tests.timing import HANG_LIMIT_S
 pytestmark = pytest.mark.anyio
 
 
-class Square(KnowledgeFixture):
+class ArchiveSourceFixture(KnowledgeFixture):
     """Knowledge with a platform where people talk; their messages are mirrored at once."""
 
     def __post_init__(self) -> None:
@@ -85,22 +85,24 @@ class Square(KnowledgeFixture):
 
 
 @pytest.fixture
-async def square(tmp_path: Path) -> AsyncIterator[Square]:
-    square = Square(tmp_path)
-    await square.durable.start()
-    yield square
-    await square.durable.aclose()
+async def engine(tmp_path: Path) -> AsyncIterator[ArchiveSourceFixture]:
+    engine = ArchiveSourceFixture(tmp_path)
+    await engine.durable.start()
+    yield engine
+    await engine.durable.aclose()
 
 
-async def test_what_was_said_in_an_open_channel_and_its_public_threads_becomes_documents(square: Square) -> None:
-    post = await square.say("Who can sew?")
-    await square.say("I can.", who="ben", reply_to=post.id)
-    thread = square.platform.add_room("Sails", RoomKind.THREAD, parent=square.general, room_id="11")
-    await square.say("Bring cloth.", room=thread)
-    await square.add("discord:10", "harbour")
-    run = await square.run()
+async def test_what_was_said_in_an_open_channel_and_its_public_threads_becomes_documents(
+    engine: ArchiveSourceFixture,
+) -> None:
+    post = await engine.say("Who can sew?")
+    await engine.say("I can.", who="ben", reply_to=post.id)
+    thread = engine.platform.add_room("Sails", RoomKind.THREAD, parent=engine.general, room_id="11")
+    await engine.say("Bring cloth.", room=thread)
+    await engine.add("discord:10", "harbour")
+    run = await engine.run()
     assert (run.status, run.failed, run.changed) == (SyncStatus.DONE, {}, ("harbour",))
-    found = square.files()
+    found = engine.files()
     assert list(found) == [
         "archive/harbour/2026/2026-11-01.md",
         "archive/harbour/index.md",
@@ -108,87 +110,91 @@ async def test_what_was_said_in_an_open_channel_and_its_public_threads_becomes_d
     ]
     assert "> Who can sew?" in found["archive/harbour/2026/2026-11-01.md"]
     assert "in reply to Ana" in found["archive/harbour/2026/2026-11-01.md"]
-    assert (await square.run()).changed == ()
+    assert (await engine.run()).changed == ()
 
 
-async def test_a_channel_that_not_everybody_may_read_is_refused_and_so_is_everything_private(square: Square) -> None:
-    staff = square.platform.add_room("staff", readers=["ana", "bot-ada"], room_id="20")
-    inside = square.platform.add_room("inside", RoomKind.PRIVATE_THREAD, parent=square.general, room_id="21")
-    direct = square.platform.add_room("", RoomKind.DIRECT, readers=["ana", "bot-ada"], room_id="22")
-    thread = square.platform.add_room("public", RoomKind.THREAD, parent=square.general, room_id="23")
+async def test_a_channel_that_not_everybody_may_read_is_refused_and_so_is_everything_private(
+    engine: ArchiveSourceFixture,
+) -> None:
+    staff = engine.platform.add_room("staff", readers=["ana", "bot-ada"], room_id="20")
+    inside = engine.platform.add_room("inside", RoomKind.PRIVATE_THREAD, parent=engine.general, room_id="21")
+    direct = engine.platform.add_room("", RoomKind.DIRECT, readers=["ana", "bot-ada"], room_id="22")
+    thread = engine.platform.add_room("public", RoomKind.THREAD, parent=engine.general, room_id="23")
     for room in (staff, inside, direct, thread):
-        await square.say("the heron", room=room)
-        await square.add(f"discord:{room.id}", f"s{room.id}")
-    await square.add("discord:99", "unknown")
-    run = await square.run()
+        await engine.say("the heron", room=room)
+        await engine.add(f"discord:{room.id}", f"s{room.id}")
+    await engine.add("discord:99", "unknown")
+    run = await engine.run()
     assert sorted(run.failed) == ["s20", "s21", "s22", "s23", "unknown"]
     assert "Not everybody" in run.failed["s20"]
-    assert square.library.current_folder() is None
-    await square.say("hello")
-    await square.add("discord:10", "harbour")
-    await square.run()
-    assert "hello" in square.words() and square.words().count("the heron") == 1  # that of the public thread
-    assert not any("inside" in name for name in square.files())
+    assert engine.library.current_folder() is None
+    await engine.say("hello")
+    await engine.add("discord:10", "harbour")
+    await engine.run()
+    assert "hello" in engine.words() and engine.words().count("the heron") == 1  # that of the public thread
+    assert not any("inside" in name for name in engine.files())
 
 
 async def test_a_channel_that_is_closed_is_gone_within_a_look_and_no_older_snapshot_keeps_it(
-    square: Square, tmp_path: Path
+    engine: ArchiveSourceFixture, tmp_path: Path
 ) -> None:
-    await square.say("the heron")
-    await square.add("discord:10", "harbour")
-    await square.add(write(tmp_path / "notes", {"a.md": "A"}))
-    first = await square.run()
-    await square.say("the crane")
-    second = await square.run()
+    await engine.say("the heron")
+    await engine.add("discord:10", "harbour")
+    await engine.add(write(tmp_path / "notes", {"a.md": "A"}))
+    first = await engine.run()
+    await engine.say("the crane")
+    second = await engine.run()
     assert first.snapshot != second.snapshot
-    assert await square.run_due() == []
-    square.platform.set_readers(square.general, ["ana"])
-    assert await square.run_due() == ["harbour"]
-    assert list(square.files()) == ["docs/notes/a.md"]
-    assert len(await square.library.list_snapshots()) == 1
-    assert square.on_disk("the heron") == square.on_disk("the crane") == []
-    assert await square.run_due() == []
-    square.platform.set_readers(square.general, None)
-    square.clock.time += timedelta(minutes=31)
-    assert await square.run_due() == ["harbour"]
-    assert "the crane" in square.words()
+    assert await engine.run_due() == []
+    engine.platform.set_readers(engine.general, ["ana"])
+    assert await engine.run_due() == ["harbour"]
+    assert list(engine.files()) == ["docs/notes/a.md"]
+    assert len(await engine.library.list_snapshots()) == 1
+    assert engine.on_disk("the heron") == engine.on_disk("the crane") == []
+    assert await engine.run_due() == []
+    engine.platform.set_readers(engine.general, None)
+    engine.clock.time += timedelta(minutes=31)
+    assert await engine.run_due() == ["harbour"]
+    assert "the crane" in engine.words()
 
 
 async def test_a_deleted_message_is_out_of_all_snapshots_until_its_channel_is_read_again_and_then_too(
-    square: Square,
+    engine: ArchiveSourceFixture,
 ) -> None:
-    post = await square.say("the heron")
-    await square.say("the crane")
-    await square.add("discord:10", "harbour")
-    await square.run()
-    await square.mirror.delete("discord", [post.id])
-    assert await square.snapshots.settle()
-    assert square.files() == {} and square.on_disk("the heron") == []
-    assert not await square.snapshots.settle()
-    assert await square.run_due() == ["harbour"]
-    assert "the crane" in square.words()
-    assert square.on_disk("the heron") == []
-    assert await square.run_due() == []
+    post = await engine.say("the heron")
+    await engine.say("the crane")
+    await engine.add("discord:10", "harbour")
+    await engine.run()
+    await engine.mirror.delete("discord", [post.id])
+    assert await engine.snapshots.settle()
+    assert engine.files() == {} and engine.on_disk("the heron") == []
+    assert not await engine.snapshots.settle()
+    assert await engine.run_due() == ["harbour"]
+    assert "the crane" in engine.words()
+    assert engine.on_disk("the heron") == []
+    assert await engine.run_due() == []
 
 
-async def test_a_message_that_is_deleted_before_it_was_read_leaves_the_documents_as_they_are(square: Square) -> None:
-    await square.say("the crane")
-    await square.add("discord:10", "harbour")
-    await square.run()
-    square.platform.skip(days=30)
-    post = await square.say("the heron")
-    await square.mirror.delete("discord", [post.id])
-    assert not await square.snapshots.settle()
-    assert await square.run_due() == []
-    assert "the crane" in square.words()
+async def test_a_message_that_is_deleted_before_it_was_read_leaves_the_documents_as_they_are(
+    engine: ArchiveSourceFixture,
+) -> None:
+    await engine.say("the crane")
+    await engine.add("discord:10", "harbour")
+    await engine.run()
+    engine.platform.skip(days=30)
+    post = await engine.say("the heron")
+    await engine.mirror.delete("discord", [post.id])
+    assert not await engine.snapshots.settle()
+    assert await engine.run_due() == []
+    assert "the crane" in engine.words()
 
 
-async def test_many_deletions_are_one_reading_once_no_more_follow(square: Square) -> None:
-    posts = [await square.say(f"the heron {number}") for number in range(6)]
-    await square.say("the crane")
-    await square.add("discord:10", "harbour")
-    await square.run()
-    before = len(await square.sync.list_runs())
+async def test_many_deletions_are_one_reading_once_no_more_follow(engine: ArchiveSourceFixture) -> None:
+    posts = [await engine.say(f"the heron {number}") for number in range(6)]
+    await engine.say("the crane")
+    await engine.add("discord:10", "harbour")
+    await engine.run()
+    before = len(await engine.sync.list_runs())
     naps = 0
 
     async def sleep(seconds: float) -> None:
@@ -197,58 +203,62 @@ async def test_many_deletions_are_one_reading_once_no_more_follow(square: Square
             await anyio.sleep_forever()
         naps += 1
         if naps < 3:
-            await square.mirror.delete("discord", [posts.pop().id])
-            await square.mirror.delete("discord", [posts.pop().id])
+            await engine.mirror.delete("discord", [posts.pop().id])
+            await engine.mirror.delete("discord", [posts.pop().id])
 
-    regular = square.open_regular(sleep)
+    regular = engine.open_regular(sleep)
     async with anyio.create_task_group() as group:
         group.start_soon(regular.run)
         with anyio.fail_after(HANG_LIMIT_S):
             await anyio.wait_all_tasks_blocked()
-            await square.mirror.delete("discord", [posts.pop().id, posts.pop().id])
-            while not any(run.ended_at for run in (await square.sync.list_runs())[:-before]):
+            await engine.mirror.delete("discord", [posts.pop().id, posts.pop().id])
+            while not any(run.ended_at for run in (await engine.sync.list_runs())[:-before]):
                 await give_way()
         group.cancel_scope.cancel()
-    assert (len(await square.sync.list_runs()), naps) == (before + 1, 3)
-    assert "the crane" in square.words() and "the heron" not in square.words()
+    assert (len(await engine.sync.list_runs()), naps) == (before + 1, 3)
+    assert "the crane" in engine.words() and "the heron" not in engine.words()
 
 
 @pytest.mark.parametrize("where", ["10", "11"])
-async def test_what_was_said_in_a_channel_or_thread_that_is_deleted_is_out_at_once(square: Square, where: str) -> None:
-    thread = square.platform.add_room("Sails", RoomKind.THREAD, parent=square.general, room_id="11")
-    await square.say("the crane")
-    await square.say("the heron", room=thread)
-    await square.add("discord:10", "harbour")
-    await square.run()
-    await square.mirror.delete_room("discord", where)
-    assert await square.snapshots.settle()
-    assert square.on_disk("the heron") == []
-    assert await square.run_due() == ["harbour"]
-    assert ("the crane" in square.words()) is (where == "11")
+async def test_what_was_said_in_a_channel_or_thread_that_is_deleted_is_out_at_once(
+    engine: ArchiveSourceFixture, where: str
+) -> None:
+    thread = engine.platform.add_room("Sails", RoomKind.THREAD, parent=engine.general, room_id="11")
+    await engine.say("the crane")
+    await engine.say("the heron", room=thread)
+    await engine.add("discord:10", "harbour")
+    await engine.run()
+    await engine.mirror.delete_room("discord", where)
+    assert await engine.snapshots.settle()
+    assert engine.on_disk("the heron") == []
+    assert await engine.run_due() == ["harbour"]
+    assert ("the crane" in engine.words()) is (where == "11")
 
 
 async def test_a_channel_of_a_server_that_the_account_left_is_shown_to_nobody_until_somebody_can_tell(
-    square: Square,
+    engine: ArchiveSourceFixture,
 ) -> None:
-    await square.say("the heron")
-    await square.add("discord:10", "harbour")
-    await square.run()
-    await square.mirror.close_room("discord", "10")
-    assert await square.snapshots.settle()
-    square.account.fail("is_open", Unavailable("The server cannot be reached."), times=6)
-    assert await square.run_due() == ["harbour"]
-    assert square.on_disk("the heron") == []
-    square.clock.time += timedelta(minutes=31)
-    assert await square.run_due() == ["harbour"]
-    assert "the heron" in square.words()
+    await engine.say("the heron")
+    await engine.add("discord:10", "harbour")
+    await engine.run()
+    await engine.mirror.close_room("discord", "10")
+    assert await engine.snapshots.settle()
+    engine.account.fail("is_open", Unavailable("The server cannot be reached."), times=6)
+    assert await engine.run_due() == ["harbour"]
+    assert engine.on_disk("the heron") == []
+    engine.clock.time += timedelta(minutes=31)
+    assert await engine.run_due() == ["harbour"]
+    assert "the heron" in engine.words()
 
 
 @pytest.mark.parametrize("how", ["delete", "forget"])
-async def test_what_is_taken_back_at_the_very_end_of_a_reading_is_not_published(square: Square, how: str) -> None:
-    post = await square.say("the heron")
-    await square.say("the crane", who="ben")
-    await square.add("discord:10", "harbour")
-    open_talk, reads = square.talk.open, 0
+async def test_what_is_taken_back_at_the_very_end_of_a_reading_is_not_published(
+    engine: ArchiveSourceFixture, how: str
+) -> None:
+    post = await engine.say("the heron")
+    await engine.say("the crane", who="ben")
+    await engine.add("discord:10", "harbour")
+    open_talk, reads = engine.talk.open, 0
 
     @asynccontextmanager
     async def open_and_then(source: Source, report: ReportProgress) -> AsyncGenerator[SourceTree]:
@@ -258,41 +268,41 @@ async def test_what_is_taken_back_at_the_very_end_of_a_reading_is_not_published(
         reads += 1
         if reads == 1:  # the reader found that nothing has changed while it read
             if how == "delete":
-                await square.mirror.delete("discord", [post.id])
+                await engine.mirror.delete("discord", [post.id])
             else:
-                await square.privacy.forget_user("discord", "ana")
+                await engine.privacy.forget_user("discord", "ana")
 
-    square.talk.open = open_and_then
-    await square.run()
+    engine.talk.open = open_and_then
+    await engine.run()
     assert reads == 2
-    assert "the crane" in square.words() and "the heron" not in square.words()
+    assert "the crane" in engine.words() and "the heron" not in engine.words()
 
 
-async def test_what_a_process_withheld_before_it_died_is_let_go_by_the_next(square: Square) -> None:
-    await square.say("the heron")
-    await square.say("the crane", who="ben")
-    await square.add("discord:10", "harbour")
-    await square.run()
-    await ArchiveRemoval(square.mirror, square.clock).forget_user("discord", "ana")  # and nobody is told
-    assert "the heron" in square.words()
+async def test_what_a_process_withheld_before_it_died_is_let_go_by_the_next(engine: ArchiveSourceFixture) -> None:
+    await engine.say("the heron")
+    await engine.say("the crane", who="ben")
+    await engine.add("discord:10", "harbour")
+    await engine.run()
+    await ArchiveRemoval(engine.mirror, engine.clock).forget_user("discord", "ana")  # and nobody is told
+    assert "the heron" in engine.words()
     async with anyio.create_task_group() as group:
-        group.start_soon(square.open_regular(square.clock.sleep).run)
+        group.start_soon(engine.open_regular(engine.clock.sleep).run)
         with anyio.fail_after(HANG_LIMIT_S):
-            while square.on_disk("the heron") or "the crane" not in square.words():
+            while engine.on_disk("the heron") or "the crane" not in engine.words():
                 await give_way()
         group.cancel_scope.cancel()
 
 
 async def test_what_expires_while_a_channel_is_read_that_has_the_same_files_does_not_leave_it_with_holes(
-    square: Square,
+    engine: ArchiveSourceFixture,
 ) -> None:
-    await square.say("the crane", who="ben")
-    square.platform.skip(days=1)
-    post = await square.say("the heron")
-    await square.add("discord:10", "harbour")
-    await square.run()
-    await square.mirror.delete("discord", [post.id])
-    open_talk, reads = square.talk.open, 0
+    await engine.say("the crane", who="ben")
+    engine.platform.skip(days=1)
+    post = await engine.say("the heron")
+    await engine.add("discord:10", "harbour")
+    await engine.run()
+    await engine.mirror.delete("discord", [post.id])
+    open_talk, reads = engine.talk.open, 0
 
     @asynccontextmanager
     async def open_and_then(source: Source, report: ReportProgress) -> AsyncGenerator[SourceTree]:
@@ -301,79 +311,83 @@ async def test_what_expires_while_a_channel_is_read_that_has_the_same_files_does
             yield tree
         reads += 1
         if reads == 1:
-            assert await square.snapshots.settle()
+            assert await engine.snapshots.settle()
 
-    square.talk.open = open_and_then
-    run = await square.run()
+    engine.talk.open = open_and_then
+    run = await engine.run()
     assert (run.status, reads) == (SyncStatus.DONE, 2)
-    assert "the crane" in square.words() and "the heron" not in square.words()
+    assert "the crane" in engine.words() and "the heron" not in engine.words()
 
 
 @pytest.mark.parametrize("lost", ["the lamp", "the rope"])
 async def test_what_was_deleted_is_hidden_at_once_though_files_of_another_source_are_gone(
-    square: Square, tmp_path: Path, lost: str
+    engine: ArchiveSourceFixture, tmp_path: Path, lost: str
 ) -> None:
-    post = await square.say("the heron")
-    await square.say("the crane", who="ben")
-    await square.add("discord:10", "harbour")
-    await square.add(write(tmp_path / "notes", {"a.md": "the lamp"}), "notes")
-    await square.run()
+    post = await engine.say("the heron")
+    await engine.say("the crane", who="ben")
+    await engine.add("discord:10", "harbour")
+    await engine.add(write(tmp_path / "notes", {"a.md": "the lamp"}), "notes")
+    await engine.run()
     write(tmp_path / "notes", {"b.md": "the rope"})
-    await square.reading.read("notes", lambda _: None)
-    square.lose(lost)
-    await square.mirror.delete("discord", [post.id])
+    await engine.reading.read("notes", lambda _: None)
+    engine.lose(lost)
+    await engine.mirror.delete("discord", [post.id])
     with pytest.raises(Conflict, match="gone"):
-        await square.snapshots.settle()
-    assert square.on_disk("the heron") == []
-    assert square.library.current_folder() is None if lost == "the lamp" else square.words() == "the lamp"
-    assert not await square.snapshots.settle()
+        await engine.snapshots.settle()
+    assert engine.on_disk("the heron") == []
+    assert engine.library.current_folder() is None if lost == "the lamp" else engine.words() == "the lamp"
+    assert not await engine.snapshots.settle()
 
 
-async def test_what_cannot_be_published_keeps_no_other_source_from_being_read(square: Square, tmp_path: Path) -> None:
-    post = await square.say("the heron")
-    await square.say("the crane", who="ben")
-    await square.add("discord:10", "harbour")
-    await square.add(write(tmp_path / "notes", {"a.md": "the lamp"}), "notes")
-    await square.run()
-    square.lose("the lamp")
-    await square.mirror.delete("discord", [post.id])
-    before = len(await square.sync.list_runs())
+async def test_what_cannot_be_published_keeps_no_other_source_from_being_read(
+    engine: ArchiveSourceFixture, tmp_path: Path
+) -> None:
+    post = await engine.say("the heron")
+    await engine.say("the crane", who="ben")
+    await engine.add("discord:10", "harbour")
+    await engine.add(write(tmp_path / "notes", {"a.md": "the lamp"}), "notes")
+    await engine.run()
+    engine.lose("the lamp")
+    await engine.mirror.delete("discord", [post.id])
+    before = len(await engine.sync.list_runs())
     published = ("the crane", "the sail")
     async with anyio.create_task_group() as group:
-        group.start_soon(square.open_regular(square.clock.sleep).run)
+        group.start_soon(engine.open_regular(engine.clock.sleep).run)
         with anyio.fail_after(HANG_LIMIT_S):
-            while square.library.current_folder() or len(await square.sync.list_runs()) == before:
+            while engine.library.current_folder() or len(await engine.sync.list_runs()) == before:
                 await give_way()
-            await square.catalog.remove("notes")
-            await square.add(write(tmp_path / "more", {"c.md": "the sail"}), "more", sync_every_minutes=1)
-            while square.library.current_folder() is None or not all(each in square.words() for each in published):
+            await engine.catalog.remove("notes")
+            await engine.add(write(tmp_path / "more", {"c.md": "the sail"}), "more", sync_every_minutes=1)
+            while engine.library.current_folder() is None or not all(each in engine.words() for each in published):
                 await give_way()
         group.cancel_scope.cancel()
-    assert "the heron" not in square.words()
+    assert "the heron" not in engine.words()
 
 
-async def test_search_does_not_find_what_is_withheld_and_the_rest_keeps_its_meaning(square: Square) -> None:
-    embedder = Concepts()
+async def test_search_does_not_find_what_is_withheld_and_the_rest_keeps_its_meaning(
+    engine: ArchiveSourceFixture,
+) -> None:
+    embedder = ThemeEmbedder()
     meaning = BudgetedEmbedder(lambda: embedder)
-    indexing = DocumentIndexer(square.store, square.library, meaning, sleep=square.clock.sleep)
-    search = DocumentSearch(square.store, square.library, meaning)
-    await square.say("Drinking water is free.", who="ben")
-    square.platform.skip(days=1)
-    post = await square.say("A berth is ten euros.")
-    await square.add("discord:10", "harbour")
-    await square.run()
+    indexing = DocumentIndexer(engine.store, engine.library, meaning, sleep=engine.clock.sleep)
+    search = DocumentSearch(engine.store, engine.library, meaning)
+    await engine.say("Drinking water is free.", who="ben")
+    engine.platform.skip(days=1)
+    post = await engine.say("A berth is ten euros.")
+    await engine.add("discord:10", "harbour")
+    await engine.run()
     await indexing.catch_up()
     await indexing.embed_all()
     assert [each.path[-13:] for each in await search("berth")] == ["2026-11-02.md"]
     made = len(embedder.texts)
-    await square.mirror.delete("discord", [post.id])
-    await square.snapshots.settle()
+    await engine.mirror.delete("discord", [post.id])
+    await engine.snapshots.settle()
     assert await search("berth") == await search("water") == []
     async with anyio.create_task_group() as group:
         group.start_soon(indexing.keep_indexed)
         await anyio.wait_all_tasks_blocked()
         group.cancel_scope.cancel()
-    await square.run_due()
+    await engine.run_due()
     assert await search("berth") == []  # though it is in the index still
     assert [each.path[-13:] for each in await search("water")] == ["2026-11-01.md"]
     await indexing.catch_up()
@@ -382,50 +396,50 @@ async def test_search_does_not_find_what_is_withheld_and_the_rest_keeps_its_mean
     assert not any("Drinking" in text for text in embedder.texts[made:])
 
 
-async def test_what_the_others_said_keeps_its_meaning_when_somebody_is_forgotten(square: Square) -> None:
-    embedder = Concepts()
+async def test_what_the_others_said_keeps_its_meaning_when_somebody_is_forgotten(engine: ArchiveSourceFixture) -> None:
+    embedder = ThemeEmbedder()
     indexing = DocumentIndexer(
-        square.store, square.library, BudgetedEmbedder(lambda: embedder), sleep=square.clock.sleep
+        engine.store, engine.library, BudgetedEmbedder(lambda: embedder), sleep=engine.clock.sleep
     )
-    await square.say("Drinking water is free.", who="ben")
-    square.platform.skip(days=1)
-    await square.say("A berth is ten euros.", who="ana")
-    await square.add("discord:10", "harbour")
-    await square.run()
+    await engine.say("Drinking water is free.", who="ben")
+    engine.platform.skip(days=1)
+    await engine.say("A berth is ten euros.", who="ana")
+    await engine.add("discord:10", "harbour")
+    await engine.run()
     await indexing.catch_up()
     await indexing.embed_all()
     made = len(embedder.texts)
-    await square.privacy.forget_user("discord", "ana")
+    await engine.privacy.forget_user("discord", "ana")
     await indexing.catch_up()
     assert (await indexing.size()).documents == 0
-    assert await square.run_due() == ["harbour"]
+    assert await engine.run_due() == ["harbour"]
     await indexing.catch_up()
     await indexing.embed_all()
     assert not any("Drinking" in text for text in embedder.texts[made:])
-    async with square.store.work() as work:
+    async with engine.store.work() as work:
         assert await work.documents.sweep_vectors() == 0, "what is gone has no meaning any more"
 
 
 async def test_other_sources_are_indexed_while_a_channel_is_withheld_and_its_documents_stay(
-    square: Square, tmp_path: Path
+    engine: ArchiveSourceFixture, tmp_path: Path
 ) -> None:
-    indexing = DocumentIndexer(square.store, square.library, BudgetedEmbedder(), sleep=square.clock.sleep)
-    search = DocumentSearch(square.store, square.library, BudgetedEmbedder())
-    post = await square.say("A berth is ten euros.")
-    await square.add("discord:10", "harbour")
-    await square.run()
+    indexing = DocumentIndexer(engine.store, engine.library, BudgetedEmbedder(), sleep=engine.clock.sleep)
+    search = DocumentSearch(engine.store, engine.library, BudgetedEmbedder())
+    post = await engine.say("A berth is ten euros.")
+    await engine.add("discord:10", "harbour")
+    await engine.run()
     await indexing.catch_up()
     talk = (await indexing.size()).documents
-    await square.add(write(tmp_path / "notes", {"a.md": "the lamp"}), "notes")
-    await square.mirror.delete("discord", [post.id])
-    await square.run("notes")
+    await engine.add(write(tmp_path / "notes", {"a.md": "the lamp"}), "notes")
+    await engine.mirror.delete("discord", [post.id])
+    await engine.run("notes")
     async with anyio.create_task_group() as group:
         group.start_soon(indexing.keep_indexed)
         with anyio.fail_after(HANG_LIMIT_S):
             while not await search("lamp"):
                 await give_way()
             assert (await indexing.size()).documents == talk + 1
-            assert await square.run_due() == ["harbour"]
+            assert await engine.run_due() == ["harbour"]
             indexing.hurry()
             while (await indexing.size()).documents != 1:
                 await give_way()
@@ -433,178 +447,188 @@ async def test_other_sources_are_indexed_while_a_channel_is_withheld_and_its_doc
 
 
 @pytest.mark.parametrize("how", ["forget_user", "opt_out_user"])
-async def test_what_a_person_said_is_in_no_snapshot_once_they_are_forgotten(square: Square, how: str) -> None:
-    await square.say("the heron", who="ana")
-    await square.say("the crane", who="ben")
-    await square.add("discord:10", "harbour")
-    await square.run()
-    assert square.on_disk("the heron")
-    await getattr(square.privacy, how)("discord", "ana")
-    assert square.on_disk("the heron") == [] and square.files() == {}
-    assert await square.run_due() == ["harbour"]
-    assert "the crane" in square.words() and "the heron" not in square.words() and "Ana" not in square.words()
+async def test_what_a_person_said_is_in_no_snapshot_once_they_are_forgotten(
+    engine: ArchiveSourceFixture, how: str
+) -> None:
+    await engine.say("the heron", who="ana")
+    await engine.say("the crane", who="ben")
+    await engine.add("discord:10", "harbour")
+    await engine.run()
+    assert engine.on_disk("the heron")
+    await getattr(engine.privacy, how)("discord", "ana")
+    assert engine.on_disk("the heron") == [] and engine.files() == {}
+    assert await engine.run_due() == ["harbour"]
+    assert "the crane" in engine.words() and "the heron" not in engine.words() and "Ana" not in engine.words()
 
 
-async def test_a_channel_that_is_opted_out_is_gone_at_once_and_stays_away(square: Square) -> None:
-    await square.say("the heron")
-    await square.add("discord:10", "harbour")
-    await square.run()
-    await square.privacy.opt_out_channel("discord", "10")
-    assert square.on_disk("the heron") == []
-    assert await square.run_due() == ["harbour"]
-    assert square.files() == {}
+async def test_a_channel_that_is_opted_out_is_gone_at_once_and_stays_away(engine: ArchiveSourceFixture) -> None:
+    await engine.say("the heron")
+    await engine.add("discord:10", "harbour")
+    await engine.run()
+    await engine.privacy.opt_out_channel("discord", "10")
+    assert engine.on_disk("the heron") == []
+    assert await engine.run_due() == ["harbour"]
+    assert engine.files() == {}
 
 
-async def test_posts_of_those_who_opted_out_are_left_out_even_where_they_are_kept_still(square: Square) -> None:
-    square.platform.add_role("7", "shy")
-    square.platform.add_person("cleo", "Cleo", roles=["7"])
+async def test_posts_of_those_who_opted_out_are_left_out_even_where_they_are_kept_still(
+    engine: ArchiveSourceFixture,
+) -> None:
+    engine.platform.add_role("7", "shy")
+    engine.platform.add_person("cleo", "Cleo", roles=["7"])
     for who in ("ana", "ben", "cleo"):
-        await square.say(f"words of {who}", who=who)
-    await square.add("discord:10", "harbour")
-    square.policy = ArchivePolicy(opt_outs=OptOuts(users=frozenset({"ana"}), roles=frozenset({"7"})))
-    await square.run()
-    assert "words of ben" in square.words()
-    assert "words of ana" not in square.words() and "words of cleo" not in square.words()
-    async with square.store.work() as work:
-        await work.archive.opt_out("discord", OptOutKind.USER, "ben", now=square.clock.now())
-    square.clock.time += timedelta(minutes=31)
-    await square.run_due()
-    assert square.files() == {}  # nothing is left of it
+        await engine.say(f"words of {who}", who=who)
+    await engine.add("discord:10", "harbour")
+    engine.policy = ArchivePolicy(opt_outs=OptOuts(users=frozenset({"ana"}), roles=frozenset({"7"})))
+    await engine.run()
+    assert "words of ben" in engine.words()
+    assert "words of ana" not in engine.words() and "words of cleo" not in engine.words()
+    async with engine.store.work() as work:
+        await work.archive.opt_out("discord", OptOutKind.USER, "ben", now=engine.clock.now())
+    engine.clock.time += timedelta(minutes=31)
+    await engine.run_due()
+    assert engine.files() == {}  # nothing is left of it
 
 
 async def test_an_archive_that_is_switched_off_is_no_source_and_retention_counts_before_it_swept(
-    square: Square,
+    engine: ArchiveSourceFixture,
 ) -> None:
-    await square.say("the heron")
-    await square.add("discord:10", "harbour")
-    await square.run()
-    square.policy = ArchivePolicy(retention_days=1)
-    await square.run()
-    assert square.files() == {}
-    square.policy = ArchivePolicy()
-    await square.run()
-    assert "the heron" in square.words()
-    square.policy = ArchivePolicy(enabled=False)
-    await square.run()
-    assert square.on_disk("the heron") == []
+    await engine.say("the heron")
+    await engine.add("discord:10", "harbour")
+    await engine.run()
+    engine.policy = ArchivePolicy(retention_days=1)
+    await engine.run()
+    assert engine.files() == {}
+    engine.policy = ArchivePolicy()
+    await engine.run()
+    assert "the heron" in engine.words()
+    engine.policy = ArchivePolicy(enabled=False)
+    await engine.run()
+    assert engine.on_disk("the heron") == []
 
 
-async def test_where_no_account_is_connected_a_channel_is_skipped_and_read_once_one_is(square: Square) -> None:
-    await square.say("the heron")
-    await square.add("discord:10", "harbour")
-    await square.run()
-    square.channels.remove(square.account)
-    run = await square.run()
+async def test_where_no_account_is_connected_a_channel_is_skipped_and_read_once_one_is(
+    engine: ArchiveSourceFixture,
+) -> None:
+    await engine.say("the heron")
+    await engine.add("discord:10", "harbour")
+    await engine.run()
+    engine.channels.remove(engine.account)
+    run = await engine.run()
     assert (run.status, list(run.skipped)) == (SyncStatus.DONE, ["harbour"])
-    assert "the heron" in square.words()
-    assert await square.run_due() == []
-    square.channels.add(square.account)
-    assert await square.run_due() == ["harbour"]
+    assert "the heron" in engine.words()
+    assert await engine.run_due() == []
+    engine.channels.add(engine.account)
+    assert await engine.run_due() == ["harbour"]
 
 
-async def test_talk_of_which_nobody_made_sure_for_a_day_is_not_published_any_more(square: Square) -> None:
-    await square.say("the heron")
-    await square.add("discord:10", "harbour")
-    await square.run()
-    square.account.fail("is_open", Unavailable("The server cannot be reached."), times=100)
-    assert "cannot be reached" in (await square.run()).failed["harbour"]
-    assert "the heron" in square.words()
-    square.clock.time += timedelta(days=1)
-    await square.run()
-    assert square.on_disk("the heron") == []
+async def test_talk_of_which_nobody_made_sure_for_a_day_is_not_published_any_more(engine: ArchiveSourceFixture) -> None:
+    await engine.say("the heron")
+    await engine.add("discord:10", "harbour")
+    await engine.run()
+    engine.account.fail("is_open", Unavailable("The server cannot be reached."), times=100)
+    assert "cannot be reached" in (await engine.run()).failed["harbour"]
+    assert "the heron" in engine.words()
+    engine.clock.time += timedelta(days=1)
+    await engine.run()
+    assert engine.on_disk("the heron") == []
 
 
-async def test_one_account_that_is_away_does_not_hide_what_another_knows(square: Square) -> None:
-    await square.say("the heron")
-    other = MemoryChannel(square.platform, AgentName("bob"))
-    square.channels.add(other)
-    await square.add("discord:10", "harbour")
-    square.account.fail("is_open", Unavailable("Away."), times=100)
-    await square.run()
-    assert "the heron" in square.words()
+async def test_one_account_that_is_away_does_not_hide_what_another_knows(engine: ArchiveSourceFixture) -> None:
+    await engine.say("the heron")
+    other = MemoryChannel(engine.platform, AgentName("bob"))
+    engine.channels.add(other)
+    await engine.add("discord:10", "harbour")
+    engine.account.fail("is_open", Unavailable("Away."), times=100)
+    await engine.run()
+    assert "the heron" in engine.words()
     other.fail("is_open", NotAllowed("No."), times=1)
-    assert await square.run_due() == ["harbour"]
+    assert await engine.run_due() == ["harbour"]
 
 
-async def test_what_is_taken_back_while_a_channel_is_read_is_not_published(square: Square) -> None:
-    post = await square.say("the heron")
-    await square.say("the crane")
-    source = await square.add("discord:10", "harbour")
+async def test_what_is_taken_back_while_a_channel_is_read_is_not_published(engine: ArchiveSourceFixture) -> None:
+    post = await engine.say("the heron")
+    await engine.say("the crane")
+    source = await engine.add("discord:10", "harbour")
     with anyio.fail_after(HANG_LIMIT_S), pytest.raises(Unavailable) as changed:
-        async with square.talk.open(source, lambda _: None):
-            await square.mirror.delete("discord", [post.id])
+        async with engine.talk.open(source, lambda _: None):
+            await engine.mirror.delete("discord", [post.id])
     assert changed.value.code == "archive_changed"
 
 
-async def test_what_is_said_while_a_channel_is_read_does_not_keep_it_from_being_read(square: Square) -> None:
-    await square.say("the crane")
-    source = await square.add("discord:10", "harbour")
-    async with square.talk.open(source, lambda _: None) as tree:
-        await square.say("the heron")
+async def test_what_is_said_while_a_channel_is_read_does_not_keep_it_from_being_read(
+    engine: ArchiveSourceFixture,
+) -> None:
+    await engine.say("the crane")
+    source = await engine.add("discord:10", "harbour")
+    async with engine.talk.open(source, lambda _: None) as tree:
+        await engine.say("the heron")
         read = b"".join([file.read() for file in tree.files])
     assert b"the crane" in read and b"the heron" not in read
-    await square.run()
-    assert "the heron" in square.words()
+    await engine.run()
+    assert "the heron" in engine.words()
 
 
-async def test_talk_is_not_pushed_to_the_remote(square: Square, tmp_path: Path) -> None:
-    square.remote = RemoteRepository(str(tmp_path / "mirror"))
-    await square.say("the heron")
-    await square.add("discord:10", "harbour", output_path="har*bour/x")
-    await square.add(write(tmp_path / "notes", {"archive/harbour/a.md": "A"}))
-    assert (await square.run()).failed == {}
-    assert "the heron" in square.words()
+async def test_talk_is_not_pushed_to_the_remote(engine: ArchiveSourceFixture, tmp_path: Path) -> None:
+    engine.remote = RemoteRepository(str(tmp_path / "mirror"))
+    await engine.say("the heron")
+    await engine.add("discord:10", "harbour", output_path="har*bour/x")
+    await engine.add(write(tmp_path / "notes", {"archive/harbour/a.md": "A"}))
+    assert (await engine.run()).failed == {}
+    assert "the heron" in engine.words()
     mirror = Repository(tmp_path / "mirror")
     listed = mirror.git("ls-tree", "-r", "--name-only", "main").splitlines()
     assert listed == [".denizen-snapshot", "docs/notes/archive/harbour/a.md"]
 
 
 async def test_a_sync_that_is_forced_waits_for_no_schedule_and_the_own_schedule_of_a_channel_counts(
-    square: Square,
+    engine: ArchiveSourceFixture,
 ) -> None:
-    await square.say("the heron")
-    await square.add("discord:10", "harbour", sync_every_minutes=10)
-    await square.run_due()
-    square.clock.time += timedelta(minutes=9)
-    assert await square.run_due() == []
-    square.clock.time += timedelta(minutes=2)
-    assert await square.run_due() == ["harbour"]
+    await engine.say("the heron")
+    await engine.add("discord:10", "harbour", sync_every_minutes=10)
+    await engine.run_due()
+    engine.clock.time += timedelta(minutes=9)
+    assert await engine.run_due() == []
+    engine.clock.time += timedelta(minutes=2)
+    assert await engine.run_due() == ["harbour"]
 
 
-async def test_a_source_that_becomes_another_leaves_no_talk_behind(square: Square, tmp_path: Path) -> None:
-    await square.say("the heron")
-    await square.add("discord:10", "harbour")
-    await square.run()
-    await square.catalog.edit("harbour", SourceChange(label="The harbour"))
-    assert "the heron" in square.words()
-    await square.catalog.edit("harbour", SourceChange(location=str(tmp_path / "nowhere")))
-    assert square.on_disk("the heron") == []
-    assert "no folder" in (await square.run()).failed["harbour"]
+async def test_a_source_that_becomes_another_leaves_no_talk_behind(
+    engine: ArchiveSourceFixture, tmp_path: Path
+) -> None:
+    await engine.say("the heron")
+    await engine.add("discord:10", "harbour")
+    await engine.run()
+    await engine.catalog.edit("harbour", SourceChange(label="The harbour"))
+    assert "the heron" in engine.words()
+    await engine.catalog.edit("harbour", SourceChange(location=str(tmp_path / "nowhere")))
+    assert engine.on_disk("the heron") == []
+    assert "no folder" in (await engine.run()).failed["harbour"]
 
 
 async def test_talk_is_looked_at_while_something_large_is_read(tmp_path: Path) -> None:
-    moody = Moody()
+    moody = UnreliableReader()
     moody.waits = anyio.Event()
-    square = Square(tmp_path, {SourceKind.GIT: moody})
-    await square.durable.start()
-    await square.say("the heron")
-    await square.add("discord:10", "harbour")
-    await square.run()
+    engine = ArchiveSourceFixture(tmp_path, {SourceKind.GIT: moody})
+    await engine.durable.start()
+    await engine.say("the heron")
+    await engine.add("discord:10", "harbour")
+    await engine.run()
     for number in range(5):
-        await square.add(f"nuxt/docs{number}", sync_every_minutes=1)
-    square.platform.set_readers(square.general, ["ana"])
+        await engine.add(f"nuxt/docs{number}", sync_every_minutes=1)
+    engine.platform.set_readers(engine.general, ["ana"])
 
     async def never_again(seconds: float) -> None:
         await anyio.sleep_forever()
 
-    regular = square.open_regular(never_again)
+    regular = engine.open_regular(never_again)
     with anyio.fail_after(HANG_LIMIT_S):
         async with anyio.create_task_group() as group:
             group.start_soon(regular.run)
             await moody.reached.wait()
-            while len([run for run in await square.sync.list_runs() if run.ended_at]) < 2:
+            while len([run for run in await engine.sync.list_runs() if run.ended_at]) < 2:
                 await give_way()
-            assert square.on_disk("the heron") == []
+            assert engine.on_disk("the heron") == []
             moody.waits.set()
             group.cancel_scope.cancel()
-    await square.durable.aclose()
+    await engine.durable.aclose()

@@ -56,7 +56,7 @@ def build_learning(engine: KnowledgeFixture) -> ProposalReviews:
 
 
 @dataclass
-class LearningKit:
+class LearningFixture:
     """Ana asks, Ben answers, Olga owns the place, Carl is of the crew, Dora is anybody."""
 
     fixture: PlatformFixture
@@ -101,7 +101,7 @@ class LearningKit:
         return "\n".join(each.read_text(errors="replace") for each in self.engine.root.rglob("*") if each.is_file())
 
 
-async def keep_gap(kit: LearningKit, question: str, place: Place, *, asker: str = "ana", hours: float = -1) -> str:
+async def keep_gap(kit: LearningFixture, question: str, place: Place, *, asker: str = "ana", hours: float = -1) -> str:
     gap = KnowledgeGap(
         id=f"gap_{len(question)}",
         agent=ADA,
@@ -126,7 +126,7 @@ async def open_kit(
     learning: LearningPolicy = POLICY,
     account_policy: AccountPolicy = MANNERS,
     archive: ArchivePolicy | None = None,
-) -> AsyncGenerator[LearningKit]:
+) -> AsyncGenerator[LearningFixture]:
     if world is None:
         world = World()
         for person in ("ben", "olga", "dora"):
@@ -138,7 +138,7 @@ async def open_kit(
     async with open_platform(
         world, account_policy=account_policy, learning=learning, archive=archive, withdraw_learned=made.withdraw
     ) as fixture:
-        yield LearningKit(fixture, engine, made)
+        yield LearningFixture(fixture, engine, made)
     await engine.durable.aclose()
 
 

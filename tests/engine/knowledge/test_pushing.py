@@ -29,7 +29,7 @@ async def engine(tmp_path: Path) -> AsyncIterator[KnowledgeFixture]:
     await engine.durable.aclose()
 
 
-def files_of(mirror: Repository, branch: str = "main") -> list[str]:
+def list_branch_files(mirror: Repository, branch: str = "main") -> list[str]:
     return mirror.git("ls-tree", "-r", "--name-only", branch).splitlines()
 
 
@@ -40,7 +40,7 @@ async def test_each_new_snapshot_is_a_commit_and_an_unchanged_one_is_not_pushed(
     mirror = Repository(tmp_path / "mirror")
     first = await engine.run()
     assert (first.status, first.failed) == (SyncStatus.DONE, {})
-    assert files_of(mirror) == [MARKER, "docs/notes/a.md", "docs/notes/b.md"]
+    assert list_branch_files(mirror) == [MARKER, "docs/notes/a.md", "docs/notes/b.md"]
     await engine.run()
     assert mirror.git("log", "--format=%s", "main") == f"Snapshot {first.snapshot}"
     (tmp_path / "notes/a.md").rename(tmp_path / "notes/c.md")
@@ -49,7 +49,7 @@ async def test_each_new_snapshot_is_a_commit_and_an_unchanged_one_is_not_pushed(
         f"Snapshot {second.snapshot}",
         f"Snapshot {first.snapshot}",
     ]
-    assert files_of(mirror) == [MARKER, "docs/notes/b.md", "docs/notes/c.md"]
+    assert list_branch_files(mirror) == [MARKER, "docs/notes/b.md", "docs/notes/c.md"]
 
 
 async def test_what_others_pushed_is_replaced_and_stays_in_the_history(
@@ -64,7 +64,7 @@ async def test_what_others_pushed_is_replaced_and_stays_in_the_history(
     theirs.git("push", "--quiet", "origin", "main")
     write(tmp_path / "notes", {"a.md": "A, longer"})
     await engine.run()
-    assert files_of(mirror) == [MARKER, "docs/notes/a.md", "docs/notes/b.md"]
+    assert list_branch_files(mirror) == [MARKER, "docs/notes/a.md", "docs/notes/b.md"]
     assert mirror.git("rev-list", "--count", "main") == "3"
 
 
@@ -80,8 +80,8 @@ async def test_a_repository_of_somebody_else_is_not_touched_until_it_is_allowed(
     assert other.git("branch", "--format=%(refname:short)") == "main"
     engine.remote = RemoteRepository(str(other.folder), "snapshots", allow_existing=True)
     assert (await engine.run()).status is SyncStatus.DONE
-    assert files_of(other, "snapshots") == [MARKER, "docs/notes/a.md", "docs/notes/b.md"]
-    assert files_of(other) == ["precious.txt"]
+    assert list_branch_files(other, "snapshots") == [MARKER, "docs/notes/a.md", "docs/notes/b.md"]
+    assert list_branch_files(other) == ["precious.txt"]
     engine.remote = RemoteRepository(str(other.folder), "snapshots")
     assert (await engine.run()).status is SyncStatus.DONE
 
@@ -93,7 +93,7 @@ async def test_without_push_and_without_a_remote_nothing_is_pushed(engine: Knowl
     assert not (tmp_path / "mirror").exists()
 
 
-class Moody:
+class UnreliableRemote:
     """A remote that is away as often as it is told."""
 
     def __init__(self, failures: int) -> None:
@@ -111,7 +111,7 @@ class Moody:
 
 @pytest.mark.proves("S25")
 async def test_a_push_is_tried_five_times_more_and_one_that_fails_spoils_nothing_else(tmp_path: Path) -> None:
-    remote = Moody(5)
+    remote = UnreliableRemote(5)
     engine = KnowledgeFixture(tmp_path, remote=RemoteRepository("/x"), repository=remote)
     await engine.durable.start()
     await engine.add(write(tmp_path / "notes", {"a.md": "A"}))
@@ -129,7 +129,7 @@ async def test_a_push_is_tried_five_times_more_and_one_that_fails_spoils_nothing
 async def test_a_remote_that_is_claimed_is_made_and_marked_and_one_of_somebody_else_is_refused(tmp_path: Path) -> None:
     remote = GitRemote(Git(ENVIRONMENT), tmp_path / "pushing")
     await remote.claim(RemoteRepository(str(tmp_path / "new"), "kept"))
-    assert files_of(Repository(tmp_path / "new"), "kept") == [MARKER]
+    assert list_branch_files(Repository(tmp_path / "new"), "kept") == [MARKER]
     await remote.claim(RemoteRepository(str(tmp_path / "new"), "kept"))
     assert Repository(tmp_path / "new").git("rev-list", "--count", "kept") == "1"
     other = create_repository(tmp_path / "other", {"precious.txt": "x"})
@@ -139,9 +139,9 @@ async def test_a_remote_that_is_claimed_is_made_and_marked_and_one_of_somebody_e
         assert refused.value.code == "remote_unmarked"
     assert other.git("branch", "--format=%(refname:short)") == "main"
     await remote.claim(RemoteRepository(str(other.folder), "snapshots", allow_existing=True))
-    assert files_of(other, "snapshots") == [MARKER]
+    assert list_branch_files(other, "snapshots") == [MARKER]
     await remote.claim(RemoteRepository(str(other.folder), "main", allow_existing=True))
-    assert files_of(other) == ["precious.txt"]
+    assert list_branch_files(other) == ["precious.txt"]
     with pytest.raises(NotFound):
         await remote.claim(RemoteRepository(f"file://{tmp_path}/nowhere.git"))
 

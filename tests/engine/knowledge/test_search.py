@@ -24,7 +24,7 @@ pytestmark = pytest.mark.anyio
 GUIDE = "# Harbour\n\n## Berths\n\nA berth is ten euros a night.\n\n## Water\n\nDrinking water is free.\n"
 
 
-class Concepts:
+class ThemeEmbedder:
     """An embedder to which a text means the themes that its words belong to."""
 
     themes = (("euro", "price", "cost", "ten"), ("water", "drink", "thirst"), ("boat", "berth", "vessel"))
@@ -52,11 +52,11 @@ class Concepts:
         """Nothing is open."""
 
 
-class SearchKit:
+class SearchFixture:
     """Knowledge with a folder of documents, an index of it and a search."""
 
     def __init__(self, root: Path) -> None:
-        self.engine, self.embedder = KnowledgeFixture(root), Concepts()
+        self.engine, self.embedder = KnowledgeFixture(root), ThemeEmbedder()
         meaning = BudgetedEmbedder(lambda: self.embedder)
         self.indexing = DocumentIndexer(self.engine.store, self.engine.library, meaning, sleep=self.engine.clock.sleep)
         self.search = DocumentSearch(self.engine.store, self.engine.library, meaning)
@@ -74,19 +74,19 @@ class SearchKit:
         return [f"{each.path}:{each.passage.first_line}-{each.passage.last_line}" for each in found]
 
 
-def _says(path: Path, text: str) -> bool:
+def _has_text(path: Path, text: str) -> bool:
     return path.is_file() and path.read_bytes() == text.encode()
 
 
 @pytest.fixture
-async def kit(tmp_path: Path) -> AsyncIterator[SearchKit]:
-    kit = SearchKit(tmp_path)
+async def kit(tmp_path: Path) -> AsyncIterator[SearchFixture]:
+    kit = SearchFixture(tmp_path)
     await kit.engine.durable.start()
     yield kit
     await kit.engine.durable.aclose()
 
 
-async def test_passages_are_found_with_their_path_and_lines_as_soon_as_they_are_indexed(kit: SearchKit) -> None:
+async def test_passages_are_found_with_their_path_and_lines_as_soon_as_they_are_indexed(kit: SearchFixture) -> None:
     await kit.publish(harbour=GUIDE)
     assert await kit.find("How much is a berth?") == ["docs/guide/harbour.md:1-5"]
     assert await kit.find("zebra") == await kit.find("") == []
@@ -94,7 +94,7 @@ async def test_passages_are_found_with_their_path_and_lines_as_soon_as_they_are_
     assert (found.source_id, found.passage.title) == ("guide", "Harbour > Berths")
 
 
-async def test_meaning_finds_what_no_word_does_once_it_is_there(kit: SearchKit) -> None:
+async def test_meaning_finds_what_no_word_does_once_it_is_there(kit: SearchFixture) -> None:
     await kit.publish(harbour=GUIDE)
     assert await kit.find("my vessel") == []
     assert await kit.indexing.count_without_meaning() == 2
@@ -105,7 +105,7 @@ async def test_meaning_finds_what_no_word_does_once_it_is_there(kit: SearchKit) 
     assert await kit.indexing.count_without_meaning() == 0
 
 
-async def test_what_is_indexed_when_indexing_breaks_off_is_found_and_not_indexed_again(kit: SearchKit) -> None:
+async def test_what_is_indexed_when_indexing_breaks_off_is_found_and_not_indexed_again(kit: SearchFixture) -> None:
     files = {f"part-{number:04}.md": f"# Berth {number}\n" for number in range(FILES_AT_ONCE + 9)}
     await kit.engine.add(write(kit.folder, files), "guide")
     await kit.engine.run()
@@ -120,10 +120,10 @@ async def test_what_is_indexed_when_indexing_breaks_off_is_found_and_not_indexed
     assert await kit.indexing.size() == IndexSize(len(files), len(files))
 
 
-async def test_a_file_that_is_gone_while_it_is_indexed_is_indexed_once_it_is_back(kit: SearchKit) -> None:
+async def test_a_file_that_is_gone_while_it_is_indexed_is_indexed_once_it_is_back(kit: SearchFixture) -> None:
     await kit.engine.add(write(kit.folder, {"harbour.md": GUIDE, "empty.md": ""}), "guide")
     await kit.engine.run()
-    (kept,) = [path for path in (kit.engine.root / "library/objects").rglob("*") if _says(path, GUIDE)]
+    (kept,) = [path for path in (kit.engine.root / "library/objects").rglob("*") if _has_text(path, GUIDE)]
     away = kept.rename(kit.engine.root / "away")
     await kit.indexing.catch_up()
     assert await kit.indexing.size() == IndexSize(1, 0)
@@ -132,7 +132,7 @@ async def test_a_file_that_is_gone_while_it_is_indexed_is_indexed_once_it_is_bac
     assert await kit.find("berth") == ["docs/guide/harbour.md:1-5"]
 
 
-async def test_a_sync_is_followed_until_what_it_published_is_indexed(kit: SearchKit) -> None:
+async def test_a_sync_is_followed_until_what_it_published_is_indexed(kit: SearchFixture) -> None:
     engine = kit.engine
     await engine.add(write(kit.folder, {"harbour.md": GUIDE}), "guide")
     told: list[SyncState] = []
@@ -153,14 +153,14 @@ async def test_a_sync_is_followed_until_what_it_published_is_indexed(kit: Search
     assert engine.indexing.progress is None, "nobody would index it here"
 
 
-async def test_words_do_while_the_embedder_is_away(kit: SearchKit) -> None:
+async def test_words_do_while_the_embedder_is_away(kit: SearchFixture) -> None:
     kit.embedder.is_away = True
     await kit.publish(harbour=GUIDE)
     assert await kit.indexing.embed_all() == 0
     assert await kit.find("berth") == ["docs/guide/harbour.md:1-5"]
 
 
-async def test_only_what_changed_is_indexed_and_given_meaning_again(kit: SearchKit) -> None:
+async def test_only_what_changed_is_indexed_and_given_meaning_again(kit: SearchFixture) -> None:
     await kit.publish(harbour=GUIDE, town="# Town\n\nA town.\n")
     await kit.indexing.embed_all()
     before = len(kit.embedder.texts)
@@ -174,7 +174,7 @@ async def test_only_what_changed_is_indexed_and_given_meaning_again(kit: SearchK
     assert await kit.find("twelve euros") == ["docs/guide/harbour.md:1-5"]
 
 
-async def test_what_is_gone_from_the_sources_is_not_found_any_more(kit: SearchKit) -> None:
+async def test_what_is_gone_from_the_sources_is_not_found_any_more(kit: SearchFixture) -> None:
     await kit.publish(harbour=GUIDE, town="# Town\n\nA town with a berth.\n")
     await kit.indexing.embed_all()
     (kit.folder / "harbour.md").unlink()
@@ -187,7 +187,7 @@ async def test_what_is_gone_from_the_sources_is_not_found_any_more(kit: SearchKi
     assert await kit.find("berth") == []
 
 
-async def test_a_long_document_does_not_fill_the_answer(kit: SearchKit) -> None:
+async def test_a_long_document_does_not_fill_the_answer(kit: SearchFixture) -> None:
     long = "".join(f"# Berth {n}\n\nberth number {n}\n\n" for n in range(9))
     await kit.publish(long=long, short="# Short\n\nAnother berth, among many other things that are said here.\n")
     found = await kit.find("berth", limit=9)
@@ -196,7 +196,7 @@ async def test_a_long_document_does_not_fill_the_answer(kit: SearchKit) -> None:
     assert len(await kit.find("berth", limit=2)) == 2
 
 
-async def test_one_source_may_be_searched_alone(kit: SearchKit, tmp_path: Path) -> None:
+async def test_one_source_may_be_searched_alone(kit: SearchFixture, tmp_path: Path) -> None:
     await kit.publish(harbour=GUIDE)
     await kit.engine.add(write(tmp_path / "wiki", {"a.md": "A berth in the wiki."}), "wiki")
     await kit.publish()
@@ -206,7 +206,7 @@ async def test_one_source_may_be_searched_alone(kit: SearchKit, tmp_path: Path) 
         await kit.search("berth", sources=["wki"])
 
 
-async def test_the_server_indexes_what_another_process_publishes_and_gives_it_meaning(kit: SearchKit) -> None:
+async def test_the_server_indexes_what_another_process_publishes_and_gives_it_meaning(kit: SearchFixture) -> None:
     write(kit.folder, {"harbour.md": GUIDE})
     await kit.engine.add(kit.folder, "guide")
     await kit.engine.run()

@@ -33,7 +33,7 @@ async def engine(tmp_path: Path) -> AsyncIterator[KnowledgeFixture]:
     await engine.durable.aclose()
 
 
-class Moody:
+class UnreliableReader:
     """A reader of one file that fails as often as it is told, or waits until it may go on."""
 
     def __init__(self, *failures: Exception) -> None:
@@ -64,11 +64,11 @@ async def never(source: Source, state: SourceState) -> bool:
     return False
 
 
-async def let_nothing_go() -> bool:
+async def keep_everything() -> bool:
     return False
 
 
-NO_TALK = WithheldTalkRefresh(never, let_nothing_go)
+NO_TALK = WithheldTalkRefresh(never, keep_everything)
 
 
 def reset_connection() -> Unavailable:
@@ -134,7 +134,7 @@ async def test_a_source_that_is_taken_away_is_gone_from_the_snapshot_at_once(
 
 
 async def test_a_second_sync_without_changes_reads_nothing_and_publishes_nothing(tmp_path: Path) -> None:
-    moody = Moody()
+    moody = UnreliableReader()
     engine = KnowledgeFixture(tmp_path, {SourceKind.GIT: moody})
     await engine.durable.start()
     await engine.add("owner/repo")
@@ -153,7 +153,7 @@ async def test_a_second_sync_without_changes_reads_nothing_and_publishes_nothing
 
 @pytest.mark.proves("S25")
 async def test_a_reset_connection_is_tried_five_times_more_each_after_a_longer_wait(tmp_path: Path) -> None:
-    engine = KnowledgeFixture(tmp_path, {SourceKind.GIT: Moody(*(reset_connection() for _ in range(5)))})
+    engine = KnowledgeFixture(tmp_path, {SourceKind.GIT: UnreliableReader(*(reset_connection() for _ in range(5)))})
     await engine.durable.start()
     await engine.add("owner/repo")
     assert (await engine.run()).status is SyncStatus.DONE
@@ -163,7 +163,7 @@ async def test_a_reset_connection_is_tried_five_times_more_each_after_a_longer_w
 
 @pytest.mark.proves("S25")
 async def test_one_that_stays_away_fails_and_spoils_neither_the_others_nor_its_last_good_state(tmp_path: Path) -> None:
-    moody = Moody()
+    moody = UnreliableReader()
     engine = KnowledgeFixture(tmp_path, {SourceKind.GIT: moody})
     await engine.durable.start()
     await engine.add("owner/repo")
@@ -257,7 +257,7 @@ async def test_of_a_source_for_the_readme_only_that_is_read(engine: KnowledgeFix
 
 @pytest.mark.proves("S25")
 async def test_a_process_that_dies_while_it_reads_is_followed_by_one_that_goes_on_with_the_rest(tmp_path: Path) -> None:
-    moody = Moody()
+    moody = UnreliableReader()
     moody.waits = anyio.Event()
     log = MemoryLog()
     engine = KnowledgeFixture(tmp_path, {SourceKind.GIT: moody}, durable=MemoryDurable(log))
@@ -460,7 +460,7 @@ async def test_a_source_with_a_schedule_of_its_own_is_read_by_that_and_the_other
 
 
 async def test_a_reader_of_a_sync_that_comes_late_sees_how_far_it_is_and_then_its_end(tmp_path: Path) -> None:
-    moody = Moody()
+    moody = UnreliableReader()
     moody.waits = anyio.Event()
     engine = KnowledgeFixture(tmp_path, {SourceKind.GIT: moody})
     await engine.durable.start()

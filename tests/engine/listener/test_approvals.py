@@ -61,7 +61,7 @@ def press(
     )
 
 
-def posts(world: World) -> list[str]:
+def list_posts(world: World) -> list[str]:
     return [w.post.text for w in world.platform.posts.values() if w.post.author.id == "bot-ada"]
 
 
@@ -170,20 +170,20 @@ async def test_while_people_are_waited_for_nothing_looks_like_typing_and_the_pre
     ) as fixture:
         fixture.world.platform.say(fixture.world.general, "ana", "@ada use a tool")
         approval = await pending(fixture)
-        await fixture.until(lambda: any("waits for approval of `write`" in text for text in posts(fixture.world)))
-        assert not any("used `write`" in text for text in posts(fixture.world))
+        await fixture.until(lambda: any("waits for approval of `write`" in text for text in list_posts(fixture.world)))
+        assert not any("used `write`" in text for text in list_posts(fixture.world))
         await fixture.until(lambda: not fixture.ada.typing_in)
         await fixture.listener.on_press(press(fixture, approval, ApprovalChoice.ONCE))
         await fixture.settled()
-        assert len(posts(fixture.world)) == 2
-        assert "Done." in posts(fixture.world)
+        assert len(list_posts(fixture.world)) == 2
+        assert "Done." in list_posts(fixture.world)
 
 
 # --- dying ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass
-class Scene:
+class CrashingAccountFixture:
     """One account that may die at any doing, and what its tool did."""
 
     world: World = field(default_factory=lambda: World(store=CrashingStore()))
@@ -228,7 +228,7 @@ class Scene:
         platform = self.world.platform
         if not any("use a tool" in written.post.text for written in platform.posts.values()):
             platform.say(self.world.general, "ana", "@ada use a tool")
-        while not any("Done." in text for text in posts(self.world)):
+        while not any("Done." in text for text in list_posts(self.world)):
             async with fixture.store.work(write=False) as work:
                 found = await work.approvals.list_approvals(status=ApprovalStatus.PENDING)
             if found:
@@ -245,18 +245,18 @@ class Scene:
 
 @pytest.mark.proves("P1", "P2", "VW2")
 async def test_dying_at_any_step_of_an_approval_leaves_one_card_one_call_and_one_answer() -> None:
-    rehearsal = Scene()
+    rehearsal = CrashingAccountFixture()
     await rehearsal.live(asks=False)  # the rooms are read from the first start on
     await rehearsal.live()
-    assert ends(rehearsal) == ["approved by Ana", "Done."]
+    assert list_ends(rehearsal) == ["approved by Ana", "Done."]
     for at in range(1, rehearsal.injector.count + 1):
-        scene = Scene()
+        scene = CrashingAccountFixture()
         await scene.live(asks=False)
         await scene.live(at=at)
         await scene.live()
-        assert ends(scene) == ["approved by Ana", "Done."], f"died at doing {at}"
+        assert list_ends(scene) == ["approved by Ana", "Done."], f"died at doing {at}"
         assert len(set(scene.done)) == 1, f"died at doing {at}"
 
 
-def ends(scene: Scene) -> Sequence[str]:
-    return ["approved by Ana" if "approved by Ana" in text else text for text in posts(scene.world)]
+def list_ends(scene: CrashingAccountFixture) -> Sequence[str]:
+    return ["approved by Ana" if "approved by Ana" in text else text for text in list_posts(scene.world)]

@@ -16,7 +16,7 @@ from tests.memory_channel import MemoryChannel
 pytestmark = pytest.mark.anyio
 
 
-async def kept(fixture: PlatformFixture) -> list[str]:
+async def list_undeleted(fixture: PlatformFixture) -> list[str]:
     """What the archive has that is not deleted."""
     async with fixture.store.work(write=False) as work:
         rooms = [room.id for room in await work.archive.list_rooms("discord")]
@@ -32,7 +32,7 @@ async def test_what_was_said_in_rooms_that_were_deleted_meanwhile_is_deleted_in_
         for room in (world.general, old, within, thread):
             world.platform.say(room, "ana", f"said in {room.name}")
         await fixture.settled()
-        assert len(await kept(fixture)) == 4
+        assert len(await list_undeleted(fixture)) == 4
     for room in (old, within, forum, thread):
         world.platform.remove_room(room, tell=False)
 
@@ -40,7 +40,7 @@ async def test_what_was_said_in_rooms_that_were_deleted_meanwhile_is_deleted_in_
         accounts[ADA].fail("find_deleted", Unavailable("busy", retry_after_s=0.01), times=2)
 
     async with open_platform(world, prepare=busy) as fixture:
-        while await kept(fixture) != ["said in general"]:
+        while await list_undeleted(fixture) != ["said in general"]:
             await fixture.settled()
         assert fixture.ada.asked.count("find_deleted") == 3
     async with open_platform(world) as fixture:
@@ -62,4 +62,4 @@ async def test_a_room_that_is_hidden_from_the_account_keeps_what_was_said_in_it(
     async with open_platform(world) as fixture:
         await fixture.until(lambda: "find_deleted" in fixture.ada.asked)
         await fixture.settled()
-        assert await kept(fixture) == ["said in quiet"]
+        assert await list_undeleted(fixture) == ["said in quiet"]

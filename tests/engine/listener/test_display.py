@@ -17,7 +17,7 @@ from denizen.ports.channel import ButtonPress, CommandCall
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, call
-from tests.engine.engine_fixture import ToolsetFixture, undated
+from tests.engine.engine_fixture import ToolsetFixture, strip_date
 from tests.engine.platform_fixture import ADA, World, open_platform
 from tests.memory_platform import START
 
@@ -29,7 +29,9 @@ DATA_URI = f"data:image/png;base64,{PIXEL}"
 
 def texts(request: ModelRequest) -> list[str]:
     """What the model reads, message by message."""
-    return [undated("".join(p.text for p in message.parts if isinstance(p, TextPart))) for message in request.messages]
+    return [
+        strip_date("".join(p.text for p in message.parts if isinstance(p, TextPart))) for message in request.messages
+    ]
 
 
 @pytest.mark.proves("V12")

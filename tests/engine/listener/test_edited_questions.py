@@ -106,7 +106,7 @@ async def test_an_edit_that_is_answered_with_a_preview_leaves_one_message(monkey
 
 @pytest.mark.proves("P1")
 async def test_pieces_that_were_withdrawn_while_the_first_was_on_its_way_are_not_sent() -> None:
-    class Slow(MemoryChannel):
+    class GatedChannel(MemoryChannel):
         gate = ReplyGate()
 
         async def post(
@@ -118,7 +118,7 @@ async def test_pieces_that_were_withdrawn_while_the_first_was_on_its_way_are_not
             return await super().post(place, content, nonce=nonce, reply_to=reply_to, ticket=ticket)
 
     world = World()
-    slow = Slow(world.platform, ADA)
+    slow = GatedChannel(world.platform, ADA)
     async with open_platform(world, ScriptedModel(ScriptedReply(LONG)), accounts={ADA: slow}) as fixture:
         asked = world.platform.say(world.general, "ana", "@ada tell me")
         await slow.gate.reached.wait()

@@ -29,7 +29,7 @@ LONG = "\n\n".join(f"Paragraph {n}. " + "word " * 120 for n in range(6))
 
 
 @dataclass
-class Scene:
+class CrashScenario:
     """A world with one account that may die at any doing, and what its tools did."""
 
     world: World = field(default_factory=lambda: World(store=CrashingStore()))
@@ -94,7 +94,7 @@ def _answer(request: ModelRequest) -> ScriptedReply:
 
 
 @dataclass
-class Acted:
+class SomethingSaid:
     """Whether the process lived long enough for anybody to say something."""
 
     act: Callable[[PlatformFixture], Awaitable[None]]
@@ -105,29 +105,29 @@ class Acted:
         await self.act(fixture)
 
 
-async def _walk(
-    make: Callable[[], Scene], act: Callable[[PlatformFixture], Awaitable[None]], *expected: list[str]
+async def _crash_everywhere(
+    make: Callable[[], CrashScenario], act: Callable[[PlatformFixture], Awaitable[None]], *expected: list[str]
 ) -> None:
     """Lives the scenario once to count its doings, then dies at each of them and lives again."""
     rehearsal = make()
-    assert await rehearsal.live(_nothing)  # the rooms are read from the first start on
+    assert await rehearsal.live(_do_nothing)  # the rooms are read from the first start on
     assert await rehearsal.live(act)
     assert rehearsal.answers() == expected[0]
     for at in range(1, rehearsal.injector.count + 1):
         scene = make()
-        assert await scene.live(_nothing)
-        acted = Acted(act)
+        assert await scene.live(_do_nothing)
+        acted = SomethingSaid(act)
         await scene.live(acted, at=at)
-        assert await scene.live(_nothing if acted.done else act)
+        assert await scene.live(_do_nothing if acted.done else act)
         assert scene.answers() in expected, f"died at doing {at} of {rehearsal.injector.count}"
         assert len(scene.done) == len(rehearsal.done), f"died at doing {at}"
 
 
-async def _nothing(fixture: PlatformFixture) -> None:
+async def _do_nothing(fixture: PlatformFixture) -> None:
     pass
 
 
-def _pieces(text: str) -> list[str]:
+def _split_to_words(text: str) -> list[str]:
     from denizen.domain.split import split_text
 
     return ["".join(piece.split()) for piece in split_text(text, limit=2000)]
@@ -138,22 +138,22 @@ async def test_dying_at_any_step_of_a_turn_with_a_tool_and_a_long_answer_leaves_
     async def act(fixture: PlatformFixture) -> None:
         fixture.world.platform.say(fixture.world.general, "ana", "@ada use a tool, then a long answer")
 
-    await _walk(Scene, act, _pieces(LONG))
+    await _crash_everywhere(CrashScenario, act, _split_to_words(LONG))
 
 
 @pytest.mark.proves("P1")
 async def test_dying_at_any_step_while_catching_up_leaves_one_answer_for_each_missed_message() -> None:
-    rehearsal = await _missed_scene(Scene())
-    assert await rehearsal.live(_nothing)
+    rehearsal = await _build_missed_scenario(CrashScenario())
+    assert await rehearsal.live(_do_nothing)
     assert rehearsal.answers() == ["Short."] * 3
     for at in range(1, rehearsal.injector.count + 1):
-        scene = await _missed_scene(Scene())
-        await scene.live(_nothing, at=at)
-        assert await scene.live(_nothing)
+        scene = await _build_missed_scenario(CrashScenario())
+        await scene.live(_do_nothing, at=at)
+        assert await scene.live(_do_nothing)
         assert scene.answers() == ["Short."] * 3, f"died at doing {at}"
 
 
-async def _missed_scene(scene: Scene) -> Scene:
+async def _build_missed_scenario(scene: CrashScenario) -> CrashScenario:
     """It lived before, and three messages came while it was down: two in a room, one in a direct talk."""
     direct = scene.world.direct("bob")
 
@@ -180,7 +180,7 @@ async def test_dying_at_any_step_with_a_live_preview_leaves_the_answer_and_nothi
     async def act(fixture: PlatformFixture) -> None:
         fixture.world.platform.say(fixture.world.general, "ana", "@ada use a tool")
 
-    await _walk(lambda: Scene(account_policy=AccountPolicy()), act, ["Short."])
+    await _crash_everywhere(lambda: CrashScenario(account_policy=AccountPolicy()), act, ["Short."])
 
 
 @pytest.mark.proves("P1")
@@ -191,7 +191,7 @@ async def test_dying_at_any_step_after_the_question_was_edited_leaves_the_answer
         fixture.world.platform.edit(asked.id, "@ada no, a brief one")
 
     # An edit that nobody was there to hear of is lost: then the first form keeps its answer.
-    await _walk(Scene, act, ["Short."], _pieces(LONG))
+    await _crash_everywhere(CrashScenario, act, ["Short."], _split_to_words(LONG))
 
 
 async def test_two_processes_with_one_account_give_one_reply() -> None:

@@ -22,7 +22,7 @@ from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedRep
 from denizen.testing.temporary_store import TemporaryStore
 from tests.engine.engine_fixture import ToolsetFixture
 from tests.engine.listener.failing_store import FailingStore
-from tests.engine.listener.test_exactly_once import Acted, Scene
+from tests.engine.listener.test_exactly_once import CrashScenario, SomethingSaid
 from tests.engine.platform_fixture import ADA, PlatformFixture, World, open_platform
 from tests.memory_channel import MemoryChannel
 
@@ -117,7 +117,7 @@ async def test_an_answer_is_sent_again_after_whatever_kept_it_from_being_sent(er
         assert await fixture.said() == ["Hello."]
 
 
-class _Buggy(MemoryChannel):
+class _FaultyChannel(MemoryChannel):
     bugs = 1
 
     async def post(
@@ -131,7 +131,7 @@ class _Buggy(MemoryChannel):
 
 async def test_a_fault_in_sending_one_piece_ends_neither_the_others_nor_the_account() -> None:
     world = World()
-    async with open_platform(world, accounts={ADA: _Buggy(world.platform, ADA)}) as fixture:
+    async with open_platform(world, accounts={ADA: _FaultyChannel(world.platform, ADA)}) as fixture:
         world.platform.say(world.general, "ana", "@ada one")
         await fixture.settled()
         world.platform.say(world.general, "ana", "@ada two")
@@ -143,7 +143,7 @@ async def test_a_room_that_refuses_for_long_does_not_hold_up_the_others() -> Non
     world = World()
     stuck = world.platform.add_room("stuck")
 
-    class Half(MemoryChannel):
+    class HalfFailingChannel(MemoryChannel):
         tried = 0
 
         async def post(
@@ -156,7 +156,7 @@ async def test_a_room_that_refuses_for_long_does_not_hold_up_the_others() -> Non
 
     text = "\n\n".join(f"Paragraph {n}. " + "word " * 300 for n in range(130))
     model = ScriptedModel(ScriptedReply(text), otherwise=ScriptedReply("Hello."))
-    half = Half(world.platform, ADA)
+    half = HalfFailingChannel(world.platform, ADA)
     async with open_platform(world, model, accounts={ADA: half}) as fixture:
         world.platform.say(stuck, "ana", "@ada tell me all")
         await fixture.until(lambda: half.tried > 0)
@@ -167,7 +167,7 @@ async def test_a_room_that_refuses_for_long_does_not_hold_up_the_others() -> Non
 
 @pytest.mark.parametrize("error", [InvalidInput("no such embed"), NotAllowed("may not attach files")])
 async def test_an_answer_whose_card_is_refused_goes_out_as_words(error: DenizenError) -> None:
-    class Plain(MemoryChannel):
+    class PlainTextChannel(MemoryChannel):
         async def post(
             self, place: Place, content: MessageContent, *, nonce: str, reply_to: str = "", ticket: str = ""
         ) -> str:
@@ -181,7 +181,7 @@ async def test_an_answer_whose_card_is_refused_goes_out_as_words(error: DenizenE
     world = World()
     model = ScriptedModel(ScriptedReply(calls=[call("look", q="fox")]), ScriptedReply("Here is your fox."))
     async with open_platform(
-        world, model, tools=ToolsetFixture(run=draw), accounts={ADA: Plain(world.platform, ADA)}
+        world, model, tools=ToolsetFixture(run=draw), accounts={ADA: PlainTextChannel(world.platform, ADA)}
     ) as fixture:
         world.platform.say(world.general, "ana", "@ada draw a fox")
         assert await fixture.said() == ["Here is your fox."]
@@ -214,13 +214,13 @@ async def test_dying_at_any_step_of_what_is_said_without_a_turn_leaves_it_said_o
         await fixture.world.platform.settled()
         await fixture.until(lambda: bool(fixture.ada.sent))
 
-    rehearsal = Scene(account_policy=account_policy)
+    rehearsal = CrashScenario(account_policy=account_policy)
     assert await rehearsal.live(nothing) and await rehearsal.live(act)
     assert len(rehearsal.answers()) == 1
     for at in range(1, rehearsal.injector.count + 1):
-        scene = Scene(account_policy=account_policy)
+        scene = CrashScenario(account_policy=account_policy)
         assert await scene.live(nothing)
-        acted = Acted(act)
+        acted = SomethingSaid(act)
         await scene.live(acted, at=at)
         assert await scene.live(nothing if acted.done else act)
         assert scene.answers() == rehearsal.answers(), f"died at doing {at} of {rehearsal.injector.count}"

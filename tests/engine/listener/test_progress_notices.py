@@ -19,7 +19,7 @@ pytestmark = pytest.mark.anyio
 
 
 @dataclass
-class Slow:
+class SlowTool:
     """A tool that goes on until the test lets it end."""
 
     progress: str = ""
@@ -34,7 +34,7 @@ class Slow:
         return self.ending
 
 
-async def _watch(slow: Slow, after_s: float) -> list[object]:
+async def _record_events(slow: SlowTool, after_s: float) -> list[object]:
     model = ScriptedModel(ScriptedReply(calls=[call("look", q="x")]), ScriptedReply("Here."))
     tools = ToolsetFixture(specs=[replace(LOOK, timeout_s=60)], run=slow.run)
     events: list[object] = []
@@ -49,7 +49,7 @@ async def _watch(slow: Slow, after_s: float) -> list[object]:
 
 @pytest.mark.proves("L6")
 async def test_a_call_that_takes_long_tells_what_it_is_at_until_it_ends():
-    events = await _watch(Slow(progress="page 3 of 9"), 0)
+    events = await _record_events(SlowTool(progress="page 3 of 9"), 0)
     (call_id,) = [event.call_id for event in events if isinstance(event, ToolStarted)]
     notices = [event for event in events if isinstance(event, Notice)]
     assert notices == [Notice("`look` is still at work: page 3 of 9", call_id)]
@@ -59,7 +59,7 @@ async def test_a_call_that_takes_long_tells_what_it_is_at_until_it_ends():
 @pytest.mark.proves("L6", "LW8")
 @pytest.mark.parametrize("ending", [RuntimeError("broken"), ToolResult("no", is_error=True)])
 async def test_nothing_is_told_of_a_call_that_has_failed(ending: ToolResult | Exception):
-    events = await _watch(Slow(ending=ending), 0)
+    events = await _record_events(SlowTool(ending=ending), 0)
     kinds = [type(event) for event in events]
     assert kinds.count(Notice) == 1
     assert Notice not in kinds[kinds.index(ToolFinished) :]
@@ -67,9 +67,9 @@ async def test_nothing_is_told_of_a_call_that_has_failed(ending: ToolResult | Ex
 
 @pytest.mark.proves("LW8")
 async def test_a_quick_call_tells_nothing_even_if_it_fails():
-    slow = Slow(ending=RuntimeError("broken"))
+    slow = SlowTool(ending=RuntimeError("broken"))
     slow.told.set()
-    assert not [event for event in await _watch(slow, 0.05) if isinstance(event, Notice)]
+    assert not [event for event in await _record_events(slow, 0.05) if isinstance(event, Notice)]
     assert ToolExecutor(SystemClock())._interim_after_s == INTERIM_AFTER_S == 30.0
 
 

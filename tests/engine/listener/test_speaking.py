@@ -13,7 +13,7 @@ from denizen.domain.ids import AgentName
 from denizen.domain.message import join_text
 from denizen.domain.room import RoomKind
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply
-from tests.engine.engine_fixture import undated
+from tests.engine.engine_fixture import strip_date
 from tests.engine.platform_fixture import ADA, World, open_platform
 
 pytestmark = pytest.mark.anyio
@@ -63,7 +63,7 @@ async def test_the_model_is_told_who_speaks_and_sees_no_mention() -> None:
         await fixture.settled()
         fixture.world.platform.say(fixture.world.general, "bob", "@ada")
         assert await fixture.said() == ["Hi.", AccountPolicy().style.greeting]
-    assert undated(join_text(model.requests[0].messages[-1].parts)) == "Ana: what is ?"
+    assert strip_date(join_text(model.requests[0].messages[-1].parts)) == "Ana: what is ?"
 
 
 @pytest.mark.proves("T34")
@@ -169,7 +169,7 @@ async def test_messages_to_a_busy_agent_wait_in_order_and_overflow_is_said() -> 
         said = await fixture.said()
     assert len([t for t in said if t in ("first", "later")]) + len([t for t in said if "busy" in t]) == 23
     assert any("busy" in text for text in said)
-    assert [undated(join_text(r.messages[-1].parts)) for r in model.requests][:3] == ["Ana: 0", "Ana: 1", "Ana: 2"]
+    assert [strip_date(join_text(r.messages[-1].parts)) for r in model.requests][:3] == ["Ana: 0", "Ana: 1", "Ana: 2"]
 
 
 @pytest.mark.proves("C18", "TW17")

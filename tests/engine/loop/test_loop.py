@@ -152,7 +152,9 @@ async def test_a_changed_tool_set_is_told_once_and_not_stored() -> None:
 
 @pytest.mark.proves("S9", "X-iteration-limit", "E8")
 async def test_the_last_two_steps_are_without_tools() -> None:
-    model = ScriptedModel(otherwise=lambda r: ScriptedReply("end" if r.tool_choice == "none" else "", _calls(r)))
+    model = ScriptedModel(
+        otherwise=lambda r: ScriptedReply("end" if r.tool_choice == "none" else "", _call_until_told(r))
+    )
     agent = Agent(NAME, limits=TurnLimits(max_steps=3))
     async with open_engine(model, agent=agent) as engine:
         done = await engine.say("x")
@@ -161,13 +163,13 @@ async def test_the_last_two_steps_are_without_tools() -> None:
         assert model.requests[1].tools, "the tools stay in the prompt: they are part of its cached prefix"
 
 
-def _calls(request: ModelRequest) -> list[ToolCallPart]:
+def _call_until_told(request: ModelRequest) -> list[ToolCallPart]:
     return [call("look", q=str(len(request.messages)))] if request.tool_choice == "auto" else []
 
 
 @pytest.mark.proves("X-iteration-limit")
 async def test_twenty_steps_are_the_default_limit() -> None:
-    model = ScriptedModel(otherwise=lambda r: ScriptedReply("and", _calls(r)))
+    model = ScriptedModel(otherwise=lambda r: ScriptedReply("and", _call_until_told(r)))
     async with open_engine(model) as engine:
         await engine.say("x")
         assert len(model.requests) == 19

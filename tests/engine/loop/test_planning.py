@@ -29,7 +29,7 @@ def plan(tool: str, **args: Json) -> ScriptedReply:
     return ScriptedReply(json.dumps({"tool": tool, "args": args}))
 
 
-def closing(request: ModelRequest) -> str:
+def get_last_text(request: ModelRequest) -> str:
     part = request.messages[-1].parts[-1]
     assert isinstance(part, TextPart)
     return part.text
@@ -49,7 +49,7 @@ async def test_a_plan_is_carried_out_and_answered_from_its_results() -> None:
     async with open_engine(model) as engine:
         done = await engine.say("Weather in Rome?")
         assert done.reply == "Sunny."
-        assert "found Rome" in closing(model.requests[1])
+        assert "found Rome" in get_last_text(model.requests[1])
         assert model.requests[0].output_schema is not None
         assert model.requests[0].tools == ()
         assert [m.role for m in await engine.session()] == [Role.USER, Role.ASSISTANT, Role.TOOL, Role.ASSISTANT]
@@ -70,7 +70,7 @@ async def test_a_plan_sees_the_tools_and_the_end_of_the_conversation_and_not_the
             await engine.say(f"message {number}")
         planned, answered = model.requests[-2:]
         assert [segment.name for segment in planned.segments] == ["planner", "date"]
-        assert len(planned.messages) == 5 and closing(planned) == "message 5"
+        assert len(planned.messages) == 5 and get_last_text(planned) == "message 5"
         assert len(answered.messages) == 11
 
 
@@ -85,8 +85,8 @@ async def test_a_second_tool_is_planned_with_the_first_result_in_sight() -> None
     )
     async with open_engine(model) as engine:
         await engine.say("Oslo or Madrid?")
-        assert "found Oslo" in closing(model.requests[1])
-        assert "found Oslo" in closing(model.requests[3]) and "found Madrid" in closing(model.requests[3])
+        assert "found Oslo" in get_last_text(model.requests[1])
+        assert "found Oslo" in get_last_text(model.requests[3]) and "found Madrid" in get_last_text(model.requests[3])
 
 
 async def test_the_same_call_again_ends_the_planning() -> None:
@@ -102,7 +102,7 @@ async def test_a_call_that_failed_is_planned_once_more_with_the_error_in_sight()
     async with open_engine(model) as engine:
         done = await engine.say("x")
         assert done.reply == "found it"
-        assert "Expected: q (string, required)" in closing(model.requests[1])
+        assert "Expected: q (string, required)" in get_last_text(model.requests[1])
         assert len(engine.tools.calls) == 1
 
 
@@ -127,7 +127,7 @@ async def test_a_failing_tool_is_answered_with_its_reason_in_sight() -> None:
     model = ScriptedModel(plan("look", q="x"), NO_TOOL, ScriptedReply("Sorry, no such place."), capabilities=SMALL)
     async with open_engine(model, ToolsetFixture(run=fail)) as engine:
         await engine.say("x")
-        assert "failed: no such place" in closing(model.requests[-1])
+        assert "failed: no such place" in get_last_text(model.requests[-1])
 
 
 @pytest.mark.proves("T19")

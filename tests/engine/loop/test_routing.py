@@ -41,13 +41,13 @@ AUTO = Agent(NAME, is_routed=True)
 USED = Usage(input_tokens=300, output_tokens=40, cost_usd=Decimal("0.0001"), requests=1)
 
 
-def sorts(complexity: str, steps: int, model: str, reason: str = "because") -> ScriptedReply:
+def make_routing_reply(complexity: str, steps: int, model: str, reason: str = "because") -> ScriptedReply:
     row = {"complexity": complexity, "max_steps": steps, "model": model, "reason": reason}
     return ScriptedReply(json.dumps(row), usage=USED)
 
 
 @dataclass
-class Models:
+class RoutingModels:
     """The three to choose from, and the one that sorts."""
 
     router: ScriptedModel
@@ -56,7 +56,7 @@ class Models:
     quality: ScriptedModel
 
     @classmethod
-    def answering(cls, *routes: ScriptedReply) -> Models:
+    def answering(cls, *routes: ScriptedReply) -> RoutingModels:
         def model(name: str) -> ScriptedModel:
             return ScriptedModel(name=f"acme/{name}", otherwise=ScriptedReply(f"said by {name}"))
 
@@ -68,8 +68,8 @@ class Models:
 
 
 @asynccontextmanager
-async def open_routed(
-    models: Models,
+async def open_router(
+    models: RoutingModels,
     agent: Agent = AUTO,
     tools: ToolsetFixture | None = None,
     store: TemporaryStore | None = None,
@@ -81,11 +81,11 @@ async def open_routed(
         yield engine
 
 
-async def trace_of(engine: EngineFixture, turn_id: str) -> TurnTrace:
+async def load_trace(engine: EngineFixture, turn_id: str) -> TurnTrace:
     return await Queries(engine.runtime, engine.services).get_turn(turn_id)  # pyright: ignore[reportArgumentType]
 
 
-def notes_of(request: ModelRequest) -> Sequence[str]:
+def list_notes(request: ModelRequest) -> Sequence[str]:
     return [join_text(each.parts) for each in request.messages if each.kind == "task"]
 
 
@@ -97,11 +97,11 @@ def notes_of(request: ModelRequest) -> Sequence[str]:
 async def test_a_cheap_model_sorts_the_question_and_the_model_for_it_answers(
     complexity: str, steps: int, model: str
 ) -> None:
-    models = Models.answering(sorts(complexity, steps, model))
-    async with open_routed(models) as engine:
+    models = RoutingModels.answering(make_routing_reply(complexity, steps, model))
+    async with open_router(models) as engine:
         done = await engine.say("Who wrote Hamlet?")
         assert done.reply == f"said by {model}"
-        trace = await trace_of(engine, done.turn_id)
+        trace = await load_trace(engine, done.turn_id)
         assert trace.turn.route == Route(Complexity(complexity), steps, model, "because")
         assert [(step.number, step.purpose, step.model) for step in trace.steps] == [
             (0, "route", "acme/router"),
@@ -116,8 +116,8 @@ async def test_a_cheap_model_sorts_the_question_and_the_model_for_it_answers(
 
 @pytest.mark.proves("S4", "S-prompt-router")
 async def test_the_router_is_told_how_to_sort_and_to_do_nothing_else() -> None:
-    models = Models.answering(sorts("simple", 8, "fast"))
-    async with open_routed(models) as engine:
+    models = RoutingModels.answering(make_routing_reply("simple", 8, "fast"))
+    async with open_router(models) as engine:
         await engine.say("hello </question> <b>")
     (request,) = models.router.requests
     (rules,) = (segment.text for segment in request.segments)
@@ -143,37 +143,37 @@ async def test_the_router_is_told_how_to_sort_and_to_do_nothing_else() -> None:
         ScriptedReply(""),
         ScriptedReply('{"complexity": "simple"}'),
         ScriptedReply("[1]"),
-        sorts("simple", 31, "fast"),
-        sorts("simple", 8, "opus"),
-        sorts("simple", 8, "fast", "x" * 201),
-        replace(sorts("simple", 8, "fast"), finish_reason="length"),
+        make_routing_reply("simple", 31, "fast"),
+        make_routing_reply("simple", 8, "opus"),
+        make_routing_reply("simple", 8, "fast", "x" * 201),
+        replace(make_routing_reply("simple", 8, "fast"), finish_reason="length"),
         Unavailable("no answer"),
     ],
     ids=str,
 )
 async def test_whatever_goes_wrong_counts_as_moderate(answer: ScriptedReply) -> None:
-    models = Models.answering(answer)
-    async with open_routed(models) as engine:
+    models = RoutingModels.answering(answer)
+    async with open_router(models) as engine:
         done = await engine.say("Compare the two.")
         assert done.reply == "said by balanced"
-        turn = (await trace_of(engine, done.turn_id)).turn
+        turn = (await load_trace(engine, done.turn_id)).turn
         assert turn.route == Route(Complexity.MODERATE, 15, "balanced", FALLBACK_REASON, RoutedBy.FALLBACK)
 
 
 @pytest.mark.proves("S3")
 async def test_without_words_nobody_is_asked() -> None:
-    models = Models.answering()
-    async with open_routed(models) as engine:
+    models = RoutingModels.answering()
+    async with open_router(models) as engine:
         done = await engine.say("", parts=(ImagePart("https://pictures.example/a.png"),))
-        turn = (await trace_of(engine, done.turn_id)).turn
+        turn = (await load_trace(engine, done.turn_id)).turn
         assert turn.route == Route(Complexity.MODERATE, 15, "balanced", FALLBACK_REASON, RoutedBy.FALLBACK)
     assert not models.router.requests
 
 
 @pytest.mark.proves("S3")
 async def test_a_router_that_does_not_answer_is_not_waited_for() -> None:
-    models, durable = Models.answering(ScriptedReply("late", before=ReplyGate())), MemoryDurable(MemoryLog())
-    async with open_routed(models) as engine:
+    models, durable = RoutingModels.answering(ScriptedReply("late", before=ReplyGate())), MemoryDurable(MemoryLog())
+    async with open_router(models) as engine:
         router = ModelRouter(replace(engine.services, durable=durable), timeout_s=0.01)
         opened, _ = await open_turn(engine.store, AUTO, message("Compare."), now=engine.services.clock.now())
 
@@ -192,21 +192,21 @@ async def test_a_router_that_does_not_answer_is_not_waited_for() -> None:
 async def test_a_turn_that_is_taken_up_again_is_not_sorted_anew() -> None:
     store, log = TemporaryStore(), MemoryLog()
     gate = ReplyGate()
-    models = Models.answering(sorts("complex", 25, "quality"))
+    models = RoutingModels.answering(make_routing_reply("complex", 25, "quality"))
     models.quality.script(ScriptedReply("never said", before=gate))
     inbound = message("Why does it crash?")
-    async with open_routed(models, store=store, log=log) as engine:
+    async with open_router(models, store=store, log=log) as engine:
         await engine.turns.submit(inbound)
         with anyio.fail_after(HANG_LIMIT_S):
             await gate.reached.wait()
         await engine.durable.crash()
-    again = Models.answering()
-    async with open_routed(again, store=store, log=log) as engine:
+    again = RoutingModels.answering()
+    async with open_router(again, store=store, log=log) as engine:
         await engine.turns.resume()
         with anyio.fail_after(HANG_LIMIT_S):
             done = await engine.turns.ask(inbound)
         assert done.reply == "said by quality"
-        trace = await trace_of(engine, done.turn_id)
+        trace = await load_trace(engine, done.turn_id)
         assert [step.purpose for step in trace.steps] == ["route", "act"]
         assert done.usage.cost_usd == USED.cost_usd
     assert not again.router.requests
@@ -215,16 +215,16 @@ async def test_a_turn_that_is_taken_up_again_is_not_sorted_anew() -> None:
 async def test_a_change_of_the_configuration_between_does_not_change_what_was_begun() -> None:
     store, log = TemporaryStore(), MemoryLog()
     gate = ReplyGate()
-    models = Models.answering()
+    models = RoutingModels.answering()
     models.balanced.script(ScriptedReply("never said", before=gate))
     inbound = message("hello")
-    async with open_routed(models, Agent(NAME), store=store, log=log) as engine:
+    async with open_router(models, Agent(NAME), store=store, log=log) as engine:
         await engine.turns.submit(inbound)
         with anyio.fail_after(HANG_LIMIT_S):
             await gate.reached.wait()
         await engine.durable.crash()
-    again = Models.answering()
-    async with open_routed(again, AUTO, store=store, log=log) as engine:
+    again = RoutingModels.answering()
+    async with open_router(again, AUTO, store=store, log=log) as engine:
         await engine.turns.resume()
         with anyio.fail_after(HANG_LIMIT_S):
             assert (await engine.turns.ask(inbound)).status is TurnStatus.DONE
@@ -232,22 +232,22 @@ async def test_a_change_of_the_configuration_between_does_not_change_what_was_be
 
 
 async def test_an_agent_that_is_not_on_auto_never_asks_the_router() -> None:
-    models = Models.answering()
-    async with open_routed(models, Agent(NAME)) as engine:
+    models = RoutingModels.answering()
+    async with open_router(models, Agent(NAME)) as engine:
         done = await engine.say("hello")
         assert done.reply == "said by balanced"
-        assert (await trace_of(engine, done.turn_id)).turn.route is None
-        assert not notes_of(models.balanced.requests[0])
+        assert (await load_trace(engine, done.turn_id)).turn.route is None
+        assert not list_notes(models.balanced.requests[0])
 
 
 async def test_a_model_that_was_asked_for_wins() -> None:
-    models = Models.answering()
-    async with open_routed(models) as engine:
+    models = RoutingModels.answering()
+    async with open_router(models) as engine:
         done = await engine.say("hello", model="quality")
         assert done.reply == "said by quality"
-        assert (await trace_of(engine, done.turn_id)).turn.route is None
+        assert (await load_trace(engine, done.turn_id)).turn.route is None
     assert not models.router.requests
-    assert notes_of(models.quality.requests[0]) == ["[Make at most 18 tool calls, then answer.]"]
+    assert list_notes(models.quality.requests[0]) == ["[Make at most 18 tool calls, then answer.]"]
 
 
 async def test_with_one_model_behind_all_names_there_is_nothing_to_choose() -> None:
@@ -258,35 +258,37 @@ async def test_with_one_model_behind_all_names_there_is_nothing_to_choose() -> N
         await engine.runtime.swap(generation(models, engine.tools, agent=AUTO, number=2))
         done = await engine.say("hello")
         assert done.reply == "ok"
-        assert (await trace_of(engine, done.turn_id)).turn.route is None
+        assert (await load_trace(engine, done.turn_id)).turn.route is None
     assert not router.requests
 
 
 async def test_where_no_cheap_model_is_named_the_weakest_one_sorts() -> None:
-    models = Models.answering()
-    models.fast.script(sorts("complex", 25, "quality"))
-    async with open_routed(models) as engine:
+    models = RoutingModels.answering()
+    models.fast.script(make_routing_reply("complex", 25, "quality"))
+    async with open_router(models) as engine:
         by_alias = {name: model for name, model in models.by_alias.items() if name != "cheap"}
         await engine.runtime.swap(generation(by_alias, engine.tools, agent=AUTO, number=3))
         assert (await engine.say("Why does it crash?")).reply == "said by quality"
 
 
 async def test_thanks_after_a_longer_piece_of_work_are_not_sorted_and_stay_on_its_model() -> None:
-    models = Models.answering(sorts("complex", 25, "quality"))
-    async with open_routed(models) as engine:
+    models = RoutingModels.answering(make_routing_reply("complex", 25, "quality"))
+    async with open_router(models) as engine:
         await engine.say("Why does it crash?")
         done = await engine.say("thanks!")
         assert done.reply == "said by quality"
-        route = (await trace_of(engine, done.turn_id)).turn.route
+        route = (await load_trace(engine, done.turn_id)).turn.route
         assert route is not None
         assert (route.routed_by, route.max_steps) == (RoutedBy.KEPT, 25)
-    assert notes_of(models.quality.requests[1]) == ["[Make at most 23 tool calls, then answer.]"], "no hint of work"
+    assert list_notes(models.quality.requests[1]) == ["[Make at most 23 tool calls, then answer.]"], "no hint of work"
     assert len(models.router.requests) == 1
 
 
 async def test_a_question_of_its_own_is_sorted_with_the_end_of_the_answer_before_it() -> None:
-    models = Models.answering(sorts("complex", 25, "quality"), sorts("simple", 8, "fast"))
-    async with open_routed(models) as engine:
+    models = RoutingModels.answering(
+        make_routing_reply("complex", 25, "quality"), make_routing_reply("simple", 8, "fast")
+    )
+    async with open_router(models) as engine:
         await engine.say("Why does it crash?")
         done = await engine.say("And in which file is that function defined?")
         assert done.reply == "said by fast"
@@ -295,10 +297,10 @@ async def test_a_question_of_its_own_is_sorted_with_the_end_of_the_answer_before
 
 
 async def test_a_question_with_a_picture_goes_to_a_model_that_can_see_it() -> None:
-    models = Models.answering(sorts("simple", 8, "fast"))
+    models = RoutingModels.answering(make_routing_reply("simple", 8, "fast"))
     sees = Capabilities(images=True)
     models.quality = ScriptedModel(name="acme/quality", capabilities=sees, otherwise=ScriptedReply("a cat"))
-    async with open_routed(models) as engine:
+    async with open_router(models) as engine:
         parts = (TextPart("What is this?"), ImagePart("https://pictures.example/a.png"))
         assert (await engine.say("", parts=parts)).reply == "a cat"
 
@@ -306,13 +308,15 @@ async def test_a_question_with_a_picture_goes_to_a_model_that_can_see_it() -> No
 @pytest.mark.proves("S8")
 async def test_hint_and_budget_stand_behind_what_is_cached() -> None:
     style = WritingStyle(language="de", extra_instructions="Mention cats.", search_instructions="Search twice.")
-    models = Models.answering(sorts("simple", 8, "fast"), sorts("moderate", 15, "fast"))
-    async with open_routed(models, replace(AUTO, style=style)) as engine:
+    models = RoutingModels.answering(
+        make_routing_reply("simple", 8, "fast"), make_routing_reply("moderate", 15, "fast")
+    )
+    async with open_router(models, replace(AUTO, style=style)) as engine:
         await engine.say("Who wrote Hamlet?")
         await engine.say("And who has compared it with the older play?")
     first, second = models.fast.requests
-    assert notes_of(first) == ["[This is simple: one lookup should do. Make at most 6 tool calls, then answer.]"]
-    assert "Make at most 13 tool calls" in notes_of(second)[0]
+    assert list_notes(first) == ["[This is simple: one lookup should do. Make at most 6 tool calls, then answer.]"]
+    assert "Make at most 13 tool calls" in list_notes(second)[0]
     assert first.segments == second.segments
     prompt = "\n".join(segment.text for segment in first.segments)
     for said in ("Answer briefly", "language 'de'", "Name the source", "Search twice.", "Mention cats."):
@@ -324,30 +328,30 @@ async def test_hint_and_budget_stand_behind_what_is_cached() -> None:
 
 async def test_the_steps_of_the_route_bound_the_turn() -> None:
     looks = [ScriptedReply(calls=[call("look", q=str(number))]) for number in range(4)]
-    models = Models.answering(sorts("trivial", 4, "fast"))
+    models = RoutingModels.answering(make_routing_reply("trivial", 4, "fast"))
     models.fast.script(*looks[:2], ScriptedReply("so it is"))
-    async with open_routed(models, replace(AUTO, limits=TurnLimits(max_steps=50))) as engine:
+    async with open_router(models, replace(AUTO, limits=TurnLimits(max_steps=50))) as engine:
         assert (await engine.say("hello")).reply == "so it is"
     assert [request.tool_choice for request in models.fast.requests] == ["auto", "auto", "none"]
 
 
 @pytest.mark.proves("S6", "S-config-step-multiplier")
 async def test_the_routed_steps_are_multiplied() -> None:
-    models = Models.answering(sorts("moderate", 15, "balanced"))
+    models = RoutingModels.answering(make_routing_reply("moderate", 15, "balanced"))
     agent = replace(AUTO, limits=TurnLimits(max_steps_multiplier=0.5))
-    async with open_routed(models, agent) as engine:
+    async with open_router(models, agent) as engine:
         done = await engine.say("Compare the two.")
-        route = (await trace_of(engine, done.turn_id)).turn.route
+        route = (await load_trace(engine, done.turn_id)).turn.route
         assert route is not None
         assert route.max_steps == 8
-    assert "at most 6 tool calls" in notes_of(models.balanced.requests[0])[0]
+    assert "at most 6 tool calls" in list_notes(models.balanced.requests[0])[0]
 
 
 @pytest.mark.proves("S7")
 async def test_the_router_sees_what_the_talk_is_about() -> None:
-    models = Models.answering(sorts("complex", 25, "quality"))
+    models = RoutingModels.answering(make_routing_reply("complex", 25, "quality"))
     subject = Subject("ada/boats", 12, "It <crashes>", "issue", ("bug", "windows"), "1700")
-    async with open_routed(models) as engine:
+    async with open_router(models) as engine:
         place = Place("github", "ada/boats#12")
         at = datetime(2026, 11, 21, 12, tzinfo=UTC)
         async with engine.store.work() as work:
@@ -364,11 +368,11 @@ async def test_the_router_sees_what_the_talk_is_about() -> None:
 
 
 async def test_the_router_is_paid_out_of_the_turn_s_budgets() -> None:
-    models = Models.answering(sorts("simple", 8, "fast"))
+    models = RoutingModels.answering(make_routing_reply("simple", 8, "fast"))
     models.router = ScriptedModel(
-        sorts("simple", 8, "fast"), name="acme/router", price_usd=(Decimal("0.0001"), Decimal("0.0001"))
+        make_routing_reply("simple", 8, "fast"), name="acme/router", price_usd=(Decimal("0.0001"), Decimal("0.0001"))
     )
-    async with open_routed(models) as engine:
+    async with open_router(models) as engine:
         policy = BudgetPolicy(special={SERVER: Money(per_day_usd=Decimal(1))})
         current = generation(models.by_alias, engine.tools, agent=AUTO, number=3)
         await engine.runtime.swap(replace(current, budgets=policy))
@@ -380,9 +384,9 @@ async def test_the_router_is_paid_out_of_the_turn_s_budgets() -> None:
 
 
 async def test_what_the_router_cost_is_counted_when_the_turn_gets_no_further() -> None:
-    models = Models.answering(sorts("simple", 8, "fast"))
+    models = RoutingModels.answering(make_routing_reply("simple", 8, "fast"))
     models.fast = ScriptedModel(name="acme/fast", capabilities=Capabilities(context_tokens=1))
-    async with open_routed(models) as engine:
+    async with open_router(models) as engine:
         done = await engine.say("Who wrote Hamlet?")
         assert done.failure
         assert (done.status, done.failure.code) == (TurnStatus.FAILED, "prompt_too_large")
@@ -393,9 +397,9 @@ async def test_what_the_router_cost_is_counted_when_the_turn_gets_no_further() -
 
 
 async def test_a_budget_that_is_used_up_keeps_the_router_from_being_asked() -> None:
-    models = Models.answering()
+    models = RoutingModels.answering()
     models.router = ScriptedModel(name="acme/router", price_usd=(Decimal(1), Decimal(1)))
-    async with open_routed(models) as engine:
+    async with open_router(models) as engine:
         policy = BudgetPolicy(special={SERVER: Money(per_day_usd=Decimal("0.01"))})
         current = generation(models.by_alias, engine.tools, agent=AUTO, number=3)
         await engine.runtime.swap(replace(current, budgets=policy))
@@ -404,20 +408,20 @@ async def test_a_budget_that_is_used_up_keeps_the_router_from_being_asked() -> N
 
 
 async def test_a_replay_goes_to_the_model_of_then_and_asks_no_router() -> None:
-    models = Models.answering(sorts("complex", 25, "quality"))
-    async with open_routed(models) as engine:
+    models = RoutingModels.answering(make_routing_reply("complex", 25, "quality"))
+    async with open_router(models) as engine:
         done = await engine.say("Why does it crash?")
         again = await replay_turn(engine.runtime, engine.services, done.turn_id)
         assert (again.reply, again.model) == ("said by quality", "acme/quality")
         other = await replay_turn(engine.runtime, engine.services, done.turn_id, model="fast")
         assert other.reply == "said by fast"
     assert len(models.router.requests) == 1
-    assert notes_of(models.quality.requests[1]) == notes_of(models.quality.requests[0])
+    assert list_notes(models.quality.requests[1]) == list_notes(models.quality.requests[0])
 
 
 async def test_a_prompt_that_is_only_shown_begins_with_the_request_to_the_router() -> None:
-    models = Models.answering()
-    async with open_routed(models) as engine:
+    models = RoutingModels.answering()
+    async with open_router(models) as engine:
         first, second = await plan_requests(engine.runtime, engine.services, message("Why does it crash?"))
         assert (first.model, second.model) == ("acme/router", "acme/balanced")
         assert second.request.tools

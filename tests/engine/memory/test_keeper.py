@@ -29,7 +29,7 @@ from tests.engine.memory_fixture import ADA, ANA, BOB, LOCAL, OWNER, MemoryFixtu
 pytestmark = pytest.mark.anyio
 
 
-def changes(key: str) -> list[tuple[str, JsonObject]]:
+def list_changes(key: str) -> list[tuple[str, JsonObject]]:
     """Both ways to change a memory."""
     return [("remember", {"update": key, "text": "Likes mud"}), ("forget", {"memory": key})]
 
@@ -54,7 +54,7 @@ async def test_what_a_user_told_is_found_again_in_their_turns_and_in_nobody_else
 
 async def test_nobody_changes_the_memories_of_another(engine: MemoryFixture) -> None:
     key = await engine.tell("Likes tea")
-    for tool, args in changes(key):
+    for tool, args in list_changes(key):
         refused = await engine.call(tool, args, OWNER)
         assert refused.is_error and "no such memory" in refused.text
     assert await engine.found("tea") == ["Likes tea"]
@@ -147,7 +147,7 @@ async def test_core_memories_are_written_by_admins_where_others_read_and_heard_b
     assert refused.is_error and "Only owners and admins" in refused.text
     key = await engine.tell("The fair is in May", OWNER, engine.general, about="all")
     assert await engine.found("when is the fair?", BOB) == ["The fair is in May"]
-    for tool, args in changes(key):
+    for tool, args in list_changes(key):
         refused = await engine.call(tool, args, BOB)
         assert refused.is_error and "Only owners and admins" in refused.text
     assert (await engine.call("forget", {"memory": key}, OWNER)).text == f"Forgot {key}."

@@ -43,7 +43,7 @@ pytestmark = pytest.mark.anyio
 
 
 @dataclass
-class RemindersKit:
+class RemindersFixture:
     """One process with the account of Ada, connected or not."""
 
     world: World
@@ -97,7 +97,7 @@ async def open_kit(
     connected: bool = True,
     agent: Agent | None = None,
     account_policy: AccountPolicy | None = None,
-) -> AsyncGenerator[RemindersKit]:
+) -> AsyncGenerator[RemindersFixture]:
     world, runtime, channels = world or World(), Runtime(), ConnectedAccounts()
     agent, store = agent or Agent(ADA), store or world.store
     rules = {("discord", ADA): account_policy or AccountPolicy()}
@@ -118,7 +118,7 @@ async def open_kit(
         if connected:
             channels.add(account)
             group.start_soon(outbox.run, account)
-        yield RemindersKit(world, store, reminders, outbox, channels, account, root)
+        yield RemindersFixture(world, store, reminders, outbox, channels, account, root)
         group.cancel_scope.cancel()
 
 

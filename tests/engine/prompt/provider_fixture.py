@@ -30,7 +30,7 @@ ROOM = Place("discord", "100")
 
 
 @dataclass
-class Past:
+class PersistentState:
     """What outlives a process."""
 
     store: TemporaryStore = field(default_factory=TemporaryStore)
@@ -40,10 +40,10 @@ class Past:
 
 
 @dataclass
-class Wired:
+class ProviderFixture:
     """One process."""
 
-    past: Past
+    past: PersistentState
     agent: Agent
     runtime: Runtime
     turns: TurnRunner
@@ -95,13 +95,15 @@ class Wired:
 
 
 @asynccontextmanager
-async def open_wired(server: ModelServer, wire: Wire, agent: Agent, past: Past | None = None) -> AsyncGenerator[Wired]:
+async def open_provider_engine(
+    server: ModelServer, wire: Wire, agent: Agent, past: PersistentState | None = None
+) -> AsyncGenerator[ProviderFixture]:
     """Give the past of an earlier one to see a restart."""
-    past = past or Past()
+    past = past or PersistentState()
     durable, runtime = MemoryDurable(past.log), Runtime()
     keeper = MemoryKeeper(past.store, ConnectedAccounts(), past.clock)
     services = replace(build_services(runtime, past.store, durable, past.clock), memories=keeper)
-    wired = Wired(past, agent, runtime, TurnRunner(runtime, services), server, wire, keeper)
+    wired = ProviderFixture(past, agent, runtime, TurnRunner(runtime, services), server, wire, keeper)
     await wired.reload()
     await durable.start()
     try:

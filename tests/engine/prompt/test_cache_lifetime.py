@@ -48,7 +48,7 @@ def test_pauses_go_from_the_end_of_a_turn_to_the_beginning_of_the_next() -> None
     assert pauses_between([]) == []
 
 
-def cost(
+def compute_cost(
     pauses: Sequence[float], rule: Callable[[Sequence[float]], float], prompt: int = 1500, turn: int = 220
 ) -> float:
     """Of a conversation with these pauses, where each turn adds `turn` tokens to a prompt that is always there."""
@@ -64,10 +64,10 @@ def cost(
 
 @pytest.mark.parametrize(("pauses", "best"), [([QUICK] * 50, SHORT_S), ([MIDDLE] * 50, LONG_S), ([LONG] * 50, SHORT_S)])
 def test_the_rule_costs_about_what_the_better_of_both_does(pauses: list[float], best: float) -> None:
-    assert cost(pauses, plan_keep_s) <= 1.05 * cost(pauses, lambda _: best)
+    assert compute_cost(pauses, plan_keep_s) <= 1.05 * compute_cost(pauses, lambda _: best)
 
 
 @given(st.lists(st.sampled_from([QUICK, MIDDLE, LONG]), min_size=20, max_size=60))
 def test_no_rhythm_makes_the_rule_much_dearer_than_the_better_of_both(pauses: list[float]) -> None:
-    better = min(cost(pauses, lambda _: SHORT_S), cost(pauses, lambda _: LONG_S))
-    assert cost(pauses, plan_keep_s) <= 1.6 * better
+    better = min(compute_cost(pauses, lambda _: SHORT_S), compute_cost(pauses, lambda _: LONG_S))
+    assert compute_cost(pauses, plan_keep_s) <= 1.6 * better

@@ -8,11 +8,11 @@ from denizen.engine.prompt.notes import append_notes, insert_notes_before_cue, i
 from denizen.engine.prompt.system_prompt import transient_note
 
 
-def said(*texts: str, kind: str = "history") -> list[PromptMessage]:
+def make_messages(*texts: str, kind: str = "history") -> list[PromptMessage]:
     return [PromptMessage(Role.USER, (TextPart(text),), kind) for text in texts]
 
 
-def told(messages: list[PromptMessage]) -> list[str]:
+def list_texts(messages: list[PromptMessage]) -> list[str]:
     return [join_text(message.parts) for message in messages]
 
 
@@ -20,21 +20,27 @@ NOTES = [transient_note("by the way")]
 
 
 def test_notes_stand_behind_everything_and_the_promise_ends_before_them() -> None:
-    laid = append_notes(said("hi", "and?"), NOTES)
-    assert told(laid) == ["hi", "and?", "[by the way]"]
+    laid = append_notes(make_messages("hi", "and?"), NOTES)
+    assert list_texts(laid) == ["hi", "and?", "[by the way]"]
     assert [message.stability for message in laid] == [Stability.TURN, Stability.SESSION, Stability.REQUEST]
     assert append_notes([], NOTES) == NOTES
 
 
 def test_notes_stand_before_the_question_where_it_is_to_be_read_last() -> None:
-    laid = insert_notes_before_question(said("hi", "and?"), NOTES)
-    assert told(laid) == ["hi", "[by the way]", "and?"]
+    laid = insert_notes_before_question(make_messages("hi", "and?"), NOTES)
+    assert list_texts(laid) == ["hi", "[by the way]", "and?"]
     assert [message.stability for message in laid] == [Stability.SESSION, Stability.REQUEST, Stability.TURN]
-    assert [message.stability for message in insert_notes_before_question(said("hi"), [])] == [Stability.SESSION]
-    assert told(insert_notes_before_question(said("hi"), NOTES)) == ["[by the way]", "hi"]
+    assert [message.stability for message in insert_notes_before_question(make_messages("hi"), [])] == [
+        Stability.SESSION
+    ]
+    assert list_texts(insert_notes_before_question(make_messages("hi"), NOTES)) == ["[by the way]", "hi"]
 
 
 def test_a_participant_reads_notes_between_the_talk_and_its_cue() -> None:
-    cue = said("Ada:", kind="cue")
-    assert told(insert_notes_before_cue([*said("Ana: hi"), *cue], NOTES)) == ["Ana: hi", "[by the way]", "Ada:"]
-    assert told(insert_notes_before_cue(said("Ana: hi"), NOTES)) == ["Ana: hi", "[by the way]"]
+    cue = make_messages("Ada:", kind="cue")
+    assert list_texts(insert_notes_before_cue([*make_messages("Ana: hi"), *cue], NOTES)) == [
+        "Ana: hi",
+        "[by the way]",
+        "Ada:",
+    ]
+    assert list_texts(insert_notes_before_cue(make_messages("Ana: hi"), NOTES)) == ["Ana: hi", "[by the way]"]

@@ -25,7 +25,7 @@ DRAWS = Capabilities(images=True, image_output=True, native_tools=False)
 REASONING = "Ana wants a flower.\nA rose || fits."
 
 
-def pictures(messages: Sequence[PromptMessage]) -> list[str]:
+def list_pictures(messages: Sequence[PromptMessage]) -> list[str]:
     return [part.url for each in messages for part in each.parts if isinstance(part, ImagePart)]
 
 
@@ -63,10 +63,10 @@ async def test_such_a_model_sees_the_last_four_pictures_of_its_session_its_own_a
             await engine.say("draw")
         await engine.say("what was there?")
     request = model.requests[-1]
-    assert pictures(request.messages) == [f"{PNG}{n}" for n in range(4)]
-    assert all(message.role is Role.USER for message in request.messages if pictures([message]))
+    assert list_pictures(request.messages) == [f"{PNG}{n}" for n in range(4)]
+    assert all(message.role is Role.USER for message in request.messages if list_pictures([message]))
     assert "[a picture was shown here]" in join_text(request.messages[0].parts)
-    assert pictures(model.requests[1].messages) == ["https://x.example/mine.png", f"{PNG}0"]
+    assert list_pictures(model.requests[1].messages) == ["https://x.example/mine.png", f"{PNG}0"]
 
 
 def test_only_the_newest_pictures_stay_and_those_of_the_question_do_not_count() -> None:
@@ -75,7 +75,7 @@ def test_only_the_newest_pictures_stay_and_those_of_the_question_do_not_count() 
 
     told = [user(TextPart(str(n)), ImagePart(f"u{n}")) for n in range(6)]
     question = user(ImagePart("q1"), ImagePart("q2"))
-    assert pictures(limit_pictures([*told, question])) == ["u2", "u3", "u4", "u5", "q1", "q2"]
+    assert list_pictures(limit_pictures([*told, question])) == ["u2", "u3", "u4", "u5", "q1", "q2"]
     assert limit_pictures([question]) == [question]
     assert limit_pictures([]) == []
 
@@ -90,7 +90,7 @@ async def test_a_participant_that_draws_sees_the_last_four_pictures_of_the_room(
             world.platform.repeat(world.platform.write(world.general, "bob", "look", attachments=[file]).id)
         world.platform.say(world.general, "ana", "@ada which is best?")
         await fixture.settled()
-    assert pictures(model.requests[-1].messages) == [f"https://cdn.example/{n}.png" for n in range(2, 6)]
+    assert list_pictures(model.requests[-1].messages) == [f"https://cdn.example/{n}.png" for n in range(2, 6)]
 
 
 @pytest.mark.proves("C25-reasoning", "C-config-toggles")

@@ -22,34 +22,34 @@ from tests.engine.engine_fixture import PLACE
 HARD, EASY = Route.of(Complexity.COMPLEX, "a bug"), Route.of(Complexity.SIMPLE, "one fact")
 
 
-def said(role: Role, when: datetime, route: Route | None = None) -> Message:
+def make_message(role: Role, when: datetime, route: Route | None = None) -> Message:
     meta = {} if route is None else {ROUTE: route_meta(route, 300.0)}
     key = MessageId(f"{role}-{when}")
     return Message(key, PLACE.conversation_id, role, Author("", ""), (TextPart(key),), when, meta=meta)
 
 
-def turn(minutes: float, route: Route | None) -> list[Message]:
+def make_turn(minutes: float, route: Route | None) -> list[Message]:
     """A question, two answers with a call between them, half a minute later."""
     asked = at(minutes / 60)
     later = [asked + timedelta(seconds=seconds) for seconds in (10, 20, 30)]
     return [
-        said(Role.USER, asked),
-        said(Role.ASSISTANT, later[0], route),
-        said(Role.TOOL, later[1]),
-        said(Role.ASSISTANT, later[2], route),
+        make_message(Role.USER, asked),
+        make_message(Role.ASSISTANT, later[0], route),
+        make_message(Role.TOOL, later[1]),
+        make_message(Role.ASSISTANT, later[2], route),
     ]
 
 
 def test_an_answer_tells_what_its_turn_was_routed_to() -> None:
-    answer = turn(0, HARD)[-1]
+    answer = make_turn(0, HARD)[-1]
     assert find_previous_route(answer) == PreviousRoute(HARD, answer.created_at, 300.0)
-    assert find_previous_route(turn(0, None)[-1]) is None
+    assert find_previous_route(make_turn(0, None)[-1]) is None
 
 
 def test_a_model_s_cache_is_kept_by_the_rhythm_of_its_own_turns() -> None:
     routes = [HARD, EASY, EASY, EASY, HARD, EASY, EASY, EASY]
-    talk = [message for place, route in enumerate(routes) for message in turn(2 * place, route)]
-    talk.append(said(Role.USER, at(16 / 60)))
+    talk = [message for place, route in enumerate(routes) for message in make_turn(2 * place, route)]
+    talk.append(make_message(Role.USER, at(16 / 60)))
     assert pauses_between(list_turn_times(talk, HARD)) == [450.0, 450.0]
     assert plan_keep_s(pauses_between(list_turn_times(talk, HARD))) == LONG_S
     assert plan_keep_s(pauses_between(list_turn_times(talk, EASY))) == SHORT_S

@@ -33,7 +33,7 @@ def participant(name: AgentName = ADA, budget: TranscriptBudget = SMALL, **more:
     return replace(Agent(name, context=ContextStrategy.TRANSCRIPT, transcript=budget, tools=(), layout=layout), **more)
 
 
-def both(ben: TranscriptBudget = SMALL) -> Mapping[AgentName, Agent]:
+def make_agents(ben: TranscriptBudget = SMALL) -> Mapping[AgentName, Agent]:
     return {ADA: participant(), BEN: participant(BEN, ben)}
 
 
@@ -41,12 +41,12 @@ def texts(request: ModelRequest) -> list[str]:
     return [join_text(message.parts) for message in request.messages]
 
 
-def said(request: ModelRequest) -> list[str]:
+def list_lines(request: ModelRequest) -> list[str]:
     """Everything but the cue, line by line."""
     return "\n".join(texts(request)[:-1]).split("\n")
 
 
-def stable(request: ModelRequest) -> list[PromptMessage]:
+def list_stable(request: ModelRequest) -> list[PromptMessage]:
     return list(request.messages[:-1])
 
 
@@ -56,7 +56,7 @@ def blocks(request: ModelRequest) -> list[str]:
 
 def first_difference(earlier: ModelRequest, later: ModelRequest) -> str:
     """The first message of the earlier prompt that the later one does not begin with; empty when it does."""
-    for place, (old, new) in enumerate(zip(stable(earlier), stable(later), strict=False)):
+    for place, (old, new) in enumerate(zip(list_stable(earlier), list_stable(later), strict=False)):
         if old != new:
             return f"message {place} ({old.kind}): {join_text(old.parts)[:80]!r} became {join_text(new.parts)[:80]!r}"
     return "" if len(later.messages) >= len(earlier.messages) else "the prompt is shorter"
@@ -70,7 +70,9 @@ async def ask(
     return fixture.model.requests[-1]
 
 
-def chatter(world: World, count: int, *, room: Room | None = None, words: str = "we talk about the weather") -> None:
+def write_posts(
+    world: World, count: int, *, room: Room | None = None, words: str = "we talk about the weather"
+) -> None:
     for number in range(count):
         world.platform.write(room or world.general, ("ana", "bob")[number % 2], f"{words} {number}")
 
@@ -92,7 +94,7 @@ async def test_a_participant_reads_the_whole_room_as_lines_and_has_no_system_pro
         await ask(fixture, "@ada hello")
         request = await ask(fixture, "@ada and now?", "bob")
     assert request.segments == ()
-    assert said(request) == ["Bob: it rains", "Ana: @ada hello", "ada: Quite.", "Bob: @ada and now?"]
+    assert list_lines(request) == ["Bob: it rains", "Ana: @ada hello", "ada: Quite.", "Bob: @ada and now?"]
     assert texts(request)[-1] == "ada:" and request.messages[-1].role is Role.USER
 
 
@@ -140,7 +142,7 @@ async def test_each_prompt_begins_with_the_bytes_of_the_one_before_until_blocks_
             assert not first_difference(earlier, later)
         else:  # a block closed: what was closed before stays as it was
             assert blocks(later)[: len(blocks(earlier))] == blocks(earlier)
-    assert [line for line in said(requests[-1]) if "question" in line] == [
+    assert [line for line in list_lines(requests[-1]) if "question" in line] == [
         f"Ana: @ada question {number}, which is a little longer than others" for number in range(40)
     ]
 
@@ -148,8 +150,8 @@ async def test_each_prompt_begins_with_the_bytes_of_the_one_before_until_blocks_
 @pytest.mark.proves("C4", "E4", "C11")
 async def test_after_a_restart_the_prompt_has_the_same_bytes() -> None:
     world = World()
-    chatter(world, 60)
-    async with open_platform(world, model(), agents={ADA: participant()}, prepare=mirrored(world)) as fixture:
+    write_posts(world, 60)
+    async with open_platform(world, model(), agents={ADA: participant()}, prepare=mirror_everything(world)) as fixture:
         before = await ask(fixture)
         await fixture.settled()
     async with open_platform(world, model(), agents={ADA: participant()}) as fixture:
@@ -161,13 +163,13 @@ async def test_after_a_restart_the_prompt_has_the_same_bytes() -> None:
 @pytest.mark.proves("C6", "CW3", "CW5", "E4")
 async def test_the_first_load_pages_backwards_until_the_budget_is_full() -> None:
     world = World()
-    chatter(world, 1000)
+    write_posts(world, 1000)
     budget = TranscriptBudget(total=8000, tail=500, block=2000)
     async with open_platform(
-        world, model(), agents={ADA: participant(budget=budget)}, prepare=mirrored(world)
+        world, model(), agents={ADA: participant(budget=budget)}, prepare=mirror_everything(world)
     ) as fixture:
         request = await ask(fixture)
-    lines = said(request)
+    lines = list_lines(request)
     assert len(lines) > 300
     assert lines[-2:] == ["Bob: we talk about the weather 999", "Ana: @ada well?"]
     numbers = [int(line.rsplit(" ", 1)[1]) for line in lines[:-1]]
@@ -178,12 +180,12 @@ async def test_the_first_load_pages_backwards_until_the_budget_is_full() -> None
 @pytest.mark.proves("C7", "CW5", "E4")
 async def test_the_oldest_blocks_are_evicted_whole_when_the_budget_is_passed() -> None:
     world = World()
-    chatter(world, 300)
+    write_posts(world, 300)
     seen: list[list[str]] = []
-    async with open_platform(world, model(), agents={ADA: participant()}, prepare=mirrored(world)) as fixture:
+    async with open_platform(world, model(), agents={ADA: participant()}, prepare=mirror_everything(world)) as fixture:
         for number in range(60):
             request = await ask(fixture, f"@ada question {number}, and quite some more words to it")
-            assert sum(-(-len(line) // 4) + 4 for line in said(request)) <= SMALL.total
+            assert sum(-(-len(line) // 4) + 4 for line in list_lines(request)) <= SMALL.total
             seen.append(blocks(request))
         async with fixture.store.work(write=False) as work:
             kept = await work.transcripts.list_blocks(world.general.place)
@@ -198,9 +200,12 @@ async def test_edits_and_deletions_leave_closed_blocks_alone_and_are_told_in_the
     world = World()
     old = world.platform.write(world.general, "ana", "the secret is 7")
     gone = world.platform.write(world.general, "bob", "forget this")
-    chatter(world, 60)
+    write_posts(world, 60)
     async with open_platform(
-        world, model(), agents={ADA: participant(budget=TranscriptBudget(5000, 200, 300))}, prepare=mirrored(world)
+        world,
+        model(),
+        agents={ADA: participant(budget=TranscriptBudget(5000, 200, 300))},
+        prepare=mirror_everything(world),
     ) as fixture:
         before = await ask(fixture)
         world.platform.edit(old.id, "the secret is 8")
@@ -215,21 +220,21 @@ async def test_edits_and_deletions_leave_closed_blocks_alone_and_are_told_in_the
         assert not first_difference(last, request) or len(blocks(request)) > len(blocks(last))
     assert blocks(after)[: len(blocks(before))] == blocks(before)
     assert "the secret is 7" in blocks(after)[0] and "forget this" in blocks(after)[0]
-    assert sorted(line for line in said(after) if line.startswith("[")) == [
+    assert sorted(line for line in list_lines(after) if line.startswith("[")) == [
         "[Ana edited an earlier message: the secret is 8]",
         "[a message of Bob was deleted]",
     ]
-    assert "Bob: a fresher one" in said(last) and "Bob: a fresh one" not in said(last)
+    assert "Bob: a fresher one" in list_lines(last) and "Bob: a fresh one" not in list_lines(last)
     assert len(blocks(request)) > len(blocks(after))
-    events = [line for line in said(request) if line.startswith("[")]
+    events = [line for line in list_lines(request) if line.startswith("[")]
     assert len(events) == 2 and all(event in "\n".join(blocks(request)) for event in events)
 
 
 @pytest.mark.proves("CW6")
 async def test_what_is_forgotten_leaves_its_block_once_and_the_cost_is_told(caplog: pytest.LogCaptureFixture) -> None:
     world = World()
-    chatter(world, 60)
-    async with open_platform(world, model(), agents={ADA: participant()}, prepare=mirrored(world)) as fixture:
+    write_posts(world, 60)
+    async with open_platform(world, model(), agents={ADA: participant()}, prepare=mirror_everything(world)) as fixture:
         before = await ask(fixture)
         await forgotten(fixture, "bob")
         with caplog.at_level(logging.WARNING, "denizen.transcript"):
@@ -245,9 +250,9 @@ async def test_what_is_forgotten_leaves_its_block_once_and_the_cost_is_told(capl
 @pytest.mark.proves("C10", "CW11")
 async def test_two_agents_share_the_blocks_and_a_smaller_budget_trims_its_own_view() -> None:
     world = World()
-    chatter(world, 100)
+    write_posts(world, 100)
     small = TranscriptBudget(total=700, tail=100)
-    async with open_platform(world, model(), agents=both(small), prepare=mirrored(world)) as fixture:
+    async with open_platform(world, model(), agents=make_agents(small), prepare=mirror_everything(world)) as fixture:
         of_ada = await ask(fixture)
         of_ben = await ask(fixture, "@ben well?")
         async with fixture.store.work(write=False) as work:
@@ -261,9 +266,9 @@ async def test_two_agents_share_the_blocks_and_a_smaller_budget_trims_its_own_vi
 @pytest.mark.proves("C8", "C9", "E5")
 async def test_a_thread_reads_its_channel_as_it_was_before_it_began() -> None:
     world = World()
-    chatter(world, 200)
+    write_posts(world, 200)
     starter = world.platform.write(world.general, "bob", "shall we make a thread?")
-    async with open_platform(world, model(), agents={ADA: participant()}, prepare=mirrored(world)) as fixture:
+    async with open_platform(world, model(), agents={ADA: participant()}, prepare=mirror_everything(world)) as fixture:
         await ask(fixture)
         thread = world.platform.add_room("aside", RoomKind.THREAD, parent=world.general, room_id=starter.id)
         world.platform.say(world.general, "ana", "later talk in the channel")
@@ -271,7 +276,7 @@ async def test_a_thread_reads_its_channel_as_it_was_before_it_began() -> None:
         first = await ask(fixture, "@ada here we are", room=thread)
         world.platform.say(world.general, "ana", "still later talk in the channel")
         second = await ask(fixture, "@ada and on", room=thread)
-    lines = said(first)
+    lines = list_lines(first)
     assert lines[-2:] == ["Bob: shall we make a thread?", "Ana: @ada here we are"]
     assert lines.count("Bob: shall we make a thread?") == 1
     assert "later talk" not in "\n".join(texts(second))
@@ -289,14 +294,14 @@ async def test_a_thread_that_the_agent_opens_for_a_question_has_the_question_onc
         first = await ask(fixture, "@ada why?")
         thread = fixture.world.platform.rooms[fixture.ada.sent[-1].place.thread]
         second = await ask(fixture, "@ada really?", room=thread)
-    assert said(first) == ["Bob: it rains", "Ana: @ada why?"]
-    assert said(second) == ["Bob: it rains", "Ana: @ada why?", "ada: Quite.", "Ana: @ada really?"]
+    assert list_lines(first) == ["Bob: it rains", "Ana: @ada why?"]
+    assert list_lines(second) == ["Bob: it rains", "Ana: @ada why?", "ada: Quite.", "Ana: @ada really?"]
 
 
 async def test_a_reset_holds_for_one_agent_and_leaves_the_others_their_talk() -> None:
     world = World()
-    chatter(world, 40)
-    async with open_platform(world, model(), agents=both(), prepare=mirrored(world)) as fixture:
+    write_posts(world, 40)
+    async with open_platform(world, model(), agents=make_agents(), prepare=mirror_everything(world)) as fixture:
         await ask(fixture)
         world.clock.at = world.platform.posts[max(world.platform.posts, key=int)].post.created_at
         world.platform.say(world.general, "ana", "@ada /reset")
@@ -309,8 +314,8 @@ async def test_a_reset_holds_for_one_agent_and_leaves_the_others_their_talk() ->
 
 async def test_a_new_session_is_read_from_its_beginning_and_a_transcript_is_never_summed_up() -> None:
     world = World()
-    chatter(world, 40)
-    async with open_platform(world, model(), agents=both(), prepare=mirrored(world)) as fixture:
+    write_posts(world, 40)
+    async with open_platform(world, model(), agents=make_agents(), prepare=mirror_everything(world)) as fixture:
         await ask(fixture)
         world.clock.at = world.platform.posts[max(world.platform.posts, key=int)].post.created_at
         world.platform.say(world.general, "ana", "@ada /compact")
@@ -319,13 +324,13 @@ async def test_a_new_session_is_read_from_its_beginning_and_a_transcript_is_neve
         await fixture.settled()
         of_ada = await ask(fixture)
     assert "weather" not in "\n".join(texts(of_ada))
-    assert said(of_ada)[-1] == "Ana: @ada well?"
+    assert list_lines(of_ada)[-1] == "Ana: @ada well?"
 
 
 async def test_what_fills_the_context_of_a_participant_is_told_as_it_is_sent() -> None:
     world = World()
-    chatter(world, 60)
-    async with open_platform(world, model(), agents={ADA: participant()}, prepare=mirrored(world)) as fixture:
+    write_posts(world, 60)
+    async with open_platform(world, model(), agents={ADA: participant()}, prepare=mirror_everything(world)) as fixture:
         request = await ask(fixture)
         shares = await Queries(fixture.runtime, fixture.turns._services).list_context(world.general.place, ADA)
     told = {share.name: share.tokens for share in shares}
@@ -340,10 +345,10 @@ async def test_a_question_of_somebody_who_is_not_archived_is_read_all_the_same()
     async with open_platform(None, model(), agents={ADA: participant()}, archive=policy) as fixture:
         fixture.world.platform.say(fixture.world.general, "bob", "it rains")
         request = await ask(fixture, "@ada hello there")
-    assert said(request) == ["Bob: it rains", "Ana: hello there"]
+    assert list_lines(request) == ["Bob: it rains", "Ana: hello there"]
 
 
-def mirrored(world: World) -> Callable[[object], Awaitable[None]]:
+def mirror_everything(world: World) -> Callable[[object], Awaitable[None]]:
     """What was written while nobody was connected is in the archive already."""
 
     async def prepare(_: object) -> None:

@@ -13,7 +13,7 @@ from denizen.engine.prompt.session_history import USED
 from denizen.ports.model import ModelRequest
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
-from tests.engine.engine_fixture import NAME, PLACE, EngineFixture, ToolsetFixture, open_engine, undated
+from tests.engine.engine_fixture import NAME, PLACE, EngineFixture, ToolsetFixture, open_engine, strip_date
 
 pytestmark = pytest.mark.anyio
 
@@ -25,11 +25,11 @@ SMALL = Agent(
 """As the preset for small models has it."""
 
 
-def results_in(request: ModelRequest) -> list[str]:
+def list_results(request: ModelRequest) -> list[str]:
     return [part.text for message in request.messages for part in message.parts if isinstance(part, ToolResultPart)]
 
 
-def result_of(message: Message) -> ToolResultPart:
+def get_result(message: Message) -> ToolResultPart:
     (part,) = message.parts
     assert isinstance(part, ToolResultPart)
     return part
@@ -53,7 +53,7 @@ async def test_a_message_is_stored_with_role_content_and_time_and_that_of_a_tool
     assert [message.role.value for message in stored] == ["user", "assistant", "tool", "assistant", "tool", "assistant"]
     assert (stored[0].text, stored[-1].text) == ("Draw a fox.", "There.")
     assert [message.created_at for message in stored] == sorted(message.created_at for message in stored)
-    good, bad = result_of(stored[2]), result_of(stored[4])
+    good, bad = get_result(stored[2]), get_result(stored[4])
     assert (good.tool, good.text, good.is_error) == ("look", "A fox.", False)
     assert stored[2].meta["shown"] == {good.call_id: {"image": "data:image/png;base64,…", "size": "2x2"}}
     assert (bad.tool, bad.text, bad.is_error) == ("look", "No such thing.", True)
@@ -71,8 +71,8 @@ async def test_a_session_keeps_its_newest_hundred_messages_and_the_model_reads_t
     assert len(stored) == 100
     assert (stored[0].text, stored[-2].text) == ("q11", "q60")
     assert hits == []
-    assert max(len(told(request)) for request in model.requests) <= 10
-    assert told(model.requests[-1])[-1] == ("user", "q60")
+    assert max(len(list_conversation(request)) for request in model.requests) <= 10
+    assert list_conversation(model.requests[-1])[-1] == ("user", "q60")
 
 
 @pytest.mark.proves("L-store-cuts")
@@ -87,10 +87,10 @@ async def test_stored_messages_are_cut_by_who_said_them_and_results_are_read_in_
         question, _, result, answer = await engine.session()
         await engine.say("And?")
     assert [len(m.text) for m in (question, answer)] == [1000, 2000]
-    assert len(result_of(result).text) == 1000
-    assert [len(text) for text in results_in(model.requests[1])] == [3000]
-    assert [len(text) for text in results_in(model.requests[2])] == [200]
-    assert results_in(model.requests[2])[0].endswith("…")
+    assert len(get_result(result).text) == 1000
+    assert [len(text) for text in list_results(model.requests[1])] == [3000]
+    assert [len(text) for text in list_results(model.requests[2])] == [200]
+    assert list_results(model.requests[2])[0].endswith("…")
 
 
 @pytest.mark.proves("L-store-operations")
@@ -101,11 +101,11 @@ async def test_history_is_read_added_to_formatted_for_a_model_and_cleared() -> N
         assert (await engine.say("one")).status is TurnStatus.DONE
         assert [message.text for message in await engine.session()] == ["one", "ok"]
         await engine.say("two")
-        assert told(model.requests[-1]) == [("user", "one"), ("assistant", "ok"), ("user", "two")]
+        assert list_conversation(model.requests[-1]) == [("user", "one"), ("assistant", "ok"), ("user", "two")]
         await clear(engine)
         assert await engine.session() == []
         await engine.say("three")
-        assert told(model.requests[-1]) == [("user", "three")]
+        assert list_conversation(model.requests[-1]) == [("user", "three")]
 
 
 @pytest.mark.proves("S11")
@@ -131,16 +131,16 @@ async def test_results_of_long_ago_go_after_a_very_large_request_and_stay_away()
         stored = await engine.session()
     assert [message.meta.get(USED) for message in stored if message.text == "four"] == [40_001]
     assert len([message for message in stored if message.role is Role.TOOL]) == 2  # in the store they stay
-    assert [len(results_in(request)) for request in model.requests[3:]] == [2, 2, 2, 0, 0]
-    before, after = told(model.requests[-2]), told(model.requests[-1])
+    assert [len(list_results(request)) for request in model.requests[3:]] == [2, 2, 2, 0, 0]
+    before, after = list_conversation(model.requests[-2]), list_conversation(model.requests[-1])
     assert after[: len(before)] == before
     assert ("assistant", "one") in after
 
 
-def told(request: ModelRequest) -> list[tuple[str, str]]:
+def list_conversation(request: ModelRequest) -> list[tuple[str, str]]:
     """The conversation of a request, without its notes."""
     shown = [message for message in request.messages if message.kind in ("history", "question")]
-    return [(message.role.value, undated(join_text(message.parts))) for message in shown]
+    return [(message.role.value, strip_date(join_text(message.parts))) for message in shown]
 
 
 async def clear(engine: EngineFixture) -> None:

@@ -80,7 +80,7 @@ def test_what_only_this_question_needs_takes_room_from_the_history_for_once() ->
     assert plan_window(history, budget_tokens=100, besides_tokens=90).messages == [user("c")]
 
 
-def tool_talk(*, asked: int = 4, length: int = 60_000) -> list[PromptMessage]:
+def make_tool_conversation(*, asked: int = 4, length: int = 60_000) -> list[PromptMessage]:
     """Questions, of which the first has a long result."""
     talk = [user("q1"), calls("1"), results("1", length=length), assistant("a1")]
     for number in range(2, asked + 1):
@@ -90,22 +90,24 @@ def tool_talk(*, asked: int = 4, length: int = 60_000) -> list[PromptMessage]:
 
 @pytest.mark.proves("S11")
 def test_after_a_very_large_request_old_calls_and_results_go_where_that_saves_much() -> None:
-    talk = tool_talk(length=80_000)
+    talk = make_tool_conversation(length=80_000)
     kept = window(*talk, budget=100_000, used=40_001)
     assert kept == [talk[0], *talk[3:]]
     assert window(*talk, budget=100_000, used=40_000) == talk
-    assert window(*tool_talk(length=79_000), budget=100_000, used=50_000) == tool_talk(length=79_000)
+    assert window(*make_tool_conversation(length=79_000), budget=100_000, used=50_000) == make_tool_conversation(
+        length=79_000
+    )
 
 
 @pytest.mark.proves("S11")
 def test_calls_since_the_third_last_question_stay() -> None:
-    talk = tool_talk(asked=3, length=90_000)
+    talk = make_tool_conversation(asked=3, length=90_000)
     assert window(*talk, budget=100_000, used=50_000) == talk
 
 
 @pytest.mark.proves("S11")
 def test_what_was_left_out_once_stays_out_when_requests_are_small_again() -> None:
-    talk = [*tool_talk(length=90_000), assistant("a4"), user("q5")]
+    talk = [*make_tool_conversation(length=90_000), assistant("a4"), user("q5")]
     rows = [replace(entry, used_tokens=50_000 if entry.sequence == 8 else 0) for entry in entries(*talk)]
     assert rows[7].message.role is Role.ASSISTANT
     for more in range(4):
@@ -156,7 +158,7 @@ def test_no_window_splits_a_group_or_passes_its_budget_but_for_the_last_group(
 
 
 @st.composite
-def talks(draw: st.DrawFn) -> list[list[HistoryEntry]]:
+def draw_sessions(draw: st.DrawFn) -> list[list[HistoryEntry]]:
     """A session as it is at each of its questions: what came of the one before stands in it by then."""
     grown: list[HistoryEntry] = []
     snapshots: list[list[HistoryEntry]] = []
@@ -174,7 +176,7 @@ def talks(draw: st.DrawFn) -> list[list[HistoryEntry]]:
 
 
 @pytest.mark.proves("T10", "S11")
-@given(talks(), st.sampled_from([100, 300, 30_000, 200_000]))
+@given(draw_sessions(), st.sampled_from([100, 300, 30_000, 200_000]))
 def test_while_the_cut_does_not_move_every_prompt_begins_with_the_one_before(
     snapshots: list[list[HistoryEntry]], budget: int
 ) -> None:
@@ -202,7 +204,7 @@ def test_the_cut_moves_in_whole_steps(turns: int, budget: int) -> None:
 RULE = SummaryPolicy(start_at=0.7, keep=0.35)
 
 
-@given(talks(), st.integers(50, 3000))
+@given(draw_sessions(), st.integers(50, 3000))
 def test_what_is_summed_up_are_whole_turns_before_the_question(
     snapshots: list[list[HistoryEntry]], budget: int
 ) -> None:

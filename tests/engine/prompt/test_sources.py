@@ -22,7 +22,7 @@ SOURCES = Agent(NAME, answers_from=AnswersFrom.SOURCES)
 READING = [replace(LOOK, name=name) for name in ("bash", "search_docs", "clock")]
 
 
-async def prompt_of(agent: Agent, *, public: bool = False, specs: list[str] | None = None) -> str:
+async def load_prompt(agent: Agent, *, public: bool = False, specs: list[str] | None = None) -> str:
     model = ScriptedModel(otherwise=ScriptedReply("ok"))
     tools = ToolsetFixture([replace(LOOK, name=name) for name in specs] if specs else list(READING))
     async with open_engine(model, tools, agent=agent) as engine:
@@ -39,7 +39,7 @@ async def prompt_of(agent: Agent, *, public: bool = False, specs: list[str] | No
 
 @pytest.mark.proves("S-prompt-chat")
 async def test_an_agent_that_answers_from_its_sources_is_told_how() -> None:
-    prompt = await prompt_of(SOURCES)
+    prompt = await load_prompt(SOURCES)
     for said in (
         "Answer only from your sources",
         "do not fill in from memory",
@@ -54,7 +54,7 @@ async def test_an_agent_that_answers_from_its_sources_is_told_how() -> None:
 
 @pytest.mark.proves("S-prompt-bot")
 async def test_in_a_public_thread_it_is_told_so_in_a_shorter_form() -> None:
-    prompt = await prompt_of(SOURCES, public=True)
+    prompt = await load_prompt(SOURCES, public=True)
     for said in (
         "Answer only from your sources",
         "read them, do not only list them",
@@ -69,21 +69,21 @@ async def test_in_a_public_thread_it_is_told_so_in_a_shorter_form() -> None:
 
 @pytest.mark.proves("S-prompt-chat")
 async def test_a_general_agent_stays_general() -> None:
-    assert "sources" not in await prompt_of(Agent(NAME))
+    assert "sources" not in await load_prompt(Agent(NAME))
 
 
 async def test_one_that_cannot_read_any_is_not_told_to() -> None:
-    assert "Answer only" not in await prompt_of(SOURCES, specs=["clock"])
+    assert "Answer only" not in await load_prompt(SOURCES, specs=["clock"])
 
 
 async def test_where_tools_are_planned_the_short_form_does() -> None:
-    assert "read them, do not only list them" in await prompt_of(replace(SOURCES, planning=ToolPlanning.PLAN))
+    assert "read them, do not only list them" in await load_prompt(replace(SOURCES, planning=ToolPlanning.PLAN))
 
 
 async def test_a_participant_without_a_persona_is_told_what_its_owner_wrote_and_nothing_else() -> None:
     agent = replace(SOURCES, context=ContextStrategy.TRANSCRIPT, style=WritingStyle(extra_instructions="Mention cats."))
-    assert (await prompt_of(agent)).startswith("Mention cats.\nAnswer only from your sources")
-    assert await prompt_of(Agent(NAME, context=ContextStrategy.TRANSCRIPT)) == ""
+    assert (await load_prompt(agent)).startswith("Mention cats.\nAnswer only from your sources")
+    assert await load_prompt(Agent(NAME, context=ContextStrategy.TRANSCRIPT)) == ""
 
 
 @pytest.mark.proves("S-config-citation-format")
@@ -98,7 +98,7 @@ async def test_a_participant_without_a_persona_is_told_what_its_owner_wrote_and_
 async def test_sources_are_named_as_configured(
     citations: CitationFormat, said: tuple[str, ...], unsaid: tuple[str, ...]
 ) -> None:
-    prompt = await prompt_of(replace(SOURCES, style=WritingStyle(citations=citations)))
+    prompt = await load_prompt(replace(SOURCES, style=WritingStyle(citations=citations)))
     assert [each for each in said if each not in prompt] == []
     assert [each for each in unsaid if each in prompt] == []
     assert WritingStyle().citations is CitationFormat.INLINE

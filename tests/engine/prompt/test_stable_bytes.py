@@ -18,8 +18,8 @@ from denizen.testing.model_server import ModelAnswer, ModelCall, ModelServer, mo
 from denizen.testing.prompt_cache import PromptCache
 from tests.adapters.models.wire_fixture import ANTHROPIC, OPENAI, Wire
 from tests.engine.engine_fixture import NAME, message
-from tests.engine.prompt.provider_fixture import Past, Wired, open_wired
-from tests.prompt_prefix import assert_prefixes, first_break, pieces_of
+from tests.engine.prompt.provider_fixture import PersistentState, ProviderFixture, open_provider_engine
+from tests.prompt_prefix import assert_stable_prefixes, find_first_change, split_prompt
 
 pytestmark = pytest.mark.anyio
 
@@ -30,7 +30,7 @@ WIRES = pytest.mark.parametrize("wire", [ANTHROPIC, OPENAI], ids=lambda wire: wi
 AGENTS = pytest.mark.parametrize("agent", [ASSISTANT, PARTICIPANT], ids=lambda agent: agent.context)
 
 
-def names_of(agent: Agent) -> Mapping[str, str]:
+def name_segments(agent: Agent) -> Mapping[str, str]:
     return {segment.text: segment.name for segment in assemble_system_prompt(agent, tool_rules=True)}
 
 
@@ -42,7 +42,7 @@ def write(number: int) -> ModelAnswer:
     return ModelAnswer(calls=[ModelCall("write", {"q": f"note {number}"}, f"write-{number}")])
 
 
-async def three_turns(wired: Wired, server: ModelServer, number: int) -> None:
+async def three_turns(wired: ProviderFixture, server: ModelServer, number: int) -> None:
     """A plain one, one that looks something up twice, one that writes something down."""
     server.script(
         ModelAnswer(text=f"Answer {number}."),
@@ -64,23 +64,23 @@ async def three_turns(wired: Wired, server: ModelServer, number: int) -> None:
 async def test_the_prompt_keeps_its_bytes_through_tools_memories_reload_midnight_and_restart(
     wire: Wire, agent: Agent
 ) -> None:
-    past = Past()
+    past = PersistentState()
     past.clock.at = past.clock.at.replace(hour=22)
     async with model_server(cache=PromptCache()) as server:
-        async with open_wired(server, wire, agent, past) as wired:
+        async with open_provider_engine(server, wire, agent, past) as wired:
             await three_turns(wired, server, 1)
             await wired.reload()
             await three_turns(wired, server, 2)
             past.clock.at += timedelta(hours=3)
             await three_turns(wired, server, 3)
-        async with open_wired(server, wire, agent, past) as wired:
+        async with open_provider_engine(server, wire, agent, past) as wired:
             await three_turns(wired, server, 4)
         bodies = server.bodies
     if agent is PARTICIPANT:  # what it does with tools is in no later prompt
         bodies = [body for body in bodies if not _uses_tools(body)]
     assert len(bodies) >= 12
     assert "what Ana said" in json.dumps(bodies[-1])
-    assert_prefixes(bodies, names_of(agent))
+    assert_stable_prefixes(bodies, name_segments(agent))
 
 
 def _uses_tools(body: Mapping[str, object]) -> bool:
@@ -90,7 +90,7 @@ def _uses_tools(body: Mapping[str, object]) -> bool:
 @pytest.mark.proves("P5", "C22")
 async def test_a_session_reads_all_but_the_newest_from_the_cache() -> None:
     cache = PromptCache(least=1)
-    async with model_server(cache=cache) as server, open_wired(server, ANTHROPIC, ASSISTANT) as wired:
+    async with model_server(cache=cache) as server, open_provider_engine(server, ANTHROPIC, ASSISTANT) as wired:
         for number in range(1, 9):
             await three_turns(wired, server, number)
     late = cache.bills[-6:]
@@ -100,8 +100,8 @@ async def test_a_session_reads_all_but_the_newest_from_the_cache() -> None:
 
 @pytest.mark.proves("P5", "C22")
 async def test_a_participant_reads_all_but_the_newest_of_a_channel_from_the_cache() -> None:
-    cache, past = PromptCache(), Past()
-    async with model_server(cache=cache) as server, open_wired(server, ANTHROPIC, PARTICIPANT, past) as wired:
+    cache, past = PromptCache(), PersistentState()
+    async with model_server(cache=cache) as server, open_provider_engine(server, ANTHROPIC, PARTICIPANT, past) as wired:
         for number in range(200):
             await wired.post(("Ana", "Bob")[number % 2], f"they talk about the weather of day {number} " * 3)
         for number in range(14):
@@ -115,8 +115,8 @@ async def test_a_participant_reads_all_but_the_newest_of_a_channel_from_the_cach
 
 
 async def test_longer_pauses_are_noticed_and_the_conversation_is_kept_for_an_hour() -> None:
-    cache, past = PromptCache(least=1), Past()
-    async with model_server(cache=cache) as server, open_wired(server, ANTHROPIC, ASSISTANT, past) as wired:
+    cache, past = PromptCache(least=1), PersistentState()
+    async with model_server(cache=cache) as server, open_provider_engine(server, ANTHROPIC, ASSISTANT, past) as wired:
         for number in range(12):
             server.script(ModelAnswer(text="Yes."))
             await wired.ask(f"question {number}")
@@ -128,8 +128,8 @@ async def test_longer_pauses_are_noticed_and_the_conversation_is_kept_for_an_hou
 @WIRES
 @AGENTS
 async def test_who_is_asked_knows_the_date_also_on_the_next_day(wire: Wire, agent: Agent) -> None:
-    past = Past()
-    async with model_server() as server, open_wired(server, wire, agent, past) as wired:
+    past = PersistentState()
+    async with model_server() as server, open_provider_engine(server, wire, agent, past) as wired:
         for day in (1, 1, 2):
             past.clock.at = past.clock.at.replace(day=day)
             server.script(ModelAnswer(text="Yes."))
@@ -144,19 +144,19 @@ async def test_who_is_asked_knows_the_date_also_on_the_next_day(wire: Wire, agen
 
 async def test_the_date_is_told_behind_the_question_where_its_mark_has_left_the_window() -> None:
     agent = replace(ASSISTANT, limits=TurnLimits(max_history_tokens=80))
-    async with model_server() as server, open_wired(server, ANTHROPIC, agent) as wired:
+    async with model_server() as server, open_provider_engine(server, ANTHROPIC, agent) as wired:
         for number in range(3):
             server.script(ModelAnswer(text="Yes. " * 20))
             await wired.ask(f"{number} " * 40)
         first, *_, last = server.bodies
-    assert [text for text in texts_of(first) if "Today is" in text] == texts_of(first)
-    assert texts_of(last)[-1].startswith("[Today is")
+    assert [text for text in list_texts(first) if "Today is" in text] == list_texts(first)
+    assert list_texts(last)[-1].startswith("[Today is")
     assert "cache_control" not in last["messages"][-1]["content"][-1]
 
 
 async def test_clients_that_carry_the_history_are_told_the_date_at_the_end_of_the_system_prompt() -> None:
     history = (PromptMessage(Role.USER, (TextPart("hi"),)), PromptMessage(Role.ASSISTANT, (TextPart("Hello."),)))
-    async with model_server() as server, open_wired(server, ANTHROPIC, ASSISTANT) as wired:
+    async with model_server() as server, open_provider_engine(server, ANTHROPIC, ASSISTANT) as wired:
         server.script(ModelAnswer(text="Yes."))
         asked = message("which day is it?", agent=NAME, model=ANTHROPIC.name, supplied=history)
         assert not (await wired.turns.ask(asked)).failure
@@ -166,15 +166,15 @@ async def test_clients_that_carry_the_history_are_told_the_date_at_the_end_of_th
     assert "Today is" not in json.dumps(body["messages"])
 
 
-def texts_of(body: Mapping[str, Any]) -> list[str]:
+def list_texts(body: Mapping[str, Any]) -> list[str]:
     return [block["text"] for told in body["messages"] for block in told["content"] if block["type"] == "text"]
 
 
 async def test_the_date_is_told_in_the_zone_of_the_agent() -> None:
     agent = replace(ASSISTANT, timestamps=TimestampPolicy("Asia/Tokyo"))
-    past = Past()
+    past = PersistentState()
     past.clock.at = past.clock.at.replace(day=1, hour=20)
-    async with model_server() as server, open_wired(server, ANTHROPIC, agent, past) as wired:
+    async with model_server() as server, open_provider_engine(server, ANTHROPIC, agent, past) as wired:
         server.script(ModelAnswer(text="Yes."))
         await wired.ask("which day is it?")
         assert "Today is Monday, 2026-11-02 (Asia/Tokyo)." in json.dumps(server.bodies[0]["messages"])
@@ -185,11 +185,13 @@ def test_what_broke_first_is_named() -> None:
     told = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "Hello."}]
     earlier = {"tools": [{"name": "look"}], "system": system, "messages": told[:1]}
     names = {"You are Ada.": "persona"}
-    assert first_break(earlier, {**earlier, "messages": told}) == ""
-    assert "tool 'look' broke" in first_break(earlier, {**earlier, "tools": [{"name": "see"}]})
+    assert find_first_change(earlier, {**earlier, "messages": told}) == ""
+    assert "tool 'look' broke" in find_first_change(earlier, {**earlier, "tools": [{"name": "see"}]})
     changed = [{"type": "text", "text": "You are Bob."}, system[1]]
-    assert first_break(earlier, {**earlier, "system": changed}, names).startswith("system segment 'persona' broke")
+    assert find_first_change(earlier, {**earlier, "system": changed}, names).startswith(
+        "system segment 'persona' broke"
+    )
     other = [{"role": "user", "content": "ho"}]
-    assert first_break(earlier, {**earlier, "messages": other}).startswith("message 0 (user), part 0 broke")
-    assert "became nothing" in first_break({**earlier, "messages": told}, earlier)
-    assert len(pieces_of(earlier, names)) == 4
+    assert find_first_change(earlier, {**earlier, "messages": other}).startswith("message 0 (user), part 0 broke")
+    assert "became nothing" in find_first_change({**earlier, "messages": told}, earlier)
+    assert len(split_prompt(earlier, names)) == 4

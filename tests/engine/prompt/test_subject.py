@@ -42,7 +42,7 @@ async def keep(engine: EngineFixture, text: str) -> None:
         await work.archive.put([post])
 
 
-def told(engine: EngineFixture) -> str:
+def read_prompt(engine: EngineFixture) -> str:
     (request,) = engine.model.requests[-1:]
     return "\n".join(str(message.parts) for message in request.messages)
 
@@ -52,7 +52,7 @@ async def test_the_model_is_told_the_title_the_labels_and_a_thousand_characters_
     async with open_engine(ScriptedModel(ScriptedReply("A hole."))) as engine:
         await keep(engine, "w" * 1500)
         await ask(engine, LEAK)
-        prompt = told(engine)
+        prompt = read_prompt(engine)
     assert "harbour/boats\\n#7 It leaks\\nLabels: bug, hull" in prompt
     assert "w" * 1000 in prompt and "w" * 1001 not in prompt
 

@@ -20,17 +20,17 @@ pytestmark = pytest.mark.anyio
 SMALL = TranscriptBudget(total=2400, tail=200, block=300)
 
 
-def laid(name: str = "ada", *, timestamps: TimestampPolicy | None = None, **switches: bool) -> Agent:
+def make_agent(name: str = "ada", *, timestamps: TimestampPolicy | None = None, **switches: bool) -> Agent:
     return replace(
         participant(ADA if name == "ada" else BEN, SMALL), layout=TranscriptLayout(**switches), timestamps=timestamps
     )
 
 
-def quite(**can: bool) -> ScriptedModel:
+def make_model(**can: bool) -> ScriptedModel:
     return ScriptedModel(otherwise=ScriptedReply("Quite."), capabilities=Capabilities(**can))  # pyright: ignore[reportArgumentType]
 
 
-async def talk(agent: Agent, model: ScriptedModel, chat: int = 0) -> ModelRequest:
+async def ask_three_times(agent: Agent, model: ScriptedModel, chat: int = 0) -> ModelRequest:
     """The last of three requests."""
     world = World()
     async with open_platform(world, model, agents={agent.name: agent}) as fixture:
@@ -43,7 +43,7 @@ async def talk(agent: Agent, model: ScriptedModel, chat: int = 0) -> ModelReques
 
 @pytest.mark.proves("C-config-toggles")
 async def test_names_stand_above_the_words_in_the_vertical_form() -> None:
-    request = await talk(laid(vertical=True), quite())
+    request = await ask_three_times(make_agent(vertical=True), make_model())
     asked, answered = "Ana:\n@ada well?", "ada:\nQuite."
     assert "\n\n".join(texts(request)) == "\n\n".join([asked, answered, asked, answered, asked, "ada:"])
 
@@ -51,9 +51,9 @@ async def test_names_stand_above_the_words_in_the_vertical_form() -> None:
 @pytest.mark.proves("C-config-toggles")
 async def test_closed_blocks_are_one_message_unless_they_are_to_be_separate_or_the_cache_needs_marks() -> None:
     joined, separate, marked = (
-        await talk(laid(), quite(), 60),
-        await talk(laid(separate_blocks=True), quite(), 60),
-        await talk(laid(), quite(cache_marks=True), 60),
+        await ask_three_times(make_agent(), make_model(), 60),
+        await ask_three_times(make_agent(separate_blocks=True), make_model(), 60),
+        await ask_three_times(make_agent(), make_model(cache_marks=True), 60),
     )
     count = [sum(message.kind == "block" for message in each.messages) for each in (joined, separate, marked)]
     assert count[0] == 1 and count[1] == count[2] > 1
@@ -62,7 +62,7 @@ async def test_closed_blocks_are_one_message_unless_they_are_to_be_separate_or_t
 
 @pytest.mark.proves("C-config-toggles")
 async def test_own_words_go_as_assistant_turns_where_that_is_switched_on() -> None:
-    request = await talk(laid(turns=True), quite(prefill=True))
+    request = await ask_three_times(make_agent(turns=True), make_model(prefill=True))
     assert [(message.role, join_text(message.parts)) for message in request.messages] == [
         (Role.USER, "Ana: @ada well?"),
         (Role.ASSISTANT, "Quite."),
@@ -74,9 +74,9 @@ async def test_own_words_go_as_assistant_turns_where_that_is_switched_on() -> No
 
 @pytest.mark.proves("C-config-toggles", "C13")
 async def test_a_transcript_has_time_lines_where_they_are_switched_on() -> None:
-    world, model = World(), quite()
+    world, model = World(), make_model()
     async with open_platform(
-        world, model, agents={ADA: laid(timestamps=TimestampPolicy("Europe/Berlin", 600))}
+        world, model, agents={ADA: make_agent(timestamps=TimestampPolicy("Europe/Berlin", 600))}
     ) as fixture:
         await ask(fixture, "@ada one")
         world.platform.skip(s=3600)
@@ -102,12 +102,12 @@ async def test_every_switch_is_off_by_default() -> None:
 @pytest.mark.parametrize(
     "agent",
     [
-        laid(),
-        laid(vertical=True),
-        laid(turns=True),
-        laid(separate_blocks=True),
-        laid(timestamps=TimestampPolicy("UTC", 1)),
-        laid(vertical=True, turns=True, separate_blocks=True),
+        make_agent(),
+        make_agent(vertical=True),
+        make_agent(turns=True),
+        make_agent(separate_blocks=True),
+        make_agent(timestamps=TimestampPolicy("UTC", 1)),
+        make_agent(vertical=True, turns=True, separate_blocks=True),
     ],
 )
 async def test_in_every_layout_blocks_keep_their_bytes_across_turns_restarts_and_beside_other_agents(
@@ -115,8 +115,8 @@ async def test_in_every_layout_blocks_keep_their_bytes_across_turns_restarts_and
 ) -> None:
     world, seen = World(), list[str]()
     for _ in range(2):
-        model = quite()
-        agents = {ADA: agent, BEN: laid("ben", vertical=not agent.layout.vertical)}
+        model = make_model()
+        agents = {ADA: agent, BEN: make_agent("ben", vertical=not agent.layout.vertical)}
         async with open_platform(world, model, agents=agents) as fixture:
             for number in range(40):
                 world.platform.say(world.general, "bob", f"we talk about the weather and so on {number}")

@@ -19,20 +19,20 @@ from tests.engine.prompt.test_room_transcript import (
     SMALL,
     ask,
     blocks,
-    both,
-    chatter,
     first_difference,
-    mirrored,
+    list_lines,
+    make_agents,
+    mirror_everything,
     model,
     participant,
-    said,
     texts,
+    write_posts,
 )
 
 pytestmark = pytest.mark.anyio
 
 
-def listener(**more: object) -> Agent:
+def make_agent(**more: object) -> Agent:
     return Agent(NAME, context=ContextStrategy.TRANSCRIPT, **more)  # pyright: ignore
 
 
@@ -43,7 +43,7 @@ def lines(request: ModelRequest) -> list[str]:
 @pytest.mark.proves("X-history", "C28")
 async def test_where_nothing_is_archived_the_conversation_is_the_transcript() -> None:
     scripted = ScriptedModel(otherwise=ScriptedReply(f"{NAME}: Quite."))
-    async with open_engine(scripted, agent=listener()) as engine:
+    async with open_engine(scripted, agent=make_agent()) as engine:
         finished = [await engine.say(text) for text in ("one", "two", "three")]
     assert {turn.reply for turn in finished} == {"Quite."}
     assert lines(scripted.requests[-1]) == ["Ana: one", f"{NAME}: Quite.", "Ana: two", f"{NAME}: Quite.", "Ana: three"]
@@ -55,7 +55,7 @@ async def test_tools_are_used_behind_the_transcript_and_their_steps_stay_out_of_
     scripted = ScriptedModel(
         ScriptedReply("Let me see.", calls=[call("look")]), ScriptedReply("It is red."), ScriptedReply("Still red.")
     )
-    async with open_engine(scripted, agent=listener()) as engine:
+    async with open_engine(scripted, agent=make_agent()) as engine:
         await engine.say("which colour?")
         await engine.say("and now?")
     second, third = scripted.requests[1:]
@@ -65,7 +65,7 @@ async def test_tools_are_used_behind_the_transcript_and_their_steps_stay_out_of_
 
 async def test_the_budget_trims_the_oldest_lines_of_a_conversation() -> None:
     scripted = ScriptedModel(otherwise=ScriptedReply("Quite so, I would say."))
-    async with open_engine(scripted, agent=listener(transcript=TranscriptBudget(total=1000, tail=50))) as engine:
+    async with open_engine(scripted, agent=make_agent(transcript=TranscriptBudget(total=1000, tail=50))) as engine:
         for number in range(60):
             await engine.say(f"and this is remark number {number}")
     told = lines(scripted.requests[-1])
@@ -76,14 +76,14 @@ async def test_the_budget_trims_the_oldest_lines_of_a_conversation() -> None:
 async def test_a_client_that_carries_its_own_history_is_believed() -> None:
     scripted = ScriptedModel(otherwise=ScriptedReply("Quite."))
     supplied = (PromptMessage(Role.USER, (TextPart("before"),)), PromptMessage(Role.ASSISTANT, (TextPart("yes"),)))
-    async with open_engine(scripted, agent=listener()) as engine:
+    async with open_engine(scripted, agent=make_agent()) as engine:
         await engine.say("now", supplied=supplied)
     assert [join_text(message.parts) for message in scripted.requests[0].messages] == ["before", "yes", "now"]
 
 
 async def test_a_new_session_begins_with_an_empty_transcript() -> None:
     scripted = ScriptedModel(otherwise=ScriptedReply("Quite."))
-    async with open_engine(scripted, agent=listener()) as engine:
+    async with open_engine(scripted, agent=make_agent()) as engine:
         await engine.say("before")
         await engine.say("after", new_session=True)
     assert lines(scripted.requests[-1]) == ["Ana: after"]
@@ -105,8 +105,8 @@ async def test_pictures_of_the_question_are_shown_in_its_own_turn_only() -> None
 @pytest.mark.proves("CW11")
 async def test_two_agents_that_are_asked_at_once_close_each_block_once() -> None:
     world = World()
-    chatter(world, 100)
-    async with open_platform(world, model(), agents=both(), prepare=mirrored(world)) as fixture:
+    write_posts(world, 100)
+    async with open_platform(world, model(), agents=make_agents(), prepare=mirror_everything(world)) as fixture:
         await ask(fixture, "@ada @ben well?")
         async with fixture.store.work(write=False) as work:
             kept = await work.transcripts.list_blocks(world.general.place)
@@ -118,42 +118,44 @@ async def test_two_agents_that_are_asked_at_once_close_each_block_once() -> None
 
 async def test_after_a_long_absence_only_what_fits_the_budget_is_read() -> None:
     world = World()
-    chatter(world, 60)
-    async with open_platform(world, model(), agents={ADA: participant()}, prepare=mirrored(world)) as fixture:
+    write_posts(world, 60)
+    async with open_platform(world, model(), agents={ADA: participant()}, prepare=mirror_everything(world)) as fixture:
         before = await ask(fixture)
-        chatter(world, 400, words="much was said meanwhile")
-        await mirrored(world)(None)
+        write_posts(world, 400, words="much was said meanwhile")
+        await mirror_everything(world)(None)
         after = await ask(fixture)
         again = await ask(fixture)
     assert not set(blocks(before)) & set(blocks(after))
-    assert sum(-(-len(line) // 4) + 4 for line in said(after)) <= SMALL.total
+    assert sum(-(-len(line) // 4) + 4 for line in list_lines(after)) <= SMALL.total
     assert blocks(again)[-len(blocks(after)) + 1 :] == blocks(after)[-len(blocks(after)) + 1 :]
 
 
 @pytest.mark.proves("C7", "E4")
 async def test_the_tail_is_guaranteed_also_past_the_budget() -> None:
     world = World()
-    chatter(world, 300)
+    write_posts(world, 300)
     agents = {ADA: participant(), BEN: participant(BEN, TranscriptBudget(total=100, tail=300, block=1000))}
-    async with open_platform(world, model(), agents=agents, prepare=mirrored(world)) as fixture:
+    async with open_platform(world, model(), agents=agents, prepare=mirror_everything(world)) as fixture:
         request = await ask(fixture, "@ben well?")
-    told = said(request)
+    told = list_lines(request)
     assert blocks(request) == [] and told[-1] == "Ana: @ben well?"
     assert 100 < sum(-(-len(line) // 4) + 4 for line in told) <= 300
 
 
 async def test_a_small_model_gets_no_more_than_it_can_read() -> None:
     world = World()
-    chatter(world, 300)
+    write_posts(world, 300)
     scripted = ScriptedModel(otherwise=ScriptedReply("Quite."), capabilities=Capabilities(context_tokens=5000))
     agents = {ADA: participant(budget=TranscriptBudget(block=1000))}
-    async with open_platform(world, scripted, agents=agents, prepare=mirrored(world)) as fixture:
+    async with open_platform(world, scripted, agents=agents, prepare=mirror_everything(world)) as fixture:
         request = await ask(fixture)
-    assert 500 < sum(-(-len(text) // 4) + 4 for text in said(request)) <= 5000 // 2, "the answer takes the other half"
+    assert 500 < sum(-(-len(text) // 4) + 4 for text in list_lines(request)) <= 5000 // 2, (
+        "the answer takes the other half"
+    )
     assert texts(request)[-1] == "ada:"
 
 
 async def test_only_names_of_those_who_talk_here_are_guarded() -> None:
     scripted = ScriptedModel(otherwise=ScriptedReply("Done.\nBob: no"))
-    async with open_engine(scripted, agent=listener()) as engine:
+    async with open_engine(scripted, agent=make_agent()) as engine:
         assert (await engine.say("go")).reply == "Done.\nBob: no"

@@ -40,16 +40,16 @@ LONG = "word " * 70
 """A question of 91 tokens with its number and marks."""
 
 
-def answering() -> ScriptedModel:
+def make_answering_model() -> ScriptedModel:
     return ScriptedModel(otherwise=ScriptedReply("ok"))
 
 
-def summing(*steps: ScriptStep, small: bool = False, **more: object) -> ScriptedModel:
+def make_summary_model(*steps: ScriptStep, small: bool = False, **more: object) -> ScriptedModel:
     can = Capabilities(context_tokens=8192, small=small)
     return ScriptedModel(*steps, name="acme/cheap", capabilities=can, **more)  # pyright: ignore[reportArgumentType]
 
 
-def told(request: ModelRequest) -> list[str]:
+def list_texts(request: ModelRequest) -> list[str]:
     """The messages of a request, without the notes that only it has."""
     return [join_text(message.parts) for message in request.messages if message.kind not in ("note", "date")]
 
@@ -71,19 +71,19 @@ async def open_platform(
         yield engine
 
 
-async def settled(engine: EngineFixture) -> None:
+async def wait_for_background(engine: EngineFixture) -> None:
     """Until everything has ended that runs in the background."""
     for run_id in await engine.durable.pending():
         await engine.durable.wait(run_id)
 
 
-async def talk(engine: EngineFixture, *numbers: int) -> None:
+async def ask_questions(engine: EngineFixture, *numbers: int) -> None:
     for number in numbers:
         assert (await engine.say(f"q{number} {LONG}")).status is TurnStatus.DONE
-        await settled(engine)
+        await wait_for_background(engine)
 
 
-async def summaries_of(engine: EngineFixture) -> Sequence[Summary]:
+async def list_summaries(engine: EngineFixture) -> Sequence[Summary]:
     messages = await engine.session()
     async with engine.store.work(write=False) as work:
         return await work.summaries.list_summaries(messages[-1].session_id or SessionId(""))
@@ -91,14 +91,14 @@ async def summaries_of(engine: EngineFixture) -> Sequence[Summary]:
 
 @pytest.mark.proves("T12", "TW13")
 async def test_the_oldest_part_is_summed_up_and_the_rest_begins_right_behind_it() -> None:
-    model, cheap = answering(), summing(ScriptedReply("They spoke of q1 to q5."))
+    model, cheap = make_answering_model(), make_summary_model(ScriptedReply("They spoke of q1 to q5."))
     async with open_platform(model, cheap) as engine:
-        await talk(engine, *range(1, 9))
-        (summary,) = await summaries_of(engine)
+        await ask_questions(engine, *range(1, 9))
+        (summary,) = await list_summaries(engine)
         assert summary.text == "They spoke of q1 to q5."
         assert summary.first == 1
-        await talk(engine, 9)
-        first, *rest = told(model.requests[-1])
+        await ask_questions(engine, 9)
+        first, *rest = list_texts(model.requests[-1])
         assert first == f"[Messages {summary.reference} of this conversation, summed up: They spoke of q1 to q5.]"
         stored = [message.text for message in await engine.session() if message.sequence > summary.last]
         assert rest == stored[:-1]  # all that was said since, up to the question
@@ -109,17 +109,17 @@ async def test_the_oldest_part_is_summed_up_and_the_rest_begins_right_behind_it(
 
 async def test_no_answer_waits_for_a_summary() -> None:
     gate = ReplyGate()
-    model, cheap = answering(), summing(ScriptedReply("Summary.", before=gate))
+    model, cheap = make_answering_model(), make_summary_model(ScriptedReply("Summary.", before=gate))
     async with open_platform(model, cheap) as engine:
         for number in range(1, 14):
             assert (await engine.say(f"q{number} {LONG}")).status is TurnStatus.DONE
         await gate.reached.wait()
         assert len(cheap.requests) == 1  # nor is a second one begun
-        assert not await summaries_of(engine)
+        assert not await list_summaries(engine)
         assert sum(map(count_tokens, model.requests[-1].messages)) <= LIMITS.max_history_tokens
         gate.open.set()
-        await settled(engine)
-        assert len(await summaries_of(engine)) == 1
+        await wait_for_background(engine)
+        assert len(await list_summaries(engine)) == 1
 
 
 @pytest.mark.proves("T12")
@@ -127,34 +127,34 @@ async def test_when_summing_up_fails_the_oldest_are_left_out_without_a_word_but_
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO, "denizen")
-    model, cheap = answering(), summing(Unavailable("The model is away.", fix="Try again later."))
+    model, cheap = make_answering_model(), make_summary_model(Unavailable("The model is away.", fix="Try again later."))
     async with open_platform(model, cheap) as engine:
-        await talk(engine, *range(1, 16))
-        assert not await summaries_of(engine)
+        await ask_questions(engine, *range(1, 16))
+        assert not await list_summaries(engine)
         assert len(cheap.requests) == 1  # it is left alone for a while
     said = [record.message for record in caplog.records]
     assert "summary failed: The model is away." in said
     assert "history trimmed" in said
-    assert all("away" not in text for request in model.requests for text in told(request))
+    assert all("away" not in text for request in model.requests for text in list_texts(request))
 
 
 @pytest.mark.parametrize("rule", [SummaryPolicy(enabled=False), SummaryPolicy()])
 async def test_nothing_is_summed_up_where_it_is_switched_off_or_by_a_small_model(rule: SummaryPolicy) -> None:
-    model, cheap = answering(), summing(small=rule.enabled is None)
+    model, cheap = make_answering_model(), make_summary_model(small=rule.enabled is None)
     async with open_platform(model, cheap, replace(AGENT, summaries=rule)) as engine:
-        await talk(engine, *range(1, 12))
+        await ask_questions(engine, *range(1, 12))
         assert not cheap.requests
 
 
 async def test_a_small_model_sums_up_where_it_is_told_to_in_pieces_that_it_can_read() -> None:
-    model, cheap = answering(), summing(otherwise=ScriptedReply("Summary."), small=True)
+    model, cheap = make_answering_model(), make_summary_model(otherwise=ScriptedReply("Summary."), small=True)
     big = replace(AGENT, limits=TurnLimits(max_history_tokens=20_000), summaries=SummaryPolicy(enabled=True))
     async with open_platform(model, cheap, big) as engine:
         for number in range(1, 10):
             await engine.say(f"q{number} " + "word " * 1500)
-            await settled(engine)
+            await wait_for_background(engine)
         assert len(cheap.requests) > 1
-        assert len(await summaries_of(engine)) == 1
+        assert len(await list_summaries(engine)) == 1
         for request in cheap.requests:
             assert sum(map(count_tokens, request.messages)) + request.max_output_tokens < 8192
 
@@ -167,17 +167,17 @@ async def test_summaries_that_grow_are_merged_into_one_and_nothing_is_lost() -> 
         del request
         return ScriptedReply(f"Summary {next(number)}. " + "z" * 500)
 
-    model, cheap = answering(), summing(otherwise=numbered)
+    model, cheap = make_answering_model(), make_summary_model(otherwise=numbered)
     async with open_platform(model, cheap) as engine:
         references: list[list[str]] = []
         for at in range(1, 30):
-            await talk(engine, at)
-            references.append([each.reference for each in await summaries_of(engine)])
+            await ask_questions(engine, at)
+            references.append([each.reference for each in await list_summaries(engine)])
         assert any(len(each) == 2 for each in references)
         asked = [join_text(request.messages[0].parts) for request in cheap.requests]
         assert any("Summary of what came before" in text for text in asked)
         covered = 0
-        for each in await summaries_of(engine):
+        for each in await list_summaries(engine):
             assert each.first == covered + 1
             covered = each.last
         for request in model.requests:
@@ -186,11 +186,14 @@ async def test_summaries_that_grow_are_merged_into_one_and_nothing_is_lost() -> 
 
 @pytest.mark.proves("T10", "T12")
 async def test_the_prompt_keeps_its_bytes_but_for_a_few_steps() -> None:
-    for cheap in (summing(otherwise=ScriptedReply("Summary.")), summing(otherwise=Unavailable("Away.", fix="Wait."))):
-        model = answering()
+    for cheap in (
+        make_summary_model(otherwise=ScriptedReply("Summary.")),
+        make_summary_model(otherwise=Unavailable("Away.", fix="Wait.")),
+    ):
+        model = make_answering_model()
         async with open_platform(model, cheap) as engine:
-            await talk(engine, *range(1, 41))
-        prompts = [told(request) for request in model.requests]
+            await ask_questions(engine, *range(1, 41))
+        prompts = [list_texts(request) for request in model.requests]
         broken = sum(after[: len(before)] != before for before, after in pairwise(prompts))
         assert 4 <= broken <= 12
         assert max(len(prompt) for prompt in prompts) > 8
@@ -199,56 +202,59 @@ async def test_the_prompt_keeps_its_bytes_but_for_a_few_steps() -> None:
 @pytest.mark.proves("V6")
 async def test_every_message_is_written_as_it_arrives_and_read_again_after_a_restart() -> None:
     store, gate = TemporaryStore(), ReplyGate()
-    before, after = ScriptedModel(ScriptedReply("ok", before=gate), otherwise=ScriptedReply("ok")), answering()
+    before, after = (
+        ScriptedModel(ScriptedReply("ok", before=gate), otherwise=ScriptedReply("ok")),
+        make_answering_model(),
+    )
     async with (
-        open_platform(before, summing(otherwise=ScriptedReply("Summary.")), store=store) as engine,
+        open_platform(before, make_summary_model(otherwise=ScriptedReply("Summary.")), store=store) as engine,
         create_task_group() as group,
     ):
-        group.start_soon(talk, engine, 1)
+        group.start_soon(ask_questions, engine, 1)
         await gate.reached.wait()
         assert [message.text for message in await engine.session()] == [f"q1 {LONG}"]  # before there is an answer
         gate.open.set()
-    async with open_platform(before, summing(otherwise=ScriptedReply("Summary.")), store=store) as engine:
-        await talk(engine, *range(2, 10))
+    async with open_platform(before, make_summary_model(otherwise=ScriptedReply("Summary.")), store=store) as engine:
+        await ask_questions(engine, *range(2, 10))
         assert len(await engine.session()) == 18
-        stored, summed_up = await engine.session(), await summaries_of(engine)
-    async with open_platform(after, summing(otherwise=ScriptedReply("Summary.")), store=store) as engine:
-        await talk(engine, 10)
+        stored, summed_up = await engine.session(), await list_summaries(engine)
+    async with open_platform(after, make_summary_model(otherwise=ScriptedReply("Summary.")), store=store) as engine:
+        await ask_questions(engine, 10)
     expected = [join_text(summary_message(each).parts) for each in summed_up]
     expected += [message.text for message in stored if message.sequence > summed_up[-1].last]
-    assert told(after.requests[0]) == [*expected, f"q10 {LONG}"]
+    assert list_texts(after.requests[0]) == [*expected, f"q10 {LONG}"]
 
 
 async def test_a_run_that_is_cut_off_goes_on_after_a_restart_and_asks_the_model_no_second_time() -> None:
     store, log = TemporaryStore(), MemoryLog()
     gate = ReplyGate()
     big = replace(AGENT, limits=TurnLimits(max_history_tokens=20_000))
-    first = summing(ScriptedReply("First piece."), ScriptedReply("Both.", before=gate))
-    async with open_platform(answering(), first, big, store=store, log=log) as engine:
+    first = make_summary_model(ScriptedReply("First piece."), ScriptedReply("Both.", before=gate))
+    async with open_platform(make_answering_model(), first, big, store=store, log=log) as engine:
         for number in range(1, 9):
             await engine.say(f"q{number} " + "word " * 1500)
         await gate.reached.wait()
-    again = summing(otherwise=ScriptedReply("All."))
-    async with open_platform(answering(), again, big, store=store, log=log) as engine:
-        await settled(engine)
+    again = make_summary_model(otherwise=ScriptedReply("All."))
+    async with open_platform(make_answering_model(), again, big, store=store, log=log) as engine:
+        await wait_for_background(engine)
         asked = [join_text(request.messages[0].parts) for request in again.requests]
         assert asked[0].startswith("Summary of what came before:\nFirst piece.")
         assert "q1 word" in join_text(first.requests[0].messages[0].parts)
         assert not any("q1 word" in text for text in asked)
-        assert [each.text for each in await summaries_of(engine)] == ["All."]
+        assert [each.text for each in await list_summaries(engine)] == ["All."]
 
 
 async def test_words_that_are_forgotten_go_from_summaries_and_come_into_no_new_one() -> None:
     def repeat(request: ModelRequest) -> ScriptedReply:
         return ScriptedReply(join_text(request.messages[0].parts)[:80])
 
-    model, cheap = answering(), summing(otherwise=repeat)
+    model, cheap = make_answering_model(), make_summary_model(otherwise=repeat)
     discord = Place("discord", "1")
     async with open_platform(model, cheap) as engine:
 
         async def say(number: int, author: str) -> None:
             await engine.say(f"q{number} {LONG}", place=discord, author=Author(author, author))
-            await settled(engine)
+            await wait_for_background(engine)
 
         async def texts() -> list[str]:
             messages = await engine.session(discord)
@@ -273,8 +279,8 @@ async def test_words_that_are_forgotten_go_from_summaries_and_come_into_no_new_o
 async def test_words_that_are_forgotten_while_they_are_summed_up_are_not_kept() -> None:
     gate = ReplyGate()
     model, cheap = (
-        answering(),
-        summing(ScriptedReply("Eve said q1.", before=gate), otherwise=ScriptedReply("Nothing of Eve.")),
+        make_answering_model(),
+        make_summary_model(ScriptedReply("Eve said q1.", before=gate), otherwise=ScriptedReply("Nothing of Eve.")),
     )
     discord = Place("discord", "1")
     async with open_platform(model, cheap) as engine:
@@ -285,20 +291,20 @@ async def test_words_that_are_forgotten_while_they_are_summed_up_are_not_kept() 
         async with engine.store.work() as work:
             await work.archive.forget_author("discord", "eve")
         gate.open.set()
-        await settled(engine)
+        await wait_for_background(engine)
         messages = await engine.session(discord)
         async with engine.store.work(write=False) as work:
             assert not await work.summaries.list_summaries(messages[0].session_id or SessionId(""))
 
 
 async def test_no_summary_is_made_when_the_budget_is_used_up() -> None:
-    model = answering()
-    cheap = summing(otherwise=ScriptedReply("Summary."), price_usd=(Decimal("0.01"), Decimal("0.01")))
+    model = make_answering_model()
+    cheap = make_summary_model(otherwise=ScriptedReply("Summary."), price_usd=(Decimal("0.01"), Decimal("0.01")))
     poor = BudgetPolicy({BudgetScopeKind.SERVER: MoneyLimits(per_day_usd=Decimal(1))})
     async with open_platform(model, cheap, budgets=poor) as engine:
-        await talk(engine, *range(1, 12))
+        await ask_questions(engine, *range(1, 12))
         assert not cheap.requests
-        assert not await summaries_of(engine)
+        assert not await list_summaries(engine)
 
 
 @pytest.mark.proves("T11")
@@ -334,9 +340,9 @@ async def test_system_prompt_and_tools_are_taken_off_the_room_for_history() -> N
 
 @pytest.mark.proves("T12")
 async def test_what_a_summary_stands_for_can_be_read_word_for_word_by_its_reference() -> None:
-    async with open_platform(answering(), summing(otherwise=ScriptedReply("Summary."))) as engine:
-        await talk(engine, *range(1, 9))
-        (summary,) = await summaries_of(engine)
+    async with open_platform(make_answering_model(), make_summary_model(otherwise=ScriptedReply("Summary."))) as engine:
+        await ask_questions(engine, *range(1, 9))
+        (summary,) = await list_summaries(engine)
         stored = await engine.session()
         turn = await engine.turns.get(stored[-1].turn_id or TurnId(""))
         recall = SessionHistorySearch(engine.store)
@@ -350,7 +356,7 @@ async def test_what_a_summary_stands_for_can_be_read_word_for_word_by_its_refere
 
 
 async def test_who_reads_again_what_came_from_elsewhere_is_marked_by_it() -> None:
-    async with open_platform(answering(), summing(otherwise=ScriptedReply("Summary."))) as engine:
+    async with open_platform(make_answering_model(), make_summary_model(otherwise=ScriptedReply("Summary."))) as engine:
         await engine.say("hello")
         (first, _) = await engine.session()
         async with engine.store.work() as work:
@@ -368,7 +374,7 @@ async def test_who_reads_again_what_came_from_elsewhere_is_marked_by_it() -> Non
 
 
 async def test_who_finds_again_what_came_from_elsewhere_is_marked_by_it() -> None:
-    async with open_platform(answering(), summing(otherwise=ScriptedReply("Summary."))) as engine:
+    async with open_platform(make_answering_model(), make_summary_model(otherwise=ScriptedReply("Summary."))) as engine:
         await engine.say("hello")
         (first, second) = await engine.session()
         async with engine.store.work() as work:

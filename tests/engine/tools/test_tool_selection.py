@@ -35,19 +35,19 @@ MANY = [
 ]
 
 
-async def ran(asked: ToolCall, scope: CallScope) -> ToolResult:
+async def run_tool(asked: ToolCall, scope: CallScope) -> ToolResult:
     return ToolResult(f"{asked.tool} ran")
 
 
-def many() -> ToolsetFixture:
-    return ToolsetFixture(list(MANY), run=ran)
+def make_tools() -> ToolsetFixture:
+    return ToolsetFixture(list(MANY), run=run_tool)
 
 
-def offered(request: ModelRequest) -> list[str]:
+def list_offered(request: ModelRequest) -> list[str]:
     return [spec.name for spec in request.tools]
 
 
-def limited(count: int, **more: object) -> Agent:
+def make_agent(count: int, **more: object) -> Agent:
     return replace(Agent(NAME, limits=TurnLimits(max_tools=count)), **more)
 
 
@@ -57,27 +57,27 @@ async def test_a_prompt_never_carries_more_than_the_configured_number_of_tools()
         *(ScriptedReply(calls=[call(FIND_TOOLS, query=subject)]) for subject in SUBJECTS),
         otherwise=ScriptedReply("Done."),
     )
-    async with open_engine(model, many(), agent=limited(6, pinned_tools=("mail_list",))) as engine:
+    async with open_engine(model, make_tools(), agent=make_agent(6, pinned_tools=("mail_list",))) as engine:
         await engine.say("What is the weather?")
         assert len(model.requests) > 5
         for request in model.requests:
             assert len(request.tools) <= 6
-            assert {"mail_list", FIND_TOOLS} <= set(offered(request)) or not request.tools
+            assert {"mail_list", FIND_TOOLS} <= set(list_offered(request)) or not request.tools
 
 
 @pytest.mark.proves("VW8")
 async def test_pinned_tools_and_the_best_matches_are_offered_and_one_that_finds_the_others() -> None:
     model = ScriptedModel(ScriptedReply("Sunny."))
-    async with open_engine(model, many(), agent=limited(4, pinned_tools=("mail_*",))) as engine:
+    async with open_engine(model, make_tools(), agent=make_agent(4, pinned_tools=("mail_*",))) as engine:
         await engine.say("How will the weather change?")
-        assert offered(model.requests[0]) == ["weather_change", "mail_list", "mail_change", FIND_TOOLS]
+        assert list_offered(model.requests[0]) == ["weather_change", "mail_list", "mail_change", FIND_TOOLS]
 
 
 async def test_when_all_fit_nothing_is_chosen_and_nothing_is_to_be_found() -> None:
     model = ScriptedModel(ScriptedReply("Hello."))
-    async with open_engine(model, many(), agent=limited(20)) as engine:
+    async with open_engine(model, make_tools(), agent=make_agent(20)) as engine:
         await engine.say("Hello")
-        assert offered(model.requests[0]) == [spec.name for spec in MANY]
+        assert list_offered(model.requests[0]) == [spec.name for spec in MANY]
 
 
 @pytest.mark.proves("VW8")
@@ -89,37 +89,37 @@ async def test_a_found_tool_can_be_used_for_the_rest_of_the_turn_and_not_before(
         ScriptedReply("At noon."),
         ScriptedReply("Again."),
     )
-    async with open_engine(model, many(), agent=limited(6)) as engine:
+    async with open_engine(model, make_tools(), agent=make_agent(6)) as engine:
         await engine.say("What is the weather?")
         results = [part for m in model.requests[3].messages for part in m.parts if isinstance(part, ToolResultPart)]
         assert [result.is_error for result in results] == [True, False, False]
         assert "- trains_list: lists trains." in results[1].text
         assert "trains_list ran" in results[2].text
-        assert "trains_list" in offered(model.requests[3])
-        before = offered(model.requests[0])
+        assert "trains_list" in list_offered(model.requests[3])
+        before = list_offered(model.requests[0])
         await engine.say("And music?")
-        assert offered(model.requests[4]) == before
+        assert list_offered(model.requests[4]) == before
 
 
 @pytest.mark.proves("VW8")
 async def test_a_session_keeps_its_tools_whatever_is_asked_next_and_a_new_one_chooses_anew() -> None:
     model = ScriptedModel(otherwise=ScriptedReply("Yes."))
-    async with open_engine(model, many(), agent=limited(4)) as engine:
+    async with open_engine(model, make_tools(), agent=make_agent(4)) as engine:
         await engine.say("What is the weather?")
         await engine.say("Play some music")
         await engine.say("Play some music", new_session=True)
-        first, second, third = map(offered, model.requests)
+        first, second, third = map(list_offered, model.requests)
         assert first == second
         assert "music_list" in third and "music_list" not in first
 
 
 async def test_a_kept_tool_that_is_gone_makes_room_for_the_next_best() -> None:
-    model, tools = ScriptedModel(otherwise=ScriptedReply("Yes.")), many()
-    async with open_engine(model, tools, agent=limited(4)) as engine:
+    model, tools = ScriptedModel(otherwise=ScriptedReply("Yes.")), make_tools()
+    async with open_engine(model, tools, agent=make_agent(4)) as engine:
         await engine.say("What is the weather?")
         tools.specs = [spec for spec in tools.specs if spec.name != "weather_list"]
         await engine.say("Play some music")
-        first, second = map(offered, model.requests)
+        first, second = map(list_offered, model.requests)
         assert set(first) - set(second) == {"weather_list"}
         assert len(second) == 4
 
@@ -128,7 +128,7 @@ async def test_a_kept_tool_that_is_gone_makes_room_for_the_next_best() -> None:
 async def test_a_small_model_is_offered_five_chosen_by_each_question() -> None:
     small = Capabilities(native_tools=False, small=True, context_tokens=8192)
     model = ScriptedModel(otherwise=ScriptedReply('{"tool": "none"}'), capabilities=small)
-    async with open_engine(model, many(), agent=limited(40, pinned_tools=("mail_list",))) as engine:
+    async with open_engine(model, make_tools(), agent=make_agent(40, pinned_tools=("mail_list",))) as engine:
         await engine.say("What is the weather?")
         await engine.say("Play some music")
         plans = [request.segments[0].text for request in model.requests if request.output_schema]
@@ -143,7 +143,7 @@ async def test_a_large_model_that_plans_can_look_for_tools_too() -> None:
         ScriptedReply('{"tool": "trains_list", "args": {}}'),
         otherwise=ScriptedReply('{"tool": "none"}'),
     )
-    async with open_engine(model, many(), agent=limited(6, planning=ToolPlanning.PLAN)) as engine:
+    async with open_engine(model, make_tools(), agent=make_agent(6, planning=ToolPlanning.PLAN)) as engine:
         await engine.say("What is the weather?")
         assert [made.tool for made in engine.tools.calls] == ["trains_list"]
 
@@ -192,13 +192,13 @@ def test_what_was_found_is_told_from_the_calls_alone() -> None:
     assert find_more_tools(MANY, "nothing of that kind", set()) == []
 
 
-def spec_named(name: str) -> ToolSpec:
+def make_spec(name: str) -> ToolSpec:
     return replace(LOOK, name=name)
 
 
 async def test_the_tools_of_markdown_skills_are_never_left_out() -> None:
     model = ScriptedModel(ScriptedReply("Hello."))
-    tools = ToolsetFixture([*MANY, spec_named("read_skill")], run=ran)
-    async with open_engine(model, tools, agent=limited(3)) as engine:
+    tools = ToolsetFixture([*MANY, make_spec("read_skill")], run=run_tool)
+    async with open_engine(model, tools, agent=make_agent(3)) as engine:
         await engine.say("What is the weather?")
-        assert "read_skill" in offered(model.requests[0])
+        assert "read_skill" in list_offered(model.requests[0])

@@ -12,7 +12,7 @@ from denizen.testing.discord import DiscordServer, SimChannel, SimPollDraft, Sim
 from tests.testing.discord.bots import Bot
 
 
-class Tour(Bot):
+class CommandBot(Bot):
     """A bot with one of each kind of command."""
 
     async def setup_hook(self) -> None:
@@ -52,7 +52,7 @@ class Buttons(discord.ui.View):
         await interaction.response.defer()
 
 
-async def tour_messages(bot: Bot, server: DiscordServer, channel_id: int, ana: SimUser) -> None:
+async def call_messages(bot: Bot, server: DiscordServer, channel_id: int, ana: SimUser) -> None:
     channel = bot.get_channel(channel_id)
     assert isinstance(channel, discord.TextChannel)
     world = server.world
@@ -78,7 +78,7 @@ async def tour_messages(bot: Bot, server: DiscordServer, channel_id: int, ana: S
     await sent.add_reaction("🎉")
     async for _ in (await channel.fetch_message(sent.id)).reactions[0].users():
         pass
-    await sent.remove_reaction("🎉", harbour_me(bot))
+    await sent.remove_reaction("🎉", get_own_member(bot))
     await (await channel.fetch_message(said.id)).clear_reactions()
     await sent.pin()
     assert [each.id async for each in channel.pins()] == [sent.id]
@@ -104,11 +104,11 @@ async def tour_messages(bot: Bot, server: DiscordServer, channel_id: int, ana: S
     await person.send("hello")
 
 
-def harbour_me(bot: Bot) -> discord.Member:
+def get_own_member(bot: Bot) -> discord.Member:
     return bot.guilds[0].me
 
 
-async def tour_channels(bot: Bot, guild_id: int, channel_id: int, forum_id: int) -> None:
+async def call_channels(bot: Bot, guild_id: int, channel_id: int, forum_id: int) -> None:
     guild = bot.get_guild(guild_id)
     assert guild is not None
     category = await guild.create_category("Cat")
@@ -160,7 +160,7 @@ async def tour_channels(bot: Bot, guild_id: int, channel_id: int, forum_id: int)
     await text.delete()
 
 
-async def tour_members(bot: Bot, guild_id: int, ben_id: int) -> None:
+async def call_members(bot: Bot, guild_id: int, ben_id: int) -> None:
     guild = await bot.fetch_guild(guild_id)
     guild = bot.get_guild(guild_id)
     assert guild is not None
@@ -185,7 +185,7 @@ async def tour_members(bot: Bot, guild_id: int, ben_id: int) -> None:
     await guild.fetch_stickers()
 
 
-async def tour_interactions(server: DiscordServer, ana: SimUser, general: SimChannel) -> None:
+async def call_interactions(server: DiscordServer, ana: SimUser, general: SimChannel) -> None:
     world = server.world
     asked = await world.run_command(ana, general, "ask", {"text": "x", "to": ana})
     await asked.until_followups()
@@ -203,7 +203,7 @@ async def tour_interactions(server: DiscordServer, ana: SimUser, general: SimCha
     assert (await seen.until_answered()).ephemeral
 
 
-async def tour_refusals(bot: Bot, channel_id: int) -> None:
+async def call_refusals(bot: Bot, channel_id: int) -> None:
     channel = bot.get_channel(channel_id)
     assert isinstance(channel, discord.TextChannel)
     for number, act in (

@@ -10,7 +10,7 @@ from denizen.testing.discord import SimMessage, SimPollDraft
 from denizen.testing.discord.fixtures import DiscordFixture
 
 
-class RawTour:
+class RawApiCalls:
     """One pass. The bot has to be an administrator; in the end it leaves the guild."""
 
     def __init__(self, sim: DiscordFixture, session: aiohttp.ClientSession) -> None:

@@ -21,7 +21,7 @@ from tests.testing.discord.bots import Bot, running, text_channel
 pytestmark = pytest.mark.anyio
 
 
-class Helper(Bot):
+class InteractionBot(Bot):
     """Offers one of each."""
 
     async def setup_hook(self) -> None:
@@ -102,7 +102,7 @@ class Choice(discord.ui.View):
 
 
 async def test_commands_are_registered_once_and_each_write_is_counted(sim: DiscordFixture) -> None:
-    async with running(sim.discord, sim.ada, Helper) as bot:
+    async with running(sim.discord, sim.ada, InteractionBot) as bot:
         ids = {each.name: each.id for each in await bot.tree.fetch_commands()}
         assert set(ids) == {"echo", "think", "follow", "idle", "ask", "choose", "fruit", "memory"}
         await bot.tree.sync()
@@ -112,7 +112,7 @@ async def test_commands_are_registered_once_and_each_write_is_counted(sim: Disco
 
 
 async def test_a_command_is_answered(sim: DiscordFixture) -> None:
-    async with running(sim.discord, sim.ada, Helper):
+    async with running(sim.discord, sim.ada, InteractionBot):
         used = await sim.world.run_command(sim.ben, sim.general, "echo", {"text": "hi", "to": sim.ana})
         assert used.acknowledged and used.text == f"hi {sim.ana.id}"
         answer = sim.general.messages[-1]
@@ -123,7 +123,7 @@ async def test_a_command_is_answered(sim: DiscordFixture) -> None:
 
 
 async def test_a_deferred_answer_waits_visibly_and_then_has_its_text(sim: DiscordFixture) -> None:
-    async with running(sim.discord, sim.ada, Helper) as bot:
+    async with running(sim.discord, sim.ada, InteractionBot) as bot:
         used = await sim.world.run_command(sim.ana, sim.general, "think")
         assert used.response.original is not None and used.response.original.loading and not used.finished
         assert sim.general.messages == [used.response.original]
@@ -136,14 +136,14 @@ async def test_a_deferred_answer_waits_visibly_and_then_has_its_text(sim: Discor
 
 
 async def test_the_first_follow_up_takes_the_place_of_the_deferred_answer(sim: DiscordFixture) -> None:
-    async with running(sim.discord, sim.ada, Helper):
+    async with running(sim.discord, sim.ada, InteractionBot):
         used = await sim.world.run_command(sim.ana, sim.general, "follow")
         await used.until_followups()
         await sim.discord.until(lambda: sim.general.texts == ["second"])
 
 
 async def test_an_ephemeral_answer_is_in_no_channel(sim: DiscordFixture) -> None:
-    async with running(sim.discord, sim.ada, Helper) as bot:
+    async with running(sim.discord, sim.ada, InteractionBot) as bot:
         bot.gate.set()
         used = await sim.world.run_command(sim.ana, sim.general, "think", {"hidden": True})
         assert (await used.until_answered()).seen_by is sim.ana
@@ -153,7 +153,7 @@ async def test_an_ephemeral_answer_is_in_no_channel(sim: DiscordFixture) -> None
 
 
 async def test_a_modal_is_filled_in_and_sent(sim: DiscordFixture) -> None:
-    async with running(sim.discord, sim.ada, Helper):
+    async with running(sim.discord, sim.ada, InteractionBot):
         opened = await sim.world.run_command(sim.ana, sim.general, "ask")
         assert opened.response.modal is not None and opened.response.modal["title"] == "Name"
         with pytest.raises(RefusedError):
@@ -164,15 +164,15 @@ async def test_a_modal_is_filled_in_and_sent(sim: DiscordFixture) -> None:
 
 async def test_buttons_and_selects_work_also_after_a_restart(sim: DiscordFixture) -> None:
     world = sim.world
-    async with running(sim.discord, sim.ada, Helper):
+    async with running(sim.discord, sim.ada, InteractionBot):
         used = await world.run_command(sim.ana, sim.general, "choose")
         message = await used.until_answered()
 
-    class Reborn(Bot):
+    class RestartedBot(Bot):
         async def setup_hook(self) -> None:
             self.add_view(Choice())
 
-    async with running(sim.discord, sim.ada, Reborn):
+    async with running(sim.discord, sim.ada, RestartedBot):
         picked = await world.press(sim.ana, message, "who", [sim.ana, sim.ben])
         assert [each.content for each in await picked.until_followups()] == ["ana ben"]
         pressed = await world.press(sim.ben, message, "yes")
@@ -182,13 +182,13 @@ async def test_buttons_and_selects_work_also_after_a_restart(sim: DiscordFixture
 
 
 async def test_choices_are_offered_while_one_types(sim: DiscordFixture) -> None:
-    async with running(sim.discord, sim.ada, Helper):
+    async with running(sim.discord, sim.ada, InteractionBot):
         offered = await sim.world.autocomplete(sim.ana, sim.general, "fruit", {"name": "ap"}, "name")
         assert [each["value"] for each in offered] == ["apple", "apricot"]
 
 
 async def test_what_a_person_may_not_or_cannot_use_is_refused(sim: DiscordFixture) -> None:
-    async with running(sim.discord, sim.ada, Helper):
+    async with running(sim.discord, sim.ada, InteractionBot):
         use = sim.world.run_command
         for name, options, number in (
             ("nothing", {}, 10063),
@@ -211,7 +211,7 @@ class HandClock(SystemClock):
 
 
 @contextmanager
-def refused(number: int) -> Generator[None, None, None]:
+def expect_refusal(number: int) -> Generator[None, None, None]:
     with pytest.raises(discord.HTTPException) as caught:
         yield
     assert caught.value.code == number
@@ -221,13 +221,13 @@ async def test_answers_have_their_deadlines() -> None:
     clock = HandClock()
     async with open_discord(clock=clock) as server:
         sim = build_discord_fixture(server)
-        async with running(server, sim.ada, Helper) as bot:
+        async with running(server, sim.ada, InteractionBot) as bot:
             late = await sim.world.run_command(sim.ana, sim.general, "idle", wait_s=0)
             await server.until(lambda: bot.idle)
-            with refused(10015):
+            with expect_refusal(10015):
                 await bot.idle[0].followup.send("before the first answer")
             clock.moment += timedelta(seconds=4)
-            with refused(10062):
+            with expect_refusal(10062):
                 await bot.idle[0].response.send_message("late")
             assert not late.acknowledged
             in_time = await sim.world.run_command(sim.ana, sim.general, "idle", wait_s=0)
@@ -235,12 +235,12 @@ async def test_answers_have_their_deadlines() -> None:
             await bot.idle[1].response.send_message("in time")
             assert in_time.text == "in time"
             clock.moment += timedelta(minutes=16)
-            with refused(50027):
+            with expect_refusal(50027):
                 await bot.idle[1].followup.send("much later")
 
 
 async def test_a_second_first_answer_is_refused(sim: DiscordFixture) -> None:
-    async with running(sim.discord, sim.ada, Helper):
+    async with running(sim.discord, sim.ada, InteractionBot):
         used = await sim.world.run_command(sim.ana, sim.general, "echo", {"text": "once"})
         url = f"{sim.discord.api_url}/interactions/{used.id}/{used.token}/callback"
         async with (

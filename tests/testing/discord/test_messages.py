@@ -140,11 +140,11 @@ async def test_direct_messages_go_both_ways(sim: DiscordFixture) -> None:
 async def test_typing_is_seen_on_both_sides(sim: DiscordFixture) -> None:
     seen: list[int] = []
 
-    class Watching(Bot):
+    class TypingBot(Bot):
         async def on_raw_typing(self, event: discord.RawTypingEvent) -> None:
             seen.append(event.user_id)
 
-    async with running(sim.discord, sim.ada, Watching) as bot:
+    async with running(sim.discord, sim.ada, TypingBot) as bot:
         sim.world.type_in(sim.ana, sim.general)
         await sim.discord.until(lambda: seen == [sim.ana.id])
         async with text_channel(bot, sim.general).typing():

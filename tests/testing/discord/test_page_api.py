@@ -22,7 +22,7 @@ from denizen.testing.discord.fixtures import DiscordFixture, build_discord_fixtu
 from denizen.testing.discord.world.small_world import build_small_world
 from denizen.testing.discord.world.world import SimWorld
 from tests.testing.discord.bots import Bot, running
-from tests.testing.discord.test_interactions import Helper
+from tests.testing.discord.test_interactions import InteractionBot
 from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
@@ -32,7 +32,7 @@ GENERAL = "/channels/general"
 
 
 @dataclass(frozen=True, slots=True)
-class Player:
+class PageUser:
     """One person at the page."""
 
     session: aiohttp.ClientSession
@@ -64,14 +64,14 @@ class Player:
             return (await response.json())["error"]["message"]
 
     @asynccontextmanager
-    async def listening(self) -> AsyncGenerator[Listener]:
+    async def listening(self) -> AsyncGenerator[PageStream]:
         async with self.session.get("/sim/events", params={"as": str(self.person.id)}) as response:
             assert response.content_type == "text/event-stream"
-            yield Listener(response)
+            yield PageStream(response)
 
 
 @dataclass(frozen=True, slots=True)
-class Listener:
+class PageStream:
     """Its open page."""
 
     response: aiohttp.ClientResponse
@@ -94,12 +94,12 @@ class Listener:
 
 
 @asynccontextmanager
-async def at_the_page(sim: DiscordFixture, person: SimUser | None = None) -> AsyncGenerator[Player]:
+async def at_the_page(sim: DiscordFixture, person: SimUser | None = None) -> AsyncGenerator[PageUser]:
     async with aiohttp.ClientSession(sim.discord.url) as session:
-        yield Player(session, person or sim.ana)
+        yield PageUser(session, person or sim.ana)
 
 
-class Parrot(Bot):
+class AnswerBot(Bot):
     """Answers whoever mentions it."""
 
     async def on_message(self, message: Any) -> None:
@@ -108,7 +108,7 @@ class Parrot(Bot):
 
 
 async def test_a_person_writes_and_reads_what_the_bot_answers(sim: DiscordFixture) -> None:
-    async with running(sim.discord, sim.ada, Parrot), at_the_page(sim) as ana, ana.listening() as page:
+    async with running(sim.discord, sim.ada, AnswerBot), at_the_page(sim) as ana, ana.listening() as page:
         said = await ana.say(f"{sim.ada.mention} hello")
         await sim.discord.until(lambda: len(sim.general.messages) == 2)
         question, answer = await ana.read()
@@ -199,7 +199,7 @@ async def test_posts_of_a_forum_direct_messages_and_new_people(sim: DiscordFixtu
     async with at_the_page(sim) as ana:
         made = await ana.ask("POST", "/people", {"name": "Dora"})
         assert await ana.refused("POST", "/people", {"name": "Dora"}) == "name: There is somebody called Dora already."
-        dora = Player(ana.session, sim.world.store.get_user(int(made["id"])))
+        dora = PageUser(ana.session, sim.world.store.get_user(int(made["id"])))
         post = await dora.ask("POST", "/channels/help/threads", {"name": "How?", "text": "Tell me."})
         assert [each["text"] for each in await ana.read(f"/channels/{post['id']}")] == ["Tell me."]
         direct = await dora.ask("POST", "/direct", {"with": str(sim.ada.id)})
@@ -222,7 +222,7 @@ async def test_older_messages_are_read_page_by_page(sim: DiscordFixture) -> None
 
 
 async def test_commands_are_listed_completed_and_run(sim: DiscordFixture) -> None:
-    async with running(sim.discord, sim.ada, Helper), at_the_page(sim, sim.ben) as ben:
+    async with running(sim.discord, sim.ada, InteractionBot), at_the_page(sim, sim.ben) as ben:
         listed = await ben.ask("GET", f"{GENERAL}/commands")
         names = [each["name"] for each in listed]
         assert names == ["ask", "choose", "echo", "follow", "fruit", "memory", "think"]  # idle is for administrators
@@ -243,8 +243,8 @@ async def test_commands_are_listed_completed_and_run(sim: DiscordFixture) -> Non
 
 
 async def test_an_answer_for_one_person_is_shown_to_that_person_only(sim: DiscordFixture) -> None:
-    async with running(sim.discord, sim.ada, Helper), at_the_page(sim) as ana:
-        ben = Player(ana.session, sim.ben)
+    async with running(sim.discord, sim.ada, InteractionBot), at_the_page(sim) as ana:
+        ben = PageUser(ana.session, sim.ben)
         async with ana.listening() as hers, ben.listening() as his:
             await ben.ask("POST", f"{GENERAL}/commands", {"name": "memory forget", "options": {"count": 3}})
             sim.world.say(sim.ana, sim.general, "anything new?")
@@ -254,7 +254,7 @@ async def test_an_answer_for_one_person_is_shown_to_that_person_only(sim: Discor
 
 
 async def test_buttons_selects_and_modals(sim: DiscordFixture) -> None:
-    async with running(sim.discord, sim.ada, Helper), at_the_page(sim, sim.ben) as ben:
+    async with running(sim.discord, sim.ada, InteractionBot), at_the_page(sim, sim.ben) as ben:
         await ben.ask("POST", f"{GENERAL}/commands", {"name": "choose"})
         [shown] = await ben.read()
         press = f"{GENERAL}/messages/{shown['id']}/press"
@@ -359,7 +359,7 @@ async def test_an_open_page_ends_with_the_server() -> None:
         assert (await page.content.read()).startswith(b"event: world\n")
 
 
-class Outline(HTMLParser):
+class PageTags(HTMLParser):
     """The tags of the page."""
 
     def __init__(self) -> None:
@@ -372,7 +372,7 @@ class Outline(HTMLParser):
 
 
 def test_the_scripts_find_what_they_look_for_in_the_page() -> None:
-    ids = {attrs["id"] for _, attrs in Outline().tags if "id" in attrs}
+    ids = {attrs["id"] for _, attrs in PageTags().tags if "id" in attrs}
     text = "".join(path.read_text() for path in STATIC.glob("*.js"))
     wanted = set(re.findall(r'find\("([\w-]+)"\)', text))
     wanted |= {name for names in re.findall(r"= \[(.*)\]\.map\(find\)", text) for name in re.findall(r'"(\w+)"', names)}
@@ -386,7 +386,7 @@ def test_no_script_makes_html_out_of_text_and_nothing_comes_from_outside() -> No
             r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", path.read_text()
         )
         assert found is None, path
-    for _, attrs in Outline().tags:
+    for _, attrs in PageTags().tags:
         assert not [name for name in attrs if name.startswith("on") or name == "style"]
         assert (attrs.get("src") or attrs.get("href") or "/").startswith(("/", "#"))
 

@@ -10,15 +10,15 @@ from denizen.testing.discord.fixtures import DiscordFixture
 from denizen.testing.discord.rest.request_log import LoggedRequest
 from denizen.testing.discord.rest.routes import ROUTES
 from tests.testing.discord.api_calls import (
-    Tour,
-    tour_channels,
-    tour_interactions,
-    tour_members,
-    tour_messages,
-    tour_refusals,
+    CommandBot,
+    call_channels,
+    call_interactions,
+    call_members,
+    call_messages,
+    call_refusals,
 )
 from tests.testing.discord.bots import running
-from tests.testing.discord.raw_api_calls import RawTour
+from tests.testing.discord.raw_api_calls import RawApiCalls
 from tests.testing.discord.schema import Schema, find_schema
 
 PATH = find_schema()
@@ -33,14 +33,14 @@ async def test_requests_and_answers_of_every_route_fit_the_published_schema(sim:
     forum = guild.add_channel("help", kind="forum", tags=["open"])
     guild.add_channel("hidden", private_to=[])
     guild.set_roles(ada.user, [guild.add_role("admin", permissions=DiscordPermission.ADMINISTRATOR)])
-    async with running(server, ada, Tour) as bot:
-        await tour_messages(bot, server, general.id, sim.ana)
-        await tour_channels(bot, guild.id, general.id, forum.id)
-        await tour_members(bot, guild.id, sim.ben.id)
-        await tour_interactions(server, sim.ana, general)
-        await tour_refusals(bot, general.id)
+    async with running(server, ada, CommandBot) as bot:
+        await call_messages(bot, server, general.id, sim.ana)
+        await call_channels(bot, guild.id, general.id, forum.id)
+        await call_members(bot, guild.id, sim.ben.id)
+        await call_interactions(server, sim.ana, general)
+        await call_refusals(bot, general.id)
     async with aiohttp.ClientSession(headers={"Authorization": f"Bot {ada.token}"}) as session:
-        await RawTour(sim, session).take()
+        await RawApiCalls(sim, session).take()
     faults = [fault for request in server.requests for fault in schema.faults(request)]
     assert not faults, "\n".join(faults[:40])
     toured = {(request.method, request.route) for request in server.requests if request.status < 400}

@@ -33,11 +33,11 @@ async def test_a_thread_has_the_id_of_its_message_and_there_is_only_one(sim: Dis
 async def test_a_bot_hears_of_threads_that_people_open(sim: DiscordFixture) -> None:
     made: list[str] = []
 
-    class Watching(Bot):
+    class ThreadBot(Bot):
         async def on_thread_create(self, thread: discord.Thread) -> None:
             made.append(thread.name)
 
-    async with running(sim.discord, sim.ada, Watching) as bot:
+    async with running(sim.discord, sim.ada, ThreadBot) as bot:
         thread = sim.world.open_thread(sim.ana, sim.general, "plans", text="first")
         await sim.discord.until(lambda: made == ["plans"] and "first" in bot.texts)
         private = sim.world.open_thread(sim.ana, sim.general, "secret", private=True, text="unheard")

@@ -14,7 +14,7 @@ from denizen.domain.ids import AgentName
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from denizen_sdk.agents import AgentConfig, AgentConfigSet
 from denizen_sdk.records import from_json
-from tests.web_fixture import ADA, ANN, Site, running_site
+from tests.web_fixture import ADA, ANN, WebFixture, open_web
 
 pytestmark = pytest.mark.anyio
 
@@ -37,11 +37,11 @@ AGENTS = (
 )
 
 
-class AgentConfigSite:
+class AgentConfigFixture:
     """A site with an admin and a member."""
 
-    def __init__(self, site: Site, client: httpx2.AsyncClient) -> None:
-        self.site = site
+    def __init__(self, web: WebFixture, client: httpx2.AsyncClient) -> None:
+        self.web = web
         self._client = client
 
     async def ask(self, method: str, path: str, key: str = "key-of-ada", **body: Any) -> tuple[int, Any]:
@@ -52,14 +52,14 @@ class AgentConfigSite:
 
 
 @asynccontextmanager
-async def open_agent_config_site(model: ScriptedModel | None = None) -> AsyncGenerator[AgentConfigSite]:
-    async with running_site(model or ScriptedModel(), keys=(ADA, ANN), agents=AGENTS) as site, site.client() as client:
-        yield AgentConfigSite(site, client)
+async def open_agent_config(model: ScriptedModel | None = None) -> AsyncGenerator[AgentConfigFixture]:
+    async with open_web(model or ScriptedModel(), keys=(ADA, ANN), agents=AGENTS) as web, web.client() as client:
+        yield AgentConfigFixture(web, client)
 
 
 @pytest.mark.proves("S-http-agent-config-get")
 async def test_an_admin_reads_what_holds() -> None:
-    async with open_agent_config_site() as server:
+    async with open_agent_config() as server:
         assert await server.ask("GET", "") == (200, FILE)
         _, scribe = await server.ask("GET", "?agent=scribe")
         assert (scribe["agent"], scribe["default_model"]) == ("scribe", "auto")
@@ -70,7 +70,7 @@ async def test_an_admin_reads_what_holds() -> None:
 @pytest.mark.proves("S-http-agent-config-put", "S-config-save")
 async def test_what_an_admin_saves_holds_at_once() -> None:
     model = ScriptedModel(otherwise=ScriptedReply("ok"))
-    async with open_agent_config_site(model) as server:
+    async with open_agent_config(model) as server:
         status, config = await server.ask("PUT", "", temperature=0.2, language="de")
         assert (status, config["name"], config["changed"]) == (200, "default", ["language", "temperature"])
         _, config = await server.ask("PUT", "", language=None, response_style="technical")
@@ -82,7 +82,7 @@ async def test_what_an_admin_saves_holds_at_once() -> None:
             "changed": ["response_style", "temperature"],
         }
         assert from_json(AgentConfig, config).changed == ("response_style", "temperature")
-        async with server.site.client() as client:
+        async with server.web.client() as client:
             said = {"message": "hello"}
             await client.post("/api/chat", json=said, headers={"x-api-key": "key-of-ann"})
     assert model.requests[0].sampling.temperature == 0.2
@@ -91,7 +91,7 @@ async def test_what_an_admin_saves_holds_at_once() -> None:
 
 @pytest.mark.proves("S-http-agent-config-put")
 async def test_what_cannot_be_is_refused_with_why_and_fix_and_nothing_changes() -> None:
-    async with open_agent_config_site() as server:
+    async with open_agent_config() as server:
         wrong: list[tuple[dict[str, Any], str]] = [
             ({"temperature": 2.5}, "0 to 2"),
             ({"max_steps_multiplier": 4}, "0.5 to 3"),
@@ -106,14 +106,14 @@ async def test_what_cannot_be_is_refused_with_why_and_fix_and_nothing_changes() 
 
 @pytest.mark.proves("S-http-agent-config-reset-post")
 async def test_a_reset_brings_the_configured_values_back() -> None:
-    async with open_agent_config_site() as server:
+    async with open_agent_config() as server:
         await server.ask("PUT", "", additional_prompt="Be kind.", temperature=1)
         assert (await server.ask("POST", "/reset")) == (200, {**FILE, "name": "default"})
 
 
 @pytest.mark.proves("S-http-agent-config-public-get")
 async def test_everybody_reads_how_the_agent_answers_but_not_its_texts() -> None:
-    async with open_agent_config_site() as server:
+    async with open_agent_config() as server:
         await server.ask("PUT", "", search_instructions="Look in the attic.", temperature=1)
         _, in_full = await server.ask("GET", "/public")
         assert in_full["search_instructions"] == "Look in the attic."
@@ -126,7 +126,7 @@ async def test_everybody_reads_how_the_agent_answers_but_not_its_texts() -> None
 
 @pytest.mark.proves("S-http-agent-config-get", "S-http-agent-config-put", "S-http-agent-config-reset-post")
 async def test_nobody_else_reads_or_changes_them() -> None:
-    async with open_agent_config_site() as server:
+    async with open_agent_config() as server:
         for method, path in (
             ("GET", ""),
             ("PUT", ""),
@@ -141,7 +141,7 @@ async def test_nobody_else_reads_or_changes_them() -> None:
 
 @pytest.mark.proves("S-data-agent-config")
 async def test_sets_are_made_listed_activated_and_deleted_by_name() -> None:
-    async with open_agent_config_site() as server:
+    async with open_agent_config() as server:
         await server.ask("PUT", "", language="de")
         _, config = await server.ask("PUT", "", name="exam", activate=False, temperature=0)
         assert (config["name"], config["language"], config["temperature"]) == ("default", "de", None)
@@ -160,7 +160,7 @@ async def test_sets_are_made_listed_activated_and_deleted_by_name() -> None:
 
 
 async def test_settings_of_one_agent_are_none_of_another() -> None:
-    async with open_agent_config_site() as server:
+    async with open_agent_config() as server:
         await server.ask("PUT", "", agent="scribe", language="de")
         assert await server.ask("GET", "") == (200, FILE)
         assert (await server.ask("GET", "?agent=scribe"))[1]["language"] == "de"

@@ -17,7 +17,7 @@ from denizen_sdk.client import DenizenClient
 from denizen_sdk.errors import ApiError
 from denizen_sdk.turns import ApprovalDecidedEvent, ApprovalRequestedEvent, ToolFinishedEvent, TurnFinishedEvent
 from tests.timing import HANG_LIMIT_S
-from tests.web_fixture import ADA, ANN, BEN, Site, running_site
+from tests.web_fixture import ADA, ANN, BEN, WebFixture, open_web
 
 pytestmark = [pytest.mark.anyio, pytest.mark.proves("T-approval-http", "T-http-approvals")]
 
@@ -32,11 +32,11 @@ def script() -> ScriptedModel:
     return ScriptedModel(ScriptedReply(calls=[call("weather", city="Paris", api_key="s3cret")]), ScriptedReply("Done."))
 
 
-class Reader:
+class ChatUser:
     """Somebody who chats, and what they are told."""
 
-    def __init__(self, site: Site, who: str, address: str) -> None:
-        self.site = site
+    def __init__(self, web: WebFixture, who: str, address: str) -> None:
+        self.web = web
         self.client = DenizenClient(address, KEY[who])
         self.events: list[Any] = []
         self.waits = anyio.Event()
@@ -53,20 +53,20 @@ class Reader:
         return next(event.approval for event in self.events if isinstance(event, ApprovalRequestedEvent))
 
 
-async def post(site: Site, who: str, path: str, **body: str) -> httpx2.Response:
-    async with site.client(authorization=f"Bearer {KEY[who]}") as client:
+async def post(web: WebFixture, who: str, path: str, **body: str) -> httpx2.Response:
+    async with web.client(authorization=f"Bearer {KEY[who]}") as client:
         return await client.post(path, json=body)
 
 
-async def get(site: Site, who: str, path: str) -> Any:
-    async with site.client(authorization=f"Bearer {KEY[who]}") as client:
+async def get(web: WebFixture, who: str, path: str) -> Any:
+    async with web.client(authorization=f"Bearer {KEY[who]}") as client:
         return (await client.get(path)).json()
 
 
 @pytest.mark.proves("T-http-chat")
 async def test_the_stream_tells_what_waits_and_what_was_decided_about_it() -> None:
-    async with running_site(script(), keys=[ANN], policy=asks()) as site, site.serve() as address:
-        ann = Reader(site, "ann", address)
+    async with open_web(script(), keys=[ANN], policy=asks()) as web, web.serve() as address:
+        ann = ChatUser(web, "ann", address)
         with anyio.fail_after(HANG_LIMIT_S):
             async with anyio.create_task_group() as group:
                 group.start_soon(ann.chat)
@@ -76,73 +76,73 @@ async def test_the_stream_tells_what_waits_and_what_was_decided_about_it() -> No
                 assert waits.args == {"city": "Paris", "api_key": "•••"}
                 assert "s3cret" not in waits.preview
                 assert "Asked because it costs money." in waits.preview
-                assert not site.weather.calls
+                assert not web.weather.calls
                 async with DenizenClient(address, KEY["ann"]) as other:
                     assert [each.id for each in await other.list_approvals(status="pending")] == [waits.id]
                     assert (await other.approve(waits.id)).status == "approved"
         kinds = [type(event) for event in ann.events]
         assert kinds.index(ApprovalDecidedEvent) < kinds.index(ToolFinishedEvent)
         assert isinstance(ann.events[-1], TurnFinishedEvent)
-        assert len(site.weather.calls) == 1
+        assert len(web.weather.calls) == 1
 
 
 async def test_a_strangers_word_does_not_count_and_twice_is_once() -> None:
-    async with running_site(script(), keys=[ANN, BEN], policy=asks()) as site, site.serve() as address:
-        ann = Reader(site, "ann", address)
+    async with open_web(script(), keys=[ANN, BEN], policy=asks()) as web, web.serve() as address:
+        ann = ChatUser(web, "ann", address)
         with anyio.fail_after(HANG_LIMIT_S):
             async with anyio.create_task_group() as group:
                 group.start_soon(ann.chat)
                 await ann.waits.wait()
                 path = f"/api/approvals/{ann.approval.id}"
-                refused = await post(site, "ben", path, decision="approve")
+                refused = await post(web, "ben", path, decision="approve")
                 assert refused.status_code == 403
                 assert refused.json()["error"]["code"] == "approval_not_yours"
-                assert await get(site, "ben", "/api/approvals") == []
-                wrong = await post(site, "ann", path, decision="maybe")
+                assert await get(web, "ben", "/api/approvals") == []
+                wrong = await post(web, "ann", path, decision="maybe")
                 assert (wrong.status_code, wrong.json()["error"]["code"]) == (400, "decision_invalid")
-                denied = await post(site, "ann", path, decision="deny", reason="too dear")
+                denied = await post(web, "ann", path, decision="deny", reason="too dear")
                 assert (denied.json()["status"], denied.json()["note"]) == ("denied", "too dear")
-                again = await post(site, "ann", path, decision="approve")
+                again = await post(web, "ann", path, decision="approve")
                 assert (again.status_code, again.json()["status"]) == (200, "denied")
-        assert not site.weather.calls
+        assert not web.weather.calls
         [result] = [event for event in ann.events if isinstance(event, ToolFinishedEvent)]
         assert result.text == "Denied: denied by ann: too dear."
 
 
 async def test_a_role_may_decide_what_somebody_else_asked() -> None:
     rule = ApprovalRule(Deciders.ROLE, "admin")
-    async with running_site(script(), keys=[ANN, ADA], policy=asks(rule)) as site, site.serve() as address:
-        ann = Reader(site, "ann", address)
+    async with open_web(script(), keys=[ANN, ADA], policy=asks(rule)) as web, web.serve() as address:
+        ann = ChatUser(web, "ann", address)
         with anyio.fail_after(HANG_LIMIT_S):
             async with anyio.create_task_group() as group:
                 group.start_soon(ann.chat)
                 await ann.waits.wait()
                 assert not ann.approval.may_decide
-                [listed] = await get(site, "ada", "/api/approvals?status=pending")
+                [listed] = await get(web, "ada", "/api/approvals?status=pending")
                 assert listed["may_decide"]
-                body = await post(site, "ada", f"/api/approvals/{listed['id']}", decision="approve", scope="hour")
+                body = await post(web, "ada", f"/api/approvals/{listed['id']}", decision="approve", scope="hour")
                 assert body.json()["decided_by"] == "ada"
-        assert len(site.weather.calls) == 1
+        assert len(web.weather.calls) == 1
 
 
 @pytest.mark.proves("T-approval-timeout")
 async def test_a_word_that_comes_too_late_is_a_conflict() -> None:
-    async with running_site(script(), keys=[ANN], policy=asks()) as site, site.serve() as address:
-        ann = Reader(site, "ann", address)
+    async with open_web(script(), keys=[ANN], policy=asks()) as web, web.serve() as address:
+        ann = ChatUser(web, "ann", address)
         with anyio.fail_after(HANG_LIMIT_S):
             async with anyio.create_task_group() as group:
                 group.start_soon(ann.chat)
                 await ann.waits.wait()
                 from datetime import timedelta
 
-                site.clock.advance(timedelta(minutes=6))
-                late = await post(site, "ann", f"/api/approvals/{ann.approval.id}", decision="approve")
+                web.clock.advance(timedelta(minutes=6))
+                late = await post(web, "ann", f"/api/approvals/{ann.approval.id}", decision="approve")
                 assert (late.status_code, late.json()["error"]["code"]) == (409, "approval_expired")
-        assert not site.weather.calls
+        assert not web.weather.calls
 
 
 async def test_an_unknown_approval_is_not_found() -> None:
-    async with running_site(script(), keys=[ANN], policy=asks()) as site, site.serve() as address:
+    async with open_web(script(), keys=[ANN], policy=asks()) as web, web.serve() as address:
         async with DenizenClient(address, KEY["ann"]) as client:
             with pytest.raises(ApiError) as caught:
                 await client.deny("apr_none")
@@ -158,11 +158,11 @@ async def test_an_unknown_approval_is_not_found() -> None:
 @pytest.mark.proves("TW1", "X-approval-absent")
 async def test_a_client_of_the_openai_api_cannot_be_asked_so_the_call_is_denied_at_once() -> None:
     model = script()
-    async with running_site(model, keys=[ANN], policy=asks()) as site:
+    async with open_web(model, keys=[ANN], policy=asks()) as web:
         body = {"model": "denizen", "messages": [{"role": "user", "content": "go"}]}
-        async with site.client(authorization="Bearer key-of-ann") as client:
+        async with web.client(authorization="Bearer key-of-ann") as client:
             with anyio.fail_after(HANG_LIMIT_S):
                 answer = await client.post("/v1/chat/completions", json=body)
         assert answer.json()["choices"][0]["message"]["content"] == "Done."
-        assert not site.weather.calls
+        assert not web.weather.calls
         assert "nobody can be asked here" in json.dumps(str(model.requests[-1].messages))

@@ -13,7 +13,7 @@ from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedRep
 from denizen.web.http.dependencies import WebTiming
 from denizen_sdk.turns import MAX_RESULT_CHARS
 from tests.timing import HANG_LIMIT_S
-from tests.web_fixture import ADA, ANN, BEN, running_site
+from tests.web_fixture import ADA, ANN, BEN, open_web
 
 pytestmark = pytest.mark.anyio
 
@@ -34,9 +34,9 @@ async def test_a_turn_is_told_from_its_beginning_to_its_end() -> None:
         ScriptedReply("Let me look.", calls=[call("weather", city="Longtown"), call("weather", city="Atlantis")]),
         ScriptedReply("Sunny.", notices=["Warming up"]),
     )
-    async with running_site(model) as site, site.client() as client:
+    async with open_web(model) as web, web.client() as client:
         response = await client.post("/api/chat", json=CHAT)
-        [turn] = await site.turns()
+        [turn] = await web.turns()
     told = events(response)
     tools = ["tool_started", "tool_finished"]
     others = [event["type"] for event in told if event["type"] not in tools]
@@ -52,7 +52,7 @@ async def test_a_turn_is_told_from_its_beginning_to_its_end() -> None:
 
 
 async def test_each_event_is_named_so_that_plain_event_sources_can_tell_them_apart() -> None:
-    async with running_site(ScriptedModel(ScriptedReply("Hello."))) as site, site.client() as client:
+    async with open_web(ScriptedModel(ScriptedReply("Hello."))) as web, web.client() as client:
         response = await client.post("/api/chat", json=CHAT)
     named = [line[7:] for line in response.text.splitlines() if line.startswith("event: ")]
     assert named == kinds(response)
@@ -60,9 +60,9 @@ async def test_each_event_is_named_so_that_plain_event_sources_can_tell_them_apa
 
 async def test_a_turn_that_fails_ends_with_what_happened_and_what_to_do() -> None:
     failure = NeedsAttention("The provider refused the key.", code="key_refused", fix="Run `denizen setup`.")
-    async with running_site(ScriptedModel(failure)) as site, site.client() as client:
+    async with open_web(ScriptedModel(failure)) as web, web.client() as client:
         response = await client.post("/api/chat", json=CHAT)
-        [turn] = await site.turns()
+        [turn] = await web.turns()
         stored = (await client.get(f"/api/turns/{turn.id}")).json()
     error = events(response)[-1]["error"]
     assert (response.status_code, events(response)[-1]["type"]) == (200, "error")
@@ -84,61 +84,55 @@ async def test_a_turn_that_fails_ends_with_what_happened_and_what_to_do() -> Non
     ],
 )
 async def test_a_message_that_is_not_taken_has_a_status(body: object, status: int, code: str) -> None:
-    async with running_site() as site, site.client() as client:
+    async with open_web() as web, web.client() as client:
         response = await client.post("/api/chat", json=body)
-        assert await site.turns() == []
+        assert await web.turns() == []
     assert (response.status_code, response.json()["error"]["code"]) == (status, code)
 
 
 async def test_broken_json_is_named() -> None:
-    async with running_site() as site, site.client(**{"content-type": "application/json"}) as client:
+    async with open_web() as web, web.client(**{"content-type": "application/json"}) as client:
         response = await client.post("/api/chat", content=b"{")
     assert (response.status_code, response.json()["error"]["code"]) == (400, "json_invalid")
 
 
 async def test_a_session_is_remembered_and_new_starts_it_afresh() -> None:
     async with (
-        running_site(ScriptedModel(ScriptedReply("One."), ScriptedReply("Two."), ScriptedReply("Three."))) as site,
-        site.client() as client,
+        open_web(ScriptedModel(ScriptedReply("One."), ScriptedReply("Two."), ScriptedReply("Three."))) as web,
+        web.client() as client,
     ):
         await client.post("/api/chat", json={"message": "a"})
         await client.post("/api/chat", json={"message": "b"})
         await client.post("/api/chat", json={"message": "c", "new": True})
         messages = (await client.get("/api/sessions/default/messages")).json()
-    assert [len(request.messages) for request in site.model.requests] == [1, 3, 1]
+    assert [len(request.messages) for request in web.model.requests] == [1, 3, 1]
     assert [message["text"] for message in messages] == ["c", "Three."]
 
 
 async def test_sessions_and_agents_have_histories_of_their_own() -> None:
-    async with running_site(ScriptedModel(otherwise=ScriptedReply("Hello."))) as site, site.client() as client:
+    async with open_web(ScriptedModel(otherwise=ScriptedReply("Hello."))) as web, web.client() as client:
         for body in ({"session": "a"}, {"session": "b/c"}, {"session": "a", "agent": "scribe"}):
             await client.post("/api/chat", json={"message": "hi", **body})
         assert len((await client.get("/api/sessions/b%2Fc/messages")).json()) == 2
         assert len((await client.get("/api/sessions/a/messages", params={"agent": "scribe"})).json()) == 2
         assert (await client.get("/api/sessions/other/messages")).json() == []
-    assert {len(request.messages) for request in site.model.requests} == {1}
+    assert {len(request.messages) for request in web.model.requests} == {1}
 
 
 async def test_a_repeated_message_is_the_same_turn() -> None:
-    async with (
-        running_site(ScriptedModel(ScriptedReply("Once."))) as site,
-        site.client(**{"idempotency-key": "1"}) as client,
-    ):
+    async with open_web(ScriptedModel(ScriptedReply("Once."))) as web, web.client(**{"idempotency-key": "1"}) as client:
         first = await client.post("/api/chat", json=CHAT)
         again = await client.post("/api/chat", json=CHAT)
-        assert len(await site.turns()) == 1
+        assert len(await web.turns()) == 1
     assert events(first)[-1] == events(again)[-1]
 
 
 @pytest.mark.parametrize("change", [{"message": "Something else"}, {"session": "other"}, {"new": True}])
 async def test_a_key_that_is_used_for_another_message_is_refused(change: dict[str, Any]) -> None:
-    async with (
-        running_site(ScriptedModel(ScriptedReply("Once."))) as site,
-        site.client(**{"idempotency-key": "1"}) as client,
-    ):
+    async with open_web(ScriptedModel(ScriptedReply("Once."))) as web, web.client(**{"idempotency-key": "1"}) as client:
         await client.post("/api/chat", json=CHAT)
         other = await client.post("/api/chat", json={**CHAT, **change})
-        assert len(await site.turns()) == 1
+        assert len(await web.turns()) == 1
     assert (other.status_code, other.json()["error"]["code"]) == (409, "idempotency_conflict")
     assert other.json()["error"]["fix"]
 
@@ -148,8 +142,8 @@ async def test_the_turns_id_is_known_while_it_waits_and_it_can_be_stopped() -> N
     timing = WebTiming(chat_start_s=0.0)
     model = ScriptedModel(ScriptedReply("Hello.", before=before))
     async with (
-        running_site(model, timing=timing) as site,
-        site.serve() as url,
+        open_web(model, timing=timing) as web,
+        web.serve() as url,
         httpx2.AsyncClient(base_url=url, timeout=HANG_LIMIT_S) as client,
     ):
         async with client.stream("POST", "/api/chat", json=CHAT) as response:
@@ -164,20 +158,20 @@ async def test_the_turns_id_is_known_while_it_waits_and_it_can_be_stopped() -> N
 
 async def test_a_reader_that_leaves_does_not_stop_the_turn() -> None:
     before = ReplyGate()
-    async with running_site(ScriptedModel(ScriptedReply("Hello.", before=before))) as site, site.serve() as url:
+    async with open_web(ScriptedModel(ScriptedReply("Hello.", before=before))) as web, web.serve() as url:
         async with httpx2.AsyncClient(base_url=url, timeout=HANG_LIMIT_S) as client, anyio.create_task_group() as tasks:
             tasks.start_soon(lambda: client.post("/api/chat", json=CHAT))
             await before.reached.wait()
             tasks.cancel_scope.cancel()
         before.open.set()
-        assert (await site.ended(TurnStatus.DONE)).result.reply == "Hello."
+        assert (await web.ended(TurnStatus.DONE)).result.reply == "Hello."
 
 
 async def test_what_somebody_did_is_seen_by_them_and_by_admins_only() -> None:
-    async with running_site(ScriptedModel(otherwise=ScriptedReply("Hello.")), keys=[ANN, BEN, ADA]) as site:
-        clients = {name: site.client(**{"x-api-key": f"key-of-{name}"}) for name in ("ann", "ben", "ada")}
+    async with open_web(ScriptedModel(otherwise=ScriptedReply("Hello.")), keys=[ANN, BEN, ADA]) as web:
+        clients = {name: web.client(**{"x-api-key": f"key-of-{name}"}) for name in ("ann", "ben", "ada")}
         await clients["ann"].post("/api/chat", json={"message": "my secret"})
-        [turn] = await site.turns()
+        [turn] = await web.turns()
         for name, status in (("ann", 200), ("ben", 404), ("ada", 200)):
             assert (await clients[name].get(f"/api/turns/{turn.id}")).status_code == status
             assert (await clients[name].post(f"/api/turns/{turn.id}/cancel")).status_code == status

@@ -25,7 +25,7 @@ from denizen.web.http.dependencies import GapServices
 from tests.engine.knowledge.knowledge_fixture import KnowledgeFixture
 from tests.engine.knowledge.test_learning import build_learning
 from tests.timing import HANG_LIMIT_S
-from tests.web_fixture import ADA, ANN, HandClock, running_site
+from tests.web_fixture import ADA, ANN, HandClock, open_web
 
 pytestmark = pytest.mark.anyio
 
@@ -62,7 +62,7 @@ PROPOSAL = Proposal(
 
 
 @dataclass
-class GapSite:
+class GapFixture:
     app: Starlette
     store: TemporaryStore
     client: httpx2.AsyncClient
@@ -74,7 +74,7 @@ class GapSite:
 
 
 @asynccontextmanager
-async def open_gap_site(root: Path) -> AsyncGenerator[GapSite]:
+async def open_gaps(root: Path) -> AsyncGenerator[GapFixture]:
     houses: list[KnowledgeFixture] = []
 
     def make(store: TemporaryStore, durable: MemoryDurable, clock: HandClock) -> GapServices:
@@ -82,16 +82,16 @@ async def open_gap_site(root: Path) -> AsyncGenerator[GapSite]:
         houses.append(engine)
         return GapServices(GapReport(store, clock), build_learning(engine))
 
-    async with running_site(keys=[ADA, ANN], make_gaps=make) as site, site.client() as client:
-        async with site.store.work() as work:
+    async with open_web(keys=[ADA, ANN], make_gaps=make) as web, web.client() as client:
+        async with web.store.work() as work:
             for gap in (GAP, PRIVATE, replace(GAP, id="gap_3", asker="platform_user:discord:4")):
                 await work.gaps.add(gap)
             await work.proposals.add(PROPOSAL)
-        yield GapSite(site.app, site.store, client, houses[0])
+        yield GapFixture(web.app, web.store, client, houses[0])
 
 
 async def test_admins_read_what_was_asked_in_public_and_how_often_in_private(tmp_path: Path) -> None:
-    async with open_gap_site(tmp_path) as server:
+    async with open_gaps(tmp_path) as server:
         status, told = await server.ask("GET", "/api/gaps")
         assert (status, told["total"], told["hidden"], told["days"]) == (200, 3, 1, 30)
         (gap,) = told["gaps"]
@@ -101,12 +101,12 @@ async def test_admins_read_what_was_asked_in_public_and_how_often_in_private(tmp
 
 @pytest.mark.parametrize("days", ["0", "-1", "x", "99999999999999999999", "²"])
 async def test_days_that_are_no_number_of_days_are_refused(tmp_path: Path, days: str) -> None:
-    async with open_gap_site(tmp_path) as server:
+    async with open_gaps(tmp_path) as server:
         assert (await server.ask("GET", f"/api/gaps?days={days}"))[0] == 400
 
 
 async def test_the_report_looks_at_the_newest_only_and_says_so(tmp_path: Path) -> None:
-    async with open_gap_site(tmp_path) as server:
+    async with open_gaps(tmp_path) as server:
         async with server.store.work() as work:
             for number in range(MAX_GAPS):
                 when = NOW + timedelta(seconds=1 + number)
@@ -121,7 +121,7 @@ async def test_the_report_looks_at_the_newest_only_and_says_so(tmp_path: Path) -
 
 
 async def test_members_are_told_nothing(tmp_path: Path) -> None:
-    async with open_gap_site(tmp_path) as server:
+    async with open_gaps(tmp_path) as server:
         for method, path in (
             ("GET", "/api/gaps"),
             ("POST", "/api/gaps/gap_1/close"),
@@ -132,7 +132,7 @@ async def test_members_are_told_nothing(tmp_path: Path) -> None:
 
 
 async def test_a_gap_is_closed_with_its_like_and_a_private_one_is_not_there(tmp_path: Path) -> None:
-    async with open_gap_site(tmp_path) as server:
+    async with open_gaps(tmp_path) as server:
         assert (await server.ask("POST", "/api/gaps/gap_2/close"))[0] == 404
         assert await server.ask("POST", "/api/gaps/gap_1/close") == (200, {"closed": 2})
         assert (await server.ask("POST", "/api/gaps/gap_1/close"))[0] == 404
@@ -140,7 +140,7 @@ async def test_a_gap_is_closed_with_its_like_and_a_private_one_is_not_there(tmp_
 
 
 async def test_a_proposal_is_shown_as_the_file_that_it_becomes_and_accepted(tmp_path: Path) -> None:
-    async with open_gap_site(tmp_path) as server:
+    async with open_gaps(tmp_path) as server:
         _, (shown,) = await server.ask("GET", "/api/gaps/proposals")
         assert (shown["id"], shown["answer"], shown["author"]) == ("prop_1", "Ten euros.", "Ben")
         assert "+> Ten euros." in shown["diff"]
@@ -158,7 +158,7 @@ async def test_a_proposal_is_shown_as_the_file_that_it_becomes_and_accepted(tmp_
 
 
 async def test_a_proposal_is_rejected_and_only_decisions_are_taken(tmp_path: Path) -> None:
-    async with open_gap_site(tmp_path) as server:
+    async with open_gaps(tmp_path) as server:
         assert (await server.ask("POST", "/api/gaps/proposals/prop_1", decision="maybe"))[0] == 400
         assert (await server.ask("POST", "/api/gaps/proposals/prop_2", decision="reject"))[0] == 404
         decided = await server.ask("POST", "/api/gaps/proposals/prop_1", decision="reject", reason="No.")

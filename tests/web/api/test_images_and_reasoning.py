@@ -13,7 +13,7 @@ from denizen.domain.agent import Agent
 from denizen.domain.ids import AgentName
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from denizen_sdk.turns import ReasoningAddedEvent, TurnFinishedEvent, decode_event
-from tests.web_fixture import running_site
+from tests.web_fixture import open_web
 
 pytestmark = pytest.mark.anyio
 
@@ -39,7 +39,7 @@ def agents(*, shows: bool) -> tuple[Agent, ...]:
 @pytest.mark.proves("C25", "C25-reasoning")
 @pytest.mark.parametrize("shows", [True, False])
 async def test_a_completion_has_pictures_and_reasoning_beside_its_text(*, shows: bool) -> None:
-    async with running_site(model(), agents=agents(shows=shows)) as site, site.client() as client:
+    async with open_web(model(), agents=agents(shows=shows)) as web, web.client() as client:
         message = (await client.post("/v1/chat/completions", json=ASKED)).json()["choices"][0]["message"]
     assert (message["content"], message["images"]) == ("A rose.", PICTURES)
     assert message.get("reasoning_content") == (THOUGHT if shows else None)
@@ -48,7 +48,7 @@ async def test_a_completion_has_pictures_and_reasoning_beside_its_text(*, shows:
 @pytest.mark.proves("C25", "C25-reasoning")
 @pytest.mark.parametrize("shows", [True, False])
 async def test_a_streamed_completion_has_reasoning_before_and_pictures_behind_its_text(*, shows: bool) -> None:
-    async with running_site(model(), agents=agents(shows=shows)) as site, site.client() as client:
+    async with open_web(model(), agents=agents(shows=shows)) as web, web.client() as client:
         response = await client.post("/v1/chat/completions", json={**ASKED, "stream": True})
     deltas = [row["choices"][0]["delta"] for row in rows(response)]
     order = [next(iter(delta)) for delta in deltas if delta]
@@ -61,7 +61,7 @@ async def test_a_streamed_completion_has_reasoning_before_and_pictures_behind_it
 @pytest.mark.proves("C25", "C25-reasoning")
 @pytest.mark.parametrize("shows", [True, False])
 async def test_the_events_of_a_chat_tell_reasoning_and_end_with_the_pictures(*, shows: bool) -> None:
-    async with running_site(model(), agents=agents(shows=shows)) as site, site.client() as client:
+    async with open_web(model(), agents=agents(shows=shows)) as web, web.client() as client:
         events = [decode_event(row) for row in rows(await client.post("/api/chat", json={"message": "a rose?"}))]
     told = "".join(event.text for event in events if isinstance(event, ReasoningAddedEvent))
     assert told == (THOUGHT if shows else "")
@@ -72,7 +72,7 @@ async def test_the_events_of_a_chat_tell_reasoning_and_end_with_the_pictures(*, 
 
 @pytest.mark.proves("C25-reasoning")
 async def test_a_repeated_request_gets_both_too() -> None:
-    async with running_site(model(), agents=agents(shows=True)) as site, site.client() as client:
+    async with open_web(model(), agents=agents(shows=True)) as web, web.client() as client:
         key = {"Idempotency-Key": "once"}
         first = await client.post("/v1/chat/completions", json=ASKED, headers=key)
         again = await client.post("/v1/chat/completions", json={**ASKED, "stream": True}, headers=key)

@@ -22,7 +22,7 @@ from denizen_sdk import ApiError, DenizenClient
 from denizen_sdk.knowledge import StartedSync
 from tests.engine.knowledge.knowledge_fixture import KnowledgeFixture, give_way, write
 from tests.timing import HANG_LIMIT_S
-from tests.web_fixture import ADA, ANN, LOCAL, HandClock, Site, running_site
+from tests.web_fixture import ADA, ANN, LOCAL, HandClock, WebFixture, open_web
 
 pytestmark = pytest.mark.anyio
 
@@ -55,20 +55,22 @@ class ApiCaller:
                 await give_way()
 
 
-class KnowledgeSite:
+class KnowledgeWebFixture:
     """A server with a library, and three people: an owner, an admin, a member."""
 
-    def __init__(self, client: httpx2.AsyncClient, sdk: DenizenClient, engine: KnowledgeFixture, site: Site) -> None:
-        self.site = site
+    def __init__(
+        self, client: httpx2.AsyncClient, sdk: DenizenClient, engine: KnowledgeFixture, web: WebFixture
+    ) -> None:
+        self.web = web
         self.sdk = sdk
         self.engine = engine
         self.owner, self.admin, self.member = (ApiCaller(client, f"key-of-{name}") for name in ("olga", "ada", "ann"))
 
 
 @asynccontextmanager
-async def open_knowledge_site(
+async def open_knowledge_web(
     root: Path, readers: Mapping[SourceKind, SourceReader] = NO_READERS
-) -> AsyncGenerator[KnowledgeSite]:
+) -> AsyncGenerator[KnowledgeWebFixture]:
     houses: list[KnowledgeFixture] = []
 
     def make(store: TemporaryStore, durable: MemoryDurable, clock: HandClock) -> KnowledgeServices:
@@ -88,10 +90,10 @@ async def open_knowledge_site(
             indexing=lambda: engine.indexing.progress,
         )
 
-    async with running_site(keys=[OWNER, ADA, ANN], make_knowledge=make) as site, site.client() as client:
-        transport = httpx2.ASGITransport(site.app)
+    async with open_web(keys=[OWNER, ADA, ANN], make_knowledge=make) as web, web.client() as client:
+        transport = httpx2.ASGITransport(web.app)
         async with DenizenClient(LOCAL, "key-of-ada", transport=transport) as sdk:
-            yield KnowledgeSite(client, sdk, houses[0], site)
+            yield KnowledgeWebFixture(client, sdk, houses[0], web)
 
 
 @pytest.mark.proves(
@@ -106,7 +108,7 @@ async def open_knowledge_site(
 )
 async def test_sources_are_added_read_changed_and_removed(tmp_path: Path) -> None:
     notes = write(tmp_path / "notes", {"a.md": "A", "more/b.md": "B"})
-    async with open_knowledge_site(tmp_path) as server:
+    async with open_knowledge_web(tmp_path) as server:
         owner, admin = server.owner, server.admin
         assert await admin.ask("GET", "/api/sources") == (
             200,
@@ -136,7 +138,7 @@ async def test_sources_are_added_read_changed_and_removed(tmp_path: Path) -> Non
 
 
 async def test_a_field_that_nobody_reads_is_refused_with_the_one_that_was_meant(tmp_path: Path) -> None:
-    async with open_knowledge_site(tmp_path) as server:
+    async with open_knowledge_web(tmp_path) as server:
         admin = server.admin
         status, answer = await admin.ask("POST", "/api/sources", location="nuxt/docs", branchh="next")
         assert (status, answer["error"]["code"]) == (400, "field_unknown") and "'branch'" in answer["error"]["fix"]
@@ -152,7 +154,7 @@ async def test_a_field_that_nobody_reads_is_refused_with_the_one_that_was_meant(
 
 
 async def test_a_source_tells_admins_what_was_left_out_of_it(tmp_path: Path) -> None:
-    async with open_knowledge_site(tmp_path) as server:
+    async with open_knowledge_web(tmp_path) as server:
         await server.owner.ask("POST", "/api/sources", location=str(write(tmp_path / "n", {"a.md": "A", "b.md": "\0"})))
         await server.admin.sync()
         [row] = (await server.admin.ask("GET", "/api/sources"))[1]["folder"]["sources"]
@@ -160,7 +162,7 @@ async def test_a_source_tells_admins_what_was_left_out_of_it(tmp_path: Path) -> 
 
 
 async def test_a_member_reads_the_list_without_places_and_changes_nothing(tmp_path: Path) -> None:
-    async with open_knowledge_site(tmp_path) as server:
+    async with open_knowledge_web(tmp_path) as server:
         await server.admin.ask("POST", "/api/sources", location="nuxt/docs")
         _, listed = await server.member.ask("GET", "/api/sources")
         [row] = listed["git"]["sources"]
@@ -182,7 +184,7 @@ async def test_a_member_reads_the_list_without_places_and_changes_nothing(tmp_pa
 
 
 async def test_only_an_owner_names_a_path_of_the_machine(tmp_path: Path) -> None:
-    async with open_knowledge_site(tmp_path) as server:
+    async with open_knowledge_web(tmp_path) as server:
         await server.admin.ask("POST", "/api/sources", location="nuxt/docs")
         for body in ({"location": "/etc"}, {"location": "/etc", "kind": "git"}, {"location": " FILE:///etc"}):
             for method, path in (("POST", "/api/sources"), ("PUT", "/api/sources/docs")):
@@ -193,7 +195,7 @@ async def test_only_an_owner_names_a_path_of_the_machine(tmp_path: Path) -> None
 
 
 async def test_an_empty_location_does_not_let_an_admin_change_an_owners_folder(tmp_path: Path) -> None:
-    async with open_knowledge_site(tmp_path) as server:
+    async with open_knowledge_web(tmp_path) as server:
         notes = write(tmp_path / "notes", {"public/a.md": "a", "private/b.md": "b"})
         await server.owner.ask("POST", "/api/sources", location=str(notes), content_path="public")
         for empty in ("", " "):
@@ -203,7 +205,7 @@ async def test_an_empty_location_does_not_let_an_admin_change_an_owners_folder(t
 
 
 async def test_only_an_owner_names_a_service_of_the_machine(tmp_path: Path) -> None:
-    async with open_knowledge_site(tmp_path) as server:
+    async with open_knowledge_web(tmp_path) as server:
         for where in ("http://127.0.0.1:8080/x.git", " HTTP://localhost/x.git"):
             status, answer = await server.admin.ask("POST", "/api/sources", location=where)
             assert (status, answer["error"]["code"]) == (403, "owner_only"), where
@@ -211,7 +213,7 @@ async def test_only_an_owner_names_a_service_of_the_machine(tmp_path: Path) -> N
 
 
 async def test_what_cannot_be_is_refused_with_a_remedy(tmp_path: Path) -> None:
-    async with open_knowledge_site(tmp_path) as server:
+    async with open_knowledge_web(tmp_path) as server:
         status, answer = await server.admin.ask("POST", "/api/sync")
         assert (status, answer["error"]["code"]) == (400, "no_sources") and answer["error"]["fix"]
         for body in ({"location": ""}, {"location": "ext::sh"}, {"location": "a/b", "kind": "x"}, {"location": 1}):
@@ -229,7 +231,7 @@ async def test_what_cannot_be_is_refused_with_a_remedy(tmp_path: Path) -> None:
 async def test_a_sync_asked_for_through_the_sdk_is_told_to_have_started_and_does_what_it_was_told(
     tmp_path: Path,
 ) -> None:
-    async with open_knowledge_site(tmp_path) as server:
+    async with open_knowledge_web(tmp_path) as server:
         server.engine.remote = RemoteRepository(str(tmp_path / "mirror"))
         for name in ("one", "two"):
             await server.owner.ask("POST", "/api/sources", location=str(write(tmp_path / name, {"a.md": name})))
@@ -255,7 +257,7 @@ async def test_a_sync_asked_for_through_the_sdk_is_told_to_have_started_and_does
 
 @pytest.mark.proves("S-http-snapshot-config-get")
 async def test_an_admin_reads_where_snapshots_are_pushed_to(tmp_path: Path) -> None:
-    async with open_knowledge_site(tmp_path) as server:
+    async with open_knowledge_web(tmp_path) as server:
         nowhere = {"repository": "", "branch": "main", "allow_existing": False}
         assert await server.admin.ask("GET", "/api/snapshot/config") == (200, nowhere)
         server.engine.remote = RemoteRepository("https://git.example/x.git", "kept", allow_existing=True)
@@ -265,7 +267,7 @@ async def test_an_admin_reads_where_snapshots_are_pushed_to(tmp_path: Path) -> N
 
 @pytest.mark.proves("S-http-snapshot-config-put")
 async def test_an_admin_changes_where_snapshots_are_pushed_to_and_what_was_read_goes_there(tmp_path: Path) -> None:
-    async with open_knowledge_site(tmp_path) as server:
+    async with open_knowledge_web(tmp_path) as server:
         wanted = {"repository": "https://git.example/x.git", "branch": "kept"}
         status, told = await server.admin.ask("PUT", "/api/snapshot/config", **wanted)
         assert (status, told) == (200, wanted | {"allow_existing": False, "run": ""})
@@ -282,7 +284,7 @@ async def test_an_admin_changes_where_snapshots_are_pushed_to_and_what_was_read_
 
 
 async def test_a_remote_that_only_an_owner_may_name_or_that_holds_a_variable_is_refused(tmp_path: Path) -> None:
-    async with open_knowledge_site(tmp_path) as server:
+    async with open_knowledge_web(tmp_path) as server:
         for body, code in (
             ({"repository": "/srv/mirror"}, "owner_only"),
             ({"repository": "http://127.0.0.1/x.git"}, "owner_only"),
@@ -301,7 +303,7 @@ async def test_a_remote_that_only_an_owner_may_name_or_that_holds_a_variable_is_
 
 @pytest.mark.proves("S-http-sandbox-snapshot-post")
 async def test_an_admin_has_a_snapshot_made_of_what_was_read_last(tmp_path: Path) -> None:
-    async with open_knowledge_site(tmp_path) as server:
+    async with open_knowledge_web(tmp_path) as server:
         await server.owner.ask("POST", "/api/sources", location=str(write(tmp_path / "notes", {"a.md": "A"})))
         await server.admin.sync()
         write(tmp_path / "notes", {"b.md": "B"})

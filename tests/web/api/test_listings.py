@@ -10,14 +10,14 @@ from denizen.ports.model import Capabilities, ModelInfo
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
 from denizen.web.api.agents import agent_to_wire, model_to_wire
 from denizen.web.http.dependencies import WebTiming
-from tests.web_fixture import ANN, running_site
+from tests.web_fixture import ANN, open_web
 
 pytestmark = pytest.mark.anyio
 
 
 async def test_agents_are_listed_with_their_provider_and_the_default_first() -> None:
     agents = [Agent(AgentName("zoe"), "First."), Agent(AgentName("abe"))]
-    async with running_site(ScriptedModel(name="lab/small"), agents=agents) as site, site.client() as client:
+    async with open_web(ScriptedModel(name="lab/small"), agents=agents) as web, web.client() as client:
         rows = (await client.get("/api/agents")).json()
     assert [(row["name"], row["is_default"]) for row in rows] == [("zoe", True), ("abe", False)]
     assert rows[0]["provider"] == "lab"
@@ -34,14 +34,14 @@ def test_an_agent_on_the_built_in_model_says_so() -> None:
 
 async def test_models_are_listed() -> None:
     model = ScriptedModel(capabilities=Capabilities(small=True, context_tokens=4096))
-    async with running_site(model) as site, site.client() as client:
+    async with open_web(model) as web, web.client() as client:
         [row] = (await client.get("/api/models")).json()
     assert (row["name"], row["is_small"], row["context_tokens"]) == ("scripted/model", True, 4096)
 
 
 async def test_tools_are_listed_with_the_risk_that_the_gate_sees() -> None:
     agents = [Agent(AgentName("all")), Agent(AgentName("none"), tools=())]
-    async with running_site(agents=agents) as site, site.client() as client:
+    async with open_web(agents=agents) as web, web.client() as client:
         [row] = (await client.get("/api/tools")).json()
         assert (await client.get("/api/tools", params={"agent": "none"})).json() == []
         assert (await client.get("/api/tools", params={"agent": "nobody"})).status_code == 404
@@ -51,7 +51,7 @@ async def test_tools_are_listed_with_the_risk_that_the_gate_sees() -> None:
 
 async def test_messages_are_listed_with_their_calls_and_results() -> None:
     model = ScriptedModel(ScriptedReply("Let me look.", calls=[call("weather", city="Oslo")]), ScriptedReply("Sunny."))
-    async with running_site(model) as site, site.client() as client:
+    async with open_web(model) as web, web.client() as client:
         await client.post("/api/chat", json={"message": "hi"})
         rows = (await client.get("/api/sessions/default/messages")).json()
         [last] = (await client.get("/api/sessions/default/messages", params={"limit": 1})).json()
@@ -72,7 +72,7 @@ async def test_messages_are_listed_with_their_calls_and_results() -> None:
 
 async def test_a_turn_is_shown_with_steps_calls_and_verdicts() -> None:
     model = ScriptedModel(ScriptedReply(calls=[call("weather", city="Oslo")]), ScriptedReply("Sunny."))
-    async with running_site(model) as site, site.client() as client:
+    async with open_web(model) as web, web.client() as client:
         answer = await client.post("/api/chat", json={"message": "hi"})
         row = (await client.get(f"/api/turns/{answer.headers['x-denizen-turn']}")).json()
     assert (row["status"], row["reply"], row["error"], row["usage"]["output_tokens"]) == ("done", "Sunny.", None, 10)
@@ -86,7 +86,7 @@ async def test_a_turn_is_shown_with_steps_calls_and_verdicts() -> None:
 
 @pytest.mark.proves("T-http-health")
 async def test_health_tells_status_uptime_provider_model_tools_and_generation() -> None:
-    async with running_site() as site, site.client() as client:
+    async with open_web() as web, web.client() as client:
         health = (await client.get("/health")).json()
     assert health.pop("uptime_s") >= 0
     assert health == {
@@ -101,7 +101,7 @@ async def test_health_tells_status_uptime_provider_model_tools_and_generation() 
 
 
 async def test_health_needs_no_key_and_tells_none() -> None:
-    async with running_site(keys=[ANN]) as site, site.client() as client:
+    async with open_web(keys=[ANN]) as web, web.client() as client:
         response = await client.get("/health")
     assert response.status_code == 200
     assert "ann" not in response.text
@@ -112,8 +112,8 @@ async def test_health_does_not_wait_for_a_source_of_tools_that_hangs(monkeypatch
         await anyio.sleep_forever()
         return []
 
-    async with running_site(timing=WebTiming(tools_deadline_s=0.0)) as site, site.client() as client:
-        monkeypatch.setattr(site.weather, "list_tools", hang)
+    async with open_web(timing=WebTiming(tools_deadline_s=0.0)) as web, web.client() as client:
+        monkeypatch.setattr(web.weather, "list_tools", hang)
         health = (await client.get("/health")).json()
     assert (health["status"], health["tools"]) == ("ok", None)
 
@@ -122,8 +122,8 @@ async def test_a_fault_in_a_listing_is_answered_with_a_reference(monkeypatch: py
     async def fail() -> list[ToolSpec]:
         raise ZeroDivisionError
 
-    async with running_site() as site, site.client() as client:
-        monkeypatch.setattr(site.weather, "list_tools", fail)
+    async with open_web() as web, web.client() as client:
+        monkeypatch.setattr(web.weather, "list_tools", fail)
         response = await client.get("/api/tools")
     assert (response.status_code, response.json()["error"]["code"]) == (500, "bug")
     assert response.headers["x-content-type-options"] == "nosniff"

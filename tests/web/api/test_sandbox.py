@@ -23,7 +23,7 @@ from denizen.engine.audit.audit_log import read_log
 from denizen.engine.configuration.tool_policy import GatePolicy, ToolRule
 from denizen.skill import ScopedServices, SkillToolset
 from tests.skill_fixture import ServicesFixture
-from tests.web_fixture import ANN, BEN, Site, running_site
+from tests.web_fixture import ANN, BEN, WebFixture, open_web
 
 pytestmark = pytest.mark.anyio
 
@@ -31,14 +31,14 @@ PATH = "/api/sandbox/shell"
 
 
 @dataclass
-class SandboxSite:
+class SandboxWebFixture:
     """A server over a folder with documents, and how it is called."""
 
-    site: Site
+    web: WebFixture
     folder: Path
 
     async def send(self, key: str = "key-of-ann", **body: Any) -> tuple[int, Any]:
-        async with self.site.client(**{"x-api-key": key}) as client:
+        async with self.web.client(**{"x-api-key": key}) as client:
             answer = await client.post(PATH, json=body)
         return answer.status_code, answer.json()
 
@@ -54,7 +54,7 @@ class SandboxSite:
 
 
 @asynccontextmanager
-async def open_sandbox_site(home: Path, *, policy: GatePolicy | None = None) -> AsyncGenerator[SandboxSite]:
+async def open_sandbox_web(home: Path, *, policy: GatePolicy | None = None) -> AsyncGenerator[SandboxWebFixture]:
     (folder := home / "knowledge").mkdir(parents=True)
     (folder / "rules.md").write_text("# Rules\nNo shoes | no pets\n", encoding="utf-8")
     agents = [Agent(AgentName("denizen")), Agent(AgentName("mute"), tools=("weather",))]
@@ -67,25 +67,25 @@ async def open_sandbox_site(home: Path, *, policy: GatePolicy | None = None) -> 
         toolset = SkillToolset(
             skill, replace(ServicesFixture(home).services(), scoped=ScopedServices(open_shell=shells.open))
         )
-        async with running_site(keys=[ANN, BEN], agents=agents, policy=policy, more=[toolset]) as site:
-            yield SandboxSite(site, folder)
+        async with open_web(keys=[ANN, BEN], agents=agents, policy=policy, more=[toolset]) as web:
+            yield SandboxWebFixture(web, folder)
 
 
 @pytest.mark.proves("S20", "S-http-sandbox-shell-post")
 async def test_one_command_or_a_batch_is_run_and_every_stream_comes_back(tmp_path: Path) -> None:
-    async with open_sandbox_site(tmp_path) as site:
-        one = await site.run(command='grep -n "shoes | no" shared/rules.md')
+    async with open_sandbox_web(tmp_path) as web:
+        one = await web.run(command='grep -n "shoes | no" shared/rules.md')
         session = one.pop("sessionId")
         assert session.startswith("sess_")
         assert one == {"stdout": "2:No shoes | no pets\n", "stderr": "", "exitCode": 0}
-        several = await site.run(commands=["cat gone", "wc -l shared/rules.md", "ls"], sessionId=session)
+        several = await web.run(commands=["cat gone", "wc -l shared/rules.md", "ls"], sessionId=session)
         assert several["sessionId"] == session
         assert [(row["command"], row["exitCode"]) for row in several["results"]][0::2] == [("cat gone", 1), ("ls", 0)]
         assert several["results"][0]["stderr"] == "cat: gone: No such file or directory\n"
         assert several["results"][2] == {"command": "ls", "stdout": "shared\n", "stderr": "", "exitCode": 0}
-        [only] = (await site.run(commands=["ls"]))["results"]
+        [only] = (await web.run(commands=["ls"]))["results"]
         assert only["stdout"] == "shared\n"
-        log = [entry.event async for entry in read_log(site.site.store)]
+        log = [entry.event async for entry in read_log(web.web.store)]
     assert [(each.actor, each.subject, each.details["origin"]) for each in log] == [
         ("api_key:ann", "bash", "api"),
         ("api_key:ann", "bash_batch", "api"),
@@ -112,56 +112,56 @@ async def test_a_body_has_exactly_one_of_both_within_bounds(tmp_path: Path) -> N
         {"command": "ls", "sessionId": 3},
         {"command": "ls", "sessionId": "s" * 201},
     ]
-    async with open_sandbox_site(tmp_path) as site:
+    async with open_sandbox_web(tmp_path) as web:
         for body in bodies:
-            assert (await site.refused(**body))["code"] == "field_invalid", body
-        assert '{"command": "ls"}' in (await site.refused(cmd="ls"))["fix"]
-        assert "Leave one" in (await site.refused(command="ls", commands=["ls"]))["fix"]
-        assert (await site.run(command=long[:2000]))["exitCode"] == 0
-        assert len((await site.run(commands=["echo a"] * 10))["results"]) == 10
+            assert (await web.refused(**body))["code"] == "field_invalid", body
+        assert '{"command": "ls"}' in (await web.refused(cmd="ls"))["fix"]
+        assert "Leave one" in (await web.refused(command="ls", commands=["ls"]))["fix"]
+        assert (await web.run(command=long[:2000]))["exitCode"] == 0
+        assert len((await web.run(commands=["echo a"] * 10))["results"]) == 10
 
 
 @pytest.mark.proves("S20")
 async def test_what_policy_forbids_is_400_with_what_is_allowed_instead(tmp_path: Path) -> None:
-    async with open_sandbox_site(tmp_path) as site:
-        error = await site.refused(command="curl http://example.org")
+    async with open_sandbox_web(tmp_path) as web:
+        error = await web.refused(command="curl http://example.org")
         assert (error["code"], error["status"]) == ("command_refused", 400)
         assert error["why"].startswith("`curl` is not allowed")
         assert "grep" in error["fix"]
-        error = await site.refused(commands=["ls", "rm -r .", "cat /etc/passwd"])
+        error = await web.refused(commands=["ls", "rm -r .", "cat /etc/passwd"])
     assert error["why"].partition(" is ")[0] == "rm -r .: `rm`"
     assert "cat /etc/passwd: `/etc/passwd` is an absolute path" in error["why"]
 
 
 @pytest.mark.proves("S20")
 async def test_a_stream_is_cut_at_50000_characters_with_a_note_of_its_length(tmp_path: Path) -> None:
-    async with open_sandbox_site(tmp_path) as site:
-        (site.folder / "long.txt").write_text("x" * 60_000, encoding="utf-8")
-        answer = await site.run(command="cat shared/long.txt")
+    async with open_sandbox_web(tmp_path) as web:
+        (web.folder / "long.txt").write_text("x" * 60_000, encoding="utf-8")
+        answer = await web.run(command="cat shared/long.txt")
     assert answer["stdout"][:50_000] == "x" * 50_000
     assert "60000" in answer["stdout"][50_000:].replace(" ", "")
 
 
 @pytest.mark.proves("S21", "SW10")
 async def test_a_session_belongs_to_its_caller(tmp_path: Path) -> None:
-    async with open_sandbox_site(tmp_path) as site:
-        ann = (await site.run(command="ls"))["sessionId"]
-        assert (await site.run(command="ls"))["sessionId"] == ann
-        ben = (await site.run("key-of-ben", command="ls", sessionId=ann))["sessionId"]
+    async with open_sandbox_web(tmp_path) as web:
+        ann = (await web.run(command="ls"))["sessionId"]
+        assert (await web.run(command="ls"))["sessionId"] == ann
+        ben = (await web.run("key-of-ben", command="ls", sessionId=ann))["sessionId"]
         assert ben.startswith("sess_")
         assert ben != ann
-        assert (await site.run(command="ls", sessionId=ann))["sessionId"] == ann
-        assert (await site.run(command="ls", sessionId="sess_gone"))["sessionId"] not in {"sess_gone", ben}
+        assert (await web.run(command="ls", sessionId=ann))["sessionId"] == ann
+        assert (await web.run(command="ls", sessionId="sess_gone"))["sessionId"] not in {"sess_gone", ben}
 
 
 async def test_who_has_no_key_or_no_shell_gets_none(tmp_path: Path) -> None:
-    async with open_sandbox_site(tmp_path) as site:
-        assert (await site.send("wrong", command="ls"))[0] == 401
-        status, answer = await site.send(command="ls", agent="mute")
+    async with open_sandbox_web(tmp_path) as web:
+        assert (await web.send("wrong", command="ls"))[0] == 401
+        status, answer = await web.send(command="ls", agent="mute")
         assert (status, answer["error"]["code"]) == (404, "tool_unknown")
-        (site.folder / "rules.md").unlink()
-        site.folder.rmdir()
-        status, answer = await site.send(command="ls")
+        (web.folder / "rules.md").unlink()
+        web.folder.rmdir()
+        status, answer = await web.send(command="ls")
     assert (status, answer["error"]["code"]) == (503, "shell_unavailable")
     assert "no knowledge files" in answer["error"]["why"]
 
@@ -170,9 +170,9 @@ async def test_the_gate_decides_about_the_shell_over_http_too(tmp_path: Path) ->
     policy = GatePolicy(
         rules=(ToolRule("bash", Decision.DENY, reason="not today"), ToolRule("bash_batch", Decision.ASK))
     )
-    async with open_sandbox_site(tmp_path, policy=policy) as site:
-        status, answer = await site.send(command="ls")
+    async with open_sandbox_web(tmp_path, policy=policy) as web:
+        status, answer = await web.send(command="ls")
         assert (status, answer["error"]["code"], answer["error"]["why"]) == (403, "call_denied", "not today")
-        status, answer = await site.send(commands=["ls"])
+        status, answer = await web.send(commands=["ls"])
     assert (status, answer["error"]["code"]) == (403, "needs_approval")
     assert "turn" in answer["error"]["fix"]

@@ -14,7 +14,7 @@ from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from denizen_sdk import DenizenClient
 from denizen_sdk.records import from_json
 from denizen_sdk.usage import TokenCounts, UsageOverview
-from tests.web_fixture import ADA, ANN, BEN, LOCAL, Site, running_site
+from tests.web_fixture import ADA, ANN, BEN, LOCAL, WebFixture, open_web
 
 pytestmark = pytest.mark.anyio
 
@@ -32,8 +32,8 @@ REPORT = {
 class StatisticsCaller:
     """Requests with one key."""
 
-    def __init__(self, site: Site, key: str) -> None:
-        self._site = site
+    def __init__(self, web: WebFixture, key: str) -> None:
+        self._site = web
         self._headers = {"x-api-key": key}
 
     async def post(self, path: str, body: Mapping[str, Any] | None = None, **headers: str) -> tuple[int, Any]:
@@ -56,11 +56,11 @@ class StatisticsCaller:
         return from_json(UsageOverview, row)
 
 
-def callers(site: Site) -> tuple[StatisticsCaller, StatisticsCaller, StatisticsCaller]:
+def callers(web: WebFixture) -> tuple[StatisticsCaller, StatisticsCaller, StatisticsCaller]:
     return (
-        StatisticsCaller(site, "key-of-ann"),
-        StatisticsCaller(site, "key-of-ben"),
-        StatisticsCaller(site, "key-of-ada"),
+        StatisticsCaller(web, "key-of-ann"),
+        StatisticsCaller(web, "key-of-ben"),
+        StatisticsCaller(web, "key-of-ada"),
     )
 
 
@@ -70,16 +70,16 @@ def chatty_model() -> ScriptedModel:
 
 @pytest.mark.proves("S-http-stats-usage-post", "S-data-api-usage")
 async def test_everybody_with_a_key_reports_usage_and_gets_its_id() -> None:
-    async with running_site(keys=[ANN]) as site:
-        ann, *_ = callers(site)
+    async with open_web(keys=[ANN]) as web:
+        ann, *_ = callers(web)
         status, told = await ann.post("/api/stats/usage", REPORT)
         _, same = await ann.post("/api/stats/usage", {"source": "sdk", "input_tokens": 1}, **{"idempotency-key": "1"})
         _, again = await ann.post("/api/stats/usage", {"source": "sdk", "input_tokens": 1}, **{"idempotency-key": "1"})
         other = await ann.post("/api/stats/usage", {"source": "sdk", "input_tokens": 2}, **{"idempotency-key": "1"})
-        async with site.store.work(write=False) as work:
+        async with web.store.work(write=False) as work:
             kept = await work.statistics.find_report(told["id"])
-            assert await work.statistics.count_reports("api_key:ann", since=site.clock.now()) == 2
-        stranger = await StatisticsCaller(site, "wrong").post("/api/stats/usage", REPORT)
+            assert await work.statistics.count_reports("api_key:ann", since=web.clock.now()) == 2
+        stranger = await StatisticsCaller(web, "wrong").post("/api/stats/usage", REPORT)
     assert (status, told["recorded"]) == (201, True)
     assert kept is not None
     assert (kept.reporter, kept.source, kept.source_id, kept.model) == ("api_key:ann", "github-bot", "issue-7", "m2")
@@ -92,14 +92,14 @@ async def test_everybody_with_a_key_reports_usage_and_gets_its_id() -> None:
 
 @pytest.mark.proves("S-sdk-usage")
 async def test_what_the_sdk_reports_is_in_the_statistics_once() -> None:
-    async with running_site(keys=[ANN, ADA]) as site:
-        transport = httpx2.ASGITransport(site.app)
+    async with open_web(keys=[ANN, ADA]) as web:
+        transport = httpx2.ASGITransport(web.app)
         async with DenizenClient(LOCAL, "key-of-ann", source="ci", source_id="7", transport=transport) as client:
             first, again = [
                 await client.report_usage(TokenCounts(70, 30), model="m2", duration_ms=5, idempotency_key="run-1")
                 for _ in range(2)
             ]
-        found = await callers(site)[2].sums(days=1)
+        found = await callers(web)[2].sums(days=1)
     assert first == again
     assert [(row.key, row.messages, row.input_tokens) for row in found.by_source] == [("ci", 1, 70)]
 
@@ -124,16 +124,16 @@ async def test_what_the_sdk_reports_is_in_the_statistics_once() -> None:
     ],
 )
 async def test_a_report_that_cannot_be_kept_is_refused_with_the_field(change: dict[str, Any], field: str) -> None:
-    async with running_site(keys=[ANN]) as site:
-        status, told = await callers(site)[0].post("/api/stats/usage", REPORT | change)
-        async with site.store.work(write=False) as work:
-            assert await work.statistics.count_reports("api_key:ann", since=site.clock.now()) == 0
+    async with open_web(keys=[ANN]) as web:
+        status, told = await callers(web)[0].post("/api/stats/usage", REPORT | change)
+        async with web.store.work(write=False) as work:
+            assert await work.statistics.count_reports("api_key:ann", since=web.clock.now()) == 0
     assert (status, told["error"]["code"]) == (400, "field_invalid")
     assert field in told["error"]["message"]
 
 
 async def test_numbers_that_are_none_are_refused() -> None:
-    async with running_site(keys=[ANN]) as site, site.client(**{"x-api-key": "key-of-ann"}) as client:
+    async with open_web(keys=[ANN]) as web, web.client(**{"x-api-key": "key-of-ann"}) as client:
         for number in ("NaN", "1e999", "-Infinity"):
             raw, headers = f'{{"source": "a", "metadata": {{"x": {number}}}}}', {"content-type": "application/json"}
             answer = await client.post("/api/stats/usage", content=raw, headers=headers)
@@ -141,31 +141,31 @@ async def test_numbers_that_are_none_are_refused() -> None:
 
 
 async def test_a_refusal_says_why_and_what_to_do() -> None:
-    async with running_site(keys=[ANN]) as site:
-        _, told = await callers(site)[0].post("/api/stats/usage", REPORT | {"source": "x" * 51})
+    async with open_web(keys=[ANN]) as web:
+        _, told = await callers(web)[0].post("/api/stats/usage", REPORT | {"source": "x" * 51})
     assert told["error"]["why"] == "it has 51 characters"
     assert told["error"]["fix"]
 
 
 async def test_a_key_cannot_fill_the_disk_with_reports() -> None:
-    async with running_site(keys=[ANN, BEN]) as site:
-        ann, ben, _ = callers(site)
+    async with open_web(keys=[ANN, BEN]) as web:
+        ann, ben, _ = callers(web)
         for _ in range(REPORTS_A_MINUTE):
             assert (await ann.post("/api/stats/usage", {"source": "loop"}))[0] == 201
         status, told = await ann.post("/api/stats/usage", {"source": "loop"})
         assert (status, told["error"]["code"]) == (429, "reports_exhausted")
         assert (await ben.post("/api/stats/usage", {"source": "loop"}))[0] == 201
-        site.clock.advance(timedelta(minutes=1, seconds=1))
+        web.clock.advance(timedelta(minutes=1, seconds=1))
         assert (await ann.post("/api/stats/usage", {"source": "loop"}))[0] == 201
     assert REPORTS_A_MINUTE < REPORTS_A_DAY
 
 
 @pytest.mark.proves("S-http-stats-get")
 async def test_an_admin_sees_all_usage_by_model_source_user_day_and_hour() -> None:
-    async with running_site(chatty_model(), keys=[ANN, BEN, ADA]) as site:
-        ann, ben, ada = callers(site)
+    async with open_web(chatty_model(), keys=[ANN, BEN, ADA]) as web:
+        ann, ben, ada = callers(web)
         await ann.ask()
-        site.clock.advance(timedelta(days=2, hours=-3))
+        web.clock.advance(timedelta(days=2, hours=-3))
         await ann.ask()
         await ben.ask()
         await ben.post("/api/stats/usage", REPORT)
@@ -194,12 +194,12 @@ async def test_an_admin_sees_all_usage_by_model_source_user_day_and_hour() -> No
 
 @pytest.mark.proves("S-http-stats-get")
 async def test_the_trend_compares_with_as_many_days_before() -> None:
-    async with running_site(chatty_model(), keys=[ANN, ADA]) as site:
-        ann, _, ada = callers(site)
+    async with open_web(chatty_model(), keys=[ANN, ADA]) as web:
+        ann, _, ada = callers(web)
         await ann.ask()
         await ann.ask()
         first = await ada.sums(days=1)
-        site.clock.advance(timedelta(days=1))
+        web.clock.advance(timedelta(days=1))
         for _ in range(3):
             await ann.ask()
         second = await ada.sums(days=1)
@@ -209,8 +209,8 @@ async def test_the_trend_compares_with_as_many_days_before() -> None:
 
 @pytest.mark.proves("S-http-stats-get")
 async def test_days_out_of_range_are_refused() -> None:
-    async with running_site(keys=[ADA]) as site:
-        ada = callers(site)[2]
+    async with open_web(keys=[ADA]) as web:
+        ada = callers(web)[2]
         for days in (0, 366, "many"):
             assert (await ada.get("/api/stats", days=days))[0] == 400
         assert len((await ada.sums(days=365)).daily) == 365
@@ -218,15 +218,15 @@ async def test_days_out_of_range_are_refused() -> None:
 
 @pytest.mark.proves("S-http-stats-me-get")
 async def test_a_user_sees_their_own_usage_and_nobody_elses() -> None:
-    async with running_site(chatty_model(), keys=[ANN, BEN, ADA]) as site:
-        ann, ben, ada = callers(site)
+    async with open_web(chatty_model(), keys=[ANN, BEN, ADA]) as web:
+        ann, ben, ada = callers(web)
         await ann.ask()
         await ben.ask()
         await ben.ask()
         await ben.post("/api/stats/usage", REPORT)
         for computed in (False, True):
             if computed:
-                site.clock.advance(timedelta(days=1))
+                web.clock.advance(timedelta(days=1))
                 assert (await ada.post("/api/stats/compute"))[0] == 200
             mine, theirs = await ann.sums("/api/stats/me"), await ben.sums("/api/stats/me", days=2)
             assert (mine.totals.messages, theirs.totals.messages) == (1, 3)
@@ -237,11 +237,11 @@ async def test_a_user_sees_their_own_usage_and_nobody_elses() -> None:
 
 @pytest.mark.proves("S-http-stats-compute-post", "SW9")
 async def test_an_admin_has_a_day_computed_as_often_as_they_like() -> None:
-    async with running_site(chatty_model(), keys=[ANN, ADA]) as site:
-        ann, _, ada = callers(site)
+    async with open_web(chatty_model(), keys=[ANN, ADA]) as web:
+        ann, _, ada = callers(web)
         await ann.ask()
         before = await ada.sums(days=2)
-        site.clock.advance(timedelta(days=1))
+        web.clock.advance(timedelta(days=1))
         told = [await ada.post("/api/stats/compute") for _ in range(3)]
         named = await ada.post("/api/stats/compute", {"date": "2026-11-20"})
         after = await ada.sums(days=2)

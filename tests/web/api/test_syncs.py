@@ -18,7 +18,7 @@ from denizen.domain.source import Source, SourceKind
 from denizen.ports.source import ReadingProgress, ReportProgress, SourceFile, SourceTree
 from tests.engine.knowledge.knowledge_fixture import give_way, write
 from tests.timing import HANG_LIMIT_S
-from tests.web.api.test_knowledge import SECRETS, KnowledgeSite, open_knowledge_site
+from tests.web.api.test_knowledge import SECRETS, KnowledgeWebFixture, open_knowledge_web
 from tests.web_fixture import LOCAL
 
 pytestmark = pytest.mark.anyio
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.anyio
 PUSH = b'{"ref": "refs/heads/main"}'
 
 
-def signed(payload: bytes, secret: str = SECRETS["notes"]) -> dict[str, str]:
+def sign(payload: bytes, secret: str = SECRETS["notes"]) -> dict[str, str]:
     digest = hmac.new(secret.encode(), payload, hashlib.sha256).hexdigest()
     return {"X-Hub-Signature-256": f"sha256={digest}", "X-GitHub-Event": "push", "Content-Type": "application/json"}
 
@@ -55,12 +55,12 @@ class SlowReader:
 
 
 @asynccontextmanager
-async def open_slow_site(root: Path) -> AsyncGenerator[tuple[KnowledgeSite, SlowReader, httpx2.AsyncClient]]:
+async def open_slow_web(root: Path) -> AsyncGenerator[tuple[KnowledgeWebFixture, SlowReader, httpx2.AsyncClient]]:
     """A server with the source `notes`, which is read slowly, and a client without any key."""
     slow = SlowReader()
-    async with open_knowledge_site(root, {SourceKind.FOLDER: slow}) as server:
+    async with open_knowledge_web(root, {SourceKind.FOLDER: slow}) as server:
         await server.owner.ask("POST", "/api/sources", location=str(write(root / "notes", {"a.md": "A"})))
-        async with httpx2.AsyncClient(transport=httpx2.ASGITransport(server.site.app), base_url=LOCAL) as client:
+        async with httpx2.AsyncClient(transport=httpx2.ASGITransport(server.web.app), base_url=LOCAL) as client:
             yield server, slow, client
 
 
@@ -71,7 +71,7 @@ async def call(
     return await client.post(f"/api/sync/webhook/{source}", headers=raw, content=payload)
 
 
-async def wait_for_end(server: KnowledgeSite, count: int = 1) -> list[dict[str, Any]]:
+async def wait_for_end(server: KnowledgeWebFixture, count: int = 1) -> list[dict[str, Any]]:
     """All runs, once none runs any more."""
     with anyio.fail_after(HANG_LIMIT_S):
         while True:
@@ -82,16 +82,16 @@ async def wait_for_end(server: KnowledgeSite, count: int = 1) -> list[dict[str, 
 
 
 async def test_a_push_that_github_signed_or_a_token_has_just_that_source_read(tmp_path: Path) -> None:
-    async with open_slow_site(tmp_path) as (server, slow, client):
+    async with open_slow_web(tmp_path) as (server, slow, client):
         slow.goes_on.set()
         await server.owner.ask("POST", "/api/sources", location=str(write(tmp_path / "more", {"a.md": "A"})))
-        answer = await call(client, "notes", signed(PUSH))
+        answer = await call(client, "notes", sign(PUSH))
         assert (answer.status_code, answer.json()["sources"]) == (202, ["notes"])
         await wait_for_end(server)
         answer = await call(client, "notes", {"Authorization": f"Bearer {SECRETS['notes']}"}, b"")
         assert answer.status_code == 202
         assert [run["sources"] for run in await wait_for_end(server, 2)] == [["notes"], ["notes"]]
-        assert (await call(client, "notes", signed(PUSH) | {"X-GitHub-Event": "ping"})).json() == {"status": "pong"}
+        assert (await call(client, "notes", sign(PUSH) | {"X-GitHub-Event": "ping"})).json() == {"status": "pong"}
         assert len(await wait_for_end(server, 2)) == 2
 
 
@@ -99,23 +99,23 @@ async def test_a_push_that_github_signed_or_a_token_has_just_that_source_read(tm
     ("source", "headers"),
     [
         ("notes", {}),
-        ("notes", signed(b"other")),
-        ("notes", signed(PUSH, "another-secret-altogether")),
+        ("notes", sign(b"other")),
+        ("notes", sign(PUSH, "another-secret-altogether")),
         ("notes", {"X-Hub-Signature-256": "sha256=", "Authorization": f"Bearer {SECRETS['notes']}"}),
         ("notes", {"X-Hub-Signature-256": "sha256=\xff"}),
         ("notes", {"Authorization": "Bearer key-of-olga"}),
         ("notes", {"x-api-key": SECRETS["notes"]}),
         ("notes", {"Authorization": f"Bearer {SECRETS['gone']}"}),
-        ("empty", signed(PUSH, "")),
+        ("empty", sign(PUSH, "")),
         ("empty", {"Authorization": "Bearer "}),
-        ("unknown", signed(PUSH)),
+        ("unknown", sign(PUSH)),
         ("unknown", {}),
     ],
 )
 async def test_whoever_has_not_its_secret_gets_401_whatever_is_wrong(
     tmp_path: Path, source: str, headers: dict[str, str]
 ) -> None:
-    async with open_slow_site(tmp_path) as (server, slow, client):
+    async with open_slow_web(tmp_path) as (server, slow, client):
         answer = await call(client, source, {name: value.encode("latin-1") for name, value in headers.items()})
         assert (answer.status_code, answer.json()["error"]["code"]) == (401, "credentials_wrong")
         assert answer.headers["www-authenticate"] == "Bearer"
@@ -124,37 +124,37 @@ async def test_whoever_has_not_its_secret_gets_401_whatever_is_wrong(
 
 
 async def test_a_webhook_opens_nothing_else(tmp_path: Path) -> None:
-    async with open_slow_site(tmp_path) as (_, _, client):
+    async with open_slow_web(tmp_path) as (_, _, client):
         for method, path in (("POST", "/api/sync/notes"), ("GET", "/api/sync"), ("POST", "/api/sync")):
             answer = await client.request(method, path, headers={"Authorization": f"Bearer {SECRETS['notes']}"})
             assert answer.status_code == 401, path
         answer = await client.get("/api/sync/webhook/notes", headers={"Authorization": f"Bearer {SECRETS['notes']}"})
         assert answer.status_code == 405
-        assert (await call(client, "../../sources", signed(PUSH))).status_code in (401, 404)
-        assert (await call(client, "gone", signed(PUSH, SECRETS["gone"]))).status_code == 404
+        assert (await call(client, "../../sources", sign(PUSH))).status_code in (401, 404)
+        assert (await call(client, "gone", sign(PUSH, SECRETS["gone"]))).status_code == 404
 
 
 async def test_several_triggers_while_one_runs_or_waits_are_one_more_run(tmp_path: Path) -> None:
-    async with open_slow_site(tmp_path) as (server, slow, client):
-        first = (await call(client, "notes", signed(PUSH))).json()["run"]
+    async with open_slow_web(tmp_path) as (server, slow, client):
+        first = (await call(client, "notes", sign(PUSH))).json()["run"]
         with anyio.fail_after(HANG_LIMIT_S):
             await slow.reached.wait()
-        more = {(await call(client, "notes", signed(PUSH))).json()["run"] for _ in range(5)}
+        more = {(await call(client, "notes", sign(PUSH))).json()["run"] for _ in range(5)}
         assert len(more) == 1 and first not in more
         slow.goes_on.set()
         runs = await wait_for_end(server, 2)
         assert {run["id"] for run in runs} == {first, *more}
         assert slow.looked == 2
-        await call(client, "notes", signed(PUSH))
+        await call(client, "notes", sign(PUSH))
         assert len(await wait_for_end(server, 3)) == 3
 
 
 async def test_triggers_at_the_same_moment_are_one_run_and_then_one_more(tmp_path: Path) -> None:
-    async with open_slow_site(tmp_path) as (server, slow, client):
+    async with open_slow_web(tmp_path) as (server, slow, client):
         found: set[str] = set()
 
         async def trigger() -> None:
-            found.add((await call(client, "notes", signed(PUSH))).json()["run"])
+            found.add((await call(client, "notes", sign(PUSH))).json()["run"])
 
         with anyio.fail_after(HANG_LIMIT_S):
             async with anyio.create_task_group() as group:
@@ -186,8 +186,8 @@ async def read_events(url: str, run: str, slow: SlowReader) -> list[tuple[str, A
 
 
 async def test_a_sync_is_followed_from_where_it_is_to_its_result(tmp_path: Path) -> None:
-    async with open_slow_site(tmp_path) as (server, slow, client), server.site.serve() as url:
-        run = (await call(client, "notes", signed(PUSH))).json()["run"]
+    async with open_slow_web(tmp_path) as (server, slow, client), server.web.serve() as url:
+        run = (await call(client, "notes", sign(PUSH))).json()["run"]
         with anyio.fail_after(HANG_LIMIT_S):
             await slow.reached.wait()
             found = await read_events(url, run, slow)
@@ -200,7 +200,7 @@ async def test_a_sync_is_followed_from_where_it_is_to_its_result(tmp_path: Path)
 
 
 async def test_a_sync_that_is_not_known_and_somebody_who_may_not_are_refused(tmp_path: Path) -> None:
-    async with open_slow_site(tmp_path) as (server, _, client):
+    async with open_slow_web(tmp_path) as (server, _, client):
         assert (await server.admin.ask("GET", "/api/sync/sync_none/events"))[0] == 404
         assert (await server.member.ask("GET", "/api/sync/sync_none/events"))[0] == 403
         assert (await client.get("/api/sync/sync_none/events")).status_code == 401

@@ -12,7 +12,7 @@ from denizen.domain.usage import Usage
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
 from denizen_sdk.records import from_json
 from denizen_sdk.turns import TurnInfo
-from tests.web_fixture import ADA, ANN, BEN, Site, running_site
+from tests.web_fixture import ADA, ANN, BEN, WebFixture, open_web
 
 pytestmark = pytest.mark.anyio
 
@@ -24,8 +24,8 @@ def key(text: str) -> dict[str, str]:
     return {"authorization": f"Bearer {text}"}
 
 
-async def ask_as_ann(site: Site) -> str:
-    async with site.client(**key("key-of-ann")) as client:
+async def ask_as_ann(web: WebFixture) -> str:
+    async with web.client(**key("key-of-ann")) as client:
         return (await client.post("/api/chat", json={"message": "How is Oslo?"})).headers["x-denizen-turn"]
 
 
@@ -34,9 +34,9 @@ def model() -> ScriptedModel:
 
 
 async def test_the_asker_sees_what_the_prompt_was_made_of_and_what_was_cached() -> None:
-    async with running_site(model(), agents=[PERSONA], keys=[ANN, BEN, ADA]) as site:
-        turn = await ask_as_ann(site)
-        async with site.client(**key("key-of-ann")) as client:
+    async with open_web(model(), agents=[PERSONA], keys=[ANN, BEN, ADA]) as web:
+        turn = await ask_as_ann(web)
+        async with web.client(**key("key-of-ann")) as client:
             row = (await client.get(f"/api/turns/{turn}")).json()
     info = from_json(TurnInfo, row)
     assert info.question == "How is Oslo?"
@@ -54,11 +54,11 @@ async def test_the_asker_sees_what_the_prompt_was_made_of_and_what_was_cached() 
 
 
 async def test_the_words_of_the_system_prompt_are_for_admins() -> None:
-    async with running_site(model(), agents=[PERSONA], keys=[ANN, BEN, ADA]) as site:
-        turn = await ask_as_ann(site)
-        async with site.client(**key("key-of-ann")) as client:
+    async with open_web(model(), agents=[PERSONA], keys=[ANN, BEN, ADA]) as web:
+        turn = await ask_as_ann(web)
+        async with web.client(**key("key-of-ann")) as client:
             asker = await client.get(f"/api/turns/{turn}")
-        async with site.client(**key("key-of-ada")) as client:
+        async with web.client(**key("key-of-ada")) as client:
             admin = await client.get(f"/api/turns/{turn}")
     assert "warden" not in asker.text
     seen, full = from_json(TurnInfo, asker.json()), from_json(TurnInfo, admin.json())
@@ -69,11 +69,11 @@ async def test_the_words_of_the_system_prompt_are_for_admins() -> None:
 
 
 async def test_to_others_a_turn_does_not_exist() -> None:
-    async with running_site(model(), keys=[ANN, BEN]) as site:
-        turn = await ask_as_ann(site)
-        async with site.client(**key("key-of-ben")) as client:
+    async with open_web(model(), keys=[ANN, BEN]) as web:
+        turn = await ask_as_ann(web)
+        async with web.client(**key("key-of-ben")) as client:
             refused, unknown = await client.get(f"/api/turns/{turn}"), await client.get("/api/turns/turn_none")
-        async with site.client() as client:
+        async with web.client() as client:
             stranger = await client.get(f"/api/turns/{turn}")
     assert (refused.status_code, unknown.status_code, stranger.status_code) == (404, 404, 401)
     assert refused.text.replace(turn, "turn_none") == unknown.text

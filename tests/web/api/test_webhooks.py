@@ -19,23 +19,25 @@ from denizen.domain.clock import SystemClock
 from denizen.domain.ids import AgentName
 from denizen.testing.scripted_model import ScriptedModel
 from denizen.web.http.auth import ApiKey
-from tests.adapters.github.github_fixture import SECRET, Heard
+from tests.adapters.github.github_fixture import SECRET, RecordingGitHubListener
 from tests.github_simulator import GitHubServer, Issue, User, open_github
 from tests.github_simulator.hooks import make_payload, make_ping
 from tests.github_simulator.state import Hook
 from tests.github_simulator.world import WebhookEvent
-from tests.web_fixture import ADA, ANN, Site, running_site
+from tests.web_fixture import ADA, ANN, WebFixture, open_web
 
 pytestmark = pytest.mark.anyio
 
 ROUTE = "/api/webhooks/github"
 
 
-class GithubSite:
+class GitHubWebFixture:
     """A server with an account on GitHub, and what happened there last."""
 
-    def __init__(self, site: Site, github: GitHubServer, heard: Heard, ana: User, issue: Issue) -> None:
-        self.site = site
+    def __init__(
+        self, web: WebFixture, github: GitHubServer, heard: RecordingGitHubListener, ana: User, issue: Issue
+    ) -> None:
+        self.web = web
         self.github = github
         self.heard = heard
         self.ana = ana
@@ -53,15 +55,15 @@ class GithubSite:
         sent = {"content-type": "application/json", "x-github-event": event}
         sent |= {"x-hub-signature-256": sign(SECRET, body)}
         sent |= {name.replace("_", "-"): value for name, value in headers.items()}
-        async with self.site.client() as client:
+        async with self.web.client() as client:
             return await client.post(route, content=body, headers={k: v for k, v in sent.items() if v})
 
 
 @asynccontextmanager
-async def open_github_site(
+async def open_github_web(
     *, secret: str = SECRET, keys: Sequence[ApiKey] = (), connected: bool = True
-) -> AsyncGenerator[GithubSite]:
-    clock, heard = SystemClock(), Heard()
+) -> AsyncGenerator[GitHubWebFixture]:
+    clock, heard = SystemClock(), RecordingGitHubListener()
     async with open_github(clock=clock) as github:
         ana = github.world.add_user("ana")
         boats = github.world.add_repository("harbour/boats", owner=ana, description="Things that float")
@@ -79,19 +81,19 @@ async def open_github_site(
         )
         account = GitHubAccount(settings, clock)
         async with (
-            running_site(ScriptedModel(), keys=keys, hosting=ConnectedRepositoryHosts(lambda: [account])) as site,
+            open_web(ScriptedModel(), keys=keys, hosting=ConnectedRepositoryHosts(lambda: [account])) as web,
             anyio.create_task_group() as group,
         ):
             if connected:
                 group.start_soon(account.run, heard)
                 await github.until(lambda: account.is_connected)
-            yield GithubSite(site, github, heard, ana, issue)
+            yield GitHubWebFixture(web, github, heard, ana, issue)
             group.cancel_scope.cancel()
 
 
 @pytest.mark.proves("S33", "S-http-webhooks-post")
 async def test_a_signed_webhook_is_taken_without_a_key_also_through_a_proxy() -> None:
-    async with open_github_site(keys=[ANN]) as server:
+    async with open_github_web(keys=[ANN]) as server:
         answer = await server.send(server.body(), x_forwarded_for="140.82.115.1", host="agents.example.org")
         assert (answer.status_code, answer.json()) == (202, {"status": "taken"})
         assert server.heard.questions == ["why?"]
@@ -104,7 +106,7 @@ async def test_a_signed_webhook_is_taken_without_a_key_also_through_a_proxy() ->
     [("", "signature_missing"), ("sha256=00", "signature_wrong"), (sign("another", b"{}"), "signature_wrong")],
 )
 async def test_a_webhook_that_is_not_signed_by_the_secret_is_refused(signature: str, code: str) -> None:
-    async with open_github_site() as server:
+    async with open_github_web() as server:
         answer = await server.send(server.body(), x_hub_signature_256=signature)
         assert (answer.status_code, answer.json()["error"]["code"]) == (401, code)
         assert server.heard.arrivals == []
@@ -112,7 +114,7 @@ async def test_a_webhook_that_is_not_signed_by_the_secret_is_refused(signature: 
 
 @pytest.mark.proves("S33")
 async def test_a_ping_is_answered() -> None:
-    async with open_github_site() as server:
+    async with open_github_web() as server:
         ping = make_ping(Hook("", SECRET), server.ana)
         answer = await server.send(ping.body, event="ping")
         assert (answer.status_code, answer.json()) == (200, {"status": "pong"})
@@ -122,18 +124,18 @@ async def test_a_ping_is_answered() -> None:
 
 @pytest.mark.proves("S-http-webhooks-post")
 async def test_other_platforms_and_methods_are_told_apart() -> None:
-    async with open_github_site() as server:
+    async with open_github_web() as server:
         for platform in ("discord", "gitlab"):
             answer = await server.send(b"{}", route=f"/api/webhooks/{platform}")
             assert (answer.status_code, answer.json()["error"]["code"]) == (404, "webhook_unknown")
             assert "github" in answer.json()["error"]["fix"]
-        async with server.site.client() as client:
+        async with server.web.client() as client:
             assert (await client.get(ROUTE)).status_code == 405
 
 
 @pytest.mark.proves("S-http-webhooks-post")
 async def test_without_a_secret_webhooks_are_off_and_say_so() -> None:
-    async with open_github_site(secret="") as server:
+    async with open_github_web(secret="") as server:
         answer = await server.send(server.body())
         assert (answer.status_code, answer.json()["error"]["code"]) == (404, "webhook_off")
         assert "webhook_secret" in answer.json()["error"]["fix"]
@@ -141,10 +143,10 @@ async def test_without_a_secret_webhooks_are_off_and_say_so() -> None:
 
 async def test_what_cannot_be_taken_now_is_said_so_and_forms_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(account_module, "START_PATIENCE_S", 0.0)
-    async with open_github_site(connected=False) as server:
+    async with open_github_web(connected=False) as server:
         answer = await server.send(server.body())
         assert (answer.status_code, answer.json()["error"]["code"]) == (503, "github_not_connected")
-    async with open_github_site() as server:
+    async with open_github_web() as server:
         for content_type in ("application/x-www-form-urlencoded", ""):
             answer = await server.send(b"payload=%7B%7D", content_type=content_type)
             assert (answer.status_code, answer.json()["error"]["code"]) == (400, "json_invalid")
@@ -153,7 +155,7 @@ async def test_what_cannot_be_taken_now_is_said_so_and_forms_are_refused(monkeyp
 
 
 async def test_an_app_hears_of_its_own_webhooks_only() -> None:
-    async with open_github_site() as server:
+    async with open_github_web() as server:
         target = {"x_github_hook_installation_target_type": "integration"}
         answer = await server.send(server.body(), **target, x_github_hook_installation_target_id="1")
         assert (answer.status_code, server.heard.arrivals) == (200, [])
@@ -161,7 +163,7 @@ async def test_an_app_hears_of_its_own_webhooks_only() -> None:
 
 @pytest.mark.proves("S-http-github-repos-get")
 async def test_repositories_that_can_become_sources_are_listed_private_ones_for_admins_only() -> None:
-    async with open_github_site(keys=[ANN, ADA]) as server, server.site.client() as client:
+    async with open_github_web(keys=[ANN, ADA]) as server, server.web.client() as client:
         assert (await client.get("/api/github/repos")).status_code == 401
         rows = (await client.get("/api/github/repos", headers={"x-api-key": "key-of-ann"})).json()
         assert [row["name"] for row in rows] == ["harbour/boats"]
@@ -178,6 +180,6 @@ async def test_repositories_that_can_become_sources_are_listed_private_ones_for_
 
 
 async def test_without_accounts_there_are_neither_webhooks_nor_repositories() -> None:
-    async with running_site(ScriptedModel()) as site, site.client() as client:
+    async with open_web(ScriptedModel()) as web, web.client() as client:
         assert (await client.get("/api/github/repos")).json() == []
         assert (await client.post(ROUTE, content=b"{}")).status_code == 404

@@ -13,7 +13,7 @@ from denizen.domain.turn import TurnFailure, TurnStatus
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from denizen.web.http.errors import STATUS, ErrorBoundary, answer_error, describe_problem, openai_error, restore_error
 from denizen_sdk.errors import ProblemDetails
-from tests.web_fixture import running_site
+from tests.web_fixture import open_web
 
 FAMILIES = [
     kind
@@ -144,7 +144,7 @@ async def test_a_fault_inside_a_turn_shows_a_reference_and_nothing_else(caplog: 
     def broken(_: object) -> ScriptedReply:
         raise RuntimeError("the secret is 1234")
 
-    async with running_site(ScriptedModel(broken)) as site, site.client() as client:
+    async with open_web(ScriptedModel(broken)) as web, web.client() as client:
         body = {"messages": [{"role": "user", "content": "hi"}]}
         response = await client.post("/v1/chat/completions", json=body)
     assert response.status_code == 500
@@ -163,7 +163,7 @@ async def test_a_fault_inside_a_turn_shows_a_reference_and_nothing_else(caplog: 
     ],
 )
 async def test_what_the_framework_refuses_has_the_same_form(method: str, path: str, status: int, code: str) -> None:
-    async with running_site() as site, site.client() as client:
+    async with open_web() as web, web.client() as client:
         response = await client.request(method, path)
     assert response.status_code == status
     assert response.json()["error"]["code"] == code
@@ -171,7 +171,7 @@ async def test_what_the_framework_refuses_has_the_same_form(method: str, path: s
 
 async def test_a_body_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("denizen.web.http.request.MAX_BODY_BYTES", 100)
-    async with running_site() as site, site.client() as client:
+    async with open_web() as web, web.client() as client:
         response = await client.post("/api/chat", json={"message": "x" * 200})
     assert response.status_code == 413
     assert response.json()["error"]["code"] == "body_too_large"

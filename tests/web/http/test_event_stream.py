@@ -17,7 +17,7 @@ FOR_EVER_S = 3600.0
 AT_ONCE_S = 0.0
 
 
-class Reader:
+class ResponseReader:
     """The other side of a response. `leave` closes the connection."""
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class Reader:
             await EventStream(chunks, conduct, {"X-Denizen-Turn": "turn_1"})({"type": "http"}, self.receive, self.send)
 
 
-async def give(*items: bytes | SseComment | DenizenError) -> AsyncGenerator[bytes | SseComment]:
+async def yield_items(*items: bytes | SseComment | DenizenError) -> AsyncGenerator[bytes | SseComment]:
     for item in items:
         if isinstance(item, DenizenError):
             raise item
@@ -60,8 +60,8 @@ async def give(*items: bytes | SseComment | DenizenError) -> AsyncGenerator[byte
 
 
 async def test_chunks_are_sent_as_they_are_with_headers_that_forbid_buffering() -> None:
-    reader = Reader()
-    await reader.read(give(b"one\n\n", b"two\n\n"))
+    reader = ResponseReader()
+    await reader.read(yield_items(b"one\n\n", b"two\n\n"))
     assert reader.text == "one\n\ntwo\n\n"
     headers = dict(reader.messages[0]["headers"])
     assert headers[b"content-type"].startswith(b"text/event-stream")
@@ -73,27 +73,27 @@ async def test_chunks_are_sent_as_they_are_with_headers_that_forbid_buffering() 
 
 
 async def test_an_error_before_anything_was_sent_is_raised_so_that_it_gets_its_status() -> None:
-    reader = Reader()
+    reader = ResponseReader()
     with pytest.raises(Unavailable):
-        await reader.read(give(SseComment("loading"), Unavailable("Later.")))
+        await reader.read(yield_items(SseComment("loading"), Unavailable("Later.")))
     assert reader.messages == []
 
 
 async def test_an_error_after_the_beginning_is_the_last_of_the_stream() -> None:
-    reader = Reader()
-    await reader.read(give(b"one\n\n", Unavailable("Later.")))
+    reader = ResponseReader()
+    await reader.read(yield_items(b"one\n\n", Unavailable("Later.")))
     assert reader.text == "one\n\nerror: Later."
     assert reader.messages[-1]["more_body"] is False
 
 
 async def test_comments_wait_for_the_beginning_and_fit_on_one_line() -> None:
-    reader = Reader()
-    await reader.read(give(SseComment("loading\n\nthe model"), b"one\n\n", SseComment("x")))
+    reader = ResponseReader()
+    await reader.read(yield_items(SseComment("loading\n\nthe model"), b"one\n\n", SseComment("x")))
     assert reader.text == ": loading the model\n\none\n\n: x\n\n"
 
 
 async def test_a_slow_answer_begins_with_a_sign_of_life_and_later_errors_come_in_the_stream() -> None:
-    reader = Reader()
+    reader = ResponseReader()
 
     async def slow() -> AsyncGenerator[bytes | SseComment]:
         yield SseComment("loading")
@@ -105,7 +105,7 @@ async def test_a_slow_answer_begins_with_a_sign_of_life_and_later_errors_come_in
 
 
 async def test_a_stream_that_says_nothing_shows_signs_of_life() -> None:
-    reader = Reader()
+    reader = ResponseReader()
 
     async def silent() -> AsyncGenerator[bytes | SseComment]:
         yield b"one\n\n"
@@ -119,7 +119,7 @@ async def test_a_stream_that_says_nothing_shows_signs_of_life() -> None:
 
 
 async def test_a_reader_that_leaves_ends_the_stream_and_is_told_of() -> None:
-    reader = Reader()
+    reader = ResponseReader()
     closed = anyio.Event()
 
     async def endless() -> AsyncGenerator[bytes | SseComment]:
@@ -136,14 +136,14 @@ async def test_a_reader_that_leaves_ends_the_stream_and_is_told_of() -> None:
 
 
 async def test_a_reader_that_leaves_after_the_end_is_nothing_to_tell() -> None:
-    reader = Reader()
+    reader = ResponseReader()
 
     async def closing(message: Message) -> None:
-        await Reader.send(reader, message)
+        await ResponseReader.send(reader, message)
         if message.get("more_body") is False:
             reader.leave.set()
             await anyio.lowlevel.checkpoint()
 
     reader.send = closing
-    await reader.read(give(b"one\n\n"))
+    await reader.read(yield_items(b"one\n\n"))
     assert not reader.gone

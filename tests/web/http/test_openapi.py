@@ -24,8 +24,8 @@ from schemathesis.specs.openapi.checks import (
 from starlette.routing import Route
 
 from denizen.web.http.openapi import ApiRoute
-from tests.web.full_web_fixture import open_full_site
-from tests.web_fixture import Site, running_site
+from tests.web.full_web_fixture import open_full_web
+from tests.web_fixture import WebFixture, open_web
 
 pytestmark = pytest.mark.anyio
 
@@ -36,25 +36,25 @@ NOT_SENT = re.compile(r"/api/sync")
 CHECKS = (not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance)
 
 
-async def describe(site: Site) -> dict[str, Any]:
-    async with site.client(**{"x-api-key": "key-of-ada"}) as client:
+async def describe(web: WebFixture) -> dict[str, Any]:
+    async with web.client(**{"x-api-key": "key-of-ada"}) as client:
         return (await client.get("/api/openapi.json")).json()
 
 
-def served_by(site: Site) -> set[tuple[str, str]]:
+def served_by(web: WebFixture) -> set[tuple[str, str]]:
     return {
         (method, re.sub(r":\w+}", "}", route.path))
-        for route in site.app.routes
+        for route in web.app.routes
         if isinstance(route, Route) and route.path.startswith(("/api/", "/v1/"))
         for method in (route.methods or set()) - {"HEAD"}
     } - {("GET", "/api/openapi.json")}
 
 
 async def test_every_route_is_described_and_nothing_else(tmp_path: Path) -> None:
-    async with open_full_site(tmp_path) as site:
-        document = await describe(site)
-        served = served_by(site)
-        routes = [route for route in site.app.routes if isinstance(route, Route) and route.path.startswith("/api/")]
+    async with open_full_web(tmp_path) as web:
+        document = await describe(web)
+        served = served_by(web)
+        routes = [route for route in web.app.routes if isinstance(route, Route) and route.path.startswith("/api/")]
     undescribed = [route.path for route in routes if not isinstance(route, ApiRoute)]
     assert undescribed == ["/api/openapi.json"], "these have no description beside them"
     described = {(method.upper(), path) for path, found in document["paths"].items() for method in found}
@@ -64,15 +64,15 @@ async def test_every_route_is_described_and_nothing_else(tmp_path: Path) -> None
 
 
 async def test_what_a_configuration_switches_off_is_not_described() -> None:
-    async with running_site() as site:
-        paths = (await describe(site))["paths"]
+    async with open_web() as web:
+        paths = (await describe(web))["paths"]
     assert "/api/sources" not in paths
     assert "/api/sandbox/shell" in paths
 
 
 async def test_every_operation_tells_its_errors_and_every_schema_holds(tmp_path: Path) -> None:
-    async with open_full_site(tmp_path) as site:
-        document = await describe(site)
+    async with open_full_web(tmp_path) as web:
+        document = await describe(web)
     assert document["info"]["version"] == "1.2.3"
     assert set(document["components"]["securitySchemes"]) == {"bearer", "key"}
     assert "HTTPValidationError" not in document["components"]["schemas"]
@@ -95,9 +95,9 @@ async def test_an_undescribed_route_is_told_by_its_docstring(tmp_path: Path) -> 
     async def count(request: object) -> None:
         """Counts the stars. Slowly."""
 
-    async with running_site() as site:
-        site.app.routes.insert(0, Route("/api/stars/{sky}", count, methods=["PUT"]))
-        document = await describe(site)
+    async with open_web() as web:
+        web.app.routes.insert(0, Route("/api/stars/{sky}", count, methods=["PUT"]))
+        document = await describe(web)
     [(method, told)] = document["paths"]["/api/stars/{sky}"].items()
     assert (method, told["summary"], told["parameters"][0]["name"]) == ("put", "Counts the stars. Slowly", "sky")
     assert "2XX" in told["responses"]
@@ -105,8 +105,8 @@ async def test_an_undescribed_route_is_told_by_its_docstring(tmp_path: Path) -> 
 
 @pytest.mark.proves("S-http-errors")
 async def test_no_request_that_fits_the_description_or_does_not_breaks_the_server(tmp_path: Path) -> None:
-    async with open_full_site(tmp_path) as site, site.serve() as url:
-        document = await describe(site)
+    async with open_full_web(tmp_path) as web, web.serve() as url:
+        document = await describe(web)
         seen = await to_thread.run_sync(try_all, document, url)
     assert sum(seen.values()) > 200
     for path in ("/api/chat", "/api/sandbox/shell"):

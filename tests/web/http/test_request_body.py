@@ -15,7 +15,7 @@ from tests.timing import HANG_LIMIT_S
 pytestmark = pytest.mark.anyio
 
 
-class Sender:
+class BodySender:
     """Sends its body when it is told to."""
 
     def __init__(self) -> None:
@@ -32,10 +32,10 @@ class Sender:
 
 
 async def test_so_many_are_read_at_a_time_and_the_next_one_when_there_is_a_place() -> None:
-    bodies, senders = WebhookBodyReader(), [Sender() for _ in range(MAX_WEBHOOKS_AT_ONCE + 1)]
+    bodies, senders = WebhookBodyReader(), [BodySender() for _ in range(MAX_WEBHOOKS_AT_ONCE + 1)]
     read: list[bytes] = []
 
-    async def take(sender: Sender) -> None:
+    async def take(sender: BodySender) -> None:
         read.append(await bodies.read(sender.request, limit=100))
 
     with anyio.fail_after(HANG_LIMIT_S):
@@ -56,4 +56,4 @@ async def test_so_many_are_read_at_a_time_and_the_next_one_when_there_is_a_place
 async def test_a_body_that_does_not_come_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(body, "WEBHOOK_DEADLINE_S", 0.01)
     with pytest.raises(Unavailable, match="too long"):
-        await WebhookBodyReader().read(Sender().request, limit=100)
+        await WebhookBodyReader().read(BodySender().request, limit=100)

@@ -32,11 +32,11 @@ class ActionRequest:
     key: str = ""
 
 
-class Act(Protocol):
+class RunAction(Protocol):
     def __call__(self, who: SimUser | ActionRequest, name: str, /, **details: Json) -> Awaitable[JsonObject]: ...
 
 
-def build_warrant(sim: AccountFixture, who: SimUser, where: SimChannel | None = None, key: str = "") -> OnBehalfOf:
+def build_on_behalf_of(sim: AccountFixture, who: SimUser, where: SimChannel | None = None, key: str = "") -> OnBehalfOf:
     """Each has a key of its own unless one is given."""
     asker = Principal(PrincipalKind.PLATFORM_USER, f"discord:{who.id}", who.display_name)
     room = where or sim.general
@@ -47,22 +47,24 @@ def build_warrant(sim: AccountFixture, who: SimUser, where: SimChannel | None = 
 
 
 @asynccontextmanager
-async def open_actions(sim: AccountFixture, *, members_intent: bool = True) -> AsyncGenerator[Act]:
+async def open_actions(sim: AccountFixture, *, members_intent: bool = True) -> AsyncGenerator[RunAction]:
     """Everybody's members are known before anything is asked, but without the intent."""
     async with running(sim, members_intent=members_intent) as (account, _):
-        yield make_act(sim, account)
+        yield bind_action(sim, account)
 
 
 @asynccontextmanager
-async def open_actions_and_listener(sim: AccountFixture) -> AsyncGenerator[tuple[Act, RecordingListener]]:
+async def open_actions_and_listener(sim: AccountFixture) -> AsyncGenerator[tuple[RunAction, RecordingListener]]:
     async with running(sim) as (account, heard):
-        yield make_act(sim, account), heard
+        yield bind_action(sim, account), heard
 
 
-def make_act(sim: AccountFixture, account: DiscordAccount) -> Act:
+def bind_action(sim: AccountFixture, account: DiscordAccount) -> RunAction:
     async def act(who: SimUser | ActionRequest, name: str, /, **details: Json) -> JsonObject:
         asked = who if isinstance(who, ActionRequest) else ActionRequest(who)
-        return await account.act(PlatformAction(name, details), build_warrant(sim, asked.who, asked.where, asked.key))
+        return await account.act(
+            PlatformAction(name, details), build_on_behalf_of(sim, asked.who, asked.where, asked.key)
+        )
 
     return act
 

@@ -56,7 +56,7 @@ def add_role(guild: SimGuild, name: str, permissions: DiscordPermission) -> SimR
     return guild.add_role(name, permissions=permissions)
 
 
-def texts_to(sim: AccountFixture, user: SimUser) -> list[str]:
+def list_direct_texts(sim: AccountFixture, user: SimUser) -> list[str]:
     """What they were told in private."""
     talks = [each for each in sim.world.channels if each.is_dm and user in each.recipients]
     return [text for talk in talks for text in talk.texts]

@@ -11,8 +11,8 @@ from denizen.domain.json import Json
 from denizen.testing.discord import DiscordPermission
 from denizen.testing.discord.state.channels import SimOverwrite
 from tests.adapters.discord.account_fixture import AccountFixture, RecordingListener, running
-from tests.adapters.discord.actions.action_fixture import ActionRequest, make_act, open_actions
-from tests.adapters.discord.actions.ranked_members import RUNNING, add_ranked_members, texts_to, writes
+from tests.adapters.discord.actions.action_fixture import ActionRequest, bind_action, open_actions
+from tests.adapters.discord.actions.ranked_members import RUNNING, add_ranked_members, list_direct_texts, writes
 
 pytestmark = [pytest.mark.anyio, pytest.mark.proves("V-skill-server-management")]
 
@@ -73,7 +73,7 @@ async def test_the_address_of_a_webhook_goes_to_the_asker_alone_and_into_no_text
     crew = add_ranked_members(sim, P.MANAGE_WEBHOOKS, RUNNING)
     heard = RecordingListener()
     async with running(sim, heard) as (account, _):
-        act = make_act(sim, account)
+        act = bind_action(sim, account)
         made = await act(ActionRequest(crew.mo, key="call"), "create_webhook", name="news")
         again = await act(ActionRequest(crew.mo, key="call"), "create_webhook", name="news", since=LONG_AGO)
         listed = await act(crew.mo, "list_webhooks")
@@ -84,7 +84,7 @@ async def test_the_address_of_a_webhook_goes_to_the_asker_alone_and_into_no_text
     talk = next(each for each in sim.world.channels if each.is_dm and crew.mo in each.recipients)
     [said] = talk.messages
     assert hook.token in str(said.components)
-    assert hook.token not in f"{made}{again}{listed}{texts_to(sim, crew.mo)}{sim.general.texts}"
+    assert hook.token not in f"{made}{again}{listed}{list_direct_texts(sim, crew.mo)}{sim.general.texts}"
     assert all(hook.token not in f"{each.post}{each.question}" for each in heard.arrivals)
 
 

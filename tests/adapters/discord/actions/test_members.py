@@ -12,14 +12,20 @@ from denizen.domain.errors import InvalidInput, NotAllowed, NotFound, Unavailabl
 from denizen.testing.discord import DiscordPermission, SimUser
 from tests.adapters.discord.account_fixture import AccountFixture, running
 from tests.adapters.discord.actions.action_fixture import ActionRequest, open_actions
-from tests.adapters.discord.actions.ranked_members import MODERATING, RUNNING, add_ranked_members, texts_to, writes
+from tests.adapters.discord.actions.ranked_members import (
+    MODERATING,
+    RUNNING,
+    add_ranked_members,
+    list_direct_texts,
+    writes,
+)
 
 pytestmark = [pytest.mark.anyio, pytest.mark.proves("V-skill-user-management")]
 
 P = DiscordPermission
 
 
-def nick(sim: AccountFixture, user: SimUser) -> str | None:
+def get_nick(sim: AccountFixture, user: SimUser) -> str | None:
     return sim.guild.members[user.id].nick
 
 
@@ -73,9 +79,9 @@ async def test_a_nickname_is_given_and_taken_by_who_manages_them(sim: AccountFix
     crew = add_ranked_members(sim, P.MANAGE_NICKNAMES, P.MANAGE_NICKNAMES)
     async with open_actions(sim) as act:
         await act(crew.mo, "set_nickname", member="Ben", nickname="Benny")
-        assert nick(sim, sim.ben) == "Benny"
+        assert get_nick(sim, sim.ben) == "Benny"
         await act(crew.mo, "set_nickname", member="ben")
-        assert nick(sim, sim.ben) is None
+        assert get_nick(sim, sim.ben) is None
         for target in ("Cy", "Ana", "Ada"):
             with pytest.raises(NotAllowed):
                 await act(crew.mo, "set_nickname", member=target, nickname="x")
@@ -87,7 +93,7 @@ async def test_ones_own_name_takes_the_right_to_that_and_an_account_above(sim: A
     add_ranked_members(sim, P(0), P.MANAGE_NICKNAMES)
     async with open_actions(sim) as act:
         await act(sim.ben, "set_nickname", member="Ben", nickname="Benny")
-        assert nick(sim, sim.ben) == "Benny"
+        assert get_nick(sim, sim.ben) == "Benny"
         with pytest.raises(NotAllowed, match="a role above yours"):
             await act(sim.ana, "set_nickname", member="Ana", nickname="Queen")
     sim.guild.everyone.permissions &= ~P.CHANGE_NICKNAME
@@ -160,14 +166,14 @@ async def test_everybody_may_have_themselves_written_to_and_it_comes_once(sim: A
     async with open_actions(sim) as act:
         for _ in range(2):
             await act(ActionRequest(sim.ben, key="call"), "send_direct_message", member="Ben", text="remember the tide")
-    assert texts_to(sim, sim.ben) == ["remember the tide"]
+    assert list_direct_texts(sim, sim.ben) == ["remember the tide"]
 
 
 async def test_only_moderators_write_to_others_and_it_says_for_whom(sim: AccountFixture) -> None:
     crew = add_ranked_members(sim, MODERATING, P(0))
     async with open_actions(sim) as act:
         await act(crew.mo, "send_direct_message", member="Ben", text="see the rules @everyone")
-        assert texts_to(sim, sim.ben) == ["Mo of Harbour wrote:\nsee the rules @everyone"]
+        assert list_direct_texts(sim, sim.ben) == ["Mo of Harbour wrote:\nsee the rules @everyone"]
         with pytest.raises(NotAllowed, match="Timeout Members"):
             await act(sim.ben, "send_direct_message", member="Mo", text="hey")
         with pytest.raises(InvalidInput, match="Bots"):
@@ -175,7 +181,7 @@ async def test_only_moderators_write_to_others_and_it_says_for_whom(sim: Account
         sim.ben.accepts_dms = False
         with pytest.raises(NotAllowed):
             await act(crew.mo, "send_direct_message", member="Ben", text="hey")
-    assert texts_to(sim, crew.mo) == []
+    assert list_direct_texts(sim, crew.mo) == []
 
 
 async def test_somebody_who_left_may_nothing_any_more(sim: AccountFixture) -> None:

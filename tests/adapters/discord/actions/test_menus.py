@@ -10,7 +10,7 @@ from denizen.testing.discord import DiscordPermission, SimMessage, SimRole, SimU
 from denizen.testing.discord.actions.embeds import find_component
 from tests.adapters.discord.account_fixture import AccountFixture, running
 from tests.adapters.discord.actions.action_fixture import (
-    Act,
+    RunAction,
     get_posted_message,
     open_actions,
     open_actions_and_listener,
@@ -71,7 +71,7 @@ async def test_a_menu_that_discord_would_not_take_is_refused(sim: AccountFixture
     assert not sim.mine()
 
 
-class Deck:
+class RoleMenuFixture:
     """Three colours that the account and Ben may give, and one role above them."""
 
     def __init__(self, sim: AccountFixture) -> None:
@@ -88,7 +88,7 @@ class Deck:
     def held(self, who: SimUser) -> set[str]:
         return {self.sim.guild.roles[each].name for each in self.sim.guild.members[who.id].roles}
 
-    async def menu(self, act: Act, **details: Json) -> SimMessage:
+    async def menu(self, act: RunAction, **details: Json) -> SimMessage:
         given: dict[str, Json] = {"roles": list(COLOURS), "text": "Pick a colour", **details}
         done = await act(self.sim.ben, "post_role_menu", **given)
         return get_posted_message(self.sim, done)
@@ -102,7 +102,7 @@ class Deck:
 
 
 async def test_a_button_gives_a_role_and_takes_it_again_without_the_agent(sim: AccountFixture) -> None:
-    stage = Deck(sim)
+    stage = RoleMenuFixture(sim)
     async with open_actions_and_listener(sim) as (act, heard):
         menu = await stage.menu(act)
         ids = dict(offers(menu))
@@ -115,7 +115,7 @@ async def test_a_button_gives_a_role_and_takes_it_again_without_the_agent(sim: A
 
 
 async def test_of_roles_that_exclude_each_other_the_last_one_counts(sim: AccountFixture) -> None:
-    stage = Deck(sim)
+    stage = RoleMenuFixture(sim)
     async with open_actions(sim) as act:
         ids = dict(offers(menu := await stage.menu(act, only_one=True)))
         await stage.press(stage.cleo, menu, ids["red"])
@@ -126,7 +126,7 @@ async def test_of_roles_that_exclude_each_other_the_last_one_counts(sim: Account
 async def test_a_role_menu_gives_what_is_chosen_and_takes_the_rest_after_a_restart_and_without_its_maker(
     sim: AccountFixture,
 ) -> None:
-    stage = Deck(sim)
+    stage = RoleMenuFixture(sim)
     async with open_actions(sim) as act:
         menu = await stage.menu(act, style="menu")
     sim.guild.set_roles(sim.ben, [])
@@ -142,7 +142,7 @@ async def test_a_role_menu_gives_what_is_chosen_and_takes_the_rest_after_a_resta
 
 
 async def test_a_role_menu_takes_the_right_to_give_each_of_its_roles(sim: AccountFixture) -> None:
-    stage = Deck(sim)
+    stage = RoleMenuFixture(sim)
     async with open_actions(sim) as act:
         with pytest.raises(NotAllowed, match=r"You may not.*'Manage Roles'"):
             await act(stage.cleo, "post_role_menu", roles=["red"], text="Pick")
@@ -161,7 +161,7 @@ async def test_a_role_menu_takes_the_right_to_give_each_of_its_roles(sim: Accoun
 
 
 async def test_a_role_that_got_power_later_is_not_given_any_more(sim: AccountFixture) -> None:
-    stage = Deck(sim)
+    stage = RoleMenuFixture(sim)
     async with open_actions(sim) as act:
         menu = await stage.menu(act)
     stage.colours[0].permissions |= P.BAN_MEMBERS
@@ -171,7 +171,7 @@ async def test_a_role_that_got_power_later_is_not_given_any_more(sim: AccountFix
 
 
 async def test_a_press_when_the_account_may_not_give_roles_any_more_is_told(sim: AccountFixture) -> None:
-    stage = Deck(sim)
+    stage = RoleMenuFixture(sim)
     async with open_actions(sim) as act:
         menu = await stage.menu(act)
     sim.guild.set_roles(sim.ada.user, [])

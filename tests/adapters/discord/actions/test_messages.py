@@ -10,14 +10,19 @@ from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
 from denizen.testing.discord import DiscordPermission, SimUser
 from denizen.testing.discord.state.channels import SimOverwrite
 from tests.adapters.discord.account_fixture import AccountFixture, running
-from tests.adapters.discord.actions.action_fixture import ActionRequest, build_warrant, get_posted_message, open_actions
+from tests.adapters.discord.actions.action_fixture import (
+    ActionRequest,
+    build_on_behalf_of,
+    get_posted_message,
+    open_actions,
+)
 
 pytestmark = [pytest.mark.anyio, pytest.mark.proves("V-skill-discord")]
 
 P = DiscordPermission
 
 
-def silenced(user: SimUser) -> SimOverwrite:
+def deny_sending(user: SimUser) -> SimOverwrite:
     return SimOverwrite(user.id, 1, deny=P.SEND_MESSAGES)
 
 
@@ -87,7 +92,7 @@ async def test_a_role_that_everybody_may_ping_is_pinged(sim: AccountFixture) -> 
 
 
 async def test_where_the_asker_may_not_write_nothing_is_written(sim: AccountFixture) -> None:
-    rules = sim.guild.add_channel("rules", overwrites=[silenced(sim.ben)])
+    rules = sim.guild.add_channel("rules", overwrites=[deny_sending(sim.ben)])
     async with open_actions(sim) as act:
         with pytest.raises(NotAllowed, match=r"You may not do that here.*'Send Messages'"):
             await act(sim.ben, "send_message", text="hi", channel="rules")
@@ -96,7 +101,7 @@ async def test_where_the_asker_may_not_write_nothing_is_written(sim: AccountFixt
 
 
 async def test_where_the_account_may_not_write_it_says_what_it_lacks(sim: AccountFixture) -> None:
-    sim.guild.add_channel("rules", overwrites=[silenced(sim.ada.user)])
+    sim.guild.add_channel("rules", overwrites=[deny_sending(sim.ada.user)])
     async with open_actions(sim) as act:
         with pytest.raises(NotAllowed, match="I may not do that here") as caught:
             await act(sim.ana, "send_message", text="hi", channel="rules")
@@ -173,7 +178,7 @@ async def test_a_card_that_asks_for_a_decision_is_not_changed_by_anybody(sim: Ac
         card = await account.post(sim.place(), MessageContent("Delete everything?", buttons=buttons), nonce="card")
         for name, more in (("edit_message", {"text": "Say hello?"}), ("delete_message", {})):
             with pytest.raises(NotAllowed, match="it stays as it is"):
-                await account.act(PlatformAction(name, {"message": card, **more}), build_warrant(sim, sim.ana))
+                await account.act(PlatformAction(name, {"message": card, **more}), build_on_behalf_of(sim, sim.ana))
     assert [each.content for each in sim.mine()] == ["Delete everything?"]
 
 

@@ -11,13 +11,13 @@ from denizen.domain.json import Json
 from denizen.testing.discord import DiscordPermission, SimMessage, SimUser
 from denizen.testing.discord.state.channels import SimOverwrite
 from tests.adapters.discord.account_fixture import AccountFixture
-from tests.adapters.discord.actions.action_fixture import Act, ActionRequest, open_actions
+from tests.adapters.discord.actions.action_fixture import ActionRequest, RunAction, open_actions
 from tests.adapters.discord.actions.ranked_members import (
     MODERATING,
     RUNNING,
     add_ranked_members,
     get_audit_reason,
-    texts_to,
+    list_direct_texts,
     writes,
 )
 
@@ -39,7 +39,7 @@ async def test_a_warning_reaches_its_member_once_and_says_who_gave_it(sim: Accou
         done = await act(ActionRequest(crew.mo, key="call"), "warn_member", member="Ben", reason="no spam")
         await act(ActionRequest(crew.mo, key="call"), "warn_member", member="Ben", reason="no spam")
     assert done == {"id": str(sim.ben.id), "name": "ben", "told": True}
-    assert texts_to(sim, sim.ben) == ["You were warned in Harbour by Mo: no spam"]
+    assert list_direct_texts(sim, sim.ben) == ["You were warned in Harbour by Mo: no spam"]
 
 
 async def test_a_warning_to_one_who_takes_no_direct_messages_says_so(sim: AccountFixture) -> None:
@@ -173,14 +173,14 @@ async def test_only_moderators_are_told_about_warnings(sim: AccountFixture) -> N
 # --- purges ----------------------------------------------------------------------------------------------------------
 
 
-async def purge(act: Act, asker: SimUser, since: datetime | None = None, **details: Json) -> int:
+async def purge(act: RunAction, asker: SimUser, since: datetime | None = None, **details: Json) -> int:
     start = since or datetime(2020, 1, 1, tzinfo=UTC)
     chosen = await act(asker, "choose_messages", since=start.isoformat(), **details)
     done = await act(asker, "purge_messages", messages=chosen["messages"], channel=chosen["channel"])
     return int(str(done["deleted"]))
 
 
-def chatter(sim: AccountFixture, author: SimUser, *texts: str) -> list[SimMessage]:
+def post_texts(sim: AccountFixture, author: SimUser, *texts: str) -> list[SimMessage]:
     return [sim.world.say(author, sim.general, text) for text in texts]
 
 
@@ -188,10 +188,10 @@ async def test_the_newest_messages_are_purged_but_for_the_request_pins_and_what_
     sim: AccountFixture,
 ) -> None:
     crew = add_ranked_members(sim, MODERATING, MODERATING | P.READ_MESSAGE_HISTORY)
-    chatter(sim, sim.ben, "oldest", "pinned", "a", "b")
+    post_texts(sim, sim.ben, "oldest", "pinned", "a", "b")
     sim.world.pin(sim.ana, sim.general.messages[1])
     sim.world.say(sim.ada.user, sim.general, "hi, I am Ada")
-    chatter(sim, crew.mo, "delete the last two")
+    post_texts(sim, crew.mo, "delete the last two")
     async with open_actions(sim) as act:
         assert await purge(act, crew.mo, count=3) == 3  # Discord's note about the pin, too
     left = [text for text in sim.general.texts if text]
@@ -200,8 +200,8 @@ async def test_the_newest_messages_are_purged_but_for_the_request_pins_and_what_
 
 async def test_a_purge_can_be_about_one_author_or_about_words(sim: AccountFixture) -> None:
     crew = add_ranked_members(sim, MODERATING, MODERATING)
-    chatter(sim, sim.ben, "buy CHEAP boats", "hello", "cheap shots")
-    chatter(sim, crew.cy, "cheap boats are bad")
+    post_texts(sim, sim.ben, "buy CHEAP boats", "hello", "cheap shots")
+    post_texts(sim, crew.cy, "cheap boats are bad")
     async with open_actions(sim) as act:
         assert await purge(act, crew.mo, count=50, author="Ben", words="boats cheap") == 1
         assert sim.general.texts == ["hello", "cheap shots", "cheap boats are bad"]
@@ -211,7 +211,7 @@ async def test_a_purge_can_be_about_one_author_or_about_words(sim: AccountFixtur
 
 async def test_messages_that_discord_would_not_delete_in_bulk_are_not_chosen(sim: AccountFixture) -> None:
     crew = add_ranked_members(sim, MODERATING, MODERATING)
-    chatter(sim, sim.ben, "old")
+    post_texts(sim, sim.ben, "old")
     async with open_actions(sim) as act:
         later = datetime.now(UTC) + timedelta(hours=1)
         assert await purge(act, crew.mo, since=later, count=5) == 0
@@ -219,7 +219,7 @@ async def test_messages_that_discord_would_not_delete_in_bulk_are_not_chosen(sim
 
 async def test_a_purge_of_more_than_a_hundred_goes_in_packs_and_again_does_no_harm(sim: AccountFixture) -> None:
     crew = add_ranked_members(sim, MODERATING, MODERATING)
-    chatter(sim, sim.ben, *(str(each) for each in range(105)))
+    post_texts(sim, sim.ben, *(str(each) for each in range(105)))
     async with open_actions(sim) as act:
         chosen = await act(crew.mo, "choose_messages", since="2020-01-01T00:00:00+00:00", count=101)
         for _ in range(2):
@@ -231,7 +231,7 @@ async def test_a_purge_of_more_than_a_hundred_goes_in_packs_and_again_does_no_ha
 @pytest.mark.parametrize("missing", [P.MANAGE_MESSAGES, P.READ_MESSAGE_HISTORY])
 async def test_a_purge_takes_the_right_of_both(sim: AccountFixture, missing: DiscordPermission) -> None:
     crew = add_ranked_members(sim, MODERATING, MODERATING)
-    chatter(sim, sim.ben, "stay")
+    post_texts(sim, sim.ben, "stay")
     for user in (crew.mo, sim.ada.user):
         sim.general.overwrites[user.id] = SimOverwrite(user.id, 1, deny=missing)
         async with open_actions(sim) as act:

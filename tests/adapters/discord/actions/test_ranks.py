@@ -41,7 +41,7 @@ def random_ranks(chance: Random) -> dict[str, Any]:
     return payload
 
 
-def hands(guild: discord.Guild, client: discord.Client) -> list[ActionContext]:
+def list_contexts(guild: discord.Guild, client: discord.Client) -> list[ActionContext]:
     """One for each member who may ask."""
     here = guild.text_channels[0] if guild.text_channels else guild.channels[0]
     warrant = OnBehalfOf(Principal(PrincipalKind.PLATFORM_USER, "discord:2", "x"), Place("discord", str(here.id)), "k")
@@ -52,7 +52,7 @@ def hands(guild: discord.Guild, client: discord.Client) -> list[ActionContext]:
     ]
 
 
-def allows(check: Any, *given: Any) -> bool:
+def is_allowed(check: Any, *given: Any) -> bool:
     try:
         check(*given)
     except NotAllowed:
@@ -60,7 +60,7 @@ def allows(check: Any, *given: Any) -> bool:
     return True
 
 
-class Book:
+class RankRules:
     """The rules, from the bare payload. Of roles that stand level the older one is higher."""
 
     def __init__(self, payload: dict[str, Any]) -> None:
@@ -98,13 +98,13 @@ def test_who_may_be_acted_against_and_which_roles_may_be_handled_is_by_rank(seed
     payload = random_ranks(Random(seed))
     client = client_with(payload)
     [guild] = client.guilds
-    book = Book(payload)
-    for hand in hands(guild, client):
+    book = RankRules(payload)
+    for hand in list_contexts(guild, client):
         asker = hand.asker.id
         for target in guild.members:
-            assert allows(hand.require_above, target) == book.may_act_against(asker, target.id)
+            assert is_allowed(hand.require_above, target) == book.may_act_against(asker, target.id)
         for role in guild.roles:
-            assert allows(hand.require_below, role) == book.may_handle(asker, role.id)
+            assert is_allowed(hand.require_below, role) == book.may_handle(asker, role.id)
 
 
 @settings(max_examples=150, deadline=None)
@@ -113,10 +113,10 @@ def test_nobody_hands_out_what_they_or_the_account_lack(seed: int, bits: set[int
     payload = random_ranks(Random(seed))
     client = client_with(payload)
     [guild] = client.guilds
-    book, wanted = Book(payload), sum(bits)
-    for hand in hands(guild, client):
+    book, wanted = RankRules(payload), sum(bits)
+    for hand in list_contexts(guild, client):
         both = book.has_all(hand.asker.id, wanted) and book.has_all(ME, wanted)
-        assert allows(require_held, hand, discord.Permissions(wanted)) == both
+        assert is_allowed(require_held, hand, discord.Permissions(wanted)) == both
 
 
 def test_the_guilds_at_random_have_enough_of_everything() -> None:
@@ -124,7 +124,7 @@ def test_the_guilds_at_random_have_enough_of_everything() -> None:
     outcomes: set[bool] = set()
     for seed in range(20):
         payload = random_ranks(Random(seed))
-        book = Book(payload)
+        book = RankRules(payload)
         people = [each for each in book.held if each != ME]
         outcomes |= {book.may_act_against(one, other) for one in people for other in people}
         outcomes |= {book.may_handle(one, role) for one in people for role in ROLES}

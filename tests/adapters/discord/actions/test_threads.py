@@ -12,7 +12,7 @@ from denizen.testing.discord.state.channels import SimOverwrite
 from tests.adapters.discord.account_fixture import AccountFixture, running
 from tests.adapters.discord.actions.action_fixture import (
     ActionRequest,
-    build_warrant,
+    build_on_behalf_of,
     get_posted_message,
     open_actions,
     open_actions_and_listener,
@@ -199,7 +199,7 @@ async def test_without_the_members_intent_somebody_is_found_by_name_too(sim: Acc
     thread = sim.world.open_thread(sim.ana, sim.general, "talk", text="hi")
     async with running(sim, members_intent=False) as (account, _):
         action = PlatformAction("add_to_thread", {"thread": str(thread.id), "member": "ben"})
-        await account.act(action, build_warrant(sim, sim.ana))
+        await account.act(action, build_on_behalf_of(sim, sim.ana))
     assert thread.thread is not None
     assert sim.ben.id in thread.thread.members
 

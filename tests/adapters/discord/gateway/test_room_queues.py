@@ -13,7 +13,7 @@ from tests.timing import HANG_LIMIT_S
 pytestmark = pytest.mark.anyio
 
 
-class Diary:
+class EventRecorder:
     """What was called, in order."""
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Diary:
 
 
 async def test_nothing_is_called_before_the_gate_opens() -> None:
-    diary, gate = Diary(), ReadyGate()
+    diary, gate = EventRecorder(), ReadyGate()
     async with anyio.create_task_group() as tasks:
         queues = RoomQueues(tasks, gate, diary.catch_up, limit=10)
         queues.put("1", diary.note("one"))
@@ -42,7 +42,7 @@ async def test_nothing_is_called_before_the_gate_opens() -> None:
 
 
 async def test_messages_beyond_the_limit_are_caught_up_with_and_other_news_is_kept() -> None:
-    diary, gate = Diary(), ReadyGate()
+    diary, gate = EventRecorder(), ReadyGate()
     async with anyio.create_task_group() as tasks:
         queues = RoomQueues(tasks, gate, diary.catch_up, limit=2)
         for number in range(4):
@@ -53,7 +53,7 @@ async def test_messages_beyond_the_limit_are_caught_up_with_and_other_news_is_ke
 
 
 async def test_news_without_end_is_let_go_with_a_word(caplog: pytest.LogCaptureFixture) -> None:
-    diary, gate = Diary(), ReadyGate()
+    diary, gate = EventRecorder(), ReadyGate()
     with caplog.at_level(logging.WARNING, "denizen.discord"):
         async with anyio.create_task_group() as tasks:
             queues = RoomQueues(tasks, gate, diary.catch_up, limit=2)
@@ -65,7 +65,7 @@ async def test_news_without_end_is_let_go_with_a_word(caplog: pytest.LogCaptureF
 
 
 async def test_a_room_that_is_quiet_again_holds_nothing() -> None:
-    diary, gate = Diary(), ReadyGate()
+    diary, gate = EventRecorder(), ReadyGate()
     gate.open()
     async with anyio.create_task_group() as tasks:
         queues = RoomQueues(tasks, gate, diary.catch_up, limit=2)
@@ -76,7 +76,7 @@ async def test_a_room_that_is_quiet_again_holds_nothing() -> None:
     assert diary.lines == ["one", "two"]
 
 
-class Announcements:
+class AnnouncementCounter:
     """Counts them; each may be held."""
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ class Announcements:
 
 
 async def test_shards_are_announced_together_and_again_for_each_that_comes_afresh() -> None:
-    gate, announcements = ReadyGate(), Announcements()
+    gate, announcements = ReadyGate(), AnnouncementCounter()
     announcements.hold.set()
     readiness = ShardReadiness(gate, announcements.announce)
     async with anyio.create_task_group() as tasks:
@@ -112,7 +112,7 @@ async def test_shards_are_announced_together_and_again_for_each_that_comes_afres
 
 
 async def test_a_login_during_an_announcement_is_announced_too_before_the_gate_opens() -> None:
-    gate, announcements = ReadyGate(), Announcements()
+    gate, announcements = ReadyGate(), AnnouncementCounter()
     readiness = ShardReadiness(gate, announcements.announce)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(readiness.run)

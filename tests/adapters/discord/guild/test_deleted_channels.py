@@ -21,7 +21,7 @@ def make_room(at: ClientFixture, channel: SimChannel, kind: RoomKind = RoomKind.
     return Room("discord", str(channel.id), channel.name or "", kind, str(at.guild.id), parent=parent)
 
 
-async def found(at: ClientFixture, rooms: Sequence[Room]) -> list[str]:
+async def list_deleted(at: ClientFixture, rooms: Sequence[Room]) -> list[str]:
     deleted = await find_deleted(at.client, rooms)
     return [room.name for room in rooms if room.id in deleted]
 
@@ -46,13 +46,13 @@ async def test_only_what_discord_says_is_unknown_is_deleted_not_what_is_hidden_o
             make_room(at, inside, RoomKind.PRIVATE_THREAD),
         ]
         await at.settle()
-        assert await found(at, rooms) == []
+        assert await list_deleted(at, rooms) == []
         for thread in (threads[1], threads[3]):
             world.archive(at.ana, thread)
         for each in (threads[2], threads[4], inside, old):
             world.delete_channel(each)
         await at.settle()
-        assert await found(at, rooms) == ["old", "dropped", "spam"]  # what was within goes with its channel
+        assert await list_deleted(at, rooms) == ["old", "dropped", "spam"]  # what was within goes with its channel
 
 
 async def test_nothing_is_deleted_while_its_guild_is_away_or_discord_does_not_answer() -> None:
@@ -62,15 +62,18 @@ async def test_nothing_is_deleted_while_its_guild_is_away_or_discord_does_not_an
         await at.settle()
         at.world.delete_channel(old)
         await at.settle()
-        assert await found(at, [room]) == ["old"]
+        assert await list_deleted(at, [room]) == ["old"]
         at.server.faults.drop("GET", r"/channels/\d+$", times=2)  # aiohttp tries once more
         with pytest.raises(Unavailable):
-            await found(at, [room])
+            await list_deleted(at, [room])
         at.server.faults.fail("GET", r"/channels/\d+$", status=404)  # somebody in between says that
-        assert await found(at, [room]) == []
+        assert await list_deleted(at, [room]) == []
         at.guild.set_available(available=False)
         await at.server.until(lambda: at.client.guilds[0].unavailable)
-        assert await found(at, [room]) == []
+        assert await list_deleted(at, [room]) == []
         assert (
-            await found(at, [Room("discord", "1", "elsewhere", guild="2"), Room("github", "x", "x", guild="x/y")]) == []
+            await list_deleted(
+                at, [Room("discord", "1", "elsewhere", guild="2"), Room("github", "x", "x", guild="x/y")]
+            )
+            == []
         )

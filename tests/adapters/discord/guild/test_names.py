@@ -15,7 +15,7 @@ from tests.adapters.discord.guild.test_audience import WITHOUT_MEMBERS
 pytestmark = pytest.mark.anyio
 
 
-async def pinged(at: ClientFixture, text: str, channel: SimChannel | None = None) -> str:
+async def link_names(at: ClientFixture, text: str, channel: SimChannel | None = None) -> str:
     """The text as it would be sent."""
     names = await find_names(at.client, Place("discord", str((channel or at.general).id)), text)
     return link_pings(text, names.users, roles=names.roles).text
@@ -29,7 +29,7 @@ async def test_names_with_spaces_dots_and_hyphens_are_found():
             at.guild.join(each)
         await at.settle()
         mary, hook, anne, asa = (each.mention for each in people)
-        text = await pinged(at, "@mary ann, @J.R. Hook and @Anne-Lise: ask @Åsa or @nobody")
+        text = await link_names(at, "@mary ann, @J.R. Hook and @Anne-Lise: ask @Åsa or @nobody")
         assert text == f"{mary}, {hook} and {anne}: ask {asa} or @nobody"
 
 
@@ -41,7 +41,9 @@ async def test_the_name_that_is_shown_counts_for_more_than_another_ones_user_nam
         for each in (shown, hidden):
             at.guild.join(each)
         await at.settle()
-        assert await pinged(at, "@Robin @robin_the_first @Kim") == f"{shown.mention} {shown.mention} {hidden.mention}"
+        assert (
+            await link_names(at, "@Robin @robin_the_first @Kim") == f"{shown.mention} {shown.mention} {hidden.mention}"
+        )
 
 
 async def test_a_name_that_two_are_shown_under_means_nobody():
@@ -49,14 +51,14 @@ async def test_a_name_that_two_are_shown_under_means_nobody():
         for each in (at.world.add_person("Robin"), at.world.add_person("Robin")):
             at.guild.join(each)
         await at.settle()
-        assert await pinged(at, "@Robin") == "@Robin"
+        assert await link_names(at, "@Robin") == "@Robin"
 
 
 async def test_only_who_can_view_the_place_is_called():
     async with open_client() as at:
         bridge = at.guild.add_channel("bridge", private_to=[at.ada.user])
         await at.settle()
-        assert await pinged(at, "@Ana @Ben", bridge) == f"{at.ana.mention} @Ben"
+        assert await link_names(at, "@Ana @Ben", bridge) == f"{at.ana.mention} @Ben"
 
 
 async def test_mentionable_roles_are_found_and_others_not():
@@ -64,7 +66,7 @@ async def test_mentionable_roles_are_found_and_others_not():
         crew, guests = at.guild.add_role("Deck Crew", mentionable=True), at.guild.add_role("Guests")
         await at.settle()
         assert guests.name == "Guests"
-        assert await pinged(at, "@deck crew @Guests") == f"{crew.mention} @Guests"
+        assert await link_names(at, "@deck crew @Guests") == f"{crew.mention} @Guests"
 
 
 async def test_without_the_members_intent_names_are_looked_up():
@@ -72,8 +74,8 @@ async def test_without_the_members_intent_names_are_looked_up():
         mary = at.world.add_person("Mary Ann")
         at.guild.join(mary)
         await at.settle()
-        assert await pinged(at, "@Mary Ann, look; @Ben too") == f"{mary.mention}, look; {at.ben.mention} too"
-        assert await pinged(at, "@x @y @z @Ben") == "@x @y @z @Ben"
+        assert await link_names(at, "@Mary Ann, look; @Ben too") == f"{mary.mention}, look; {at.ben.mention} too"
+        assert await link_names(at, "@x @y @z @Ben") == "@x @y @z @Ben"
 
 
 async def test_nobody_is_looked_up_for_a_text_that_calls_nobody():
@@ -87,5 +89,5 @@ async def test_in_a_direct_talk_there_is_nobody_to_call():
     async with open_client() as at:
         talk = at.world.open_dm(at.ben, at.ada.user)
         await at.say(at.ben, "hi", talk)
-        assert await pinged(at, "@Ben", talk) == "@Ben"
+        assert await link_names(at, "@Ben", talk) == "@Ben"
         assert isinstance(at.client.heard[-1].channel, discord.DMChannel)

@@ -20,7 +20,7 @@ def make_room(at: ClientFixture, channel: SimChannel) -> Room:
     return Room("discord", str(channel.id), channel.name or "", guild=str(at.guild.id))
 
 
-def found(at: ClientFixture, *channels: SimChannel) -> list[str]:
+def list_open(at: ClientFixture, *channels: SimChannel) -> list[str]:
     """Names of those that are open."""
     return [channel.name or "" for channel in channels if is_open(at.client, make_room(at, channel))]
 
@@ -43,25 +43,25 @@ async def test_only_what_nobody_is_kept_from_is_open() -> None:
             at.guild.add_channel("allowed-twice", overwrites=[SimOverwrite(crew.id, 0, view, DiscordPermission(0))]),
         ]
         await at.settle()
-        assert found(at, *rooms) == ["general", "forum", "allowed-twice"]
+        assert list_open(at, *rooms) == ["general", "forum", "allowed-twice"]
 
 
 async def test_a_channel_is_open_or_closed_as_it_is_at_that_moment() -> None:
     async with open_client() as at:
         square, channels = at.guild.add_channel("square"), at.server.acts.channels
         await at.settle()
-        assert found(at, square) == ["square"]
+        assert list_open(at, square) == ["square"]
         channels.set_overwrite(
             at.ana, square, SimOverwrite(at.guild.id, 0, DiscordPermission(0), DiscordPermission.VIEW_CHANNEL)
         )
         await at.settle()
-        assert found(at, square) == []
+        assert list_open(at, square) == []
         channels.delete_overwrite(at.ana, square, at.guild.id)
         await at.settle()
-        assert found(at, square) == ["square"]
+        assert list_open(at, square) == ["square"]
         channels.delete(at.ana, square)
         await at.settle()
-        assert found(at, square) == []
+        assert list_open(at, square) == []
 
 
 async def test_a_guild_in_which_only_roles_may_view_has_no_open_channel() -> None:
@@ -74,7 +74,7 @@ async def test_a_guild_in_which_only_roles_may_view_has_no_open_channel() -> Non
         at.guild.set_available(available=False)
         at.guild.set_available(available=True)
         await at.settle()
-        assert found(at, at.general) == []
+        assert list_open(at, at.general) == []
 
 
 async def test_private_threads_are_never_open_and_public_ones_are_as_their_channel() -> None:
@@ -83,7 +83,7 @@ async def test_private_threads_are_never_open_and_public_ones_are_as_their_chann
         plans = at.world.open_thread(at.ana, at.general, "plans", private=True)
         at.server.acts.threads.add_member(at.ana, plans, at.ada.user)
         await at.settle()
-        assert found(at, lunch, plans) == ["lunch"]
+        assert list_open(at, lunch, plans) == ["lunch"]
 
 
 async def test_what_is_not_known_now_is_not_said() -> None:

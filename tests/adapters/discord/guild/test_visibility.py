@@ -46,7 +46,7 @@ SOME = (VIEW, HISTORY, CONNECT, MANAGE_THREADS, MANAGE_MESSAGES)
 LATE = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
 
 
-class OpenLine:
+class ConnectedSocket:
     """Stands for a gateway connection that is up."""
 
     open = True
@@ -162,7 +162,7 @@ def thread(chance: Random, number: int) -> dict[str, Any]:
 def client_with(payload: Any) -> discord.Client:
     """A client whose mirror holds that guild, as if the gateway had told it."""
     client = discord.Client(intents=discord.Intents.all())
-    line: Any = OpenLine()
+    line: Any = ConnectedSocket()
     client.ws = line
     state = client._connection
     state.user = discord.ClientUser(state=state, data=user(ME))
@@ -187,7 +187,7 @@ def reads(channel: discord.abc.GuildChannel, member: discord.Member) -> bool:
     return held.view_channel and held.read_message_history and may_join
 
 
-def expected(guild: discord.Guild, place: discord.abc.GuildChannel, asker: discord.Member) -> set[int]:
+def find_expected(guild: discord.Guild, place: discord.abc.GuildChannel, asker: discord.Member) -> set[int]:
     """The same question, asked of discord.py for every member and room."""
     readers = [each for each in guild.members if each.id != ME and place.permissions_for(each).view_channel] + [asker]
     rooms = [each for each in guild.channels if not isinstance(each, discord.CategoryChannel)]
@@ -216,7 +216,7 @@ def test_exactly_those_rooms_are_found_that_every_reader_may_read(seed: int):
     async def ask() -> None:
         for place in [each for each in guild.channels if isinstance(each, GuildRoom)]:
             found = await list_visible_rooms(client, Place("discord", str(place.id)), principal)
-            assert {int(each) for each in found} == expected(guild, place, asker)
+            assert {int(each) for each in found} == find_expected(guild, place, asker)
 
     anyio.run(ask)
 

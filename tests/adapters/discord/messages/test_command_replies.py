@@ -19,7 +19,7 @@ ASK = CommandSpec("ask", "Ask something", (CommandOption("text", "What", require
 THINK = CommandSpec("think", "Ask in private")
 
 
-class Later:
+class AheadClock:
     """A clock that is ahead."""
 
     def __init__(self, ahead: timedelta) -> None:
@@ -46,7 +46,7 @@ async def ask(sim: AccountFixture, heard: RecordingListener, command: str = "ask
     return interaction, heard.calls[-1].ticket
 
 
-def said(interaction: SimInteraction) -> list[str]:
+def list_answers(interaction: SimInteraction) -> list[str]:
     return [each.content for each in interaction.response.messages if not each.deleted]
 
 
@@ -59,7 +59,7 @@ async def test_the_first_piece_takes_the_place_of_thinking_and_others_follow(sim
             for text in ("one", "two", "three")
         ]
         assert await account.post(sim.place(), MessageContent("two"), nonce="two", ticket=ticket) == ids[1]
-    assert said(interaction) == ["one", "two", "three"]
+    assert list_answers(interaction) == ["one", "two", "three"]
     assert ids == [str(each.id) for each in interaction.response.messages]
 
 
@@ -72,7 +72,7 @@ async def test_a_lost_answer_is_not_given_twice(sim: AccountFixture) -> None:
             with pytest.raises(Unavailable):
                 await account.post(sim.place(), MessageContent(text), nonce=text, ticket=ticket)
             await account.post(sim.place(), MessageContent(text), nonce=text, ticket=ticket)
-    assert said(interaction) == ["one", "two"]
+    assert list_answers(interaction) == ["one", "two"]
 
 
 async def test_what_an_earlier_process_gave_is_found_again(sim: AccountFixture) -> None:
@@ -88,7 +88,7 @@ async def test_what_an_earlier_process_gave_is_found_again(sim: AccountFixture) 
             for text in ("one", "two", "three")
         ]
     assert again[:2] == ids
-    assert said(interaction) == ["one", "two", "three"]
+    assert list_answers(interaction) == ["one", "two", "three"]
 
 
 async def test_a_command_is_answered_by_the_next_process(sim: AccountFixture) -> None:
@@ -97,7 +97,7 @@ async def test_a_command_is_answered_by_the_next_process(sim: AccountFixture) ->
         interaction, ticket = await ask(sim, heard)
     async with running(sim, pending()) as (account, _):
         await account.post(sim.place(), MessageContent("one"), nonce="n1", ticket=ticket)
-    assert said(interaction) == ["one"]
+    assert list_answers(interaction) == ["one"]
     assert interaction.finished
 
 
@@ -109,7 +109,7 @@ async def test_after_the_preview_was_deleted_the_answer_follows(sim: AccountFixt
         await account.edit(sim.place(), preview, MessageContent("found ..."))
         await account.delete(sim.place(), preview)
         await account.post(sim.place(), MessageContent("because"), nonce="n1", ticket=ticket)
-    assert said(interaction) == ["because"]
+    assert list_answers(interaction) == ["because"]
 
 
 async def test_private_answers_stay_private_with_their_files(sim: AccountFixture) -> None:
@@ -127,7 +127,7 @@ async def test_after_a_quarter_of_an_hour_the_answer_is_a_plain_message(sim: Acc
     async with running(sim, pending()) as (account, heard):
         await account.sync_commands()
         interaction, ticket = await ask(sim, heard)
-    async with running(sim, pending(), clock=Later(timedelta(minutes=15))) as (account, _):
+    async with running(sim, pending(), clock=AheadClock(timedelta(minutes=15))) as (account, _):
         await account.post(sim.place(), MessageContent("late"), nonce="n1", ticket=ticket)
         assert await account.post(sim.place(), MessageContent("late"), nonce="n1", ticket=ticket)
     assert interaction.text is None

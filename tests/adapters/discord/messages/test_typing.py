@@ -16,7 +16,7 @@ from tests.timing import HANG_LIMIT_S
 pytestmark = pytest.mark.anyio
 
 
-class Sign:
+class TypingIndicator:
     """Counts how often it was shown; fails when told to."""
 
     def __init__(self, *, fails: bool = False) -> None:
@@ -47,7 +47,7 @@ async def test_people_see_it_at_once(sim: AccountFixture) -> None:
 
 @pytest.mark.proves("C18")
 async def test_it_is_renewed_before_it_fades() -> None:
-    sign = Sign()
+    sign = TypingIndicator()
     async with anyio.create_task_group() as tasks, show_typing(tasks, sign.show, renewed_after_s=0.001):
         await sign.until(3)
     assert RENEWED_AFTER_S <= 9
@@ -55,7 +55,7 @@ async def test_it_is_renewed_before_it_fades() -> None:
 
 @pytest.mark.proves("TW17")
 async def test_it_stops_when_the_block_fails() -> None:
-    sign = Sign()
+    sign = TypingIndicator()
     async with anyio.create_task_group() as tasks:
         with pytest.raises(ValueError, match="the turn failed"):
             await _fail_while_typing(tasks, sign)
@@ -64,14 +64,14 @@ async def test_it_stops_when_the_block_fails() -> None:
         assert sign.shown == shown
 
 
-async def _fail_while_typing(tasks: TaskGroup, sign: Sign) -> None:
+async def _fail_while_typing(tasks: TaskGroup, sign: TypingIndicator) -> None:
     async with show_typing(tasks, sign.show, renewed_after_s=0.001):
         await sign.until(2)
         raise ValueError("the turn failed")
 
 
 async def test_it_stops_when_the_block_is_cancelled() -> None:
-    sign = Sign()
+    sign = TypingIndicator()
     async with anyio.create_task_group() as tasks:
         with anyio.CancelScope() as scope:
             async with show_typing(tasks, sign.show, renewed_after_s=0.001):
@@ -84,14 +84,14 @@ async def test_it_stops_when_the_block_is_cancelled() -> None:
 
 
 async def test_a_block_that_ends_at_once_never_waits_for_it() -> None:
-    sign = Sign()
+    sign = TypingIndicator()
     async with anyio.create_task_group() as tasks, show_typing(tasks, sign.show):
         pass
     assert sign.shown <= 1
 
 
 async def test_a_fault_does_not_disturb_and_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    sign = Sign(fails=True)
+    sign = TypingIndicator(fails=True)
     with caplog.at_level(logging.WARNING, "denizen.discord"):
         async with anyio.create_task_group() as tasks, show_typing(tasks, sign.show, renewed_after_s=0.001):
             await sign.until(3)

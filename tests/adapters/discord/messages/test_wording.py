@@ -134,7 +134,7 @@ async def test_a_mere_mention_asks_nothing():
         assert extract_question(with_file, at.me) == "[no text]"
 
 
-async def whole(message: discord.Message, me: discord.ClientUser) -> str:
+async def load_question(message: discord.Message, me: discord.ClientUser) -> str:
     """The question as the model reads it. What it replies to is no part of what is asked: `/why` stays a command."""
     asked = extract_question(message, me)
     assert "in reply" not in asked
@@ -147,17 +147,17 @@ async def test_a_question_says_what_it_replies_to():
     async with open_client() as at:
         first = at.world.say(at.ben, at.general, "The  tide\nis high")
         heard = await at.say(at.ana, f"{at.ada.mention} true?", reply_to=first)
-        assert await whole(heard, at.me) == '[in reply to Ben: "The tide is high"]\ntrue?'
+        assert await load_question(heard, at.me) == '[in reply to Ben: "The tide is high"]\ntrue?'
         long = at.world.say(at.ben, at.general, "x" * 1000)
         heard = await at.say(at.ana, "true?", reply_to=long)
-        assert await whole(heard, at.me) == f'[in reply to Ben: "{"x" * 299}…"]\ntrue?'
+        assert await load_question(heard, at.me) == f'[in reply to Ben: "{"x" * 299}…"]\ntrue?'
 
 
 async def test_a_reply_to_the_account_itself_quotes_less():
     async with open_client() as at:
         mine = at.world.say(at.ada.user, at.general, "y" * 1000)
         heard = await at.say(at.ana, "why?", reply_to=mine)
-        assert await whole(heard, at.me) == f'[in reply to Ada: "{"y" * 99}…"]\nwhy?'
+        assert await load_question(heard, at.me) == f'[in reply to Ada: "{"y" * 99}…"]\nwhy?'
 
 
 async def test_a_reply_to_what_was_deleted_says_so():
@@ -167,7 +167,7 @@ async def test_a_reply_to_what_was_deleted_says_so():
         await at.hear(answer)
         at.world.delete(first)
         fetched = await at.client.get_partial_messageable(at.general.id).fetch_message(answer.id)
-        assert await whole(fetched, at.me) == "[in reply to a message that was deleted]\nwhat?"
+        assert await load_question(fetched, at.me) == "[in reply to a message that was deleted]\nwhat?"
 
 
 async def test_what_discord_itself_writes_was_said_by_nobody():

