@@ -160,9 +160,7 @@ class _ErrorOutput:
 
 
 def _bound_files(process_id: int, size_bytes: int) -> None:
-    """Limits the files that the process and its children may write. Where there is no prlimit (not Linux), only the
-    time limit applies.
-    """
+    """Limits the files that the process and its children write. Without prlimit (not Linux) only time is limited."""
     if sys.platform == "linux":
         _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
         bound = size_bytes if most == resource.RLIM_INFINITY else min(size_bytes, most)

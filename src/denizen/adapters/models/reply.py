@@ -39,9 +39,7 @@ class ProviderState:
 
 
 def pack_state(state: ProviderState) -> str:
-    """Returns the state as one string; empty when there is nothing to give back. Details that are not JSON are left
-    out.
-    """
+    """Returns the state as one string, empty when there is nothing to give back. Leaves out what is not JSON."""
     if not (state.id or state.signature or state.details):
         return ""
     fields = {

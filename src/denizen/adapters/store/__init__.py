@@ -1,8 +1,8 @@
-"""The store on SQLite or Postgres: tables, repositories, migrations. The application opens it and uses it through its
-port.
+"""The store on SQLite or Postgres: tables, repositories, migrations. Others open it and use it through its port.
 
 `open_store` is all that others need. Each module holds the tables of one topic and the repository over them. Read
-`database`, `transaction` and `connections` first, then any repository; `sqlite` and `postgres` hold what differs.
+`database`, `transaction` and `connections` first, then `repository` (what repositories share) and any of them; `sqlite`
+and `postgres` hold what differs.
 """
 
 from __future__ import annotations
