@@ -111,7 +111,7 @@ async def measure_all(url: str) -> None:
     print(f"their meanings kept in {time.perf_counter() - began:.0f} s, {cpu / POSTS * 1e3:.2f} ms cpu each (made up)")
     rooms = {str(number): Room(PLATFORM, str(number), f"room {number}") for number in range(ROOMS)}
     for share, seen in (("all rooms", rooms), ("a tenth of the rooms", dict(list(rooms.items())[: ROOMS // 10]))):
-        view = ArchiveView(PLATFORM, seen, None, None, frozenset())
+        view = ArchiveView(platform=PLATFORM, rooms=seen, own=None, channel=None, hidden=frozenset())
         await measure_searches(store, mirror, meaning, view, share)
     await measure("looking for posts without a meaning", lambda _: keeper.do_some())
     await store.aclose()
@@ -127,7 +127,17 @@ async def measure_searches(
     for way, search in ways.items():
 
         async def ask(number: int, author: str = "", search: ArchiveSearch = search) -> None:
-            await search(view, ArchiveQuery(f"{WORDS[number]} {WORDS[number * 7 % 5000]}", "", author, None, None, 20))
+            await search(
+                view,
+                ArchiveQuery(
+                    words=f"{WORDS[number]} {WORDS[number * 7 % 5000]}",
+                    room="",
+                    author=author,
+                    since=None,
+                    until=None,
+                    limit=20,
+                ),
+            )
 
         await measure(f"{way}, {share}", ask)
         if share == "all rooms":

@@ -32,7 +32,7 @@ NARROWED = 1000
 MAX_AUTHORS = 10_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveQuery:
     """A search of the archive, as it was asked for."""
 
@@ -78,7 +78,15 @@ class ArchiveSearch:
             author = await _find_author(work, view, rooms, wanted.author)
             if author is None:
                 return []
-            query = PostQuery(wanted.words, view.platform, rooms, author, wanted.since, wanted.until, wanted.limit)
+            query = PostQuery(
+                wanted.words,
+                platform=view.platform,
+                rooms=rooms,
+                author=author,
+                since=wanted.since,
+                until=wanted.until,
+                limit=wanted.limit,
+            )
             if asked is None:
                 return [hit for hit in await work.archive.search(query) if view.sees(hit.post)]
             by_words = await work.archive.search(replace(query, limit=max(RANKED, wanted.limit)))
@@ -235,7 +243,7 @@ class _ScopedLookup:
         until: datetime | None = None,
         limit: int = 20,
     ) -> Sequence[ArchivedPost]:
-        wanted = ArchiveQuery(words, room, author, since, until, limit)
+        wanted = ArchiveQuery(words=words, room=room, author=author, since=since, until=until, limit=limit)
         return await self.lookup.search(await self._view(), wanted)
 
     async def history(

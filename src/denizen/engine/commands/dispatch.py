@@ -243,7 +243,16 @@ class CommandDispatcher:
     async def run(self, call: CommandCall, caller: CallerContext) -> CommandReply:
         """Runs the command. Errors become a reply in words; only faults are raised."""
         try:
-            reply = await self._run(call, caller)
+            command = self._all().get(call.name)
+            if command is None:
+                near = closest_match(call.name, self._all())
+                hint = f"Did you mean /{near}? " if near else ""
+                fix = f"{hint}/help lists what I know."
+                raise NotFound(f"There is no command /{call.name}.", code="command_unknown", fix=fix)
+            permissions, context = await self._build_context(call, caller)
+            check_permission(permissions, *self._required_level(command, call))
+            options = read_options(call, command.spec)
+            reply = await command.run(replace(context, command=replace(call, options=options)))
         except DenizenError as error:
             reply = CommandReply(error.explain(), is_failure=True)
         # A reply that the platform refuses for its length would be no reply at all.
@@ -261,18 +270,6 @@ class CommandDispatcher:
         if not permissions.allows(level):
             return []
         return list(await suggest(context, typed))[:MAX_SUGGESTIONS]
-
-    async def _run(self, call: CommandCall, caller: CallerContext) -> CommandReply:
-        command = self._all().get(call.name)
-        if command is None:
-            near = closest_match(call.name, self._all())
-            hint = f"Did you mean /{near}? " if near else ""
-            fix = f"{hint}/help lists what I know."
-            raise NotFound(f"There is no command /{call.name}.", code="command_unknown", fix=fix)
-        permissions, context = await self._build_context(call, caller)
-        check_permission(permissions, *self._required_level(command, call))
-        options = read_options(call, command.spec)
-        return await command.run(replace(context, command=replace(call, options=options)))
 
     def _all(self) -> dict[str, CommandDefinition]:
         # A configured command never replaces a built-in one: people must be able to rely on `/memory` and `/help`.

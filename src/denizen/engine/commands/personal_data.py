@@ -30,7 +30,7 @@ _MEMORY_HINT = "/memory forget memory: ID deletes one of them."
 async def _memory(context: CommandContext) -> CommandReply:
     match context.command.group:
         case "forget":
-            return await _forget_all(context)
+            return await _forget(context)
         case "opt-out":
             return await _opt_out(context)
         case "opt-in":
@@ -82,19 +82,6 @@ async def _list_memories(context: CommandContext) -> CommandReply:
     return private_reply(*shown, *more, _MEMORY_HINT)
 
 
-async def _forget_memory(context: CommandContext, memory_id: str) -> CommandReply:
-    key = context.caller.principal.key
-    async with context.store.work() as work:
-        memory = await work.memories.find(memory_id)
-        # Somebody else's memory and one that does not exist give the same answer: an id must not be probed.
-        if memory is None or key not in (memory.owner, memory.told_by):
-            raise NotFound(
-                "You have no such memory.", code="memory_not_found", fix="/memory list shows those you have."
-            )
-        await work.memories.remove([memory.id])
-    return private_reply("Forgotten.")
-
-
 async def _opt_out(context: CommandContext) -> CommandReply:
     await context.deps.user_data.opt_out(context.command.room.platform, context.command.author_id)
     return private_reply(
@@ -103,9 +90,18 @@ async def _opt_out(context: CommandContext) -> CommandReply:
     )
 
 
-async def _forget_all(context: CommandContext) -> CommandReply:
+async def _forget(context: CommandContext) -> CommandReply:
+    key, now = context.caller.principal.key, context.now()
     if memory_id := context.option("memory").strip():
-        return await _forget_memory(context, memory_id)
+        async with context.store.work() as work:
+            memory = await work.memories.find(memory_id)
+            # Somebody else's memory and one that does not exist give the same answer: an id must not be probed.
+            if memory is None or key not in (memory.owner, memory.told_by):
+                raise NotFound(
+                    "You have no such memory.", code="memory_not_found", fix="/memory list shows those you have."
+                )
+            await work.memories.remove([memory.id])
+        return private_reply("Forgotten.")
     if context.option("confirm") != "yes":
         raise InvalidInput(
             "Nothing was deleted.",
@@ -114,7 +110,6 @@ async def _forget_all(context: CommandContext) -> CommandReply:
             "your reminders and your settings, for good.",
             fix="Write /memory forget confirm: yes. With memory: and an id only that memory is deleted.",
         )
-    key, now = context.caller.principal.key, context.now()
     async with context.store.work() as work:
         memories = await work.memories.list_memories(owner=key, limit=MAX_MEMORIES)
         await work.memories.forget_teller(key)

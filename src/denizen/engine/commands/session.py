@@ -19,7 +19,6 @@ from denizen.engine.budget.budgets import Payer, place_scopes
 from denizen.engine.commands.command import CommandContext, CommandDefinition
 from denizen.engine.commands.text import code_block, count_noun, format_percent, format_rows, private_reply
 from denizen.engine.configuration.choices import find_model_choice, put_reset
-from denizen.engine.configuration.generation import Generation
 from denizen.engine.inspection.queries import ContextShare, Queries
 from denizen.engine.summaries.compaction import compact_session
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
@@ -94,7 +93,18 @@ async def _compact(context: CommandContext) -> CommandReply:
     home = context.session_place.conversation_id
     # A turn that ran meanwhile would add messages that the summary does not know and that it would hide.
     async with context.deps.runtime.lease() as generation, context.deps.lock_session(context.agent.name, home):
-        payer = _compact_payer(context, generation)
+        # The caller pays, together with the room in which the command is given.
+        agent, asker, room = context.agent.name, context.caller.principal, context.command.room
+        mine = (SERVER, BudgetScope(BudgetScopeKind.AGENT, agent), BudgetScope(BudgetScopeKind.USER, asker.key))
+        payer = Payer(
+            turn_id=TurnId(fresh("compact")),
+            agent=agent,
+            asker=asker,
+            source=room.place.platform,
+            scopes=(*mine, *place_scopes(room.place, room.guild)),
+            policy=generation.budgets,
+            models=generation.models,
+        )
         done = await compact_session(context.services, payer, context.agent, home)
     before, after = f"{done.tokens_before:,} tokens", f"{done.tokens_after:,} tokens"
     told = f"{count_noun(done.messages_before, 'message')} before ({before}), 1 after ({after})"
@@ -103,31 +113,11 @@ async def _compact(context: CommandContext) -> CommandReply:
         lines.append(
             f"The oldest {count_noun(done.left_out, 'message')} were too much for the model and are not in it."
         )
-    room = context.message_limit - sum(map(len, lines)) - 10  # for the line breaks
-    return private_reply(*lines, truncate("> " + done.summary.text.replace("\n", "\n> "), room))
-
-
-def _compact_payer(context: CommandContext, generation: Generation) -> Payer:
-    """The caller pays, together with the room in which the command is given."""
-    agent, asker, room = context.agent.name, context.caller.principal, context.command.room
-    mine = (SERVER, BudgetScope(BudgetScopeKind.AGENT, agent), BudgetScope(BudgetScopeKind.USER, asker.key))
-    scopes = (*mine, *place_scopes(room.place, room.guild))
-    source = room.place.platform
-    return Payer(
-        turn_id=TurnId(fresh("compact")),
-        agent=agent,
-        asker=asker,
-        source=source,
-        scopes=scopes,
-        policy=generation.budgets,
-        models=generation.models,
-    )
+    limit = context.message_limit - sum(map(len, lines)) - 10  # for the line breaks
+    return private_reply(*lines, truncate("> " + done.summary.text.replace("\n", "\n> "), limit))
 
 
 COMPACT = CommandDefinition(CommandSpec("compact", "Summarize this session, and go on from the summary."), _compact)
-
-
-_ContextRow = tuple[str, int]
 
 
 async def _context(context: CommandContext) -> CommandReply:
@@ -151,7 +141,7 @@ async def _context(context: CommandContext) -> CommandReply:
     return private_reply(head, code_block(format_rows(body), limit=room), *notes)
 
 
-def _context_rows(agent: Agent, shares: Iterable[ContextShare]) -> Iterator[_ContextRow]:
+def _context_rows(agent: Agent, shares: Iterable[ContextShare]) -> Iterator[tuple[str, int]]:
     """Lists the parts of the prompt, the persona file by file."""
     for each in shares:
         if each.name == "persona" and agent.persona:

@@ -107,7 +107,10 @@ class EmbeddingBudget:
                 await work.spending.release(reservation)
                 if usage is not None:
                     await work.spending.add((SERVER,), usage, at=now)
-                    await work.statistics.add_side_request(SideRequest("", PAYER.key, SOURCE, model, usage, now))
+                    request = SideRequest(
+                        agent="", user=PAYER.key, source=SOURCE, model=model, usage=usage, asked_at=now
+                    )
+                    await work.statistics.add_side_request(request)
         except DenizenError as error:
             _log.warning("the cost of vectors was not counted: %s", error.message, extra={"model": model})
 
@@ -153,7 +156,7 @@ class _No(Enum):
     NOT_NOW = auto()
 
 
-class _Refused(NeedsAttention):
+class _TextsRefusedError(NeedsAttention):
     """By the embedder itself, not by what pays for it."""
 
 
@@ -213,7 +216,7 @@ class BudgetedEmbedder:
         except (DenizenError, TimeoutError) as error:
             why = error.explain() if isinstance(error, DenizenError) else "it took too long"
             _log.warning("texts are found by words only: there are no vectors now", extra={"why": why})
-            return _No.REFUSED if isinstance(error, _Refused) else _No.NOT_NOW
+            return _No.REFUSED if isinstance(error, _TextsRefusedError) else _No.NOT_NOW
         return EmbeddedTexts(embedder.name, [pack_vector(vector) for vector in vectors])
 
     async def _ask(self, embedder: Embedder, texts: Sequence[str], kind: EmbedKind) -> Sequence[Sequence[float]]:
@@ -229,4 +232,4 @@ async def _ask_embedder(embedder: Embedder, texts: Sequence[str], kind: EmbedKin
     try:
         return await embedder.embed(texts, kind)
     except (NeedsAttention, InvalidInput) as error:
-        raise _Refused(error.message, code=error.code, why=error.why, fix=error.fix) from error
+        raise _TextsRefusedError(error.message, code=error.code, why=error.why, fix=error.fix) from error

@@ -1,12 +1,11 @@
 """Questions about the running system, answered from the store for the web and the command line. Reads only.
 
-The trace of a turn is everything that is recorded of it; also called by
-`replay`.
+The trace of a turn is everything that is recorded of it; `replay` reads it too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -18,11 +17,11 @@ from denizen.domain.errors import NotFound
 from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.memory import Memory
 from denizen.domain.message import Message, join_text
-from denizen.domain.prompt import Segment, count_tool_tokens, estimate_tokens
+from denizen.domain.prompt import count_tool_tokens, estimate_tokens
 from denizen.domain.prompt_messages import count_tokens, date_line, to_prompt_messages
 from denizen.domain.summary import Summary, covered_until
 from denizen.domain.tool import Tier, ToolSpec
-from denizen.domain.trace import PromptUse, SegmentUse, sha256_hex
+from denizen.domain.trace import PromptUse, sha256_hex
 from denizen.domain.turn import CallRecord, Step, Turn
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.configuration.tool_policy import ToolOutlook, explain_policy
@@ -36,7 +35,7 @@ from denizen.ports.store import RecentSession, Store, UnitOfWork, UsageRow
 from denizen.ports.usage import SpendRow
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TurnTrace:
     """A turn with its question, prompts, steps and calls. `question` is what is left of it: it may be forgotten."""
 
@@ -62,13 +61,13 @@ async def load_trace(store: Store, turn_id: TurnId) -> TurnTrace:
         turn = await work.turns.get(turn_id)
         prompts = await work.turns.list_prompts(turn_id)
         return TurnTrace(
-            turn,
-            await _question(work, turn),
-            _with_texts(prompts, turn),
-            await work.turns.list_steps(turn_id),
-            await work.turns.list_calls(turn_id),
-            await _memories(work, prompts),
-            await work.citations.list_for(turn_id),
+            turn=turn,
+            question=await _question(work, turn),
+            prompts=_with_texts(prompts, turn),
+            steps=await work.turns.list_steps(turn_id),
+            calls=await work.turns.list_calls(turn_id),
+            memories=await _memories(work, prompts),
+            citations=await work.citations.list_for(turn_id),
         )
 
 
@@ -86,15 +85,20 @@ async def _question(work: UnitOfWork, turn: Turn) -> str:
 
 
 def _with_texts(prompts: Sequence[PromptUse], turn: Turn) -> list[PromptUse]:
-    """Segments whose text is not kept with the prompt: what the turn itself knows of them, when it is the same."""
+    """Fills in the texts that are not kept with a prompt, where the turn itself has the same text."""
     instructions = str(turn.options.get("instructions", ""))
     told = (instructions, instructions.strip(), date_line(turn.opened_at))
     known = {sha256_hex(text): text for text in told}
-    return [replace(prompt, segments=tuple(_with_text(s, known) for s in prompt.segments)) for prompt in prompts]
-
-
-def _with_text(segment: SegmentUse, known: Mapping[str, str]) -> SegmentUse:
-    return replace(segment, text=known.get(segment.sha256)) if segment.text is None else segment
+    return [
+        replace(
+            prompt,
+            segments=tuple(
+                replace(segment, text=known.get(segment.sha256)) if segment.text is None else segment
+                for segment in prompt.segments
+            ),
+        )
+        for prompt in prompts
+    ]
 
 
 ALONE = "once_"
@@ -200,7 +204,7 @@ class Queries:
         segments = assembled(found, tool_rules=not plans, sources=source_rules(found, mine, is_short=plans))
         tools = (await resolve_tools(found, generation.toolsets)).specs
         shares = [
-            *(ContextShare(segment.name, _segment_tokens(segment)) for segment in segments),
+            *(ContextShare(segment.name, estimate_tokens(segment.text)) for segment in segments),
             ContextShare("tools", sum(count_tool_tokens(spec) for spec in tools)),
         ]
         if is_participant:
@@ -223,7 +227,3 @@ class Queries:
             return []
         async with self._services.store.work(write=False) as work:
             return await work.summaries.list_summaries(session)
-
-
-def _segment_tokens(segment: Segment) -> int:
-    return estimate_tokens(segment.text)

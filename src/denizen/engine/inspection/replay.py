@@ -74,7 +74,7 @@ async def plan_requests(
         if conversation is not None:
             inbound = await _moved(services.store, inbound, conversation)
         opened = await plan_turn(services.store, agent, inbound, now=now)
-        silent = _Silent(generation.models)
+        silent = _SilentModels(generation.models)
         sorting = await ModelRouter(services).plan_request(opened, generation)
         if sorting is not None:
             silent.unsent.append(PlannedRequest(sorting[0].name, sorting[1]))
@@ -105,7 +105,7 @@ class _NotSent(Unavailable):
 
 
 @dataclass(slots=True)
-class _Silent:
+class _SilentModels:
     """`denizen.ports.model.Models` whose models keep what they should send."""
 
     models: Models
@@ -150,7 +150,7 @@ NEAR = 500
 """How many messages behind the question the turn's own first one is looked for: others may have asked meanwhile."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayResult:
     """The result of a replay. `unrecorded` are the calls for which there was no result."""
 
@@ -175,16 +175,18 @@ async def replay_turn(
         opened = _changed(await load_turn(services.store, turn_id), agent, model)
         generation = await services.configured(leased, opened.turn.agent)
         _check(opened, generation, was_named=bool(agent), has_model=bool(model))
-        results = _Results(recorded.calls)
+        results = _RecordedResults(recorded.calls)
         without_tools = replace(
             generation,
-            toolsets=tuple(_Recorded(each, results) for each in generation.toolsets),
+            toolsets=tuple(_RecordedToolset(each, results) for each in generation.toolsets),
             commands=CustomCommandSet(),
         )
-        past = HistoryCutoff(await _end_of_history(services.store, opened), services.clock.now())
+        past = HistoryCutoff(await _find_history_end(services.store, opened), services.clock.now())
         opened = replace(opened, trigger=drop_dead_images(opened.trigger, past.now))
         context, history = await gather_context(services.store, opened, without_tools, past, keeper=services.memories)
-        alone = replace(services, live=LiveEvents(), gate=ToolExecutor(services.clock, _Yes(services.clock)))
+        alone = replace(
+            services, live=LiveEvents(), gate=ToolExecutor(services.clock, _ApprovingPolicy(services.clock))
+        )
         steps = FreeSteps(context, alone)
         try:
             with anyio.fail_after(context.agent.limits.turn_timeout_s):
@@ -192,14 +194,14 @@ async def replay_turn(
         except TimeoutError as error:
             raise Unavailable("This took too long, so I stopped.", code="turn_timeout") from error
     return ReplayResult(
-        recorded,
-        context.agent.name,
-        steps.answered_by,
-        render(text),
-        steps.usage,
-        steps.steps,
-        steps.calls,
-        results.missing,
+        recorded=recorded,
+        agent=context.agent.name,
+        model=steps.answered_by,
+        reply=render(text),
+        usage=steps.usage,
+        steps=steps.steps,
+        calls=steps.calls,
+        unrecorded=results.missing,
     )
 
 
@@ -250,7 +252,7 @@ def _check(opened: OpenTurn, generation: Generation, *, was_named: bool, has_mod
         ) from error
 
 
-async def _end_of_history(store: Store, opened: OpenTurn) -> int:
+async def _find_history_end(store: Store, opened: OpenTurn) -> int:
     """The sequence before which the turn saw the session: that of its own first message behind the question."""
     turn, asked_at = opened.turn, opened.trigger.sequence
     async with store.work(write=False) as work:
@@ -261,7 +263,7 @@ async def _end_of_history(store: Store, opened: OpenTurn) -> int:
     return min(own, default=asked_at)
 
 
-class _Direct:
+class _DirectSteps:
     """Steps that are taken and not recorded: `denizen.ports.durable.StepRunner`."""
 
     async def step(self, name: str, action: Callable[[], Awaitable[Json]]) -> Json:
@@ -276,7 +278,7 @@ class FreeSteps(TurnSteps):
     """Steps that leave nothing behind: they hold everything to the end and write nothing of it."""
 
     def __init__(self, context: TurnContext, services: EngineServices) -> None:
-        super().__init__(context, services, _Direct())
+        super().__init__(context, services, _DirectSteps())
 
     async def save(self) -> None:
         """A replay has no place in the session."""
@@ -297,7 +299,7 @@ class FreeSteps(TurnSteps):
         return tuple(self._calls)
 
 
-class _Results:
+class _RecordedResults:
     """The results that tools gave when the turn ran. Of several results for the same call the first comes first, and
     the last stays.
     """
@@ -309,7 +311,9 @@ class _Results:
 
     def take(self, call: ToolCall, spec: ToolSpec) -> ToolResult:
         same = [
-            each for each in self._left if each.call.tool == call.tool and _args_of(each.call, spec) == _key(call.args)
+            each
+            for each in self._left
+            if each.call.tool == call.tool and _canonical_args(each.call, spec) == _key(call.args)
         ]
         if not same:
             self.missing.append(call)
@@ -319,7 +323,7 @@ class _Results:
         return same[0].outcome.result
 
 
-def _args_of(call: ToolCall, spec: ToolSpec) -> str:
+def _canonical_args(call: ToolCall, spec: ToolSpec) -> str:
     """As they were handed to the tool: the record has them as the model wrote them."""
     try:
         return _key(check_arguments(spec, call.args))
@@ -331,7 +335,7 @@ def _key(args: Mapping[str, Json]) -> str:
     return json.dumps(args, sort_keys=True)
 
 
-class _Yes(PolicyEngine):
+class _ApprovingPolicy(PolicyEngine):
     """There is nothing to decide: what was denied then has no result, and nothing runs."""
 
     async def judge(
@@ -341,10 +345,10 @@ class _Yes(PolicyEngine):
         return Verdict(Decision.APPROVE, max(policy.tier(spec), floor), "it ran then", "replay_turn")
 
 
-class _Recorded:
+class _RecordedToolset:
     """The tools of a toolset, answering with what was recorded: `denizen.ports.toolset.Toolset`. None of them runs."""
 
-    def __init__(self, toolset: Toolset, results: _Results) -> None:
+    def __init__(self, toolset: Toolset, results: _RecordedResults) -> None:
         self._toolset = toolset
         self._results = results
         self._specs: dict[str, ToolSpec] = {}

@@ -182,12 +182,12 @@ async def _overview(work: UnitOfWork, span: DayRange, chosen: UsageFilter) -> Us
     daily = await _sums(work, span, UsageGrouping.DAY, chosen)
     before = await _sums(work, span.before, UsageGrouping.DAY, chosen)
     return UsageSummary(
-        span,
-        sum(daily.values(), UsageTotals()),
-        sum(before.values(), UsageTotals()),
-        rank_usage(await _sums(work, span, UsageGrouping.MODEL, chosen), limit=TOP_NAMES),
-        rank_usage(await _sums(work, span, UsageGrouping.SOURCE, chosen), limit=TOP_NAMES),
-        fill_days(span.days, daily),
+        span=span,
+        total=sum(daily.values(), UsageTotals()),
+        before=sum(before.values(), UsageTotals()),
+        models=rank_usage(await _sums(work, span, UsageGrouping.MODEL, chosen), limit=TOP_NAMES),
+        sources=rank_usage(await _sums(work, span, UsageGrouping.SOURCE, chosen), limit=TOP_NAMES),
+        daily=fill_days(span.days, daily),
     )
 
 

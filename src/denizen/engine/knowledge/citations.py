@@ -58,16 +58,13 @@ class ReadPlaces:
         """In a call; or in a result where tools put it, followed by words of the document; or in a list of paths. Any
         document can hold lines that look as if they were another's: they prove nothing.
         """
-        path = document.path
+        path, parts = document.path, document.path.split("/")
         return (
             any(path in call for call in self.calls)
-            or self._has_pattern_of(path.split("/"))
+            # As `cat docs/*.md` names it.
+            or any(len(each) == len(parts) and all(map(fnmatchcase, parts, each)) for each in self._patterns)
             or any(path in result.text and result.shows(document) for result in self._told)
         )
-
-    def _has_pattern_of(self, parts: Sequence[str]) -> bool:
-        """As `cat docs/*.md` does."""
-        return any(len(each) == len(parts) and all(map(fnmatchcase, parts, each)) for each in self._patterns)
 
     @cached_property
     def _patterns(self) -> list[list[str]]:

@@ -46,7 +46,7 @@ _log = logging.getLogger("denizen.knowledge")
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _SnapshotFile:
     """A file of the snapshot. `content` is its digest in the library, `digest` that of what is indexed of it."""
 
     path: str
@@ -215,26 +215,26 @@ class DocumentIndexer:
                 await work.documents.sweep_vectors()
             await work.documents.mark_indexed(state)
 
-    async def _list_wanted(self, snapshot: Snapshot | None) -> Mapping[str, _Wanted]:
-        found: dict[str, _Wanted] = {}
+    async def _list_wanted(self, snapshot: Snapshot | None) -> Mapping[str, _SnapshotFile]:
+        found: dict[str, _SnapshotFile] = {}
         for part in snapshot.parts if snapshot else ():
             for file in await self._library.list_files(part.manifest):
                 path = f"{part.folder}/{file.path}"
                 # With everything that decides what its passages are.
                 digest = derive("doc", CUT_AS, part.source_id, file.digest)
-                found[path] = _Wanted(path, part.source_id, file.digest, digest, file.size_bytes)
+                found[path] = _SnapshotFile(path, part.source_id, file.digest, digest, file.size_bytes)
         return found
 
-    async def _cut(self, wanted: Sequence[_Wanted]) -> list[IndexedDocument]:
+    async def _cut(self, wanted: Sequence[_SnapshotFile]) -> list[IndexedDocument]:
         """Without those that are gone: they would count as indexed if they came back."""
         texts = await self._library.read_texts([each.content for each in wanted])
         there = [(each, text) for each, text in zip(wanted, texts, strict=True) if text is not None]
         return await to_thread.run_sync(lambda: [each.cut(text) for each, text in there])
 
 
-def _batches(files: Sequence[_Wanted]) -> Iterator[Sequence[_Wanted]]:
+def _batches(files: Sequence[_SnapshotFile]) -> Iterator[Sequence[_SnapshotFile]]:
     """Many small files, or a few large ones."""
-    batch: list[_Wanted] = []
+    batch: list[_SnapshotFile] = []
     size_bytes = 0
     for file in files:
         if batch and (len(batch) >= FILES_AT_ONCE or size_bytes + file.size_bytes > BYTES_AT_ONCE):

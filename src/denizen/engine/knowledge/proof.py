@@ -51,7 +51,7 @@ class TurnProofs:
 
     def begin(self) -> TextProof:
         """For a text that comes piece by piece, by what the agent has read until now."""
-        return _Unproved()
+        return _UnprovedText()
 
     async def prove(self, text: str) -> ProvedAnswer:
         return ProvedAnswer(text)
@@ -78,7 +78,7 @@ class _Rules:
     read_own: ReadOwn
 
 
-class _Unproved:
+class _UnprovedText:
     def __init__(self) -> None:
         self._unmarked = UnmarkedText()
 
@@ -140,16 +140,13 @@ class _Proof:
             if isinstance(piece, str):
                 shown.append(self._writer.text(piece))
             else:
-                shown.append(self._writer.mark(await self._look_up(piece)))
+                told: list[Citation] = []
+                for ref in piece.refs:
+                    self._cited += 1
+                    if self._cited > MAX_CITED:
+                        told.append(Citation(ref, doubt=CitationFault.TOO_MANY))
+                    else:
+                        told.append(await self._proofs.places().look_up(ref, piece.quoted))
+                self.citations.update(dict.fromkeys(told))
+                shown.append(self._writer.mark(told))
         return "".join(shown)
-
-    async def _look_up(self, mark: CitationMark) -> list[Citation]:
-        told: list[Citation] = []
-        for ref in mark.refs:
-            self._cited += 1
-            if self._cited > MAX_CITED:
-                told.append(Citation(ref, doubt=CitationFault.TOO_MANY))
-            else:
-                told.append(await self._proofs.places().look_up(ref, mark.quoted))
-        self.citations.update(dict.fromkeys(told))
-        return told

@@ -151,21 +151,18 @@ class SourceReadings:
 
     async def _keep(self, source: Source, old: SourceState, new: SourceState) -> bool:
         """False when files of the reading are gone: one that another process keeps may expire until the state is
-        stored, which is why nobody publishes meanwhile.
+        stored, which is why nobody publishes meanwhile. Raises Unavailable when something of it was taken back
+        meanwhile: what was read may hold that still.
         """
         async with self._library.alone():
             is_whole = new.taken is not None and await self._library.has(new.taken.manifest)
             if is_whole:
-                await self._put(source, old, new)
+                async with self._store.work() as work:
+                    is_talk = source.kind is SourceKind.ARCHIVE
+                    if is_talk and await work.sources.find(source.id) and await _find_state(work, source.id) != old:
+                        raise Unavailable("The channel changed while it was read.", code=CHANGED)
+                    await work.sources.put_state(new)
         return is_whole
-
-    async def _put(self, source: Source, old: SourceState, new: SourceState) -> None:
-        """Raises Unavailable when something of it was taken back meanwhile: what was read may hold that still."""
-        async with self._store.work() as work:
-            is_talk = source.kind is SourceKind.ARCHIVE
-            if is_talk and await work.sources.find(source.id) and await _find_state(work, source.id) != old:
-                raise Unavailable("The channel changed while it was read.", code=CHANGED)
-            await work.sources.put_state(new)
 
 
 def _is_known(source: Source, state: SourceState, revision: str) -> bool:

@@ -7,15 +7,16 @@ the status.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError
 from denizen.domain.snapshot import KEEP, Snapshot, SnapshotStatus, explain_need, is_outdated, plan_parts
+from denizen.domain.source import Source, SourceState
 from denizen.engine.archive.mirror import withhold_sources
 from denizen.ports.source import Library
-from denizen.ports.store import Store
+from denizen.ports.store import Store, UnitOfWork
 
 STATUS_S = 60.0
 """How long a status is told again before it is found out anew."""
@@ -39,8 +40,7 @@ class SnapshotPublisher:
         """
         async with self._library.alone():
             async with self._store.work(write=False) as work:
-                sources = await work.sources.list_sources()
-                states = {state.source_id: state for state in await work.sources.list_states()}
+                sources, states = await _load_sources(work)
             now = self._clock.now()
             parts = plan_parts(sources, states, now)
             if not parts and await self._library.current() is None:
@@ -70,8 +70,7 @@ class SnapshotPublisher:
         there is nothing of it in that. Raises as `publish`: it is out of what agents see all the same.
         """
         async with self._store.work(write=False) as work:
-            sources = await work.sources.list_sources()
-            states = {state.source_id: state for state in await work.sources.list_states()}
+            sources, states = await _load_sources(work)
         current = await self._library.current()
         manifests = [part.manifest for part in plan_parts(sources, states, self._clock.now())]
         if current is None or not is_outdated(current, manifests):
@@ -104,9 +103,22 @@ class SnapshotPublisher:
     async def status(self) -> SnapshotStatus:
         """Found out at most once a minute, and after every change that this process makes."""
         now_s = self._clock.monotonic_s()
-        if self._status is None or now_s - self._status[0] >= STATUS_S:
-            self._status = (now_s, await self._find_status())
-        return self._status[1]
+        if self._status is not None and now_s - self._status[0] < STATUS_S:
+            return self._status[1]
+        async with self._store.work(write=False) as work:
+            sources, states = await _load_sources(work)
+            ended = [run.ended_at for run in await work.sources.list_syncs() if run.ended_at is not None]
+        made, current = await self._library.list_snapshots(), await self._library.current()
+        now = current.id if current is not None else ""
+        status = SnapshotStatus(
+            current=now,
+            latest=made[0].id if made else "",
+            latest_at=made[0].created_at if made else None,
+            last_sync_at=max(ended, default=None),
+            why=explain_need(sources, states, now, plan_parts(sources, states, self._clock.now())),
+        )
+        self._status = now_s, status
+        return status
 
     def forget_status(self) -> None:
         self._status = None
@@ -120,17 +132,7 @@ class SnapshotPublisher:
         current = await self._library.current()
         return await self._library.verify(snapshot_id or (current.id if current else ""))
 
-    async def _find_status(self) -> SnapshotStatus:
-        async with self._store.work(write=False) as work:
-            sources = await work.sources.list_sources()
-            states = {state.source_id: state for state in await work.sources.list_states()}
-            ended = [run.ended_at for run in await work.sources.list_syncs() if run.ended_at is not None]
-        made, current = await self._library.list_snapshots(), await self._library.current()
-        now = current.id if current is not None else ""
-        return SnapshotStatus(
-            current=now,
-            latest=made[0].id if made else "",
-            latest_at=made[0].created_at if made else None,
-            last_sync_at=max(ended, default=None),
-            why=explain_need(sources, states, now, plan_parts(sources, states, self._clock.now())),
-        )
+
+async def _load_sources(work: UnitOfWork) -> tuple[Sequence[Source], Mapping[str, SourceState]]:
+    """Returns the sources, and what was last read of each by its id."""
+    return await work.sources.list_sources(), {each.source_id: each for each in await work.sources.list_states()}

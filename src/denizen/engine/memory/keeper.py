@@ -206,8 +206,17 @@ class _ScopedMemory:
             _check_core(scope, hearing)
         owner, now = CORE if core else scope.principal.key, keeper.clock.now()
         key = derive("mem", scope.agent, owner, scope.idempotency_key or scope.turn_id, text)[:ID_CHARS]
-        told_by = scope.principal.key
-        memory = Memory(key, scope.agent, owner, text, hearing.told_at, told_by, now, now, scope.turn_id)
+        memory = Memory(
+            id=key,
+            agent=scope.agent,
+            owner=owner,
+            text=text,
+            told_at=hearing.told_at,
+            told_by=scope.principal.key,
+            created_at=now,
+            updated_at=now,
+            turn_id=scope.turn_id,
+        )
         return _shown(await keeper.add(memory))
 
     async def recall(self, words: str, *, limit: int = 8) -> Sequence[MemoryItem]:

@@ -129,19 +129,19 @@ class BackgroundSummaries:
         if session.closed_at is not None or overlaps or not messages:
             return None
         merged = plan_merge(known, first, limit_chars=writer.limit_chars)
-        return SummaryRange(session, first, last, messages, known, merged)
+        return SummaryRange(session=session, first=first, last=last, messages=messages, known=known, merged=merged)
 
     def _writer(self, opened: OpenTurn, generation: Generation, agent: Agent) -> SummaryWriter:
         """Who asked in the turn that found it overdue pays."""
         turn = opened.turn
         payer = Payer(
-            TurnId(f"{turn.id}:summary"),
-            turn.agent,
-            turn.principal,
-            opened.place.platform,
-            turn_scopes(turn, opened.place),
-            generation.budgets,
-            generation.models,
+            turn_id=TurnId(f"{turn.id}:summary"),
+            agent=turn.agent,
+            asker=turn.principal,
+            source=opened.place.platform,
+            scopes=turn_scopes(turn, opened.place),
+            policy=generation.budgets,
+            models=generation.models,
         )
         budgets = TurnBudget(payer, self._services.store, self._services.live, self._services.clock)
         return SummaryWriter(

@@ -1,7 +1,7 @@
 """Compaction: on command, one summary takes the place of everything that was said in a session so far.
 
 The messages stay in the session, and can be read by the summary's reference. Whatever fails leaves everything as it
-was. Who calls this sees to it that no turn of the session runs meanwhile. The summing up itself is in `summarize.py`.
+was. Who calls this sees to it that no turn of the session runs meanwhile. The summing up itself is in `summarizer.py`.
 """
 
 from __future__ import annotations
@@ -106,7 +106,14 @@ async def _load(work: UnitOfWork, agent: AgentName, conversation_id: Conversatio
             why=f"It takes at least {MIN_MESSAGES} messages in this session since it was summed up last.",
             fix="Go on talking, or give /new to begin afresh.",
         )
-    stretch = SummaryRange(session, covered_until(known) + 1, messages[-1].sequence, messages, known, merged=known)
+    stretch = SummaryRange(
+        session=session,
+        first=covered_until(known) + 1,
+        last=messages[-1].sequence,
+        messages=messages,
+        known=known,
+        merged=known,
+    )
     await _check_quiet(work, stretch)
     return stretch
 

@@ -1,4 +1,4 @@
-"""Summing up a stretch of a session with a model. Called by `compaction.py` and, in the background, by `summaries.py`.
+"""Summing up a stretch of a session with a model. Called by `compaction.py` and, in the background, by `background.py`.
 
 The text is given to the model in pieces that it can read, oldest first, each with the summary of those before it: a
 model that reads 8000 tokens will do. The messages stay where they are. Whatever fails, or is said, forgotten or summed
@@ -76,7 +76,7 @@ class SummaryWriter:
         return min(max(tokens * CHARS_PER_TOKEN // SHARE_OF_HISTORY, MIN_CHARS), MAX_CHARS)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryRange:
     """A range of a session to sum up: the messages from sequence `first` to `last` as they were read, together with the
     earlier summaries `merged`. `known` are all that the session has.
