@@ -18,7 +18,7 @@ from denizen.domain.room import Room, RoomKind
 from denizen.domain.routing import Route
 from denizen.domain.turn import Turn, TurnResult, TurnStatus
 from denizen.engine.budget.side_completion import BilledCompletion
-from denizen.engine.commands.command import CallerContext, CommandDeps, DeletedUserData, UserDataSummary
+from denizen.engine.commands.command import CallerContext, CommandDeps, UserDataSummary
 from denizen.engine.commands.dispatch import CommandDispatcher
 from denizen.engine.configuration.generation import CustomCommandSet, Generation, Runtime
 from denizen.engine.configuration.tool_policy import GatePolicy
@@ -72,8 +72,8 @@ class RecordingUserData:
         posts = self.posts.get((platform, user_id), 0)
         return UserDataSummary(posts, posts // 2, (platform, user_id) in self.out)
 
-    async def forget(self, platform: str, user_id: str) -> DeletedUserData:
-        return DeletedUserData(self.posts.pop((platform, user_id), 0))
+    async def forget(self, platform: str, user_id: str) -> int:
+        return self.posts.pop((platform, user_id), 0)
 
     async def opt_out(self, platform: str, user_id: str) -> None:
         self.posts.pop((platform, user_id), None)

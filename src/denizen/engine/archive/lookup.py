@@ -135,83 +135,24 @@ FETCHED = 100
 """Posts of a room that are asked of the platform when the archive has none of it."""
 
 
+@dataclass(frozen=True, slots=True)
 class ArchiveLookups:
     """One for a process."""
 
-    def __init__(self, store: Store, channels: ConnectedAccounts, mirror: ArchiveMirror, search: ArchiveSearch) -> None:
-        self._store = store
-        self._channels = channels
-        self._mirror = mirror
-        self._search = search
+    store: Store
+    channels: ConnectedAccounts
+    mirror: ArchiveMirror
+    search: ArchiveSearch
 
     def open(self, scope: CallScope) -> ArchiveLookup:
         """The archive as this call may see it; see `denizen.skill.ArchiveLookup`. Nothing is asked yet."""
         return _ScopedLookup(self, scope)
 
-    async def view(self, scope: CallScope) -> ArchiveView:
-        return await open_view(scope, self._store, self._channels, self._mirror)
-
-    async def search(self, view: ArchiveView, wanted: ArchiveQuery) -> list[ArchivedPost]:
-        hits = await self._search(view, wanted)
-        if hits:
-            return [_record(hit.post, view, text=hit.excerpt) for hit in hits]
-        likely = view.get_room(wanted.room) if wanted.room.strip() else view.own
-        fetched = await self._fetch_unknown(view, likely) if likely is not None else []
-        words = split_words(wanted.words)
-        found = [post for post in reversed(fetched) if words and wanted.fits(post)]
-        return [_record(post, view, text=make_excerpt(post.text, words)) for post in found[: wanted.limit]]
-
-    async def history(self, view: ArchiveView, text: str, *, before: str, after: str, limit: int) -> list[ArchivedPost]:
-        room = view.get_room(text)
-        async with self._store.work(write=False) as work:
-            posts = await work.archive.list_posts(view.platform, room.id, before=before, after=after, limit=limit)
-        if not posts:
-            posts = await self._fetch_unknown(view, room, before=before, after=after, limit=limit)
-        return [_record(post, view) for post in posts if view.sees(post)]
-
-    async def around(self, view: ArchiveView, post_id: str, *, each_side: int) -> list[ArchivedPost]:
-        async with self._store.work(write=False) as work:
-            post = await work.archive.find(view.platform, post_id)
-            if post is not None and view.sees(post) and post.deleted_at is None:
-                page = work.archive.list_posts
-                earlier = await page(view.platform, post.room, before=post.id, limit=each_side)
-                later = await page(view.platform, post.room, after=post.id, limit=each_side)
-                return [_record(shown, view) for shown in (*earlier, post, *later) if view.sees(shown)]
-        fetched = await self._fetch_unknown(view, view.own) if view.own is not None else []
-        places = [place for place, shown in enumerate(fetched) if shown.id == post_id]
-        if not places:
-            raise not_found_here()
-        return [_record(shown, view) for shown in fetched[max(places[0] - each_side, 0) : places[0] + each_side + 1]]
-
-    async def edits(self, view: ArchiveView, scope: CallScope, post_id: str) -> ArchivedEdits:
-        async with self._store.work(write=False) as work:
-            post = await work.archive.find(view.platform, post_id)
-            if post is None or not view.sees(post):
-                raise not_found_here()
-            versions = await work.archive.list_versions(view.platform, post_id)
-        if (versions or post.deleted_at is not None) and not await _may_see_edits(view, scope, post):
-            if post.deleted_at is not None:
-                raise not_found_here()
-            raise NotAllowed(
-                "Earlier texts of a message are shown only to its author and to moderators.", code="edits_hidden"
-            )
-        return ArchivedEdits(_record(post, view), tuple((version.written_at, version.text) for version in versions))
-
-    async def stats(
-        self, view: ArchiveView, by: CountBy, text: str, since: datetime | None, limit: int
-    ) -> list[ArchiveCount]:
-        rooms = [room.id for room in view.choose(text)]
-        async with self._store.work(write=False) as work:
-            counts = await work.archive.count(by, platform=view.platform, rooms=rooms, since=since, limit=limit)
-        names = {key: room_label(room) for key, room in view.rooms.items()} if by is CountBy.ROOM else {}
-        shown = [count for count in counts if by is not CountBy.AUTHOR or count.key not in view.hidden]
-        return [ArchiveCount(names.get(count.key) or count.name or count.key, count.posts) for count in shown]
-
-    async def _fetch_unknown(
+    async def fetch_unknown(
         self, view: ArchiveView, room: Room, *, before: str = "", after: str = "", limit: int = FETCHED
     ) -> list[Post]:
         """Fetches a room from the platform when the archive has nothing of it, oldest first."""
-        async with self._store.work(write=False) as work:
+        async with self.store.work(write=False) as work:
             if await work.archive.list_posts(view.platform, room.id, limit=1):
                 return []
         if view.channel is None:
@@ -220,17 +161,16 @@ class ArchiveLookups:
             posts = await view.channel.list_posts(room.id, before=before, after=after, limit=limit)
         except (NotAllowed, NotFound):  # the account lost the room meanwhile
             return []
-        authors = {post.author.id for post in posts}
-        roles = await view.channel.find_roles(room.id, authors)
-        await self._mirror.keep(posts, roles)
-        return await self._mirror.showable(posts, roles)
+        roles = await view.channel.find_roles(room.id, {post.author.id for post in posts})
+        await self.mirror.keep(posts, roles)
+        return await self.mirror.showable(posts, roles)
 
 
 @dataclass(frozen=True, slots=True)
 class _ScopedLookup:
     """`denizen.skill.ArchiveLookup`: each call asks anew what may be seen."""
 
-    lookup: ArchiveLookups
+    lookups: ArchiveLookups
     scope: CallScope
 
     async def search(
@@ -243,27 +183,71 @@ class _ScopedLookup:
         until: datetime | None = None,
         limit: int = 20,
     ) -> Sequence[ArchivedPost]:
+        view = await self._view()
         wanted = ArchiveQuery(words=words, room=room, author=author, since=since, until=until, limit=limit)
-        return await self.lookup.search(await self._view(), wanted)
+        hits = await self.lookups.search(view, wanted)
+        if hits:
+            return [_record(hit.post, view, text=hit.excerpt) for hit in hits]
+        likely = view.get_room(room) if room.strip() else view.own
+        fetched = await self.lookups.fetch_unknown(view, likely) if likely is not None else []
+        split = split_words(words)
+        found = [post for post in reversed(fetched) if split and wanted.fits(post)]
+        return [_record(post, view, text=make_excerpt(post.text, split)) for post in found[:limit]]
 
     async def history(
         self, room: str = "", *, before: str = "", after: str = "", limit: int = 50
     ) -> Sequence[ArchivedPost]:
-        return await self.lookup.history(await self._view(), room, before=before, after=after, limit=limit)
+        view = await self._view()
+        found = view.get_room(room)
+        async with self.lookups.store.work(write=False) as work:
+            posts = await work.archive.list_posts(view.platform, found.id, before=before, after=after, limit=limit)
+        if not posts:
+            posts = await self.lookups.fetch_unknown(view, found, before=before, after=after, limit=limit)
+        return [_record(post, view) for post in posts if view.sees(post)]
 
     async def around(self, post_id: str, *, each_side: int = 5) -> Sequence[ArchivedPost]:
-        return await self.lookup.around(await self._view(), post_id, each_side=each_side)
+        view = await self._view()
+        async with self.lookups.store.work(write=False) as work:
+            post = await work.archive.find(view.platform, post_id)
+            if post is not None and view.sees(post) and post.deleted_at is None:
+                page = work.archive.list_posts
+                earlier = await page(view.platform, post.room, before=post.id, limit=each_side)
+                later = await page(view.platform, post.room, after=post.id, limit=each_side)
+                return [_record(shown, view) for shown in (*earlier, post, *later) if view.sees(shown)]
+        fetched = await self.lookups.fetch_unknown(view, view.own) if view.own is not None else []
+        places = [place for place, shown in enumerate(fetched) if shown.id == post_id]
+        if not places:
+            raise not_found_here()
+        return [_record(shown, view) for shown in fetched[max(places[0] - each_side, 0) : places[0] + each_side + 1]]
 
     async def edits(self, post_id: str) -> ArchivedEdits:
-        return await self.lookup.edits(await self._view(), self.scope, post_id)
+        view = await self._view()
+        async with self.lookups.store.work(write=False) as work:
+            post = await work.archive.find(view.platform, post_id)
+            if post is None or not view.sees(post):
+                raise not_found_here()
+            versions = await work.archive.list_versions(view.platform, post_id)
+        if (versions or post.deleted_at is not None) and not await _may_see_edits(view, self.scope, post):
+            if post.deleted_at is not None:
+                raise not_found_here()
+            raise NotAllowed(
+                "Earlier texts of a message are shown only to its author and to moderators.", code="edits_hidden"
+            )
+        return ArchivedEdits(_record(post, view), tuple((version.written_at, version.text) for version in versions))
 
     async def stats(
         self, by: ArchiveKey, *, room: str = "", since: datetime | None = None, limit: int = 20
     ) -> Sequence[ArchiveCount]:
-        return await self.lookup.stats(await self._view(), CountBy(by), room, since, limit)
+        view, key = await self._view(), CountBy(by)
+        rooms = [each.id for each in view.choose(room)]
+        async with self.lookups.store.work(write=False) as work:
+            counts = await work.archive.count(key, platform=view.platform, rooms=rooms, since=since, limit=limit)
+        names = {each.id: room_label(each) for each in view.rooms.values()} if key is CountBy.ROOM else {}
+        shown = [count for count in counts if key is not CountBy.AUTHOR or count.key not in view.hidden]
+        return [ArchiveCount(names.get(count.key) or count.name or count.key, count.posts) for count in shown]
 
     async def _view(self) -> ArchiveView:
-        return await self.lookup.view(self.scope)
+        return await open_view(self.scope, self.lookups.store, self.lookups.channels, self.lookups.mirror)
 
 
 async def _may_see_edits(view: ArchiveView, scope: CallScope, post: Post) -> bool:

@@ -40,14 +40,8 @@ class ArchiveRemoval:
     async def forget_user(self, platform: str, user_id: str) -> int:
         """Everything they wrote until now goes, and is not fetched again; what they write later is kept."""
         async with self._mirror.changing(platform) as work:
-            await self._mirror.set_forgotten(work, platform, user_id)
-            await _forget_memories(work, platform, user_id)
-            await self._forget_usage(work, platform, user_id)
             await work.reminders.forget_asker(_principal_key(platform, user_id))
-            await work.gaps.forget_asker(_principal_key(platform, user_id))
-            await _forget_answers(work, platform, user_id)
-            gone = await work.archive.forget_author(platform, user_id)
-            await withhold_sources(work, platform)
+            gone = await self._forget(work, platform, user_id)
         await self._tell(platform)
         return gone
 
@@ -55,19 +49,23 @@ class ArchiveRemoval:
         """As `forget_user`, and nothing is archived from now on. Pending reminders stay: they were asked for."""
         async with self._mirror.changing(platform) as work:
             await work.archive.opt_out(platform, OptOutKind.USER, user_id, now=self._clock.now())
-            await self._mirror.set_forgotten(work, platform, user_id)
-            await _forget_memories(work, platform, user_id)
-            await work.gaps.forget_asker(_principal_key(platform, user_id))
-            await _forget_answers(work, platform, user_id)
-            await self._forget_usage(work, platform, user_id)
-            gone = await work.archive.forget_author(platform, user_id)
-            await withhold_sources(work, platform)
+            gone = await self._forget(work, platform, user_id)
         await self._tell(platform)
         return gone
 
-    async def _forget_usage(self, work: UnitOfWork, platform: str, user_id: str) -> None:
-        await work.statistics.forget_user(_principal_key(platform, user_id))
-        await work.spending.forget_users(_principal_key(platform, user_id), now=self._clock.now())
+    async def _forget(self, work: UnitOfWork, platform: str, user_id: str) -> int:
+        key = _principal_key(platform, user_id)
+        await self._mirror.set_forgotten(work, platform, user_id)
+        await work.memories.forget_teller(key)
+        await work.statistics.forget_user(key)
+        await work.spending.forget_users(key, now=self._clock.now())
+        await work.gaps.forget_asker(key)
+        # Answers that they gave go; those that others gave them lose their question.
+        await work.proposals.forget_author(key)
+        await work.proposals.forget_asker(key)
+        gone = await work.archive.forget_author(platform, user_id)
+        await withhold_sources(work, platform)
+        return gone
 
     async def opt_in_user(self, platform: str, user_id: str) -> None:
         """Keeps what they write again; what was deleted stays deleted."""
@@ -106,16 +104,6 @@ class ArchiveRemoval:
     async def _tell(self, platform: str) -> None:
         if self._on_forgotten is not None:
             await self._on_forgotten(platform)
-
-
-async def _forget_memories(work: UnitOfWork, platform: str, user_id: str) -> None:
-    await work.memories.forget_teller(_principal_key(platform, user_id))
-
-
-async def _forget_answers(work: UnitOfWork, platform: str, user_id: str) -> None:
-    """Those that they gave go; of those that others gave them their question."""
-    await work.proposals.forget_author(_principal_key(platform, user_id))
-    await work.proposals.forget_asker(_principal_key(platform, user_id))
 
 
 def _principal_key(platform: str, user_id: str) -> str:
@@ -177,14 +165,10 @@ class ArchiveRetention:
     async def _empty(self, platform: str, opt_outs: OptOuts) -> int:
         """Once for each user and channel: nothing of theirs comes in any more."""
         total = 0
-        for user in opt_outs.users:
-            if (platform, user) not in self._emptied:
+        for key in (*opt_outs.users, *opt_outs.channels):
+            if (platform, key) not in self._emptied:
                 async with self._store.work() as work:
-                    total += await work.archive.forget_author(platform, user)
-                self._emptied.add((platform, user))
-        for channel in opt_outs.channels:
-            if (platform, channel) not in self._emptied:
-                async with self._store.work() as work:
-                    total += await work.archive.forget_room(platform, channel)
-                self._emptied.add((platform, channel))
+                    forget = work.archive.forget_author if key in opt_outs.users else work.archive.forget_room
+                    total += await forget(platform, key)
+                self._emptied.add((platform, key))
         return total

@@ -78,19 +78,14 @@ class UserDataSummary:
     is_opted_out: bool
 
 
-@dataclass(frozen=True, slots=True)
-class DeletedUserData:
-    """How many posts were deleted."""
-
-    posts: int
-
-
 class UserDataAccess(Protocol):
     """Everything that stores the words of a platform's user, and their deletion. Settings are not part of it."""
 
     async def describe(self, platform: str, user_id: str) -> UserDataSummary: ...
 
-    async def forget(self, platform: str, user_id: str) -> DeletedUserData: ...
+    async def forget(self, platform: str, user_id: str) -> int:
+        """Returns how many posts were deleted."""
+        ...
 
     async def opt_out(self, platform: str, user_id: str) -> None:
         """Deletes the user's words, and stores no more."""

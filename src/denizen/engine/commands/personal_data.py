@@ -17,7 +17,7 @@ from denizen.domain.room import RoomKind
 from denizen.domain.words import truncate
 from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.archive.removal import ArchiveRemoval
-from denizen.engine.commands.command import CommandContext, CommandDefinition, DeletedUserData, UserDataSummary
+from denizen.engine.commands.command import CommandContext, CommandDefinition, UserDataSummary
 from denizen.engine.commands.text import count_noun, join_names, private_reply, rank_suggestions
 from denizen.engine.outbox.reminders import not_pending
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
@@ -117,9 +117,9 @@ async def _forget(context: CommandContext) -> CommandReply:
         settings = await work.user_settings.get(key)
         for name in settings:
             await work.user_settings.put(key, name, None, now=now)
-    forgotten = await context.deps.user_data.forget(context.command.room.platform, context.command.author_id)
+    posts = await context.deps.user_data.forget(context.command.room.platform, context.command.author_id)
     return private_reply(
-        f"Forgotten: {count_noun(forgotten.posts, 'post')} with their earlier texts, your words in sessions, "
+        f"Forgotten: {count_noun(posts, 'post')} with their earlier texts, your words in sessions, "
         f"{count_noun(len(settings), 'setting')}.",
         f"Agents remembered {count_noun(len(memories), 'thing')} about you; no more. Reminders: none are left.",
         "New posts are archived as before; /memory opt-out stops that.",
@@ -229,8 +229,8 @@ class StoredUserData:
         is_out = user_id in chosen.users or user_id in self.mirror.policy.opt_outs.users
         return UserDataSummary(kept.posts, kept.messages, is_out)
 
-    async def forget(self, platform: str, user_id: str) -> DeletedUserData:
-        return DeletedUserData(await self.privacy.forget_user(platform, user_id))
+    async def forget(self, platform: str, user_id: str) -> int:
+        return await self.privacy.forget_user(platform, user_id)
 
     async def opt_out(self, platform: str, user_id: str) -> None:
         await self.privacy.opt_out_user(platform, user_id)

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import anyio
 
@@ -30,6 +30,7 @@ SIDE_BY_SIDE = 4
 _log = logging.getLogger("denizen.knowledge")
 
 Sleep: TypeAlias = Callable[[float], Awaitable[None]]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,25 @@ class ReadingOutcome:
     error: str = ""
     code: str = ""
     skipped: bool = False
+
+
+async def retry_unavailable(
+    action: Callable[[], Awaitable[T]],
+    retries: int,
+    sleep: Sleep,
+    tell: Callable[[int, Unavailable], None] = lambda _attempt, _error: None,
+) -> T:
+    """Tries an action again while it raises Unavailable, after a longer wait each time. Raises the last one."""
+    attempt = 0
+    while True:
+        try:
+            return await action()
+        except Unavailable as error:
+            attempt += 1
+            if attempt > retries:
+                raise
+            tell(attempt, error)
+        await sleep(attempt * WAIT_S)
 
 
 class SourceReadings:
@@ -98,19 +118,17 @@ class SourceReadings:
         reader = self._readers[source.kind]
         if reset:
             await reader.forget([source.id])
-        attempt = 0
-        while True:
-            try:
-                # Talk waits for nobody: what was taken back is not to be seen for as long as something large is read.
-                async with nullcontext() if source.kind is SourceKind.ARCHIVE else self._places:
-                    return await self._read(reader, source, report, reset=reset)
-            except Unavailable as error:
-                attempt += 1
-                if attempt > RETRIES:
-                    raise
-                _log.info("a source is tried again", extra={"source": source.id, "attempt": attempt, "why": error.why})
-                report(ReadingProgress(f"waiting (attempt {attempt})"))
-                await self._sleep(attempt * WAIT_S)
+
+        async def read() -> ReadingOutcome:
+            # Talk waits for nobody: what was taken back is not to be seen for as long as something large is read.
+            async with nullcontext() if source.kind is SourceKind.ARCHIVE else self._places:
+                return await self._read(reader, source, report, reset=reset)
+
+        def tell(attempt: int, error: Unavailable) -> None:
+            _log.info("a source is tried again", extra={"source": source.id, "attempt": attempt, "why": error.why})
+            report(ReadingProgress(f"waiting (attempt {attempt})"))
+
+        return await retry_unavailable(read, RETRIES, self._sleep, tell)
 
     async def _read(
         self, reader: SourceReader, source: Source, report: ReportProgress, *, reset: bool

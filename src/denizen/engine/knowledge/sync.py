@@ -15,13 +15,13 @@ from typing import Any, cast
 import anyio
 
 from denizen.domain.clock import Clock
-from denizen.domain.errors import DenizenError, InvalidInput, NotFound, Unavailable
+from denizen.domain.errors import DenizenError, InvalidInput, NotFound
 from denizen.domain.ids import fresh
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.snapshot import RemoteRepository
 from denizen.domain.source import SyncRun, SyncStatus
 from denizen.engine.knowledge.index import INDEX
-from denizen.engine.knowledge.reading import RETRIES, WAIT_S, ReadingOutcome, Sleep, SourceReadings
+from denizen.engine.knowledge.reading import RETRIES, ReadingOutcome, Sleep, SourceReadings, retry_unavailable
 from denizen.engine.knowledge.snapshots import SnapshotPublisher
 from denizen.engine.knowledge.sources import source_not_found
 from denizen.ports.durable import DurableExecution
@@ -49,28 +49,19 @@ class SnapshotPush:
         remote = self._remote()
         if not remote.location:
             return ""
+
+        async def push() -> None:
+            async with self._library.hold() as folder:
+                snapshot = await self._library.current()
+                if folder is not None and snapshot is not None:
+                    await self._repository.push(remote, snapshot, folder)
+
         try:
-            await self._insist(remote)
+            await retry_unavailable(push, RETRIES, self._sleep)
         except DenizenError as error:
             _log.warning("the snapshot was not pushed", extra=error.fields)
             return f"{error.message} {error.why} {error.fix}".strip()
         return ""
-
-    async def _insist(self, remote: RemoteRepository) -> None:
-        attempt = 0
-        while True:
-            try:
-                async with self._library.hold() as folder:
-                    snapshot = await self._library.current()
-                    if folder is not None and snapshot is not None:
-                        await self._repository.push(remote, snapshot, folder)
-            except Unavailable:
-                attempt += 1
-                if attempt > RETRIES:
-                    raise
-                await self._sleep(attempt * WAIT_S)
-            else:
-                return
 
 
 WORKFLOW = "knowledge_sync"
@@ -238,9 +229,11 @@ class KnowledgeSync:
         return asdict(await self._reading.read(source_id, report, reset=order.reset))
 
     async def _publish(self, order: _Order) -> Json:
-        snapshot = await self._insist_on_snapshot(anew=order.reset)
+        """Returns the id of the current snapshot; empty when nothing was ever read."""
+        publish = partial(self._snapshots.publish, anew=order.reset)
+        made = await retry_unavailable(publish, PUBLISH_RETRIES, self._sleep)
         self._on_published()
-        return snapshot
+        return "" if made is None else made.id
 
     async def _end(self, order: _Order, outcomes: Sequence[ReadingOutcome], snapshot: str, not_pushed: str) -> Json:
         skipped = {outcome.source_id: outcome.error for outcome in outcomes if outcome.skipped}
@@ -263,20 +256,6 @@ class KnowledgeSync:
         self._snapshots.forget_status()
         self._leave(order.id)
         return _format_run(ended)
-
-    async def _insist_on_snapshot(self, *, anew: bool) -> str:
-        """The id of the current snapshot; empty when nothing was ever read."""
-        attempt = 0
-        while True:
-            try:
-                made = await self._snapshots.publish(anew=anew)
-            except Unavailable:
-                attempt += 1
-                if attempt > PUBLISH_RETRIES:
-                    raise
-                await self._sleep(attempt * WAIT_S)
-            else:
-                return "" if made is None else made.id
 
 
 def _format_run(run: SyncRun) -> Json:
