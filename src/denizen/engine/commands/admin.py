@@ -7,6 +7,7 @@ clears the model that looks at risky calls. While it is off, people are asked in
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from denizen.domain.errors import InvalidInput, NeedsAttention, NotFound
 from denizen.engine.audit.audit_log import AuditLog
@@ -113,15 +114,7 @@ async def _read_subject(context: CommandContext) -> tuple[AllowedKind, str, str]
     return AllowedKind.ROLE, await context.find_role(role), role
 
 
-async def _suggest_users(context: CommandContext, typed: str) -> Sequence[str]:
-    return await _suggest_allowed(context, AllowedKind.USER, typed)
-
-
-async def _suggest_roles(context: CommandContext, typed: str) -> Sequence[str]:
-    return await _suggest_allowed(context, AllowedKind.ROLE, typed)
-
-
-async def _suggest_allowed(context: CommandContext, kind: AllowedKind, typed: str) -> Sequence[str]:
+async def _suggest_allowed(kind: AllowedKind, context: CommandContext, typed: str) -> Sequence[str]:
     async with context.store.work(write=False) as work:
         return rank_suggestions(typed, sorted(await _load_allowed(work, context, kind)))
 
@@ -138,7 +131,7 @@ ALLOW = CommandDefinition(
         admin_only=True,
     ),
     _allow,
-    {"user": _suggest_users, "role": _suggest_roles},
+    {kind.value: partial(_suggest_allowed, kind) for kind in AllowedKind},
 )
 
 

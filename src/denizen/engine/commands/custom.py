@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 
 from denizen.domain.custom_command import CustomCommand, fill_prompt
 from denizen.domain.errors import InvalidInput, NeedsAttention
@@ -33,14 +34,10 @@ _log = logging.getLogger("denizen.command")
 def build_custom(custom: CustomCommand) -> CommandDefinition:
     """Builds the definition of a configured command. It has an input only when a template uses it."""
     options = (CommandOption(_INPUT, "What to give to it.", required=True),) if custom.takes_input else ()
-
-    async def run(context: CommandContext) -> CommandReply:
-        return await _run(custom, context)
-
     spec = CommandSpec(
         custom.name, custom.description, options, admin_only=custom.admin_only, public=bool(custom.prompt)
     )
-    return CommandDefinition(spec, run)
+    return CommandDefinition(spec, partial(_run, custom))
 
 
 async def _run(custom: CustomCommand, context: CommandContext) -> CommandReply:

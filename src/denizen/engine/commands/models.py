@@ -136,17 +136,13 @@ async def _list_models(context: CommandContext) -> CommandReply:
 
 
 async def _own_choice(context: CommandContext) -> str:
-    settings = await _load_choices(context)
+    async with context.store.work(write=False) as work:
+        settings = await work.user_settings.get(context.caller.principal.key)
     if model := settings.get(MODEL):
         return f"You chose the model `{model}`."
     if mode := settings.get(MODE):
         return f"You chose the mode `{mode}`."
     return f"You chose none, so {context.agent.name} uses its own: `{context.agent.model_word}`."
-
-
-async def _load_choices(context: CommandContext) -> dict[str, object]:
-    async with context.store.work(write=False) as work:
-        return dict(await work.user_settings.get(context.caller.principal.key))
 
 
 async def _find_settings_key(context: CommandContext) -> tuple[str, str]:

@@ -60,14 +60,19 @@ async def _show_kept(context: CommandContext) -> CommandReply:
     )
 
 
-async def _list_memories(context: CommandContext) -> CommandReply:
-    # Only the reply to a command from the menu is private; one that was typed is answered in the room.
+def _check_private(context: CommandContext, *, code: str) -> None:
+    """Only the reply to a command from the menu is private; one that was typed is answered in the room."""
     if not context.command.ticket and context.command.room.kind is not RoomKind.DIRECT:
         raise NotAllowed(
             "Others would read this here.",
-            code="memory_public",
-            fix="Choose /memory list from the menu of commands, or write it to me in a direct message.",
+            code=code,
+            fix=f"Choose /{context.command.name} list from the menu of commands, or write it to me in a direct "
+            "message.",
         )
+
+
+async def _list_memories(context: CommandContext) -> CommandReply:
+    _check_private(context, code="memory_public")
     async with context.store.work(write=False) as work:
         memories = await work.memories.list_memories(owner=context.caller.principal.key, limit=MAX_MEMORIES)
     if not memories:
@@ -158,12 +163,7 @@ async def _reminders(context: CommandContext) -> CommandReply:
 
 
 async def _list_reminders(context: CommandContext) -> CommandReply:
-    if not context.command.ticket and context.command.room.kind is not RoomKind.DIRECT:
-        raise NotAllowed(
-            "Others would read this here.",
-            code="reminders_public",
-            fix="Choose /reminders list from the menu of commands, or write it to me in a direct message.",
-        )
+    _check_private(context, code="reminders_public")
     pending = await _load_reminders(context)
     if not pending:
         return private_reply("You have no reminders.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
@@ -26,7 +26,7 @@ from denizen.domain.statistics import SideRequest
 from denizen.domain.usage import Usage
 from denizen.domain.vector import pack_vector
 from denizen.engine.budget.budgets import describe_scope, reserve
-from denizen.ports.embed import Embedder, EmbeddingResult, EmbedKind
+from denizen.ports.embed import Embedder, EmbedKind
 from denizen.ports.store import Store
 from denizen.ports.usage import Reservation
 
@@ -211,25 +211,18 @@ class BudgetedEmbedder:
         if not texts:
             return EmbeddedTexts(embedder.name, [])
         try:
+            paying = nullcontext(EmbeddingBill()) if self._budget is None else self._budget.paying(embedder, texts)
             with anyio.fail_after(patience_s):
-                vectors = await self._ask(embedder, texts, kind)
+                async with paying as bill:
+                    try:
+                        embedded = await embedder.embed(texts, kind)
+                    except (NeedsAttention, InvalidInput) as error:
+                        raise _TextsRefusedError(
+                            error.message, code=error.code, why=error.why, fix=error.fix
+                        ) from error
+                    bill.usage = embedded.usage
         except (DenizenError, TimeoutError) as error:
             why = error.explain() if isinstance(error, DenizenError) else "it took too long"
             _log.warning("texts are found by words only: there are no vectors now", extra={"why": why})
             return _No.REFUSED if isinstance(error, _TextsRefusedError) else _No.NOT_NOW
-        return EmbeddedTexts(embedder.name, [pack_vector(vector) for vector in vectors])
-
-    async def _ask(self, embedder: Embedder, texts: Sequence[str], kind: EmbedKind) -> Sequence[Sequence[float]]:
-        if self._budget is None:
-            return (await _ask_embedder(embedder, texts, kind)).vectors
-        async with self._budget.paying(embedder, texts) as bill:
-            embedded = await _ask_embedder(embedder, texts, kind)
-            bill.usage = embedded.usage
-        return embedded.vectors
-
-
-async def _ask_embedder(embedder: Embedder, texts: Sequence[str], kind: EmbedKind) -> EmbeddingResult:
-    try:
-        return await embedder.embed(texts, kind)
-    except (NeedsAttention, InvalidInput) as error:
-        raise _TextsRefusedError(error.message, code=error.code, why=error.why, fix=error.fix) from error
+        return EmbeddedTexts(embedder.name, [pack_vector(vector) for vector in embedded.vectors])

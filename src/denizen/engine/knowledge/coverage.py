@@ -126,10 +126,10 @@ class LearningDeps:
 class ProposalReviews:
     """One for a process."""
 
-    def __init__(self, store: Store, clock: Clock, shelf: LearningDeps) -> None:
+    def __init__(self, store: Store, clock: Clock, deps: LearningDeps) -> None:
         self._store = store
         self._clock = clock
-        self._shelf = shelf
+        self._learning = deps
         self._lock = anyio.Lock()
 
     async def list_reviews(self, by: Principal) -> Sequence[ProposalReview]:
@@ -169,8 +169,8 @@ class ProposalReviews:
                 return None
             if await self._find_source() is False:
                 given = SourceChange(kind=SourceKind.FOLDER, label=LABEL)
-                await self._shelf.catalog.add(self._shelf.files.location, given, source_id=LEARNED)
-            run = await self._shelf.sync.start([LEARNED])
+                await self._learning.catalog.add(self._learning.files.location, given, source_id=LEARNED)
+            run = await self._learning.sync.start([LEARNED])
             await self._note_filed(written)  # only now: until then the next process does all of it again
         return run
 
@@ -179,17 +179,17 @@ class ProposalReviews:
         there was such a thing.
         """
         async with self._lock:
-            shelf = self._shelf
+            learning = self._learning
             written, has_removed = await self._arrange()
             if not await self._find_source():
                 return has_removed
-            read = await shelf.reading.read(LEARNED, report_nothing)
-            if read.error and (has_removed or not await shelf.files.list_files()):
-                await shelf.catalog.remove(LEARNED)  # rather nothing than what somebody took back
+            read = await learning.reading.read(LEARNED, report_nothing)
+            if read.error and (has_removed or not await learning.files.list_files()):
+                await learning.catalog.remove(LEARNED)  # rather nothing than what somebody took back
             else:
-                await shelf.snapshots.publish()
+                await learning.snapshots.publish()
                 await self._note_filed([] if read.error else written)
-            await shelf.indexing.catch_up()
+            await learning.indexing.catch_up()
         return has_removed
 
     async def catch_up(self) -> None:
@@ -213,14 +213,13 @@ class ProposalReviews:
 
     async def _review(self, proposal: Proposal, by: Principal, text: str = "") -> ProposalReview:
         proposal = replace(proposal, decision=replace(proposal.decision, text=_edited(proposal, text)))
-        name = name_file(proposal, await self._taken())
+        name = name_file(proposal, {each.decision.file for each in await self._list_accepted()})
         content = render_proposal(proposal, by.key)
-        return ProposalReview(proposal, name, content, diff_lines(await self._shelf.files.read(name), content, name))
+        return ProposalReview(proposal, name, content, diff_lines(await self._learning.files.read(name), content, name))
 
-    async def _taken(self) -> set[str]:
+    async def _list_accepted(self) -> Sequence[Proposal]:
         async with self._store.work(write=False) as work:
-            accepted = await work.proposals.list_proposals(ProposalStatus.ACCEPTED, limit=_ALL)
-        return {each.decision.file for each in accepted}
+            return await work.proposals.list_proposals(ProposalStatus.ACCEPTED, limit=_ALL)
 
     async def _decide(self, decided: Proposal, by: Principal, content: str) -> None:
         now = self._clock.now()
@@ -234,8 +233,8 @@ class ProposalReviews:
 
     async def _find_source(self) -> bool:
         """Whether it is there. Raises Conflict when another one has its id."""
-        known = {each.source.id: each.source for each in await self._shelf.catalog.list_known()}.get(LEARNED)
-        if known is not None and (known.kind, known.location) != (SourceKind.FOLDER, self._shelf.files.location):
+        known = {each.source.id: each.source for each in await self._learning.catalog.list_known()}.get(LEARNED)
+        if known is not None and (known.kind, known.location) != (SourceKind.FOLDER, self._learning.files.location):
             raise Conflict(
                 f"There is a source '{LEARNED}' that is something else.",
                 code="learned_taken",
@@ -247,12 +246,10 @@ class ProposalReviews:
         """Removes the files that nobody accepts any more, and writes those that are missing: these, and whether any was
         removed.
         """
-        files = self._shelf.files
-        async with self._store.work(write=False) as work:
-            accepted = await work.proposals.list_proposals(ProposalStatus.ACCEPTED, limit=_ALL)
+        files = self._learning.files
         wanted: dict[str, str] = {}
         due: list[Proposal] = []
-        for each in reversed(accepted):
+        for each in reversed(await self._list_accepted()):
             named = each
             if not each.decision.file or each.decision.file in wanted:
                 # its asker was forgotten, or two were accepted at once
