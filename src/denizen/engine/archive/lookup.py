@@ -1,7 +1,7 @@
-"""Searching the archive by words and by meaning, fused by rank, within what one asker may see.
+"""Searches the archive by words and by embedding, fused by rank, within what one asker may see.
 
 By words a post has to contain all of them, and the newest comes first; without an embedder, or while it does not
-answer, that is all. Called by `lookup`, which asks the platform where the archive has nothing.
+answer, that is all. Where the archive has nothing of a room, `ArchiveLookups` asks the platform.
 """
 
 from __future__ import annotations

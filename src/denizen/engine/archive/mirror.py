@@ -1,9 +1,8 @@
 """The mirror of a platform's messages, with edits and deletions, and the withholding of talk that was deleted.
 
 A source that reads a channel of which something was deleted, closed or forgotten has nothing that may be published
-until it is read anew, which is due at once (`reader.is_urgent`). So a process that dies right after does not lose that:
-the next one publishes without it (`knowledge/snapshots`). Called by `mirror` and `privacy`, and when a source is
-changed.
+until it is read anew, which is due at once (`ChannelSourceReader.is_urgent`). The note of that is in the store, so a
+process that dies right after does not lose it: the next one publishes without the talk (`knowledge/snapshots`).
 """
 
 from __future__ import annotations
@@ -216,7 +215,7 @@ class ArchiveMirror:
 
     @asynccontextmanager
     async def changing(self, platform: str) -> AsyncGenerator[UnitOfWork]:
-        """A unit of work during which nothing is mirrored, after which opt-outs are read anew. For `privacy`."""
+        """A unit of work during which nothing is mirrored, after which opt-outs are read anew. For `removal`."""
         async with self._lock:
             self._chosen.pop(platform, None)
             async with self._store.work() as work:

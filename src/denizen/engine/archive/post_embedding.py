@@ -1,7 +1,7 @@
-"""The meaning of posts: their vectors, made in the background, a few at a time.
+"""Makes the embeddings of posts in the background, a few at a time.
 
-It takes half of a processor at most, and forgets what nobody searches any more. Finding posts by meaning is in
-`search`. A vector goes with its post in the store itself, whoever changes or removes that.
+It takes half of a processor at most, and forgets what nobody searches any more. `lookup` finds posts by them. The store
+removes an embedding with its post, whoever changes or removes that.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class PostEmbedder:
             gone = await work.post_embeddings.remove_others(model, limit=REMOVED_AT_ONCE)
         if not gone:
             self._tidy = model
-            _log.debug("the meaning of all posts is known" if model else "posts have no meaning")
+            _log.debug("all posts are embedded" if model else "posts are not embedded")
         return NOW_S if gone else SOON_S
 
 

@@ -1,8 +1,8 @@
-"""The index of the current snapshot: brought up to date file by file, and its passages given their meaning.
+"""The search index of the current snapshot: brought up to date file by file, and its passages embedded.
 
 Only what has changed is read. A sync does it as its last step, and the server whenever another process has published;
-meaning follows in the background, since a small model takes up to 70 ms for a passage. Until a file is indexed again,
-search finds it as it was, but for talk (`search`).
+embeddings follow in the background, since a small model takes up to 70 ms for a passage. Until a file is indexed again,
+search finds it as it was, but for talk (`DocumentSearch`).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Summaries in the background: the oldest part of a session that has grown is summed up, and no reply waits for it.
 
-A turn finds out what is overdue when it gathers its history (`prompt/window.plan_range`), and hands that in when it is
-over. The durable run sums up that fixed stretch; the next turns read the summary in its place. Until it is there, and
-when it fails, the history is trimmed without a word, but for a line in the log. Earlier summaries that
-would take too much of the prompt are merged into the new one.
+A turn finds out what is overdue when it gathers its history (`session_history.plan_range`), and hands that in when it
+is over. The durable run sums up that fixed stretch; the next turns read the summary in its place. Until it is there,
+and when it fails, the history is trimmed without a word, but for a line in the log. Earlier summaries that would take
+too much of the prompt are merged into the new one.
 """
 
 from __future__ import annotations
