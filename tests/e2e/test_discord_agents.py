@@ -126,8 +126,8 @@ async def test_one_agents_failure_does_not_touch_the_other(pair: TwoAgents) -> N
         question = deployment.world.say(
             deployment.ana, deployment.general, f"{deployment.ada.mention} {bea.mention} hello"
         )
-        await deployment.until(lambda: deployment.said() == ["Hello."] and question.reactions)
-        [reaction] = question.reactions
+        await deployment.until(lambda: deployment.said() == ["Hello."] and question.state.reactions)
+        [reaction] = question.state.reactions
         assert reaction.users == [bea.user]
         assert await deployment.settle() == ["Hello."]
     assert deployment.said(by=bea) == []

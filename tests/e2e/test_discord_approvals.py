@@ -30,7 +30,7 @@ def read_notes(deployment: DiscordDeployment) -> str:
 
 def buttons(card: SimMessage) -> dict[str, str]:
     """The ids of a card's buttons by their labels."""
-    return {each["label"]: each["custom_id"] for row in card.components for each in row["components"]}
+    return {each["label"]: each["custom_id"] for row in card.body.components for each in row["components"]}
 
 
 async def find_card(deployment: DiscordDeployment) -> SimMessage:
@@ -47,7 +47,7 @@ async def read_press_answer(deployment: DiscordDeployment, who: SimUser, card: S
     """Returns the answer to a press of that button, which only the one who pressed it sees."""
     used = await deployment.world.press(who, card, custom_id)
     await deployment.until(lambda: used.response.messages)
-    assert used.response.messages[0].seen_by is who
+    assert used.response.messages[0].origin.seen_by is who
     return used.response.messages[0].content
 
 
@@ -66,7 +66,7 @@ async def test_asked_killed_restarted_and_pressed_it_runs_once(deployment: Disco
     async with deployment.run():
         await press(deployment, deployment.ana, card, "Approve")
         await deployment.until(lambda: "Noted." in deployment.said())
-        await deployment.until(lambda: not card.components)
+        await deployment.until(lambda: not card.body.components)
         assert "approved by" in card.content
         assert read_notes(deployment) == "- milk\n"
         assert len([text for text in deployment.said() if "asked by" in text]) == 1
@@ -120,6 +120,6 @@ async def test_pressed_too_late_it_does_not_run(deployment: DiscordDeployment) -
         await first.kill()
     async with deployment.run():
         await deployment.until(lambda: "Nobody said yes." in deployment.said())
-        await deployment.until(lambda: not card.components)
+        await deployment.until(lambda: not card.body.components)
         assert "nobody approved it in time" in card.content
         assert not read_notes(deployment)

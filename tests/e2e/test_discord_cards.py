@@ -19,6 +19,6 @@ async def test_a_card_comes_with_the_answer(deployment: DiscordDeployment) -> No
         deployment.ask(deployment.ana, "what is for lunch?")
         await deployment.until(lambda: "Here it is." in deployment.said())
     [reply] = deployment.posts()
-    [card] = reply.embeds
+    [card] = reply.body.embeds
     assert (card["title"], card["url"], card["color"]) == ("Menu", "https://menu.example", 0x2F855A)
     assert [(field["name"], field["value"]) for field in card["fields"]] == [("Soup", "3 €")]

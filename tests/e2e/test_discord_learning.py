@@ -50,7 +50,7 @@ async def test_an_answer_of_a_member_is_found_by_all_once_accepted_and_by_nobody
         deployment.world.react(deployment.ben, reply, "📚")
         deployment.world.react(deployment.ana, reply, "📚")
         await deployment.until(lambda: any("Proposed as an answer" in said for said in deployment.said()))
-        await deployment.until(lambda: any(each.emoji.name == "✅" for each in reply.reactions))
+        await deployment.until(lambda: any(each.emoji.name == "✅" for each in reply.state.reactions))
         (shown,) = [
             json.loads(line) for line in (await run_command(deployment, "gaps", "proposals", "--json")).splitlines()
         ]
@@ -67,6 +67,6 @@ async def test_an_answer_of_a_member_is_found_by_all_once_accepted_and_by_nobody
         assert "ten euros a night" in await look_up(deployment)
         deployment.world.react(deployment.ben, reply, "❌")
         await deployment.until(lambda: not list((deployment.home.folder / "learned").iterdir()))
-        await deployment.until(lambda: not any(each.emoji.name == "✅" for each in reply.reactions))
+        await deployment.until(lambda: not any(each.emoji.name == "✅" for each in reply.state.reactions))
         assert "ten euros" not in await look_up(deployment)
         assert deployment.rows("SELECT answer, question, author_name FROM proposals") == [("", "", "")]

@@ -31,7 +31,7 @@ async def approve(deployment: DiscordDeployment, who: SimUser) -> str:
     await deployment.until(lambda: any("Approval needed" in text for text in deployment.said()))
     card: SimMessage = next(post for post in deployment.posts() if "Approval needed" in post.content)
     words = card.content
-    ids = {each["label"]: each["custom_id"] for row in card.components for each in row["components"]}
+    ids = {each["label"]: each["custom_id"] for row in card.body.components for each in row["components"]}
     await deployment.world.press(who, card, ids["Approve"])
     return words
 

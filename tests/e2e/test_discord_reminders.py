@@ -39,6 +39,6 @@ async def test_a_reminder_is_said_by_the_next_process_and_pings_who_asked(deploy
     assert len(said) == 2
     reminder = deployment.posts()[1]
     assert reminder.content == f"{deployment.ana.mention} Reminder:\n> tea with @\N{ZERO WIDTH SPACE}everyone"
-    assert reminder.mentions == [deployment.ana]
-    assert not reminder.mention_everyone
+    assert reminder.mentioned.users == [deployment.ana]
+    assert not reminder.mentioned.everyone
     assert deployment.rows("SELECT count(*) FROM reminders") == [(0,)]

@@ -22,7 +22,7 @@ NEWS = ModelCall("send_message", {"channel": "news", "text": "The ferry is late.
 
 def buttons(message: SimMessage) -> dict[str, str]:
     """The ids of a message's buttons by their labels."""
-    return {each["label"]: each["custom_id"] for row in message.components for each in row["components"]}
+    return {each["label"]: each["custom_id"] for row in message.body.components for each in row["components"]}
 
 
 async def approve(deployment: DiscordDeployment, who: SimUser) -> None:
@@ -50,7 +50,7 @@ async def test_a_message_that_was_approved_stands_once_though_the_process_was_ki
     async with deployment.run():
         await deployment.until(lambda: "They know." in deployment.said())
     (sent,) = deployment.posts(news)
-    assert not sent.mention_everyone
+    assert not sent.mentioned.everyone
     assert f"/{sent.id}" in str(deployment.requests[-1])
 
 
@@ -78,7 +78,7 @@ async def test_what_somebody_chooses_is_told_to_the_agent_after_a_restart_too(de
         deployment.ask(deployment.ana, "ask them which pier")
         await deployment.until(lambda: "Choose." in deployment.said())
         await first.kill()
-    posted = next(each for each in deployment.posts() if each.components)
+    posted = next(each for each in deployment.posts() if each.body.components)
     deployment.script("Pier 3 it is.")
     async with deployment.run():
         await deployment.world.press(deployment.ben, posted, buttons(posted)["Pier 3"])
@@ -99,9 +99,9 @@ async def test_members_give_themselves_roles_without_the_model(deployment: Disco
         deployment.ask(deployment.ana, "make a menu for the sailors")
         await deployment.until(lambda: "There it is." in deployment.said())
         asked = len(deployment.requests)
-        posted = next(each for each in deployment.posts() if each.components)
+        posted = next(each for each in deployment.posts() if each.body.components)
         used = await deployment.world.press(deployment.ben, posted, buttons(posted)["sailor"])
         (told,) = await used.until_followups()
-        assert (told.content, told.seen_by) == ("You have now: sailor.", deployment.ben)
+        assert (told.content, told.origin.seen_by) == ("You have now: sailor.", deployment.ben)
         assert sailor.id in guild.members[deployment.ben.id].roles
         assert len(deployment.requests) == asked

@@ -29,8 +29,8 @@ async def test_a_mention_is_answered_by_a_reply_after_typing_and_only_who_is_nam
     assert reply.content == f"Hello {deployment.ana.mention} and @\N{ZERO WIDTH SPACE}everyone."
     assert reply.reference is not None
     assert reply.reference.message_id == question.id
-    assert reply.mentions == [deployment.ana]
-    assert not reply.mention_everyone
+    assert reply.mentioned.users == [deployment.ana]
+    assert not reply.mentioned.everyone
     [asked] = [m["content"] for m in deployment.requests[0].body["messages"] if m["role"] == "user"]
     assert "hello" in asked
     assert deployment.ada.mention not in asked
@@ -140,11 +140,11 @@ async def test_a_picture_in_a_tools_result_is_shown_and_its_data_reaches_neither
     deployment.script(ModelAnswer(calls=[ModelCall("read_note", {"name": "logo"})]), "This is our logo.")
     async with deployment.run():
         deployment.ask(deployment.ana, "show me the logo")
-        await deployment.until(lambda: any(post.embeds for post in deployment.posts()))
+        await deployment.until(lambda: any(post.body.embeds for post in deployment.posts()))
         assert data not in str(deployment.requests[1].body)
     [post] = deployment.posts()
     assert post.content == "This is our logo."
-    [embed] = post.embeds
+    [embed] = post.body.embeds
     [file] = deployment.discord.store.files.by_id.values()
     assert embed["image"]["url"].endswith(file.filename)
     assert (file.content, file.content_type) == (picture, "image/png")
@@ -159,7 +159,7 @@ async def test_a_picture_that_the_model_makes_is_attached_to_the_last_part_of_it
     deployment.script(ModelAnswer(text="A rose.", images=[f"data:image/png;base64,{b64encode(picture).decode()}"]))
     async with deployment.run():
         deployment.ask(deployment.ana, "draw a rose")
-        await deployment.until(lambda: any(post.embeds for post in deployment.posts()))
+        await deployment.until(lambda: any(post.body.embeds for post in deployment.posts()))
     [post] = deployment.posts()
     [file] = deployment.discord.store.files.by_id.values()
     assert (post.content, file.content, file.content_type) == ("A rose.", picture, "image/png")

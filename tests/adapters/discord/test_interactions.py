@@ -51,7 +51,7 @@ async def test_a_private_reply_is_seen_by_its_user_only(sim: AccountFixture) -> 
         interaction = await sim.world.run_command(sim.ana, sim.general, "help")
         answer = await interaction.until_answered()
     assert answer.content == "These: /ask"
-    assert answer.seen_by is sim.ana
+    assert answer.origin.seen_by is sim.ana
     assert len(interaction.response.messages) == 1
 
 
@@ -64,8 +64,8 @@ async def test_a_reply_is_as_private_as_it_says_whatever_was_expected(
         options = {"text": "well?"} if command == "ask" else {}
         interaction = await sim.world.run_command(sim.ana, sim.general, command, options)
         await sim.discord.until(lambda: any(each.content for each in interaction.response.messages))
-    seen = [each for each in interaction.response.messages if not each.deleted]
-    assert [(each.content, each.seen_by) for each in seen] == [("So it is", sim.ana if private else None)]
+    seen = [each for each in interaction.response.messages if not each.state.deleted]
+    assert [(each.content, each.origin.seen_by) for each in seen] == [("So it is", sim.ana if private else None)]
 
 
 async def test_a_long_reply_comes_in_pieces(sim: AccountFixture) -> None:
@@ -74,7 +74,7 @@ async def test_a_long_reply_comes_in_pieces(sim: AccountFixture) -> None:
         await account.sync_commands()
         interaction = await sim.world.run_command(sim.ana, sim.general, "help")
         await interaction.until_followups(2)
-    assert all(len(each.content) <= 2000 and each.seen_by is sim.ana for each in interaction.response.messages)
+    assert all(len(each.content) <= 2000 and each.origin.seen_by is sim.ana for each in interaction.response.messages)
     assert "\n".join(each.content for each in interaction.response.messages).split() == text.split()
 
 
@@ -83,7 +83,7 @@ async def test_a_reply_without_words_leaves_nothing_behind(sim: AccountFixture) 
         await account.sync_commands()
         interaction = await sim.world.run_command(sim.ana, sim.general, "help")
         await sim.discord.until(
-            lambda: interaction.response.original is not None and interaction.response.original.deleted
+            lambda: interaction.response.original is not None and interaction.response.original.state.deleted
         )
 
 

@@ -117,7 +117,7 @@ async def test_a_command_is_answered(sim: DiscordFixture) -> None:
         assert used.acknowledged and used.text == f"hi {sim.ana.id}"
         answer = sim.general.messages[-1]
         assert (answer.kind, answer.author) == (MessageKind.CHAT_INPUT_COMMAND, sim.ada.user)
-        assert answer.interaction is not None and answer.interaction["user"]["id"] == str(sim.ben.id)
+        assert answer.origin.interaction is not None and answer.origin.interaction["user"]["id"] == str(sim.ben.id)
         dm = sim.world.open_dm(sim.ben, sim.ada.user)
         assert (await sim.world.run_command(sim.ben, dm, "echo", {"text": "in private"})).text == "in private"
 
@@ -146,7 +146,7 @@ async def test_an_ephemeral_answer_is_in_no_channel(sim: DiscordFixture) -> None
     async with running(sim.discord, sim.ada, InteractionBot) as bot:
         bot.gate.set()
         used = await sim.world.run_command(sim.ana, sim.general, "think", {"hidden": True})
-        assert (await used.until_answered()).seen_by is sim.ana
+        assert (await used.until_answered()).origin.seen_by is sim.ana
         assert (await used.until_followups())[0].ephemeral
         forgot = await sim.world.run_command(sim.ana, sim.general, "memory forget", {"count": 3})
         assert forgot.text == "forgot 3" and not sim.general.messages

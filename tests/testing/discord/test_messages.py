@@ -28,7 +28,7 @@ async def test_a_bot_logs_in_and_hears_and_answers(sim: DiscordFixture) -> None:
         answer = sim.general.messages[-1]
         assert (answer.content, answer.author) == ("hi", sim.ada.user)
         assert answer.reference is not None and answer.reference.message_id == question.id
-        assert answer.mentions == [sim.ana]
+        assert answer.mentioned.users == [sim.ana]
         await sim.discord.until(lambda: bot.texts == [question.content, "hi"])
         assert bot.heard[1].reference is not None
         assert isinstance(bot.heard[1].reference.resolved, discord.Message)
@@ -61,7 +61,7 @@ async def test_edits_deletions_and_reactions_are_heard(sim: DiscordFixture) -> N
         sim.world.react(sim.ben, said, "👍")
         await sim.discord.until(lambda: bot.reacted)
         assert bot.edited[0].content == "second"
-        assert said.edits[0].content == "first"
+        assert said.state.edits[0].body.content == "first"
         shown = await text_channel(bot, sim.general).fetch_message(said.id)
         await shown.add_reaction("👍")
         assert [(str(each.emoji), each.count, each.me) for each in shown.reactions] == [("👍", 1, False)]
@@ -69,7 +69,7 @@ async def test_edits_deletions_and_reactions_are_heard(sim: DiscordFixture) -> N
         assert [(each.count, each.me) for each in again.reactions] == [(2, True)]
         sim.world.delete(said)
         await sim.discord.until(lambda: bot.deleted == [said.id])
-        assert said.deleted and not sim.general.messages
+        assert said.state.deleted and not sim.general.messages
 
 
 async def test_a_repeated_send_with_the_same_nonce_is_one_message(sim: DiscordFixture) -> None:
@@ -108,7 +108,7 @@ async def test_files_go_up_and_come_down(sim: DiscordFixture) -> None:
             discord.File(io.BytesIO(b"two"), "ü b.bin"),
         ]
         sent = await channel.send("here", files=files)
-        kept = sim.general.messages[-1].attachments
+        kept = sim.general.messages[-1].body.attachments
         assert [(each.filename, each.content, each.description) for each in kept] == [
             ("a.txt", b"one", "the first"),
             ("ü b.bin", b"two", None),
@@ -178,16 +178,20 @@ async def test_mentions_count_only_as_allowed(sim: DiscordFixture) -> None:
         channel = text_channel(bot, sim.general)
         await channel.send(text)
         sent = sim.general.messages[-1]
-        assert (sent.mentions, sent.mention_roles, sent.mention_everyone) == ([sim.ana, sim.ben], [crew.id], False)
+        assert (sent.mentioned.users, sent.mentioned.roles, sent.mentioned.everyone) == (
+            [sim.ana, sim.ben],
+            [crew.id],
+            False,
+        )
         await channel.send(
             text, allowed_mentions=discord.AllowedMentions(users=[discord.Object(sim.ben.id)], roles=False)
         )
-        assert sim.general.messages[-1].mentions == [sim.ben]
-        assert not sim.general.messages[-1].mention_roles
+        assert sim.general.messages[-1].mentioned.users == [sim.ben]
+        assert not sim.general.messages[-1].mentioned.roles
         await channel.send(text, allowed_mentions=discord.AllowedMentions.none())
-        assert not sim.general.messages[-1].mentions
+        assert not sim.general.messages[-1].mentioned.users
     sim.world.say(sim.ana, sim.general, "@everyone")
-    assert sim.general.messages[-1].mention_everyone
+    assert sim.general.messages[-1].mentioned.everyone
 
 
 async def test_a_reply_to_a_message_that_is_gone_is_refused_or_sent_plainly(sim: DiscordFixture) -> None:
@@ -216,7 +220,10 @@ async def test_polls_are_voted_on_and_ended(sim: DiscordFixture) -> None:
     poll = sim.world.say(sim.ana, sim.general, poll=SimPollDraft("Tea?", ["yes", "no"]))
     sim.world.vote(sim.ben, poll, 1)
     sim.world.vote(sim.ben, poll, 2)
-    assert poll.poll is not None and {key: len(users) for key, users in poll.poll.votes.items()} == {1: 0, 2: 1}
+    assert poll.body.poll is not None and {key: len(users) for key, users in poll.body.poll.votes.items()} == {
+        1: 0,
+        2: 1,
+    }
     async with running(sim.discord, sim.ada, Bot) as bot:
         shown = await text_channel(bot, sim.general).fetch_message(poll.id)
         assert shown.poll is not None and [each.vote_count for each in shown.poll.answers] == [0, 1]

@@ -86,7 +86,7 @@ async def test_writing_or_being_mentioned_makes_a_member_of_a_thread(sim: Discor
     sim.world.say(sim.ana, thread, f"{sim.ben.mention} look")
     assert set(thread.thread.members) == {sim.ana.id, sim.ben.id}
     sim.world.say(sim.ben, thread, "yes")
-    assert [each.position for each in thread.messages] == [0, 1]
+    assert [each.state.position for each in thread.messages] == [0, 1]
 
 
 async def test_archived_threads_are_listed_newest_first(sim: DiscordFixture) -> None:

@@ -83,7 +83,7 @@ async def test_the_address_of_a_webhook_goes_to_the_asker_alone_and_into_no_text
     assert len(sim.world.store.webhooks) == 1
     talk = next(each for each in sim.world.channels if each.is_dm and crew.mo in each.recipients)
     [said] = talk.messages
-    assert hook.token in str(said.components)
+    assert hook.token in str(said.body.components)
     assert hook.token not in f"{made}{again}{listed}{list_direct_texts(sim, crew.mo)}{sim.general.texts}"
     assert all(hook.token not in f"{each.post}{each.question}" for each in heard.arrivals)
 

@@ -24,7 +24,7 @@ COLOURS = ("red", "blue", "green")
 
 def offers(message: SimMessage) -> list[tuple[str, str]]:
     """Label and id of each button; label and value of each option of a menu."""
-    rows = [each for row in message.components for each in row["components"]]
+    rows = [each for row in message.body.components for each in row["components"]]
     options = [option for each in rows for option in each.get("options", ())]
     return [(each["label"], each.get("custom_id") or each["value"]) for each in options or rows]
 
@@ -37,7 +37,7 @@ async def test_a_pressed_choice_says_its_label_and_what_it_was_asked(sim: Accoun
         posted = get_posted_message(sim, done)
         (_, _), (label, custom_id) = offers(posted)
         assert label == "Blue"
-        assert (find_component(posted.components, custom_id) or {})["emoji"]["name"] == "🔵"
+        assert (find_component(posted.body.components, custom_id) or {})["emoji"]["name"] == "🔵"
         await sim.world.press(sim.ana, posted, custom_id)
         await heard.until(lambda: heard.presses)
     (press,) = heard.presses
@@ -97,7 +97,7 @@ class RoleMenuFixture:
         """What is said to the one who pressed it, and to nobody else."""
         used = await self.sim.world.press(who, menu, custom_id, values or [])
         (answer,) = await used.until_followups()
-        assert answer.seen_by is who
+        assert answer.origin.seen_by is who
         return answer.content
 
 

@@ -35,9 +35,9 @@ async def test_a_message_is_posted_with_its_embed_and_its_pings(sim: AccountFixt
     sent = get_posted_message(sim, done)
     assert sent.channel_id == news.id
     assert sent.content == f"hello <@{sim.ana.id}>"
-    assert sent.mentions == [sim.ana]
-    assert sent.embeds[0]["title"] == "Ferry"
-    assert sent.embeds[0]["fields"] == [{"name": "Leaves", "value": "21:40", "inline": False}]
+    assert sent.mentioned.users == [sim.ana]
+    assert sent.body.embeds[0]["title"] == "Ferry"
+    assert sent.body.embeds[0]["fields"] == [{"name": "Leaves", "value": "21:40", "inline": False}]
     assert done["link"] == f"https://discord.com/channels/{sim.guild.id}/{news.id}/{sent.id}"
 
 
@@ -66,8 +66,8 @@ async def test_who_may_not_ping_everybody_does_not_by_the_account_that_may(sim: 
     sim.guild.set_roles(sim.ada.user, [sim.guild.add_role("loud", permissions=P.MENTION_EVERYONE)])
     async with open_actions(sim) as act:
         sent = get_posted_message(sim, await act(sim.ben, "send_message", text=call.format(crew=crew.id)))
-    assert not sent.mention_everyone
-    assert not sent.mention_roles
+    assert not sent.mentioned.everyone
+    assert not sent.mentioned.roles
 
 
 async def test_who_may_ping_everybody_does_when_the_account_may_too(sim: AccountFixture) -> None:
@@ -75,20 +75,20 @@ async def test_who_may_ping_everybody_does_when_the_account_may_too(sim: Account
     text = f"@everyone and <@&{crew.id}>"
     async with open_actions(sim) as act:
         refused = get_posted_message(sim, await act(sim.ana, "send_message", text=text))
-        assert not refused.mention_everyone
-        assert not refused.mention_roles
+        assert not refused.mentioned.everyone
+        assert not refused.mentioned.roles
     sim.guild.set_roles(sim.ada.user, [sim.guild.add_role("loud", permissions=P.MENTION_EVERYONE)])
     async with open_actions(sim) as act:
         sent = get_posted_message(sim, await act(sim.ana, "send_message", text=text))
-        assert sent.mention_everyone
-        assert sent.mention_roles == [crew.id]
+        assert sent.mentioned.everyone
+        assert sent.mentioned.roles == [crew.id]
 
 
 async def test_a_role_that_everybody_may_ping_is_pinged(sim: AccountFixture) -> None:
     crew = sim.guild.add_role("crew", mentionable=True)
     async with open_actions(sim) as act:
         sent = get_posted_message(sim, await act(sim.ben, "send_message", text="@crew come"))
-    assert sent.mention_roles == [crew.id]
+    assert sent.mentioned.roles == [crew.id]
 
 
 async def test_where_the_asker_may_not_write_nothing_is_written(sim: AccountFixture) -> None:
@@ -120,7 +120,7 @@ async def test_a_channel_that_the_asker_cannot_see_does_not_exist(sim: AccountFi
         else:
             with pytest.raises(NotFound, match="There is no channel"):
                 await act(sim.ben, "send_message", text="hi", channel=str(office.id) if by == "id" else "office")
-    assert not secret.deleted
+    assert not secret.state.deleted
     assert not sim.mine(office)
 
 
@@ -154,7 +154,7 @@ async def test_an_own_answer_is_edited_and_deleted_for_whom_it_answered(sim: Acc
         await act(sim.ben, "edit_message", message=str(answer.id), text="at ten @everyone")
         assert answer.content == "at ten @\u200beveryone"
         await act(sim.ben, "delete_message", message=str(answer.id), own=True)
-    assert answer.deleted
+    assert answer.state.deleted
 
 
 async def test_an_own_message_for_somebody_else_takes_the_right_to_manage_messages(sim: AccountFixture) -> None:
@@ -166,9 +166,9 @@ async def test_an_own_message_for_somebody_else_takes_the_right_to_manage_messag
             with pytest.raises(NotAllowed, match="'Manage Messages'"):
                 await act(sim.ben, "delete_message", message=str(notice.id), own=own)
         await act(sim.ana, "edit_message", message=str(notice.id), embed={"title": "Open"})
-        assert (notice.content, notice.embeds[0]["title"]) == ("closed today", "Open")
+        assert (notice.content, notice.body.embeds[0]["title"]) == ("closed today", "Open")
         await act(sim.ana, "delete_message", message=str(notice.id))
-    assert notice.deleted
+    assert notice.state.deleted
 
 
 @pytest.mark.proves("P2")
@@ -211,9 +211,9 @@ async def test_messages_of_others_take_the_right_of_both(sim: AccountFixture) ->
     async with open_actions(sim) as act:
         with pytest.raises(NotAllowed, match="You may not"):
             await act(sim.ben, "delete_message", message=str(said.id))
-        assert not said.deleted
+        assert not said.state.deleted
         await act(sim.ana, "delete_message", message=str(said.id))
-    assert said.deleted
+    assert said.state.deleted
 
 
 async def test_pinning_takes_the_right_of_both(sim: AccountFixture) -> None:

@@ -37,7 +37,7 @@ async def test_a_reaction_is_put_on_counted_and_taken_away(sim: AccountFixture) 
         await act(sim.ben, "remove_reaction", message=str(said.id), emoji="tide")
         with pytest.raises(NotFound, match="no emoji"):
             await act(sim.ben, "add_reaction", message=str(said.id), emoji=":wave:")
-    assert [(each.emoji.name, len(each.users)) for each in said.reactions] == [("🍕", 2)]
+    assert [(each.emoji.name, len(each.users)) for each in said.state.reactions] == [("🍕", 2)]
 
 
 async def test_who_may_not_react_gets_no_new_reaction_but_may_join_one(sim: AccountFixture) -> None:
@@ -48,7 +48,7 @@ async def test_who_may_not_react_gets_no_new_reaction_but_may_join_one(sim: Acco
             await act(sim.ben, "add_reaction", message=str(said.id), emoji="🍕", channel="quiet")
         sim.world.react(sim.ana, said, "🍕")
         await act(sim.ben, "add_reaction", message=str(said.id), emoji="🍕", channel="quiet")
-    assert len(said.reactions[0].users) == 2
+    assert len(said.state.reactions[0].users) == 2
 
 
 async def test_what_not_everybody_here_may_read_is_not_read_out_here(sim: AccountFixture) -> None:
@@ -74,15 +74,15 @@ async def test_a_poll_is_asked_read_and_ended(sim: AccountFixture) -> None:
             ActionRequest(sim.ana, key="one"), "create_poll", question="Tea?", answers=["yes", "no"], hours=2
         )
         polled = get_posted_message(sim, done)
-        assert polled.poll is not None
-        assert (polled.poll.question, [text for text, _ in polled.poll.answers]) == ("Tea?", ["yes", "no"])
+        assert polled.body.poll is not None
+        assert (polled.body.poll.question, [text for text, _ in polled.body.poll.answers]) == ("Tea?", ["yes", "no"])
         sim.world.vote(sim.ben, polled, 1)
         stands = await act(sim.ben, "read_poll", message=str(polled.id))
         assert (stands["answers"], stands["ended"]) == ([["yes", 1], ["no", 0]], False)
         with pytest.raises(NotAllowed):
             await act(sim.ben, "end_poll", message=str(polled.id))
         await act(sim.ana, "end_poll", message=str(polled.id))
-        assert polled.poll.finalized
+        assert polled.body.poll.finalized
         assert (await act(sim.ben, "read_poll", message=str(polled.id)))["ended"] is True
 
 

@@ -47,7 +47,7 @@ async def ask(sim: AccountFixture, heard: RecordingListener, command: str = "ask
 
 
 def list_answers(interaction: SimInteraction) -> list[str]:
-    return [each.content for each in interaction.response.messages if not each.deleted]
+    return [each.content for each in interaction.response.messages if not each.state.deleted]
 
 
 async def test_the_first_piece_takes_the_place_of_thinking_and_others_follow(sim: AccountFixture) -> None:
@@ -119,8 +119,8 @@ async def test_private_answers_stay_private_with_their_files(sim: AccountFixture
         await account.post(sim.place(), MessageContent("one"), nonce="n1", ticket=ticket)
         file = OutgoingFile("a.txt", "text/plain", b"a")
         await account.post(sim.place(), MessageContent("two", files=(file,)), nonce="n2", ticket=ticket)
-    assert [each.seen_by for each in interaction.response.messages] == [sim.ana, sim.ana]
-    assert [each.filename for each in interaction.response.messages[1].attachments] == ["a.txt"]
+    assert [each.origin.seen_by for each in interaction.response.messages] == [sim.ana, sim.ana]
+    assert [each.filename for each in interaction.response.messages[1].body.attachments] == ["a.txt"]
 
 
 async def test_after_a_quarter_of_an_hour_the_answer_is_a_plain_message(sim: AccountFixture) -> None:

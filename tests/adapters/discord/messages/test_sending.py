@@ -25,7 +25,7 @@ async def test_a_reply_refers_to_its_question(sim: AccountFixture) -> None:
     assert answer.content == "noon"
     assert answer.reference is not None
     assert answer.reference.message_id == question.id
-    assert sim.ana not in answer.mentions
+    assert sim.ana not in answer.mentioned.users
 
 
 async def test_a_reply_to_a_message_that_is_gone_becomes_a_plain_message(sim: AccountFixture) -> None:
@@ -66,8 +66,8 @@ async def test_nobody_is_pinged_but_those_who_are_named(sim: AccountFixture) -> 
         ping = MessageContent(text, ping_users=frozenset({str(sim.ben.id)}), ping_roles=frozenset({str(crew.id)}))
         await account.post(sim.place(), ping, nonce="n2")
     silent, loud = sim.mine()
-    assert (silent.mentions, silent.mention_roles, silent.mention_everyone) == ([], [], False)
-    assert (loud.mentions, loud.mention_roles, loud.mention_everyone) == ([sim.ben], [crew.id], False)
+    assert (silent.mentioned.users, silent.mentioned.roles, silent.mentioned.everyone) == ([], [], False)
+    assert (loud.mentioned.users, loud.mentioned.roles, loud.mentioned.everyone) == ([sim.ben], [crew.id], False)
 
 
 async def test_embeds_files_and_buttons_arrive(sim: AccountFixture) -> None:
@@ -83,11 +83,11 @@ async def test_embeds_files_and_buttons_arrive(sim: AccountFixture) -> None:
     async with running(sim) as (account, _):
         await account.post(sim.place(), content, nonce="n1")
     message = sim.mine()[0]
-    assert [(each.filename, each.content) for each in message.attachments] == [("notes.txt", b"deep water")]
-    assert message.embeds[0]["title"] == "A map"
-    assert message.embeds[0]["image"]["url"].endswith("/the_map.png")
-    assert message.embeds[0]["fields"][0]["value"] == "1:100"
-    buttons = message.components[0]["components"]
+    assert [(each.filename, each.content) for each in message.body.attachments] == [("notes.txt", b"deep water")]
+    assert message.body.embeds[0]["title"] == "A map"
+    assert message.body.embeds[0]["image"]["url"].endswith("/the_map.png")
+    assert message.body.embeds[0]["fields"][0]["value"] == "1:100"
+    buttons = message.body.components[0]["components"]
     assert [(each["label"], each.get("custom_id"), each.get("url")) for each in buttons] == [
         ("More", "say:0:tell me more", None),
         ("Site", None, "https://example.org/"),
@@ -102,7 +102,7 @@ async def test_an_edit_replaces_everything(sim: AccountFixture) -> None:
         sent = await account.post(sim.place(), full, nonce="n1")
         await account.edit(sim.place(), sent, MessageContent("after"))
     message = sim.mine()[0]
-    assert (message.content, list(message.attachments), list(message.components)) == ("after", [], [])
+    assert (message.content, list(message.body.attachments), list(message.body.components)) == ("after", [], [])
 
 
 async def test_deleting_what_is_gone_is_no_error(sim: AccountFixture) -> None:
@@ -119,9 +119,9 @@ async def test_reactions_come_and_go(sim: AccountFixture) -> None:
     async with running(sim) as (account, _):
         await account.react(sim.place(), str(question.id), "👀")
         await account.react(sim.place(), str(question.id), f"<:wave:{emoji.id}>")
-        assert [each.emoji.key for each in question.reactions] == ["👀", emoji.key]
+        assert [each.emoji.key for each in question.state.reactions] == ["👀", emoji.key]
         await account.react(sim.place(), str(question.id), "👀", on=False)
-    assert [each.emoji.key for each in question.reactions] == [emoji.key]
+    assert [each.emoji.key for each in question.state.reactions] == [emoji.key]
 
 
 async def test_a_thread_is_opened_once_for_a_message(sim: AccountFixture) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Unpack
 
 from denizen.testing.discord.actions.drafts import MessageDraft
-from denizen.testing.discord.actions.messages import MessageActions, MessageOrigin
+from denizen.testing.discord.actions.messages import MessageActions
 from denizen.testing.discord.state.access import (
     has_permission,
     permissions_in,
@@ -25,10 +25,16 @@ from denizen.testing.discord.state.channels import (
     SimThreadMember,
     SimThreadState,
 )
-from denizen.testing.discord.state.clock import snowflake_time
 from denizen.testing.discord.state.errors import ARCHIVED, bad, bad_field, forbidden, missing_permissions, unknown
 from denizen.testing.discord.state.guilds import ChannelOptions, SimGuild, SimRole
-from denizen.testing.discord.state.messages import MessageFlag, MessageKind, SimMessage, SimReference
+from denizen.testing.discord.state.messages import (
+    MessageFlag,
+    MessageKind,
+    MessageOrigin,
+    SimMessage,
+    SimMessageBody,
+    SimReference,
+)
 from denizen.testing.discord.state.people import SimUser
 from denizen.testing.discord.state.permissions import NONE, P
 from denizen.testing.discord.state.store import SimStore
@@ -328,17 +334,8 @@ class ThreadActions:
     def _notice(
         self, channel: SimChannel, author: SimUser, kind: MessageKind, reference: SimReference, content: str = ""
     ) -> None:
-        number = self._store.ids.fresh()
-        notice = SimMessage(
-            id=number,
-            channel_id=channel.id,
-            guild_id=channel.guild_id,
-            author=author,
-            content=content,
-            timestamp=snowflake_time(number),
-            kind=kind,
-            reference=reference,
-        )
+        notice = self._messages.make(author, channel, kind)
+        notice.body, notice.reference = SimMessageBody(content), reference
         self._messages.place(channel, notice)
 
     def _get_thread_state(self, thread: SimChannel) -> SimThreadState:

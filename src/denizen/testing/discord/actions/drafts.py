@@ -9,7 +9,7 @@ from typing import Any
 
 from denizen.testing.discord.state.access import has_permission
 from denizen.testing.discord.state.channels import SimChannel
-from denizen.testing.discord.state.messages import SimAttachment, SimMessage, SimPollDraft, SimReference
+from denizen.testing.discord.state.messages import SimAttachment, SimMentions, SimMessage, SimPollDraft, SimReference
 from denizen.testing.discord.state.people import SimUser
 from denizen.testing.discord.state.permissions import DiscordPermission
 from denizen.testing.discord.state.store import SimStore
@@ -79,8 +79,8 @@ class MessageEdit:
         return self.flags is not None and all(each is None for each in rest) and not self.files
 
 
-def apply_mentions(store: SimStore, channel: SimChannel, message: SimMessage, allowed: AllowedMentions) -> None:
-    """Sets whom this message mentions, as rights allow for roles and @everyone. Mentions inside code do not count."""
+def find_mentions(store: SimStore, channel: SimChannel, message: SimMessage, allowed: AllowedMentions) -> SimMentions:
+    """Returns whom a message mentions, as rights allow for roles and @everyone. Mentions inside code do not count."""
     text = _CODE.sub("", message.content)
     users: dict[int, SimUser] = {}
     for user_id in map(int, _USER.findall(text)):
@@ -90,20 +90,20 @@ def apply_mentions(store: SimStore, channel: SimChannel, message: SimMessage, al
     reference = message.reference
     if allowed.replied_user and reference and reference.kind == 0 and reference.message_id:
         replied = store.find_message(reference.channel_id, reference.message_id)
-        if replied is not None and replied.webhook_id is None and replied.author is not message.author:
+        if replied is not None and replied.origin.webhook_id is None and replied.author is not message.author:
             users.setdefault(replied.author.id, replied.author)
-    message.mentions = list(users.values())
     guild = store.get_guild_for(channel)
-    loud = guild is not None and (
-        message.webhook_id is not None
-        or has_permission(store, message.author, channel, DiscordPermission.MENTION_EVERYONE)
-    )
-    message.mention_everyone = loud and "everyone" in allowed.parse and bool(_EVERYONE.search(text))
-    message.mention_roles = []
     if guild is None:
-        return
-    for found in map(int, _ROLE.findall(text)):
-        role = guild.roles.get(found)
-        counts = role is not None and ("roles" in allowed.parse or found in allowed.roles)
-        if counts and role and (loud or role.mentionable) and found not in message.mention_roles:
-            message.mention_roles.append(found)
+        return SimMentions(list(users.values()))
+    loud = message.origin.webhook_id is not None or has_permission(
+        store, message.author, channel, DiscordPermission.MENTION_EVERYONE
+    )
+    roles = [
+        number
+        for number in dict.fromkeys(map(int, _ROLE.findall(text)))
+        if (role := guild.roles.get(number)) is not None
+        and ("roles" in allowed.parse or number in allowed.roles)
+        and (loud or role.mentionable)
+    ]
+    everyone = loud and "everyone" in allowed.parse and bool(_EVERYONE.search(text))
+    return SimMentions(list(users.values()), roles, everyone)

@@ -9,10 +9,9 @@ from datetime import timedelta
 from typing import Any
 
 from denizen.testing.discord.actions.drafts import MessageDraft, MessageEdit
-from denizen.testing.discord.actions.messages import MessageActions, MessageOrigin
+from denizen.testing.discord.actions.messages import MessageActions
 from denizen.testing.discord.payloads.interactions import interaction_payload, metadata_payload
 from denizen.testing.discord.state.changes import InteractionAnswered, InteractionSent, MessageSent
-from denizen.testing.discord.state.clock import snowflake_time
 from denizen.testing.discord.state.errors import bad, bad_field, bad_form, unauthorized_token, unknown
 from denizen.testing.discord.state.interactions import (
     CallbackKind,
@@ -21,7 +20,7 @@ from denizen.testing.discord.state.interactions import (
     SimCommandWrite,
     SimInteraction,
 )
-from denizen.testing.discord.state.messages import MessageFlag, MessageKind, SimMessage, SimReference
+from denizen.testing.discord.state.messages import MessageFlag, MessageKind, MessageOrigin, SimMessage, SimReference
 from denizen.testing.discord.state.people import SimApplication, SimUser
 from denizen.testing.discord.state.store import SimStore
 
@@ -217,11 +216,11 @@ class InteractionActions:
     def follow_up(self, interaction: SimInteraction, draft: MessageDraft) -> SimMessage:
         """Sends a further message. The first one after a deferred answer replaces it."""
         waiting = interaction.response.original
-        if waiting is not None and waiting.loading and not waiting.deleted:
+        if waiting is not None and waiting.loading and not waiting.state.deleted:
             edit = MessageEdit(draft.content, draft.embeds, draft.components, files=draft.attachments)
             edit.mentions = draft.mentions
             return self.edit(interaction, waiting, edit)
-        if waiting is not None and not waiting.deleted:
+        if waiting is not None and not waiting.state.deleted:
             channel = interaction.channel
             draft.reference = SimReference(channel.id, waiting.id, channel.guild_id, fail_if_not_exists=False)
         message = self._send(interaction, draft, MessageKind.DEFAULT)
@@ -236,11 +235,11 @@ class InteractionActions:
             original = interaction.response.original
             if original is None and interaction.response.kind in _NEEDS_MESSAGE:
                 original = interaction.message
-            if original is None or original.deleted:
+            if original is None or original.state.deleted:
                 raise unknown("Message")
             return original
         for message in interaction.response.messages:
-            if str(message.id) == which and not message.deleted:
+            if str(message.id) == which and not message.state.deleted:
                 return message
         raise unknown("Message")
 
@@ -248,7 +247,7 @@ class InteractionActions:
         loading = message.loading
         self._messages.rewrite(interaction.channel, message, edit)
         if loading:
-            message.edited = None
+            message.state.edited = None
         self._told(interaction)
         return message
 
@@ -293,29 +292,15 @@ class InteractionActions:
 
     def _send(self, interaction: SimInteraction, draft: MessageDraft, kind: MessageKind) -> SimMessage:
         bot = interaction.application.user
-        message = self._messages.send(bot, interaction.channel, draft, self._origin(interaction, kind, draft.flags))
+        message = self._messages.send(bot, interaction.channel, draft, self._origin(interaction, draft.flags), kind)
         interaction.response.messages.append(message)
         return message
 
     def _wait(self, interaction: SimInteraction, kind: MessageKind, ephemeral: int) -> SimMessage:
         """Creates the message that shows "is thinking"."""
-        number = self._store.ids.fresh()
-        origin = self._origin(interaction, kind, ephemeral)
         channel = interaction.channel
-        message = SimMessage(
-            id=number,
-            channel_id=channel.id,
-            guild_id=channel.guild_id,
-            author=interaction.application.user,
-            content="",
-            timestamp=snowflake_time(number),
-            kind=kind,
-            flags=MessageFlag.LOADING | ephemeral,
-            webhook_id=origin.webhook_id,
-            application_id=origin.application_id,
-            interaction=origin.interaction,
-            seen_by=origin.seen_by,
-        )
+        message = self._messages.make(interaction.application.user, channel, kind)
+        message.flags, message.origin = MessageFlag.LOADING | ephemeral, self._origin(interaction, ephemeral)
         if ephemeral:
             self._store.tell(MessageSent(channel, message))
         else:
@@ -323,10 +308,10 @@ class InteractionActions:
         interaction.response.messages.append(message)
         return message
 
-    def _origin(self, interaction: SimInteraction, kind: MessageKind, flags: int) -> MessageOrigin:
+    def _origin(self, interaction: SimInteraction, flags: int) -> MessageOrigin:
         number = interaction.application.id
         seen_by: SimUser | None = interaction.user if flags & MessageFlag.EPHEMERAL else None
-        return MessageOrigin(number, number, metadata_payload(interaction), kind, seen_by)
+        return MessageOrigin(number, number, metadata_payload(interaction), seen_by)
 
     def _late(self, interaction: SimInteraction, limit: timedelta | None) -> bool:
         return limit is not None and self._store.clock.now() - interaction.created_at > limit

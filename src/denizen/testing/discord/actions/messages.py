@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import mimetypes
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 
-from denizen.testing.discord.actions.drafts import MessageDraft, MessageEdit, apply_mentions
+from denizen.testing.discord.actions.drafts import MessageDraft, MessageEdit, find_mentions
 from denizen.testing.discord.actions.embeds import store_components, store_embeds, too_long, used_files
 from denizen.testing.discord.state.access import can_see, has_permission, require_permission
 from denizen.testing.discord.state.changes import (
@@ -33,9 +33,11 @@ from denizen.testing.discord.state.errors import (
 from denizen.testing.discord.state.messages import (
     MessageFlag,
     MessageKind,
+    MessageOrigin,
     SimAttachment,
     SimEdit,
     SimMessage,
+    SimMessageBody,
     SimPoll,
     SimReference,
     SimSnapshot,
@@ -61,17 +63,6 @@ _DELETABLE = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class MessageOrigin:
-    """The webhook or interaction that a message comes from, if its author does not simply send it."""
-
-    webhook_id: int
-    application_id: int | None = None
-    interaction: dict[str, object] | None = None
-    kind: MessageKind = MessageKind.DEFAULT
-    seen_by: SimUser | None = None
-
-
 class MessageActions:
     """The actions on messages of one store."""
 
@@ -79,7 +70,12 @@ class MessageActions:
         self._store = store
 
     def send(
-        self, author: SimUser, channel: SimChannel, draft: MessageDraft, origin: MessageOrigin | None = None
+        self,
+        author: SimUser,
+        channel: SimChannel,
+        draft: MessageDraft,
+        origin: MessageOrigin | None = None,
+        kind: MessageKind = MessageKind.DEFAULT,
     ) -> SimMessage:
         """Sends a message; with `enforce_nonce` returns the author's earlier one with that nonce. A webhook needs no
         rights of its author.
@@ -90,12 +86,17 @@ class MessageActions:
             raise bad(50008, "Cannot send messages in a non-text channel")
         if draft.enforce_nonce and (earlier := self._same_nonce(author, channel, draft.nonce)):
             return earlier
-        message = self.build(author, channel, draft, origin)
+        message = self.build(author, channel, draft, origin, kind)
         self.place(channel, message)
         return message
 
     def build(
-        self, author: SimUser, channel: SimChannel, draft: MessageDraft, origin: MessageOrigin | None = None
+        self,
+        author: SimUser,
+        channel: SimChannel,
+        draft: MessageDraft,
+        origin: MessageOrigin | None = None,
+        kind: MessageKind = MessageKind.DEFAULT,
     ) -> SimMessage:
         """Returns the checked message, which is in no channel yet."""
         store = self._store
@@ -103,40 +104,33 @@ class MessageActions:
         if draft.empty:
             raise bad(*EMPTY_MESSAGE)
         self._check_size(draft)
-        message_id = store.ids.fresh()
-        files = [
-            self.store_file(each, ephemeral=bool(draft.flags & MessageFlag.EPHEMERAL)) for each in draft.attachments
-        ]
-        v2 = bool(draft.flags & MessageFlag.IS_COMPONENTS_V2)
+        message = self.make(author, channel, kind)
+        message.origin = replace(origin or MessageOrigin(), nonce=draft.nonce)
+        ephemeral = bool(draft.flags & MessageFlag.EPHEMERAL)
+        files = [self.store_file(each, ephemeral=ephemeral) for each in draft.attachments]
         shown = used_files(draft.embeds)
-        urls = {each.filename: self._store.files.url(channel.id, each) for each in files}
-        reference, snapshots = self._resolve(author, channel, draft)
-        kind = origin.kind if origin else MessageKind.DEFAULT
-        message = SimMessage(
-            id=message_id,
-            channel_id=channel.id,
-            guild_id=channel.guild_id,
-            author=author,
+        urls = {each.filename: store.files.url(channel.id, each) for each in files}
+        message.reference, snapshots = self._resolve(author, channel, draft)
+        if message.reference and message.reference.kind == 0 and kind is MessageKind.DEFAULT:
+            message.kind = MessageKind.REPLY
+        message.flags = draft.flags | (MessageFlag.HAS_SNAPSHOT if snapshots else 0)
+        message.body = SimMessageBody(
             content=draft.content,
-            timestamp=snowflake_time(message_id),
-            kind=MessageKind.REPLY if reference and reference.kind == 0 and kind == 0 else kind,
-            nonce=draft.nonce,
             embeds=store_embeds(draft.embeds, urls),
+            components=store_components(draft.components, v2=bool(draft.flags & MessageFlag.IS_COMPONENTS_V2)),
             attachments=[each for each in files if each.filename not in shown],
-            components=store_components(draft.components, v2=v2),
             stickers=[self._sticker(channel, each) for each in draft.sticker_ids],
-            reference=reference,
             snapshots=snapshots,
-            flags=draft.flags | (MessageFlag.HAS_SNAPSHOT if snapshots else 0),
-            tts=draft.tts,
             poll=self._poll(draft),
-            webhook_id=origin.webhook_id if origin else None,
-            application_id=origin.application_id if origin else None,
-            interaction=dict(origin.interaction) if origin and origin.interaction else None,
-            seen_by=origin.seen_by if origin else None,
+            tts=draft.tts,
         )
-        apply_mentions(store, channel, message, draft.mentions)
+        message.mentioned = find_mentions(store, channel, message, draft.mentions)
         return message
+
+    def make(self, author: SimUser, channel: SimChannel, kind: MessageKind) -> SimMessage:
+        """Makes an empty message with a fresh id, unchecked."""
+        number = self._store.ids.fresh()
+        return SimMessage(number, channel.id, channel.guild_id, author, timestamp=snowflake_time(number), kind=kind)
 
     def place(self, channel: SimChannel, message: SimMessage) -> None:
         """Puts a built message into its channel and reports it. An ephemeral one is reported only."""
@@ -145,8 +139,8 @@ class MessageActions:
             return
         self._enter_thread(channel, message)
         channel.history.append(message)
-        if message.nonce is not None:
-            channel.history.nonces[message.author.id, str(message.nonce)] = message
+        if message.origin.nonce is not None:
+            channel.history.nonces[message.author.id, str(message.origin.nonce)] = message
         self._store.tell(MessageSent(channel, message))
 
     def edit(self, editor: SimUser, channel: SimChannel, message: SimMessage, edit: MessageEdit) -> SimMessage:
@@ -164,7 +158,7 @@ class MessageActions:
         content = message.content if edit.content is None else edit.content.strip()
         if len(content) > self._store.rules.content_length:
             raise bad_form([too_long("content", self._store.rules.content_length)])
-        kept = [each for each in message.attachments if edit.keep is None or each.id in edit.keep]
+        kept = [each for each in message.body.attachments if edit.keep is None or each.id in edit.keep]
         added = [self.store_file(each, ephemeral=message.ephemeral) for each in edit.files]
         urls = {each.filename: self._store.files.url(channel.id, each) for each in (*kept, *added)}
         flags = message.flags
@@ -172,20 +166,20 @@ class MessageActions:
             editable = MessageFlag.SUPPRESS_EMBEDS | MessageFlag.IS_COMPONENTS_V2
             flags = (flags & ~MessageFlag.SUPPRESS_EMBEDS) | (edit.flags & editable)
         v2 = bool(flags & MessageFlag.IS_COMPONENTS_V2)
-        embeds = message.embeds if edit.embeds is None else store_embeds(edit.embeds, urls)
-        components = message.components if edit.components is None else store_components(edit.components, v2=v2)
+        embeds = message.body.embeds if edit.embeds is None else store_embeds(edit.embeds, urls)
+        components = message.body.components if edit.components is None else store_components(edit.components, v2=v2)
         shown = used_files(edit.embeds or [])
         files = kept + [each for each in added if each.filename not in shown]
-        if not (content or embeds or files or components or message.stickers or message.poll or message.snapshots):
+        body = replace(message.body, content=content, embeds=embeds, components=components, attachments=files)
+        if body.is_empty:
             raise bad(*EMPTY_MESSAGE)
         now = self._store.clock.now()
-        message.edits.append(SimEdit(message.content, message.embeds, message.components, now))
-        message.content, message.embeds, message.components = content, embeds, components
-        message.attachments, message.flags = files, flags & ~MessageFlag.LOADING
+        message.state.edits.append(SimEdit(message.body, now))
+        message.body, message.flags = body, flags & ~MessageFlag.LOADING
         if not edit.only_flags:
-            message.edited = now
+            message.state.edited = now
         if edit.content is not None:
-            apply_mentions(self._store, channel, message, edit.mentions)
+            message.mentioned = find_mentions(self._store, channel, message, edit.mentions)
         self._store.tell(MessageEdited(channel, message))
         return message
 
@@ -234,7 +228,7 @@ class MessageActions:
     def remove(self, channel: SimChannel, messages: Sequence[SimMessage], *, bulk: bool = False) -> None:
         """Deletes messages, unchecked."""
         for message in messages:
-            message.deleted = True
+            message.state.deleted = True
             if not message.ephemeral:
                 channel.history.remove(message)
         self._store.tell(MessagesDeleted(channel, messages, bulk))
@@ -304,14 +298,12 @@ class MessageActions:
                 raise unknown("Message")
             reference = SimReference(source.id, target.id, source.guild_id, 1)
             snapshot = SimSnapshot(
-                content=target.content,
+                body=target.body,
                 kind=target.kind,
                 timestamp=target.timestamp,
-                edited=target.edited,
+                edited=target.state.edited,
                 flags=target.flags,
-                embeds=list(target.embeds),
-                attachments=list(target.attachments),
-                mentions=list(target.mentions),
+                mentions=target.mentioned.users,
             )
             return reference, [snapshot]
         if wanted.channel_id != channel.id:
@@ -365,7 +357,7 @@ class MessageActions:
             return
         starts = message.id == channel.id or message.kind is MessageKind.THREAD_STARTER_MESSAGE
         if not starts:
-            message.position = thread.sent
+            message.state.position = thread.sent
             thread.sent += 1
         if thread.archived:
             thread.archived = False
@@ -374,7 +366,9 @@ class MessageActions:
         if message.kind is MessageKind.THREAD_STARTER_MESSAGE:
             return
         guild = self._store.get_guild_for(channel)
-        coming = [message.author, *message.mentions] if message.webhook_id is None else message.mentions
+        coming = (
+            [message.author, *message.mentioned.users] if message.origin.webhook_id is None else message.mentioned.users
+        )
         parent = channel.parent
         added = [
             user

@@ -13,7 +13,6 @@ from denizen.testing.discord.state.changes import (
     VoteChanged,
 )
 from denizen.testing.discord.state.channels import WRITABLE, SimChannel
-from denizen.testing.discord.state.clock import snowflake_time
 from denizen.testing.discord.state.errors import bad, forbidden, missing_permissions, unknown
 from denizen.testing.discord.state.messages import MessageKind, SimEmoji, SimMessage, SimReaction, SimReference
 from denizen.testing.discord.state.people import SimUser
@@ -40,10 +39,10 @@ class ReactionActions:
         reaction = find_reaction(message, emoji)
         if reaction is None:
             require_permission(self._store, user, channel, P.ADD_REACTIONS)
-            if len(message.reactions) >= _MAX_KINDS:
+            if len(message.state.reactions) >= _MAX_KINDS:
                 raise forbidden(30010, "Maximum number of reactions reached (20)")
             reaction = SimReaction(emoji)
-            message.reactions.append(reaction)
+            message.state.reactions.append(reaction)
         if user in reaction.users:
             return
         reaction.users.append(user)
@@ -62,12 +61,14 @@ class ReactionActions:
             return
         reaction.users.remove(user)
         if not reaction.users:
-            message.reactions.remove(reaction)
+            message.state.reactions.remove(reaction)
         self._store.tell(ReactionsChanged(channel, message, user, reaction.emoji, added=False))
 
     def clear_reactions(self, actor: SimUser, channel: SimChannel, message: SimMessage, emoji: SimEmoji | None) -> None:
         require_permission(self._store, actor, channel, P.MANAGE_MESSAGES)
-        message.reactions = [each for each in message.reactions if emoji is not None and each.emoji.key != emoji.key]
+        message.state.reactions = [
+            each for each in message.state.reactions if emoji is not None and each.emoji.key != emoji.key
+        ]
         self._store.tell(ReactionsCleared(channel, message, emoji))
 
     def parse_emoji(self, text: str) -> SimEmoji:
@@ -87,7 +88,7 @@ class ReactionActions:
         self, user: SimUser, channel: SimChannel, message: SimMessage, answer_id: int, *, chosen: bool = True
     ) -> None:
         require_permission(self._store, user, channel, P.READ_MESSAGE_HISTORY)
-        poll = message.poll
+        poll = message.body.poll
         if poll is None or not 1 <= answer_id <= len(poll.answers):
             raise bad(520000, "Poll voting blocked")
         if poll.finalized or poll.expiry <= self._store.clock.now():
@@ -106,12 +107,12 @@ class ReactionActions:
 
     def end_poll(self, user: SimUser, channel: SimChannel, message: SimMessage) -> None:
         """Ends a poll, for its author only. The result is a message of its own."""
-        if message.poll is None:
+        if message.body.poll is None:
             raise bad(520006, "Cannot expire a non-poll message")
         if message.author is not user:
             raise forbidden(50005, "Cannot edit a message authored by another user")
-        message.poll.finalized = True
-        message.poll.expiry = min(message.poll.expiry, self._store.clock.now())
+        message.body.poll.finalized = True
+        message.body.poll.expiry = min(message.body.poll.expiry, self._store.clock.now())
         self._store.tell(MessageEdited(channel, message))
 
     def pin(self, user: SimUser, channel: SimChannel, message: SimMessage) -> None:
@@ -121,29 +122,18 @@ class ReactionActions:
         if sum(each.pinned for each in channel.history) >= self._store.rules.pins:
             raise bad(30003, f"Maximum number of pins reached ({self._store.rules.pins})")
         now = self._store.clock.now()
-        message.pinned_at = channel.history.last_pin_at = now
+        message.state.pinned_at = channel.history.last_pin_at = now
         self._store.tell(MessageEdited(channel, message))
         self._store.tell(PinsChanged(channel))
-        notice_id = self._store.ids.fresh()
-        reference = SimReference(channel.id, message.id, channel.guild_id)
-        kind = MessageKind.CHANNEL_PINNED_MESSAGE
-        notice = SimMessage(
-            id=notice_id,
-            channel_id=channel.id,
-            guild_id=channel.guild_id,
-            author=user,
-            content="",
-            timestamp=snowflake_time(notice_id),
-            kind=kind,
-            reference=reference,
-        )
+        notice = self._messages.make(user, channel, MessageKind.CHANNEL_PINNED_MESSAGE)
+        notice.reference = SimReference(channel.id, message.id, channel.guild_id)
         self._messages.place(channel, notice)
 
     def unpin(self, user: SimUser, channel: SimChannel, message: SimMessage) -> None:
         self._demand_pins(user, channel)
         if not message.pinned:
             return
-        message.pinned_at = None
+        message.state.pinned_at = None
         self._store.tell(MessageEdited(channel, message))
         self._store.tell(PinsChanged(channel))
 
@@ -163,4 +153,4 @@ class ReactionActions:
 
 
 def find_reaction(message: SimMessage, emoji: SimEmoji) -> SimReaction | None:
-    return next((each for each in message.reactions if each.emoji.key == emoji.key), None)
+    return next((each for each in message.state.reactions if each.emoji.key == emoji.key), None)

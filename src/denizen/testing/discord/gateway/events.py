@@ -298,7 +298,7 @@ def _make_message_event(store: SimStore, name: str, channel: SimChannel, message
         return with_nonce(message, payload) if name == "MESSAGE_CREATE" else payload
 
     if message.ephemeral:
-        own = message.application_id
+        own = message.origin.application_id
         return GatewayEvent(
             name, GatewayIntent.DIRECT_MESSAGES, None, lambda receiver: receiver.application.id == own, body
         )

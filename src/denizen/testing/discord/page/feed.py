@@ -97,7 +97,7 @@ class PageFeed:
             yield "world", self.view.see_world()
         yield from (("message", self.view.see_message(each)) for each in messages.values() if self.view.sees(each))
         for message in gone:
-            if not message.ephemeral or message.seen_by is self.view.viewer:
+            if not message.ephemeral or message.origin.seen_by is self.view.viewer:
                 yield "gone", {"channel_id": str(message.channel_id), "ids": [str(message.id)]}
         for channel, user in typing.values():
             if user is not self.view.viewer and can_see(self._store, self.view.viewer, channel):

@@ -189,7 +189,7 @@ async def press(request: PageRequest) -> object:
     """`{"custom_id", "values"?}`: a button, or a select with what was chosen."""
     message, custom_id = request.message(), request.form.text("custom_id", required=True) or ""
     request.form.check()
-    component = find_component(message.components, custom_id)
+    component = find_component(message.body.components, custom_id)
     kind = _SELECTS.get(component["type"]) if component else None
     chosen: list[Any] = [_thing(request, kind, each, "values") for each in request.form.items("values")]
     return _outcome(await request.world.press(request.person, message, custom_id, chosen))

@@ -45,9 +45,9 @@ class PersonView:
     def sees(self, message: SimMessage) -> bool:
         """Whether the message exists and is meant for this person."""
         channel = self._store.channels.get(message.channel_id)
-        if message.deleted or channel is None or not can_see(self._store, self.viewer, channel):
+        if message.state.deleted or channel is None or not can_see(self._store, self.viewer, channel):
             return False
-        return not message.ephemeral or message.seen_by is self.viewer
+        return not message.ephemeral or message.origin.seen_by is self.viewer
 
     def see_messages(self, messages: Sequence[SimMessage]) -> list[View]:
         return [self.see_message(each) for each in messages if self.sees(each)]
@@ -63,29 +63,29 @@ class PersonView:
             "author_id": str(message.author.id),
             "text": message.content,
             "time": format_timestamp(message.timestamp),
-            "edited": format_optional_timestamp(message.edited),
+            "edited": format_optional_timestamp(message.state.edited),
             "ephemeral": message.ephemeral,
             "loading": message.loading,
             "pinned": message.pinned,
-            "for_me": self.viewer in message.mentions
-            or message.mention_everyone
-            or any(each in roles for each in message.mention_roles),
+            "for_me": self.viewer in message.mentioned.users
+            or message.mentioned.everyone
+            or any(each in roles for each in message.mentioned.roles),
             "reply": self._reply(message),
             "used": _used(message),
-            "embeds": [] if message.flags & MessageFlag.SUPPRESS_EMBEDS else message.embeds,
-            "components": message.components,
-            "attachments": [self._attachment(message, each) for each in message.attachments],
-            "stickers": [each.name for each in message.stickers],
-            "reactions": [self._reaction(each) for each in message.reactions],
+            "embeds": [] if message.flags & MessageFlag.SUPPRESS_EMBEDS else message.body.embeds,
+            "components": message.body.components,
+            "attachments": [self._attachment(message, each) for each in message.body.attachments],
+            "stickers": [each.name for each in message.body.stickers],
+            "reactions": [self._reaction(each) for each in message.state.reactions],
             "forwarded": [
                 {
-                    "text": each.content,
-                    "embeds": list(each.embeds),
-                    "attachments": [self._attachment(message, file) for file in each.attachments],
+                    "text": each.body.content,
+                    "embeds": list(each.body.embeds),
+                    "attachments": [self._attachment(message, file) for file in each.body.attachments],
                 }
-                for each in message.snapshots
+                for each in message.body.snapshots
             ],
-            "poll": self._poll(message.poll) if message.poll else None,
+            "poll": self._poll(message.body.poll) if message.body.poll else None,
             "thread": None if thread is None or thread.id == message.channel_id else self._thread_line(thread),
         }
 
@@ -171,7 +171,7 @@ class PersonView:
         target = self._store.find_message(reference.channel_id, reference.message_id)
         if target is None or not self.sees(target):
             return {"id": str(reference.message_id), "author_id": None, "text": ""}
-        text = target.content or ", ".join(each.filename for each in target.attachments)
+        text = target.content or ", ".join(each.filename for each in target.body.attachments)
         return {"id": str(target.id), "author_id": str(target.author.id), "text": text[:_SNIPPET]}
 
     def _attachment(self, message: SimMessage, file: SimAttachment) -> View:
@@ -209,7 +209,7 @@ class PersonView:
 
 def _used(message: SimMessage) -> View | None:
     """Returns who used which command, for the message that answers it."""
-    about = message.interaction
+    about = message.origin.interaction
     if about is None or "name" not in about:
         return None
     slash = "/" if about["command_type"] == 1 else ""

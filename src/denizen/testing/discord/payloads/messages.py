@@ -21,10 +21,10 @@ def may_read(store: SimStore, message: SimMessage, reader: SimApplication, inten
     """Whether this bot gets content, embeds, attachments, components and poll: with the intent, in direct messages, of
     its own messages, and of those that mention it.
     """
-    own = message.author is reader.user or message.application_id == reader.id
+    own = message.author is reader.user or message.origin.application_id == reader.id
     channel = store.channels.get(message.channel_id)
     direct = channel is not None and channel.is_dm
-    return bool(intents & GatewayIntent.MESSAGE_CONTENT) or own or direct or reader.user in message.mentions
+    return bool(intents & GatewayIntent.MESSAGE_CONTENT) or own or direct or reader.user in message.mentioned.users
 
 
 def message_payload(store: SimStore, message: SimMessage, reader: SimApplication, intents: GatewayIntent) -> Payload:
@@ -37,7 +37,7 @@ def message_payload(store: SimStore, message: SimMessage, reader: SimApplication
     thread = store.find_thread_for(message)
     if thread is not None and message.channel_id != thread.id:
         payload["thread"] = channel_payload(thread, reader.user)
-    if message.reactions:
+    if message.state.reactions:
         payload["reactions"] = [
             {
                 "emoji": emoji_part(each.emoji),
@@ -49,14 +49,14 @@ def message_payload(store: SimStore, message: SimMessage, reader: SimApplication
                 "burst_me": False,
                 "burst_count": 0,
             }
-            for each in message.reactions
+            for each in message.state.reactions
         ]
     return payload
 
 
 def with_nonce(message: SimMessage, payload: Payload) -> Payload:
     """Adds the nonce, which only the answer to the send and MESSAGE_CREATE carry."""
-    return payload if message.nonce is None else payload | {"nonce": message.nonce}
+    return payload if message.origin.nonce is None else payload | {"nonce": message.origin.nonce}
 
 
 def gateway_message_payload(
@@ -71,13 +71,13 @@ def gateway_message_payload(
     if guild is None or message.ephemeral:
         return payload
     payload["guild_id"] = str(guild.id)
-    if message.webhook_id is None and (member := guild.members.get(message.author.id)):
+    if message.origin.webhook_id is None and (member := guild.members.get(message.author.id)):
         payload["member"] = partial_member_payload(member)
     payload["mentions"] = [
         user_payload(user) | {"member": partial_member_payload(guild.members[user.id])}
         if user.id in guild.members
         else user_payload(user)
-        for user in message.mentions
+        for user in message.mentioned.users
     ]
     return payload
 
@@ -85,29 +85,29 @@ def gateway_message_payload(
 def basic_payload(store: SimStore, message: SimMessage, reader: SimApplication, intents: GatewayIntent) -> Payload:
     """Returns a message without its references, thread and reactions."""
     author = message.author
-    hook = store.webhooks.get(message.webhook_id or 0)
+    hook = store.webhooks.get(message.origin.webhook_id or 0)
     payload: Payload = {
         "id": str(message.id),
         "channel_id": str(message.channel_id),
         "type": int(message.kind),
         "author": webhook_user_payload(hook.id, author.display_name) if hook else user_payload(author),
         "content": message.content,
-        "mentions": [user_payload(each) for each in message.mentions],
-        "mention_roles": [str(each) for each in message.mention_roles],
-        "mention_everyone": message.mention_everyone,
-        "attachments": [attachment_payload(store, message.channel_id, each) for each in message.attachments],
-        "embeds": [] if message.flags & MessageFlag.SUPPRESS_EMBEDS else message.embeds,
-        "components": message.components,
+        "mentions": [user_payload(each) for each in message.mentioned.users],
+        "mention_roles": [str(each) for each in message.mentioned.roles],
+        "mention_everyone": message.mentioned.everyone,
+        "attachments": [attachment_payload(store, message.channel_id, each) for each in message.body.attachments],
+        "embeds": [] if message.flags & MessageFlag.SUPPRESS_EMBEDS else message.body.embeds,
+        "components": message.body.components,
         "timestamp": format_timestamp(message.timestamp),
-        "edited_timestamp": format_optional_timestamp(message.edited),
+        "edited_timestamp": format_optional_timestamp(message.state.edited),
         "flags": int(message.flags),
         "pinned": message.pinned,
-        "tts": message.tts,
+        "tts": message.body.tts,
     }
-    if message.poll is not None:
-        payload["poll"] = _poll_payload(message.poll, reader.user)
-    if message.snapshots:
-        payload["message_snapshots"] = [_snapshot_payload(store, message, each) for each in message.snapshots]
+    if message.body.poll is not None:
+        payload["poll"] = _poll_payload(message.body.poll, reader.user)
+    if message.body.snapshots:
+        payload["message_snapshots"] = [_snapshot_payload(store, message, each) for each in message.body.snapshots]
     if not may_read(store, message, reader, intents):
         payload |= {"content": "", "embeds": [], "attachments": [], "components": []}
         payload.pop("poll", None)
@@ -144,18 +144,18 @@ def emoji_part(emoji: SimEmoji) -> Payload:
 
 def _extras(message: SimMessage) -> Payload:
     extras: Payload = {}
-    if message.stickers:
+    if message.body.stickers:
         extras["sticker_items"] = [
-            {"id": str(each.id), "name": each.name, "format_type": each.format} for each in message.stickers
+            {"id": str(each.id), "name": each.name, "format_type": each.format} for each in message.body.stickers
         ]
-    if message.webhook_id is not None:
-        extras["webhook_id"] = str(message.webhook_id)
-    if message.application_id is not None:
-        extras["application_id"] = str(message.application_id)
-    if message.interaction is not None:
-        extras["interaction_metadata"] = message.interaction
-    if message.position is not None:
-        extras["position"] = message.position
+    if message.origin.webhook_id is not None:
+        extras["webhook_id"] = str(message.origin.webhook_id)
+    if message.origin.application_id is not None:
+        extras["application_id"] = str(message.origin.application_id)
+    if message.origin.interaction is not None:
+        extras["interaction_metadata"] = message.origin.interaction
+    if message.state.position is not None:
+        extras["position"] = message.state.position
     reference = message.reference
     if reference is not None:
         part: Payload = {"type": reference.kind, "channel_id": str(reference.channel_id)}
@@ -171,11 +171,11 @@ def _snapshot_payload(store: SimStore, message: SimMessage, snapshot: SimSnapsho
     return {
         "message": {
             "type": int(snapshot.kind),
-            "content": snapshot.content,
+            "content": snapshot.body.content,
             "mentions": [user_payload(each) for each in snapshot.mentions],
             "mention_roles": [],
-            "attachments": [attachment_payload(store, message.channel_id, each) for each in snapshot.attachments],
-            "embeds": list(snapshot.embeds),
+            "attachments": [attachment_payload(store, message.channel_id, each) for each in snapshot.body.attachments],
+            "embeds": list(snapshot.body.embeds),
             "timestamp": format_timestamp(snapshot.timestamp),
             "edited_timestamp": format_optional_timestamp(snapshot.edited),
             "flags": int(snapshot.flags),

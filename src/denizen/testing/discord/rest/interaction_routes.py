@@ -10,7 +10,6 @@ from typing import Any, cast
 from denizen.testing.discord.actions.channels import ThreadPlan
 from denizen.testing.discord.actions.drafts import MessageDraft
 from denizen.testing.discord.actions.interactions import InteractionCallback
-from denizen.testing.discord.actions.messages import MessageOrigin
 from denizen.testing.discord.payloads.interactions import callback_payload, command_payload
 from denizen.testing.discord.payloads.messages import message_payload
 from denizen.testing.discord.payloads.people import Payload, webhook_payload
@@ -19,7 +18,7 @@ from denizen.testing.discord.rest.message_routes import read_draft, read_edit
 from denizen.testing.discord.state.channels import FORUMS, SimChannel
 from denizen.testing.discord.state.errors import bad_field, bad_form, missing_access, unauthorized_token, unknown
 from denizen.testing.discord.state.interactions import CallbackKind, SimCommand, SimInteraction
-from denizen.testing.discord.state.messages import MessageFlag, SimMessage
+from denizen.testing.discord.state.messages import MessageFlag, MessageOrigin, SimMessage
 from denizen.testing.discord.state.people import GatewayIntent, SimApplication, SimUser
 from denizen.testing.discord.state.store import SimWebhook
 
@@ -233,7 +232,7 @@ def _find_webhook_message(call: RestCall, hook: SimWebhook) -> tuple[SimChannel,
         channel = call.store.get_channel(thread_id)
     ref = call.path["message_ref"]
     message = channel.find(int(ref)) if ref.isdigit() else None
-    if message is None or message.webhook_id != hook.id:
+    if message is None or message.origin.webhook_id != hook.id:
         raise unknown("Message")
     return channel, message
 

@@ -243,7 +243,7 @@ def list_reactions(call: RestCall) -> object:
     message = call.message(channel)
     emoji = call.acts.marks.parse_emoji(call.path["emoji_name"])
     after, limit = call.snowflake("after") or 0, call.number("limit", 25, 1, 100)
-    users = [user for each in message.reactions if each.emoji.key == emoji.key for user in each.users]
+    users = [user for each in message.state.reactions if each.emoji.key == emoji.key for user in each.users]
     found = sorted((each for each in users if each.id > after), key=lambda each: each.id)
     return [user_payload(each) for each in found[:limit]]
 
@@ -260,7 +260,7 @@ def list_pins(call: RestCall) -> object:
     channel = call.channel()
     limit = call.number("limit", 50, 1, 50)
     before = call.query.get("before")
-    pinned = [(each.pinned_at, each) for each in channel.history if each.pinned_at is not None]
+    pinned = [(each.state.pinned_at, each) for each in channel.history if each.state.pinned_at is not None]
     pinned.sort(key=lambda pair: pair[0], reverse=True)
     found = [(at, each) for at, each in pinned if before is None or format_timestamp(at) < before]
     items = [{"pinned_at": format_timestamp(at), "message": _shown(call, each)} for at, each in found[:limit]]
@@ -298,7 +298,7 @@ def end_poll(call: RestCall) -> object:
 
 def list_voters(call: RestCall) -> object:
     message = call.message(call.channel())
-    users = message.poll.votes.get(call.id("answer_id"), []) if message.poll else []
+    users = message.body.poll.votes.get(call.id("answer_id"), []) if message.body.poll else []
     return {"users": [user_payload(each) for each in users]}
 
 

@@ -124,16 +124,33 @@ class SimReference:
 
 
 @dataclass(frozen=True, slots=True)
-class SimSnapshot:
-    """The content of a forwarded message, as it was then."""
+class SimMessageBody:
+    """The content of a message. Components and embeds are kept as they came."""
 
-    content: str
+    content: str = ""
+    embeds: Sequence[dict[str, Any]] = ()
+    components: Sequence[dict[str, Any]] = ()
+    attachments: Sequence[SimAttachment] = ()
+    stickers: Sequence[SimSticker] = ()
+    snapshots: Sequence[SimSnapshot] = ()
+    poll: SimPoll | None = None
+    tts: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        parts = (self.embeds, self.components, self.attachments, self.stickers, self.snapshots, self.poll)
+        return not self.content and not any(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class SimSnapshot:
+    """A forwarded message, as it was then."""
+
+    body: SimMessageBody
     kind: MessageKind
     timestamp: datetime
     edited: datetime | None
     flags: int
-    embeds: Sequence[Mapping[str, Any]] = ()
-    attachments: Sequence[SimAttachment] = ()
     mentions: Sequence[SimUser] = ()
 
 
@@ -141,47 +158,66 @@ class SimSnapshot:
 class SimEdit:
     """An earlier version of a message and when it was replaced."""
 
-    content: str
-    embeds: Sequence[Mapping[str, Any]]
-    components: Sequence[Mapping[str, Any]]
+    body: SimMessageBody
     at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SimMentions:
+    """The mentions that count: users, ids of roles, and whether everyone is mentioned."""
+
+    users: list[SimUser] = field(default_factory=list[SimUser])
+    roles: list[int] = field(default_factory=list[int])
+    everyone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MessageOrigin:
+    """The webhook or interaction that a message comes from, and its nonce.
+
+    Only `seen_by` sees an ephemeral message, which is in no channel's list.
+    """
+
+    webhook_id: int | None = None
+    application_id: int | None = None
+    interaction: Mapping[str, Any] | None = None
+    seen_by: SimUser | None = None
+    nonce: str | int | None = None
+
+
+@dataclass(slots=True)
+class SimMessageState:
+    """Everything that happens to a message after it was sent. `edits` has the earlier versions, oldest first."""
+
+    edited: datetime | None = None
+    edits: list[SimEdit] = field(default_factory=list[SimEdit])
+    reactions: list[SimReaction] = field(default_factory=list[SimReaction])
+    pinned_at: datetime | None = None
+    position: int | None = None
+    """The number of messages before it in its thread."""
+    deleted: bool = False
 
 
 @dataclass(slots=True, eq=False)
 class SimMessage:
-    """A message. Components and embeds are kept as they came; `edits` has the earlier versions, oldest first."""
+    """A message."""
 
     id: int
     channel_id: int
     guild_id: int | None
     author: SimUser
-    content: str
     timestamp: datetime
     kind: MessageKind = MessageKind.DEFAULT
-    nonce: str | int | None = None
-    edited: datetime | None = None
-    embeds: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    attachments: list[SimAttachment] = field(default_factory=list[SimAttachment])
-    components: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    reactions: list[SimReaction] = field(default_factory=list[SimReaction])
-    stickers: list[SimSticker] = field(default_factory=list[SimSticker])
-    mentions: list[SimUser] = field(default_factory=list[SimUser])
-    mention_roles: list[int] = field(default_factory=list[int])
-    mention_everyone: bool = False
-    reference: SimReference | None = None
-    snapshots: list[SimSnapshot] = field(default_factory=list[SimSnapshot])
     flags: int = 0
-    tts: bool = False
-    poll: SimPoll | None = None
-    pinned_at: datetime | None = None
-    webhook_id: int | None = None
-    application_id: int | None = None
-    interaction: dict[str, Any] | None = None
-    seen_by: SimUser | None = None
-    """Set on an ephemeral message: only this user sees it, it is in no channel's list."""
-    position: int | None = None
-    deleted: bool = False
-    edits: list[SimEdit] = field(default_factory=list[SimEdit])
+    body: SimMessageBody = SimMessageBody()
+    mentioned: SimMentions = field(default_factory=SimMentions)
+    reference: SimReference | None = None
+    origin: MessageOrigin = MessageOrigin()
+    state: SimMessageState = field(default_factory=SimMessageState)
+
+    @property
+    def content(self) -> str:
+        return self.body.content
 
     @property
     def ephemeral(self) -> bool:
@@ -194,12 +230,12 @@ class SimMessage:
 
     @property
     def pinned(self) -> bool:
-        return self.pinned_at is not None
+        return self.state.pinned_at is not None
 
     def __str__(self) -> str:
-        marks = [f"[{each.filename}]" for each in self.attachments]
-        marks += [f"[embed {each.get('title') or ''}]" for each in self.embeds]
-        marks += [f"[{each.emoji.name} {len(each.users)}]" for each in self.reactions]
+        marks = [f"[{each.filename}]" for each in self.body.attachments]
+        marks += [f"[embed {each.get('title') or ''}]" for each in self.body.embeds]
+        marks += [f"[{each.emoji.name} {len(each.users)}]" for each in self.state.reactions]
         return " ".join([f"{self.author.display_name}: {self.content}", *marks])
 
 

@@ -109,12 +109,12 @@ class AppUser:
         """Presses a button, or chooses the values of a select."""
         channel = self._acts.store.get_channel(message.channel_id)
         require_permission(self._acts.store, user, channel)
-        if message.deleted or (message.seen_by is not None and message.seen_by is not user):
+        if message.state.deleted or (message.origin.seen_by is not None and message.origin.seen_by is not user):
             raise unknown("Message")
-        component = find_component(message.components, custom_id)
+        component = find_component(message.body.components, custom_id)
         if component is None or component.get("disabled"):
             raise bad_field("data.custom_id", "COMPONENT_VALIDATION_FAILED", "Component validation failed")
-        application = self._acts.store.applications.get(message.application_id or message.author.id)
+        application = self._acts.store.applications.get(message.origin.application_id or message.author.id)
         if application is None:
             raise unknown("Application")
         data: dict[str, Any] = {
