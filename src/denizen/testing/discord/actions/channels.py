@@ -25,7 +25,7 @@ from denizen.testing.discord.state.channels import (
     SimThreadMember,
     SimThreadState,
 )
-from denizen.testing.discord.state.errors import ARCHIVED, bad, bad_field, forbidden, missing_permissions, unknown
+from denizen.testing.discord.state.errors import ARCHIVED, bad, bad_field, missing_permissions, unknown
 from denizen.testing.discord.state.guilds import ChannelOptions, SimGuild, SimRole
 from denizen.testing.discord.state.messages import (
     MessageFlag,
@@ -91,15 +91,14 @@ class ChannelActions:
 
     def modify(self, actor: SimUser, channel: SimChannel, change: Callable[[SimChannel], None]) -> None:
         """Calls `change` if the actor may manage the channel, and reports it."""
-        if channel.guild_id is None:
-            raise forbidden(50003, "Cannot execute action on a DM channel")
+        self._store.require_guild(channel)
         require_permission(self._store, actor, channel, P.MANAGE_CHANNELS)
         change(channel)
         self._store.tell(ChannelChanged(channel, "updated"))
 
     def set_overwrite(self, actor: SimUser, channel: SimChannel, overwrite: SimOverwrite) -> None:
         """Sets an overwrite. A bot allows or denies only what it may do itself."""
-        guild = self._get_guild(channel)
+        guild = self._store.require_guild(channel)
         require_permission(self._store, actor, channel, P.MANAGE_ROLES)
         granted = permissions_in(self._store, channel, actor)
         if (overwrite.allow | overwrite.deny) & ~granted:
@@ -111,7 +110,7 @@ class ChannelActions:
         self._store.tell(ChannelChanged(channel, "updated"))
 
     def delete_overwrite(self, actor: SimUser, channel: SimChannel, target_id: int) -> None:
-        self._get_guild(channel)
+        self._store.require_guild(channel)
         require_permission(self._store, actor, channel, P.MANAGE_ROLES)
         if target_id not in channel.overwrites:
             raise unknown("Overwrite")
@@ -128,7 +127,7 @@ class ChannelActions:
 
     def remove(self, channel: SimChannel) -> None:
         """Deletes a channel, unchecked."""
-        guild = self._get_guild(channel)
+        guild = self._store.require_guild(channel)
         for thread in [each for each in guild.threads.values() if each.parent is channel]:
             self._drop(guild, thread)
         self._drop(guild, channel)
@@ -149,12 +148,6 @@ class ChannelActions:
         dm = SimChannel(self._store.ids.fresh(), ChannelKind.DM, "", recipients=[one, other])
         self._store.channels[dm.id] = dm
         return dm
-
-    def _get_guild(self, channel: SimChannel) -> SimGuild:
-        guild = self._store.get_guild_for(channel)
-        if guild is None:
-            raise forbidden(50003, "Cannot execute action on a DM channel")
-        return guild
 
     def _drop(self, guild: SimGuild, channel: SimChannel) -> None:
         channel.deleted = True
@@ -255,7 +248,7 @@ class ThreadActions:
     def add_member(self, actor: SimUser, thread: SimChannel, user: SimUser) -> None:
         state = self._get_thread_state(thread)
         require_permission(self._store, actor, thread)
-        guild = self._get_guild(thread)
+        guild = self._store.require_guild(thread)
         if state.archived:
             raise bad(*ARCHIVED)
         if user is not actor:
@@ -310,7 +303,7 @@ class ThreadActions:
     def _open(
         self, actor: SimUser, parent: SimChannel, plan: ThreadPlan, kind: ChannelKind, thread_id: int
     ) -> SimChannel:
-        guild = self._get_guild(parent)
+        guild = self._store.require_guild(parent)
         now = self._store.clock.now()
         state = SimThreadState(
             actor,
@@ -342,9 +335,3 @@ class ThreadActions:
         if thread.thread is None:
             raise bad(50024, "Cannot execute action on this channel type")
         return thread.thread
-
-    def _get_guild(self, channel: SimChannel) -> SimGuild:
-        guild = self._store.get_guild_for(channel)
-        if guild is None:
-            raise forbidden(50003, "Cannot execute action on a DM channel")
-        return guild

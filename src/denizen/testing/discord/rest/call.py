@@ -12,7 +12,7 @@ from typing import Any, cast
 from denizen.testing.discord.actions.actions import SimActions
 from denizen.testing.discord.state.access import require_permission
 from denizen.testing.discord.state.channels import SimChannel
-from denizen.testing.discord.state.errors import bad_form, forbidden, unauthorized, unknown
+from denizen.testing.discord.state.errors import bad_form, unauthorized, unknown
 from denizen.testing.discord.state.guilds import SimGuild
 from denizen.testing.discord.state.messages import SimAttachment, SimMessage
 from denizen.testing.discord.state.people import SimApplication, SimUser
@@ -224,13 +224,6 @@ class RestCall:
         guild = self.store.get_guild(self.id("guild_id"))
         if self.bot.id not in guild.members:
             raise unknown("Guild")
-        return guild
-
-    def get_guild_for(self, channel: SimChannel) -> SimGuild:
-        """Returns the guild of a channel. Raises 50003 for a direct message."""
-        guild = self.store.get_guild_for(channel)
-        if guild is None:
-            raise forbidden(50003, "Cannot execute action on a DM channel")
         return guild
 
 

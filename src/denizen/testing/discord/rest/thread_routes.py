@@ -126,7 +126,7 @@ def _archived(call: RestCall, parent: SimChannel, kinds: set[ChannelKind], *, jo
     """Returns archived threads, the newest archived first; `before` is the time of archiving, for joined private
     threads an id.
     """
-    guild = call.get_guild_for(parent)
+    guild = call.store.require_guild(parent)
     before, limit = call.query.get("before"), call.number("limit", 50, 1, 100)
     found = [
         (each.thread.archive_at, each)

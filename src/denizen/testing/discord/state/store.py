@@ -11,7 +11,7 @@ from denizen.domain.clock import Clock
 from denizen.testing.discord.state.changes import SimChange
 from denizen.testing.discord.state.channels import SimChannel
 from denizen.testing.discord.state.clock import SnowflakeGenerator
-from denizen.testing.discord.state.errors import unknown
+from denizen.testing.discord.state.errors import forbidden, unknown
 from denizen.testing.discord.state.guilds import SimGuild, SimMember
 from denizen.testing.discord.state.interactions import SimInteractions
 from denizen.testing.discord.state.messages import SimAttachment, SimMessage
@@ -124,6 +124,12 @@ class SimStore:
 
     def get_guild_for(self, channel: SimChannel) -> SimGuild | None:
         return None if channel.guild_id is None else self.guilds.get(channel.guild_id)
+
+    def require_guild(self, channel: SimChannel) -> SimGuild:
+        """Returns the guild of a channel. Raises 50003 for a direct message."""
+        if guild := self.get_guild_for(channel):
+            return guild
+        raise forbidden(50003, "Cannot execute action on a DM channel")
 
     def find_message(self, channel_id: int, message_id: int) -> SimMessage | None:
         channel = self.channels.get(channel_id)
