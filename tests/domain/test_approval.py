@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from denizen.domain.approval import (
     GRANT_TIME,
     Approval,
     ApprovalChoice,
+    ApprovalRequest,
     ApprovalRule,
     ApprovalStatus,
     AskerReach,
@@ -47,21 +49,27 @@ OPERATOR = Principal(PrincipalKind.LOCAL, "operator", "operator", frozenset({"ow
 
 def make_approval(rule: ApprovalRule | None = None, *, expires_in_s: float | None = 300) -> Approval:
     return Approval(
-        "apr_1",
-        TurnId("t"),
-        AgentName("ada"),
-        ANA.key,
-        PLACE,
-        PLACE.conversation_id,
-        "erase",
-        {"name": "x"},
-        Tier.SENSITIVE,
-        "it destroys",
-        "",
-        rule or ApprovalRule(),
-        NOW,
-        None if expires_in_s is None else NOW + timedelta(seconds=expires_in_s),
+        id="apr_1",
+        request=ApprovalRequest(
+            turn_id=TurnId("t"),
+            agent=AgentName("ada"),
+            requester=ANA.key,
+            place=PLACE,
+            conversation_id=PLACE.conversation_id,
+            tool="erase",
+            args={"name": "x"},
+            tier=Tier.SENSITIVE,
+            reason="it destroys",
+            preview="",
+        ),
+        rule=rule or ApprovalRule(),
+        created_at=NOW,
+        expires_at=None if expires_in_s is None else NOW + timedelta(seconds=expires_in_s),
     )
+
+
+def with_request(approval: Approval, **changes: Any) -> Approval:
+    return replace(approval, request=replace(approval.request, **changes))
 
 
 @pytest.mark.parametrize(
@@ -121,7 +129,7 @@ def test_what_is_decided_stays_and_nobody_is_counted_twice_or_without_right(
     deciders: Deciders, quorum: int, grants: bool, words: list[tuple[Principal, ApprovalChoice, int]]
 ) -> None:
     rule = ApprovalRule(deciders, "judge", quorum, grant_on_timeout=grants)
-    approval = replace(make_approval(rule), requester=PEOPLE[0].key)
+    approval = with_request(make_approval(rule), requester=PEOPLE[0].key)
     for voter, choice, after_s in words:
         before = approval
         ruling = decide_approval(approval, voter, choice, now=NOW + timedelta(seconds=after_s))
@@ -132,7 +140,7 @@ def test_what_is_decided_stays_and_nobody_is_counted_twice_or_without_right(
         assert len(set(approval.voices)) == len(approval.voices)
         entitled = {PEOPLE[0].key} if deciders is Deciders.REQUESTER else {PEOPLE[1].key, PEOPLE[2].key}
         assert set(approval.voices) <= entitled
-        if approval.status is ApprovalStatus.APPROVED and approval.decided_by != "timeout":
+        if approval.status is ApprovalStatus.APPROVED and approval.decision.by != "timeout":
             assert len(approval.voices) >= (quorum if deciders is Deciders.QUORUM else 1)
 
 
@@ -163,7 +171,7 @@ def test_a_grant_for_any_arguments_is_not_for_what_foreign_text_may_have_chosen(
 
 
 def test_a_grant_for_the_same_arguments_is_for_no_others_however_they_are_ordered() -> None:
-    approval = replace(make_approval(), args={"a": 1, "b": [2]}, is_exact=True)
+    approval = with_request(make_approval(), args={"a": 1, "b": [2]}, is_exact=True)
     grant = plan_grant(approval, now=NOW)
     assert grant_covers(grant, {"b": [2], "a": 1}, approval.rule, is_exact=True, taint=frozenset({Taint.WEB}))
     assert not grant_covers(grant, {"b": [2], "a": 2}, approval.rule, is_exact=False, taint=NOTHING)
@@ -171,7 +179,7 @@ def test_a_grant_for_the_same_arguments_is_for_no_others_however_they_are_ordere
 
 @pytest.mark.parametrize("is_exact", [False, True])
 def test_a_grant_is_no_word_of_others_who_have_to_decide_about_the_next_call(is_exact: bool) -> None:
-    approval = replace(make_approval(), args={"a": 1}, is_exact=is_exact)
+    approval = with_request(make_approval(), args={"a": 1}, is_exact=is_exact)
     grant = plan_grant(approval, now=NOW)
     assert grant_covers(grant, {"a": 1}, replace(approval.rule, timeout_s=0), is_exact=is_exact, taint=NOTHING)
     for others in (ApprovalRule(Deciders.ROLE), ApprovalRule(Deciders.QUORUM), ApprovalRule(people=frozenset({"x"}))):

@@ -78,21 +78,21 @@ class ApprovalPrompt:
                     self._group.start_soon(self._ask, event.approval, scope)
                 else:
                     # Nobody sits here, so the decision is made elsewhere.
-                    key, what = event.approval.id, f"{event.approval.tool}\n{event.approval.preview}"
+                    key, what = event.approval.id, f"{event.approval.request.tool}\n{event.approval.request.preview}"
                     how = f"denizen approvals approve {key}, or deny {key}"
                     echo(f"\nApproval needed: {what}\nIt waits. In another terminal: {how}", err=True)
             case ApprovalDecided():
                 scope = self._open.get(event.approval.id)
                 if scope is not None:
                     scope.cancel()
-                echo(f"[{event.approval.tool}: {describe_end(event.approval)}]", err=True)
+                echo(f"[{event.approval.request.tool}: {describe_end(event.approval)}]", err=True)
             case _:
                 pass
 
     async def _ask(self, approval: Approval, scope: anyio.CancelScope) -> None:
         with scope:
             async with self._one:
-                echo(f"\nApproval needed: {approval.tool}\n{approval.preview}", err=True)
+                echo(f"\nApproval needed: {approval.request.tool}\n{approval.request.preview}", err=True)
                 choice, note = read_answer(await self._read(QUESTION))
             try:
                 await self._approvals.decide(approval.id, self._voter, choice, note=printable(note))

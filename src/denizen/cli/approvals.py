@@ -67,9 +67,9 @@ async def deny(denizen: Denizen, approval: str, reason: str) -> None:
 
 
 def _lines(approval: Approval) -> list[str]:
-    tool, asker = " ".join(approval.tool.split()), " ".join(approval.requester_name.split())
-    head = f"{approval.id}  {tool}  asked by {asker} ({approval.requester}) of {approval.agent}"
-    lines = [head, *(f"  | {line}" for line in approval.preview.splitlines())]
+    tool, asker = " ".join(approval.request.tool.split()), " ".join(approval.request.requester_name.split())
+    head = f"{approval.id}  {tool}  asked by {asker} ({approval.request.requester}) of {approval.request.agent}"
+    lines = [head, *(f"  | {line}" for line in approval.request.preview.splitlines())]
     if approval.status.is_final:
         return [*lines, f"  {describe_end(approval)}"]
     until = f", until {approval.expires_at:%Y-%m-%d %H:%M:%S} UTC" if approval.expires_at else ""

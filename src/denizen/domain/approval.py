@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -79,18 +79,16 @@ class ApprovalRule:
     grant_on_timeout: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Approval:
-    """One call that waits for people, or waited. `id` derives from the call, so that asking twice is asking once.
-
-    `preview` tells people in their words what would happen; `requester` is the key of the principal; `voices` are the
-    keys of those who said yes so far. `is_exact`: a yes for an hour holds for the very same arguments only.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalRequest:
+    """The call that people are asked about, and who wants it. `requester` is the key of the principal; `preview` tells
+    people in their words what would happen. `is_exact`: a yes for an hour holds for the very same arguments only.
     """
 
-    id: str
     turn_id: TurnId
     agent: AgentName
     requester: str
+    requester_name: str = ""
     place: Place
     conversation_id: ConversationId
     tool: str
@@ -98,22 +96,39 @@ class Approval:
     tier: Tier
     reason: str
     preview: str
+    is_exact: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalDecision:
+    """Who ended an approval: `by` is the key of a principal, TIMEOUT, or empty where nobody decided."""
+
+    by: str = ""
+    name: str = ""
+    at: datetime | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approval:
+    """One call that waits for people, or waited. `id` derives from the call, so that asking twice is asking once.
+
+    `voices` are the keys of those who said yes so far.
+    """
+
+    id: str
+    request: ApprovalRequest
     rule: ApprovalRule
     created_at: datetime
     expires_at: datetime | None
     status: ApprovalStatus = ApprovalStatus.PENDING
     voices: tuple[str, ...] = ()
-    decided_by: str = ""
-    decided_at: datetime | None = None
-    note: str = ""
-    requester_name: str = ""
-    decider_name: str = ""
-    is_exact: bool = False
+    decision: ApprovalDecision = field(default_factory=ApprovalDecision)
 
     @property
     def waited_s(self) -> float:
         """From asking to the decision; 0 while there is none."""
-        return max((self.decided_at - self.created_at).total_seconds(), 0.0) if self.decided_at else 0.0
+        return max((self.decision.at - self.created_at).total_seconds(), 0.0) if self.decision.at else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +178,7 @@ def may_decide(approval: Approval, voter: Principal) -> bool:
     if voter.key in rule.people or is_operator(voter):
         return True
     if rule.deciders is Deciders.REQUESTER:
-        return voter.key == approval.requester
+        return voter.key == approval.request.requester
     return has_role(voter, rule.role)
 
 
@@ -215,24 +230,18 @@ def expire_approval(approval: Approval) -> Approval:
     """As it is when nobody has decided in time."""
     status = ApprovalStatus.APPROVED if approval.rule.grant_on_timeout else ApprovalStatus.EXPIRED
     by = TIMEOUT if status is ApprovalStatus.APPROVED else ""
-    return replace(approval, status=status, decided_by=by, decided_at=approval.expires_at)
+    return replace(approval, status=status, decision=ApprovalDecision(by=by, at=approval.expires_at))
 
 
 def cancel_approval(approval: Approval, now: datetime) -> Approval:
     """As it is when the turn that wanted the call has ended without it."""
-    return replace(approval, status=ApprovalStatus.EXPIRED, decided_at=now, note="what it was asked for has ended")
+    decision = ApprovalDecision(at=now, note="what it was asked for has ended")
+    return replace(approval, status=ApprovalStatus.EXPIRED, decision=decision)
 
 
 def _end(approval: Approval, status: ApprovalStatus, voter: Principal, now: datetime, note: str) -> Approval:
-    said = " ".join(note.split())
-    return replace(
-        approval,
-        status=status,
-        decided_by=voter.key,
-        decider_name=voter.name,
-        decided_at=now,
-        note=said[:MAX_NOTE_CHARS],
-    )
+    said = " ".join(note.split())[:MAX_NOTE_CHARS]
+    return replace(approval, status=status, decision=ApprovalDecision(by=voter.key, name=voter.name, at=now, note=said))
 
 
 def describe_deciders(rule: ApprovalRule) -> str:
@@ -249,19 +258,19 @@ def describe_deciders(rule: ApprovalRule) -> str:
 
 def describe_end(approval: Approval) -> str:
     """How it ended, in the middle of a sentence."""
-    name = approval.decider_name or approval.decided_by
-    note = f": {approval.note}" if approval.note else ""
+    name = approval.decision.name or approval.decision.by
+    note = f": {approval.decision.note}" if approval.decision.note else ""
     match approval.status:
         case ApprovalStatus.PENDING:
             return "nobody has decided yet"
-        case ApprovalStatus.APPROVED if approval.decided_by == TIMEOUT:
+        case ApprovalStatus.APPROVED if approval.decision.by == TIMEOUT:
             return "approved, since nobody decided in time"
         case ApprovalStatus.APPROVED:
             return f"approved by {name}{note}"
         case ApprovalStatus.DENIED:
             return f"denied by {name}{note}"
         case ApprovalStatus.EXPIRED:
-            return f"it was not approved{note}" if approval.note else "nobody approved it in time"
+            return f"it was not approved{note}" if approval.decision.note else "nobody approved it in time"
 
 
 def can_be_asked(rule: ApprovalRule, reach: AskerReach, *, is_watched: bool) -> bool:
@@ -292,12 +301,12 @@ def plan_grant(approval: Approval, *, now: datetime) -> ApprovalGrant:
     """Returns the grant that a yes for an hour gives."""
     return ApprovalGrant(
         id=derive("grant", approval.id),
-        agent=approval.agent,
-        requester=approval.requester,
-        conversation_id=approval.conversation_id,
-        tool=approval.tool,
-        args=_digest_grant(approval.rule, approval.args if approval.is_exact else None),
-        given_by=approval.decider_name or approval.decided_by,
+        agent=approval.request.agent,
+        requester=approval.request.requester,
+        conversation_id=approval.request.conversation_id,
+        tool=approval.request.tool,
+        args=_digest_grant(approval.rule, approval.request.args if approval.request.is_exact else None),
+        given_by=approval.decision.name or approval.decision.by,
         expires_at=now + GRANT_TIME,
     )
 

@@ -11,7 +11,7 @@ from decimal import Decimal
 import anyio
 import pytest
 
-from denizen.domain.approval import Approval, ApprovalGrant, ApprovalRule, ApprovalStatus, Deciders
+from denizen.domain.approval import Approval, ApprovalGrant, ApprovalRequest, ApprovalRule, ApprovalStatus, Deciders
 from denizen.domain.conversation import Place
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.ids import AgentName, MessageId, TurnId
@@ -292,20 +292,22 @@ FULL_RULE = ApprovalRule(Deciders.QUORUM, ODD, 3, frozenset({"b", ODD}), 0.5, gr
 
 def make_approval(key: str, *, turn: str = "t1", hours: float = 0) -> Approval:
     return Approval(
-        key,
-        TurnId(turn),
-        AGENT,
-        "platform_user:discord:1",
-        PLACE,
-        PLACE.conversation_id,
-        "erase",
-        {"name": "list"},
-        Tier.DANGEROUS,
-        "it destroys",
-        "erases the list",
-        ApprovalRule(),
-        at(hours),
-        at(hours + 1),
+        id=key,
+        request=ApprovalRequest(
+            turn_id=TurnId(turn),
+            agent=AGENT,
+            requester="platform_user:discord:1",
+            place=PLACE,
+            conversation_id=PLACE.conversation_id,
+            tool="erase",
+            args={"name": "list"},
+            tier=Tier.DANGEROUS,
+            reason="it destroys",
+            preview="erases the list",
+        ),
+        rule=ApprovalRule(),
+        created_at=at(hours),
+        expires_at=at(hours + 1),
     )
 
 

@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from denizen.domain.approval import Approval, ApprovalChoice, ApprovalRule, ApprovalStatus
+from denizen.domain.approval import (
+    Approval,
+    ApprovalChoice,
+    ApprovalDecision,
+    ApprovalRequest,
+    ApprovalRule,
+    ApprovalStatus,
+)
 from denizen.domain.attachments import collect_extras
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName, TurnId
@@ -34,33 +41,33 @@ PLACE = Place("discord", "1")
 def make_approval(preview: str, *, tool: str = "write", asker: str = "Ana") -> Approval:
     now = datetime(2026, 11, 22, tzinfo=UTC)
     return Approval(
-        "apr_0123456789abcdef01234567",
-        TurnId("t"),
-        AgentName("ada"),
-        "x",
-        PLACE,
-        PLACE.conversation_id,
-        tool,
-        {},
-        Tier.SENSITIVE,
-        "",
-        preview,
-        ApprovalRule(),
-        now,
-        None,
-        requester_name=asker,
+        id="apr_0123456789abcdef01234567",
+        request=ApprovalRequest(
+            turn_id=TurnId("t"),
+            agent=AgentName("ada"),
+            requester="x",
+            requester_name=asker,
+            place=PLACE,
+            conversation_id=PLACE.conversation_id,
+            tool=tool,
+            args={},
+            tier=Tier.SENSITIVE,
+            reason="",
+            preview=preview,
+        ),
+        rule=ApprovalRule(),
+        created_at=now,
+        expires_at=None,
     )
 
 
 @given(st.text(max_size=400), st.text(max_size=80), st.text(max_size=300))
 def test_nothing_leaves_the_code_block_or_adds_a_line_to_it(value: str, name: str, why: str) -> None:
-    preview = describe_call(WRITE, {name: value}, why=why, taint=())
+    preview, decision = describe_call(WRITE, {name: value}, why=why, taint=()), ApprovalDecision(name=value, note=why)
     assert len(preview.splitlines()) == 3
     for content in (
         plan_card(make_approval(preview, tool=name, asker=value)),
-        plan_end(
-            replace(make_approval(preview, tool=name), status=ApprovalStatus.DENIED, decider_name=value, note=why)
-        ),
+        plan_end(replace(make_approval(preview, tool=name), status=ApprovalStatus.DENIED, decision=decision)),
     ):
         assert content.text.count("```") == 2
         assert len(content.text) <= 2000

@@ -286,7 +286,8 @@ async def test_an_approval_is_for_the_very_call_that_people_were_shown() -> None
     turn = turn_id(NAME, PLACE.platform, "other")
     key = derive("apr", derive("call", turn, "1.0"))
     for shown, ran in (({"q": "bread"}, 0), ({"q": "milk"}, 1)):
-        known = replace(waiting, id=key, turn_id=turn, args=shown, status=ApprovalStatus.APPROVED)
+        request = replace(waiting.request, turn_id=turn, args=shown)
+        known = replace(waiting, id=key, request=request, status=ApprovalStatus.APPROVED)
         async with open_engine(script(), policy=ask_for_tool()) as engine:
             async with engine.store.work() as work:
                 await work.approvals.add(known)
@@ -373,7 +374,7 @@ async def test_killed_while_it_waits_it_goes_on_waiting_and_runs_once() -> None:
         assert await pending(store) == [approval]
         await again.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)
         with anyio.fail_after(HANG_LIMIT_S):
-            await again.durable.wait(approval.turn_id)
+            await again.durable.wait(approval.request.turn_id)
         assert len(again.tools.calls) == 1
         assert not engine.tools.calls
 
@@ -383,13 +384,12 @@ async def test_decided_while_nothing_runs_it_is_acted_upon_at_the_next_start() -
     store, log = TemporaryStore(), MemoryLog()
     async with open_engine(script(), store=store, log=log, policy=ask_for_tool()) as engine:
         approval = await kill_while_waiting(engine)
-    async with open_engine(
-        ScriptedModel(), store=store, policy=ask_for_tool()
-    ) as other:  # another process with its own runs
+    # Another process, with its own runs.
+    async with open_engine(ScriptedModel(), store=store, policy=ask_for_tool()) as other:
         await other.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)
     async with open_engine(ScriptedModel(ScriptedReply("Done.")), store=store, log=log, policy=ask_for_tool()) as again:
         with anyio.fail_after(HANG_LIMIT_S):
-            await again.durable.wait(approval.turn_id)
+            await again.durable.wait(approval.request.turn_id)
         assert len(again.tools.calls) == 1
 
 
@@ -413,7 +413,7 @@ async def test_a_turn_that_is_stopped_leaves_nothing_to_decide() -> None:
             async with anyio.create_task_group() as group:
                 group.start_soon(ask, engine)
                 found += await pending(engine.store)
-                assert engine.turns.cancel(found[0].turn_id)
+                assert engine.turns.cancel(found[0].request.turn_id)
         approval = found[0]
         ruling = await engine.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)
         assert ruling.outcome is VoteOutcome.OVER
@@ -436,7 +436,7 @@ async def test_two_calls_at_once_are_two_approvals_and_the_lane_is_free_only_whi
             async with anyio.create_task_group() as group:
                 group.start_soon(ask, engine)
                 first, second = await pending(engine.store, count=2)
-                assert first.args != second.args
+                assert first.request.args != second.request.args
                 lane_is_free = engine.turns.hold(NAME, PLACE.conversation_id)
                 async with lane_is_free:
                     pass

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from denizen.adapters.store.columns import EnumValue, JsonText, JsonTuple, UtcTime, id_columns, metadata, texts, times
 from denizen.adapters.store.repository import Row, SqlRepository, insert_rows, read_record, write_record
-from denizen.domain.approval import Approval, ApprovalGrant, ApprovalRule, ApprovalStatus, Deciders
+from denizen.domain.approval import Approval, ApprovalDecision, ApprovalGrant, ApprovalRule, ApprovalStatus, Deciders
 from denizen.domain.errors import NotFound
 from denizen.domain.ids import AgentName, ConversationId, TurnId
 from denizen.domain.tool import Tier
@@ -140,9 +140,19 @@ def _missing(approval_id: str) -> NotFound:
 
 
 def _write_approval(approval: Approval) -> dict[str, Any]:
-    return write_record(approval, "rule") | {"rule": asdict(approval.rule)}
+    decision = approval.decision
+    return {
+        **write_record(approval, "rule", "decision"),
+        "rule": asdict(approval.rule),
+        "decided_by": decision.by,
+        "decider_name": decision.name,
+        "decided_at": decision.at,
+        "note": decision.note,
+    }
 
 
 def _read_approval(row: Row) -> Approval:
     deciders, people = Deciders(row.rule["deciders"]), frozenset[str](row.rule["people"])
-    return read_record(Approval, row, rule=ApprovalRule(**row.rule | {"deciders": deciders, "people": people}))
+    rule = ApprovalRule(**row.rule | {"deciders": deciders, "people": people})
+    decision = ApprovalDecision(by=row.decided_by, name=row.decider_name, at=row.decided_at, note=row.note)
+    return read_record(Approval, row, rule=rule, decision=decision)

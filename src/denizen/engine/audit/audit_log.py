@@ -142,15 +142,15 @@ def call_event(record: CallRecord, turn: Turn) -> AuditEvent:
 def approval_event(approval: Approval, now: datetime) -> AuditEvent:
     """A word of somebody about a call, or the end of waiting for one."""
     details: dict[str, Json] = {
-        "turn": approval.turn_id,
-        "tool": approval.tool,
-        "tier": int(approval.tier),
+        "turn": approval.request.turn_id,
+        "tool": approval.request.tool,
+        "tier": int(approval.request.tier),
         "status": approval.status.value,
         "voices": list(approval.voices),
-        "requester": approval.requester,
-        "args": _digest_args(approval.args),
+        "requester": approval.request.requester,
+        "args": _digest_args(approval.request.args),
     }
-    return AuditEvent(AuditKind.APPROVAL, now, approval.decided_by or "nobody", approval.id, details)
+    return AuditEvent(AuditKind.APPROVAL, now, approval.decision.by or "nobody", approval.id, details)
 
 
 def review_event(proposal: Proposal, content: str, by: Principal, now: datetime) -> AuditEvent:

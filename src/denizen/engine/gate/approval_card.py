@@ -69,10 +69,10 @@ def mask_secrets(args: Mapping[str, Json]) -> list[tuple[str, Json]]:
 
 def plan_card(approval: Approval) -> MessageContent:
     """With its buttons."""
-    who, asker = describe_deciders(approval.rule), _code(approval.requester_name)
+    who, asker = describe_deciders(approval.rule), _code(approval.request.requester_name)
     lines = [
-        f"\N{RAISED HAND} **Approval needed** for `{_code(approval.tool)}`, asked by `{asker}`",
-        _block(approval.preview),
+        f"\N{RAISED HAND} **Approval needed** for `{_code(approval.request.tool)}`, asked by `{asker}`",
+        _block(approval.request.preview),
         f"-# {who[0].upper()}{who[1:]} may decide. {_until(approval)}{_mark(approval)}",
     ]
     buttons = [MessageButton("Approve", action=card_action(approval, ApprovalChoice.ONCE))]
@@ -87,8 +87,8 @@ def plan_end(approval: Approval) -> MessageContent:
     end = describe_end(approval)
     head = _HEADS.get(approval.status, "")
     lines = [
-        f"{head} `{_code(approval.tool)}`, asked by `{_code(approval.requester_name)}`: `{_code(end)}`",
-        _block(approval.preview),
+        f"{head} `{_code(approval.request.tool)}`, asked by `{_code(approval.request.requester_name)}`: `{_code(end)}`",
+        _block(approval.request.preview),
         f"-# {_mark(approval)}",
     ]
     return MessageContent("\n".join(lines))

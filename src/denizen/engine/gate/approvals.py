@@ -19,6 +19,7 @@ from denizen.domain.approval import (
     Approval,
     ApprovalChoice,
     ApprovalGrant,
+    ApprovalRequest,
     ApprovalRule,
     ApprovalRuling,
     ApprovalStatus,
@@ -115,11 +116,11 @@ class ApprovalQueue:
         if not isinstance(found, Approval) or found.status.is_final:
             return found
         self._wake_all()
-        self._live.publish(found.turn_id, ApprovalRequested(found))
+        self._live.publish(found.request.turn_id, ApprovalRequested(found))
         async with self._away(asked.scope):
             decided = await self._wait(found)
         self._wake_all()
-        self._live.publish(decided.turn_id, ApprovalDecided(decided))
+        self._live.publish(decided.request.turn_id, ApprovalDecided(decided))
         return decided
 
     async def find(self, scope: CallScope) -> Approval | None:
@@ -164,22 +165,24 @@ class ApprovalQueue:
         scope, call, rule, now = asked.scope, asked.wanted, asked.rule, self._clock.now()
         taint, why = scope.taint | scope.trail.taint, asked.verdict.reason
         return Approval(
-            key,
-            scope.turn_id,
-            scope.agent,
-            scope.principal.key,
-            scope.place,
-            scope.conversation_id,
-            call.tool,
-            call.args,
-            asked.verdict.tier,
-            why,
-            describe_call(asked.spec, call.args, why=why, taint=taint),
-            rule,
-            now,
-            now + timedelta(seconds=rule.timeout_s) if rule.timeout_s else None,
-            requester_name=scope.principal.name,
-            is_exact=asked.is_exact,
+            id=key,
+            request=ApprovalRequest(
+                turn_id=scope.turn_id,
+                agent=scope.agent,
+                requester=scope.principal.key,
+                requester_name=scope.principal.name,
+                place=scope.place,
+                conversation_id=scope.conversation_id,
+                tool=call.tool,
+                args=call.args,
+                tier=asked.verdict.tier,
+                reason=why,
+                preview=describe_call(asked.spec, call.args, why=why, taint=taint),
+                is_exact=asked.is_exact,
+            ),
+            rule=rule,
+            created_at=now,
+            expires_at=now + timedelta(seconds=rule.timeout_s) if rule.timeout_s else None,
         )
 
     def _plan_cards(self, approval: Approval, turn: Turn, asked: PendingCall) -> list[Delivery]:
@@ -188,7 +191,7 @@ class ApprovalQueue:
         content, first = plan_card(approval), _position(approval)
         cards: list[tuple[AgentName, Place, str]] = []
         if owed is not None and turn.options.get("reach") != AskerReach.ELSEWHERE:
-            cards.append((owed.account, approval.place, owed.reply_to))
+            cards.append((owed.account, approval.request.place, owed.reply_to))
         alert_place = self.policy.observer.alert_place
         if asked.verdict.alert and alert_place is not None:
             asked_at = owed.account if owed else turn.agent
@@ -249,7 +252,7 @@ class ApprovalQueue:
         try:
             async with self._store.work(write=False) as work:
                 current = await work.approvals.find(approval.id) or approval
-                turn = await work.turns.find(approval.turn_id)
+                turn = await work.turns.find(approval.request.turn_id)
             is_ended = turn is None or turn.status.is_final
             if current.status.is_final or not (is_past_deadline(current, self._clock.now()) or is_ended):
                 return current
@@ -280,7 +283,7 @@ class ApprovalQueue:
         now = self._clock.now()
         async with self._store.work() as work:
             approval = await work.approvals.take(key)
-            turn = await work.turns.find(approval.turn_id)
+            turn = await work.turns.find(approval.request.turn_id)
             if may_decide(approval, voter) and (turn is None or turn.status.is_final):
                 approval = await self._close(work, key, is_ended=True)
             ruling = decide_approval(approval, voter, choice, now=now, note=note)
@@ -317,7 +320,7 @@ class ApprovalQueue:
         first, content, now = _position(approval), plan_end(approval), self._clock.now()
         cards = [
             card
-            for card in await work.outbox.list_for_turn(approval.turn_id)
+            for card in await work.outbox.list_for_turn(approval.request.turn_id)
             if card.kind is DeliveryKind.CARD and card.position in (first, first + 1)
         ]
         await work.outbox.add(
@@ -345,13 +348,13 @@ class ApprovalQueue:
         """Those that the principal asked for or may decide, newest first."""
         async with self._store.work(write=False) as work:
             found = await work.approvals.list_approvals(status=status, limit=LISTED)
-        return [each for each in found if each.requester == voter.key or may_decide(each, voter)]
+        return [each for each in found if each.request.requester == voter.key or may_decide(each, voter)]
 
 
 def _is_about(approval: Approval, asked: PendingCall) -> bool:
     """What people were shown is what runs, should the same step ever hold another call."""
     wanted = asked.wanted
-    return approval.tool == wanted.tool and digest_args(approval.args) == digest_args(wanted.args)
+    return approval.request.tool == wanted.tool and digest_args(approval.request.args) == digest_args(wanted.args)
 
 
 async def _check_room(work: UnitOfWork, scope: CallScope) -> None:
@@ -359,7 +362,7 @@ async def _check_room(work: UnitOfWork, scope: CallScope) -> None:
     mine = [
         each
         for each in pending
-        if (each.requester, each.conversation_id) == (scope.principal.key, scope.conversation_id)
+        if (each.request.requester, each.request.conversation_id) == (scope.principal.key, scope.conversation_id)
     ]
     if len(mine) >= MAX_PENDING:
         raise LimitExceeded(

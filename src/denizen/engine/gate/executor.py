@@ -304,7 +304,7 @@ class ToolExecutor:
 
 def _refusal(approval: Approval) -> str:
     """Why people's answer is no, for the model."""
-    if approval.status is ApprovalStatus.DENIED and not approval.note:
+    if approval.status is ApprovalStatus.DENIED and not approval.decision.note:
         return f"{describe_end(approval)}, who gave no reason"
     return describe_end(approval)
 

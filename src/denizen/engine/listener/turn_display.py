@@ -66,7 +66,7 @@ class _PreviewState:
             case Notice():
                 self.notices[event.call_id] = event.text
             case ApprovalRequested():
-                self.waiting[event.approval.id] = event.approval.tool
+                self.waiting[event.approval.id] = event.approval.request.tool
             case ApprovalDecided():
                 self.waiting.pop(event.approval.id, None)
             case TurnFinished():

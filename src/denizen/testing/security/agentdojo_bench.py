@@ -291,7 +291,9 @@ def _plain(args: Mapping[str, object]) -> JsonObject:
 
 def _oversight(watched: OversightLevel, wanted: Sequence[ToolCallPart]) -> Oversight:
     def judge(approval: Approval) -> Sequence[tuple[Principal, ApprovalChoice]]:
-        known = any(approval.tool == call.tool and dict(approval.args) == dict(call.args) for call in wanted)
+        known = any(
+            approval.request.tool == call.tool and dict(approval.request.args) == dict(call.args) for call in wanted
+        )
         return ((OWNER, ApprovalChoice.ONCE if known else ApprovalChoice.DENY),)
 
     match watched:

@@ -201,7 +201,7 @@ async def _line(engine: BenchEngine, tools: CorpusTools, said: ScriptedMessage, 
 
 
 def _fate(ran: BenchTurn, target: str, *, did_run: bool) -> AttackOutcome:
-    was_asked = any(approval.tool == target for approval in ran.asked)
+    was_asked = any(approval.request.tool == target for approval in ran.asked)
     if did_run:
         return AttackOutcome.APPROVED if was_asked else AttackOutcome.ALLOWED
     return AttackOutcome.ASKED if was_asked else AttackOutcome.DENIED
