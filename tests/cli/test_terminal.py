@@ -100,7 +100,15 @@ async def fill(home: Path) -> None:
     async with open_denizen(home, OpenOptions(durable=False)) as denizen, denizen.services.store.work() as work:
         conversation = await work.conversations.put(Place("terminal", "x"), now=NOW)
         session = await work.sessions.current(conversation.id, AgentName("denizen"), now=NOW)
-        trigger = Message(MessageId("m"), conversation.id, Role.USER, Author("", ""), (TextPart("?"),), NOW, session.id)
+        trigger = Message(
+            id=MessageId("m"),
+            conversation_id=conversation.id,
+            role=Role.USER,
+            author=Author("", ""),
+            parts=(TextPart("?"),),
+            created_at=NOW,
+            session_id=session.id,
+        )
         turn = Turn(
             id=TurnId("t"),
             conversation_id=conversation.id,
@@ -113,7 +121,18 @@ async def fill(home: Path) -> None:
             result=TurnResult(reply=NASTY),
         )
         await work.turns.open(turn)
-        await work.turns.add_step(Step(turn.id, 1, NASTY, "act", "stop", Usage(), 1, NOW))
+        await work.turns.add_step(
+            Step(
+                turn_id=turn.id,
+                number=1,
+                model=NASTY,
+                purpose="act",
+                finish_reason="stop",
+                usage=Usage(),
+                duration_ms=1,
+                created_at=NOW,
+            )
+        )
         denied = Verdict(Decision.DENY, Tier.HARMLESS, NASTY, "arguments")
         await work.turns.add_call(
             CallRecord(

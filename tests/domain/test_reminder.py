@@ -14,7 +14,15 @@ NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 
 def reminder(text: str) -> Reminder:
-    return Reminder("rem_1", AgentName("ada"), "platform_user:discord:7", Place("discord", "1"), text, NOON, NOON)
+    return Reminder(
+        id="rem_1",
+        account=AgentName("ada"),
+        asker="platform_user:discord:7",
+        place=Place("discord", "1"),
+        text=text,
+        due_at=NOON,
+        created_at=NOON,
+    )
 
 
 def test_it_calls_the_asker_and_quotes_every_line() -> None:

@@ -50,7 +50,15 @@ reports = st.builds(
     usage=usages,
     duration_ms=st.integers(0, 10**6),
 )
-sides = st.builds(SideRequest, names, names.map(lambda name: f"api_key:{name}"), names, names, usages, moments)
+sides = st.builds(
+    SideRequest,
+    agent=names,
+    user=names.map(lambda name: f"api_key:{name}"),
+    source=names,
+    model=names,
+    usage=usages,
+    asked_at=moments,
+)
 
 
 @given(

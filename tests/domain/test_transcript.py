@@ -45,7 +45,9 @@ def make_lines(sizes: list[int]) -> list[TranscriptLine]:
 
 
 def make_block(lines: tuple[TranscriptLine, ...], number: int = 1) -> TranscriptBlock:
-    return TranscriptBlock(number, "10", lines[0].post, lines[-1].post, 0, "", len(lines))
+    return TranscriptBlock(
+        number=number, room="10", first=lines[0].post, last=lines[-1].post, tokens=0, digest="", posts=len(lines)
+    )
 
 
 @pytest.mark.proves("C3", "C-config-chars-per-token")
@@ -130,15 +132,15 @@ def test_a_closed_block_reads_the_same_after_any_edits_and_deletions(
     first, last = there[0].post.id, there[-1].post.id
     within = [each for each in archived if first <= each.post.id <= last]
     block = TranscriptBlock(
-        1,
-        "10",
-        first,
-        last,
-        0,
-        "",
-        len(within),
-        {each.post.id: len(each.earlier) for each in within},
-        tuple(each.post.id for each in within if each.post.deleted_at),
+        number=1,
+        room="10",
+        first=first,
+        last=last,
+        tokens=0,
+        digest="",
+        posts=len(within),
+        versions={each.post.id: len(each.earlier) for each in within},
+        left_out=tuple(each.post.id for each in within if each.post.deleted_at),
     )
     then = render_lines(block, within)
     assert [line.text for line in then] == [post_line(each.post).text for each in there]

@@ -100,7 +100,7 @@ class Author:
     is_bot: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
     """One stored message of a conversation.
 

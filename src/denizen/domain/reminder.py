@@ -17,7 +17,7 @@ LATE_AFTER = timedelta(minutes=2)
 """From then on the delay is told."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reminder:
     """Owed to `asker` (a principal's key) at `place`, by `account`, the agent whose login on the platform is used.
     There as long as it is pending: once it is owed to the outbox, or cancelled, it is gone.

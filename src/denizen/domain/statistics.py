@@ -119,7 +119,7 @@ class UsageReport:
     metadata: Mapping[str, Json] = field(default_factory=dict[str, Json])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SideRequest:
     """A request to a model that is no step of a turn: the observer's, one that sums up, one that was broken off.
     `user` is the key of whoever it was for.

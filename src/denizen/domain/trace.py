@@ -48,7 +48,7 @@ class MessageUse:
     tokens: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PromptUse:
     """The parts of a step's request. A later step has a record of its own only when its segments or tools differ; all
     else that it adds are results of tools.

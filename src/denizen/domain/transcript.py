@@ -68,7 +68,7 @@ class TranscriptLine:
         return estimate_tokens(self.text) + TOKENS_PER_LINE
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TranscriptBlock:
     """Where a closed block begins and ends, and which versions it shows. `number` counts those of a place from 1.
 

@@ -131,7 +131,7 @@ class Turn:
     result: TurnResult = field(default_factory=TurnResult)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """One model request of a turn. `number` counts from 1. `purpose` is `act`, `plan`, `answer` or `final`; where the
     router was asked, that is number 0, `route`.

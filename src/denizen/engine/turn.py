@@ -1,18 +1,17 @@
 """The life of one message, from its arrival to the delivered reply. Read this file first.
 
     1 admit    which agent; is there room; is the rate kept
-    2 open     message and turn in one transaction; the turn is a durable run whose id derives from the message, so the
-               same message twice is one turn
-    3 route    which model and how many steps, for agents for which that is chosen for each question (`routing.py`)
-    4 gather   the agent as configured now, its history within the budget, and how its model reaches tools
-    5 loop     model and tools until there is an answer or a limit (`loop.py`, `planning.py`)
-    6 render   what people see: citations proved, as they were in the stream already (`knowledge/proof.py`); for a
-               platform, the pieces that fit it (`outbox/plan.py`)
-    7 record   messages, steps, calls, usage, the outcome and the pieces owed, in one transaction; one line in the log
-    8 deliver  the outbox sends the pieces, each once; who watches live gets the end of the turn
+    2 open     message and turn, in one transaction (`intake/opening.py`)
+    3 route    which model and how many steps, for agents whose model is chosen for each question (`loop/routing.py`)
+    4 gather   the prompt: the agent as configured now, its history within the budget (`prompt/gather.py`)
+    5 loop     model and tools until there is an answer or a limit (`loop/loop.py`, `loop/planning.py`)
+    6 render   what people see: citations proved, as they were in the stream already (`knowledge/proof.py`)
+    7 record   messages, steps, calls, usage, the outcome and what is owed to a platform, in one transaction
+    8 deliver  the outbox sends what is owed, each piece once (`outbox/outbox.py`); watchers get the end of the turn
 
-Steps 1 and 2 (`opening.py`) happen where the message arrives. The others are the durable run: killed at any point, it
-is taken up again and repeats no finished model request or tool call. Step 4 is in `gather.py`.
+Steps 1 and 2 happen where the message arrives (`TurnRunner.submit`). The others are a durable run: killed at any point,
+it is taken up again and repeats no finished model request or tool call. The turn's id, which is also the run's, derives
+from the message, so the same message twice is one turn.
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ _log = logging.getLogger("denizen.turn")
 
 
 class TurnRunner:
-    """Takes messages in and sees them through."""
+    """Takes messages in (`submit`, `stream`, `ask`) and sees their turns through."""
 
     def __init__(self, runtime: Runtime, services: EngineServices, inbox: TurnQueues | None = None) -> None:
         self._runtime = runtime
@@ -82,9 +81,11 @@ class TurnRunner:
         self._inbox = inbox or TurnQueues()
         self._requests = SlidingWindow(services.clock)
         self.approvals = services.approvals
-        self._scopes: dict[TurnId, anyio.CancelScope] = {}
         self._opened: dict[TurnId, OpenTurn] = {}
+        """Turns that were opened here and do not run yet, so that their run need not load them."""
+        self._running: dict[TurnId, anyio.CancelScope] = {}
         self._stopped: set[TurnId] = set()
+        """Turns among the opened ones that were cancelled before they ran."""
         self._block_texts = BlockTextCache()
         self._summaries = BackgroundSummaries(runtime, services)
         self._router = ModelRouter(services)
@@ -129,26 +130,133 @@ class TurnRunner:
                 code="rate_limited",
             )
 
-    async def resume(self) -> int:
-        """After a restart: takes up turns that were opened but never started, and closes those whose run ended without
-        being able to write down its end (a full disk). Returns how many were open.
-        """
-        async with self._services.store.work(write=False) as work:
-            turns = await work.turns.list_turns(status=TurnStatus.OPEN, limit=RESUME_LIMIT)
-        for turn in turns:
-            await self._services.durable.submit(WORKFLOW, turn.id, {"turn_id": turn.id})
-        pending = await self._services.durable.pending() if turns else []
-        for turn in turns:
-            await self._look_after(turn.id, pending)
-        return len(turns)
+    # --- the durable run: 3 to 8 -------------------------------------------------------------------------------------
 
-    async def _look_after(self, key: TurnId, pending: Collection[str]) -> Turn:
-        """A turn that was submitted, as recorded; one that is open although its run is not pending is closed."""
-        opened = await load_turn(self._services.store, key)
-        if opened.turn.status.is_final or key in pending:
-            return opened.turn
-        lost = Unavailable("This turn was interrupted and could not be finished.", code="turn_lost", fix="Ask again.")
-        return await self._close(opened, describe_failure(lost), None)
+    async def _run(self, payload: JsonObject) -> Json:
+        """Waits until the turn is next in its conversation, then runs it with the configuration of that moment."""
+        key = TurnId(str(payload["turn_id"]))
+        opened = self._opened.pop(key, None) or await load_turn(self._services.store, key)
+        if opened.turn.status.is_final:
+            return {"status": opened.turn.status}
+        with anyio.CancelScope() as scope:
+            self._running[key] = scope
+            if key in self._stopped:
+                self._stopped.remove(key)
+                scope.cancel()
+            try:
+                async with self._inbox.turn(opened.lane) as seat, self._runtime.lease() as generation:
+                    with self.approvals.pauses.open(key, seat) as pause:
+                        closed = await self._run_steps(opened, generation, pause)
+                        return {"status": closed.status}
+            finally:
+                del self._running[key]
+        closed = await self._close(opened, TurnOutcome(TurnStatus.CANCELLED, failure=TurnFailure("Stopped.")), None)
+        return {"status": closed.status}
+
+    async def _run_steps(self, opened: OpenTurn, generation: Generation, pause: TurnPause) -> Turn:
+        """Whatever happens in steps 3 to 6 becomes an outcome, so that 7 and 8 follow. Only a cancelled turn stops at
+        once: the caller closes it.
+        """
+        services, started_s = self._services, self._services.clock.monotonic_s()
+        steps: TurnSteps | None = None
+        context: TurnContext | None = None
+        try:
+            generation = await services.configured(generation, opened.turn.agent)
+            # 3 route
+            routed = await self._router.find_route(opened, generation)
+            turn = replace(opened.turn, route=routed.route, result=TurnResult(usage=routed.usage))
+            opened = replace(opened, turn=turn)
+            # 4 gather
+            context, history = await gather_context(
+                services.store, opened, generation, texts=self._block_texts, keeper=services.memories
+            )
+            proofs = open_proofs(services.prover, context, history)
+            steps = TurnSteps(context, services, proofs=proofs)
+            if routed.asked:
+                steps.count(routed.asked)
+            services.live.publish(context.turn.id, TurnStarted(context.turn.id, context.turn.agent, context.model.name))
+            # 5 loop
+            with anyio.fail_after(context.agent.limits.turn_timeout_s) as limit, pause.limited(limit):
+                text = await find_answer(context, steps, history)
+            # 6 render
+            answer = await proofs.prove(text)
+            outcome = TurnOutcome(TurnStatus.DONE, reply=answer.text.strip(), answer=answer)
+        except (DenizenError, TimeoutError) as error:
+            outcome = describe_failure(error)
+        except anyio.get_cancelled_exc_class():
+            await _settle(opened.turn, steps)
+            raise
+        except Exception:  # noqa: BLE001 - the boundary of a turn
+            reference = fresh("err")
+            _log.exception("turn fault", extra={"turn": opened.turn.id, "reference": reference})
+            failure = TurnFailure(f"Something went wrong inside. Reference: {reference}.", "bug")
+            outcome = TurnOutcome(TurnStatus.FAILED, failure=failure)
+        # 7 record, 8 deliver
+        closed = await self._close_somehow(opened, outcome, steps)
+        log_turn(closed, steps, round((services.clock.monotonic_s() - started_s) * 1000), outcome.error)
+        if context is not None and context.overdue:
+            await self._summaries.submit(opened, context.agent, context.overdue)
+        return closed
+
+    async def _close_somehow(self, opened: OpenTurn, outcome: TurnOutcome, steps: TurnSteps | None) -> Turn:
+        """Closes the turn, even when what happened in it cannot be written down."""
+        try:
+            return await self._close(opened, outcome, steps)
+        except DenizenError:
+            raise
+        except Exception:  # noqa: BLE001 - the boundary of a turn
+            _log.exception("turn could not be recorded", extra={"turn": opened.turn.id})
+            lost = TurnOutcome(TurnStatus.FAILED, failure=TurnFailure("What happened could not be recorded.", "bug"))
+            return await self._close(opened, lost, None)
+
+    async def _close(self, opened: OpenTurn, outcome: TurnOutcome, steps: TurnSteps | None) -> Turn:
+        closed = replace(
+            opened.turn,
+            status=outcome.status,
+            closed_at=self._services.clock.now(),
+            result=TurnResult(
+                reply=outcome.reply,
+                failure=outcome.failure,
+                model=steps.answered_by if steps else "",
+                usage=steps.usage if steps else opened.turn.result.usage,
+            ),
+        )
+        extras = steps.extras if steps else ReplyExtras()
+        shown = (*steps.shown, *extras.rows) if steps else ()
+        owed = await self._services.outbox.plan(replace(opened, turn=closed), shown)
+        await self._write_end(closed, steps, owed, outcome.answer)
+        if opened.owed:
+            self._services.outbox.wake(opened.place.platform, opened.owed.account)
+        self._services.live.publish(closed.id, finished_event(closed, extras))
+        return closed
+
+    async def _write_end(
+        self, closed: Turn, steps: TurnSteps | None, owed: Sequence[Delivery], answer: ProvedAnswer | None
+    ) -> None:
+        clock = self._services.clock
+        until_s = clock.monotonic_s() + CLOSE_PATIENCE_S
+        while True:
+            try:
+                async with self._services.store.work() as work:
+                    if steps:
+                        await steps.write(work)
+                    is_wanted = not (await work.turns.get(closed.id)).status.is_final
+                    await work.turns.close(closed)
+                    if steps and answer:
+                        await keep_answer(work, closed, steps.context, steps.evidence, answer)
+                    if closed.status is not TurnStatus.DONE:
+                        await self.approvals.end_turn(work, closed)
+                    if owed and is_wanted:  # else it ended meanwhile: its question was asked anew, or deleted
+                        await work.outbox.add(owed)
+                    if steps:
+                        await steps.audit(work)
+            except Unavailable as error:
+                if clock.monotonic_s() >= until_s:
+                    raise
+                self._services.live.publish(closed.id, Notice(f"{error.message} Trying again."))
+            else:
+                return
+            await anyio.sleep(CLOSE_PAUSE_S)
 
     # --- watching and stopping ---------------------------------------------------------------------------------------
 
@@ -164,7 +272,9 @@ class TurnRunner:
                     yield event
 
     async def watch(self, key: TurnId) -> AsyncGenerator[TurnEvent]:
-        """What happens in a turn that was submitted, and first what it waits for; ends and raises as `stream` does."""
+        """Yields what happens in a turn that was submitted, and first the approvals that it waits for; ends and raises
+        as `stream` does.
+        """
         with self._services.live.watch(key) as events:
             turn = await self.get(key)
             for approval in await self.approvals.list_pending(key):
@@ -203,7 +313,7 @@ class TurnRunner:
 
     def cancel(self, key: TurnId) -> bool:
         """Stops a turn that runs in this process; False when there is none."""
-        scope = self._scopes.get(key)
+        scope = self._running.get(key)
         if scope is not None:
             scope.cancel()
         elif key in self._opened:
@@ -225,132 +335,32 @@ class TurnRunner:
         async with self._inbox.turn(queue_key(agent, conversation_id)):
             yield
 
-    # --- the durable run ---------------------------------------------------------------------------------------------
+    # --- after a restart ---------------------------------------------------------------------------------------------
 
-    async def _run(self, payload: JsonObject) -> Json:
-        key = TurnId(str(payload["turn_id"]))
-        opened = self._opened.pop(key, None) or await load_turn(self._services.store, key)
-        turn = opened.turn
-        if turn.status.is_final:
-            return {"status": turn.status}
-        with anyio.CancelScope() as scope:
-            self._scopes[key] = scope
-            if key in self._stopped:
-                self._stopped.remove(key)
-                scope.cancel()
-            try:
-                async with self._inbox.turn(opened.lane) as seat, self._runtime.lease() as generation:
-                    with self.approvals.pauses.open(key, seat) as pause:
-                        return await self._live(opened, generation, pause)
-            finally:
-                del self._scopes[key]
-        closed = await self._close(opened, TurnOutcome(TurnStatus.CANCELLED, failure=TurnFailure("Stopped.")), None)
-        return {"status": closed.status}
+    async def resume(self) -> int:
+        """Takes up turns that were opened but never started, and closes those whose run ended without being able to
+        write down its end (a full disk). Returns how many were open.
+        """
+        async with self._services.store.work(write=False) as work:
+            turns = await work.turns.list_turns(status=TurnStatus.OPEN, limit=RESUME_LIMIT)
+        for turn in turns:
+            await self._services.durable.submit(WORKFLOW, turn.id, {"turn_id": turn.id})
+        pending = await self._services.durable.pending() if turns else []
+        for turn in turns:
+            await self._look_after(turn.id, pending)
+        return len(turns)
 
-    async def _live(self, opened: OpenTurn, generation: Generation, pause: TurnPause) -> Json:
-        started = self._services.clock.monotonic_s()
-        steps: TurnSteps | None = None
-        context: TurnContext | None = None
-        try:
-            generation = await self._services.configured(generation, opened.turn.agent)
-            routed = await self._router.find_route(opened, generation)
-            turn = replace(opened.turn, route=routed.route, result=TurnResult(usage=routed.usage))
-            opened = replace(opened, turn=turn)
-            context, history = await gather_context(
-                self._services.store, opened, generation, texts=self._block_texts, keeper=self._services.memories
-            )
-            proofs = open_proofs(self._services.prover, context, history)
-            steps = TurnSteps(context, self._services, proofs=proofs)
-            if routed.asked:
-                steps.count(routed.asked)
-            begun = TurnStarted(context.turn.id, context.turn.agent, context.model.name)
-            self._services.live.publish(context.turn.id, begun)
-            with anyio.fail_after(context.agent.limits.turn_timeout_s) as limit, pause.limited(limit):
-                text = await find_answer(context, steps, history)
-            answer = await proofs.prove(text)
-            outcome = TurnOutcome(TurnStatus.DONE, reply=render(answer.text), answer=answer)
-        except (DenizenError, TimeoutError) as error:
-            outcome = describe_failure(error)
-        except anyio.get_cancelled_exc_class():
-            await _settle(opened.turn, steps)
-            raise
-        except Exception:  # noqa: BLE001 - the boundary of a turn
-            reference = fresh("err")
-            _log.exception("turn fault", extra={"turn": opened.turn.id, "reference": reference})
-            failure = TurnFailure(f"Something went wrong inside. Reference: {reference}.", "bug")
-            outcome = TurnOutcome(TurnStatus.FAILED, failure=failure)
-        closed = await self._close_somehow(opened, outcome, steps)
-        log_turn(closed, steps, round((self._services.clock.monotonic_s() - started) * 1000), outcome.error)
-        if context is not None and context.overdue:
-            await self._summaries.submit(opened, context.agent, context.overdue)
-        return {"status": closed.status}
-
-    # 7 record, 8 deliver
-
-    async def _close_somehow(self, opened: OpenTurn, outcome: TurnOutcome, steps: TurnSteps | None) -> Turn:
-        """A turn ends, even when what happened in it cannot be written down."""
-        try:
-            return await self._close(opened, outcome, steps)
-        except DenizenError:
-            raise
-        except Exception:  # noqa: BLE001 - the boundary of a turn
-            _log.exception("turn could not be recorded", extra={"turn": opened.turn.id})
-            failure = TurnFailure("What happened could not be recorded.", "bug")
-            lost = TurnOutcome(TurnStatus.FAILED, failure=failure)
-            return await self._close(opened, lost, None)
-
-    async def _close(self, opened: OpenTurn, outcome: TurnOutcome, steps: TurnSteps | None) -> Turn:
-        closed = replace(
-            opened.turn,
-            status=outcome.status,
-            closed_at=self._services.clock.now(),
-            result=TurnResult(
-                reply=outcome.reply,
-                failure=outcome.failure,
-                model=steps.answered_by if steps else "",
-                usage=steps.usage if steps else opened.turn.result.usage,
-            ),
-        )
-        beside = steps.beside if steps else ReplyExtras()
-        shown = (*steps.shown, *beside.rows) if steps else ()
-        owed = await self._services.outbox.plan(replace(opened, turn=closed), shown)
-        await self._write_end(closed, steps, owed, outcome.answer)
-        if opened.owed:
-            self._services.outbox.wake(opened.place.platform, opened.owed.account)
-        self._services.live.publish(closed.id, finished_event(closed, beside))
-        return closed
-
-    async def _write_end(
-        self, closed: Turn, steps: TurnSteps | None, owed: Sequence[Delivery], answer: ProvedAnswer | None
-    ) -> None:
-        clock = self._services.clock
-        until_s = clock.monotonic_s() + CLOSE_PATIENCE_S
-        while True:
-            try:
-                async with self._services.store.work() as work:
-                    if steps:
-                        await steps.write(work)
-                    is_wanted = not (await work.turns.get(closed.id)).status.is_final
-                    await work.turns.close(closed)
-                    if steps and answer:
-                        await keep_answer(work, closed, steps.context, steps.evidence, answer)
-                    if closed.status is not TurnStatus.DONE:
-                        await self.approvals.end_turn(work, closed)
-                    if owed and is_wanted:  # else it ended meanwhile: its question was asked anew, or deleted
-                        await work.outbox.add(owed)
-                    if steps:
-                        await steps.audit(work)
-            except Unavailable as error:
-                if clock.monotonic_s() >= until_s:
-                    raise
-                self._services.live.publish(closed.id, Notice(f"{error.message} Trying again."))
-            else:
-                return
-            await anyio.sleep(CLOSE_PAUSE_S)
+    async def _look_after(self, key: TurnId, pending: Collection[str]) -> Turn:
+        """Returns a turn as it is recorded. One that is open although its run is not pending is closed."""
+        opened = await load_turn(self._services.store, key)
+        if opened.turn.status.is_final or key in pending:
+            return opened.turn
+        lost = Unavailable("This turn was interrupted and could not be finished.", code="turn_lost", fix="Ask again.")
+        return await self._close(opened, describe_failure(lost), None)
 
 
 async def _settle(turn: Turn, steps: TurnSteps | None) -> None:
-    """A turn that is stopped has cost what it has cost."""
+    """Counts what a stopped turn has cost."""
     try:
         with anyio.CancelScope(shield=True):
             if steps:
@@ -359,16 +369,10 @@ async def _settle(turn: Turn, steps: TurnSteps | None) -> None:
         _log.warning("a stopped turn was not counted: %s", error.message, extra={"turn": turn.id})
 
 
-# 5 loop, 6 render
-
-
 async def find_answer(context: TurnContext, steps: TurnSteps, history: Sequence[PromptMessage]) -> str:
-    """What the model says in the end, by way of the tools. Raises what the model raises."""
+    """Step 5: asks the model, which uses tools on the way, and returns the text of its answer. Raises what the model
+    raises.
+    """
     if uses_planning(context.agent.planning, context.model.capabilities):
         return await plan_then_act(context, steps, history)
     return await run_loop(context, steps, history)
-
-
-def render(text: str) -> str:
-    """What people see of the model's text."""
-    return text.strip()

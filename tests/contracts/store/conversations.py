@@ -398,16 +398,16 @@ THREAD = Place(PLACE.platform, PLACE.channel, "t1")
 
 def make_block(number: int, first: str, last: str) -> TranscriptBlock:
     return TranscriptBlock(
-        number,
-        "10",
-        first,
-        last,
-        100 * number,
-        f"digest {number}",
-        3,
-        {"7": 2},
-        ("8",),
-        (TranscriptEvent("5", DELETED, first), TranscriptEvent("6", 1)),
+        number=number,
+        room="10",
+        first=first,
+        last=last,
+        tokens=100 * number,
+        digest=f"digest {number}",
+        posts=3,
+        versions={"7": 2},
+        left_out=("8",),
+        events=(TranscriptEvent("5", DELETED, first), TranscriptEvent("6", 1)),
     )
 
 

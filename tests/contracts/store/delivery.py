@@ -340,7 +340,9 @@ OTHER_AGENT = AgentName("other")
 
 def make_reminder(key: str, hours: float, *, asker: str = ANA) -> Reminder:
     """Asked for at noon, due so many hours later."""
-    return Reminder(key, AGENT, asker, PLACE, f"text of {key}", at(hours), at(0))
+    return Reminder(
+        id=key, account=AGENT, asker=asker, place=PLACE, text=f"text of {key}", due_at=at(hours), created_at=at(0)
+    )
 
 
 async def add_reminders(store: Store, *rows: Reminder) -> None:

@@ -40,13 +40,13 @@ async def open_conversation(store: Store, place: Place = PLACE) -> tuple[Convers
 def make_message(session: Session, key: str, *parts: Part | str, role: Role = Role.USER, hours: float = 0) -> Message:
     """A message of the session, with texts or other parts; its id when none is given."""
     return Message(
-        MessageId(key),
-        session.conversation_id,
-        role,
-        Author("1", "Ana"),
-        tuple(TextPart(part) if isinstance(part, str) else part for part in parts or (key,)),
-        at(hours),
-        session.id,
+        id=MessageId(key),
+        conversation_id=session.conversation_id,
+        role=role,
+        author=Author("1", "Ana"),
+        parts=tuple(TextPart(part) if isinstance(part, str) else part for part in parts or (key,)),
+        created_at=at(hours),
+        session_id=session.id,
     )
 
 
@@ -67,7 +67,16 @@ def make_turn(session: Session, key: str, *, principal: Principal = ANA, hours: 
 
 def make_step(turn: Turn, number: int, *, model: str = "m1", usage: Usage = USAGE, hours: float = 0) -> Step:
     """A step of the turn."""
-    return Step(turn.id, number, model, "act", "stop", usage, 1234, at(hours))
+    return Step(
+        turn_id=turn.id,
+        number=number,
+        model=model,
+        purpose="act",
+        finish_reason="stop",
+        usage=usage,
+        duration_ms=1234,
+        created_at=at(hours),
+    )
 
 
 def make_call(turn: Turn, step: int, position: int) -> CallRecord:

@@ -226,7 +226,16 @@ MESSAGES = (MessageUse("history", 7, 900), MessageUse("question", 1, 12))
 
 
 def make_prompt(turn: Turn, step: int = 1) -> PromptUse:
-    return PromptUse(turn.id, step, "acme/large", SEGMENTS, MESSAGES, ("look", "write"), 340, ("mem_1", "mem_2"))
+    return PromptUse(
+        turn_id=turn.id,
+        step=step,
+        model="acme/large",
+        segments=SEGMENTS,
+        messages=MESSAGES,
+        tools=("look", "write"),
+        tool_tokens=340,
+        memories=("mem_1", "mem_2"),
+    )
 
 
 async def open_turns(store: Store, *keys: str) -> list[Turn]:

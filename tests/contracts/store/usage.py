@@ -260,7 +260,9 @@ REPORT = UsageReport(
     duration_ms=250,
     metadata={"repo": "a/b", "deep": [1, {"x": None}]},
 )
-SIDE_REQUEST = SideRequest("denizen", ANA.key, "discord", "m3", Usage(11, 1, requests=1), at(2))
+SIDE_REQUEST = SideRequest(
+    agent="denizen", user=ANA.key, source="discord", model="m3", usage=Usage(11, 1, requests=1), asked_at=at(2)
+)
 WAYS: Sequence[Sequence[UsageGrouping]] = [
     [UsageGrouping.DAY],
     [UsageGrouping.USER],

@@ -142,13 +142,13 @@ async def test_what_was_forgotten_leaves_no_version_and_no_copy_and_does_not_com
         conversation = await work.conversations.put(place, now=now)
         session = await work.sessions.current(conversation.id, ADA, now=now)
         message = Message(
-            MessageId("m1"),
-            conversation.id,
-            Role.USER,
-            Author("kim", "Kim"),
-            (TextPart("my secret"),),
-            now,
-            session.id,
+            id=MessageId("m1"),
+            conversation_id=conversation.id,
+            role=Role.USER,
+            author=Author("kim", "Kim"),
+            parts=(TextPart("my secret"),),
+            created_at=now,
+            session_id=session.id,
             platform_id=post.id,
         )
         await work.messages.add(message)

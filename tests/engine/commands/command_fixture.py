@@ -149,7 +149,15 @@ class CommandFixture:
                     (Role.ASSISTANT, Author("", agent, is_bot=True)) if at % 2 else (Role.USER, Author("1", "Ana"))
                 )
                 await work.messages.add(
-                    Message(MessageId(fresh("msg")), conversation.id, role, author, (TextPart(text),), NOW, session.id)
+                    Message(
+                        id=MessageId(fresh("msg")),
+                        conversation_id=conversation.id,
+                        role=role,
+                        author=author,
+                        parts=(TextPart(text),),
+                        created_at=NOW,
+                        session_id=session.id,
+                    )
                 )
 
     async def session(self, agent: AgentName = ADA, room: Room = ROOM) -> Sequence[Message]:

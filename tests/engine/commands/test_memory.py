@@ -94,7 +94,9 @@ async def test_why_tells_the_asker_which_memories_came_up_and_others_only_that_t
         await remember(engine, "mem_2", "The fair is in May", ZOE, owner=CORE)
         async with engine.store.work() as work:
             ids = ("mem_1", "mem_2", "mem_gone")
-            await work.turns.add_prompt(PromptUse(turn.id, 1, "m", (), (), memories=ids))
+            await work.turns.add_prompt(
+                PromptUse(turn_id=turn.id, step=1, model="m", segments=(), messages=(), memories=ids)
+            )
         mine, others = (await engine.give("/why")).text, (await engine.give("/why", ZOE)).text
     assert "Memories that came up: `mem_1` Likes tea; `mem_2` The fair is in May; `mem_gone`." in mine
     assert "Memories that came up: `mem_1`; `mem_2` The fair is in May; `mem_gone`." in others

@@ -27,7 +27,17 @@ pytestmark = pytest.mark.anyio
 async def plan(engine: CommandFixture, key: str, text: str, who: Person = ANA, *, hours: int = 1) -> None:
     due_at = NOW + timedelta(hours=hours)
     async with engine.store.work() as work:
-        await work.reminders.add(Reminder(key, ADA, engine.principal(who).key, ROOM.place, text, due_at, NOW))
+        await work.reminders.add(
+            Reminder(
+                id=key,
+                account=ADA,
+                asker=engine.principal(who).key,
+                place=ROOM.place,
+                text=text,
+                due_at=due_at,
+                created_at=NOW,
+            )
+        )
 
 
 async def test_one_sees_ones_own_in_the_agents_zone_and_only_where_nobody_else_reads() -> None:

@@ -59,7 +59,18 @@ async def record_reply(engine: CommandFixture, name: str = "q1", message: str = 
     )
     async with engine.store.work() as work:
         for number, purpose in enumerate(("act", "answer"), 1):
-            await work.turns.add_step(Step(turn.id, number, "acme/large", purpose, "stop", USAGE, 900, NOW))
+            await work.turns.add_step(
+                Step(
+                    turn_id=turn.id,
+                    number=number,
+                    model="acme/large",
+                    purpose=purpose,
+                    finish_reason="stop",
+                    usage=USAGE,
+                    duration_ms=900,
+                    created_at=NOW,
+                )
+            )
         await work.turns.add_call(looked)
         await work.turns.add_call(denied)
         delivery = Delivery(
@@ -99,7 +110,18 @@ async def test_what_the_question_was_sorted_as_is_told_and_why_to_its_asker() ->
         turn = await engine.put_turn("q1", ANA, result=TurnResult(model="acme/large", usage=USAGE), route=route)
         async with engine.store.work() as work:
             for number, purpose in enumerate(("route", "act")):
-                await work.turns.add_step(Step(turn.id, number, "acme/small", purpose, "stop", USAGE, 900, NOW))
+                await work.turns.add_step(
+                    Step(
+                        turn_id=turn.id,
+                        number=number,
+                        model="acme/small",
+                        purpose=purpose,
+                        finish_reason="stop",
+                        usage=USAGE,
+                        duration_ms=900,
+                        created_at=NOW,
+                    )
+                )
         told = (await engine.give("/why")).text
         line = "Its route: complex, so quality with at most 25 steps, by router"
         assert f"{line}: it asks for the salary of Ben." in told
@@ -117,9 +139,23 @@ async def test_the_last_prompt_is_told_by_its_parts_and_what_the_cache_gave_to_a
         segment = SegmentUse.of(Segment("persona", "You keep a secret."))
         shares = (MessageUse("history", 12, 1900), MessageUse("question", 1, 20))
         async with engine.store.work() as work:
-            await work.turns.add_prompt(PromptUse(turn.id, 1, "acme/large", (segment,), ()))
-            await work.turns.add_prompt(PromptUse(turn.id, 2, "acme/large", (segment,), shares, ("look", "rm"), 340))
-            await work.turns.add_prompt(PromptUse(other.id, 1, "acme/large", (), shares[1:]))
+            await work.turns.add_prompt(
+                PromptUse(turn_id=turn.id, step=1, model="acme/large", segments=(segment,), messages=())
+            )
+            await work.turns.add_prompt(
+                PromptUse(
+                    turn_id=turn.id,
+                    step=2,
+                    model="acme/large",
+                    segments=(segment,),
+                    messages=shares,
+                    tools=("look", "rm"),
+                    tool_tokens=340,
+                )
+            )
+            await work.turns.add_prompt(
+                PromptUse(turn_id=other.id, step=1, model="acme/large", segments=(), messages=shares[1:])
+            )
         told = (await engine.give("/why 501", BEN)).text
         assert (
             "Prompt, in estimated tokens: persona 5; 2 tools 340; messages: history 1,900 (12), question 20 (1)."

@@ -151,7 +151,10 @@ async def test_a_day_that_is_not_over_is_not_computed() -> None:
 async def test_who_is_forgotten_is_in_no_statistics(way: str) -> None:
     async with open_kit() as kit:
         kim, lee = (
-            SideRequest("ada", f"platform_user:discord:{who}", "discord", "m", USED, NOON) for who in ("1", "2")
+            SideRequest(
+                agent="ada", user=f"platform_user:discord:{who}", source="discord", model="m", usage=USED, asked_at=NOON
+            )
+            for who in ("1", "2")
         )
         async with kit.store.work() as work:
             await work.statistics.add_side_request(kim)

@@ -25,7 +25,15 @@ HARD, EASY = Route.of(Complexity.COMPLEX, "a bug"), Route.of(Complexity.SIMPLE, 
 def make_message(role: Role, when: datetime, route: Route | None = None) -> Message:
     meta = {} if route is None else {ROUTE: route_meta(route, 300.0)}
     key = MessageId(f"{role}-{when}")
-    return Message(key, PLACE.conversation_id, role, Author("", ""), (TextPart(key),), when, meta=meta)
+    return Message(
+        id=key,
+        conversation_id=PLACE.conversation_id,
+        role=role,
+        author=Author("", ""),
+        parts=(TextPart(key),),
+        created_at=when,
+        meta=meta,
+    )
 
 
 def make_turn(minutes: float, route: Route | None) -> list[Message]:

@@ -134,7 +134,16 @@ async def test_tools_files_and_pictures_are_told_in_words() -> None:
             for at, (role, given) in enumerate(parts):
                 author = Author("2", "Benedikt")
                 await work.messages.add(
-                    Message(MessageId(f"x{at}"), HERE, role, author, given, NOW, session, meta={"speaker": "Ben"})
+                    Message(
+                        id=MessageId(f"x{at}"),
+                        conversation_id=HERE,
+                        role=role,
+                        author=author,
+                        parts=given,
+                        created_at=NOW,
+                        session_id=session,
+                        meta={"speaker": "Ben"},
+                    )
                 )
         reply = await engine.give("/compact")
         assert "4 messages before" in reply.text

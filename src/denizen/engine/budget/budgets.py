@@ -1,7 +1,7 @@
-"""Setting money aside before something is paid for: reserved, or refused by a limit, in one unit of work.
+"""Budgets: money is reserved before a request is sent, or refused by a limit, and counted when the reply is there.
 
-Of two that want the last of a budget at the same time, one gets it. Used by `budgets` for turns, and by
-`embed_budget` for vectors.
+Reserving is one unit of work, so of two that want the last of a budget at the same time, one gets it. `TurnBudget` is
+for requests of turns; `engine/embedding` reserves for embeddings in the same way.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 
@@ -32,7 +32,7 @@ from denizen.domain.clock import Clock
 from denizen.domain.conversation import Place
 from denizen.domain.errors import DenizenError, LimitExceeded
 from denizen.domain.events import Notice
-from denizen.domain.ids import TurnId
+from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
 from denizen.domain.prompt import CHARS_PER_TOKEN, count_tool_tokens, estimate_tokens
 from denizen.domain.prompt_messages import count_tokens
@@ -40,6 +40,7 @@ from denizen.domain.statistics import SideRequest
 from denizen.domain.turn import Step, Turn
 from denizen.domain.usage import Usage
 from denizen.engine.configuration.choices import ModelMode, list_aliases
+from denizen.engine.configuration.generation import Generation
 from denizen.engine.events.live_events import LiveEvents
 from denizen.ports.model import Model, ModelReply, ModelRequest, Models
 from denizen.ports.store import Store, UnitOfWork
@@ -108,19 +109,46 @@ CHEAPER = (ModelMode.CHEAP, ModelMode.FAST)
 """Aliases of the model that answers when a budget says so, the first that is configured."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Payer:
-    """For whom requests are made, where they asked (`source`, a platform), and by which rules: those of the generation
-    that the turn began with.
+    """Who pays for requests: for whom they are made, where they asked (`source`, a platform), and by which rules, which
+    are those of the generation that the turn began with.
     """
 
     turn_id: TurnId
-    agent: str
+    agent: AgentName
     asker: Principal
     source: str
     scopes: tuple[BudgetScope, ...]
     policy: BudgetPolicy
     models: Models
+
+    @classmethod
+    def from_turn(cls, turn: Turn, place: Place, generation: Generation, key: str = "") -> Payer:
+        """Returns the payer for a turn: who asked. `key` names reservations for requests that are not its steps."""
+        owed = turn.options.get("owed")
+        guild = str(owed.get("guild", "")) if isinstance(owed, dict) else None
+        return cls.at_place(TurnId(key) if key else turn.id, turn.agent, turn.principal, place, guild, generation)
+
+    @classmethod
+    def at_place(
+        cls, key: TurnId, agent: AgentName, asker: Principal, place: Place, guild: str | None, generation: Generation
+    ) -> Payer:
+        """`guild` is empty in a direct talk, and None where the place has no budget, outside of platforms."""
+        mine = (SERVER, BudgetScope(BudgetScopeKind.AGENT, agent), BudgetScope(BudgetScopeKind.USER, asker.key))
+        return cls(
+            turn_id=key,
+            agent=agent,
+            asker=asker,
+            source=place.platform,
+            scopes=mine if guild is None else (*mine, *place_scopes(place, guild)),
+            policy=generation.budgets,
+            models=generation.models,
+        )
+
+    def without_cheaper(self) -> Payer:
+        """Returns the payer for requests in which no cheaper model stands in."""
+        return replace(self, policy=replace(self.policy, when_exhausted=WhenExhausted.STOP, of_agents={}))
 
 
 @dataclass(slots=True)
@@ -167,7 +195,7 @@ class TurnBudget:
 
     async def settle(self, work: UnitOfWork, step: Step) -> None:
         """Counts the step, which is new in this unit of work, and frees what was reserved for it."""
-        await work.spending.release(self._reservation_of(step.number))
+        await work.spending.release(self._reservation_key(step.number))
         await work.spending.add(self._payer.scopes, step.usage, at=step.created_at)
 
     async def settle_early(self, payment: Payment, usage: Usage) -> None:
@@ -187,7 +215,7 @@ class TurnBudget:
     # --- before ------------------------------------------------------------------------------------------------------
 
     async def _admit(self, number: int, model: Model, request: ModelRequest) -> Payment:
-        reservation = self._reservation_of(number)
+        reservation = self._reservation_key(number)
         refusal = await self._reserve(reservation, model, request)
         if refusal is None:
             return Payment(model, request, reservation)
@@ -250,7 +278,9 @@ class TurnBudget:
         """In the budgets, and beside the steps of turns in the records of usage."""
         payer, now = self._payer, self._clock.now()
         await work.spending.add(payer.scopes, usage, at=now)
-        request = SideRequest(payer.agent, payer.asker.key, payer.source, model, usage, now)
+        request = SideRequest(
+            agent=payer.agent, user=payer.asker.key, source=payer.source, model=model, usage=usage, asked_at=now
+        )
         await work.statistics.add_side_request(request)
 
     async def estimate(self, payment: Payment) -> Usage:
@@ -260,7 +290,7 @@ class TurnBudget:
 
     # --- words -------------------------------------------------------------------------------------------------------
 
-    def _reservation_of(self, number: int) -> str:
+    def _reservation_key(self, number: int) -> str:
         return f"{self._payer.turn_id}:{number}"
 
     def _exhausted(self, refusal: BudgetRefusal) -> LimitExceeded:
@@ -291,21 +321,10 @@ class TurnBudget:
             self._live.publish(self._payer.turn_id, Notice(text))
 
 
-def turn_scopes(turn: Turn, place: Place) -> tuple[BudgetScope, ...]:
-    """Whose money a turn spends. Guild and channel are those of a platform; threads count by their channel."""
-    scopes = [
-        SERVER,
-        BudgetScope(BudgetScopeKind.AGENT, turn.agent),
-        BudgetScope(BudgetScopeKind.USER, turn.principal.key),
-    ]
-    owed = turn.options.get("owed")
-    if isinstance(owed, dict):
-        scopes += place_scopes(place, str(owed.get("guild", "")))
-    return tuple(scopes)
-
-
 def place_scopes(place: Place, guild: str) -> list[BudgetScope]:
-    """Returns the budget scopes of a room of a platform; `guild` is empty in a direct talk."""
+    """Returns the budget scopes of a room of a platform; `guild` is empty in a direct talk. Threads count by their
+    channel.
+    """
     channel = BudgetScope(BudgetScopeKind.CHANNEL, f"{place.platform}:{place.channel}")
     return [channel, BudgetScope(BudgetScopeKind.GUILD, f"{place.platform}:{guild}")] if guild else [channel]
 

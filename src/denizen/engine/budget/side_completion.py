@@ -7,17 +7,15 @@ where it gets into the usage of the turn. No cheaper model stands in for it: the
 from __future__ import annotations
 
 from contextlib import aclosing
-from dataclasses import replace
 
-from denizen.domain.budget import SERVER, BudgetScope, BudgetScopeKind, WhenExhausted
 from denizen.domain.clock import Clock
 from denizen.domain.errors import Unavailable
 from denizen.domain.ids import TurnId, fresh
 from denizen.domain.message import Role, TextPart, join_text
 from denizen.domain.principal import PrincipalKind
 from denizen.domain.prompt import PromptMessage, Segment
-from denizen.engine.budget.budgets import Payer, Payment, TurnBudget, place_scopes
-from denizen.engine.configuration.generation import Generation, Runtime
+from denizen.engine.budget.budgets import Payer, Payment, TurnBudget
+from denizen.engine.configuration.generation import Runtime
 from denizen.engine.events.live_events import LiveEvents
 from denizen.ports.model import ModelReply, ModelRequest, TextDelta, ThinkingDelta
 from denizen.ports.store import Store
@@ -35,7 +33,11 @@ class BilledCompletion:
     async def __call__(self, scope: CallScope, model: str, request: ModelRequest) -> ModelReply:
         """Raises NotFound for an unknown model, LimitExceeded when no budget is left, and what the model raises."""
         async with self._runtime.lease() as generation:
-            budgets = TurnBudget(_payer(scope, generation), self._store, LiveEvents(), self._clock)
+            # A key of its own: it neither takes nor frees what the turn's steps have reserved.
+            key, asker = TurnId(fresh("consult")), scope.principal
+            guild = scope.guild if asker.kind is PrincipalKind.PLATFORM_USER else None
+            payer = Payer.at_place(key, scope.agent, asker, scope.place, guild, generation)
+            budgets = TurnBudget(payer.without_cheaper(), self._store, LiveEvents(), self._clock)
             async with budgets.paying(1, generation.models.get(model), request) as payment:
                 reply = await complete(payment)
                 await budgets.settle_request(payment, reply)
@@ -57,29 +59,8 @@ async def complete(payment: Payment) -> ModelReply:
     raise Unavailable("The model ended its answer too early.", code="model_incomplete", model=payment.model.name)
 
 
-def _payer(scope: CallScope, generation: Generation) -> Payer:
-    """With a name of its own, so that it neither takes nor frees what the turn's steps have reserved."""
-    scopes = [
-        SERVER,
-        BudgetScope(BudgetScopeKind.AGENT, scope.agent),
-        BudgetScope(BudgetScopeKind.USER, scope.principal.key),
-    ]
-    if scope.principal.kind is PrincipalKind.PLATFORM_USER:
-        scopes += place_scopes(scope.place, scope.guild)
-    policy = replace(generation.budgets, when_exhausted=WhenExhausted.STOP, of_agents={})
-    return Payer(
-        TurnId(fresh("consult")),
-        scope.agent,
-        scope.principal,
-        scope.place.platform,
-        tuple(scopes),
-        policy,
-        generation.models,
-    )
-
-
 class SideCompletion:
-    """How it is sent and paid for is `consult.py`'s business."""
+    """Completions of a skill with its agent's model, sent and paid for as `BilledCompletion`."""
 
     def __init__(self, runtime: Runtime, consult: BilledCompletion) -> None:
         self._runtime = runtime

@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from denizen.domain.agent import Agent, ContextStrategy
-from denizen.domain.budget import SERVER, BudgetScope, BudgetScopeKind
 from denizen.domain.errors import InvalidInput
 from denizen.domain.ids import TurnId, fresh
 from denizen.domain.prompt import estimate_tokens
 from denizen.domain.words import truncate
-from denizen.engine.budget.budgets import Payer, place_scopes
+from denizen.engine.budget.budgets import Payer
 from denizen.engine.commands.command import CommandContext, CommandDefinition
 from denizen.engine.commands.text import code_block, count_noun, format_percent, format_rows, private_reply
 from denizen.engine.configuration.choices import find_model_choice, put_reset
@@ -93,18 +92,8 @@ async def _compact(context: CommandContext) -> CommandReply:
     home = context.session_place.conversation_id
     # A turn that ran meanwhile would add messages that the summary does not know and that it would hide.
     async with context.deps.runtime.lease() as generation, context.deps.lock_session(context.agent.name, home):
-        # The caller pays, together with the room in which the command is given.
-        agent, asker, room = context.agent.name, context.caller.principal, context.command.room
-        mine = (SERVER, BudgetScope(BudgetScopeKind.AGENT, agent), BudgetScope(BudgetScopeKind.USER, asker.key))
-        payer = Payer(
-            turn_id=TurnId(fresh("compact")),
-            agent=agent,
-            asker=asker,
-            source=room.place.platform,
-            scopes=(*mine, *place_scopes(room.place, room.guild)),
-            policy=generation.budgets,
-            models=generation.models,
-        )
+        key, room, asker = TurnId(fresh("compact")), context.command.room, context.caller.principal
+        payer = Payer.at_place(key, context.agent.name, asker, room.place, room.guild, generation)
         done = await compact_session(context.services, payer, context.agent, home)
     before, after = f"{done.tokens_before:,} tokens", f"{done.tokens_after:,} tokens"
     told = f"{count_noun(done.messages_before, 'message')} before ({before}), 1 after ({after})"

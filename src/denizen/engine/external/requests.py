@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from denizen.domain.agent import Agent
 from denizen.domain.conversation import Place, own_place
 from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, NeedsApproval, NotAllowed, NotFound
-from denizen.domain.events import Notice, ToolFinished, ToolStarted, TurnEvent, TurnFinished
+from denizen.domain.events import Notice, ToolFinished, ToolStarted, TurnFinished
 from denizen.domain.ids import CallId, TurnId, derive, fresh
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.message import Author, TextPart
@@ -197,8 +197,18 @@ class ProgramRequests:
         try:
             async with aclosing(self._turns.stream(inbound)) as events:
                 async for event in events:
-                    _tell(event, tell)
-                    end = event if isinstance(event, TurnFinished) else end
+                    match event:
+                        case ToolStarted():
+                            tell(f"{event.tool} is running")
+                        case ToolFinished():
+                            how = "failed" if event.is_error else "is done"
+                            tell(f"{event.tool} {how} after {event.duration_ms} ms")
+                        case Notice():
+                            tell(event.text)
+                        case TurnFinished():
+                            end = event
+                        case _:
+                            pass
         finally:
             if end is None:
                 self._turns.cancel_message(inbound)
@@ -210,15 +220,3 @@ class ProgramRequests:
         failure = end.failure or TurnFailure("The turn ended without an answer.")
         text = f"{failure.message}\nfix: {failure.fix}" if failure.fix else failure.message
         return ToolResult(text, is_error=True)
-
-
-def _tell(event: TurnEvent, tell: ReportLine) -> None:
-    match event:
-        case ToolStarted():
-            tell(f"{event.tool} is running")
-        case ToolFinished():
-            tell(f"{event.tool} {'failed' if event.is_error else 'is done'} after {event.duration_ms} ms")
-        case Notice():
-            tell(event.text)
-        case _:
-            pass

@@ -1,8 +1,8 @@
 """Calls that wait for people: asked once, decided once, wherever and in whatever process.
 
-The door asks from within the call's durable step and waits there. After a restart the step runs again, finds what was
-asked, and goes on waiting or has its answer: the record in the store is what counts, the wait is nothing but looking at
-it. Cards go out and are tidied up through the outbox, planned in the unit of work that asks or decides.
+The executor asks from within the call's durable step and waits there. After a restart the step runs again, finds what
+was asked, and goes on waiting or has its answer: the record in the store is what counts, and waiting is looking at it.
+Cards go out and are tidied up through the outbox, planned in the unit of work that asks or decides.
 """
 
 from __future__ import annotations
@@ -310,34 +310,27 @@ class ApprovalQueue:
         return ruling
 
     async def _write(self, work: UnitOfWork, approval: Approval) -> None:
-        """With what becomes of its cards, and into the audit log last, since that is where others wait."""
+        """Writes the approval, what becomes of its cards, and the audit log last, since that is where others wait."""
+        now = self._clock.now()
         await work.approvals.update(approval)
         if approval.status.is_final:
-            await self._plan_ends(work, approval)
-        await work.audit.add([approval_event(approval, self._clock.now())])
-
-    async def _plan_ends(self, work: UnitOfWork, approval: Approval) -> None:
-        first, content, now = _position(approval), plan_end(approval), self._clock.now()
-        cards = [
-            card
-            for card in await work.outbox.list_for_turn(approval.request.turn_id)
-            if card.kind is DeliveryKind.CARD and card.position in (first, first + 1)
-        ]
-        await work.outbox.add(
-            [
+            first, content = _position(approval), plan_end(approval)
+            ends = [
                 Delivery(
-                    derive("dlv", card.id, "end"),
-                    card.turn_id,
-                    card.position,
-                    DeliveryKind.CARD_END,
-                    card.agent,
-                    card.place,
-                    content,
-                    now,
+                    id=derive("dlv", card.id, "end"),
+                    turn_id=card.turn_id,
+                    position=card.position,
+                    kind=DeliveryKind.CARD_END,
+                    agent=card.agent,
+                    place=card.place,
+                    content=content,
+                    created_at=now,
                 )
-                for card in cards
+                for card in await work.outbox.list_for_turn(approval.request.turn_id)
+                if card.kind is DeliveryKind.CARD and card.position in (first, first + 1)
             ]
-        )
+            await work.outbox.add(ends)
+        await work.audit.add([approval_event(approval, now)])
 
     async def list_pending(self, turn_id: TurnId) -> Sequence[Approval]:
         """Returns the approvals that the turn waits for now."""
@@ -352,7 +345,7 @@ class ApprovalQueue:
 
 
 def _is_about(approval: Approval, asked: PendingCall) -> bool:
-    """What people were shown is what runs, should the same step ever hold another call."""
+    """Whether people were shown this very call, should the same step ever hold another one."""
     wanted = asked.wanted
     return approval.request.tool == wanted.tool and digest_args(approval.request.args) == digest_args(wanted.args)
 

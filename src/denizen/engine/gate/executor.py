@@ -72,7 +72,7 @@ MAX_CHARS = 32_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _CachedResult:
     result: ToolResult
     toolset: Toolset
     since_s: float
@@ -84,7 +84,7 @@ class ResultCache:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._kept: dict[str, _Kept] = {}
+        self._kept: dict[str, _CachedResult] = {}
         self._chars = 0
         self._swept_s = clock.monotonic_s()
         self._changes = 0
@@ -116,7 +116,7 @@ class ResultCache:
         chars = len(result.text) + len(json.dumps(dict(result.data)))
         key = _key(spec, call, scope)
         self._drop(key)
-        self._kept[key] = _Kept(result, toolset, self._clock.monotonic_s(), chars)
+        self._kept[key] = _CachedResult(result, toolset, self._clock.monotonic_s(), chars)
         self._chars += chars
         while self._chars > MAX_CHARS:
             self._drop(next(iter(self._kept)))

@@ -40,7 +40,7 @@ from denizen.engine.loop.steps import TurnSteps
 from denizen.engine.prompt.gather import TurnContext, choose_model_name, gather_context
 from denizen.engine.prompt.session_history import HistoryCutoff
 from denizen.engine.tools.arguments import ArgumentsError, check_arguments
-from denizen.engine.turn import find_answer, render
+from denizen.engine.turn import find_answer
 from denizen.ports.model import Capabilities, Model, ModelEvent, ModelInfo, ModelRequest, Models
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope, Toolset
@@ -197,7 +197,7 @@ async def replay_turn(
         recorded=recorded,
         agent=context.agent.name,
         model=steps.answered_by,
-        reply=render(text),
+        reply=text.strip(),
         usage=steps.usage,
         steps=steps.steps,
         calls=steps.calls,

@@ -118,11 +118,11 @@ async def open_turn(store: Store, agent: Agent, inbound: InboundMessage, *, now:
             _check_same(turn, inbound)
         meta = await _meta(work, agent, turn, inbound)
         trigger = Message(
-            turn.trigger_id,
-            conversation.id,
-            Role.USER,
-            inbound.author,
-            _kept(agent, inbound),
+            id=turn.trigger_id,
+            conversation_id=conversation.id,
+            role=Role.USER,
+            author=inbound.author,
+            parts=_kept(agent, inbound),
             created_at=now,
             session_id=session.id,
             turn_id=key,
@@ -160,11 +160,11 @@ async def plan_turn(store: Store, agent: Agent, inbound: InboundMessage, *, now:
         )
         last = await work.messages.list_tail(session, limit=1)
         trigger = Message(
-            turn.trigger_id,
-            place.conversation_id,
-            Role.USER,
-            inbound.author,
-            _kept(agent, inbound),
+            id=turn.trigger_id,
+            conversation_id=place.conversation_id,
+            role=Role.USER,
+            author=inbound.author,
+            parts=_kept(agent, inbound),
             created_at=now,
             session_id=session,
             turn_id=key,

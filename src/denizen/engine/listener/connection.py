@@ -8,7 +8,7 @@ account, while it was away; it is read from the newest message that the account 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -82,27 +82,26 @@ class RoomTracker:
 
         The platform is not asked about rooms that are `there`. A room about which it cannot tell stays.
         """
-        pace = BackfillPace(self._context.clock)
+        context, present = self._context, {room.id for room in there}
+        pace = BackfillPace(context.clock)
         while True:
             try:
-                for room_id in await self._find_deleted({room.id for room in there}):
+                async with context.store.work(write=False) as work:
+                    known = {room.id: room for room in await work.archive.list_rooms(context.platform)}
+                    absent = [key for key, room in known.items() if key not in present and room.guild]
+                    counts = await work.archive.count(
+                        CountBy.ROOM, platform=context.platform, rooms=absent, limit=len(absent)
+                    )
+                # Only rooms with posts are asked about, and their channels: nothing is to be removed from the others.
+                spoken = [known[each.key] for each in counts]
+                above = {room.parent: known[room.parent] for room in spoken if room.parent in known}
+                asked = {room.id: room for room in (*above.values(), *spoken) if room.id not in present}
+                for room_id in await context.channel.find_deleted(list(asked.values())) if asked else ():
                     await self.remove(room_id, is_deleted=True)
             except Unavailable as error:
                 await pace.fail(error)
             else:
                 return
-
-    async def _find_deleted(self, there: Collection[str]) -> Collection[str]:
-        context, platform = self._context, self._context.platform
-        async with context.store.work(write=False) as work:
-            known = {room.id: room for room in await work.archive.list_rooms(platform)}
-            absent = [key for key, room in known.items() if key not in there and room.guild]
-            counts = await work.archive.count(CountBy.ROOM, platform=platform, rooms=absent, limit=len(absent))
-        # Only rooms with posts are asked about, and their channels: there is nothing to remove from the others.
-        spoken = [known[each.key] for each in counts]
-        above = {room.parent: known[room.parent] for room in spoken if room.parent in known}
-        asked = {room.id: room for room in (*above.values(), *spoken) if room.id not in there}
-        return await context.channel.find_deleted(list(asked.values())) if asked else ()
 
     async def note_message(self, room: Room, post_id: str) -> None:
         """Reads a room that nobody told of from its first message on.
@@ -156,11 +155,25 @@ class CatchUpReader:
         return is_newer(room.latest_post, cursor)
 
     async def _catch_up_room(self, room: Room, limiter: anyio.CapacityLimiter) -> None:
+        """Reads page by page. The cursor stays before the oldest message that waits for the common answer."""
         pause_s = RETRY_S
         while True:
             try:
                 async with limiter:
-                    await self._read(room)
+                    late: list[IncomingMessage] = []
+                    at = self._cursors.find(room.id) or ""
+                    is_last = False
+                    while not is_last:
+                        messages = await self._context.channel.list_arrivals(room, after=at, limit=PAGE)
+                        is_last = len(messages) < PAGE
+                        for message in messages:
+                            at = message.post.id
+                            await self._messages.collect_late(message, late)
+                            if not late:
+                                self._cursors.advance(room.id, at)
+                    if late:
+                        await self._messages.answer_late(late)
+                    self._cursors.advance(room.id, at)
             except (NotAllowed, NotFound, InvalidInput) as error:
                 _log.info("room cannot be read", extra={"room": room.id, "code": error.code})
             except DenizenError as error:
@@ -171,23 +184,6 @@ class CatchUpReader:
                 continue
             self._cursors.release(room.id)
             return
-
-    async def _read(self, room: Room) -> None:
-        """Reads page by page. The cursor stays before the oldest message that waits for the common answer."""
-        late: list[IncomingMessage] = []
-        at = self._cursors.find(room.id) or ""
-        while True:
-            messages = await self._context.channel.list_arrivals(room, after=at, limit=PAGE)
-            for message in messages:
-                at = message.post.id
-                await self._messages.collect_late(message, late)
-                if not late:
-                    self._cursors.advance(room.id, at)
-            if len(messages) < PAGE:
-                break
-        if late:
-            await self._messages.answer_late(late)
-        self._cursors.advance(room.id, at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,14 +212,17 @@ class AccountConnection:
         self._late_rooms: set[str] = set()
 
     async def connect(self, rooms: Sequence[Room]) -> None:
-        """Takes stock of the rooms. New messages wait until this is done.
+        """Takes up the rooms of the account. New messages wait until this is done.
 
         Nobody calls it again when it fails, so it waits for a store that is away or cannot write, and for an earlier
         login of the account that has not quite ended.
         """
         while True:
             try:
-                await self._take_stock(rooms)
+                await self._on.mirror.rooms(rooms)
+                if not self._is_resumed:
+                    await self._resume(rooms)
+                await self._start_catching_up(rooms)
             except (Unavailable, NeedsAttention, Conflict) as error:
                 agent = self._context.account
                 _log.warning("account waits for the store", extra={"agent": agent, "why": error.message})
@@ -231,11 +230,8 @@ class AccountConnection:
             else:
                 return
 
-    async def _take_stock(self, rooms: Sequence[Room]) -> None:
+    async def _start_catching_up(self, rooms: Sequence[Room]) -> None:
         context, on = self._context, self._on
-        await on.mirror.rooms(rooms)
-        if not self._is_resumed:
-            await self._resume(rooms)
         async with context.store.work(write=False) as work:
             known = await work.archive.list_rooms(context.platform)
         direct = [room for room in known if room.kind is RoomKind.DIRECT and room.id in on.cursors.rooms]

@@ -9,16 +9,18 @@ cannot start any number of calls: those beyond a bound come back unrun.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 
 from denizen.domain.message import ImagePart, Role, TextPart, ToolCallPart, ToolResultPart, join_text, list_calls
 from denizen.domain.prompt import PromptMessage, Stability
 from denizen.engine.loop.steps import TurnSteps
+from denizen.engine.prompt.caching import SHORT_S
 from denizen.engine.prompt.gather import TurnContext
 from denizen.engine.prompt.notes import append_notes
-from denizen.engine.prompt.system_prompt import fit_to_model, tell_results, transient_note
+from denizen.engine.prompt.system_prompt import tell_results, transient_note
 from denizen.engine.tools.toolbox import SMALL_MODEL_TOOLS, Toolbox, ToolRequest, resolve_tools
-from denizen.ports.model import ModelReply, ModelRequest, ToolChoice
+from denizen.ports.model import ModelReply, ToolChoice
 
 IDENTICAL_ROUNDS = 3
 TOOL_ONLY_STREAK = 4
@@ -26,11 +28,12 @@ MAX_CALLS_PER_STEP = 32
 APOLOGY = "I could not find an answer to that. Please try asking in another way."
 
 _ANSWER_NOW = "Answer now, in plain text, with what you have. No more tools."
+_TOOLS_CHANGED = "Your tools have changed. Available now: {tools}."
 _NUDGE = "Use one of your tools to do this instead of describing it."
 
 
 async def run_loop(context: TurnContext, steps: TurnSteps, history: Sequence[PromptMessage]) -> str:
-    """The answer's text. `history` ends with the message to answer. Raises what the model raises."""
+    """Returns the text of the answer. `history` ends with the message to answer. Raises what the model raises."""
     limits = context.agent.limits
     messages = list(history)
     offered: frozenset[str] | None = None
@@ -39,36 +42,38 @@ async def run_loop(context: TurnContext, steps: TurnSteps, history: Sequence[Pro
     rounds: list[str] = []
     made: list[ToolCallPart] = []
     for number in range(1, limits.max_steps + 1):
-        toolbox = await _tools(context, steps, made)
+        toolbox = await _find_tools(context, steps, made)
         names = frozenset(toolbox.tools)
-        notes = [] if offered in (None, names) else [_tools_note(toolbox)]
+        notes = [] if offered in (None, names) else [_TOOLS_CHANGED.format(tools=", ".join(toolbox.tools) or "none")]
         offered = names
         text_only = not names or must_answer(number, limits.max_steps, streak)
         if text_only and names and number > 1:
             notes.append(_ANSWER_NOW)
-        reply = await _ask(context, steps, messages, toolbox, "none" if text_only else "auto", notes)
+        reply = await _ask_model(context, steps, messages, toolbox, "none" if text_only else "auto", notes)
         calls = () if text_only else list_calls(reply.parts)
         if not calls:
             text = join_text(reply.parts).strip()
             if text and names and not text_only and not steps.call_count and nudges < limits.nudges:
                 nudges += 1
-                messages += _nudged(reply, _nudge_text(limits.nudge_text, last=nudges == limits.nudges))
+                # The configured text is used on the last nudge only.
+                nudge = limits.nudge_text if limits.nudge_text and nudges == limits.nudges else _NUDGE
+                messages += [PromptMessage(Role.ASSISTANT, reply.parts), transient_note(nudge)]
                 steps.retract()
                 continue
             if text or any(isinstance(part, ImagePart) for part in reply.parts):
-                return _finish(steps, reply, text)
+                return _keep_answer(steps, reply, text)
             break
         made += calls
-        rounds.append(_signature(calls))
+        rounds.append(json.dumps([[call.tool, call.args] for call in calls], sort_keys=True))
         steps.retract()
         if rounds[-IDENTICAL_ROUNDS:] == [rounds[-1]] * IDENTICAL_ROUNDS:
             break
         streak = 0 if join_text(reply.parts).strip() else streak + 1
-        messages += await _act(steps, reply, calls, toolbox)
-    return await _force(context, steps, messages)
+        messages += await _run_calls(steps, reply, calls, toolbox)
+    return await _answer_without_tools(context, steps, messages)
 
 
-async def _tools(context: TurnContext, steps: TurnSteps, made: Sequence[ToolCallPart]) -> Toolbox:
+async def _find_tools(context: TurnContext, steps: TurnSteps, made: Sequence[ToolCallPart]) -> Toolbox:
     """Those of the session, and what the calls of this turn have found."""
     can, session = context.model.capabilities, context.turn.session_id
     if not can.takes_tools:
@@ -88,7 +93,7 @@ def must_answer(number: int, max_steps: int, tool_only_streak: int) -> bool:
     return number >= 3 and number >= 0.6 * max_steps and tool_only_streak >= TOOL_ONLY_STREAK
 
 
-async def _ask(
+async def _ask_model(
     context: TurnContext,
     steps: TurnSteps,
     messages: Sequence[PromptMessage],
@@ -97,86 +102,41 @@ async def _ask(
     notes: Sequence[str],
 ) -> ModelReply:
     """The tools stay in the request even when none may be called: they are part of the cached prefix."""
-    request = ModelRequest(
-        segments=context.segments,
-        messages=fit_to_model(
-            _laid(context, messages, map(transient_note, notes)), context.model.capabilities, native=True
-        ),
-        tools=toolbox.specs,
-        tool_choice=choice,
-        max_output_tokens=context.max_output_tokens,
-        sampling=context.sampling,
-        conversation_key=context.turn.session_id,
-        reasoning=context.agent.reasoning,
-        keep_s=context.keep_s,
-    )
+    # No later prompt shows the calls of a participant, so its messages keep their bytes for this turn only.
+    promise = Stability.SESSION if context.speakers is None else Stability.TURN
+    told = append_notes(messages, [*context.prompt.notes, *map(transient_note, notes)], promise)
+    request = replace(context.request(told, native=True), tools=toolbox.specs, tool_choice=choice)
     return await steps.ask(request, "answer" if choice == "none" else "act")
 
 
-def _laid(
-    context: TurnContext, messages: Sequence[PromptMessage], notes: Iterable[PromptMessage]
-) -> list[PromptMessage]:
-    """Places the calls of a participant: no later prompt shows them."""
-    promise = Stability.SESSION if context.voice is None else Stability.TURN
-    return append_notes(messages, [*context.notes, *notes], promise)
-
-
-async def _act(
+async def _run_calls(
     steps: TurnSteps, reply: ModelReply, calls: Sequence[ToolCallPart], toolbox: Toolbox
 ) -> list[PromptMessage]:
-    results = (*await steps.call(calls[:MAX_CALLS_PER_STEP], toolbox), *map(_unrun, calls[MAX_CALLS_PER_STEP:]))
+    results = (*await steps.call(calls[:MAX_CALLS_PER_STEP], toolbox), *map(_leave_unrun, calls[MAX_CALLS_PER_STEP:]))
     steps.keep(Role.ASSISTANT, reply.parts)
     steps.keep(Role.TOOL, results)
     await steps.save()
     return [PromptMessage(Role.ASSISTANT, reply.parts), PromptMessage(Role.TOOL, results)]
 
 
-def _unrun(call: ToolCallPart) -> ToolResultPart:
+def _leave_unrun(call: ToolCallPart) -> ToolResultPart:
     text = f"Not run: only {MAX_CALLS_PER_STEP} calls are run at a time. Ask for the others when these are read."
     return ToolResultPart(call.id, call.tool, text, is_error=True)
 
 
-async def _force(context: TurnContext, steps: TurnSteps, messages: Sequence[PromptMessage]) -> str:
+async def _answer_without_tools(context: TurnContext, steps: TurnSteps, messages: Sequence[PromptMessage]) -> str:
     """One more request, in which tools do not exist: some servers let a model call them although it was told not to."""
-    request = ModelRequest(
-        segments=context.segments,
-        messages=fit_to_model(
-            [*tell_results(messages), *context.notes, transient_note(_ANSWER_NOW)],
-            context.model.capabilities,
-            native=False,
-        ),
-        tool_choice="none",
-        max_output_tokens=context.max_output_tokens,
-        sampling=context.sampling,
-        conversation_key=context.turn.session_id,
-        reasoning=context.agent.reasoning,
-    )
-    reply = await steps.ask(request, "final")
+    request = context.request([*tell_results(messages), *context.prompt.notes, transient_note(_ANSWER_NOW)])
+    # Without tools the prompt is like no other of the conversation, so it is not worth keeping in a cache for long.
+    reply = await steps.ask(replace(request, tool_choice="none", keep_s=SHORT_S), "final")
     text = join_text(reply.parts).strip()
     if text:
-        return _finish(steps, reply, text)
+        return _keep_answer(steps, reply, text)
     steps.keep(Role.ASSISTANT, (TextPart(APOLOGY),))
     return APOLOGY
 
 
-def _finish(steps: TurnSteps, reply: ModelReply, text: str) -> str:
+def _keep_answer(steps: TurnSteps, reply: ModelReply, text: str) -> str:
     kept = tuple(part for part in reply.parts if not isinstance(part, ToolCallPart))
     steps.keep(Role.ASSISTANT, kept)
     return text
-
-
-def _nudged(reply: ModelReply, nudge: str) -> list[PromptMessage]:
-    return [PromptMessage(Role.ASSISTANT, reply.parts), transient_note(nudge)]
-
-
-def _nudge_text(custom: str, *, last: bool) -> str:
-    """The configured text is used on the last nudge only."""
-    return custom if custom and last else _NUDGE
-
-
-def _tools_note(toolbox: Toolbox) -> str:
-    return f"Your tools have changed. Available now: {', '.join(toolbox.tools) or 'none'}."
-
-
-def _signature(calls: Sequence[ToolCallPart]) -> str:
-    return json.dumps([[call.tool, call.args] for call in calls], sort_keys=True)

@@ -1,5 +1,4 @@
-"""The outcome of a turn: its answer with proved citations, or its failure; the event for watchers and the line in the
-log.
+"""The outcome of a turn: its answer with proved citations, or its failure; its last event and its log line.
 
 A question that the documents did not answer is stored as a gap. Called by `turn`.
 """
@@ -25,11 +24,13 @@ from denizen.engine.memory.keeper import is_private
 from denizen.engine.prompt.gather import TurnContext
 from denizen.ports.store import UnitOfWork
 
+_log = logging.getLogger("denizen.turn")
+
 PEOPLE = frozenset({PrincipalKind.PLATFORM_USER, PrincipalKind.WEB_USER, PrincipalKind.API_KEY, PrincipalKind.LOCAL})
 
 
 def open_proofs(prover: AnswerProver | None, context: TurnContext, history: Sequence[PromptMessage]) -> TurnProofs:
-    """For the texts of a turn. Without a prover they stay as they are."""
+    """Returns what proves the citations in the texts of a turn. Without a prover the texts stay as they are."""
     evidence, agent = TurnEvidence(history), context.agent
     if prover is None:
         return TurnProofs(evidence)
@@ -41,9 +42,12 @@ def open_proofs(prover: AnswerProver | None, context: TurnContext, history: Sequ
 async def keep_answer(
     work: UnitOfWork, turn: Turn, context: TurnContext, evidence: TurnEvidence, answer: ProvedAnswer
 ) -> None:
-    """With the end of the turn; twice is once."""
+    """Writes the citations of an answer, and a gap where the documents had none. Doing it again changes nothing."""
     await work.citations.add(turn.id, answer.citations)
-    kind = _kind_of_gap(evidence, answer)
+    is_proved = any(each.doubt is None for each in answer.citations)
+    kind = GapKind.UNKNOWN if answer.is_unknown else None
+    if kind is None and evidence.searches and not evidence.found and not is_proved:
+        kind = GapKind.NOT_FOUND
     question = " ".join(context.question.split())[:MAX_CHARS]
     if kind is None or not question or turn.principal.kind not in PEOPLE:
         return
@@ -61,16 +65,6 @@ async def keep_answer(
             created_at=turn.closed_at or turn.opened_at,
         )
     )
-
-
-def _kind_of_gap(evidence: TurnEvidence, answer: ProvedAnswer) -> GapKind | None:
-    if answer.is_unknown:
-        return GapKind.UNKNOWN
-    is_proved = any(each.doubt is None for each in answer.citations)
-    return GapKind.NOT_FOUND if evidence.searches and not evidence.found and not is_proved else None
-
-
-_log = logging.getLogger("denizen.turn")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,22 +89,22 @@ def describe_failure(error: DenizenError | TimeoutError) -> TurnOutcome:
     return TurnOutcome(TurnStatus.FAILED, failure=failure, error=error)
 
 
-def finished_event(turn: Turn, beside: ReplyExtras | None = None) -> TurnFinished:
+def finished_event(turn: Turn, extras: ReplyExtras | None = None) -> TurnFinished:
     """The last event of a turn, from its record and what came besides its text."""
-    beside = beside or ReplyExtras()
+    extras = extras or ReplyExtras()
     return TurnFinished(
         turn_id=turn.id,
         status=turn.status,
         reply=turn.result.reply,
         usage=turn.result.usage,
         failure=turn.result.failure,
-        images=beside.images,
-        reasoning=beside.thoughts,
+        images=extras.images,
+        reasoning=extras.thoughts,
     )
 
 
 def log_turn(turn: Turn, steps: TurnSteps | None, duration_ms: int, error: DenizenError | None = None) -> None:
-    """The canonical line: one a turn, nothing of what was said. `error` is what it failed by."""
+    """Writes the one log line of a turn, with nothing of what was said. `error` is what it failed by."""
     usage, failure = turn.result.usage, turn.result.failure
     _log.info(
         "turn",

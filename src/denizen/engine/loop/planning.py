@@ -26,12 +26,12 @@ from denizen.domain.prompt_messages import agent_timezone, date_line
 from denizen.domain.tool import ToolSpec
 from denizen.engine.loop.loop import APOLOGY
 from denizen.engine.loop.steps import TurnSteps
+from denizen.engine.prompt.caching import SHORT_S
 from denizen.engine.prompt.gather import TurnContext
 from denizen.engine.prompt.notes import insert_notes_before_question
-from denizen.engine.prompt.system_prompt import fit_to_model, transient_note
+from denizen.engine.prompt.system_prompt import transient_note
 from denizen.engine.tools.arguments import load_json
 from denizen.engine.tools.toolbox import SMALL_MODEL_TOOLS, Toolbox, ToolRequest, resolve_tools
-from denizen.ports.model import ModelRequest
 
 MAX_PLANS = 3
 MAX_CALLS = 3
@@ -58,10 +58,12 @@ Answer the message above in plain text, using these results. Do not mention tool
 
 
 async def plan_then_act(context: TurnContext, steps: TurnSteps, history: Sequence[PromptMessage]) -> str:
-    """The answer's text. `history` ends with the message to answer. Raises what the model raises while answering."""
-    toolbox = await _tools(context)
+    """Returns the text of the answer. `history` ends with the message to answer. Raises what the model raises when it
+    answers.
+    """
+    toolbox = await _find_tools(context)
     outcomes: list[tuple[ToolCallPart, ToolResultPart]] = []
-    history = insert_notes_before_question(history, context.notes)
+    history = insert_notes_before_question(history, context.prompt.notes)
     plans = min(MAX_PLANS, context.agent.limits.max_steps - 1) if toolbox.tools else 0
     for _ in range(plans):
         calls = await _plan(context, steps, history, toolbox, outcomes)
@@ -74,13 +76,13 @@ async def plan_then_act(context: TurnContext, steps: TurnSteps, history: Sequenc
         steps.keep(Role.TOOL, results)
         await steps.save()
         outcomes += zip(calls, results, strict=True)
-        toolbox = await _tools(context, [call for call, _ in outcomes])
+        toolbox = await _find_tools(context, [call for call, _ in outcomes])
         if context.model.capabilities.small and not any(result.is_error for result in results):
             break
     return await _answer(context, steps, history, outcomes)
 
 
-async def _tools(context: TurnContext, calls: Sequence[ToolCallPart] = ()) -> Toolbox:
+async def _find_tools(context: TurnContext, calls: Sequence[ToolCallPart] = ()) -> Toolbox:
     """A small model gets few, chosen by each question anew: it is not asked twice, so it could not look for others."""
     small = context.model.capabilities.small
     wish = ToolRequest(context.question, calls=calls, limit=SMALL_MODEL_TOOLS if small else 0, finder=not small)
@@ -97,7 +99,8 @@ async def _plan(
     tools = "\n".join(describe(spec) for spec in toolbox.specs)
     today = date_line(context.turn.opened_at, agent_timezone(context.agent))
     known = [transient_note(_MORE.format(results=_render(outcomes)))] if outcomes else []
-    request = ModelRequest(
+    request = replace(
+        context.request([*history[-PLAN_MESSAGES:], *known]),
         segments=order_segments(
             [
                 Segment("planner", _PLAN.format(tools=tools)),
@@ -105,13 +108,11 @@ async def _plan(
                 Segment("date", today, Stability.TURN),
             ]
         ),
-        messages=fit_to_model([*history[-PLAN_MESSAGES:], *known], context.model.capabilities, native=False),
-        max_output_tokens=min(PLAN_TOKENS, context.max_output_tokens),
-        sampling=replace(context.sampling, temperature=0.0),
+        max_output_tokens=min(PLAN_TOKENS, context.prompt.max_output_tokens),
+        sampling=replace(context.prompt.sampling, temperature=0.0),
         output_schema=plan_schema(toolbox.specs),
         output_name="plan",
-        conversation_key=context.turn.session_id,
-        reasoning=context.agent.reasoning,
+        keep_s=SHORT_S,
     )
     try:
         reply = await steps.ask(request, "plan", show=False)
@@ -131,27 +132,15 @@ async def _answer(
     outcomes: Sequence[tuple[ToolCallPart, ToolResultPart]],
 ) -> str:
     told = [transient_note(_ANSWER.format(results=_render(outcomes)))] if outcomes else []
-    reply = await steps.ask(_answer_request(context, [*history, *told]), "answer")
+    reply = await steps.ask(context.request([*history, *told]), "answer")
     text = join_text(reply.parts).strip()
     if not text:
         told = told or [transient_note("Answer in plain text.")]
-        reply = await steps.ask(_answer_request(context, [*history, *told]), "final")
+        reply = await steps.ask(context.request([*history, *told]), "final")
         text = join_text(reply.parts).strip() or APOLOGY
     kept = tuple(part for part in reply.parts if isinstance(part, ThinkingPart))
     steps.keep(Role.ASSISTANT, (*kept, TextPart(text)))
     return text
-
-
-def _answer_request(context: TurnContext, messages: Sequence[PromptMessage]) -> ModelRequest:
-    return ModelRequest(
-        segments=context.segments,
-        messages=fit_to_model(messages, context.model.capabilities, native=False),
-        max_output_tokens=context.max_output_tokens,
-        sampling=context.sampling,
-        conversation_key=context.turn.session_id,
-        reasoning=context.agent.reasoning,
-        keep_s=context.keep_s,
-    )
 
 
 def plan_schema(specs: Sequence[ToolSpec]) -> JsonObject:

@@ -12,7 +12,6 @@ from typing import Any, cast
 import anyio
 
 from denizen.domain.agent import SamplingSettings
-from denizen.domain.budget import WhenExhausted
 from denizen.domain.errors import DenizenError
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.message import ImagePart, Part, Role, TextPart, join_text
@@ -34,7 +33,7 @@ from denizen.domain.routing import (
 from denizen.domain.subject import ROUTED_CHARS, Subject
 from denizen.domain.turn import Step
 from denizen.domain.usage import Usage, usage_from_json, usage_to_json
-from denizen.engine.budget.budgets import Payer, TurnBudget, turn_scopes
+from denizen.engine.budget.budgets import Payer, TurnBudget
 from denizen.engine.budget.side_completion import complete
 from denizen.engine.configuration.choices import list_aliases
 from denizen.engine.configuration.generation import Generation
@@ -73,18 +72,6 @@ _SCHEMA: JsonObject = {
 
 def routing_request(question: str, said: str, subject: Subject | None) -> ModelRequest:
     """`said` is how the answer before ended."""
-    return ModelRequest(
-        segments=(Segment("router", _RULES),),
-        messages=(PromptMessage(Role.USER, (TextPart(_tell(question, said, subject)),), "question"),),
-        max_output_tokens=MAX_OUTPUT_TOKENS,
-        sampling=SamplingSettings(temperature=0.0),
-        output_schema=_SCHEMA,
-        output_name="route",
-    )
-
-
-def _tell(question: str, said: str, subject: Subject | None) -> str:
-    """Angle brackets are escaped, so that no text in it can look like the end of it."""
     facts: JsonObject = {"question": question[:MAX_QUESTION_CHARS]}
     if said:
         facts["end_of_the_answer_before"] = said
@@ -93,8 +80,17 @@ def _tell(question: str, said: str, subject: Subject | None) -> str:
         title = f"#{subject.number} {subject.title}"[:MAX_TITLE_CHARS]
         origin = f"{subject.kind or 'thread'} of {subject.origin}"
         facts["thread"] = {"origin": origin, "title": title, "body": subject.body[:ROUTED_CHARS], "labels": labels}
+    # Angle brackets are escaped, so that no text in it can look like its end.
     body = json.dumps(facts, ensure_ascii=False).replace("<", "\\u003c").replace(">", "\\u003e")
-    return f"<question>\n{body}\n</question>"
+    told = TextPart(f"<question>\n{body}\n</question>")
+    return ModelRequest(
+        segments=(Segment("router", _RULES),),
+        messages=(PromptMessage(Role.USER, (told,), "question"),),
+        max_output_tokens=MAX_OUTPUT_TOKENS,
+        sampling=SamplingSettings(temperature=0.0),
+        output_schema=_SCHEMA,
+        output_name="route",
+    )
 
 
 def parse_routing_answer(reply: ModelReply) -> Route:
@@ -143,7 +139,7 @@ class RoutingModels:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sorted:
+class _RouterReply:
     route: Route
     model: str = ""
     finish_reason: str = ""
@@ -184,22 +180,27 @@ class ModelRouter:
         now, question = self._services.clock.now(), join_text(opened.trigger.parts).strip()
         earlier, said = await self._load_earlier(opened)
         if earlier is not None and is_follow_up(question, earlier, now):
-            found = _Sorted(keep_route(earlier))
+            found = _RouterReply(keep_route(earlier))
         else:
-            found = await self._sort(opened, generation, choice, said) if question else _Sorted(FALLBACK)
+            found = await self._sort(opened, generation, choice, said) if question else _RouterReply(FALLBACK)
             steps = scale_steps(found.route.max_steps, limits.max_steps_multiplier)
             found = replace(found, route=replace(found.route, max_steps=steps))
         route = replace(found.route, model=_able(found.route.model, choice, opened.trigger.parts))
         return {**route_to_json(route), "asked": _asked_to_json(found, now)}
 
-    async def _sort(self, opened: OpenTurn, generation: Generation, choice: RoutingModels, said: str) -> _Sorted:
+    async def _sort(self, opened: OpenTurn, generation: Generation, choice: RoutingModels, said: str) -> _RouterReply:
         subject = await load_subject(self._services.store, opened)
         request = routing_request(join_text(opened.trigger.parts).strip(), said, subject)
         started_s = self._services.clock.monotonic_s()
-        found = _Sorted(FALLBACK)
+        found = _RouterReply(FALLBACK)
         try:
+            # No other model stands in for a cheap one. Counted at once: the turn may end before it has steps.
+            payer = Payer.from_turn(opened.turn, opened.place, generation).without_cheaper()
+            budgets = TurnBudget(payer, self._services.store, self._services.live, self._services.clock)
             with anyio.fail_after(self._timeout_s):
-                reply = await self._ask(opened, generation, choice.router, request)
+                async with budgets.paying(0, choice.router, request) as payment:
+                    reply = await complete(payment)
+                    await budgets.settle_early(payment, reply.usage)
             took_ms = round((self._services.clock.monotonic_s() - started_s) * 1000)
             found = replace(
                 found, model=reply.model, finish_reason=reply.finish_reason, usage=reply.usage, duration_ms=took_ms
@@ -213,21 +214,18 @@ class ModelRouter:
             )
             return found
 
-    async def _ask(self, opened: OpenTurn, generation: Generation, model: Model, request: ModelRequest) -> ModelReply:
-        """Counted at once: the turn may end before it has steps. No other model stands in for a cheap one."""
-        turn = opened.turn
-        policy = replace(generation.budgets, when_exhausted=WhenExhausted.STOP, of_agents={})
-        place, models = opened.place, generation.models
-        payer = Payer(turn.id, turn.agent, turn.principal, place.platform, turn_scopes(turn, place), policy, models)
-        budgets = TurnBudget(payer, self._services.store, self._services.live, self._services.clock)
-        async with budgets.paying(0, model, request) as payment:
-            reply = await complete(payment)
-            await budgets.settle_early(payment, reply.usage)
-        return reply
-
     def _step(self, opened: OpenTurn, row: Mapping[str, Any]) -> Step:
         usage, at = usage_from_json(row["usage"]), datetime.fromisoformat(row["at"])
-        return Step(opened.turn.id, 0, row["model"], PURPOSE, row["finish_reason"], usage, row["duration_ms"], at)
+        return Step(
+            turn_id=opened.turn.id,
+            number=0,
+            model=row["model"],
+            purpose=PURPOSE,
+            finish_reason=row["finish_reason"],
+            usage=usage,
+            duration_ms=row["duration_ms"],
+            created_at=at,
+        )
 
     async def _load_earlier(self, opened: OpenTurn) -> tuple[PreviousRoute | None, str]:
         """Loads the route of the turn before in this session, and the end of its answer."""
@@ -262,7 +260,7 @@ def _able(model: str, choice: RoutingModels, parts: Sequence[Part]) -> str:
     return nearest[0]
 
 
-def _asked_to_json(found: _Sorted, now: datetime) -> Json:
+def _asked_to_json(found: _RouterReply, now: datetime) -> Json:
     if found.usage is None:
         return None
     return {

@@ -26,7 +26,7 @@ from denizen.domain.turn import CallRecord, Step
 from denizen.domain.usage import Usage, usage_from_json
 from denizen.domain.verdict import CallOutcome, Decision, Verdict
 from denizen.engine.audit.audit_log import call_event
-from denizen.engine.budget.budgets import Payer, Payment, TurnBudget, turn_scopes
+from denizen.engine.budget.budgets import Payer, Payment, TurnBudget
 from denizen.engine.knowledge.citations import TurnEvidence
 from denizen.engine.knowledge.proof import TurnProofs
 from denizen.engine.loop.services import EngineServices
@@ -67,7 +67,8 @@ class TurnSteps:
     ) -> None:
         self._context = context
         self._services = services
-        self._budgets = _budgets_of(context, services)
+        payer = Payer.from_turn(context.turn, context.scope.place, context.generation)
+        self._budgets = TurnBudget(payer, services.store, services.live, services.clock)
         self._stepping = stepping or services.durable
         self._cache: dict[str, CallOutcome] = {}
         self._messages: list[Message] = []
@@ -87,7 +88,7 @@ class TurnSteps:
         """The kinds of foreign text that the turn has read so far."""
         self.shown: list[Mapping[str, Any]] = []
         """Attachments of results for people, in the order of the calls (`domain/attachments`)."""
-        self.beside = ReplyExtras()
+        self.extras = ReplyExtras()
         """The reply's pictures and reasoning."""
         self._proofs = proofs or TurnProofs(TurnEvidence())
         self.evidence = self._proofs.evidence
@@ -114,20 +115,20 @@ class TurnSteps:
         self._note_prompt(request)
         recorded = await self._stepping.step(f"model:{self.number}", lambda: self._request(request, show=show))
         reply, duration_ms = reply_from_json(cast("Mapping[str, Any]", recorded))
-        self.beside += find_reply_extras(reply.parts, with_reasoning=show and self._context.agent.show_reasoning)
+        self.extras += find_reply_extras(reply.parts, with_reasoning=show and self._context.agent.show_reasoning)
         self.usage += reply.usage
         self._input_tokens = reply.usage.input_tokens
         self.answered_by = reply.model
         self._steps.append(
             Step(
-                self._context.turn.id,
-                self.number,
-                self.answered_by,
-                purpose,
-                reply.finish_reason,
-                reply.usage,
-                duration_ms,
-                self._services.clock.now(),
+                turn_id=self._context.turn.id,
+                number=self.number,
+                model=self.answered_by,
+                purpose=purpose,
+                finish_reason=reply.finish_reason,
+                usage=reply.usage,
+                duration_ms=duration_ms,
+                created_at=self._services.clock.now(),
             )
         )
         if self._budgets.is_limited and list_calls(reply.parts):
@@ -139,13 +140,13 @@ class TurnSteps:
         if made_of != self._made_of:
             self._made_of = made_of
             use = describe(request, self._context.turn.id, self.number, self._context.model.name)
-            self._prompts.append(replace(use, memories=self._context.memories))
+            self._prompts.append(replace(use, memories=self._context.prompt.memories))
 
     async def _request(self, request: ModelRequest, *, show: bool) -> Json:
         turn_id, live = self._context.turn.id, self._services.live
         started = self._services.clock.monotonic_s()
-        voice = self._context.voice if show else None
-        guard = voice.guard() if voice else None
+        speakers = self._context.speakers if show else None
+        guard = speakers.guard() if speakers else None
         said, proof = "", self._proofs.begin()
         async with self._paying(request) as payment, aclosing(payment.model.stream(request)) as events:
             async for event in events:
@@ -163,7 +164,7 @@ class TurnSteps:
                     case ModelReply():
                         payment.is_answered = True
                         self._show(await proof.feed(guard.finish() if guard else "") + await proof.finish())
-                        reply = filter_impersonation(event, voice) if voice else event
+                        reply = filter_impersonation(event, speakers) if speakers else event
                         return reply_to_json(reply, self._since_ms(started))
                 if guard and guard.is_hit:
                     payment.is_answered = True
@@ -284,32 +285,30 @@ class TurnSteps:
         author = Author("", self._context.agent.name, is_bot=True)
         self._messages.append(
             Message(
-                MessageId(derive("msg", turn.id, role, str(self.number))),
-                turn.conversation_id,
-                role,
-                author,
-                shorten_to_store(parts, role, self._context.agent.storing),
-                self._services.clock.now(),
+                id=MessageId(derive("msg", turn.id, role, str(self.number))),
+                conversation_id=turn.conversation_id,
+                role=role,
+                author=author,
+                parts=shorten_to_store(parts, role, self._context.agent.storing),
+                created_at=self._services.clock.now(),
                 session_id=turn.session_id,
                 turn_id=turn.id,
-                meta=self._meta_of(role, parts) | ({META: taint_to_json(self.taint)} if self.taint else {}),
+                meta=self._describe_message(role, parts),
             )
         )
 
-    def _meta_of(self, role: Role, parts: Sequence[Part]) -> dict[str, Json]:
+    def _describe_message(self, role: Role, parts: Sequence[Part]) -> dict[str, Json]:
         """Returns the meta of a message: facts besides its parts that later turns and readers of the store need."""
+        meta: dict[str, Json] = {META: taint_to_json(self.taint)} if self.taint else {}
         if role is Role.ASSISTANT:
-            return self._meta_of_answer()
+            if self._input_tokens > LARGE_REQUEST_TOKENS:
+                meta[USED] = self._input_tokens
+            if self._context.turn.route is not None:
+                meta[ROUTE] = route_meta(self._context.turn.route, self._context.prompt.keep_s)
+            return meta
         results = [part.call_id for part in parts if isinstance(part, ToolResultPart)]
         shown: dict[str, Json] = {key: self._data[key] for key in results if self._data.get(key)}
-        return {"shown": shown} if shown else {}
-
-    def _meta_of_answer(self) -> dict[str, Json]:
-        route, used = self._context.turn.route, self._input_tokens
-        meta: dict[str, Json] = {USED: used} if used > LARGE_REQUEST_TOKENS else {}
-        if route is not None:
-            meta[ROUTE] = route_meta(route, self._context.keep_s)
-        return meta
+        return meta | {"shown": shown} if shown else meta
 
     async def save(self) -> None:
         """Writes what is held, in one unit of work."""
@@ -356,21 +355,6 @@ class TurnSteps:
     def retract(self) -> None:
         """Takes back the streamed text: it was not the answer."""
         self._services.live.publish(self._context.turn.id, TextAdded("", retract=True))
-
-
-def _budgets_of(context: TurnContext, services: EngineServices) -> TurnBudget:
-    turn, generation = context.turn, context.generation
-    place = context.scope.place
-    payer = Payer(
-        turn.id,
-        turn.agent,
-        turn.principal,
-        place.platform,
-        turn_scopes(turn, place),
-        generation.budgets,
-        generation.models,
-    )
-    return TurnBudget(payer, services.store, services.live, services.clock)
 
 
 def _refuse(text: str) -> CallOutcome:

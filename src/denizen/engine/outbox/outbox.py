@@ -90,7 +90,9 @@ class DeliveryOutbox:
             async with self._store.work(write=False) as work:
                 earlier = await work.outbox.list_for_turn(owed.supersedes)
         account_policy = self._runtime.current.account_policy_for(place.platform, owed.account)
-        ending = TurnEnding(turn, place, owed, account_policy, names, shown, earlier)
+        ending = TurnEnding(
+            turn=turn, place=place, owed=owed, account_policy=account_policy, names=names, shown=shown, earlier=earlier
+        )
         return plan_deliveries(ending, now=self._clock.now())
 
     async def _find_names(self, place: Place, account: AgentName, text: str) -> MentionNames:

@@ -48,7 +48,7 @@ _OWN = {
 
 
 def failure_text(turn: Turn, account_policy: AccountPolicy) -> str:
-    """The configured text (inventory L-config-error-message) or the sentence of the family, with the reference."""
+    """Returns the configured text, or the sentence of the family, with the reference."""
     failure = turn.result.failure
     if account_policy.style.error_message:
         words = account_policy.style.error_message
@@ -63,7 +63,7 @@ def failure_text(turn: Turn, account_policy: AccountPolicy) -> str:
     return f"{words}\n-# Reference: {turn.id}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TurnEnding:
     """Everything that the plan depends on. `earlier` are the messages of the turn that this one supersedes."""
 

@@ -68,11 +68,19 @@ class ReminderService:
                 code="reminder_text",
                 fix=f"Write 1 to {MAX_TEXT_CHARS} characters.",
             )
-        due_at = parse_moment(when, now=now, zone=self.zone_of(scope.agent, zone))
+        due_at = parse_moment(when, now=now, zone=self.find_zone(scope.agent, zone))
         if due_at - now > MAX_AHEAD:
             raise InvalidInput("That is too far ahead.", code="reminder_far", fix="Reminders reach a year ahead.")
         key = reminder_id(scope.idempotency_key or fresh("rem"))
-        reminder = Reminder(key, account, scope.principal.key, scope.place, words, due_at, now)
+        reminder = Reminder(
+            id=key,
+            account=account,
+            asker=scope.principal.key,
+            place=scope.place,
+            text=words,
+            due_at=due_at,
+            created_at=now,
+        )
         async with self._store.work() as work:
             pending = await work.reminders.list_for(reminder.asker, limit=MAX_PENDING)
             if known := next((each for each in pending if each.id == key), None):
@@ -98,7 +106,7 @@ class ReminderService:
             if not await work.reminders.remove(key, asker=scope.principal.key):
                 raise not_pending(key)
 
-    def zone_of(self, agent: AgentName, name: str) -> ZoneInfo:
+    def find_zone(self, agent: AgentName, name: str) -> ZoneInfo:
         """That of the name; the agent's own for an empty one."""
         return ZoneInfo(name or agent_timezone(self._runtime.current.agent(agent)))
 
@@ -202,5 +210,5 @@ class _ScopedReminders:
         await self.reminders.cancel(self.scope, reminder_id)
 
     def _shown(self, reminder: Reminder, zone: str) -> PlannedReminder:
-        due_at = reminder.due_at.astimezone(self.reminders.zone_of(self.scope.agent, zone))
+        due_at = reminder.due_at.astimezone(self.reminders.find_zone(self.scope.agent, zone))
         return PlannedReminder(reminder.id, reminder.text, due_at, is_here=reminder.place == self.scope.place)

@@ -67,11 +67,11 @@ def describe(request: ModelRequest, turn_id: TurnId, step: int, model: str) -> P
     for message in request.messages:
         kinds.setdefault(message.kind, []).append(count_tokens(message))
     return PromptUse(
-        turn_id,
-        step,
-        model,
-        tuple(map(SegmentUse.of, request.segments)),
-        tuple(MessageUse(kind, len(tokens), sum(tokens)) for kind, tokens in kinds.items()),
-        tuple(spec.name for spec in request.tools),
-        sum(map(count_tool_tokens, request.tools)),
+        turn_id=turn_id,
+        step=step,
+        model=model,
+        segments=tuple(map(SegmentUse.of, request.segments)),
+        messages=tuple(MessageUse(kind, len(tokens), sum(tokens)) for kind, tokens in kinds.items()),
+        tools=tuple(spec.name for spec in request.tools),
+        tool_tokens=sum(map(count_tool_tokens, request.tools)),
     )

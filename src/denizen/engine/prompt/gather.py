@@ -1,11 +1,12 @@
-"""Step 4 of a turn: its prompt is put together from the agent as configured now, the talk before, and the question.
+"""Step 4 of a turn: the prompt is put together from the agent as configured now, the talk before, and the question.
 
-The taint that the turn begins with is found here too; `steps.py` adds what it reads later.
+`gather_context` does it; the other modules of the package each bring one part. The foreign texts (taint) that a turn
+begins with are found here too; `loop/steps.py` adds what it reads later.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -16,7 +17,7 @@ from denizen.domain.impersonation import SpeakerNames
 from denizen.domain.message import Role, join_text
 from denizen.domain.prompt import PromptMessage, Segment, Stability, estimate_tokens, order_segments
 from denizen.domain.prompt_messages import agent_timezone, count_tokens, date_line, tells_date, to_prompt_messages
-from denizen.domain.routing import Route, list_turn_times
+from denizen.domain.routing import list_turn_times
 from denizen.domain.speaker_choice import SILENCE
 from denizen.domain.taint import find_part_taint, find_prompt_taint
 from denizen.domain.tool import Taint
@@ -39,59 +40,18 @@ from denizen.engine.prompt.session_history import HistoryCutoff, Range, TokenBud
 from denizen.engine.prompt.system_prompt import (
     assemble_participant_prompt,
     assemble_system_prompt,
+    fit_to_model,
     plan_task,
     source_rules,
     transient_note,
 )
 from denizen.engine.tools.toolbox import count_most_tokens, list_allowed, uses_planning
-from denizen.ports.model import Model
+from denizen.ports.model import Model, ModelRequest
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope
 
 STORED_LIMIT = 500
 """So many messages of a session are looked at for what a summary or a transcript no longer shows."""
-
-_FORWARDED = "[forwarded message:"
-_QUOTING = ("[in reply to ", "[pressed a button", "[chose, under your message ")
-"""Marks in a question of somebody else's words (`adapters/discord/wording`, `engine/listener/interactions`)."""
-
-
-async def load_foreign(
-    store: Store, opened: OpenTurn, messages: Sequence[PromptMessage], *, is_transcript: bool
-) -> frozenset[Taint]:
-    """`messages` are all that the model is sent. In transcripts and summaries nobody sees any more who wrote what, and
-    from which texts an answer was made; the messages of the session still tell.
-    """
-    asker = opened.trigger.author.id
-    taint = find_prompt_taint(messages, asker) | find_part_taint(opened.trigger.parts)
-    if "supplied" in opened.turn.options and any(message.role is Role.TOOL for message in messages):
-        taint |= {Taint.TOOL}
-    if _quotes_others(opened, messages) or (is_transcript and _is_shared(opened)):
-        taint |= {Taint.OTHERS}
-    has_summary = any(message.kind == "summary" for message in messages)
-    if has_summary or is_transcript:
-        async with store.work(write=False) as work:
-            stored = await work.messages.list_tail(opened.turn.session_id, limit=STORED_LIMIT)
-        taint |= find_prompt_taint(to_prompt_messages(stored), asker)
-        if has_summary and len(stored) == STORED_LIMIT:
-            taint |= {Taint.TOOL}  # what else went into it is not known
-    return taint
-
-
-def _quotes_others(opened: OpenTurn, messages: Sequence[PromptMessage]) -> bool:
-    """Now, or in a question of before, which may have got no answer that would tell. In a direct talk a quotation is of
-    the asker or of the agent.
-    """
-    owed = opened.owed
-    is_merged = owed is not None and len(owed.answers) > 1
-    marks = (_FORWARDED, *_QUOTING) if _is_shared(opened) else (_FORWARDED,)
-    said = (join_text(message.parts) for message in messages if message.role is Role.USER)
-    return is_merged or any(mark in text for text in (opened.trigger.text, *said) for mark in marks)
-
-
-def _is_shared(opened: OpenTurn) -> bool:
-    return bool(opened.trigger.meta.get("speaker")) or (opened.owed is not None and bool(opened.owed.guild))
-
 
 SILENCE_NOTE = (
     "Nobody waits for you here. Speak only if it adds something; "
@@ -100,33 +60,55 @@ SILENCE_NOTE = (
 """For a turn that may end without a word."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnPrompt:
+    """The prompt of a turn besides its messages, the same for all requests of its loop."""
+
+    segments: tuple[Segment, ...]
+    max_output_tokens: int
+    sampling: SamplingSettings
+    notes: tuple[PromptMessage, ...] = ()
+    """Notes that only this turn shows (`prompt/notes`); those of a participant stand in its transcript already."""
+    memories: tuple[str, ...] = ()
+    """Ids of the memories that came up unasked; they stand in the notes."""
+    keep_s: float = SHORT_S
+    """How long its conversation is worth keeping in a provider's cache (`prompt/caching`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TurnContext:
-    """The context of a turn, fixed when it begins: one generation, one agent, one model."""
+    """The context of a turn, fixed when it begins: one generation, one agent, one model, one prompt."""
 
     turn: Turn
     generation: Generation
     agent: Agent
     model: Model
     scope: CallScope
-    segments: tuple[Segment, ...]
-    question: str
-    max_output_tokens: int
-    sampling: SamplingSettings
-    voice: SpeakerNames | None = None
+    prompt: TurnPrompt
+    speakers: SpeakerNames | None = None
     """Set for a participant, which is kept from speaking for others."""
-    notes: tuple[PromptMessage, ...] = ()
-    """Notes that only this turn shows (`prompt/notes`); those of a participant stand in its transcript already."""
-    keep_s: float = SHORT_S
-    """How long its conversation is worth keeping in a provider's cache (`prompt/rhythm`)."""
-    overdue: tuple[int, int] | None = None
-    """The stretch of its session that should be summed up when it is over (`summaries.py`)."""
-    memories: tuple[str, ...] = ()
-    """Ids of those that came up unasked; they stand in the notes."""
+    overdue: Range | None = None
+    """The stretch of its session that should be summed up when the turn is over (`engine/summaries`)."""
+
+    @property
+    def question(self) -> str:
+        return self.scope.question
+
+    def request(self, messages: Iterable[PromptMessage], *, native: bool = False) -> ModelRequest:
+        """Returns a request of this turn. `native` is for one in which the model calls tools itself."""
+        return ModelRequest(
+            segments=self.prompt.segments,
+            messages=fit_to_model(messages, self.model.capabilities, native=native),
+            max_output_tokens=self.prompt.max_output_tokens,
+            sampling=self.prompt.sampling,
+            conversation_key=self.turn.session_id,
+            reasoning=self.agent.reasoning,
+            keep_s=self.prompt.keep_s,
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class _Case:
+class _TurnFacts:
     """The facts known before anything is loaded. `is_supplied`: the client sent the history along, so none is kept
     here.
     """
@@ -159,13 +141,13 @@ class _Case:
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _Conversation:
     """The messages before, then the message to answer; `notes` stand behind it for this turn alone."""
 
     messages: list[PromptMessage]
     notes: list[PromptMessage]
     pauses_s: Sequence[float]
-    voice: SpeakerNames | None = None
+    speakers: SpeakerNames | None = None
     overdue: Range | None = None
 
 
@@ -181,109 +163,91 @@ async def gather_context(
     """Gathers the turn's context and its messages, of which the last is the one to answer. `texts` are the blocks of
     transcripts that were read before; `keeper` is asked for what is remembered.
     """
-    turn = opened.turn
-    agent = _sized(generation.agent(turn.agent), turn.route)
+    turn, usual = opened.turn, generation.agent(opened.turn.agent)
+    max_steps = turn.route.max_steps if turn.route else usual.limits.steps
+    agent = replace(usual, limits=replace(usual.limits, max_steps=max_steps, max_steps_multiplier=1.0))
     model = generation.models.get(choose_model_name(turn, agent))
-    case = _Case(opened, generation, agent, model, "supplied" in turn.options)
-    reminded = await load_memories(keeper, opened, generation.knowledge.recall)
-    notes = [*reminded.notes, *await _load_notes(store, case)]
-    segments = await _load_segments(case)
-    room, max_output = await _plan_room(case, segments)
-    if case.reads_transcript:
-        said = await _read_transcript(store, case, notes, room, texts or BlockTextCache(), is_over=past is not None)
+    facts = _TurnFacts(opened, generation, agent, model, "supplied" in turn.options)
+    recalled = await load_memories(keeper, opened, generation.knowledge.recall)
+    notes = [*recalled.notes, *await _load_notes(store, facts)]
+    segments = await _load_segments(facts)
+    free_tokens, max_output_tokens = await _plan_tokens(facts, segments)
+    if facts.reads_transcript:
+        talk = await _read_transcript(store, facts, notes, free_tokens, texts or BlockTextCache(), past)
     else:
-        said = await _read_session(store, case, notes, room, past)
-    question = join_text(opened.trigger.parts)
-    foreign = [*said.messages, *said.notes]
-    taint = await load_foreign(store, opened, foreign, is_transcript=case.reads_transcript)
-    scope = CallScope(
-        agent.name,
-        turn.principal,
-        opened.place,
-        turn.conversation_id,
-        turn.session_id,
-        turn.id,
-        account=_account_of(opened, agent),
-        taint=taint,
-        guild=opened.owed.guild if opened.owed else "",
-        question=question,
-    )
+        talk = await _read_session(store, facts, notes, free_tokens, past)
+    temperature = facts.options.get("temperature")
     context = TurnContext(
-        turn,
-        generation,
-        agent,
-        model,
-        scope,
-        segments,
-        question,
-        max_output,
-        _sampling_of(agent, case.options),
-        said.voice,
-        tuple(said.notes),
-        plan_keep_s(said.pauses_s),
-        said.overdue,
-        reminded.memories,
+        turn=turn,
+        generation=generation,
+        agent=agent,
+        model=model,
+        scope=CallScope(
+            agent.name,
+            turn.principal,
+            opened.place,
+            turn.conversation_id,
+            turn.session_id,
+            turn.id,
+            account=_choose_account(opened, agent),
+            taint=await _find_taint(store, facts, [*talk.messages, *talk.notes]),
+            guild=opened.owed.guild if opened.owed else "",
+            question=join_text(opened.trigger.parts),
+        ),
+        prompt=TurnPrompt(
+            segments=segments,
+            max_output_tokens=max_output_tokens,
+            sampling=agent.sampling if temperature is None else replace(agent.sampling, temperature=float(temperature)),
+            notes=tuple(talk.notes),
+            memories=recalled.memories,
+            keep_s=plan_keep_s(talk.pauses_s),
+        ),
+        speakers=talk.speakers,
+        overdue=talk.overdue,
     )
-    return context, said.messages
+    return context, talk.messages
 
 
 def choose_model_name(turn: Turn, agent: Agent) -> str:
-    """By name: what was asked for goes before what was chosen for the question."""
+    """Returns the name of the model: the one asked for, else the one that the router chose, else the agent's own."""
     return str(turn.options.get("model") or (turn.route.model if turn.route else agent.model))
 
 
-def _sized(agent: Agent, route: Route | None) -> Agent:
-    """With the steps of this turn in place of the usual ones."""
-    steps = route.max_steps if route else agent.limits.steps
-    return replace(agent, limits=replace(agent.limits, max_steps=steps, max_steps_multiplier=1.0))
-
-
-async def _load_segments(case: _Case) -> tuple[Segment, ...]:
+async def _load_segments(facts: _TurnFacts) -> tuple[Segment, ...]:
     """The system prompt. Where the client keeps the history, the date stands in it and not behind a message."""
-    assembled = assemble_participant_prompt if case.reads_transcript else assemble_system_prompt
-    instructions = str(case.options.get("instructions", ""))
-    sources = await _source_rules(case.agent, case.generation, is_short=case.plans or _is_public(case.opened))
-    segments = assembled(case.agent, tool_rules=case.tool_rules, instructions=instructions, sources=sources)
-    if case.is_supplied:
-        return order_segments([*segments, Segment("date", case.today, Stability.TURN)])
+    agent, opened = facts.agent, facts.opened
+    sources = ""
+    if agent.answers_from is not AnswersFrom.ANYTHING:
+        has_readers = opened.owed is not None and bool(opened.trigger.meta.get("speaker"))  # others on a platform
+        allowed = await list_allowed(agent, facts.generation.toolsets)
+        sources = source_rules(agent, allowed, is_short=facts.plans or has_readers)
+    assemble = assemble_participant_prompt if facts.reads_transcript else assemble_system_prompt
+    instructions = str(facts.options.get("instructions", ""))
+    segments = assemble(agent, tool_rules=facts.tool_rules, instructions=instructions, sources=sources)
+    if facts.is_supplied:
+        return order_segments([*segments, Segment("date", facts.today, Stability.TURN)])
     return segments
 
 
-async def _source_rules(agent: Agent, generation: Generation, *, is_short: bool) -> str:
-    if agent.answers_from is AnswersFrom.ANYTHING:
-        return ""
-    return source_rules(agent, await list_allowed(agent, generation.toolsets), is_short=is_short)
-
-
-def _is_public(opened: OpenTurn) -> bool:
-    """Whether others read along on a platform."""
-    return opened.owed is not None and bool(opened.trigger.meta.get("speaker"))
-
-
-def _account_of(opened: OpenTurn, agent: Agent) -> AgentName | None:
-    """Whose login acts for tools; nobody's for a question of several people, who may not all do the same."""
+def _choose_account(opened: OpenTurn, agent: Agent) -> AgentName | None:
+    """Returns whose login acts for tools: nobody's for a question of several people, who may not all do the same."""
     if opened.owed is None:
         return agent.name
     return None if opened.owed.of_several else opened.owed.account
 
 
-def _sampling_of(agent: Agent, options: Mapping[str, Any]) -> SamplingSettings:
-    temperature = options.get("temperature")
-    return agent.sampling if temperature is None else replace(agent.sampling, temperature=float(temperature))
-
-
-async def _plan_room(case: _Case, segments: Sequence[Segment]) -> tuple[int, int]:
-    """The tokens that are left for history when system prompt, tools and the answer have theirs, and
-    those for the answer, which takes at most half of what it shares with the history. Raises NeedsAttention when the
-    model cannot even read what stands in every prompt.
+async def _plan_tokens(facts: _TurnFacts, segments: Sequence[Segment]) -> tuple[int, int]:
+    """Returns the tokens that are left for the history when system prompt, tools and the answer have theirs, and those
+    for the answer, which takes at most half of what it shares with the history. Raises NeedsAttention when the model
+    cannot even read what stands in every prompt.
     """
-    agent, model = case.agent, case.model
+    agent, model = facts.agent, facts.model
     most = min(agent.limits.max_output_tokens, model.capabilities.max_output_tokens or agent.limits.max_output_tokens)
-    max_output = min(int(case.options.get("max_output_tokens") or most), most)
+    max_output = min(int(facts.options.get("max_output_tokens") or most), most)
     window, prompt = model.capabilities.context_tokens, sum(estimate_tokens(s.text) for s in segments)
     tools = 0
-    if not case.plans:  # where plans are made, tools stand in no other prompt
-        tools = await count_most_tokens(agent, case.generation.toolsets)
+    if not facts.plans:  # where plans are made, tools stand in no other prompt
+        tools = await count_most_tokens(agent, facts.generation.toolsets)
     free = window - prompt - tools
     if free <= 0:
         raise NeedsAttention(
@@ -296,53 +260,53 @@ async def _plan_room(case: _Case, segments: Sequence[Segment]) -> tuple[int, int
     return free - max_output, max_output
 
 
-async def _load_notes(store: Store, case: _Case) -> list[PromptMessage]:
-    opened = case.opened
+async def _load_notes(store: Store, facts: _TurnFacts) -> list[PromptMessage]:
+    opened = facts.opened
     notes = list(await load_subject_note(store, opened))
     if opened.owed and opened.owed.may_be_silent:
         notes.append(transient_note(SILENCE_NOTE))
-    return [*notes, *plan_task(case.agent, opened.turn.route, tool_rules=case.tool_rules)]
+    return [*notes, *plan_task(facts.agent, opened.turn.route, tool_rules=facts.tool_rules)]
 
 
 async def _read_transcript(
-    store: Store, case: _Case, notes: list[PromptMessage], room: int, texts: BlockTextCache, *, is_over: bool
-) -> _Said:
+    store: Store,
+    facts: _TurnFacts,
+    notes: list[PromptMessage],
+    free_tokens: int,
+    texts: BlockTextCache,
+    past: HistoryCutoff | None,
+) -> _Conversation:
     """For participants: the whole room as one text, in which the notes stand before the cue to speak."""
-    scene = _scene(case, room - sum(map(count_tokens, notes)), is_over=is_over)
-    history, voice, pauses_s = await load_transcript(store, scene, texts)
-    dated = [transient_note(case.today, "date")] if case.agent.persona else []
-    return _Said(insert_notes_before_cue(history, [*notes, *dated]), [], pauses_s, voice)
-
-
-def _scene(case: _Case, room: int, *, is_over: bool) -> ParticipantTurn:
-    opened, generation = case.opened, case.generation
-    agent, owed = generation.agent(opened.turn.agent), opened.owed
-    return ParticipantTurn(
-        opened.turn,
-        opened.trigger,
-        opened.place,
-        owed,
-        agent,
-        tuple(generation.agents.values()),
-        is_archived=generation.archive.enabled and owed is not None,
-        room_tokens=room,
-        can=case.model.capabilities,
-        is_over=is_over,
+    opened, generation = facts.opened, facts.generation
+    participant = ParticipantTurn(
+        turn=opened.turn,
+        trigger=opened.trigger,
+        place=opened.place,
+        owed=opened.owed,
+        agent=facts.agent,
+        agents=tuple(generation.agents.values()),
+        is_archived=generation.archive.enabled and opened.owed is not None,
+        room_tokens=free_tokens - sum(map(count_tokens, notes)),
+        can=facts.model.capabilities,
+        is_over=past is not None,
     )
+    history, speakers, pauses_s = await load_transcript(store, participant, texts)
+    dated = [transient_note(facts.today, "date")] if facts.agent.persona else []
+    return _Conversation(insert_notes_before_cue(history, [*notes, *dated]), [], pauses_s, speakers)
 
 
 async def _read_session(
-    store: Store, case: _Case, notes: list[PromptMessage], room: int, past: HistoryCutoff | None
-) -> _Said:
+    store: Store, facts: _TurnFacts, notes: list[PromptMessage], free_tokens: int, past: HistoryCutoff | None
+) -> _Conversation:
     """For assistants: the messages of the session that fit, the date where no message tells it yet."""
-    notes = [*notes, *await _load_around(store, case.opened, case.agent)]
-    left = TokenBudget(room, sum(map(count_tokens, notes)))
-    found = await load_history(store, case.opened, case.agent, left, past)
-    history = limit_pictures(found.messages) if case.model.capabilities.image_output else found.messages
-    if not case.is_supplied and not any(tells_date(message, case.today) for message in history):
-        notes.append(transient_note(case.today, "date"))
-    pauses_s = pauses_between(list_turn_times(found.read, case.opened.turn.route))
-    return _Said(history, notes, pauses_s, overdue=found.overdue)
+    notes = [*notes, *await _load_around(store, facts.opened, facts.agent)]
+    left = TokenBudget(free_tokens, sum(map(count_tokens, notes)))
+    found = await load_history(store, facts.opened, facts.agent, left, past)
+    history = limit_pictures(found.messages) if facts.model.capabilities.image_output else found.messages
+    if not facts.is_supplied and not any(tells_date(message, facts.today) for message in history):
+        notes.append(transient_note(facts.today, "date"))
+    pauses_s = pauses_between(list_turn_times(found.read, facts.opened.turn.route))
+    return _Conversation(history, notes, pauses_s, overdue=found.overdue)
 
 
 async def _load_around(store: Store, opened: OpenTurn, agent: Agent) -> list[PromptMessage]:
@@ -353,3 +317,47 @@ async def _load_around(store: Store, opened: OpenTurn, agent: Agent) -> list[Pro
     name, limit = opened.turn.agent, agent.recent_messages
     before = await load_surroundings(store, name, opened.place, trigger, before=owed.reply_to, limit=limit)
     return [*before, *await load_answers(store, owed, opened.place, limit=limit)]
+
+
+# --- foreign texts ----------------------------------------------------------------------------------------------------
+
+_FORWARDED = "[forwarded message:"
+_QUOTING = ("[in reply to ", "[pressed a button", "[chose, under your message ")
+"""Marks in a question of somebody else's words (`adapters/discord/wording`, `engine/listener/interactions`)."""
+
+
+async def _find_taint(store: Store, facts: _TurnFacts, messages: Sequence[PromptMessage]) -> frozenset[Taint]:
+    """Returns the kinds of foreign text in `messages`, which are all that the model is sent. In transcripts and
+    summaries nobody sees any more who wrote what, and from which texts an answer was made; the messages of the session
+    still tell.
+    """
+    opened, is_transcript = facts.opened, facts.reads_transcript
+    asker = opened.trigger.author.id
+    taint = find_prompt_taint(messages, asker) | find_part_taint(opened.trigger.parts)
+    if facts.is_supplied and any(message.role is Role.TOOL for message in messages):
+        taint |= {Taint.TOOL}
+    if _quotes_others(opened, messages) or (is_transcript and _is_shared(opened)):
+        taint |= {Taint.OTHERS}
+    has_summary = any(message.kind == "summary" for message in messages)
+    if has_summary or is_transcript:
+        async with store.work(write=False) as work:
+            stored = await work.messages.list_tail(opened.turn.session_id, limit=STORED_LIMIT)
+        taint |= find_prompt_taint(to_prompt_messages(stored), asker)
+        if has_summary and len(stored) == STORED_LIMIT:
+            taint |= {Taint.TOOL}  # what else went into it is not known
+    return taint
+
+
+def _quotes_others(opened: OpenTurn, messages: Sequence[PromptMessage]) -> bool:
+    """Whether somebody else is quoted now, or in a question of before, which may have got no answer that would tell. In
+    a direct talk a quotation is of the asker or of the agent.
+    """
+    owed = opened.owed
+    is_merged = owed is not None and len(owed.answers) > 1
+    marks = (_FORWARDED, *_QUOTING) if _is_shared(opened) else (_FORWARDED,)
+    said = (join_text(message.parts) for message in messages if message.role is Role.USER)
+    return is_merged or any(mark in text for text in (opened.trigger.text, *said) for mark in marks)
+
+
+def _is_shared(opened: OpenTurn) -> bool:
+    return bool(opened.trigger.meta.get("speaker")) or (opened.owed is not None and bool(opened.owed.guild))

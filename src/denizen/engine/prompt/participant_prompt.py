@@ -79,7 +79,7 @@ PICTURES_WITHIN = 100
 """Among so many of the newest posts pictures are looked for."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ParticipantTurn:
     """A turn that a participant is to take. `owed` is None away from platforms, `is_archived` says whether what is said
     there is kept; `room_tokens` is what the model has room for. `is_over` when it is only looked at again: then nothing
@@ -107,44 +107,44 @@ class _Cuts:
 
 
 async def load_transcript(
-    store: Store, scene: ParticipantTurn, texts: BlockTextCache
+    store: Store, participant: ParticipantTurn, texts: BlockTextCache
 ) -> tuple[list[PromptMessage], SpeakerNames, list[float]]:
     """The messages, the names in them, and the pauses between the agent's turns in seconds."""
-    own = _within(scene.agent.transcript, scene.room_tokens)
+    own = _within(participant.agent.transcript, participant.room_tokens)
     talk = RoomTranscript((), (), ())
     question = ""
-    if scene.is_archived and scene.owed is not None:
-        question = _asked_with(scene.trigger.platform_id)
-        shared = _largest(scene.agents, scene.agent.transcript)
-        asked = TranscriptRequest(scene.place, shared, own, question, await _unsaid(store, scene))
+    if participant.is_archived and participant.owed is not None:
+        question = _asked_with(participant.trigger.platform_id)
+        shared = _largest(participant.agents, participant.agent.transcript)
+        asked = TranscriptRequest(participant.place, shared, own, question, await _unsaid(store, participant))
         talk = await (
-            load_past_transcript(store, asked) if scene.is_over else load_room_transcript(store, asked, texts)
+            load_past_transcript(store, asked) if participant.is_over else load_room_transcript(store, asked, texts)
         )
     async with store.work(write=False) as work:
-        cuts = await _load_cuts(work, scene)
+        cuts = await _load_cuts(work, participant)
         above = _since([closed.lines for closed in talk.parent], cuts.above)
         blocks = _since([closed.lines for closed in talk.blocks], cuts.here)
         tail = [line for line in talk.tail if cuts.here is None or line.at > cuts.here or line.post == question]
-        name = await _own_name(work, scene, [*blocks, tail])
+        name = await _own_name(work, participant, [*blocks, tail])
         if not (above or blocks or tail):
-            limit = max(own.total, own.tail) - message_line(scene.trigger, name).tokens
-            lines = await load_session(work, scene.turn, scene.trigger, name, limit)
+            limit = max(own.total, own.tail) - message_line(participant.trigger, name).tokens
+            lines = await load_session(work, participant.turn, participant.trigger, name, limit)
             tail = [line for line in lines if cuts.here is None or line.at > cuts.here]
     begins_thread = not (blocks or tail) and bool(above) and above[-1][-1].post == question != ""
     if not begins_thread:
-        tail = _with_question(tail, question, message_line(scene.trigger, name))
-    extras = [part for part in scene.trigger.parts if not isinstance(part, TextPart)]
-    if question and scene.can.image_output:
-        extras = [*await _load_pictures(store, scene, question), *extras]
-    manner = TranscriptStyle(scene.agent.layout, scene.agent.timestamps, scene.can)
+        tail = _with_question(tail, question, message_line(participant.trigger, name))
+    extras = [part for part in participant.trigger.parts if not isinstance(part, TextPart)]
+    if question and participant.can.image_output:
+        extras = [*await _load_pictures(store, participant, question), *extras]
+    manner = TranscriptStyle(participant.agent.layout, participant.agent.timestamps, participant.can)
     messages = make_messages([*above, *blocks], tail, extras, name, manner)
     voice = SpeakerNames(name, frozenset(line.name for lines in (*above, *blocks, tail) for line in lines))
     said = [line for lines in (*blocks[-1:], tail) for line in lines]
-    return messages, voice, pauses_between(_turns_of(said, name))
+    return messages, voice, pauses_between(_find_turn_times(said, name))
 
 
-def _turns_of(lines: Sequence[TranscriptLine], own: str) -> list[tuple[datetime, datetime]]:
-    """When the agent was spoken to and when it had answered; the last line is the question."""
+def _find_turn_times(lines: Sequence[TranscriptLine], own: str) -> list[tuple[datetime, datetime]]:
+    """Returns when the agent was spoken to and when it had answered; the last line is the question."""
     turns: list[tuple[datetime, datetime]] = []
     for before, line in pairwise(lines):
         if line.name == own and before.name == own and turns:
@@ -154,13 +154,13 @@ def _turns_of(lines: Sequence[TranscriptLine], own: str) -> list[tuple[datetime,
     return [*turns, *((line.at, line.at) for line in lines[-1:])]
 
 
-async def _load_pictures(store: Store, scene: ParticipantTurn, question: str) -> Sequence[ImagePart]:
+async def _load_pictures(store: Store, participant: ParticipantTurn, question: str) -> Sequence[ImagePart]:
     """The last ones that were shown in the room before the question."""
-    place = scene.place
+    place = participant.place
     async with store.work(write=False) as work:
         room = place.thread or place.channel
         posts = await work.archive.list_posts(place.platform, room, before=question, limit=PICTURES_WITHIN)
-    return list_pictures(posts, scene.turn.opened_at - timedelta(seconds=IMAGE_LIFE_S))
+    return list_pictures(posts, participant.turn.opened_at - timedelta(seconds=IMAGE_LIFE_S))
 
 
 def _asked_with(platform_id: str) -> str:
@@ -179,20 +179,20 @@ def _largest(agents: Iterable[Agent], own: TranscriptBudget) -> TranscriptBudget
     return max([own, *budgets], key=lambda budget: (budget.total, budget.block_tokens))
 
 
-async def _unsaid(store: Store, scene: ParticipantTurn) -> frozenset[str]:
+async def _unsaid(store: Store, participant: ParticipantTurn) -> frozenset[str]:
     """Finds posts of this turn, or of the one that it supersedes."""
-    turns = [scene.turn.id]
-    if scene.owed is not None and scene.owed.supersedes:
-        turns.append(scene.owed.supersedes)
+    turns = [participant.turn.id]
+    if participant.owed is not None and participant.owed.supersedes:
+        turns.append(participant.owed.supersedes)
     async with store.work(write=False) as work:
         posted = [each.platform_id for turn in turns for each in await work.outbox.list_for_turn(turn)]
     return frozenset(filter(None, posted))
 
 
-async def _load_cuts(work: UnitOfWork, scene: ParticipantTurn) -> _Cuts:
-    agent, place = scene.agent.name, scene.place
+async def _load_cuts(work: UnitOfWork, participant: ParticipantTurn) -> _Cuts:
+    agent, place = participant.agent.name, participant.place
     reset = await find_reset_time(work, agent, place.conversation_id)
-    anew = await find_session_start(work, scene.turn.session_id)
+    anew = await find_session_start(work, participant.turn.session_id)
     above = (
         await find_reset_time(work, agent, Place(place.platform, place.channel).conversation_id)
         if place.thread
@@ -212,16 +212,16 @@ def _since(blocks: Sequence[Sequence[TranscriptLine]], cut: datetime | None) -> 
     return [lines for lines in left if lines]
 
 
-async def _own_name(work: UnitOfWork, scene: ParticipantTurn, said: Iterable[Sequence[TranscriptLine]]) -> str:
+async def _own_name(work: UnitOfWork, participant: ParticipantTurn, said: Iterable[Sequence[TranscriptLine]]) -> str:
     """As the platform shows it, by the agent's last post here; before that as it is configured."""
-    account = scene.owed.account if scene.owed else AgentName(scene.agent.name)
+    account = participant.owed.account if participant.owed else AgentName(participant.agent.name)
     looked: set[str] = set()
     for lines in reversed(list(said)):
         for line in reversed(lines):
             if not line.is_bot or not line.post or line.name in looked:
                 continue
             looked.add(line.name)
-            delivery = await work.outbox.find_by_platform_id(scene.place.platform, line.post)
+            delivery = await work.outbox.find_by_platform_id(participant.place.platform, line.post)
             if delivery is not None and delivery.agent == account:
                 return line.name
     return account

@@ -15,7 +15,6 @@ from denizen.domain.trace import sha256_hex
 from denizen.domain.transcript import (
     TranscriptBlock,
     TranscriptBudget,
-    TranscriptEvent,
     TranscriptLine,
     newest_version,
     plan_blocks,
@@ -84,7 +83,10 @@ async def close_block(
 ) -> ClosedBlock:
     """The block of these lines, pinned to what the archive has now."""
     ids = [line.post for line in lines if line.post]
-    block = TranscriptBlock(number, room, ids[0], ids[-1], 0, "", 0, events=_events_of(lines))
+    events = tuple(line.event for line in lines if line.event is not None)
+    block = TranscriptBlock(
+        number=number, room=room, first=ids[0], last=ids[-1], tokens=0, digest="", posts=0, events=events
+    )
     archived = await work.transcripts.list_range(block_range(place, block))
     shown = set(ids)
     block = replace(
@@ -96,10 +98,6 @@ async def close_block(
     changed = await work.transcripts.find_archived(place.platform, [event.post for event in block.events])
     rendered = render_lines(block, archived, {each.post.id: each for each in changed})
     return ClosedBlock(_measured(block, rendered), rendered)
-
-
-def _events_of(lines: Sequence[TranscriptLine]) -> tuple[TranscriptEvent, ...]:
-    return tuple(line.event for line in lines if line.event is not None)
 
 
 def _measured(block: TranscriptBlock, lines: Sequence[TranscriptLine]) -> TranscriptBlock:
@@ -138,20 +136,16 @@ async def write_renewals(store: Store, place: Place, renewals: Sequence[BlockRen
             elif not await work.transcripts.renew_block(place, renewal.new, digest=renewal.old.digest):
                 continue
             if renewal.new is None or renewal.new.digest != renewal.old.digest:
-                _report(place, renewal)
-
-
-def _report(place: Place, renewal: BlockRenewal) -> None:
-    """The cache of the prompt ends at this block; what it costs is to be read once more."""
-    _log.warning(
-        "transcript block rendered anew: something in it was forgotten",
-        extra={
-            "conversation": place.conversation_id,
-            "block": renewal.old.number,
-            "tokens_before": renewal.old.tokens,
-            "tokens": renewal.new.tokens if renewal.new else 0,
-        },
-    )
+                # A warning, because a provider's cache ends at this block: its tokens and all after it are paid anew.
+                _log.warning(
+                    "transcript block rendered anew: something in it was forgotten",
+                    extra={
+                        "conversation": place.conversation_id,
+                        "block": renewal.old.number,
+                        "tokens_before": renewal.old.tokens,
+                        "tokens": renewal.new.tokens if renewal.new else 0,
+                    },
+                )
 
 
 PAGE = 500

@@ -159,15 +159,12 @@ class _Walk:
         later = [at for at in self._questions if at > self.start]
         last = self._questions[-1]
         for at in later:
-            self._go_to(at)
+            self.total -= sum(group.tokens for group in self._groups[self.start : at])
+            self.start = at
             fits = self.total <= budget_tokens
             if fits and (self.total <= budget_tokens * KEPT_SHARE or later[-2:] == [at, last]):
                 break
         return self.start > before
-
-    def _go_to(self, at: int) -> None:
-        self.total -= sum(group.tokens for group in self._groups[self.start : at])
-        self.start = at
 
 
 def plan_range(
@@ -193,7 +190,9 @@ def plan_range(
 
 
 def _groups(entries: Iterable[HistoryEntry]) -> list[_Group]:
-    """Tool results join the message that asked for them; results whose call is missing are left out."""
+    """Tool results join the message that asked for them; results whose call is missing are left out. A call that never
+    got its result (the turn was cut off) gets one that says so.
+    """
     groups: list[_Group] = []
     open_calls: set[str] = set()
     for entry in entries:
@@ -206,19 +205,14 @@ def _groups(entries: Iterable[HistoryEntry]) -> list[_Group]:
         open_calls = {part.id for part in message.parts if isinstance(part, ToolCallPart)}
         groups.append(_Group([entry]))
     for group in groups:
-        _close(group)
+        answered = {p.call_id for e in group.entries for p in e.message.parts if isinstance(p, ToolResultPart)}
+        asked = group.entries[0].message
+        missing = [p for p in asked.parts if isinstance(p, ToolCallPart) and p.id not in answered]
+        if missing:
+            results = tuple(ToolResultPart(p.id, p.tool, "This call was interrupted.", is_error=True) for p in missing)
+            group.entries.append(HistoryEntry(PromptMessage(Role.TOOL, results, asked.kind), group.sequence))
         group.weigh()
     return groups
-
-
-def _close(group: _Group) -> None:
-    """A call that never got its result (the turn was cut off) gets a result that says so."""
-    answered = {p.call_id for e in group.entries for p in e.message.parts if isinstance(p, ToolResultPart)}
-    asked = group.entries[0].message
-    missing = [p for p in asked.parts if isinstance(p, ToolCallPart) and p.id not in answered]
-    if missing:
-        results = tuple(ToolResultPart(p.id, p.tool, "This call was interrupted.", is_error=True) for p in missing)
-        group.entries.append(HistoryEntry(PromptMessage(Role.TOOL, results, asked.kind), group.sequence))
 
 
 def _without_tools(messages: Iterable[PromptMessage]) -> list[PromptMessage]:

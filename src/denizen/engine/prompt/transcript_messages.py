@@ -35,8 +35,10 @@ class TranscriptStyle:
         """Where the cache is marked, each mark needs a message."""
         return self.layout.separate_blocks or self.can.cache_marks
 
-    def text_of(self, lines: Sequence[TranscriptLine], before: datetime | None = None) -> str:
-        """`before` is the time of the line that the model has read last; None at the beginning of a block."""
+    def join_lines(self, lines: Sequence[TranscriptLine], before: datetime | None = None) -> str:
+        """Returns the lines as one text. `before` is the time of the line that the model has read last; None at the
+        beginning of a block.
+        """
         told: list[str] = []
         for line in lines:
             mark = time_mark(self.timestamps, line.at, before) if self.timestamps else ""
@@ -72,7 +74,7 @@ def make_messages(
     before: datetime | None = None
     for place, run in enumerate(runs):
         stability = Stability.SESSION if place == len(runs) - 1 else Stability.TURN
-        messages.append(_said(manner.text_of(run, before), "tail", stability))
+        messages.append(_said(manner.join_lines(run, before), "tail", stability))
         before = run[-1].at
     cue = TextPart(f"{own}:")
     if not manner.can.prefill:
@@ -87,7 +89,7 @@ def _said(text: str, kind: str, stability: Stability) -> PromptMessage:
 
 def _closed(blocks: Sequence[Sequence[TranscriptLine]], manner: TranscriptStyle) -> list[PromptMessage]:
     """Together they grow at their end only."""
-    texts = [manner.text_of(lines) for lines in blocks]
+    texts = [manner.join_lines(lines) for lines in blocks]
     if manner.separates or len(texts) < 2:
         return [_said(text, "block", Stability.FOREVER) for text in texts]
     return [_said("\n".join(texts), "block", Stability.SESSION)]
@@ -120,7 +122,7 @@ def _turns(
             words = TextPart("\n".join(line_words(line) for line in part))
             told.append(PromptMessage(Role.ASSISTANT, (words,), kind))
         else:
-            told.append(_said(manner.text_of(part), kind, Stability.TURN))
+            told.append(_said(manner.join_lines(part), kind, Stability.TURN))
     last = max((place for place, each in enumerate(told) if each.role is Role.USER), default=-1)
     return [replace(each, stability=stability) if place == last else each for place, each in enumerate(told)]
 

@@ -21,7 +21,7 @@ from denizen.domain.json import Json, JsonObject
 from denizen.domain.prompt import estimate_tokens
 from denizen.domain.summary import Summary
 from denizen.domain.usage import Usage
-from denizen.engine.budget.budgets import Payer, TurnBudget, turn_scopes
+from denizen.engine.budget.budgets import Payer, TurnBudget
 from denizen.engine.configuration.generation import Generation, Runtime
 from denizen.engine.intake.opening import OpenTurn, load_turn
 from denizen.engine.loop.services import EngineServices
@@ -133,16 +133,7 @@ class BackgroundSummaries:
 
     def _writer(self, opened: OpenTurn, generation: Generation, agent: Agent) -> SummaryWriter:
         """Who asked in the turn that found it overdue pays."""
-        turn = opened.turn
-        payer = Payer(
-            turn_id=TurnId(f"{turn.id}:summary"),
-            agent=turn.agent,
-            asker=turn.principal,
-            source=opened.place.platform,
-            scopes=turn_scopes(turn, opened.place),
-            policy=generation.budgets,
-            models=generation.models,
-        )
+        payer = Payer.from_turn(opened.turn, opened.place, generation, key=f"{opened.turn.id}:summary")
         budgets = TurnBudget(payer, self._services.store, self._services.live, self._services.clock)
         return SummaryWriter(
             choose_summary_model(generation.models, agent), agent, budgets, self._services.durable.step

@@ -271,7 +271,8 @@ class NestedCalls:
             mine = await list_allowed(agent, generation.toolsets) if agent else {}
             bound = mine.get(tool)
             if bound is None:
-                return ToolResult(f"There is no tool '{tool}'. {_known(mine)}", is_error=True)
+                known = ", ".join(sorted(mine))
+                return ToolResult(f"There is no tool '{tool}'. Known tools: {known}.", is_error=True)
             try:
                 checked = check_arguments(bound.spec, args)
             except ArgumentsError as problem:
@@ -298,10 +299,6 @@ def strictest_tier(chain: Sequence[str], tools: Mapping[str, BoundTool], policy:
     """The highest tier in the chain; a tool that has vanished since counts as dangerous."""
     tiers = [policy.tier(tools[name].spec) if name in tools else Tier.DANGEROUS for name in chain]
     return max(tiers, default=Tier.HARMLESS)
-
-
-def _known(tools: Mapping[str, BoundTool]) -> str:
-    return f"Known tools: {', '.join(sorted(tools))}."
 
 
 def uses_planning(planning: ToolPlanning, capabilities: Capabilities) -> bool:
