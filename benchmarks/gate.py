@@ -54,22 +54,22 @@ async def _measure(folder: Path) -> list[Figure]:
     clock = SystemClock()
     store = await open_store(f"sqlite:///{folder / 'denizen.db'}", clock=clock)
     try:
-        judge = PolicyEngine(clock, Observer(store, clock, _approve))
+        engine = PolicyEngine(clock, Observer(store, clock, _approve))
         return [
-            Figure("gate, tier 0", await _time(judge, Tier.HARMLESS), "ms", aim=0.2),
-            Figure("gate, tier 1", await _time(judge, Tier.LIMITED), "ms", aim=0.2),
-            Figure("gate, tier 2 with a kept verdict", await _time(judge, Tier.SENSITIVE), "ms", aim=1.0),
+            Figure("gate, tier 0", await _time(engine, Tier.HARMLESS), "ms", aim=0.2),
+            Figure("gate, tier 1", await _time(engine, Tier.LIMITED), "ms", aim=0.2),
+            Figure("gate, tier 2 with a kept verdict", await _time(engine, Tier.SENSITIVE), "ms", aim=1.0),
         ]
     finally:
         await store.aclose()
 
 
-async def _time(judge: PolicyEngine, tier: Tier) -> float:
+async def _time(engine: PolicyEngine, tier: Tier) -> float:
     spec = ToolSpec("look", "Looks something up.", {"type": "object"}, tier=tier)
     took: list[float] = []
     for _ in range(TIMES):
         started = time.perf_counter()
-        verdict = await judge.judge(spec, CALL, SCOPE, POLICY)
+        verdict = await engine.decide(spec, CALL, SCOPE, POLICY)
         took.append((time.perf_counter() - started) * 1e3)
         assert verdict.decision is Decision.APPROVE
     return middle(took)

@@ -109,7 +109,7 @@ def scope(who: Principal = ANA, *taint: Taint, **more: object) -> CallScope:
 
 @dataclass
 class GateFixture:
-    """A judge with an observer, or without one where `says` is empty."""
+    """A policy engine with an observer, or without one where `says` is empty."""
 
     says: list[str | DenizenError | TimeoutError | ModelReply] = field(default_factory=list)
     clock: HandClock = field(default_factory=HandClock)
@@ -118,7 +118,7 @@ class GateFixture:
     def __post_init__(self) -> None:
         self.opinions = ScriptedObserver(self.says)
         self.observer = Observer(self.store, self.clock, self.opinions)
-        self.judge = PolicyEngine(self.clock, self.observer if self.says else None)
+        self.policy_engine = PolicyEngine(self.clock, self.observer if self.says else None)
 
     @property
     def asked(self) -> int:
@@ -137,4 +137,4 @@ class GateFixture:
     ) -> Verdict:
         policy = policy or (WATCHED if self.says else GatePolicy())
         asked = call(tool.name, args, origin)
-        return await self.judge.judge(tool, asked, at or scope(), policy, floor=floor)
+        return await self.policy_engine.decide(tool, asked, at or scope(), policy, floor=floor)

@@ -113,7 +113,7 @@ async def test_the_first_rule_that_matches_decides_and_without_a_match_the_defau
     tool = spec(tier=Tier.SENSITIVE)
 
     async def judged(**args: str) -> tuple[Decision, str]:
-        found = await GateFixture().judge.judge(tool, call(args=dict(args)), scope(), policy)
+        found = await GateFixture().policy_engine.decide(tool, call(args=dict(args)), scope(), policy)
         return found.decision, found.reason
 
     assert await judged(path="/srv/.ssh/id", mode="r") == (Decision.DENY, "keys are private")
@@ -400,9 +400,9 @@ async def test_a_fault_anywhere_in_the_gate_denies_whatever_the_call_comes_from(
 @pytest.mark.proves("V20")
 @pytest.mark.parametrize("error", [ValueError("x"), KeyError("x"), MemoryError(), RecursionError(), TimeoutError()])
 async def test_a_fault_of_the_observer_denies(error: Exception) -> None:
-    judge = PolicyEngine(SystemClock(), FailingObserver(error))
+    engine = PolicyEngine(SystemClock(), FailingObserver(error))
     for tier in (Tier.SENSITIVE, Tier.DANGEROUS):
-        judged = await judge.judge(spec(tier=tier), call(), scope(), WATCHED)
+        judged = await engine.decide(spec(tier=tier), call(), scope(), WATCHED)
         assert (judged.decision, judged.decided_by) == (Decision.DENY, "gate-fault")
 
 
@@ -413,7 +413,7 @@ async def test_a_fault_of_the_observer_denies(error: Exception) -> None:
 async def test_an_approved_call_runs_and_a_denied_one_gives_the_model_the_reason() -> None:
     for says, ran in ((verdict("approve"), 1), (verdict("deny", "it is too much"), 0)):
         gate_fixture, tools = GateFixture([says]), RecordingToolset([spec(tier=Tier.DANGEROUS)])
-        gate = ToolExecutor(gate_fixture.clock, gate_fixture.judge)
+        gate = ToolExecutor(gate_fixture.clock, gate_fixture.policy_engine)
         outcome = await gate.run(BoundTool(tools.specs[0], tools), call(), scope(), WATCHED)
         assert len(tools.calls) == ran
         assert outcome.result.is_error is (ran == 0)
@@ -460,5 +460,5 @@ JSON: st.SearchStrategy[JsonObject] = st.dictionaries(
 @given(args=JSON, pattern=st.text(max_size=5))
 async def test_no_arguments_and_no_pattern_break_the_judge(args: JsonObject, pattern: str) -> None:
     policy = GatePolicy(rules=(ToolRule("look", Decision.DENY, dict.fromkeys(args, pattern)),))
-    judged = await PolicyEngine(HandClock()).judge(spec(), call(args=args), scope(), policy)
+    judged = await PolicyEngine(HandClock()).decide(spec(), call(args=args), scope(), policy)
     assert judged.decided_by in {"rule", "tier-0"}

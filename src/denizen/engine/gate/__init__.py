@@ -1,5 +1,8 @@
-"""The gate decides about every tool call and is the only one that runs tools.
+"""The gate decides about every tool call, whoever asked for it, and is the only one that runs tools.
 
-`policy.py` holds what the configuration says, `decide.py` the decision, `limits.py` the rate limits, `door.py` the one
-place from which a tool runs.
+decision        the verdict about a call: denied, approved, or for people to decide
+executor        runs a call once it is approved; the only caller of `Toolset.call`
+observer        a model's opinion about calls of tiers 2 and 3
+approvals       calls that wait for people
+approval_card   how people are asked
 """

@@ -99,7 +99,7 @@ class CallObserver(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GateCase:
-    """One call as it is judged. `tier` is the strictest of the call's own and of those on the way to it."""
+    """One call as it is decided about. `tier` is the strictest of the call's own and of those on the way to it."""
 
     spec: ToolSpec
     asked: ToolCall
@@ -116,19 +116,19 @@ class PolicyEngine:
         self._window = SlidingWindow(clock)
         self._observer = observer
 
-    async def judge(
+    async def decide(
         self, spec: ToolSpec, call: ToolCall, scope: CallScope, policy: GatePolicy, *, floor: Tier = Tier.HARMLESS
     ) -> Verdict:
         """`floor` is the strictest tier of the chain of calls that led here. Never raises: a fault denies."""
         try:
-            return await self._judge(GateCase(spec, call, scope, max(policy.tier(spec), floor)), policy)
+            return await self._decide(GateCase(spec, call, scope, max(policy.tier(spec), floor)), policy)
         except Exception:  # noqa: BLE001 - whatever fails in here denies
             _log.exception("gate fault", extra={"tool": call.tool, "turn": scope.turn_id})
             return Verdict(
                 Decision.DENY, Tier.DANGEROUS, "the gate could not decide, so the answer is no", "gate-fault"
             )
 
-    async def _judge(self, case: GateCase, policy: GatePolicy) -> Verdict:
+    async def _decide(self, case: GateCase, policy: GatePolicy) -> Verdict:
         if case.scope.depth > MAX_DEPTH:
             return _deny(case, f"tools may call each other at most {MAX_DEPTH} deep", "depth")
         rule = policy.find_rule(case.asked, case.scope)

@@ -175,7 +175,7 @@ class ToolExecutor:
     def __init__(
         self,
         clock: Clock,
-        judge: PolicyEngine | None = None,
+        policy_engine: PolicyEngine | None = None,
         *,
         approvals: ApprovalQueue | None = None,
         ledger: AuditLog | None = None,
@@ -183,7 +183,7 @@ class ToolExecutor:
     ) -> None:
         self._clock = clock
         self._ledger = ledger
-        self._judge = judge or PolicyEngine(clock)
+        self._policy_engine = policy_engine or PolicyEngine(clock)
         self._kept = ResultCache(clock)
         self._interim_after_s = interim_after_s
         self._approvals = approvals
@@ -204,7 +204,7 @@ class ToolExecutor:
         self, tool: BoundTool, call: ToolCall, scope: CallScope, policy: GatePolicy, floor: Tier
     ) -> CallOutcome:
         started, word = self._clock.monotonic_s(), ""
-        verdict = await self._judge.judge(tool.spec, call, scope, policy, floor=floor)
+        verdict = await self._policy_engine.decide(tool.spec, call, scope, policy, floor=floor)
         if verdict.decision is Decision.APPROVE and verdict.decided_by.startswith(OBSERVER) and self._approvals:
             # Before the process died the observer may have wanted people to decide: then they do.
             asked = await self._approvals.find(scope)
@@ -274,7 +274,7 @@ class ToolExecutor:
         if found.status is not ApprovalStatus.APPROVED:
             return replace(verdict, decision=Decision.DENY, reason=_refusal(found), decided_by="approval"), ""
         if self._approvals and (current := self._approvals.policy) != policy:
-            verdict = await self._judge.judge(asked.spec, asked.wanted, asked.scope, current, floor=floor)
+            verdict = await self._policy_engine.decide(asked.spec, asked.wanted, asked.scope, current, floor=floor)
         if verdict.decision is Decision.DENY:
             return verdict, ""
         if verdict.decision is Decision.ASK and verdict.rule and not same_people(verdict.rule, found.rule):

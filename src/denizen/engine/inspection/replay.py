@@ -338,7 +338,7 @@ def _key(args: Mapping[str, Json]) -> str:
 class _ApprovingPolicy(PolicyEngine):
     """There is nothing to decide: what was denied then has no result, and nothing runs."""
 
-    async def judge(
+    async def decide(
         self, spec: ToolSpec, call: ToolCall, scope: CallScope, policy: GatePolicy, *, floor: Tier = Tier.HARMLESS
     ) -> Verdict:
         del call, scope

@@ -1,8 +1,8 @@
 """Several agents in one room: which of them a message concerns, who of these speaks, and who waits for whom.
 
 Each account receives a message by itself. What it decides here follows from the message, the policies of all accounts
-and the archive, so all accounts come to the same decision (`domain/speakers`). Who speaks later waits until the earlier
-replies are sent, to have read them. Everything that is waited for is in the store, also after a restart.
+and the archive, so all accounts come to the same decision (`domain/speaker_choice`). Who speaks later waits until
+the earlier replies are sent, to have read them. Everything that is waited for is in the store, also after a restart.
 """
 
 from __future__ import annotations

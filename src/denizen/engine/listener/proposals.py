@@ -1,7 +1,7 @@
 """Reactions by which people propose an answer for the documents, and by which its author takes it back.
 
 Only what everybody of the server may read is learned; nothing of bots, and nothing of people who opted out. The author
-is told by the same unit of work that stores the proposal. What becomes of a proposal is in `knowledge/learning`.
+is told by the same unit of work that stores the proposal. What becomes of a proposal is in `knowledge/coverage`.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ class ReplyExtras:
 
     @property
     def rows(self) -> list[Mapping[str, Any]]:
-        """For `domain/extras`, and for the piece in front of an answer."""
+        """As rows of `domain/attachments`, for the piece in front of an answer."""
         rows: list[Mapping[str, Any]] = []
         if self.images:
             rows.append({"images": [{"url": url} for url in self.images]})

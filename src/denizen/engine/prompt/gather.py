@@ -323,7 +323,7 @@ async def _load_around(store: Store, opened: OpenTurn, agent: Agent) -> list[Pro
 
 _FORWARDED = "[forwarded message:"
 _QUOTING = ("[in reply to ", "[pressed a button", "[chose, under your message ")
-"""Marks in a question of somebody else's words (`adapters/discord/wording`, `engine/listener/interactions`)."""
+"""Marks of others' words in a question (`adapters/discord/messages/wording`, `engine/listener/interactions`)."""
 
 
 async def _find_taint(store: Store, facts: _TurnFacts, messages: Sequence[PromptMessage]) -> frozenset[Taint]:

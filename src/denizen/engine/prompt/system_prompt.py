@@ -23,7 +23,7 @@ _STYLES = {
 }
 _CITATIONS = {
     CitationFormat.INLINE: "Name the source right behind a statement that comes from one.",
-    # Documents are cited in brackets in any case: what becomes of those is decided later (`engine/answers`).
+    # Documents are cited in brackets in any case: what becomes of those is decided later (`knowledge/proof`).
     CitationFormat.FOOTNOTE: "Name sources as numbered footnotes at the end, documents in brackets where you use them.",
 }
 
@@ -87,7 +87,7 @@ def _style(agent: Agent) -> str:
 
 
 def _tool_rules(agent: Agent) -> str:
-    # What differs from question to question stands behind (`task.py`): this is read from a cache.
+    # What differs from question to question stands behind (`plan_task`): this is read from a cache.
     rounds = "" if agent.is_routed else f" at most {max_calls(agent.limits.steps)} rounds,"
     lines = [
         f"Use tools for what you do not know for certain,{rounds} then answer.",

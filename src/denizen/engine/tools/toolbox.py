@@ -78,7 +78,7 @@ def rank_tools(specs: Sequence[ToolSpec], words: str) -> list[str]:
 
 
 def matching_tools(specs: Sequence[ToolSpec], words: str) -> list[str]:
-    """As `rank`, without those that share no word."""
+    """As `rank_tools`, without those that share no word."""
     question = stems(words)
     about = {spec.name: stems(f"{spec.name.replace('_', ' ')} {_about(spec)}") for spec in specs}
     return [name for name in rank_tools(specs, words) if question & about[name]]
@@ -226,7 +226,7 @@ class ToolRequest:
 
 async def resolve_tools(agent: Agent, toolsets: Iterable[Toolset], wish: ToolRequest | None = None) -> Toolbox:
     """The tools of one prompt: all that the agent may use, or, where these are more than its limit, the choice that
-    `selection.py` makes of them, with those that this turn has found.
+    `select_tools` makes of them, with those that this turn has found.
     """
     tools, wish = await list_allowed(agent, toolsets), wish or ToolRequest()
     limit = min(agent.limits.max_tools, wish.limit or agent.limits.max_tools)
