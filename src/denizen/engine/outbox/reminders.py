@@ -71,7 +71,7 @@ class ReminderService:
         due_at = parse_moment(when, now=now, zone=self.find_zone(scope.agent, zone))
         if due_at - now > MAX_AHEAD:
             raise InvalidInput("That is too far ahead.", code="reminder_far", fix="Reminders reach a year ahead.")
-        key = reminder_id(scope.idempotency_key or fresh("rem"))
+        key = reminder_id(scope.options.idempotency_key or fresh("rem"))
         reminder = Reminder(
             id=key,
             account=account,
