@@ -49,24 +49,38 @@ class ClosedGaps:
 
 
 @dataclass(frozen=True, slots=True)
+class ProposedMessage:
+    """The message of a member in which somebody found an answer."""
+
+    author: str
+    author_id: str
+    link: str
+    said_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedDocument:
+    """The file that accepting a proposal writes, with its content; `diff` shows that as a change."""
+
+    file: str
+    content: str
+    diff: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProposalInfo:
-    """An answer of a member that somebody proposed for the documents. Accepting it writes `content` to `file`; `diff`
-    shows that as a change. `gap` is the id of the question that it closes, empty if there is none.
+    """An answer of a member that somebody proposed for the documents. `gap` is the id of the question that it closes,
+    empty if there is none.
     """
 
     id: str
     question: str
     answer: str
-    author: str
-    author_id: str
+    message: ProposedMessage
     proposed_by: str
-    link: str
-    said_at: str
     created_at: str
     gap: str
-    file: str
-    content: str
-    diff: str
+    document: ProposedDocument
 
 
 @dataclass(frozen=True, slots=True)

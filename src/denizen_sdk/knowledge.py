@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, cast
 
 import anyio
@@ -30,37 +30,10 @@ _RESTARTING = frozenset({502, 503, 504})
 
 
 @dataclass(frozen=True, slots=True)
-class SourceInfo:
-    """A source of knowledge. `folder` is its folder in the shell; `synced_at` is None before its first sync. Only
-    owners and admins get the fields from `location` on. `left_out` names the first of the `skipped` files, each with
-    the reason; `error` says why the last sync could not read the source. `has_webhook` tells that the configuration
-    holds a secret for `call_webhook`.
-    """
-
-    id: str
-    kind: str
-    label: str = ""
-    folder: str = ""
-    files: int = 0
-    documents: int = 0
-    synced_at: str | None = None
-    location: str = ""
-    branch: str = ""
-    content_path: str = ""
-    output_path: str = ""
-    readme_only: bool = False
-    max_videos: int = 0
-    sync_every_minutes: int = 0
-    revision: str = ""
-    skipped: int = 0
-    left_out: tuple[str, ...] = ()
-    error: str = ""
-    has_webhook: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class SourceSettings:
-    """The settings of a source besides its location. None keeps the present value, or the server's default."""
+    """The settings of a source besides its location. In a change, None keeps the present value, or the server's
+    default. In an answer, None is what only owners and admins are told.
+    """
 
     kind: str | None = None
     label: str | None = None
@@ -70,6 +43,37 @@ class SourceSettings:
     readme_only: bool | None = None
     max_videos: int | None = None
     sync_every_minutes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceSyncState:
+    """The state of a source after its last sync. `synced_at` is None before the first one; `left_out` names the first
+    of the `skipped` files, each with the reason; `error` says why the last sync could not read the source. Only owners
+    and admins get the fields from `revision` on.
+    """
+
+    files: int = 0
+    documents: int = 0
+    synced_at: str | None = None
+    revision: str = ""
+    skipped: int = 0
+    left_out: tuple[str, ...] = ()
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceInfo:
+    """A source of knowledge. The JSON has the fields of `settings` and `sync_state` on one level with the others, so
+    that it can be sent back as a change. `folder` is its folder in the shell. Only owners and admins get `location`,
+    and `has_webhook`, which tells that the configuration holds a secret for `call_webhook`.
+    """
+
+    id: str
+    folder: str = ""
+    location: str = ""
+    has_webhook: bool = False
+    settings: SourceSettings = field(default_factory=SourceSettings)
+    sync_state: SourceSyncState = field(default_factory=SourceSyncState)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +213,7 @@ class KnowledgeCalls(ClientCalls):
         """Returns the sources of knowledge, by kind in the server's order. Everybody may call this."""
         row = await self._connection.request("GET", "/api/sources")
         return [
-            from_json(SourceInfo, {"kind": kind, **each})
+            _read_source({"kind": kind, **each})
             for kind, group in row.items()
             if isinstance(group, Mapping)
             for each in cast("Mapping[str, Any]", group).get("sources", [])
@@ -224,19 +228,15 @@ class KnowledgeCalls(ClientCalls):
         kind of the source from it unless the settings name one.
         """
         body = {"location": location, "id": source_id, **_without_none(settings)}
-        return from_json(SourceInfo, await self._connection.request("POST", "/api/sources", body=body))
+        return _read_source(await self._connection.request("POST", "/api/sources", body=body))
 
     async def edit_source(
         self, source: str, settings: SourceSettings | None = None, *, location: str = ""
     ) -> SourceInfo:
         """Changes the given settings of a source. They apply to its next sync."""
         body = {"location": location, **_without_none(settings)}
-        return from_json(
-            SourceInfo,
-            await self._connection.request(
-                "PUT", f"/api/sources/{quote_segment(source)}", body=body, at_least_s=PUBLISH_S
-            ),
-        )
+        path = f"/api/sources/{quote_segment(source)}"
+        return _read_source(await self._connection.request("PUT", path, body=body, at_least_s=PUBLISH_S))
 
     async def remove_source(self, source: str) -> None:
         """Removes a source with all that was read from it."""
@@ -348,6 +348,11 @@ class KnowledgeCalls(ClientCalls):
                 if sent.event == "end":
                     return
         raise NetworkError("The server ended the stream before the sync had ended.")
+
+
+def _read_source(row: Mapping[str, Any]) -> SourceInfo:
+    info = from_json(SourceInfo, row)
+    return replace(info, settings=from_json(SourceSettings, row), sync_state=from_json(SourceSyncState, row))
 
 
 def _without_none(settings: SourceSettings | None) -> dict[str, Any]:

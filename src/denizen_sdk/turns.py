@@ -36,27 +36,43 @@ class UsageInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class ApprovalInfo:
-    """A tool call that waits for a decision, or waited for one. `status` is pending, approved, denied or expired;
-    `preview` says in lines what the call would do; secrets are masked in `args`. Without `expires_at` it waits for
-    ever. `may_decide` tells whether the caller may decide.
+class RequestedCall:
+    """The tool call that an approval is about, and the reason why people are asked. `preview` says in lines what the
+    call would do; secrets are masked in `args`.
     """
 
-    id: str
-    turn_id: str
-    agent: str
     tool: str
     args: Json
     tier: int
     reason: str
     preview: str
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionInfo:
+    """The end of an approval. `by` is empty if nobody decided in time; `note` is the reason that was given."""
+
+    by: str = ""
+    at: str | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalInfo:
+    """A tool call that waits for a decision, or waited for one. `status` is pending, approved, denied or expired;
+    `decision` is None while it is pending. Without `expires_at` it waits for ever. `may_decide` tells whether the
+    caller may decide.
+    """
+
+    id: str
+    turn_id: str
+    agent: str
+    call: RequestedCall
     requester: str
     status: str
     created_at: str
     expires_at: str | None = None
-    decided_by: str = ""
-    decided_at: str | None = None
-    note: str = ""
+    decision: DecisionInfo | None = None
     may_decide: bool = False
 
 
@@ -182,27 +198,36 @@ class CitationInfo:
     doubt: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceInfo:
+    """The way to a reply: prompts, steps and tool calls. The step with number 0 is the request to the router; `route`
+    is None if no router chose the model.
+    """
+
+    steps: tuple[StepInfo, ...] = ()
+    calls: tuple[CallInfo, ...] = ()
+    prompts: tuple[PromptInfo, ...] = ()
+    route: RouteInfo | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TurnInfo:
-    """A turn with its prompts, steps and calls. `status` is open, done, failed, cancelled or refused; `route` is None
-    if no router chose the model. The step with number 0 is the request to the router.
+    """A turn: question, reply and the way there. `status` is open, done, failed, cancelled or refused; `error` says why
+    there is no reply.
     """
 
     id: str
     agent: str
     status: str
     model: str
+    question: str
     reply: str
+    citations: tuple[CitationInfo, ...] = ()
     opened_at: str
     closed_at: str | None
     usage: UsageInfo
     error: ProblemDetails | None
-    steps: tuple[StepInfo, ...]
-    calls: tuple[CallInfo, ...]
-    question: str = ""
-    prompts: tuple[PromptInfo, ...] = ()
-    citations: tuple[CitationInfo, ...] = ()
-    route: RouteInfo | None = None
+    trace: TraceInfo
 
 
 @dataclass(frozen=True, slots=True)

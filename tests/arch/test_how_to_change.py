@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(not PAGE.exists(), reason="this is not a checkou
 def read_examples(text: str) -> dict[str, list[str]]:
     """Returns the files of each example: the list items that follow "The files of the example `NAME`:"."""
     found: dict[str, list[str]] = {}
-    for name, items in re.findall(r"^The files of the example `([^`]+)`:\n\n((?:- .+\n?)+)", text, re.MULTILINE):
+    for name, items in re.findall(r"^The files of the example `([^`]+)`[^\n]*:\n\n((?:- .+\n?)+)", text, re.MULTILINE):
         found[name] = re.findall(r"^- `([^`]+)`", items, re.MULTILINE)
     return found
 
@@ -27,7 +27,7 @@ def find_mentions(name: str, root: Path) -> set[str]:
 
 
 def test_each_recipe_has_an_example() -> None:
-    assert {"xai", "recent_messages", "max_videos", "find_next_due"} <= read_examples(
+    assert {"xai", "recent_messages", "max_videos", "ClosedGaps", "find_next_due"} <= read_examples(
         PAGE.read_text(encoding="utf-8")
     ).keys()
 

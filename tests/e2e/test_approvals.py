@@ -104,7 +104,7 @@ def test_what_waits_in_a_server_is_listed_and_decided_from_the_shell(home: Home,
 
         eventually(is_listed)
         [waits] = [json.loads(line) for line in listed]
-        assert (waits["tool"], waits["status"], waits["may_decide"]) == ("calculator", "pending", True)
+        assert (waits["call"]["tool"], waits["status"], waits["may_decide"]) == ("calculator", "pending", True)
         assert "6 * 6" in home.do("approvals", "list").out
         assert home.do("approvals", "approve", waits["id"][:10]).ending == (0, "Approved.\n")
         answered = receive(connection)

@@ -49,7 +49,7 @@ def test_a_trace_as_json_is_what_the_server_gives_and_turns_are_found_by_their_b
 ) -> None:
     turn = ask_with_tool(home, provider)
     told = json.loads(home.do("trace", "--json", turn[:12]).out)
-    assert (told["id"], told["question"], told["prompts"][0]["segments"][0]["name"]) == (
+    assert (told["id"], told["question"], told["trace"]["prompts"][0]["segments"][0]["name"]) == (
         turn,
         "What is 6 * 7?",
         "persona",

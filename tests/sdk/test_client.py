@@ -62,7 +62,12 @@ async def test_everything_that_can_be_read_is_read_as_records() -> None:
     async with open_web(model) as web, open_client(web) as client:
         answer = await client.ask("hi")
         turn = await client.get_turn(answer.turn_id)
-        assert (turn.status, turn.steps[0].number, turn.calls[0].decision, turn.error) == ("done", 1, "approve", None)
+        assert (turn.status, turn.trace.steps[0].number, turn.trace.calls[0].decision, turn.error) == (
+            "done",
+            1,
+            "approve",
+            None,
+        )
         assert [agent.name for agent in await client.list_agents()] == ["denizen", "scribe"]
         assert [model.name for model in await client.list_models()] == ["scripted/model"]
         assert [tool.name for tool in await client.list_tools(agent="denizen")] == ["weather"]

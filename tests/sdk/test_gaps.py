@@ -43,13 +43,13 @@ async def test_what_no_document_answers_is_listed_and_closed(tmp_path: Path) -> 
 async def test_a_proposal_is_read_and_accepted(tmp_path: Path) -> None:
     async with open_gaps(tmp_path) as server, open_client(server) as admin:
         [proposal] = await admin.list_proposals()
-        assert (proposal.answer, proposal.author, proposal.gap) == ("Ten euros.", "Ben", "gap_1")
-        assert "+> Ten euros." in proposal.diff
+        assert (proposal.answer, proposal.message.author, proposal.gap) == ("Ten euros.", "Ben", "gap_1")
+        assert "+> Ten euros." in proposal.document.diff
         decided = await admin.accept_proposal(proposal.id, "Twelve euros.")
         assert decided.status == "accepted"
         with anyio.fail_after(HANG_LIMIT_S):
             await server.engine.sync.wait((await server.engine.sync.list_runs())[0])
-        assert "> Twelve euros." in server.engine.files()[f"docs/learned/{proposal.file}"]
+        assert "> Twelve euros." in server.engine.files()[f"docs/learned/{proposal.document.file}"]
         assert [run.id for run in await server.engine.sync.list_runs()] == [decided.sync]
         with pytest.raises(ApiError) as late:
             await admin.reject_proposal(proposal.id)

@@ -50,14 +50,17 @@ async def test_sources_are_added_listed_changed_and_removed(tmp_path: Path) -> N
     notes = write(tmp_path / "notes", {"a.md": "A", "more/b.md": "B"})
     async with open_full_web(tmp_path) as web, open_client(web, "key-of-olga") as owner:
         made = await owner.add_source(str(notes), SourceSettings(label="Notes"), source_id="n")
-        assert made == SourceInfo("n", "folder", "Notes", "docs/n", location=str(notes), max_videos=50)
+        settings = SourceSettings("folder", "Notes", "", "", "", readme_only=False, max_videos=50, sync_every_minutes=0)
+        assert made == SourceInfo(id="n", folder="docs/n", location=str(notes), settings=settings)
         changed = await owner.edit_source("n", SourceSettings(content_path="more", sync_every_minutes=60))
-        assert (changed.content_path, changed.sync_every_minutes, changed.label) == ("more", 60, "Notes")
-        assert (await owner.edit_source("n", SourceSettings(label=""))).label == ""
+        assert changed.settings == replace(made.settings, content_path="more", sync_every_minutes=60)
+        assert (await owner.edit_source("n", SourceSettings(label=""))).settings.label == ""
         with pytest.raises(ApiError) as refused:
             await owner.edit_source("n", SourceSettings(max_videos=-1))
         async with open_client(web, "key-of-ann") as member:
-            assert await member.list_sources() == [SourceInfo("n", "folder", "", "docs/n")]
+            assert await member.list_sources() == [
+                SourceInfo(id="n", folder="docs/n", settings=SourceSettings("folder", ""))
+            ]
             with pytest.raises(ApiError) as forbidden:
                 await member.add_source("https://example.org/a.git")
         await owner.remove_source("n")
@@ -83,7 +86,8 @@ async def test_a_sync_is_started_waited_for_and_looked_at(tmp_path: Path) -> Non
             second = await owner.wait_for_sync((await owner.sync_source("more")).run)
         assert await owner.list_syncs() == [second, ended]
         [read, _] = sorted(await owner.list_sources(), key=lambda source: source.id, reverse=True)
-        assert (read.id, read.files, read.synced_at is not None, read.error) == ("notes", 1, True, "")
+        state = read.sync_state
+        assert (read.id, state.files, state.synced_at is not None, state.error) == ("notes", 1, True, "")
         with pytest.raises(ApiError) as gone:
             await owner.sync_source("gone")
         with pytest.raises(ApiError) as unknown:

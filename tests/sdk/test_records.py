@@ -1,7 +1,7 @@
 """The wire types: what one side writes the other reads, whichever of the two is newer."""
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 import pytest
 
@@ -23,6 +23,7 @@ from denizen_sdk.turns import (
     ToolFinishedEvent,
     ToolStartedEvent,
     ToolUse,
+    TraceInfo,
     TurnFailedEvent,
     TurnFinishedEvent,
     TurnInfo,
@@ -80,8 +81,20 @@ def test_nested_lists_become_records() -> None:
     segment = SegmentInfo("persona", "config", 12, 3, "ab12", "You are Ada.")
     prompt = PromptInfo(1, "m", (segment,), (MessageShare("question", 1, 7),), ("weather",), 30)
     spent = UsageInfo(1, 2)
-    turn = TurnInfo("t", "a", "done", "m", "x", "now", None, spent, None, (step,), (call,), "how?", (prompt,))
-    turn = replace(turn, route=RouteInfo("simple", 8, "fast", "one lookup", "router"))
+    route = RouteInfo("simple", 8, "fast", "one lookup", "router")
+    turn = TurnInfo(
+        id="t",
+        agent="a",
+        status="done",
+        model="m",
+        question="how?",
+        reply="x",
+        opened_at="now",
+        closed_at=None,
+        usage=spent,
+        error=None,
+        trace=TraceInfo(steps=(step,), calls=(call,), prompts=(prompt,), route=route),
+    )
     assert from_json(TurnInfo, json.loads(json.dumps(asdict(turn)))) == turn
     message = MessageInfo("m", "user", "ann", "hi", "now", "t", (ToolUse("c", "weather", {}, "Sunny."),))
     assert from_json(MessageInfo, json.loads(json.dumps(asdict(message)))) == message

@@ -13,7 +13,7 @@ from openai.types.responses.response_usage import InputTokensDetails, OutputToke
 from pydantic_ai import RunUsage
 
 from denizen_sdk import ApiError, DenizenClient, NetworkError, ShellTools
-from denizen_sdk.knowledge import SourceInfo, StartedSnapshot, StartedSync
+from denizen_sdk.knowledge import SourceInfo, SourceSettings, SourceSyncState, StartedSnapshot, StartedSync
 from denizen_sdk.shell import CommandOutput, ToolActivity
 from denizen_sdk.usage import TokenCounts, UsageReceipt, read_tokens
 from tests.sdk.stub_server import CONFIG, URL, StubServer
@@ -45,7 +45,14 @@ async def test_the_client_runs_commands_and_reads_and_starts_what_there_is() -> 
             CommandOutput("shared\n", "", 0, "ls"),
             CommandOutput("", "gone\n", 1, "cat gone"),
         )
-        assert await client.list_sources() == [SourceInfo("docs", "git", "Docs", "docs/docs", 2, 1)]
+        assert await client.list_sources() == [
+            SourceInfo(
+                id="docs",
+                folder="docs/docs",
+                settings=SourceSettings("git", "Docs"),
+                sync_state=SourceSyncState(files=2, documents=1),
+            )
+        ]
         assert await client.sync_source("docs") == StartedSync("started", "sync_1", ("docs",))
         assert await client.create_snapshot() == StartedSnapshot("started")
         assert await client.get_agent_config() == CONFIG

@@ -38,16 +38,16 @@ async def _list(denizen: Denizen) -> None:
 
 
 @command.command()
-@click.option("-a", "--agent", default="", help="Of this agent.  [default: the configured one]")
-@click.option("--set", "given", multiple=True, metavar="NAME=VALUE", help="Change a setting; may be given again.")
+@click.option("-a", "--agent", default="", help="The settings of this agent.  [default: the configured one]")
+@click.option("--set", "given", multiple=True, metavar="NAME=VALUE", help="Change a setting; may be repeated.")
 @click.option(
     "--name",
     default="",
-    help="Of this set, made when it is not there; a change lets it hold.  [default: the active one]",
+    help="The set to change, which is created if needed and becomes active.  [default: the active one]",
 )
-@click.option("--use", default="", metavar="SET", help="Let this set hold from now on.")
-@click.option("--delete", default="", metavar="SET", help="Delete a set; after the active one the file holds.")
-@click.option("--reset", is_flag=True, help="Empty the set, so that the configuration file holds.")
+@click.option("--use", default="", metavar="SET", help="Activate this set.")
+@click.option("--delete", default="", metavar="SET", help="Delete a set; without an active one the file applies.")
+@click.option("--reset", is_flag=True, help="Empty the set, so that the configuration file applies.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, as GET /api/agent-config gives it.")
 @click.pass_obj
 def settings(  # noqa: PLR0913 - each is an option
@@ -55,7 +55,7 @@ def settings(  # noqa: PLR0913 - each is an option
 ) -> None:
     """Show how an agent answers, or change it without touching the configuration file.
 
-    What is set lies over the file, in a named set of which one is active:
+    Settings override the file. They are kept in named sets, of which one is active:
 
     \b
       additional_prompt     text at the end of its instructions
@@ -64,7 +64,7 @@ def settings(  # noqa: PLR0913 - each is an option
       default_model         an alias, provider/model, or auto: chosen for each question
       max_steps_multiplier  0.5 to 3: how long it may work on a question
       temperature           0 to 2
-      search_instructions   how it is to look things up
+      search_instructions   how it should look things up
       citation_format       inline, footnote or none
 
     \b
@@ -74,12 +74,12 @@ def settings(  # noqa: PLR0913 - each is an option
       denizen agents settings --name exam --set language=de
       denizen agents settings --use default
 
-    A running Denizen follows within a minute.
+    A running Denizen applies changes within a minute.
     """
     if sum(map(bool, (given, use, delete, reset))) > 1:
         raise InvalidInput("That is more than one thing to do.", fix="Give one of --set, --use, --delete and --reset.")
     if name and not (given or reset):
-        raise InvalidInput("--name belongs to --set or --reset.", fix="To let a set hold, give --use.")
+        raise InvalidInput("--name belongs to --set or --reset.", fix="To activate a set, give --use.")
 
     async def act(denizen: Denizen) -> None:
         assistant, current, by = denizen.assistant, denizen.runtime.current, denizen.operator
@@ -137,4 +137,4 @@ async def _show(denizen: Denizen, name: str, *, as_json: bool) -> None:
         echo(f"  {field:<21} {told}{'  (set)' if field in config['changed'] else ''}")
     others = [each.name for each in sets if not each.is_active]
     if others:
-        echo(f"other sets: {', '.join(others)}; --use lets one hold")
+        echo(f"other sets: {', '.join(others)}; --use activates one")

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 @click.group()
 def command() -> None:
-    """Calls that wait for a decision: list, approve or deny them. Whoever has a shell here may decide everything."""
+    """List, approve or deny tool calls that wait for a decision. Whoever has a shell here may decide all of them."""
 
 
 @command.command("list")
-@click.option("--all", "everything", is_flag=True, help="Also what was decided, or nobody decided in time.")
+@click.option("--all", "everything", is_flag=True, help="Also those that are decided or expired.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line, as GET /api/approvals gives them.")
 @with_denizen
 async def list_command(denizen: Denizen, *, everything: bool, as_json: bool) -> None:
@@ -50,7 +50,7 @@ async def list_command(denizen: Denizen, *, everything: bool, as_json: bool) -> 
 
 @command.command()
 @click.argument("approval")
-@click.option("--hour", is_flag=True, help="Also what the same tool does for them there within the next hour.")
+@click.option("--hour", is_flag=True, help="Also approve this tool for the same user and place for an hour.")
 @with_denizen
 async def approve(denizen: Denizen, approval: str, *, hour: bool) -> None:
     """Let a call run. APPROVAL is an id or its beginning."""
@@ -59,7 +59,7 @@ async def approve(denizen: Denizen, approval: str, *, hour: bool) -> None:
 
 @command.command()
 @click.argument("approval")
-@click.option("--reason", default="", help="Why not; the agent is told.")
+@click.option("--reason", default="", help="The reason, which the agent is told.")
 @with_denizen
 async def deny(denizen: Denizen, approval: str, reason: str) -> None:
     """Refuse a call. APPROVAL is an id or its beginning."""

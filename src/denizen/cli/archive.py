@@ -27,7 +27,7 @@ def command() -> None:
 @command.command()
 @with_denizen
 async def status(denizen: Denizen) -> None:
-    """Show how much is mirrored, how far the backfill came, what embeddings find, and who opted out."""
+    """Show how much is mirrored, how far the backfill is, how many posts have embeddings, and who opted out."""
     from denizen.engine.archive.post_embedding import load_status
 
     community = denizen.platforms
@@ -48,7 +48,7 @@ async def status(denizen: Denizen) -> None:
 @command.command()
 @with_denizen
 async def rebuild(denizen: Denizen) -> None:
-    """Fetch everything anew at the next start, whatever was fetched before. Nothing that is kept is lost."""
+    """Fetch all messages again at the next start. Nothing that is mirrored is lost."""
     await denizen.platforms.backfiller.restart(PLATFORM)
     echo("Everything is fetched anew at the next start of `denizen run`.")
 
@@ -69,7 +69,7 @@ async def forget(denizen: Denizen, user: str) -> None:
 @click.confirmation_option("--yes", prompt="Delete what is mirrored of it, and mirror no more from now on?")
 @with_denizen
 async def opt_out(denizen: Denizen, kind: str, key: str) -> None:
-    """Mirror nothing more of a user, a channel or a role (by Discord id), and delete what is there.
+    """Stop mirroring a user, channel or role (by Discord id), and delete what is mirrored of it.
 
     Posts do not say which roles their author had, so a role opts out from now on only.
     """
@@ -90,7 +90,10 @@ async def opt_out(denizen: Denizen, kind: str, key: str) -> None:
 @click.argument("key", metavar="ID")
 @with_denizen
 async def opt_in(denizen: Denizen, kind: str, key: str) -> None:
-    """Mirror it again from now on. What was deleted stays deleted; a channel is backfilled at the next start."""
+    """Mirror a user, channel or role again from now on.
+
+    What was deleted stays deleted; a channel is backfilled at the next start.
+    """
     privacy = denizen.platforms.privacy
     ways = {"user": privacy.opt_in_user, "channel": privacy.opt_in_channel, "role": privacy.opt_in_role}
     await ways[kind](PLATFORM, _id(key))

@@ -1,4 +1,4 @@
-"""`denizen audit`: the log of what was done in whose name, which nobody can change unseen."""
+"""`denizen audit`: the log of what was done in whose name, in which every change shows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def command() -> None:
 
 
 @command.command("list")
-@click.option("-n", "count", type=click.IntRange(1, 10_000), default=SHOWN, show_default=True, help="How many.")
+@click.option("-n", "count", type=click.IntRange(1, 10_000), default=SHOWN, show_default=True, help="How many entries.")
 @with_denizen
 async def show(denizen: Denizen, count: int) -> None:
     """Show the newest entries, oldest of them first."""
@@ -47,10 +47,10 @@ async def show(denizen: Denizen, count: int) -> None:
 
 
 @command.command()
-@click.option("--noted", default="", metavar="DIGEST", help="A digest that was the newest once.")
+@click.option("--noted", default="", metavar="DIGEST", help="A digest that you noted earlier.")
 @click.pass_obj
 def verify(home: Path, noted: str) -> None:
-    """Follow the chain from its beginning. Ends with 1 and says where, when somebody has changed something."""
+    """Check the chain from its beginning. If somebody changed an entry, says where and exits with 1."""
     noted = noted.strip().lower()
     if noted and not DIGEST.fullmatch(noted):
         raise InvalidInput(
@@ -70,7 +70,9 @@ def verify(home: Path, noted: str) -> None:
 
 @command.command()
 @click.option("--after", type=click.IntRange(0), default=0, help="Only entries with a higher number.")
-@click.option("--output", type=click.File("w", encoding="utf-8", lazy=True), default="-", help="A file.  [default: -]")
+@click.option(
+    "--output", type=click.File("w", encoding="utf-8", lazy=True), default="-", help="The file to write.  [default: -]"
+)
 @with_denizen
 async def export(denizen: Denizen, after: int, output: TextIO) -> None:
     """Write entries as JSON, one a line, with all that is needed to verify them elsewhere."""

@@ -1,4 +1,4 @@
-"""`denizen bench`: what the promises are worth, measured on this machine."""
+"""`denizen bench`: how well the gate holds, measured on this machine."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def command() -> None:
 
 @command.command()
 @click.option("--corpus", type=click.Choice((OWN, DOJO, ALL)), default=ALL, show_default=True, help="Which attacks.")
-@click.option("--suite", "suites", multiple=True, help="Only this suite of AgentDojo; may be given several times.")
+@click.option("--suite", "suites", multiple=True, help="Only this suite of AgentDojo; may be repeated.")
 @click.option(
     "--every",
     type=click.IntRange(1, 1000),
@@ -83,11 +83,11 @@ def command() -> None:
 def security(
     context: click.Context, corpus: str, suites: tuple[str, ...], every: int, *, as_json: bool, markdown: bool
 ) -> None:
-    """How the gate stands up to a model that obeys every order it reads.
+    """Measure how the gate stands up to a model that obeys every instruction it reads.
 
     No model is asked: a script does what a page, a message or a document tells it to, and the gate decides, as it does
     in every turn. AgentDojo (its tasks, tools and injections) is used where it is installed; all of it takes some
-    minutes. The exit code is 1 when an attack came through that must not.
+    minutes. The exit code is 1 if an attack succeeded that must not.
     """
     from denizen.testing.security.report import to_json, to_markdown, to_text
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def command() -> None:
-    """Search documents as agents do, and see to the index.
+    """Search documents as agents do; update the index.
 
     `denizen sources` says what is read. Everything here may be used while Denizen runs.
     """
@@ -40,12 +40,12 @@ async def search(denizen: Denizen, query: str, sources: tuple[str, ...], limit: 
 
 
 @command.command()
-@click.option("--words-only", is_flag=True, help="Leave the meaning of passages to `denizen run`.")
+@click.option("--words-only", is_flag=True, help="Leave the embeddings to `denizen run`.")
 @with_denizen
 async def index(denizen: Denizen, *, words_only: bool) -> None:
-    """Bring the index up to date now: words, and the meaning of every passage that has none yet.
+    """Bring the index up to date now: words, and embeddings of all passages that have none yet.
 
-    `denizen run` does this by itself; meaning takes the small model about 70 ms for a full passage.
+    `denizen run` does this by itself. The small local model takes about 70 ms for the embedding of a full passage.
     """
     from denizen.app.embeddings import describe_embeddings
     from denizen.cli.sync_progress import show_sync_progress
@@ -61,7 +61,9 @@ async def index(denizen: Denizen, *, words_only: bool) -> None:
     echo(f"{size.documents} documents with {size.passages} passages are indexed." if size.documents else NOTHING_READ)
     echo(describe_embeddings(denizen.settings, denizen.runtime.current.knowledge.embedder).capitalize() + ".")
     if missing:
-        echo(f"{missing} passages have no meaning yet; `denizen run` sees to it, or `denizen docs index` again.")
+        echo(
+            f"{missing} passages have no embedding yet; `denizen run` computes them, and so does `denizen docs index`."
+        )
 
 
 NOTHING_READ = "Nothing was read yet. `denizen sources add` and `denizen sources sync` come first."

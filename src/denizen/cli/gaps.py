@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +16,6 @@ from denizen.cli.terminal import echo, printable_json
 if TYPE_CHECKING:
     from denizen.app.build import Denizen
     from denizen.domain.gap import GapGroup
-    from denizen.engine.knowledge.coverage import ProposalReview
 
 DAYS = 30
 SHOWN = 3
@@ -23,14 +23,14 @@ SHOWN = 3
 
 
 @click.group(invoke_without_command=True)
-@click.option("--days", default=DAYS, type=click.IntRange(1, 3650), show_default=True, help="How far back.")
+@click.option("--days", default=DAYS, type=click.IntRange(1, 3650), show_default=True, help="How many days back.")
 @click.option("--limit", default=20, type=click.IntRange(1, 1000), show_default=True, help="How many at most.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each question, a line each.")
 @click.pass_context
 def command(ctx: click.Context, days: int, limit: int, *, as_json: bool) -> None:
-    """Questions that no document answers: write about them next. The most asked come first.
+    """List questions that no document answers, the most asked first: write about them next.
 
-    A question is here when the agent said that its documents do not answer it, or searched them and found nothing.
+    These are questions for which the agent said that its documents do not answer them, or found nothing in them.
     """
     if ctx.invoked_subcommand is None:
         run_with_denizen(ctx.obj, partial(_list, days=days, limit=limit, as_json=as_json))
@@ -40,7 +40,7 @@ def command(ctx: click.Context, days: int, limit: int, *, as_json: bool) -> None
 @click.argument("gap_id", metavar="ID")
 @with_denizen
 async def close(denizen: Denizen, gap_id: str) -> None:
-    """Take a question off the list, with all that ask the same: it was seen to, or needs no answer."""
+    """Take a question off the list, with all that ask the same: it is answered now, or needs no answer."""
     closed = await denizen.knowledge.gaps.close(gap_id)
     echo(f"Closed: {closed[0].question}{f' (asked {len(closed)} times)' if len(closed) > 1 else ''}")
 
@@ -86,24 +86,33 @@ def _gap_fields(group: GapGroup) -> dict[str, object]:
 
 
 @command.command("proposals")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object for each proposal, a line each.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, as GET /api/gaps/proposals gives them.")
 @with_denizen
 async def list_proposals(denizen: Denizen, *, as_json: bool) -> None:
-    """Answers of members that somebody trusted proposed, each with the file that accepting it writes."""
+    """List proposed answers, each with the file that accepting it writes."""
+    from denizen.domain.proposal import credit_authors
+    from denizen.web.api.gaps import proposal_to_wire
+
     reviews = await denizen.knowledge.learning.list_reviews(denizen.operator)
     for review in reviews:
-        echo(printable_json(_proposal_fields(review)) if as_json else _format_proposal(review))
+        proposal, answer = review.proposal, review.proposal.answer
+        if as_json:
+            echo(printable_json(asdict(proposal_to_wire(review))))
+        else:
+            echo(f"{proposal.id}  {proposal.question or '(no question)'}")
+            echo(f"    by {credit_authors(proposal)} on {answer.said_at:%Y-%m-%d}: {answer.link}")
+            echo(review.diff)
     if not reviews and not as_json:
         echo("Nobody has proposed an answer that is not decided about.")
 
 
 @command.command()
 @click.argument("proposal_id", metavar="ID")
-@click.option("--edit", is_flag=True, help="Change the answer in your editor before.")
+@click.option("--edit", is_flag=True, help="Edit the answer first.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def accept(home: Path, proposal_id: str, *, edit: bool, yes: bool) -> None:
-    """Make a document of a proposed answer: shows what is written, asks, writes it and reads it at once."""
+    """Make a document of a proposed answer: shows the file, asks, writes it and syncs it at once."""
 
     async def run() -> None:
         from denizen.app.build import open_denizen
@@ -116,7 +125,7 @@ def accept(home: Path, proposal_id: str, *, edit: bool, yes: bool) -> None:
 
 @command.command()
 @click.argument("proposal_id", metavar="ID")
-@click.option("--reason", default="", help="Why, for those who run Denizen.")
+@click.option("--reason", default="", help="The reason, for those who run Denizen.")
 @with_denizen
 async def reject(denizen: Denizen, proposal_id: str, reason: str) -> None:
     """Take a proposed answer off the list. The same message is not proposed again."""
@@ -140,30 +149,3 @@ async def _accept(denizen: Denizen, proposal_id: str, *, edit: bool, yes: bool) 
         await denizen.knowledge.indexing.catch_up()
     said = "; ".join(run.failed.values()) if run is not None else ""
     echo(f"Accepted. It could not be read: {said}" if said else f"Accepted. Agents can look up {review.file} now.")
-
-
-def _format_proposal(review: ProposalReview) -> str:
-    from denizen.domain.proposal import credit_authors
-
-    proposal = review.proposal
-    about = f"    by {credit_authors(proposal)} on {proposal.answer.said_at:%Y-%m-%d}: {proposal.answer.link}"
-    return "\n".join([f"{proposal.id}  {proposal.question or '(no question)'}", about, review.diff])
-
-
-def _proposal_fields(review: ProposalReview) -> dict[str, object]:
-    proposal = review.proposal
-    return {
-        "id": proposal.id,
-        "question": proposal.question,
-        "answer": proposal.answer.text,
-        "author": proposal.answer.author_name,
-        "author_id": proposal.answer.author,
-        "proposed_by": proposal.proposer,
-        "link": proposal.answer.link,
-        "said_at": proposal.answer.said_at.isoformat(),
-        "created_at": proposal.created_at.isoformat(),
-        "gap": proposal.gap_id,
-        "file": review.file,
-        "content": review.content,
-        "diff": review.diff,
-    }

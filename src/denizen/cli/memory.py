@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 EVERYTHING = 1_000_000
 LISTED = 200
 
-_agent = click.option("-a", "--agent", default="", help="Of this agent only.")
+_agent = click.option("-a", "--agent", default="", help="Only memories of this agent.")
 _user = click.option(
-    "-u", "--user", default=None, help="Of this user only, by key, such as platform_user:discord:1234."
+    "-u", "--user", default=None, help="Only memories about this user, by key, such as platform_user:discord:1234."
 )
 
 
 @click.group()
 def command() -> None:
-    """Memories of agents: those of users, and core memories for whoever speaks.
+    """Memories of agents: about users, and core memories, which apply to everybody.
 
-    What people write for agents to know is in files: agents/AGENT/CORE_MEMORY.md for all talks of an agent, and
-    agents/AGENT/users/KEY/MEMORY.md for those of one user. Everything here may be used while Denizen runs.
+    What people write for agents to know is in files: agents/AGENT/CORE_MEMORY.md for all conversations of an agent, and
+    agents/AGENT/users/KEY/MEMORY.md for those with one user. Everything here may be used while Denizen runs.
     """
 
 
@@ -72,7 +72,7 @@ async def show(denizen: Denizen, memory: str) -> None:
 @click.option("-u", "--user", default=CORE, help="About this user, by key; without it a core memory.")
 @click.pass_obj
 def add(home: Path, text: str, agent: str, user: str) -> None:
-    """Let an agent remember TEXT. It may come up wherever the agent talks, or that user talks with it."""
+    """Let an agent remember TEXT, for all its conversations or for those with one user."""
     if user and ":" not in user:
         raise InvalidInput(
             f"'{user}' is no user's key.",
@@ -100,8 +100,8 @@ def add(home: Path, text: str, agent: str, user: str) -> None:
 
 @command.command()
 @click.argument("memory", required=False)
-@click.option("-u", "--user", default="", help="Everything that this user told, by key.")
-@click.option("--yes", is_flag=True, help="Without asking.")
+@click.option("-u", "--user", default="", help="Delete everything that this user told, by key.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def forget(home: Path, memory: str | None, user: str, *, yes: bool) -> None:
     """Delete one MEMORY by its id or the beginning of it, or everything that a user told."""

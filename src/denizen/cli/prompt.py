@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("text", nargs=-1)
-@click.option("-a", "--agent", default="", help="Who would answer.  [default: the configured one]")
-@click.option("-s", "--session", default="", help="As if asked in this session of `denizen ask`.")
-@click.option("--conversation", default="", help="As if asked there, by its id; `denizen trace` tells it.")
+@click.option("-a", "--agent", default="", help="The agent that would answer.  [default: the configured one]")
+@click.option("-s", "--session", default="", help="Ask in this session of `denizen ask`.")
+@click.option("--conversation", default="", help="Ask in this conversation, by its id, which `denizen trace` shows.")
 @click.option("--json", "as_json", is_flag=True, help="The requests as JSON.")
 @model_options
 @click.pass_obj
@@ -42,8 +42,8 @@ def command(
 ) -> None:
     """Show what would be sent to the model for a question: system prompt, tools and messages. Nothing is sent.
 
-    Where tools are planned for, both the plan's request and that for an answer without tools are shown; where the model
-    is chosen for the question, the request that sorts it comes first.
+    If the model plans its tool calls, both the request for a plan and the one for an answer without tools are shown. If
+    a router chooses the model, its request comes first.
 
     \b
     denizen prompt "What time is it in Tokyo?"

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("turn")
-@click.option("--model", default="", help="Another model, by its alias or as PROVIDER/MODEL.  [default: as then]")
-@click.option("-a", "--agent", default="", help="Another agent, on its own model.  [default: as then]")
+@click.option("--model", default="", help="Another model, by its alias or as PROVIDER/MODEL.  [default: as recorded]")
+@click.option("-a", "--agent", default="", help="Another agent, on its own model.  [default: as recorded]")
 @click.option(
     "--json", "as_json", is_flag=True, help="One JSON object with both answers, the difference and the costs."
 )
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 def command(home: Path, turn: str, model: str, agent: str, *, as_json: bool) -> None:
     """Run a turn again without side effects, and show what differs.
 
-    The question and the history are those of then. No tool runs: a call that was made then too gets the result of
-    then, any other an error that says so. Nothing is recorded, neither in statistics nor in budgets; but the model is
-    asked, and what that costs is paid.
+    The question and the history are the recorded ones. No tool runs: a call that was recorded gets its recorded result,
+    any other an error that says so. Nothing is recorded in statistics or budgets, but the model is asked, which costs
+    money.
 
     \b
     denizen replay turn_1f0c --model fast

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("-a", "--agent", default="", help="Only those of this agent.")
-@click.option("--platform", default="", help="Only those there: terminal, web, api, discord, ...")
+@click.option("--platform", default="", help="Only those on this platform: terminal, web, api, discord, ...")
 @click.option("--limit", type=click.IntRange(1, 500), default=50, show_default=True, help="How many at most.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each session, a line each.")
 @with_denizen
 async def command(denizen: Denizen, agent: str, platform: str, limit: int, *, as_json: bool) -> None:
     """List the open sessions with messages, the latest first.
 
-    Those of the terminal are continued by their name: denizen chat --session NAME, denizen ask --session NAME.
+    Sessions of the terminal are continued by name: denizen chat --session NAME, denizen ask --session NAME.
     Questions that stood alone are not listed.
     """
     rows = await denizen.queries.list_sessions(platform=platform, agent=agent, limit=limit)

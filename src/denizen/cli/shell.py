@@ -28,8 +28,8 @@ _INVALID = 2
 
 @click.command()
 @click.argument("command_line", metavar="[COMMAND]", default="")
-@click.option("--root", type=click.Path(path_type=Path), default=None, help="The folder to look into, any one.")
-@click.option("-a", "--agent", default="", help="Whose knowledge folder, besides the shared one.")
+@click.option("--root", type=click.Path(path_type=Path), default=None, help="Any folder to look into.")
+@click.option("-a", "--agent", default="", help="The agent whose knowledge folder is added to the shared one.")
 @click.option(
     "--jsonl", is_flag=True, help='Read {"cmd": ...} lines, write {"stdout", "stderr", "exit_code", "refused"} lines.'
 )

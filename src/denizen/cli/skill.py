@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 @click.group()
 def command() -> None:
-    """Your own skills, in the folder `skills/`: begin, check, test, list, enable and disable them.
+    """Manage your own skills, in the folder `skills/`.
 
-    Nothing runs because it lies there: a skill is loaded once you have enabled exactly the content that it has. A
-    Python skill then runs inside Denizen and can do what Denizen can, so read it before.
+    A skill is loaded only after you enabled it, and only with exactly the content that you enabled. A Python skill
+    runs inside Denizen and can do what Denizen can, so read it before.
     """
     leave_to_command("denizen.skills")
 
@@ -54,7 +54,7 @@ def new(home: Path, name: str, *, markdown: bool) -> None:
 @click.argument("name")
 @click.pass_obj
 def check(home: Path, name: str) -> int:
-    """Look whether NAME can work: its texts, then its import, in a child process without secrets."""
+    """Check whether NAME can work: its texts, then its import, in a child process without secrets."""
     return _told(_check(home, name, with_examples=False), name, "")
 
 
@@ -90,12 +90,12 @@ async def list_(denizen: Denizen) -> None:
 
 @command.command()
 @click.argument("name")
-@click.option("--yes", is_flag=True, help="Without asking.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def enable(home: Path, name: str, *, yes: bool) -> int:
     """Show what NAME is and may do, and load exactly this content from now on.
 
-    It is checked first. A Denizen that runs takes it up at once. Any change of its files switches it off again.
+    It is checked first. A running Denizen loads it at once. Any change of its files switches it off again.
     """
     from denizen.app.skill_loading.folder import load_folder, read_folder_manifest
 
@@ -121,7 +121,7 @@ def enable(home: Path, name: str, *, yes: bool) -> int:
 @click.argument("name")
 @click.pass_obj
 def disable(home: Path, name: str) -> None:
-    """Load NAME no more; its files and settings stay."""
+    """Stop loading NAME; its files and settings stay."""
     if name not in load_home_settings(home).skills:
         echo(f"{name} is not enabled.")
         return

@@ -38,28 +38,30 @@ def command() -> None:
 
 
 _KIND = click.option(
-    "--kind", type=click.Choice(["git", "folder", "sitemap", "youtube", "archive"]), help="Unless the location tells."
+    "--kind",
+    type=click.Choice(["git", "folder", "sitemap", "youtube", "archive"]),
+    help="Its kind.  [default: from the location]",
 )
-_LABEL = click.option("--label", help="What people call it.")
+_LABEL = click.option("--label", help="The name that people read.")
 _BRANCH = click.option("--branch", help="Branch or tag; empty for the repository's own choice.")
-_CONTENT = click.option("--content-path", help="Read only what is below it.")
-_OUTPUT = click.option("--output-path", help="Where it goes, below docs/ in the snapshot.")
+_CONTENT = click.option("--content-path", help="Read only what is below this path.")
+_OUTPUT = click.option("--output-path", help="Its folder below docs/ in the snapshot.")
 _README = click.option("--readme-only/--everything", "readme_only", default=None, help="Read only the README.")
 _VIDEOS = click.option(
-    "--max-videos", type=click.IntRange(1, 1000), help="Of a channel of YouTube: the newest so many."
+    "--max-videos", type=click.IntRange(1, 1000), help="How many of the newest videos of a YouTube channel to read."
 )
 _EVERY = click.option(
     "--sync-every",
     "sync_every_minutes",
     type=click.IntRange(0, 10080),
     metavar="MINUTES",
-    help="Read it so often, whatever the configuration says of the others; 0: as they are.",
+    help="Read it at this interval; 0: as the configuration says for all.",
 )
 
 
 @command.command()
 @click.argument("location")
-@click.option("--id", "source_id", default="", help="Its name from now on.  [default: from the location]")
+@click.option("--id", "source_id", default="", help="The id of the source.  [default: from the location]")
 @_KIND
 @_LABEL
 @_BRANCH
@@ -70,11 +72,11 @@ _EVERY = click.option(
 @_EVERY
 @with_denizen
 async def add(denizen: Denizen, location: str, source_id: str, **given: str | int | None) -> None:
-    """Add a source. LOCATION is owner/repo on GitHub, an address for git, a path, the address of a sitemap, a channel
-    of YouTube (@name), or one of the archive (discord:ID).
+    """Add a source. LOCATION is owner/repo on GitHub, an address for git, a path, the address of a sitemap, a YouTube
+    channel (@name), or a channel of the archive (discord:ID).
 
     A path is a folder, or a repository with --kind git; an address that ends with .xml is a sitemap. It is read with
-    the next `denizen sources sync`; a channel of the archive by a Denizen that runs.
+    the next `denizen sources sync`; a channel of the archive is read by a running Denizen.
     """
     source = await denizen.knowledge.catalog.add(_full(location), _change(given), source_id=source_id)
     echo(f"Added {source.id}: {source.kind} {source.location}, to be found in {source.folder}/.")
@@ -85,7 +87,7 @@ async def add(denizen: Denizen, location: str, source_id: str, **given: str | in
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each source, a line each.")
 @with_denizen
 async def list_command(denizen: Denizen, *, as_json: bool) -> None:
-    """The sources, and how far they were read."""
+    """List the sources with the state of each."""
     found = await denizen.knowledge.catalog.list_known()
     for known in found:
         echo(printable_json(_fields(known)) if as_json else _line(known))
@@ -97,14 +99,14 @@ async def list_command(denizen: Denizen, *, as_json: bool) -> None:
 @click.argument("source_id", metavar="ID")
 @with_denizen
 async def show(denizen: Denizen, source_id: str) -> None:
-    """Everything about a source."""
+    """Show everything about a source."""
     for name, value in _fields(await denizen.knowledge.catalog.get(source_id)).items():
         echo(f"{name}: {value if isinstance(value, str) else json.dumps(value)}")
 
 
 @command.command()
 @click.argument("source_id", metavar="ID")
-@click.option("--location", help="Read it from here.")
+@click.option("--location", help="Its new location.")
 @_KIND
 @_LABEL
 @_BRANCH
@@ -125,20 +127,22 @@ async def edit(denizen: Denizen, source_id: str, location: str | None, **given: 
 @click.argument("source_id", metavar="ID")
 @with_denizen
 async def remove(denizen: Denizen, source_id: str) -> None:
-    """Take a source away, and what was read of it out of the snapshot."""
+    """Remove a source, and what was read of it from the snapshot."""
     await denizen.knowledge.catalog.remove(source_id)
     echo(f"Removed {source_id}.")
 
 
 @command.command()
 @click.argument("source_ids", metavar="[ID]...", nargs=-1)
-@click.option("--reset", is_flag=True, help="Fetch everything anew, whatever is known.")
-@click.option("--push/--no-push", default=True, help="Whether knowledge.remote gets the snapshot.  [default: yes]")
+@click.option("--reset", is_flag=True, help="Fetch everything again.")
+@click.option(
+    "--push/--no-push", default=True, help="Whether to push the snapshot to knowledge.remote.  [default: yes]"
+)
 @click.pass_context
 def sync(ctx: click.Context, source_ids: tuple[str, ...], *, reset: bool, push: bool) -> None:
     """Read all sources, or those with these ids, and publish what agents see. What did not change is not read again.
 
-    Ends with exit code 4 when a source could not be read; of that one the last good state stays.
+    The exit code is 4 if a source could not be read; its last good state stays.
     """
     home: Path = ctx.obj
     try:
@@ -154,7 +158,7 @@ def sync(ctx: click.Context, source_ids: tuple[str, ...], *, reset: bool, push: 
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @with_denizen
 async def status(denizen: Denizen, *, verify: bool, as_json: bool) -> None:
-    """The snapshot that agents read, and whether a sync is needed."""
+    """Show which snapshot agents read, and whether a sync is needed."""
     snapshots = denizen.knowledge.snapshots
     found = await snapshots.status()
     faults = await snapshots.verify() if verify and found.current else ()
@@ -298,12 +302,12 @@ def _fields(known: SourceListing) -> dict[str, str | int | bool | list[str] | No
 
 @command.command()
 @click.argument("source_id", metavar="ID")
-@click.option("--remove", is_flag=True, help="Take it away: nobody may have the source read that way any more.")
+@click.option("--remove", is_flag=True, help="Remove the webhook.")
 @click.pass_obj
 def webhook(home: Path, source_id: str, *, remove: bool) -> None:
-    """Make a secret with which a push has this source read, in place of an earlier one, and show it.
+    """Create the webhook of a source: shows a secret, with which a push starts a sync. It replaces an earlier one.
 
-    It is kept in secrets.env, and knowledge.webhooks in denizen.yaml refers to it. A Denizen that runs takes it over.
+    It is kept in secrets.env, and knowledge.webhooks in denizen.yaml refers to it. A running Denizen applies it.
     """
     from denizen.app.home.environment import read_environment
     from denizen.app.settings import remove_value, set_secret

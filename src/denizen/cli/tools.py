@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.option("--schema", is_flag=True, help="Show the arguments too.")
 @with_denizen
 async def command(denizen: Denizen, agent: str, *, schema: bool) -> None:
-    """List tools with their risk tier (0 harmless to 3 dangerous), what becomes of their calls, and why."""
+    """List tools with their risk tier (0 harmless to 3 dangerous), what the gate does with their calls, and why."""
     tools = await denizen.queries.list_tools(agent)
     names = max((len(tool.spec.name) for tool in tools), default=0)
     sources = max((len(tool.spec.source) for tool in tools), default=0)

@@ -33,12 +33,12 @@ RESULT_CHARS = 100
 @click.argument("turn", default="")
 @click.option("--last", is_flag=True, help="The newest turn.")
 @click.option("-a", "--agent", default="", help="With --last: the newest turn of this agent.")
-@click.option("--texts", is_flag=True, help="With the texts of the system prompt.")
+@click.option("--texts", is_flag=True, help="Also show the texts of the system prompt.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, as GET /api/turns/ID gives it, with all texts.")
 @click.pass_obj
 def command(home: Path, turn: str, agent: str, *, last: bool, texts: bool, as_json: bool) -> None:
     """Show a turn: question and reply, what the prompt was made of, steps with tokens, cache and cost, tool calls with
-    the gate's verdicts. TURN is an id or its beginning; `denizen ask --json` and /why tell it.
+    the gate's verdicts. TURN is an id or its beginning; `denizen ask --json` and /why show it.
     """
     if last == bool(turn):
         raise InvalidInput("Which turn?", fix="Name one by its id, or write --last for the newest.")

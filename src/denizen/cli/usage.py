@@ -29,12 +29,14 @@ class _Row:
 
 
 @click.command()
-@click.option("--days", type=click.IntRange(1, 365), default=30, show_default=True, help="How far back, with today.")
-@click.option("--by", type=click.Choice(WAYS), default="agent", show_default=True, help="Whose use is summed up.")
+@click.option(
+    "--days", type=click.IntRange(1, 365), default=30, show_default=True, help="How many days back, including today."
+)
+@click.option("--by", type=click.Choice(WAYS), default="agent", show_default=True, help="What to sum up by.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each day and key, a line each.")
 @with_denizen
 async def command(denizen: Denizen, days: int, by: str, *, as_json: bool) -> None:
-    """Show requests, tokens and money of the last days (UTC), the dearest first.
+    """Show requests, tokens and money of the last days (UTC), the most expensive first.
 
     A channel or guild (a Discord server) is named as platform:id. A source is where messages come in (web, discord,
     terminal, ...), or the name under which another program reported what it used; by source and by day, such reports

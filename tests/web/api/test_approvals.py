@@ -72,10 +72,10 @@ async def test_the_stream_tells_what_waits_and_what_was_decided_about_it() -> No
                 group.start_soon(ann.chat)
                 await ann.waits.wait()
                 waits = ann.approval
-                assert (waits.tool, waits.status, waits.may_decide) == ("weather", "pending", True)
-                assert waits.args == {"city": "Paris", "api_key": "•••"}
-                assert "s3cret" not in waits.preview
-                assert "Asked because it costs money." in waits.preview
+                assert (waits.call.tool, waits.status, waits.may_decide) == ("weather", "pending", True)
+                assert waits.call.args == {"city": "Paris", "api_key": "•••"}
+                assert "s3cret" not in waits.call.preview
+                assert "Asked because it costs money." in waits.call.preview
                 assert not web.weather.calls
                 async with DenizenClient(address, KEY["ann"]) as other:
                     assert [each.id for each in await other.list_approvals(status="pending")] == [waits.id]
@@ -101,7 +101,7 @@ async def test_a_strangers_word_does_not_count_and_twice_is_once() -> None:
                 wrong = await post(web, "ann", path, decision="maybe")
                 assert (wrong.status_code, wrong.json()["error"]["code"]) == (400, "decision_invalid")
                 denied = await post(web, "ann", path, decision="deny", reason="too dear")
-                assert (denied.json()["status"], denied.json()["note"]) == ("denied", "too dear")
+                assert (denied.json()["status"], denied.json()["decision"]["note"]) == ("denied", "too dear")
                 again = await post(web, "ann", path, decision="approve")
                 assert (again.status_code, again.json()["status"]) == (200, "denied")
         assert not web.weather.calls
@@ -121,7 +121,7 @@ async def test_a_role_may_decide_what_somebody_else_asked() -> None:
                 [listed] = await get(web, "ada", "/api/approvals?status=pending")
                 assert listed["may_decide"]
                 body = await post(web, "ada", f"/api/approvals/{listed['id']}", decision="approve", scope="hour")
-                assert body.json()["decided_by"] == "ada"
+                assert body.json()["decision"]["by"] == "ada"
         assert len(web.weather.calls) == 1
 
 

@@ -142,14 +142,14 @@ async def test_a_gap_is_closed_with_its_like_and_a_private_one_is_not_there(tmp_
 async def test_a_proposal_is_shown_as_the_file_that_it_becomes_and_accepted(tmp_path: Path) -> None:
     async with open_gaps(tmp_path) as server:
         _, (shown,) = await server.ask("GET", "/api/gaps/proposals")
-        assert (shown["id"], shown["answer"], shown["author"]) == ("prop_1", "Ten euros.", "Ben")
-        assert "+> Ten euros." in shown["diff"]
+        assert (shown["id"], shown["answer"], shown["message"]["author"]) == ("prop_1", "Ten euros.", "Ben")
+        assert "+> Ten euros." in shown["document"]["diff"]
         status, told = await server.ask("POST", "/api/gaps/proposals/prop_1", decision="accept", text="Twelve euros.")
         assert (status, told["status"]) == (200, "accepted")
         with anyio.fail_after(HANG_LIMIT_S):
             await server.engine.sync.wait((await server.engine.sync.list_runs())[0])
         ((name, text),) = server.engine.files().items()
-        assert name == f"docs/learned/{shown['file']}"
+        assert name == f"docs/learned/{shown['document']['file']}"
         assert "> Twelve euros.\n\nAfter Ben (id 2), edited by api\\_key:ada, on " in text
         assert 'accepted_by: "api_key:ada"' in text
         assert (await server.ask("GET", "/api/gaps"))[1]["gaps"] == []

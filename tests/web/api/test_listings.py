@@ -76,8 +76,8 @@ async def test_a_turn_is_shown_with_steps_calls_and_verdicts() -> None:
         answer = await client.post("/api/chat", json={"message": "hi"})
         row = (await client.get(f"/api/turns/{answer.headers['x-denizen-turn']}")).json()
     assert (row["status"], row["reply"], row["error"], row["usage"]["output_tokens"]) == ("done", "Sunny.", None, 10)
-    assert [step["number"] for step in row["steps"]] == [1, 2]
-    [used] = row["calls"]
+    assert [step["number"] for step in row["trace"]["steps"]] == [1, 2]
+    [used] = row["trace"]["calls"]
     assert (used["tool"], used["decision"]) == ("weather", "approve")
 
 

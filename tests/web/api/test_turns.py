@@ -40,7 +40,7 @@ async def test_the_asker_sees_what_the_prompt_was_made_of_and_what_was_cached() 
             row = (await client.get(f"/api/turns/{turn}")).json()
     info = from_json(TurnInfo, row)
     assert info.question == "How is Oslo?"
-    [prompt] = info.prompts
+    [prompt] = info.trace.prompts
     assert [(s.name, s.stability) for s in prompt.segments] == [
         ("persona", "config"),
         ("style", "config"),
@@ -48,9 +48,9 @@ async def test_the_asker_sees_what_the_prompt_was_made_of_and_what_was_cached() 
     ]
     assert (prompt.step, prompt.model, prompt.tools) == (1, "scripted/model", ("weather",))
     assert [(share.kind, share.count) for share in prompt.messages] == [("question", 1)]
-    first = info.steps[0]
+    first = info.trace.steps[0]
     assert (first.usage.input_tokens, first.usage.cached_tokens, first.cache_written_tokens) == (1000, 700, 200)
-    assert [(used.step, used.tier, used.decision) for used in info.calls] == [(1, 0, "approve")]
+    assert [(used.step, used.tier, used.decision) for used in info.trace.calls] == [(1, 0, "approve")]
 
 
 async def test_the_words_of_the_system_prompt_are_for_admins() -> None:
@@ -62,10 +62,10 @@ async def test_the_words_of_the_system_prompt_are_for_admins() -> None:
             admin = await client.get(f"/api/turns/{turn}")
     assert "warden" not in asker.text
     seen, full = from_json(TurnInfo, asker.json()), from_json(TurnInfo, admin.json())
-    persona = full.prompts[0].segments[0]
+    persona = full.trace.prompts[0].segments[0]
     assert persona.text == "You are the warden."
-    assert seen.prompts[0].segments[0] == replace(persona, text=None)
-    assert all(segment.text for segment in full.prompts[0].segments)
+    assert seen.trace.prompts[0].segments[0] == replace(persona, text=None)
+    assert all(segment.text for segment in full.trace.prompts[0].segments)
 
 
 async def test_to_others_a_turn_does_not_exist() -> None:

@@ -18,7 +18,7 @@ from denizen.engine.turn import TurnRunner
 from denizen.web.http.auth import get_principal
 from denizen.web.http.openapi import TEXT, ApiRoute, Operation, object_schema
 from denizen.web.http.request import JsonBody, QueryParameter, read_object, read_text
-from denizen_sdk.turns import ApprovalInfo
+from denizen_sdk.turns import ApprovalInfo, DecisionInfo, RequestedCall
 
 _CHOICES = {
     ("approve", "once"): ApprovalChoice.ONCE,
@@ -103,22 +103,26 @@ def read_choice(body: JsonBody) -> ApprovalChoice:
 
 def approval_to_wire(approval: Approval, reader: Principal) -> ApprovalInfo:
     """Returns the approval as the reader may see it."""
-    is_open = approval.status is ApprovalStatus.PENDING
+    is_open, request, decision = approval.status is ApprovalStatus.PENDING, approval.request, approval.decision
     return ApprovalInfo(
         id=approval.id,
-        turn_id=approval.request.turn_id,
-        agent=approval.request.agent,
-        tool=approval.request.tool,
-        args=dict(mask_secrets(approval.request.args)),
-        tier=int(approval.request.tier),
-        reason=approval.request.reason,
-        preview=approval.request.preview,
-        requester=approval.request.requester_name,
+        turn_id=request.turn_id,
+        agent=request.agent,
+        call=RequestedCall(
+            request.tool,
+            dict(mask_secrets(request.args)),
+            tier=int(request.tier),
+            reason=request.reason,
+            preview=request.preview,
+        ),
+        requester=request.requester_name,
         status=approval.status,
         created_at=approval.created_at.isoformat(),
         expires_at=approval.expires_at.isoformat() if approval.expires_at else None,
-        decided_by=approval.decision.name or approval.decision.by,
-        decided_at=approval.decision.at.isoformat() if approval.decision.at else None,
-        note=approval.decision.note,
+        decision=None
+        if is_open
+        else DecisionInfo(
+            decision.name or decision.by, decision.at.isoformat() if decision.at else None, decision.note
+        ),
         may_decide=is_open and may_decide(approval, reader),
     )

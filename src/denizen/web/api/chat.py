@@ -76,6 +76,7 @@ from denizen_sdk.turns import (
     ToolFinishedEvent,
     ToolStartedEvent,
     ToolUse,
+    TraceInfo,
     TurnFailedEvent,
     TurnFinishedEvent,
     TurnInfo,
@@ -332,20 +333,22 @@ def turn_to_wire(trace: TurnTrace, *, in_full: bool) -> TurnInfo:
         closed_at=turn.closed_at.isoformat() if turn.closed_at else None,
         usage=usage_to_wire(turn.result.usage),
         error=describe_problem(restore_error(turn.status, turn.result.failure)) if has_no_answer else None,
-        steps=tuple(_step_to_wire(step) for step in trace.steps),
-        calls=tuple(_call_to_wire(call) for call in trace.calls),
         question=trace.question,
-        prompts=tuple(_prompt_to_wire(prompt, in_full=in_full) for prompt in trace.prompts),
         citations=tuple(_citation_to_wire(citation) for citation in trace.citations),
-        route=RouteInfo(
-            complexity=route.complexity,
-            max_steps=route.max_steps,
-            model=route.model,
-            reason=route.reason,
-            routed_by=route.routed_by,
-        )
-        if route
-        else None,
+        trace=TraceInfo(
+            steps=tuple(_step_to_wire(step) for step in trace.steps),
+            calls=tuple(_call_to_wire(call) for call in trace.calls),
+            prompts=tuple(_prompt_to_wire(prompt, in_full=in_full) for prompt in trace.prompts),
+            route=RouteInfo(
+                complexity=route.complexity,
+                max_steps=route.max_steps,
+                model=route.model,
+                reason=route.reason,
+                routed_by=route.routed_by,
+            )
+            if route
+            else None,
+        ),
     )
 
 

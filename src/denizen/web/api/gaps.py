@@ -17,7 +17,15 @@ from denizen.web.http.auth import get_principal, require_admin
 from denizen.web.http.dependencies import GapServices
 from denizen.web.http.openapi import TEXT, ApiRoute, Operation, object_schema
 from denizen.web.http.request import QueryParameter, read_object, read_text
-from denizen_sdk.gaps import ClosedGaps, DecidedProposal, GapInfo, GapList, ProposalInfo
+from denizen_sdk.gaps import (
+    ClosedGaps,
+    DecidedProposal,
+    GapInfo,
+    GapList,
+    ProposalInfo,
+    ProposedDocument,
+    ProposedMessage,
+)
 
 _DAYS = QueryParameter(name="days", default="30", low=1, high=3650)
 
@@ -80,7 +88,7 @@ class GapRoutes:
         """Answers with the proposals that wait for a decision, each with the file that accepting it would write."""
         require_admin(request)
         reviews = await self._learning.list_reviews(get_principal(request))
-        return JSONResponse([asdict(_proposal_to_wire(review)) for review in reviews])
+        return JSONResponse([asdict(proposal_to_wire(review)) for review in reviews])
 
     async def decide(self, request: Request) -> Response:
         """Accepts or rejects. `text` replaces the proposed answer."""
@@ -113,20 +121,15 @@ def _gap_to_wire(group: GapGroup) -> GapInfo:
     )
 
 
-def _proposal_to_wire(review: ProposalReview) -> ProposalInfo:
-    proposal = review.proposal
+def proposal_to_wire(review: ProposalReview) -> ProposalInfo:
+    proposal, answer = review.proposal, review.proposal.answer
     return ProposalInfo(
         id=proposal.id,
         question=proposal.question,
-        answer=proposal.answer.text,
-        author=proposal.answer.author_name,
-        author_id=proposal.answer.author,
+        answer=answer.text,
+        message=ProposedMessage(answer.author_name, answer.author, answer.link, said_at=answer.said_at.isoformat()),
         proposed_by=proposal.proposer,
-        link=proposal.answer.link,
-        said_at=proposal.answer.said_at.isoformat(),
         created_at=proposal.created_at.isoformat(),
         gap=proposal.gap_id,
-        file=review.file,
-        content=review.content,
-        diff=review.diff,
+        document=ProposedDocument(review.file, review.content, review.diff),
     )

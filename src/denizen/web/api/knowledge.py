@@ -29,12 +29,23 @@ from denizen.web.http.request import (
     read_object,
     read_text,
 )
-from denizen_sdk.knowledge import PublishedSnapshot, SnapshotInfo, SnapshotRemoteChange, SnapshotRemoteInfo, SourceInfo
+from denizen_sdk.knowledge import (
+    PublishedSnapshot,
+    SnapshotInfo,
+    SnapshotRemoteChange,
+    SnapshotRemoteInfo,
+    SourceInfo,
+    SourceSettings,
+    SourceSyncState,
+)
 
 _FIELDS = ("id", "location", "kind", *SOURCE_SETTINGS)
 
 # A client that changes something may send back the whole answer that it got, so these fields are known there too.
-_ANSWERED_FIELDS = (*(each.name for each in fields(SourceInfo)), "created_at", "updated_at")
+_ANSWERED_FIELDS = (
+    *(each.name for record in (SourceInfo, SourceSettings, SourceSyncState) for each in fields(record)),
+    *("created_at", "updated_at"),
+)
 _ANSWERED_REMOTE_FIELDS = tuple(each.name for each in fields(SnapshotRemoteChange))
 
 _SOURCE_FIELDS: dict[str, Schema] = {

@@ -51,8 +51,8 @@ function addCall(item, tool, args) {
 function addApproval(item, approval) {
   const card = element("section", "approval");
   card.setAttribute("role", "group");
-  card.setAttribute("aria-label", `Approval of ${approval.tool}`);
-  card.append(element("p", "head", `Approval needed: ${approval.tool}`), element("pre", "", approval.preview));
+  card.setAttribute("aria-label", `Approval of ${approval.call.tool}`);
+  card.append(element("p", "head", `Approval needed: ${approval.call.tool}`), element("pre", "", approval.call.preview));
   const end = element("p", "quiet");
   end.setAttribute("role", "status");
   const reason = Object.assign(element("input", "reason"), { placeholder: "Reason for denying", maxLength: 500 });
@@ -62,8 +62,9 @@ function addApproval(item, approval) {
     row.remove();
     const ends = { approved: "Approved", denied: "Denied", expired: "Not approved in time" };
     end.textContent = ends[now.status] ?? now.status;
-    if (now.decided_by && now.status !== "expired") end.textContent += ` by ${now.decided_by}`;
-    if (now.note) end.textContent += `: ${now.note}`;
+    const decision = now.decision ?? {};
+    if (decision.by && now.status !== "expired") end.textContent += ` by ${decision.by}`;
+    if (decision.note) end.textContent += `: ${decision.note}`;
   };
   const decide = async (body) => {
     for (const each of row.children) each.disabled = true;
@@ -154,7 +155,7 @@ class TurnView {
         if (!this.approvals.has(event.approval.id)) {
           following(() => this.approvals.set(event.approval.id, addApproval(this.item, event.approval)));
         }
-        setStatus(`Waiting for approval of ${event.approval.tool}…`);
+        setStatus(`Waiting for approval of ${event.approval.call.tool}…`);
         break;
       case "approval_decided":
         this.approvals.get(event.approval.id)?.(event.approval);
