@@ -71,7 +71,10 @@ class PostEmbedder:
             missing = await work.post_embeddings.find_missing(model, limit=EMBEDDED_AT_ONCE)
         if missing.is_end:
             return await self._tidy_up(model)
-        meant = await self._meaning.embed_any_texts([_readable(post.text) for post in missing.posts])
+        meant = await self._meaning.embed_any_texts(
+            # Half a surrogate pair cannot be sent anywhere.
+            [post.text[:MEANT_CHARS].encode(errors="replace").decode() for post in missing.posts]
+        )
         if meant is None:
             return LATER_S
         if meant.model == model:  # it may have been replaced just now
@@ -95,11 +98,6 @@ class PostEmbedder:
             self._tidy = model
             _log.debug("all posts are embedded" if model else "posts are not embedded")
         return NOW_S if gone else SOON_S
-
-
-def _readable(text: str) -> str:
-    """Half a surrogate pair cannot be sent anywhere."""
-    return text[:MEANT_CHARS].encode(errors="replace").decode()
 
 
 @dataclass(frozen=True, slots=True)

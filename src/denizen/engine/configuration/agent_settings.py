@@ -93,8 +93,8 @@ class AgentSettingsOverlay:
         async with self._store.work() as work:
             active = await work.agent_settings.find_active(to)
             wanted = wanted or (active.name if active else DEFAULT_SET)
-            now, known = self._clock.now(), await _find(work, to, wanted)
-            row = known or SettingsSet(to, wanted, now, now)
+            now, known = self._clock.now(), await work.agent_settings.list_sets(to)
+            row = next((each for each in known if each.name == wanted), SettingsSet(to, wanted, now, now))
             chosen = change_set(row.chosen, given)
             if chosen.default_model != row.chosen.default_model:
                 _check_model(generation.models, chosen)
@@ -171,10 +171,6 @@ def _check_model(models: Models, chosen: AgentOverrides) -> None:
         raise InvalidInput(
             "'default_model' cannot be that.", code="settings_invalid", why=error.message, fix=error.fix
         ) from error
-
-
-async def _find(work: UnitOfWork, agent: AgentName, name: str) -> SettingsSet | None:
-    return next((each for each in await work.agent_settings.list_sets(agent) if each.name == name), None)
 
 
 async def _get(work: UnitOfWork, agent: AgentName, name: str) -> SettingsSet:

@@ -104,7 +104,11 @@ class DocumentIndexer:
                         return wanted
                 try:
                     await self._index(current, spared, partial(self._tell, report))
-                    await self._finish(state, sweeps=not withheld)
+                    async with self._store.work() as work:
+                        # The embeddings of what is gone go, too, but not while some of it may come back.
+                        if not withheld:
+                            await work.documents.sweep_vectors()
+                        await work.documents.mark_indexed(state)
                 except NotFound:  # it expired meanwhile, and is not the current one any more
                     if (await self._library.current()) == current:
                         raise
@@ -207,13 +211,6 @@ class DocumentIndexer:
             done += len(batch)
         report(ReadingProgress("indexed", len(new), len(new)))
         _log.info("the snapshot is indexed", extra={"new": len(new), "gone": len(gone), "files": len(wanted)})
-
-    async def _finish(self, state: str, *, sweeps: bool) -> None:
-        """The meaning of what is gone goes, too, but not while some of it may come back."""
-        async with self._store.work() as work:
-            if sweeps:
-                await work.documents.sweep_vectors()
-            await work.documents.mark_indexed(state)
 
     async def _list_wanted(self, snapshot: Snapshot | None) -> Mapping[str, _SnapshotFile]:
         found: dict[str, _SnapshotFile] = {}

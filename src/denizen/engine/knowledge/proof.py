@@ -7,7 +7,9 @@ has the answer proved.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from denizen.domain.agent import CitationFormat
@@ -15,7 +17,7 @@ from denizen.domain.citation import Citation, CitationFault
 from denizen.domain.cited_text import CitationMark, CitationReader, CitationWriter, UnmarkedText
 from denizen.domain.ids import AgentName
 from denizen.engine.configuration.generation import ReadOwn, no_own_files
-from denizen.engine.knowledge.citations import CitationProver, TurnEvidence
+from denizen.engine.knowledge.citations import CitationProver, ReadPlaces, TurnEvidence
 from denizen.ports.source import Library
 
 MAX_CITED = 50
@@ -67,15 +69,7 @@ class AnswerProver:
         self, evidence: TurnEvidence, agent: AgentName, *, style: CitationFormat, read_own: ReadOwn = no_own_files
     ) -> TurnProofs:
         """For a turn of the agent."""
-        return _Proofs(evidence, _Rules(self._library, agent, style, read_own))
-
-
-@dataclass(frozen=True, slots=True)
-class _Rules:
-    library: Library
-    agent: AgentName
-    style: CitationFormat
-    read_own: ReadOwn
+        return _Proofs(evidence, style, partial(CitationProver, self._library, agent, read_own))
 
 
 class _UnprovedText:
@@ -90,14 +84,17 @@ class _UnprovedText:
 
 
 class _Proofs(TurnProofs):
-    def __init__(self, evidence: TurnEvidence, rules: _Rules) -> None:
+    def __init__(
+        self, evidence: TurnEvidence, style: CitationFormat, open_prover: Callable[[ReadPlaces], CitationProver]
+    ) -> None:
         super().__init__(evidence)
-        self._rules = rules
+        self._style = style
+        self._open_prover = open_prover
         self._places: CitationProver | None = None
         self._read = 0
 
     def begin(self) -> _Proof:
-        return _Proof(self, self._rules.style)
+        return _Proof(self, self._style)
 
     async def prove(self, text: str) -> ProvedAnswer:
         proof = self.begin()
@@ -108,8 +105,7 @@ class _Proofs(TurnProofs):
         """Looked up anew when a tool has run."""
         read = len(self.evidence.results)
         if self._places is None or self._read != read:
-            rules = self._rules
-            self._places = CitationProver(rules.library, rules.agent, rules.read_own, self.evidence.seen())
+            self._places = self._open_prover(self.evidence.seen())
             self._read = read
         return self._places
 

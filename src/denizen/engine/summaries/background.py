@@ -114,7 +114,19 @@ class BackgroundSummaries:
             with anyio.fail_after(agent.limits.turn_timeout_s):
                 written = await write_summary(writer, stretch)
         summary = await keep_summary(self._services.store, stretch, written.text, self._services.clock)
-        _report(summary, agent, writer, written)
+        _log.info(
+            "summary",  # nothing of what was said
+            extra={
+                "session": summary.session_id,
+                "range": summary.reference,
+                "agent": agent.name,
+                "model": writer.model.name,
+                "tokens": estimate_tokens(summary.text),
+                "left_out": written.left_out,
+                "input_tokens": written.usage.input_tokens,
+                "output_tokens": written.usage.output_tokens,
+            },
+        )
         return "done"
 
     async def _load(self, opened: OpenTurn, writer: SummaryWriter, asked: Range) -> SummaryRange | None:
@@ -151,20 +163,3 @@ def plan_merge(known: Sequence[Summary], first: int, *, limit_chars: int) -> Seq
 
 async def _given(value: str) -> Json:
     return value
-
-
-def _report(summary: Summary, agent: Agent, writer: SummaryWriter, written: WrittenSummary) -> None:
-    """One line, nothing of what was said."""
-    _log.info(
-        "summary",
-        extra={
-            "session": summary.session_id,
-            "range": summary.reference,
-            "agent": agent.name,
-            "model": writer.model.name,
-            "tokens": estimate_tokens(summary.text),
-            "left_out": written.left_out,
-            "input_tokens": written.usage.input_tokens,
-            "output_tokens": written.usage.output_tokens,
-        },
-    )

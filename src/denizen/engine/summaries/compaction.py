@@ -27,13 +27,11 @@ from denizen.engine.summaries.summarizer import (
     MAX_MESSAGES,
     SummaryRange,
     SummaryWriter,
-    WrittenSummary,
     choose_summary_model,
     keep_summary,
     session_changed,
     write_summary,
 )
-from denizen.ports.model import Model
 from denizen.ports.store import UnitOfWork
 
 MIN_MESSAGES = 4
@@ -86,7 +84,20 @@ async def compact_session(
         tokens_after=count_tokens(summary_message(summary)),
         left_out=written.left_out,
     )
-    _report(done, agent, model, written, round((services.clock.monotonic_s() - started) * 1000))
+    _log.info(
+        "compaction",  # nothing of what was said
+        extra={
+            "session": done.summary.session_id,
+            "messages": done.messages_before,
+            "left_out": done.left_out,
+            "range": done.summary.reference,
+            "agent": agent.name,
+            "model": model.name,
+            "input_tokens": written.usage.input_tokens,
+            "output_tokens": written.usage.output_tokens,
+            "duration_ms": round((services.clock.monotonic_s() - started) * 1000),
+        },
+    )
     return done
 
 
@@ -137,21 +148,3 @@ async def _at_once(name: str, action: Callable[[], Awaitable[Json]]) -> Json:
 
 def _has_words(message: Message) -> bool:
     return message.role in (Role.USER, Role.ASSISTANT) and bool(message.text.strip())
-
-
-def _report(done: CompactionReport, agent: Agent, model: Model, written: WrittenSummary, duration_ms: int) -> None:
-    """One line, nothing of what was said."""
-    _log.info(
-        "compaction",
-        extra={
-            "session": done.summary.session_id,
-            "messages": done.messages_before,
-            "left_out": done.left_out,
-            "range": done.summary.reference,
-            "agent": agent.name,
-            "model": model.name,
-            "input_tokens": written.usage.input_tokens,
-            "output_tokens": written.usage.output_tokens,
-            "duration_ms": duration_ms,
-        },
-    )
