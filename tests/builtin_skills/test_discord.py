@@ -82,8 +82,8 @@ async def test_messages_are_sent_changed_pinned_and_deleted(tmp_path: Path) -> N
         told = await ana.do("send_message", text="hello @Ben", embed={"title": "Ferry", "fields": {"Pier": "3"}})
         sent = ana.last()
         assert f"/{sent.id}" in told
-        assert sent.mentions == [harbour.ben]
-        assert sent.embeds[0]["fields"][0]["value"] == "3"
+        assert sent.mentioned.users == [harbour.ben]
+        assert sent.body.embeds[0]["fields"][0]["value"] == "3"
         await ana.do("edit_message", message=str(sent.id), text="bye")
         await ana.do("pin_message", message=str(sent.id))
         assert (sent.content, sent.pinned) == ("bye", True)
@@ -92,8 +92,8 @@ async def test_messages_are_sent_changed_pinned_and_deleted(tmp_path: Path) -> N
         await ana.do("delete_own_message", message=str(sent.id))
         said = harbour.world.say(harbour.ben, harbour.general, "spam")
         await ana.do("delete_message", message=str(said.id))
-        assert sent.deleted
-        assert said.deleted
+        assert sent.state.deleted
+        assert said.state.deleted
         news = harbour.guild.channel("news")
         notice = harbour.world.say(harbour.ada.user, news, "we open")
         link = f"https://discord.com/channels/{harbour.guild.id}/{news.id}/{notice.id}"
@@ -109,11 +109,11 @@ async def test_reactions_and_polls_are_made_and_read_as_data(tmp_path: Path) -> 
         await ana.do("react", message=str(said.id), emoji="🍕")
         assert "🍕 1\nby Ada" in await ana.do("read_reactions", message=str(said.id), emoji="🍕")
         await ana.do("react", message=str(said.id), emoji="🍕", remove=True)
-        assert not said.reactions
+        assert not said.state.reactions
         await ana.do("create_poll", question="Tea?", answers=["yes", "no"], several=True)
         polled = ana.last()
-        assert polled.poll is not None
-        assert polled.poll.multiple
+        assert polled.body.poll is not None
+        assert polled.body.poll.multiple
         harbour.world.vote(harbour.ben, polled, 2)
         stands = await ana.do("read_poll", message=str(polled.id))
         assert stands.startswith("<untrusted")
@@ -141,14 +141,14 @@ async def test_threads_and_posts_are_opened_and_changed(tmp_path: Path) -> None:
 async def test_choices_and_role_menus_are_posted(tmp_path: Path) -> None:
     async with fixture(tmp_path) as ana:
         await ana.do("post_choices", text="Which?", choices=[{"label": "Red", "emoji": "🔴"}, {"label": "Blue"}])
-        assert [each["label"] for each in ana.last().components[0]["components"]] == ["Red", "Blue"]
+        assert [each["label"] for each in ana.last().body.components[0]["components"]] == ["Red", "Blue"]
         rows: list[Json] = [{"label": "Red", "emoji": "🔴", "description": "like a sunset"}, {"label": "Blue"}]
         await ana.do("post_choices", text="Which?", choices=rows, style="menu", several=True)
-        options = ana.last().components[0]["components"][0]["options"]
+        options = ana.last().body.components[0]["components"][0]["options"]
         assert (options[0]["value"], options[0]["description"]) == ("Red", "like a sunset")
         assert options[0]["emoji"] == {"name": "🔴"}
         await ana.do("post_role_menu", text="Pick", roles=["red"], style="menu", only_one=True)
-        menu = ana.last().components[0]["components"][0]
+        menu = ana.last().body.components[0]["components"][0]
         assert (menu["custom_id"], menu["min_values"], menu["max_values"]) == ("roles", 0, 1)
 
 

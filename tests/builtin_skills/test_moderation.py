@@ -118,7 +118,7 @@ async def test_a_purge_that_runs_again_deletes_no_more_than_the_first_time(tmp_p
 async def test_slow_mode_is_said_in_seconds(tmp_path: Path) -> None:
     async with open_moderation(tmp_path) as it:
         assert (await it.do(it.harbour.ana, "set_slow_mode", seconds=30)).endswith(": 30 s.")
-        assert it.harbour.general.slowmode_s == 30
+        assert it.harbour.general.settings.slowmode_s == 30
         assert (await it.do(it.harbour.ana, "set_slow_mode", seconds=0)).endswith(": off.")
 
 

@@ -23,7 +23,7 @@ async def test_channels_are_made_changed_listed_and_deleted(tmp_path: Path) -> N
         ana, guild = it.harbour.ana, it.harbour.guild
         made = last_id(await it.do(ana, "create_channel", name="bow", topic="front", private_to=["Ana"]))
         await it.do(ana, "edit_channel", channel=str(made), name="stern", nsfw=True)
-        assert (guild.channels[made].name, guild.channels[made].nsfw) == ("stern", True)
+        assert (guild.channels[made].name, guild.channels[made].settings.nsfw) == ("stern", True)
         listed = await it.do(ana, "list_channels")
         assert listed.startswith("<untrusted")
         assert "#general" in listed
@@ -54,7 +54,7 @@ async def test_a_call_that_runs_again_makes_nothing_twice(tmp_path: Path) -> Non
                 location="pier",
             )
         assert (len(guild.channels) - before[0], len(guild.roles) - before[1]) == (2, 2)
-        assert len(guild.emojis) == len(guild.events) == len(it.harbour.world.store.webhooks) == 2
+        assert len(guild.expressions.emojis) == len(guild.events) == len(it.harbour.world.store.webhooks) == 2
 
 
 async def test_roles_and_permissions(tmp_path: Path) -> None:
