@@ -59,8 +59,8 @@ async def rebuild(denizen: Denizen) -> None:
 @with_denizen
 async def forget(denizen: Denizen, user: str) -> None:
     """Delete what USER (a Discord user id) wrote, with earlier versions and the copies in sessions."""
-    forgotten = await denizen.platforms.shared_services.user_data.forget(PLATFORM, _id(user))
-    echo(f"Forgotten: {forgotten.posts} posts.")
+    posts = await denizen.platforms.shared_services.user_data.forget(PLATFORM, _id(user))
+    echo(f"Forgotten: {posts} posts.")
 
 
 @command.command("opt-out")
