@@ -32,7 +32,7 @@ from denizen.domain.ids import AgentName
 from denizen.domain.message import Author, TextPart
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.room import Post
-from denizen.domain.turn import InboundMessage, ReplyTarget, TurnStatus
+from denizen.domain.turn import InboundMessage, ReplyTarget, RequestOptions, Sender, TurnStatus
 from denizen.engine.turn import TurnRunner
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
 from denizen.testing.model_server import ModelAnswer, ModelCall, ModelServer, model_server
@@ -116,7 +116,7 @@ class Run:
         self.server.aside = lambda body: (
             None if asked in json.dumps(body) else ModelAnswer(text=words(SUMMARY_TOKENS, 1))
         )
-        end = await self.turns.ask(replace(inbound, model=self.model))
+        end = await self.turns.ask(replace(inbound, options=RequestOptions(model=self.model)))
         if end.status is not TurnStatus.DONE:
             raise RuntimeError(f"turn {number} failed: {end.failure and end.failure.message}")
         for new in self.server.requests[before:]:
@@ -131,7 +131,9 @@ async def talk_with_tools(run: Run) -> None:
     place = Place("web", "bench")
     for number in range(1, TURNS + 1):
         said = (TextPart(words(QUESTION_TOKENS, number)),)
-        inbound = InboundMessage(DENIZEN, place, ANA, Author("1", "Ana"), said, f"q{number}")
+        inbound = InboundMessage(
+            agent=DENIZEN, place=place, sender=Sender(Author("1", "Ana"), ANA), parts=said, platform_id=f"q{number}"
+        )
         answer = ModelAnswer(text=words(ANSWER_TOKENS, 1000 + number))
         is_tool_turn = number * TOOL_TURNS % TURNS < TOOL_TURNS
         call = ModelAnswer(
@@ -153,7 +155,13 @@ async def take_part(run: Run) -> None:
         post, text = str(next(ids)), words(QUESTION_TOKENS, number)
         await _post(run, post, "Ana", text)
         inbound = InboundMessage(
-            ADA, CHANNEL, ANA, Author("1", "Ana"), (TextPart(text),), post, shared=True, owed=ReplyTarget(ADA, post)
+            agent=ADA,
+            place=CHANNEL,
+            sender=Sender(Author("1", "Ana"), ANA),
+            parts=(TextPart(text),),
+            platform_id=post,
+            shared=True,
+            owed=ReplyTarget(ADA, post),
         )
         reply = await run.ask(number, inbound, ModelAnswer(text=words(ANSWER_TOKENS, 1000 + number)))
         await _post(run, str(next(ids)), ADA, reply, answers=post)

@@ -11,7 +11,7 @@ from denizen.app.model_choice import ModelChoice
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName
 from denizen.domain.message import Author, TextPart
-from denizen.domain.turn import InboundMessage, Turn
+from denizen.domain.turn import InboundMessage, Sender, Turn
 from denizen.testing.model_server import FailedAnswer, ModelAnswer, model_server
 from tests.app.home_folder import Home
 
@@ -36,7 +36,13 @@ def make_routing_answer(complexity: str, steps: int, model: str) -> ModelAnswer:
 
 async def ask(denizen: Denizen, text: str, key: str) -> Turn:
     place, author = Place("terminal", "test"), Author("", "Ana")
-    inbound = InboundMessage(AgentName("ada"), place, denizen.operator, author, (TextPart(text),), key)
+    inbound = InboundMessage(
+        agent=AgentName("ada"),
+        place=place,
+        sender=Sender(author, denizen.operator),
+        parts=(TextPart(text),),
+        platform_id=key,
+    )
     done = await denizen.turns.ask(inbound)
     return (await denizen.queries.get_turn(done.turn_id)).turn
 

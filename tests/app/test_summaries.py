@@ -10,7 +10,7 @@ from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName
 from denizen.domain.message import Author, TextPart
 from denizen.domain.summary import Summary
-from denizen.domain.turn import InboundMessage, TurnStatus
+from denizen.domain.turn import InboundMessage, Sender, TurnStatus
 from denizen.testing.model_server import JsonBody, ModelAnswer, ModelServer, model_server
 from tests.app.home_folder import Home
 
@@ -28,7 +28,13 @@ agents: {{ada: {{tools: [], limits: {{max_history_tokens: 1000}}}}}}
 async def ask(denizen: Denizen, number: int) -> None:
     text = f"q{number} " + "word " * 70
     author = Author("", "Ana")
-    inbound = InboundMessage(AgentName("ada"), PLACE, denizen.operator, author, (TextPart(text),), f"m{number}")
+    inbound = InboundMessage(
+        agent=AgentName("ada"),
+        place=PLACE,
+        sender=Sender(author, denizen.operator),
+        parts=(TextPart(text),),
+        platform_id=f"m{number}",
+    )
     assert (await denizen.turns.ask(inbound)).status is TurnStatus.DONE
 
 

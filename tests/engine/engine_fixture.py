@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 from denizen.domain.agent import Agent
 from denizen.domain.clock import SystemClock
@@ -15,7 +16,7 @@ from denizen.domain.ids import AgentName
 from denizen.domain.message import Author, Message, TextPart
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
-from denizen.domain.turn import InboundMessage, TurnFailure, TurnStatus
+from denizen.domain.turn import InboundMessage, RequestOptions, Sender, TurnFailure, TurnStatus
 from denizen.engine.budget.side_completion import BilledCompletion
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Generation, Runtime
@@ -100,13 +101,28 @@ class EngineFixture:
         return await Queries(self.runtime, self.services).list_messages(place, NAME, limit=1000)
 
 
+SENDER = [each.name for each in fields(Sender)]
+OPTIONS = [each.name for each in fields(RequestOptions)]
+
 _count = iter(range(1, 1_000_000))
 
 
 def message(text: str, **more: object) -> InboundMessage:
-    """A message of Ana's; its platform id is new unless it is given."""
-    base = InboundMessage(NAME, PLACE, ANA, Author("ana", "Ana"), (TextPart(text),) if text else (), f"m{next(_count)}")
-    return replace(base, **more)
+    """A message of Ana's; its platform id is new unless it is given. `more` are fields of it, of its sender and of its
+    options.
+    """
+    given: dict[str, Any] = dict(more)
+    sender = {name: given.pop(name) for name in SENDER if name in given}
+    options = {name: given.pop(name) for name in OPTIONS if name in given}
+    base = InboundMessage(
+        agent=NAME,
+        place=PLACE,
+        sender=replace(Sender(Author("ana", "Ana"), ANA), **sender),
+        parts=(TextPart(text),) if text else (),
+        platform_id=f"m{next(_count)}",
+        options=RequestOptions(**options),
+    )
+    return replace(base, **given)
 
 
 def strip_date(text: str) -> str:

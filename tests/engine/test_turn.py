@@ -15,7 +15,7 @@ from denizen.domain.message import ImagePart, Message, Role, TextPart, join_text
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.tool import ToolCall, ToolResult
-from denizen.domain.turn import TurnStatus
+from denizen.domain.turn import SessionChoice, TurnStatus
 from denizen.engine.configuration.tool_policy import GatePolicy, RateLimits
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.intake.turn_queue import TurnQueues
@@ -191,7 +191,7 @@ async def test_a_fresh_session_forgets_and_keeps_the_old_one_readable() -> None:
     async with open_engine(model) as engine:
         await engine.say("1")
         assert (await engine.say("2")).reply == "saw 3"
-        inbound = message("3", new_session=True)
+        inbound = message("3", session=SessionChoice(is_new=True))
         assert (await engine.turns.ask(inbound)).reply == "saw 1"
         await engine.turns.ask(inbound)
         async with engine.store.work() as work:
@@ -206,7 +206,7 @@ async def test_a_client_that_brings_its_own_history_gets_an_answer_to_that() -> 
     async with open_engine(model) as engine:
         await engine.say("stored")
         supplied = tuple(PromptMessage(Role.USER, (TextPart(text),)) for text in "abc")
-        done = await engine.say("d", supplied=supplied, instructions="Be a pirate.")
+        done = await engine.say("d", session=SessionChoice(history=supplied), instructions="Be a pirate.")
         assert done.reply == "saw 4"
         assert any(segment.text == "Be a pirate." for segment in model.requests[-1].segments)
 

@@ -25,7 +25,7 @@ from denizen.domain.ids import AgentName, fresh
 from denizen.domain.json import JsonObject
 from denizen.domain.message import Author, TextPart
 from denizen.domain.principal import Principal
-from denizen.domain.turn import InboundMessage, TurnFailure, TurnStatus
+from denizen.domain.turn import InboundMessage, Sender, TurnFailure, TurnStatus
 
 
 @click.command()
@@ -74,11 +74,13 @@ class AskRequest:
         return InboundMessage(
             agent=AgentName(self.agent),
             place=Place("terminal", "ask", self.session or fresh("once")),
-            principal=principal,
-            author=Author(principal.id, principal.name),
+            sender=Sender(
+                Author(principal.id, principal.name),
+                principal,
+                AskerReach.WATCHER if can_prompt() else AskerReach.NOBODY,
+            ),
             parts=(TextPart(self.text),),
             platform_id=fresh("ask"),
-            reach=AskerReach.WATCHER if can_prompt() else AskerReach.NOBODY,
         )
 
 

@@ -23,7 +23,7 @@ from denizen.domain.errors import DenizenError
 from denizen.domain.events import Notice, ReasoningAdded, TextAdded, ToolFinished, ToolStarted, TurnEvent, TurnFinished
 from denizen.domain.ids import AgentName, fresh
 from denizen.domain.message import Author, TextPart
-from denizen.domain.turn import InboundMessage, TurnStatus
+from denizen.domain.turn import InboundMessage, RequestOptions, Sender, SessionChoice, TurnStatus
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -224,13 +224,15 @@ class TerminalChat:
         inbound = InboundMessage(
             agent=AgentName(self.agent),
             place=self._place,
-            principal=self._denizen.operator,
-            author=Author(self._denizen.operator.id, self._denizen.operator.name),
+            sender=Sender(
+                Author(self._denizen.operator.id, self._denizen.operator.name),
+                self._denizen.operator,
+                AskerReach.WATCHER if can_prompt() else AskerReach.NOBODY,
+            ),
             parts=(TextPart(text),),
             platform_id=fresh("chat"),
-            model=self._model,
-            new_session=self._fresh,
-            reach=AskerReach.WATCHER if can_prompt() else AskerReach.NOBODY,
+            session=SessionChoice(is_new=self._fresh),
+            options=RequestOptions(model=self._model),
         )
         self._fresh = False
         await stoppable(lambda: self._show(inbound), lambda: self._denizen.turns.cancel_message(inbound))
@@ -239,7 +241,7 @@ class TerminalChat:
         view = TurnView(self._console)
         turns = self._denizen.turns
         async with (
-            prompt_for_approvals(turns.approvals, inbound.principal) as people,
+            prompt_for_approvals(turns.approvals, inbound.sender.principal) as people,
             aclosing(turns.stream(inbound)) as events,
         ):
             async for event in events:

@@ -57,36 +57,56 @@ class ReplyTarget:
 
 
 @dataclass(frozen=True, slots=True)
+class Sender:
+    """Who sent a message. `reach` is how they can be asked back about a call that needs approval."""
+
+    author: Author
+    principal: Principal
+    reach: AskerReach = AskerReach.NOBODY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestOptions:
+    """How a sender wants a message answered. `model` overrides the agent's model for this turn."""
+
+    instructions: str = ""
+    model: str = ""
+    max_output_tokens: int | None = None
+    temperature: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionChoice:
+    """The session that a message continues. `place` is where it lives when not where the message was sent, and `is_new`
+    starts a fresh one. `history` is what the client carries itself (OpenAI-compatible clients), empty at its beginning;
+    it is used instead of the stored session.
+    """
+
+    place: Place | None = None
+    is_new: bool = False
+    history: tuple[PromptMessage, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InboundMessage:
     """A message that a channel hands in, and that may deserve a turn.
 
-    `platform_id` is unique on its platform: handing the same one in twice makes one turn. `supplied` is history that
-    the client carries itself (OpenAI-compatible clients), empty at its beginning; it is used instead of the stored
-    session. `new_session` starts a fresh session first. `model` overrides the agent's model for this turn.
-    `session_place` is where the session lives when not at `place`. `shared` says that
-    others talk here too, so that the model is told who speaks. `reach` is how whoever asks can be asked back about a
-    call that needs approval. `keyed` says that the sender chose the id: a message that says something else under the
-    same one is refused. `subject` is what the talk is about, where the platform says so.
+    `platform_id` is unique on its platform: handing the same one in twice makes one turn. `keyed` says that the sender
+    chose the id: a message that says something else under the same one is refused. `shared` says that others talk here
+    too, so that the model is told who speaks. `subject` is what the talk is about, where the platform says so.
     """
 
     agent: AgentName
     place: Place
-    principal: Principal
-    author: Author
+    sender: Sender
     parts: tuple[Part, ...]
     platform_id: str
-    supplied: tuple[PromptMessage, ...] | None = None
-    instructions: str = ""
-    model: str = ""
-    new_session: bool = False
-    max_output_tokens: int | None = None
-    temperature: float | None = None
-    session_place: Place | None = None
+    keyed: bool = False
     shared: bool = False
     owed: ReplyTarget | None = None
-    reach: AskerReach = AskerReach.NOBODY
-    keyed: bool = False
     subject: Subject | None = None
+    session: SessionChoice = field(default_factory=SessionChoice)
+    options: RequestOptions = field(default_factory=RequestOptions)
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,14 +102,14 @@ class TurnRunner:
         if not inbound.parts:
             raise InvalidInput("The message is empty.", code="message_empty", fix="Write something to answer.")
         self._inbox.check_room(inbound_queue_key(agent.name, inbound))
-        self._check_rate(inbound.principal)
+        self._check_rate(inbound.sender.principal)
         is_new = False
         try:
             set_up = (await self._services.configured(self._runtime.current, agent.name)).agent(agent.name)
             opened, is_new = await open_turn(self._services.store, set_up, inbound, now=self._services.clock.now())
         finally:
             if not is_new:  # nothing came of it, or it was counted when it came first
-                self._requests.give_back(inbound.principal.key)
+                self._requests.give_back(inbound.sender.principal.key)
         turn = opened.turn
         if is_new:
             self._opened[turn.id] = opened

@@ -15,7 +15,7 @@ from denizen.domain.errors import Unavailable
 from denizen.domain.message import Author, FilePart, ImagePart, Role, TextPart, ToolResultPart
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.tool import Effect, Taint, Tier, ToolCall, ToolResult
-from denizen.domain.turn import CallRecord
+from denizen.domain.turn import CallRecord, SessionChoice
 from denizen.domain.usage import Usage
 from denizen.domain.verdict import Decision
 from denizen.engine.configuration.tool_policy import GatePolicy, ObserverPolicy
@@ -82,7 +82,7 @@ async def test_later_turns_of_the_session_are_bound_until_a_new_one_begins() -> 
     async with open_engine(model, tools()) as engine:
         await engine.say("read this")
         assert not await may_remember(engine)
-        assert await may_remember(engine, new_session=True)
+        assert await may_remember(engine, session=SessionChoice(is_new=True))
 
 
 async def test_the_owner_may_trust_a_kind_of_text() -> None:
@@ -111,8 +111,8 @@ async def test_results_that_a_client_brings_along_are_foreign() -> None:
     theirs = PromptMessage(Role.ASSISTANT, (asked,)), PromptMessage(Role.TOOL, (ToolResultPart(asked.id, "read", "x"),))
     begun = PromptMessage(Role.USER, (TextPart("read it"),))
     async with open_engine(ScriptedModel(*REMEMBERING, *REMEMBERING), tools()) as engine:
-        assert await may_remember(engine, supplied=(begun,))
-        assert not await may_remember(engine, supplied=(begun, *theirs))
+        assert await may_remember(engine, session=SessionChoice(history=(begun,)))
+        assert not await may_remember(engine, session=SessionChoice(history=(begun, *theirs)))
 
 
 async def test_a_forwarded_message_is_what_somebody_else_wrote() -> None:

@@ -13,6 +13,7 @@ import pytest
 from denizen.domain.agent import Agent, ContextStrategy, TimestampPolicy, TurnLimits
 from denizen.domain.message import Role, TextPart
 from denizen.domain.prompt import PromptMessage
+from denizen.domain.turn import SessionChoice
 from denizen.engine.prompt.system_prompt import assemble_system_prompt
 from denizen.testing.model_server import ModelAnswer, ModelCall, ModelServer, model_server
 from denizen.testing.prompt_cache import PromptCache
@@ -158,7 +159,7 @@ async def test_clients_that_carry_the_history_are_told_the_date_at_the_end_of_th
     history = (PromptMessage(Role.USER, (TextPart("hi"),)), PromptMessage(Role.ASSISTANT, (TextPart("Hello."),)))
     async with model_server() as server, open_provider_engine(server, ANTHROPIC, ASSISTANT) as wired:
         server.script(ModelAnswer(text="Yes."))
-        asked = message("which day is it?", agent=NAME, model=ANTHROPIC.name, supplied=history)
+        asked = message("which day is it?", agent=NAME, model=ANTHROPIC.name, session=SessionChoice(history=history))
         assert not (await wired.turns.ask(asked)).failure
         body = server.bodies[0]
     assert body["system"][-1]["text"].startswith("Today is")

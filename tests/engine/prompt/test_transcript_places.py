@@ -10,6 +10,7 @@ from denizen.domain.agent import Agent, ContextStrategy
 from denizen.domain.message import ImagePart, Role, TextPart, join_text
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.transcript import TranscriptBudget
+from denizen.domain.turn import SessionChoice
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
 from tests.engine.engine_fixture import NAME, open_engine
@@ -77,7 +78,7 @@ async def test_a_client_that_carries_its_own_history_is_believed() -> None:
     scripted = ScriptedModel(otherwise=ScriptedReply("Quite."))
     supplied = (PromptMessage(Role.USER, (TextPart("before"),)), PromptMessage(Role.ASSISTANT, (TextPart("yes"),)))
     async with open_engine(scripted, agent=make_agent()) as engine:
-        await engine.say("now", supplied=supplied)
+        await engine.say("now", session=SessionChoice(history=supplied))
     assert [join_text(message.parts) for message in scripted.requests[0].messages] == ["before", "yes", "now"]
 
 
@@ -85,7 +86,7 @@ async def test_a_new_session_begins_with_an_empty_transcript() -> None:
     scripted = ScriptedModel(otherwise=ScriptedReply("Quite."))
     async with open_engine(scripted, agent=make_agent()) as engine:
         await engine.say("before")
-        await engine.say("after", new_session=True)
+        await engine.say("after", session=SessionChoice(is_new=True))
     assert lines(scripted.requests[-1]) == ["Ana: after"]
 
 

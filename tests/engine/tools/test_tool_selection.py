@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from denizen.domain.agent import Agent, ToolPlanning, TurnLimits
 from denizen.domain.message import ToolResultPart
 from denizen.domain.tool import ToolCall, ToolResult, ToolSpec
+from denizen.domain.turn import SessionChoice
 from denizen.engine.tools.toolbox import (
     FIND_TOOLS,
     find_more_tools,
@@ -107,7 +108,7 @@ async def test_a_session_keeps_its_tools_whatever_is_asked_next_and_a_new_one_ch
     async with open_engine(model, make_tools(), agent=make_agent(4)) as engine:
         await engine.say("What is the weather?")
         await engine.say("Play some music")
-        await engine.say("Play some music", new_session=True)
+        await engine.say("Play some music", session=SessionChoice(is_new=True))
         first, second, third = map(list_offered, model.requests)
         assert first == second
         assert "music_list" in third and "music_list" not in first

@@ -20,7 +20,7 @@ from denizen.domain.json import Json, JsonObject
 from denizen.domain.message import Author, TextPart
 from denizen.domain.principal import Principal
 from denizen.domain.tool import Origin, ToolCall, ToolResult, ToolSpec
-from denizen.domain.turn import InboundMessage, TurnFailure, TurnStatus
+from denizen.domain.turn import InboundMessage, Sender, TurnFailure, TurnStatus
 from denizen.domain.verdict import Decision, Verdict
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.gate.decision import RATE_LIMIT
@@ -186,12 +186,11 @@ class ProgramRequests:
             raise InvalidInput(f"A question has 1 to {MAX_QUESTION_CHARS} characters.", code="question_invalid")
         who = caller.principal
         inbound = InboundMessage(
-            self._runtime.current.agent(caller.agent).name,
-            own_place(MCP_PLATFORM, who.key, session),
-            who,
-            Author(who.id, who.name),
-            (TextPart(question),),
-            fresh("req"),
+            agent=self._runtime.current.agent(caller.agent).name,
+            place=own_place(MCP_PLATFORM, who.key, session),
+            sender=Sender(Author(who.id, who.name), who),
+            parts=(TextPart(question),),
+            platform_id=fresh("req"),
         )
         end: TurnFinished | None = None
         try:

@@ -76,7 +76,7 @@ def queue_key(agent: str, conversation: ConversationId) -> str:
 
 
 def inbound_queue_key(agent: str, inbound: InboundMessage) -> str:
-    return queue_key(agent, (inbound.session_place or inbound.place).conversation_id)
+    return queue_key(agent, (inbound.session.place or inbound.place).conversation_id)
 
 
 def inbound_turn_id(agent: Agent, inbound: InboundMessage) -> TurnId:
@@ -96,9 +96,9 @@ async def open_turn(store: Store, agent: Agent, inbound: InboundMessage, *, now:
             at = await work.conversations.get(turn.conversation_id)
             return OpenTurn(turn, at.place, await work.messages.get(turn.trigger_id)), False
         home = conversation
-        if inbound.session_place is not None:
-            home = await work.conversations.put(inbound.session_place, now=now)
-        fresh_session = inbound.new_session and await work.turns.find(key) is None
+        if inbound.session.place is not None:
+            home = await work.conversations.put(inbound.session.place, now=now)
+        fresh_session = inbound.session.is_new and await work.turns.find(key) is None
         begin = work.sessions.renew if fresh_session else work.sessions.current
         session = await begin(home.id, agent.name, now=now)
         turn, is_new = await work.turns.open(
@@ -107,7 +107,7 @@ async def open_turn(store: Store, agent: Agent, inbound: InboundMessage, *, now:
                 conversation_id=conversation.id,
                 session_id=session.id,
                 agent=agent.name,
-                principal=inbound.principal,
+                principal=inbound.sender.principal,
                 trigger_id=MessageId(derive("msg", key, Role.USER)),
                 status=TurnStatus.OPEN,
                 opened_at=now,
@@ -121,7 +121,7 @@ async def open_turn(store: Store, agent: Agent, inbound: InboundMessage, *, now:
             turn.trigger_id,
             conversation.id,
             Role.USER,
-            inbound.author,
+            inbound.sender.author,
             _kept(agent, inbound),
             created_at=now,
             session_id=session.id,
@@ -142,17 +142,17 @@ async def plan_turn(store: Store, agent: Agent, inbound: InboundMessage, *, now:
     id is empty.
     """
     key, place = inbound_turn_id(agent, inbound), inbound.place
-    home = (inbound.session_place or place).conversation_id
+    home = (inbound.session.place or place).conversation_id
     async with store.work(write=False) as work:
         sessions = await work.sessions.list_sessions(home, agent.name)
-        found = next((each for each in sessions if each.closed_at is None and not inbound.new_session), None)
+        found = next((each for each in sessions if each.closed_at is None and not inbound.session.is_new), None)
         session = found.id if found else SessionId("")
         turn = Turn(
             id=key,
             conversation_id=place.conversation_id,
             session_id=session,
             agent=agent.name,
-            principal=inbound.principal,
+            principal=inbound.sender.principal,
             trigger_id=MessageId(derive("msg", key, Role.USER)),
             status=TurnStatus.OPEN,
             opened_at=now,
@@ -163,7 +163,7 @@ async def plan_turn(store: Store, agent: Agent, inbound: InboundMessage, *, now:
             turn.trigger_id,
             place.conversation_id,
             Role.USER,
-            inbound.author,
+            inbound.sender.author,
             _kept(agent, inbound),
             created_at=now,
             session_id=session,
@@ -218,13 +218,13 @@ async def end_unwanted(work: UnitOfWork, key: TurnId, *, now: datetime) -> None:
 async def _meta(work: UnitOfWork, agent: Agent, turn: Turn, inbound: InboundMessage) -> dict[str, Json]:
     meta: dict[str, Json] = {}
     if inbound.shared:
-        meta["speaker"] = inbound.author.name
+        meta["speaker"] = inbound.sender.author.name
     tail = await work.messages.list_tail(turn.session_id, limit=MARKED_TAIL)
     if agent.timestamps is not None:
         mark = time_mark(agent.timestamps, turn.opened_at, tail[-1].created_at if tail else None)
         if mark:
             meta["time"] = mark
-    if agent.context is ContextStrategy.SESSION and inbound.supplied is None:
+    if agent.context is ContextStrategy.SESSION and inbound.session.history is None:
         asked = [m.created_at for m in tail if m.role is Role.USER and m.turn_id is not None]
         mark = date_mark(turn.opened_at, asked[-1] if asked else None, agent_timezone(agent))
         if mark:
@@ -238,19 +238,19 @@ def _kept(agent: Agent, inbound: InboundMessage) -> tuple[Part, ...]:
 
 def _options(agent: Agent, inbound: InboundMessage) -> JsonObject:
     """Returns the request's options as JSON for the turn's record."""
-    session_at = inbound.session_place
+    asked, session = inbound.options, inbound.session
     options: JsonObject = {
-        "model": inbound.model,
-        "instructions": inbound.instructions,
-        "max_output_tokens": inbound.max_output_tokens,
-        "temperature": inbound.temperature,
-        "supplied": None if inbound.supplied is None else [_row(message) for message in inbound.supplied],
-        "asked_by_bot": inbound.author.is_bot or None,
-        "queue_key": session_at.conversation_id if session_at else None,
+        "model": asked.model,
+        "instructions": asked.instructions,
+        "max_output_tokens": asked.max_output_tokens,
+        "temperature": asked.temperature,
+        "supplied": None if session.history is None else [_row(message) for message in session.history],
+        "asked_by_bot": inbound.sender.author.is_bot or None,
+        "queue_key": session.place.conversation_id if session.place else None,
         "owed": _owed(inbound.owed) if inbound.owed else None,
-        "reach": inbound.reach.value,
+        "reach": inbound.sender.reach.value,
         "said": _fingerprint(inbound) if inbound.keyed else None,
-        ROUTED: (agent.is_routed and not inbound.model) or None,
+        ROUTED: (agent.is_routed and not asked.model) or None,
         "subject": subject_to_json(inbound.subject) if inbound.subject else None,
     }
     return {name: value for name, value in options.items() if value not in (None, "")}
@@ -260,8 +260,9 @@ def _fingerprint(inbound: InboundMessage) -> str:
     """Returns a digest of what the sender said, and where. How it is to be answered may differ when it is
     sent again.
     """
-    supplied = None if inbound.supplied is None else [_row(message) for message in inbound.supplied]
-    said = [parts_to_json(inbound.parts), inbound.instructions, supplied, inbound.new_session]
+    session = inbound.session
+    supplied = None if session.history is None else [_row(message) for message in session.history]
+    said = [parts_to_json(inbound.parts), inbound.options.instructions, supplied, session.is_new]
     return derive("said", inbound.place.conversation_id, json.dumps(said, sort_keys=True))
 
 

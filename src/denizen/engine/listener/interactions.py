@@ -20,7 +20,7 @@ from denizen.domain.errors import NotAllowed, NotFound
 from denizen.domain.ids import AgentName, fresh
 from denizen.domain.message import Author, TextPart
 from denizen.domain.room import Room, RoomKind
-from denizen.domain.turn import InboundMessage, ReplyTarget, Turn
+from denizen.domain.turn import InboundMessage, ReplyTarget, RequestOptions, Sender, SessionChoice, Turn
 from denizen.engine.commands.command import CallerContext, CommandDeps, UserDataAccess
 from denizen.engine.commands.dispatch import CommandDispatcher
 from denizen.engine.commands.text import ParsedCommand
@@ -166,13 +166,9 @@ class InteractionHandler:
             InboundMessage(
                 agent=name,
                 place=place,
-                principal=principal,
-                author=author,
+                sender=Sender(author, principal, self._starter.choose_reach(author)),
                 parts=(TextPart(text),),
                 platform_id=question.key,
-                model=model,
-                new_session=new_session,
-                session_place=self._starter.choose_session_place(name, question.room, place, author.id),
                 shared=question.room.kind is not RoomKind.DIRECT,
                 owed=ReplyTarget(
                     context.account,
@@ -181,7 +177,10 @@ class InteractionHandler:
                     answers=(question.key,),
                     guild=question.room.guild,
                 ),
-                reach=self._starter.choose_reach(author),
+                session=SessionChoice(
+                    self._starter.choose_session_place(name, question.room, place, author.id), new_session
+                ),
+                options=RequestOptions(model=model),
             )
         )
         self._display.show(StartedTurn(turn, place, question.reply_to))

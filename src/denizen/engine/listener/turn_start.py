@@ -22,7 +22,7 @@ from denizen.domain.message import Author, Part, TextPart, join_text
 from denizen.domain.principal import Principal, RoleName
 from denizen.domain.prompt_messages import format_speaker
 from denizen.domain.room import Room, RoomKind
-from denizen.domain.turn import InboundMessage, ReplyTarget, Turn
+from denizen.domain.turn import InboundMessage, ReplyTarget, RequestOptions, Sender, SessionChoice, Turn
 from denizen.engine.configuration.choices import find_agent_choice, find_model_choice
 from denizen.engine.listener.context import AccountContext
 from denizen.engine.listener.reading import MAX_EDITS, MessageReader, edit_key
@@ -131,12 +131,13 @@ class TurnStarter:
         parts = _join_missed(loaded, left_out=len(messages) - len(shown))
         inbound = await self._build_inbound(newest, newest.room.place, parts, key=newest.post.id, answers=answers)
         # The turn may do only what every author may do, and nothing on the platform unless there is one author.
-        principal = inbound.principal
+        principal = inbound.sender.principal
         for message in messages:
             principal = replace(principal, roles=principal.roles & self._find_principal(message).roles)
+        sender = replace(inbound.sender, principal=principal)
         several = len({message.post.author.id for message in messages}) > 1
         owed = replace(inbound.owed, of_several=several) if inbound.owed else None
-        return await self._submit(replace(inbound, shared=False, principal=principal, owed=owed), newest)
+        return await self._submit(replace(inbound, shared=False, sender=sender, owed=owed), newest)
 
     async def _submit(self, inbound: InboundMessage, message: IncomingMessage) -> StartedTurn | None:
         """Submits the turn. Where a limit refuses it, remembers and tells that."""
@@ -200,12 +201,9 @@ class TurnStarter:
         return InboundMessage(
             agent=agent,
             place=place,
-            principal=principal,
-            author=post.author,
+            sender=Sender(post.author, principal, self.choose_reach(post.author)),
             parts=tuple(parts),
             platform_id=key,
-            model=model,
-            session_place=self.choose_session_place(agent, message.room, place, post.author.id),
             shared=message.room.kind is not RoomKind.DIRECT,
             owed=ReplyTarget(
                 self._context.account,
@@ -213,8 +211,9 @@ class TurnStarter:
                 answers=answers,
                 guild=message.room.guild,
             ),
-            reach=self.choose_reach(post.author),
             subject=message.subject,
+            session=SessionChoice(self.choose_session_place(agent, message.room, place, post.author.id)),
+            options=RequestOptions(model=model),
         )
 
     def _find_principal(self, message: IncomingMessage) -> Principal:

@@ -20,7 +20,7 @@ from denizen.domain.events import ApprovalRequested, TurnFinished
 from denizen.domain.ids import AgentName
 from denizen.domain.message import Author, Part, TextPart
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
-from denizen.domain.turn import CallRecord, InboundMessage
+from denizen.domain.turn import CallRecord, InboundMessage, Sender, SessionChoice
 from denizen.engine.budget.side_completion import BilledCompletion
 from denizen.engine.configuration.generation import Generation, Runtime
 from denizen.engine.configuration.tool_policy import GatePolicy, ObserverPolicy
@@ -110,13 +110,11 @@ class BenchEngine:
         inbound = InboundMessage(
             agent=AGENT,
             place=said.place,
-            principal=asker,
-            author=Author(asker.id, asker.name),
+            sender=Sender(Author(asker.id, asker.name), asker, reach),
             parts=(TextPart(said.text), *said.parts),
             platform_id=f"m{next(self._numbers)}",
-            new_session=said.new_session,
             shared=said.shared,
-            reach=reach,
+            session=SessionChoice(is_new=said.new_session),
         )
         asked: list[Approval] = []
         end: TurnFinished | None = None

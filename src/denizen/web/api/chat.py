@@ -35,7 +35,7 @@ from denizen.domain.ids import TurnId, derive, fresh, turn_id
 from denizen.domain.message import Author, Message, Role, TextPart, ToolCallPart, ToolResultPart, list_calls
 from denizen.domain.principal import Principal
 from denizen.domain.trace import PromptUse
-from denizen.domain.turn import CallRecord, InboundMessage, Step, Turn, TurnStatus
+from denizen.domain.turn import CallRecord, InboundMessage, Sender, SessionChoice, Step, Turn, TurnStatus
 from denizen.domain.usage import Usage
 from denizen.engine.inspection.queries import Queries, TurnTrace
 from denizen.engine.turn import TurnRunner
@@ -148,13 +148,11 @@ class ChatRoutes:
         inbound = InboundMessage(
             agent=agent.name,
             place=own_place(WEB, principal, chat.session),
-            principal=principal,
-            author=Author(principal.id, principal.name),
+            sender=Sender(Author(principal.id, principal.name), principal, AskerReach.WATCHER),
             parts=(TextPart(chat.message),),
             platform_id=message_key(principal, idempotency_key),
-            new_session=chat.new,
-            reach=AskerReach.WATCHER,
             keyed=bool(idempotency_key),
+            session=SessionChoice(is_new=chat.new),
         )
         turn = turn_id_for(inbound)
         options = StreamOptions(
@@ -168,7 +166,7 @@ class ChatRoutes:
     async def _stream(self, inbound: InboundMessage) -> Chunks:
         async with aclosing(self._turns.stream(inbound)) as events:
             async for event in events:
-                for sent in event_to_wire(event, inbound.principal):
+                for sent in event_to_wire(event, inbound.sender.principal):
                     yield _encode_event(sent)
 
     async def cancel(self, request: Request) -> Response:

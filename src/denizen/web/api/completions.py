@@ -20,7 +20,7 @@ from denizen.domain.conversation import Place
 from denizen.domain.errors import DenizenError, NotFound
 from denizen.domain.events import Notice, ReasoningAdded, TextAdded, TurnFinished, TurnStarted
 from denizen.domain.message import Author
-from denizen.domain.turn import InboundMessage, TurnStatus
+from denizen.domain.turn import InboundMessage, RequestOptions, Sender, SessionChoice, TurnStatus
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.turn import TurnRunner
 from denizen.web.api.chat import message_key, own_place, turn_id_for
@@ -229,7 +229,7 @@ class CompletionRoutes:
 
     async def _finish_reason(self, finished: TurnFinished, inbound: InboundMessage, agent: Agent) -> str:
         """Returns `length` if the last step was cut off. Reads the record only if the tokens make that possible."""
-        limit = inbound.max_output_tokens or agent.limits.max_output_tokens
+        limit = inbound.options.max_output_tokens or agent.limits.max_output_tokens
         if finished.usage.output_tokens < limit:
             return "stop"
         steps = (await self._queries.get_turn(finished.turn_id)).steps
@@ -248,16 +248,18 @@ def _build_inbound(request: Request, wanted: CompletionRequest, agent: Agent) ->
     inbound = InboundMessage(
         agent=agent.name,
         place=own_place(API, principal, session) if session else Place(API, principal.key, key),
-        principal=principal,
-        author=Author(principal.id, wanted.user or principal.name),
+        sender=Sender(Author(principal.id, wanted.user or principal.name), principal),
         parts=wanted.parts,
         platform_id=key,
-        supplied=None if session else wanted.history,
-        instructions=wanted.instructions,
-        # A client may ask for less than the operator allows, not for more.
-        max_output_tokens=wanted.max_output_tokens and min(wanted.max_output_tokens, agent.limits.max_output_tokens),
-        temperature=wanted.temperature,
         keyed=bool(idempotency_key),
+        session=SessionChoice(history=None if session else wanted.history),
+        options=RequestOptions(
+            instructions=wanted.instructions,
+            # A client may ask for less than the operator allows, not for more.
+            max_output_tokens=wanted.max_output_tokens
+            and min(wanted.max_output_tokens, agent.limits.max_output_tokens),
+            temperature=wanted.temperature,
+        ),
     )
     return inbound, bool(session or idempotency_key)
 
