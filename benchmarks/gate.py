@@ -15,7 +15,7 @@ from benchmarks.figures import Figure, middle
 from denizen.adapters.store import open_store
 from denizen.domain.clock import SystemClock
 from denizen.domain.conversation import Place
-from denizen.domain.ids import AgentName, CallId, ConversationId, SessionId, TurnId
+from denizen.domain.ids import AgentName, CallId, SessionId, TurnId
 from denizen.domain.message import TextPart
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Tier, ToolCall, ToolSpec
@@ -34,12 +34,11 @@ POLICY = GatePolicy(
     observer=ObserverPolicy("watcher"),
 )
 SCOPE = CallScope(
-    AgentName("ada"),
-    Principal(PrincipalKind.LOCAL, "ana", "Ana"),
-    Place("terminal", "t"),
-    ConversationId("c"),
-    SessionId("s"),
-    TurnId("t"),
+    agent=AgentName("ada"),
+    principal=Principal(PrincipalKind.LOCAL, "ana", "Ana"),
+    place=Place("terminal", "t"),
+    session_id=SessionId("s"),
+    turn_id=TurnId("t"),
     question="What is the weather like?",
 )
 CALL = ToolCall(CallId("1"), "look", {"place": "Paris", "days": 3, "words": "rain or shine " * 20})

@@ -14,7 +14,7 @@ from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.ports.fetch import NO_HEADERS, FetchedPage, Fetcher
-from denizen.ports.toolset import CallScope
+from denizen.ports.toolset import CallOptions, CallScope
 from denizen.skill import HistoryMessage, SkillFolders, SkillServices, SkillToolset
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -87,10 +87,9 @@ def scope(*, agent: str = "ada", key: str = "") -> CallScope:
         agent=AgentName(agent),
         principal=Principal(PrincipalKind.PLATFORM_USER, "7", "Kim"),
         place=PLACE,
-        conversation_id=PLACE.conversation_id,
         session_id=SessionId("sess_1"),
         turn_id=TurnId("turn_1"),
-        idempotency_key=key,
+        options=CallOptions(idempotency_key=key),
     )
 
 

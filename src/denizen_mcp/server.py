@@ -24,7 +24,7 @@ from denizen.domain.attachments import extract_attachments
 from denizen.domain.clock import SystemClock
 from denizen.domain.conversation import Place
 from denizen.domain.errors import DenizenError, InvalidInput
-from denizen.domain.ids import AgentName, CallId, ConversationId, SessionId, TurnId, fresh
+from denizen.domain.ids import AgentName, CallId, SessionId, TurnId, fresh
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
@@ -144,7 +144,6 @@ async def _call(toolsets: Sequence[SkillToolset], name: str, args: JsonObject) -
         agent=AgentName("mcp"),
         principal=Principal(PrincipalKind.API_KEY, "mcp", "MCP client"),
         place=Place("mcp", "mcp"),
-        conversation_id=ConversationId("mcp"),
         session_id=SessionId("mcp"),
         turn_id=TurnId(fresh("turn")),
     )

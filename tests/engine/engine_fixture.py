@@ -66,7 +66,7 @@ class ToolsetFixture:
 
     async def call(self, call: ToolCall, scope: CallScope) -> ToolResult:
         self.calls.append(call)
-        self.keys.append(scope.idempotency_key)
+        self.keys.append(scope.options.idempotency_key)
         return await self.run(call, scope)
 
     async def aclose(self) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from denizen.builtin_skills import load_builtin
 from denizen.domain.conversation import Place
 from denizen.domain.errors import DenizenError
-from denizen.domain.ids import AgentName, CallId, TurnId, derive
+from denizen.domain.ids import AgentName, CallId, SessionId, TurnId, derive
 from denizen.domain.json import JsonObject
 from denizen.domain.memory import RecallPolicy
 from denizen.domain.principal import Principal, PrincipalKind
@@ -21,7 +21,7 @@ from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.embedding.embedder import BudgetedEmbedder
 from denizen.engine.memory.keeper import MemoryKeeper
 from denizen.ports.embed import EmbeddingResult, EmbedKind
-from denizen.ports.toolset import CallScope
+from denizen.ports.toolset import CallOptions, CallScope
 from denizen.skill import ScopedServices, SkillToolset
 from denizen.testing.temporary_store import TemporaryStore
 from tests.memory_channel import MemoryChannel
@@ -118,8 +118,15 @@ class MemoryFixture:
         self.turns += 1
         place = where if isinstance(where, Place) else (where or self.general).place
         turn = TurnId(derive("turn", str(self.turns)))
-        conversation = place.conversation_id
-        return CallScope(ADA, who, place, conversation, "sess", turn, key or f"k{self.turns}", account=ADA)  # pyright: ignore[reportArgumentType]
+        return CallScope(
+            agent=ADA,
+            principal=who,
+            place=place,
+            session_id=SessionId("sess"),
+            turn_id=turn,
+            account=ADA,
+            options=CallOptions(idempotency_key=key or f"k{self.turns}"),
+        )
 
     async def call(
         self, tool: str, args: JsonObject, who: Principal = ANA, where: Room | Place | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from denizen.domain.conversation import Place
-from denizen.domain.ids import AgentName, CallId, ConversationId, SessionId, TurnId
+from denizen.domain.ids import AgentName, CallId, SessionId, TurnId
 from denizen.domain.json import Json
 from denizen.domain.tool import Origin, Tier, ToolCall
 from denizen.engine.configuration.tool_policy import GatePolicy
@@ -66,6 +66,12 @@ def test_a_destination_is_known_only_when_all_of_it_is(address: str, is_foreign:
     policy = GatePolicy(destinations=("home.example", "*@home.example", "terminal:the big room"))
     spec = next(spec for spec in list_specs() if spec.name == "mail_send")
     args: dict[str, Json] = {"to": address, "text": ""}
-    scope = CallScope(AgentName("ada"), OWNER, Place("terminal", "t"), ConversationId("c"), SessionId("s"), TurnId("t"))
+    scope = CallScope(
+        agent=AgentName("ada"),
+        principal=OWNER,
+        place=Place("terminal", "t"),
+        session_id=SessionId("s"),
+        turn_id=TurnId("t"),
+    )
     call = ToolCall(CallId("c"), "mail_send", args, Origin.MODEL)
     assert bool(policy.find_foreign(spec, call, scope)) is is_foreign

@@ -49,7 +49,7 @@ class EchoShell:
             else ShellResult(each, each, "", 0, refused=False, duration_ms=0)
             for each in commands
         )
-        scope.trail.shell = ShellReply(scope.shell_session or "sess_1", results)
+        scope.trail.shell = ShellReply(scope.options.shell_session or "sess_1", results)
         return ToolResult("said")
 
     async def aclose(self) -> None:

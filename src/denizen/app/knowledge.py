@@ -279,6 +279,6 @@ class KnowledgeShell:
     async def __call__(self, commands: Sequence[str]) -> tuple[ShellResult, ...]:
         """Runs the commands. Raises Unavailable where the system offers no isolation."""
         owner = f"{self.scope.agent}/{self.scope.conversation_id}"
-        reply = await self.sandbox.run(commands, self.view, owner=owner, session_id=self.scope.shell_session)
+        reply = await self.sandbox.run(commands, self.view, owner=owner, session_id=self.scope.options.shell_session)
         self.scope.trail.shell = reply
         return reply.results

@@ -45,34 +45,48 @@ def _tell_nobody(text: str) -> None:
     del text
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallOptions:
+    """How a call runs. `idempotency_key` is the same when an interrupted call runs again after a restart.
+    `shell_session` names the shell session to continue, where the caller named one.
+    """
+
+    idempotency_key: str = ""
+    shell_session: str = ""
+    report: Callable[[str], None] = field(default=_tell_nobody, compare=False)
+    """Takes one line about how far the call is, which people see when it takes long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CallScope:
     """On whose behalf and where a tool runs.
 
-    `depth` counts calls that a skill made from within a skill. `account` is the agent whose login on the platform
-    answers, None off platforms. `idempotency_key` is the same when an interrupted call runs again after a restart.
-    `taint` is what the turn has read so far that neither the owner nor the asker wrote. `guild` is the platform's id of
-    the community. `question` is what the turn answers. `shell_session` names the shell session to continue, where the
-    caller named one.
+    `account` is the agent whose login on the platform answers, None off platforms, and `guild` the platform's id of the
+    community. `question` is what the turn answers. `taint` is what the turn has read so far that neither the owner nor
+    the asker wrote. `chain` names the tools from within which a skill makes the call, the outermost first.
     """
 
     agent: AgentName
     principal: Principal
     place: Place
-    conversation_id: ConversationId
     session_id: SessionId
     turn_id: TurnId
-    idempotency_key: str = ""
-    depth: int = 0
-    chain: tuple[str, ...] = field(default_factory=tuple)
     account: AgentName | None = None
-    taint: frozenset[Taint] = frozenset()
     guild: str = ""
     question: str = field(default="", compare=False)
-    shell_session: str = ""
+    taint: frozenset[Taint] = frozenset()
+    chain: tuple[str, ...] = ()
+    options: CallOptions = field(default_factory=CallOptions)
     trail: CallTrail = field(default_factory=CallTrail, compare=False)
-    report: Callable[[str], None] = field(default=_tell_nobody, compare=False)
-    """Takes one line about how far the call is, which people see when it takes long."""
+
+    @property
+    def conversation_id(self) -> ConversationId:
+        return self.place.conversation_id
+
+    @property
+    def depth(self) -> int:
+        """How many tools the call is made from within."""
+        return len(self.chain)
 
 
 class Toolset(Protocol):

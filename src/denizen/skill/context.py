@@ -285,7 +285,7 @@ class ToolContext:
         """The same when an interrupted call runs again after a restart: tools with side effects use it to do their work
         once.
         """
-        return self._scope.idempotency_key
+        return self._scope.options.idempotency_key
 
     @property
     def shows_cards(self) -> bool:

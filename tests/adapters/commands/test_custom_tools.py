@@ -11,7 +11,7 @@ from denizen.adapters.commands import CustomToolset
 from denizen.domain.conversation import Place
 from denizen.domain.custom_tool import MAX_ARGUMENT_CHARS, CustomTool
 from denizen.domain.errors import InvalidInput
-from denizen.domain.ids import AgentName, CallId, ConversationId, SessionId, TurnId
+from denizen.domain.ids import AgentName, CallId, SessionId, TurnId
 from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Tier, ToolCall, ToolResult
@@ -20,12 +20,11 @@ from denizen.ports.toolset import CallScope
 pytestmark = pytest.mark.anyio
 
 SCOPE = CallScope(
-    AgentName("ada"),
-    Principal(PrincipalKind.LOCAL, "1", "Ana"),
-    Place("chat", "10"),
-    ConversationId("c"),
-    SessionId("s"),
-    TurnId("t"),
+    agent=AgentName("ada"),
+    principal=Principal(PrincipalKind.LOCAL, "1", "Ana"),
+    place=Place("chat", "10"),
+    session_id=SessionId("s"),
+    turn_id=TurnId("t"),
 )
 TEXT: JsonObject = {"type": "string"}
 

@@ -14,7 +14,7 @@ from denizen.adapters.commands import READ_BYTES, CommandToolset, run_program
 from denizen.domain.conversation import Place
 from denizen.domain.custom_command import CustomCommand
 from denizen.domain.errors import InvalidInput
-from denizen.domain.ids import AgentName, CallId, ConversationId, SessionId, TurnId
+from denizen.domain.ids import AgentName, CallId, SessionId, TurnId
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult
 from denizen.ports.toolset import CallScope
@@ -23,12 +23,11 @@ from tests.timing import HANG_LIMIT_S, controlled_clock
 pytestmark = pytest.mark.anyio
 
 SCOPE = CallScope(
-    AgentName("ada"),
-    Principal(PrincipalKind.PLATFORM_USER, "chat:1", "Ana"),
-    Place("chat", "10"),
-    ConversationId("c"),
-    SessionId("s"),
-    TurnId("t"),
+    agent=AgentName("ada"),
+    principal=Principal(PrincipalKind.PLATFORM_USER, "chat:1", "Ana"),
+    place=Place("chat", "10"),
+    session_id=SessionId("s"),
+    turn_id=TurnId("t"),
 )
 PATH = os.environ["PATH"]
 

@@ -13,16 +13,18 @@ import anyio
 from denizen.adapters.mcp import HttpTransport, McpPool, McpServerSpec, McpToolPolicy, McpToolset, StdioTransport
 from denizen.domain.clock import SystemClock
 from denizen.domain.conversation import Place
-from denizen.domain.ids import AgentName, CallId, ConversationId, SessionId, TurnId
+from denizen.domain.ids import AgentName, CallId, SessionId, TurnId
 from denizen.domain.json import Json
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import ToolCall, ToolResult
-from denizen.ports.toolset import CallScope
+from denizen.ports.toolset import CallOptions, CallScope
 from tests.timing import HANG_LIMIT_S
 
 HERE = Path(__file__).parent
 ANA = Principal(PrincipalKind.LOCAL, "ana", "Ana")
-SCOPE = CallScope(AgentName("ada"), ANA, Place("terminal", "t"), ConversationId("c"), SessionId("s"), TurnId("t"))
+SCOPE = CallScope(
+    agent=AgentName("ada"), principal=ANA, place=Place("terminal", "t"), session_id=SessionId("s"), turn_id=TurnId("t")
+)
 TRUSTED = McpToolPolicy("small", trusted=True)
 
 
@@ -66,7 +68,9 @@ async def open_toolset(spec: McpServerSpec, offer: McpToolPolicy = TRUSTED) -> A
 async def call(
     toolset: McpToolset, tool: str, args: Mapping[str, Json] | None = None, report: Callable[[str], None] = print
 ) -> ToolResult:
-    return await toolset.call(ToolCall(CallId("c"), tool, dict(args or {})), replace(SCOPE, report=report))
+    return await toolset.call(
+        ToolCall(CallId("c"), tool, dict(args or {})), replace(SCOPE, options=CallOptions(report=report))
+    )
 
 
 async def names(toolset: McpToolset) -> list[str]:

@@ -54,7 +54,7 @@ class RecordingToolset:
     async def call(self, call: ToolCall, scope: CallScope) -> ToolResult:
         self.calls.append(call)
         self.scopes.append(scope)
-        scope.report("half of it")
+        scope.options.report("half of it")
         return ToolResult(f"found {call.args['query']}", is_error=call.args["query"] == "nothing")
 
     async def aclose(self) -> None:

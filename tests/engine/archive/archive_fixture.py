@@ -162,7 +162,6 @@ def scope_for(
         agent=agent,
         principal=Principal(kind, f"discord:{who}", who.title()),
         place=place,
-        conversation_id=place.conversation_id,
         session_id=SessionId("sess_1"),
         turn_id=TurnId("turn_1"),
     )

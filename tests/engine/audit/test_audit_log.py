@@ -13,7 +13,7 @@ from denizen.domain.approval import ApprovalChoice, AskerReach
 from denizen.domain.audit import AuditEntry, AuditKind, digest_text
 from denizen.domain.errors import Unavailable
 from denizen.domain.events import TurnFinished
-from denizen.domain.ids import AgentName, CallId, ConversationId, SessionId, TurnId
+from denizen.domain.ids import AgentName, CallId, SessionId, TurnId
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult
 from denizen.domain.turn import TurnStatus
@@ -117,7 +117,9 @@ async def test_a_call_that_no_turn_records_is_written_by_the_door() -> None:
     async with open_engine(script()) as engine:
         bound = (await list_all(engine.runtime.current.toolsets))["look"]
         made = ToolCall(CallId("c1"), "look", {"q": "x"}, Origin.COMMAND)
-        scope = CallScope(AgentName("ada"), ANA, PLACE, ConversationId("c"), SessionId("s"), TurnId("none"))
+        scope = CallScope(
+            agent=AgentName("ada"), principal=ANA, place=PLACE, session_id=SessionId("s"), turn_id=TurnId("none")
+        )
         await engine.services.gate.run(bound, made, scope, GatePolicy())
         entries = await load_log(engine.store)
     assert list_states(entries) == [("look", "done")]

@@ -104,7 +104,7 @@ async def test_a_program_runs_through_the_gate_for_who_gave_the_command() -> Non
         (call,), (scope,) = programs.tools.calls, programs.scopes
         assert (call.tool, call.args, call.origin) == ("command_status", {"input": "db; rm -rf /"}, Origin.COMMAND)
         assert (scope.agent, scope.principal.name, scope.place) == (ADA, "Ana", ROOM.place)
-        assert scope.idempotency_key
+        assert scope.options.idempotency_key
 
 
 @pytest.mark.proves("T37", "TW2", "E1")

@@ -76,7 +76,7 @@ async def test_a_call_runs_on_behalf_of_its_caller_and_stands_in_the_audit_log()
     assert scopes[0].principal == KEY
     assert scopes[0].place == Place("api", "api_key:ci", "direct calls")
     assert scopes[0].session_id == scopes[1].session_id
-    assert scopes[0].idempotency_key != scopes[1].idempotency_key
+    assert scopes[0].options.idempotency_key != scopes[1].options.idempotency_key
 
 
 async def test_only_tools_of_the_agent_can_be_called() -> None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from denizen.domain.conversation import Place
 from denizen.domain.errors import DenizenError
-from denizen.domain.ids import AgentName, CallId, ConversationId, SessionId, TurnId
+from denizen.domain.ids import AgentName, CallId, SessionId, TurnId
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.message import Part, TextPart
 from denizen.domain.principal import Principal, PrincipalKind
@@ -95,12 +95,11 @@ def call(name: str = "look", args: JsonObject | None = None, origin: Origin = Or
 
 def scope(who: Principal = ANA, *taint: Taint, **more: object) -> CallScope:
     base = CallScope(
-        AgentName("ada"),
-        who,
-        PLACE,
-        ConversationId("c"),
-        SessionId("s"),
-        TurnId("t"),
+        agent=AgentName("ada"),
+        principal=who,
+        place=PLACE,
+        session_id=SessionId("s"),
+        turn_id=TurnId("t"),
         taint=frozenset(taint),
         trail=CallTrail(),
     )

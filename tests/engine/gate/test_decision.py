@@ -81,8 +81,8 @@ async def test_the_strictest_tier_of_the_chain_counts() -> None:
 
 @pytest.mark.proves("V23")
 async def test_calls_nest_at_most_five_deep() -> None:
-    assert (await GateFixture().about(spec(), at=scope(depth=MAX_DEPTH))).decision is Decision.APPROVE
-    deeper = await GateFixture().about(spec(), at=scope(depth=MAX_DEPTH + 1))
+    assert (await GateFixture().about(spec(), at=scope(chain=("look",) * MAX_DEPTH))).decision is Decision.APPROVE
+    deeper = await GateFixture().about(spec(), at=scope(chain=("look",) * (MAX_DEPTH + 1)))
     assert (deeper.decision, deeper.decided_by) == (Decision.DENY, "depth")
 
 

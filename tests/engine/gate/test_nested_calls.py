@@ -8,7 +8,7 @@ import pytest
 
 from denizen.domain.clock import SystemClock
 from denizen.domain.conversation import Place
-from denizen.domain.ids import AgentName, CallId, ConversationId, SessionId, TurnId
+from denizen.domain.ids import AgentName, CallId, SessionId, TurnId
 from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
@@ -17,7 +17,7 @@ from denizen.engine.configuration.generation import Runtime
 from denizen.engine.configuration.tool_policy import GatePolicy, ToolRule
 from denizen.engine.gate.executor import BoundTool, CallOutcome, ToolExecutor
 from denizen.engine.tools.toolbox import NestedCalls
-from denizen.ports.toolset import CallScope
+from denizen.ports.toolset import CallOptions, CallScope
 from denizen.testing.scripted_model import ScriptedModel
 from tests.engine.engine_fixture import ToolsetFixture, generation
 
@@ -25,13 +25,12 @@ pytestmark = pytest.mark.anyio
 
 SCHEMA = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"], "additionalProperties": False}
 SCOPE = CallScope(
-    AgentName("ada"),
-    Principal(PrincipalKind.LOCAL, "ana", "Ana"),
-    Place("terminal", "t"),
-    ConversationId("c"),
-    SessionId("s"),
-    TurnId("t"),
-    idempotency_key="call_outer",
+    agent=AgentName("ada"),
+    principal=Principal(PrincipalKind.LOCAL, "ana", "Ana"),
+    place=Place("terminal", "t"),
+    session_id=SessionId("s"),
+    turn_id=TurnId("t"),
+    options=CallOptions(idempotency_key="call_outer"),
 )
 
 
@@ -106,7 +105,7 @@ async def test_a_tool_that_calls_itself_is_stopped() -> None:
 
 async def test_a_tool_of_the_chain_that_has_vanished_counts_as_dangerous() -> None:
     async with open_nested(harmless=[("limited", {"q": "x"})]) as (nest, gate):
-        await start(nest, gate, "harmless", scope=replace(SCOPE, chain=("gone",), depth=1))
+        await start(nest, gate, "harmless", scope=replace(SCOPE, chain=("gone",)))
     assert [call.tool for call in nest.tools.calls] == ["harmless"]
 
 
@@ -127,5 +126,5 @@ async def test_two_things_that_one_call_does_have_two_keys_which_a_repetition_ha
     assert len(set(keys[0])) == 3
     assert keys[0] == keys[1]
     async with open_nested(harmless=[("limited", {"q": "one"})]) as (nest, gate):
-        await start(nest, gate, "harmless", scope=replace(SCOPE, idempotency_key=""))
+        await start(nest, gate, "harmless", scope=replace(SCOPE, options=CallOptions()))
     assert nest.tools.keys == ["", ""]

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from denizen.domain.conversation import Place
 from denizen.domain.errors import LimitExceeded, NeedsAttention, Unavailable
-from denizen.domain.ids import AgentName, CallId, ConversationId
+from denizen.domain.ids import AgentName, CallId
 from denizen.domain.json import JsonObject
 from denizen.domain.message import TextPart, ToolCallPart, join_text
 from denizen.domain.principal import Principal, PrincipalKind
@@ -187,7 +188,7 @@ async def test_a_kept_verdict_holds_for_the_very_same_call_only() -> None:
     assert await is_asked(a=2)
     assert await is_asked(at=scope(OWNER))
     assert await is_asked(at=scope(replace(ANA, roles=frozenset({"admin"}))))
-    assert await is_asked(at=scope(conversation_id=ConversationId("other")))
+    assert await is_asked(at=scope(place=Place("terminal", "other")))
     assert await is_asked(at=scope(agent=AgentName("bob")))
     assert await is_asked(at=scope(ANA, Taint.WEB))
     assert await is_asked(at=scope(chain=("outer",)))

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from denizen.domain.conversation import Place
-from denizen.domain.ids import AgentName, CallId, ConversationId, SessionId, TurnId
+from denizen.domain.ids import AgentName, CallId, SessionId, TurnId
 from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Taint, Tier, ToolCall, ToolResult, ToolSpec
@@ -19,7 +19,9 @@ from denizen.ports.toolset import CallScope
 pytestmark = pytest.mark.anyio
 
 ANA, BO = (Principal(PrincipalKind.LOCAL, name, name) for name in ("ana", "bo"))
-SCOPE = CallScope(AgentName("a"), ANA, Place("terminal", "t"), ConversationId("c"), SessionId("s"), TurnId("t"))
+SCOPE = CallScope(
+    agent=AgentName("a"), principal=ANA, place=Place("terminal", "t"), session_id=SessionId("s"), turn_id=TurnId("t")
+)
 LOOK = ToolSpec("look", "", {"type": "object"}, tier=Tier.HARMLESS, read_only=True, idempotent=True, cacheable=True)
 WRITE = replace(LOOK, name="write", read_only=False, cacheable=False)
 
@@ -121,7 +123,7 @@ async def test_another_person_room_or_agent_gets_an_answer_of_its_own():
     door = GateWithToolset()
     others = [
         replace(SCOPE, principal=BO),
-        replace(SCOPE, conversation_id=ConversationId("elsewhere")),
+        replace(SCOPE, place=Place("terminal", "elsewhere")),
         replace(SCOPE, agent=AgentName("b")),
     ]
     assert [await door.ask(scope=scope) for scope in (SCOPE, *others, SCOPE)] == [

@@ -238,7 +238,7 @@ class CrashingAccountFixture:
 
     async def _write(self, asked: ToolCall, scope: CallScope) -> ToolResult:
         await self.injector.tick()
-        self.done.append(scope.idempotency_key)
+        self.done.append(scope.options.idempotency_key)
         await self.injector.tick()
         return ToolResult("written")
 

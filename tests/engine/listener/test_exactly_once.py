@@ -76,7 +76,7 @@ class CrashScenario:
 
     async def _write(self, asked: ToolCall, scope: CallScope) -> ToolResult:
         await self.injector.tick()
-        self.done.add(scope.idempotency_key)
+        self.done.add(scope.options.idempotency_key)
         await self.injector.tick()
         return ToolResult("written")
 

@@ -27,7 +27,7 @@ class SlowTool:
     told: anyio.Event = field(default_factory=anyio.Event)
 
     async def run(self, call: ToolCall, scope: CallScope) -> ToolResult:
-        scope.report(self.progress)
+        scope.options.report(self.progress)
         await self.told.wait()
         if isinstance(self.ending, Exception):
             raise self.ending

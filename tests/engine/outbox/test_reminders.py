@@ -31,7 +31,7 @@ from denizen.engine.configuration.generation import Generation, Runtime
 from denizen.engine.outbox.outbox import DeliveryOutbox
 from denizen.engine.outbox.reminders import IDLE_S, ReminderService
 from denizen.ports.store import Store
-from denizen.ports.toolset import CallScope
+from denizen.ports.toolset import CallOptions, CallScope
 from denizen.skill import ScopedServices, SkillToolset
 from denizen.testing.scripted_model import ScriptedModel, ScriptedModels
 from tests.engine.platform_fixture import ADA, World
@@ -58,7 +58,13 @@ class RemindersFixture:
         place = place or self.world.general.place
         asker = Principal(PrincipalKind.PLATFORM_USER, f"{place.platform}:{who}", who.title())
         return CallScope(
-            ADA, asker, place, place.conversation_id, SessionId("s"), TurnId("t"), idempotency_key=key, account=ADA
+            agent=ADA,
+            principal=asker,
+            place=place,
+            session_id=SessionId("s"),
+            turn_id=TurnId("t"),
+            account=ADA,
+            options=CallOptions(idempotency_key=key),
         )
 
     async def call(self, tool: str, scope: CallScope | None = None, **args: Json) -> ToolResult:

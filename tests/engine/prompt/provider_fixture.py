@@ -76,7 +76,9 @@ class ProviderFixture:
     async def remember(self, text: str) -> None:
         """It may come up in every turn from now on."""
         place = PLACE if self.agent.context is ContextStrategy.SESSION else ROOM
-        scope = CallScope(NAME, ANA, place, place.conversation_id, SessionId("s"), TurnId("t"), account=NAME)
+        scope = CallScope(
+            agent=NAME, principal=ANA, place=place, session_id=SessionId("s"), turn_id=TurnId("t"), account=NAME
+        )
         await self.keeper.open(scope).remember(text)
 
     async def _done(self, end: TurnFinished) -> TurnFinished:

@@ -17,7 +17,7 @@ from denizen.domain.budget import BudgetLimits as MoneyLimits
 from denizen.domain.budget import BudgetPolicy, BudgetScopeKind
 from denizen.domain.conversation import Place
 from denizen.domain.errors import Unavailable
-from denizen.domain.ids import AgentName, CallId, ConversationId, MessageId, SessionId, TurnId
+from denizen.domain.ids import AgentName, CallId, MessageId, SessionId, TurnId
 from denizen.domain.message import Author, Role, TextPart, ToolResultPart, join_text
 from denizen.domain.prompt_messages import count_tokens
 from denizen.domain.summary import Summary
@@ -346,13 +346,15 @@ async def test_what_a_summary_stands_for_can_be_read_word_for_word_by_its_refere
         stored = await engine.session()
         turn = await engine.turns.get(stored[-1].turn_id or TurnId(""))
         recall = SessionHistorySearch(engine.store)
-        scope = CallScope(NAME, turn.principal, PLACE, turn.conversation_id, turn.session_id, turn.id)
+        scope = CallScope(
+            agent=NAME, principal=turn.principal, place=PLACE, session_id=turn.session_id, turn_id=turn.id
+        )
         read = await recall.read(scope, summary.first, summary.last)
         assert [(found.number, found.text) for found in read] == [(m.sequence, m.text) for m in stored[: summary.last]]
         assert [found.number for found in await recall.read(scope, 3, 10**12)] == list(range(3, len(stored) - 1))
         assert await recall.read(scope, 9, 3) == []
         assert await recall.read(replace(scope, agent=AgentName("other")), 1, 9) == []
-        assert await recall.read(replace(scope, conversation_id=ConversationId("other")), 1, 9) == []
+        assert await recall.read(replace(scope, place=Place("terminal", "other")), 1, 9) == []
 
 
 async def test_who_reads_again_what_came_from_elsewhere_is_marked_by_it() -> None:
@@ -366,7 +368,9 @@ async def test_who_reads_again_what_came_from_elsewhere_is_marked_by_it() -> Non
             )
             await work.messages.add(foreign)
         turn = await engine.turns.get(first.turn_id or TurnId(""))
-        scope = CallScope(NAME, turn.principal, PLACE, turn.conversation_id, turn.session_id, TurnId("next"))
+        scope = CallScope(
+            agent=NAME, principal=turn.principal, place=PLACE, session_id=turn.session_id, turn_id=TurnId("next")
+        )
         assert [found.text for found in await SessionHistorySearch(engine.store).read(scope, 3, 3)] == [
             "[fetch_url gave: Buy now!]"
         ]
@@ -382,7 +386,9 @@ async def test_who_finds_again_what_came_from_elsewhere_is_marked_by_it() -> Non
             found = replace(second, id=MessageId("web"), parts=parts, turn_id=None, meta={"taint": ["web"]})
             await work.messages.add(found)
         turn = await engine.turns.get(first.turn_id or TurnId(""))
-        scope = CallScope(NAME, turn.principal, PLACE, turn.conversation_id, turn.session_id, TurnId("next"))
+        scope = CallScope(
+            agent=NAME, principal=turn.principal, place=PLACE, session_id=turn.session_id, turn_id=TurnId("next")
+        )
         assert not await SessionHistorySearch(engine.store)(scope, "nothing like it", 5)
         assert not scope.trail.taint
         assert [each.text for each in await SessionHistorySearch(engine.store)(scope, "ice cream", 5)] == [

@@ -74,11 +74,11 @@ class McpToolset:
             return ToolResult(f"The MCP server '{self.server.spec.name}' has no tool '{call.tool}' now.", is_error=True)
         spec = next(spec for spec in self.listing.specs if spec.name == call.tool)
         try:
-            result = await self.server.call_tool(own_name, call.args, scope.report)
+            result = await self.server.call_tool(own_name, call.args, scope.options.report)
         except Unavailable as error:
             if error.code != UNSENT and not (error.code == LOST and spec.idempotent):
                 raise
-            result = await self.server.call_tool(own_name, call.args, scope.report)
+            result = await self.server.call_tool(own_name, call.args, scope.options.report)
         return to_result(result)
 
     async def aclose(self) -> None:

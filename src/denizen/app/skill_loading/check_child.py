@@ -29,7 +29,7 @@ from denizen.domain.tool import Tier, ToolCall, ToolResult
 from denizen.engine.configuration.tool_policy import GatePolicy
 from denizen.engine.gate.executor import BoundTool, ToolExecutor
 from denizen.engine.tools.arguments import ArgumentsError, check_arguments
-from denizen.ports.toolset import CallScope
+from denizen.ports.toolset import CallOptions, CallScope
 from denizen.skill.context import HistoryMessage, SkillFolders, SkillServices
 from denizen.skill.manifest import SkillExample, SkillManifest, restrict_services
 from denizen.skill.skill import Skill
@@ -133,10 +133,9 @@ def _scope(number: int) -> CallScope:
         agent=AgentName("tester"),
         principal=tester,
         place=_PLACE,
-        conversation_id=_PLACE.conversation_id,
         session_id=SessionId("s"),
         turn_id=TurnId("t"),
-        idempotency_key=f"example-{number}",
+        options=CallOptions(idempotency_key=f"example-{number}"),
     )
 
 

@@ -95,5 +95,5 @@ class _ScopedPlatform:
         channel = await self.runner.find_channel(scope.place.platform, scope.account)
         if channel is None:
             raise Unavailable("The account is not connected at the moment.", code="not_connected", fix="Try again.")
-        asker = OnBehalfOf(scope.principal, scope.place, scope.idempotency_key)
+        asker = OnBehalfOf(scope.principal, scope.place, scope.options.idempotency_key)
         return await channel.act(PlatformAction(action, details), asker)

@@ -31,7 +31,7 @@ from denizen.engine.tools.toolbox import list_allowed
 from denizen.engine.turn import TurnRunner
 from denizen.ports.external import ExternalCaller, ReportLine
 from denizen.ports.sandbox import ShellReply
-from denizen.ports.toolset import CallScope
+from denizen.ports.toolset import CallOptions, CallScope
 
 API_PLATFORM, THREAD = "api", "direct calls"
 """Where such a call is made: a place of the caller's own, which no platform has and no archive knows."""
@@ -130,15 +130,16 @@ class DirectCalls:
             here = await work.conversations.put(place, now=now)
             session = await work.sessions.current(here.id, agent.name, now=now)
         return CallScope(
-            agent.name,
-            wanted.principal,
-            place,
-            here.id,
-            session.id,
-            TurnId(derive("turn", "direct", call.id)),
-            idempotency_key=derive("call", "direct", call.id),
-            shell_session=wanted.shell_session,
-            report=wanted.report,
+            agent=agent.name,
+            principal=wanted.principal,
+            place=place,
+            session_id=session.id,
+            turn_id=TurnId(derive("turn", "direct", call.id)),
+            options=CallOptions(
+                idempotency_key=derive("call", "direct", call.id),
+                shell_session=wanted.shell_session,
+                report=wanted.report,
+            ),
         )
 
 

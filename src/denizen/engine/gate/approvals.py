@@ -124,16 +124,16 @@ class ApprovalQueue:
 
     async def find(self, scope: CallScope) -> Approval | None:
         """Returns the approval that was asked for this call before, or None."""
-        if not scope.idempotency_key:
+        if not scope.options.idempotency_key:
             return None
         async with self._store.work(write=False) as work:
-            return await work.approvals.find(derive("apr", scope.idempotency_key))
+            return await work.approvals.find(derive("apr", scope.options.idempotency_key))
 
     async def _open(self, asked: PendingCall) -> Approval | ApprovalGrant | None:
         scope, now = asked.scope, self._clock.now()
-        if not scope.idempotency_key:
+        if not scope.options.idempotency_key:
             return None
-        key = derive("apr", scope.idempotency_key)
+        key = derive("apr", scope.options.idempotency_key)
         async with self._store.work() as work:
             known = await work.approvals.find(key)
             if known is not None:

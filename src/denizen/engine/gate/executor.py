@@ -217,7 +217,7 @@ class ToolExecutor:
         if verdict.decision is Decision.APPROVE:
             verdict = await self._begin(call, scope, verdict)
         if verdict.decision is Decision.APPROVE:
-            inner = replace(scope, depth=scope.depth + 1, chain=(*scope.chain, call.tool))
+            inner = replace(scope, chain=(*scope.chain, call.tool))
             result = await self._execute(tool, call, inner, policy)
         else:
             result = ToolResult(f"Denied: {verdict.reason}.", is_error=True)
@@ -341,10 +341,11 @@ async def _run_visibly(
     """Whoever watches is told when it takes long, as long as it takes."""
     if tool.spec.timeout_s <= after_s:
         return await _run_tool(tool, call, scope, pause)
-    interim, ran = SlowCallNotice(call.tool, scope.report), list[ToolResult]()
+    interim, ran = SlowCallNotice(call.tool, scope.options.report), list[ToolResult]()
+    reporting = replace(scope, options=replace(scope.options, report=interim.report))
     async with anyio.create_task_group() as group:
         group.start_soon(interim.run, after_s)
-        ran.append(await _run_tool(tool, call, replace(scope, report=interim.report), pause))
+        ran.append(await _run_tool(tool, call, reporting, pause))
         group.cancel_scope.cancel()
     return ran[0]
 

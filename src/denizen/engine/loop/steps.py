@@ -48,7 +48,7 @@ from denizen.engine.tools.toolbox import SessionSelections, Toolbox
 from denizen.ports.durable import StepRunner
 from denizen.ports.model import ModelNotice, ModelReply, ModelRequest, TextDelta, ThinkingDelta
 from denizen.ports.store import UnitOfWork
-from denizen.ports.toolset import CallTrail
+from denizen.ports.toolset import CallOptions, CallTrail
 
 MAX_INNER = 1000
 """Calls from within one call that are recorded; their positions begin behind those of any step."""
@@ -251,8 +251,7 @@ class TurnSteps:
                 self._context.scope,
                 taint=self.taint,
                 trail=CallTrail(inner=[]),
-                idempotency_key=derive("call", turn.id, f"{self.number}.{position}"),
-                report=tell,
+                options=CallOptions(idempotency_key=derive("call", turn.id, f"{self.number}.{position}"), report=tell),
             )
             outcome = await self._services.gate.run(bound, checked, scope, self._context.generation.policy)
             self._tell_finished(checked, outcome)

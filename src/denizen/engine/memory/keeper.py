@@ -205,7 +205,7 @@ class _ScopedMemory:
         if core:
             _check_core(scope, hearing)
         owner, now = CORE if core else scope.principal.key, keeper.clock.now()
-        key = derive("mem", scope.agent, owner, scope.idempotency_key or scope.turn_id, text)[:ID_CHARS]
+        key = derive("mem", scope.agent, owner, scope.options.idempotency_key or scope.turn_id, text)[:ID_CHARS]
         memory = Memory(
             id=key,
             agent=scope.agent,

@@ -71,7 +71,7 @@ class ReminderService:
         due_at = parse_moment(when, now=now, zone=self.zone_of(scope.agent, zone))
         if due_at - now > MAX_AHEAD:
             raise InvalidInput("That is too far ahead.", code="reminder_far", fix="Reminders reach a year ahead.")
-        key = reminder_id(scope.idempotency_key or fresh("rem"))
+        key = reminder_id(scope.options.idempotency_key or fresh("rem"))
         reminder = Reminder(key, account, scope.principal.key, scope.place, words, due_at, now)
         async with self._store.work() as work:
             pending = await work.reminders.list_for(reminder.asker, limit=MAX_PENDING)

@@ -197,12 +197,11 @@ async def gather_context(
     foreign = [*said.messages, *said.notes]
     taint = await load_foreign(store, opened, foreign, is_transcript=case.reads_transcript)
     scope = CallScope(
-        agent.name,
-        turn.principal,
-        opened.place,
-        turn.conversation_id,
-        turn.session_id,
-        turn.id,
+        agent=agent.name,
+        principal=turn.principal,
+        place=opened.place,
+        session_id=turn.session_id,
+        turn_id=turn.id,
         account=_account_of(opened, agent),
         taint=taint,
         guild=opened.owed.guild if opened.owed else "",

@@ -157,7 +157,12 @@ async def load_memories(keeper: MemoryKeeper | None, opened: OpenTurn, policy: R
     turn = opened.turn
     account = opened.owed.account if opened.owed else turn.agent
     scope = CallScope(
-        turn.agent, turn.principal, opened.place, turn.conversation_id, turn.session_id, turn.id, account=account
+        agent=turn.agent,
+        principal=turn.principal,
+        place=opened.place,
+        session_id=turn.session_id,
+        turn_id=turn.id,
+        account=account,
     )
     notes: list[PromptMessage] = []
     name = format_speaker(turn.principal.name)

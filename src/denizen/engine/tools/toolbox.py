@@ -279,9 +279,10 @@ class NestedCalls:
             call = ToolCall(CallId(fresh("call")), tool, checked, Origin.SKILL)
             floor = strictest_tier(scope.chain, everything, generation.policy)
             # With the key of the outer call, the second thing that a skill writes would count as done already.
-            key = derive("call", scope.idempotency_key, tool, json.dumps(checked, sort_keys=True))
+            key = derive("call", scope.options.idempotency_key, tool, json.dumps(checked, sort_keys=True))
             read = chain_taint(scope.chain, everything)
-            inner = replace(scope, idempotency_key=key if scope.idempotency_key else "", taint=scope.taint | read)
+            options = replace(scope.options, idempotency_key=key if scope.options.idempotency_key else "")
+            inner = replace(scope, options=options, taint=scope.taint | read)
             outcome = await self._gate.run(bound, call, inner, generation.policy, floor=floor)
             scope.trail.taint |= bound.spec.reads
             return outcome.result

@@ -215,10 +215,9 @@ async def _direct(engine: BenchEngine, tools: CorpusTools, made: DirectTrigger) 
         agent=AGENT,
         principal=made.asker,
         place=HERE,
-        conversation_id=HERE.conversation_id,
         session_id=SessionId("s"),
         turn_id=TurnId("t"),
-        depth=made.depth,
+        chain=("skill",) * made.depth,
         taint=made.taint,
     )
     outcome = await engine.gate.run(BoundTool(spec, tools), call, scope, engine.runtime.current.policy)
