@@ -28,10 +28,10 @@ MAX_NESTING = 4
 
 BOUNDARIES: Mapping[str, str] = MappingProxyType(
     {
-        "src/denizen/engine/turn.py::TurnRunner._live": "turn: an unknown fault fails this turn, not its lane",
+        "src/denizen/engine/turn.py::TurnRunner._run_steps": "turn: an unknown fault fails this turn, not its queue",
         "src/denizen/engine/turn.py::TurnRunner._close_somehow": "turn: it ends even when its steps cannot be written",
         "src/denizen/app/reload.py::Reloader.reload_and_tell": "job: a fault in a reload must not end the server",
-        "src/denizen/engine/gate/decision.py::PolicyEngine.judge": "gate: whatever fails inside denies",
+        "src/denizen/engine/gate/decision.py::PolicyEngine.decide": "gate: whatever fails inside denies",
         "src/denizen/engine/gate/executor.py::_run_tool": "skill call: a fault in a tool is a result with a reference",
         "src/denizen/adapters/durable/run.py::perform": "job: an unknown fault is recorded as one with a reference",
         "src/denizen/adapters/durable/recovery.py::RunRecovery._run": "job: the next round tries again",
