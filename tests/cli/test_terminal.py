@@ -139,7 +139,7 @@ async def fill(home: Path) -> None:
                 turn_id=turn.id,
                 step=1,
                 position=0,
-                call=ToolCall(CALL, f"look\n  step 9 {TITLE}", {"q": NASTY}),
+                tool_call=ToolCall(CALL, f"look\n  step 9 {TITLE}", {"q": NASTY}),
                 outcome=CallOutcome(denied, ToolResult(NASTY, is_error=True), duration_ms=1),
                 cached=False,
                 created_at=NOW,

@@ -396,7 +396,7 @@ async def test_what_was_done_before_a_fault_of_the_database_is_in_the_record_of_
         detail = await Queries(engine.runtime, engine.services).get_turn(turn.id)
         assert detail.turn.result.failure
         assert (detail.turn.status, detail.turn.result.failure.code) == (TurnStatus.FAILED, "store_busy")
-        assert ([step.number for step in detail.steps], [c.call.tool for c in detail.calls]) == ([1], ["look"])
+        assert ([step.number for step in detail.steps], [c.tool_call.tool for c in detail.calls]) == ([1], ["look"])
 
 
 async def test_whoever_watches_a_turn_hears_when_it_cannot_end_here() -> None:

@@ -84,8 +84,8 @@ def _as_json(result: ReplayResult) -> JsonObject:
         "diff": "\n".join(_difference(result)),
         "calls": [
             {
-                "tool": record.call.tool,
-                "args": record.call.args,
+                "tool": record.tool_call.tool,
+                "args": record.tool_call.args,
                 "result": record.outcome.result.text,
                 "is_error": record.outcome.result.is_error,
             }

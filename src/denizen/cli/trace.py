@@ -158,7 +158,7 @@ def _prompt(prompt: PromptUse, *, texts: bool) -> Iterator[str]:
 
 
 def _call(record: CallRecord) -> str:
-    call, outcome, verdict = record.call, record.outcome, record.outcome.verdict
+    call, outcome, verdict = record.tool_call, record.outcome, record.outcome.verdict
     state = "failed" if outcome.result.is_error else "cached" if record.cached else "ran"
     tool = " ".join(call.tool.split())  # the model may have made it up
     said = f"{verdict.decision} by {verdict.decided_by}, tier {int(verdict.tier)} ({' '.join(verdict.reason.split())})"

@@ -176,7 +176,7 @@ class CallRecord:
     turn_id: TurnId
     step: int
     position: int
-    call: ToolCall
+    tool_call: ToolCall
     outcome: CallOutcome
     cached: bool
     created_at: datetime

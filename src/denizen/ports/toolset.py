@@ -37,7 +37,7 @@ class CallTrail:
 class NestedCall:
     """A call that a skill made from within another call."""
 
-    call: ToolCall
+    tool_call: ToolCall
     outcome: CallOutcome
 
 

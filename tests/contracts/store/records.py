@@ -85,7 +85,7 @@ def make_call(turn: Turn, step: int, position: int) -> CallRecord:
         turn_id=turn.id,
         step=step,
         position=position,
-        call=ToolCall(CallId(f"call-{step}-{position}"), "shell", {"command": "ls", "depth": [1, {"a": None}]}),
+        tool_call=ToolCall(CallId(f"call-{step}-{position}"), "shell", {"command": "ls", "depth": [1, {"a": None}]}),
         outcome=CallOutcome(
             Verdict(Decision.DENY, Tier.DANGEROUS, "not here", "rule:shell"),
             ToolResult("refused", is_error=True),

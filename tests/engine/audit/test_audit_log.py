@@ -105,11 +105,11 @@ async def test_calls_from_within_a_call_are_recorded_with_their_origin() -> None
         async with engine.store.work(write=False) as work:
             records = await work.turns.list_calls(done.turn_id)
         entries = await load_log(engine.store)
-    assert [(record.call.tool, record.call.origin) for record in records] == [
+    assert [(record.tool_call.tool, record.tool_call.origin) for record in records] == [
         ("write", Origin.MODEL),
         ("look", Origin.SKILL),
     ]
-    assert (records[1].outcome.result.text, dict(records[1].call.args)) == ("saw inside", {"q": "inside"})
+    assert (records[1].outcome.result.text, dict(records[1].tool_call.args)) == ("saw inside", {"q": "inside"})
     assert [entry.event.details["origin"] for entry in entries] == ["skill", "model"], "as they ended"
 
 

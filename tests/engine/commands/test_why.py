@@ -39,7 +39,7 @@ async def record_reply(engine: CommandFixture, name: str = "q1", message: str = 
         turn_id=turn.id,
         step=1,
         position=0,
-        call=ToolCall(CallId("c1"), "look", {"q": "salary of Ben"}),
+        tool_call=ToolCall(CallId("c1"), "look", {"q": "salary of Ben"}),
         outcome=CallOutcome(
             Verdict(Decision.APPROVE, Tier.HARMLESS, "harmless", "tier-0"), ToolResult("found"), duration_ms=20
         ),
@@ -49,7 +49,7 @@ async def record_reply(engine: CommandFixture, name: str = "q1", message: str = 
     denied = replace(
         looked,
         position=1,
-        call=ToolCall(CallId("c1"), "rm", {}),
+        tool_call=ToolCall(CallId("c1"), "rm", {}),
         outcome=CallOutcome(
             Verdict(Decision.DENY, Tier.DANGEROUS, "a rule of this server forbids this call", "rule"),
             ToolResult("found", is_error=True),

@@ -42,7 +42,7 @@ def tools() -> ToolsetFixture:
 
 
 async def decisions(engine: EngineFixture, turn_id: str) -> list[tuple[str, str]]:
-    return [(each.call.tool, each.outcome.verdict.decided_by) for each in await list_calls(engine, turn_id)]
+    return [(each.tool_call.tool, each.outcome.verdict.decided_by) for each in await list_calls(engine, turn_id)]
 
 
 async def list_calls(engine: EngineFixture, turn_id: str) -> Sequence[CallRecord]:

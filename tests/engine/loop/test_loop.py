@@ -57,7 +57,7 @@ async def test_calls_of_one_step_run_side_by_side_and_are_recorded_in_the_order_
         assert texts == ["first done", "second done"]
         async with engine.store.work() as work:
             records = await work.turns.list_calls(done.turn_id)
-        assert [record.call.args["q"] for record in records] == ["first", "second"]
+        assert [record.tool_call.args["q"] for record in records] == ["first", "second"]
 
 
 @pytest.mark.proves("V10", "VW4")
@@ -72,7 +72,7 @@ async def test_a_repeated_write_happens_again_and_makes_reads_fresh() -> None:
         assert sorted(c.tool for c in engine.tools.calls) == ["look", "look", "write", "write"]
         async with engine.store.work() as work:
             records = await work.turns.list_calls(done.turn_id)
-        assert [(r.call.tool, r.cached) for r in records] == [
+        assert [(r.tool_call.tool, r.cached) for r in records] == [
             ("look", False),
             ("write", False),
             ("look", False),

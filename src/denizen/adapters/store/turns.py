@@ -164,7 +164,9 @@ def _add_step(insert: InsertInto) -> sa.Executable:
 def _read_call(row: Row) -> CallRecord:
     verdict = Verdict(row.decision, row.verdict_tier, row.reason, row.decided_by)
     outcome = CallOutcome(verdict, ToolResult(row.result, row.is_error), row.duration_ms)
-    return read_record(CallRecord, row, call=ToolCall(row.call_id, row.tool, row.args, row.origin), outcome=outcome)
+    return read_record(
+        CallRecord, row, tool_call=ToolCall(row.call_id, row.tool, row.args, row.origin), outcome=outcome
+    )
 
 
 _NO_FAILURE = TurnFailure("")
@@ -249,7 +251,7 @@ class SqlTurns(SqlRepository):
         return await self._list(partial(read_record, Step), _STEPS, {"turn": turn_id})
 
     async def add_call(self, record: CallRecord) -> bool:
-        call, outcome, verdict = record.call, record.outcome, record.outcome.verdict
+        call, outcome, verdict = record.tool_call, record.outcome, record.outcome.verdict
         row = write_record(record, "call", "outcome") | {
             "call_id": call.id,
             "tool": call.tool,

@@ -122,7 +122,7 @@ def settings_event(by: Principal, row: SettingsSet, done: str, fields: Iterable[
 
 def call_event(record: CallRecord, turn: Turn) -> AuditEvent:
     """A call of a turn, as its record has it."""
-    call, outcome = record.call, record.outcome
+    call, outcome = record.tool_call, record.outcome
     details: dict[str, Json] = {
         "turn": turn.id,
         "step": record.step,

@@ -138,7 +138,7 @@ def _token_line(turn: Turn) -> str:
 
 def _call_line(record: CallRecord, *, in_full: bool) -> str:
     # A backtick would end the code span in which the arguments are shown.
-    call, outcome, verdict = record.call, record.outcome, record.outcome.verdict
+    call, outcome, verdict = record.tool_call, record.outcome, record.outcome.verdict
     args = truncate(json.dumps(call.args, ensure_ascii=False), _ARGS_CHARS).replace("`", "'") if in_full else ""
     ended = "failed" if outcome.result.is_error else "done"
     how = "from the cache" if record.cached else f"{outcome.duration_ms} ms"

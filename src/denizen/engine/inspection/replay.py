@@ -313,7 +313,7 @@ class _RecordedResults:
         same = [
             each
             for each in self._left
-            if each.call.tool == call.tool and _canonical_args(each.call, spec) == _key(call.args)
+            if each.tool_call.tool == call.tool and _canonical_args(each.tool_call, spec) == _key(call.args)
         ]
         if not same:
             self.missing.append(call)

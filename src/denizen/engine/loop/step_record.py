@@ -33,7 +33,12 @@ def outcome_to_json(outcome: CallOutcome, reads: frozenset[Taint], trail: CallTr
         "taint": taint_to_json(reads | trail.taint),
         "observed": usage_to_json(trail.usage),
         "inner": [
-            {**_outcome_to_json(inner.outcome), "id": inner.call.id, "tool": inner.call.tool, "args": inner.call.args}
+            {
+                **_outcome_to_json(inner.outcome),
+                "id": inner.tool_call.id,
+                "tool": inner.tool_call.tool,
+                "args": inner.tool_call.args,
+            }
             for inner in trail.inner or ()
         ],
     }

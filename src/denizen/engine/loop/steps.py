@@ -212,7 +212,7 @@ class TurnSteps:
             if row.get("data") and not row["is_error"]:
                 self.shown.append(row["data"])
             for number, nested in enumerate(nested_calls_from_json(row)[:MAX_INNER]):
-                self._record((p.position + 1) * MAX_INNER + number, nested.call, nested.outcome)
+                self._record((p.position + 1) * MAX_INNER + number, nested.tool_call, nested.outcome)
         outcomes = [(p, p.refused or self._cache[p.key]) for p in prepared]
         self.call_count += len(outcomes)
         for p, outcome in outcomes:
@@ -271,7 +271,7 @@ class TurnSteps:
                 turn_id=self._context.turn.id,
                 step=self.number,
                 position=position,
-                call=call,
+                tool_call=call,
                 outcome=outcome,
                 cached=cached,
                 created_at=self._services.clock.now(),

@@ -262,7 +262,9 @@ class _ScopedMemory:
                 scope.agent, scope.place.platform, rooms, asker=asker, limit=SEARCHED_CALLS
             )
         deeds = [
-            PastToolCall(each.call.tool, each.created_at, each.outcome.state, each.outcome.duration_ms, each.turn_id)
+            PastToolCall(
+                each.tool_call.tool, each.created_at, each.outcome.state, each.outcome.duration_ms, each.turn_id
+            )
             for each in calls
             if each.turn_id != scope.turn_id
         ]

@@ -309,7 +309,9 @@ def _oversight(watched: OversightLevel, wanted: Sequence[ToolCallPart]) -> Overs
 
 def _ran_all(ran: Sequence[BenchTurn], wanted: Sequence[ToolCallPart]) -> bool:
     """Whether every call of the task was approved. AgentDojo's check cannot tell, since the answer is scripted."""
-    passed = {call.call.id for each in ran for call in each.calls if call.outcome.verdict.decision is Decision.APPROVE}
+    passed = {
+        call.tool_call.id for each in ran for call in each.calls if call.outcome.verdict.decision is Decision.APPROVE
+    }
     return all(call.id in passed for call in wanted)
 
 

@@ -401,8 +401,8 @@ def _step_to_wire(step: Step) -> StepInfo:
 def _call_to_wire(record: CallRecord) -> CallInfo:
     outcome, verdict = record.outcome, record.outcome.verdict
     return CallInfo(
-        tool=record.call.tool,
-        args=record.call.args,
+        tool=record.tool_call.tool,
+        args=record.tool_call.args,
         decision=verdict.decision,
         reason=verdict.reason,
         decided_by=verdict.decided_by,
