@@ -14,12 +14,6 @@ OTHER_CALLS = {
     ("engine/loop/planning.py", "steps"): "Steps.call, likewise",
     ("adapters/models/request.py", "state"): "the id of a call in a provider's own state, a text",
     ("adapters/models/reply.py", "state"): "likewise",
-    ("adapters/store/turns.py", "record"): "CallRecord.call: the recorded call, a field",
-    ("cli/trace.py", "record"): "likewise",
-    ("engine/audit/audit_log.py", "record"): "likewise",
-    ("engine/commands/insight.py", "record"): "likewise",
-    ("engine/inspection/replay.py", "each"): "likewise",
-    ("engine/loop/steps.py", "nested"): "the call within a call, a field",
 }
 """Everything else in the source that is called `call`, with what it is. New ones are placed here by a human."""
 

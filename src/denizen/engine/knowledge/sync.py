@@ -251,8 +251,6 @@ class KnowledgeSync:
             failed=failed,
             skipped=skipped,
         )
-        # Before as well: whoever sees the end and asks for the status must not get one from before the sync.
-        self._snapshots.forget_status()
         async with self._store.work() as work:
             await work.sources.put_sync(ended)
         self._snapshots.forget_status()
