@@ -87,12 +87,22 @@ class DeliveryState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class DeliveryTarget:
+    """Where a message goes. `reply_to` is the platform message that it answers, `ticket` a short-lived right to answer
+    a command.
+    """
+
+    place: Place
+    reply_to: str = ""
+    ticket: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
     """One platform message that an agent owes, or sent. `position` orders those of a turn from 0.
 
     `id` derives from turn, kind and position; `nonce` from `id`: the same piece has the same nonce in every process.
-    `reply_to` is the platform message that the piece answers, `ticket` a short-lived right to answer a command,
-    `platform_id` what the platform called it once it was sent.
+    `platform_id` is what the platform called it once it was sent.
     """
 
     id: str
@@ -100,11 +110,9 @@ class Delivery:
     position: int
     kind: DeliveryKind
     agent: AgentName
-    place: Place
+    target: DeliveryTarget
     content: MessageContent
     created_at: datetime
-    reply_to: str = ""
-    ticket: str = ""
     state: DeliveryState = DeliveryState.PENDING
     platform_id: str = ""
     attempts: int = 0

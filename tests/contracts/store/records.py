@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 from denizen.domain.conversation import Conversation, Place, Session
-from denizen.domain.delivery import Delivery, DeliveryKind, MessageContent, delivery_id
+from denizen.domain.delivery import Delivery, DeliveryKind, DeliveryTarget, MessageContent, delivery_id
 from denizen.domain.ids import AgentName, CallId, MessageId, TurnId
 from denizen.domain.message import Author, Message, Part, Role, TextPart
 from denizen.domain.principal import Principal, PrincipalKind
@@ -114,5 +114,12 @@ def make_delivery(
     key = TurnId(turn)
     text = f"{turn} {kind} {position}"
     return Delivery(
-        delivery_id(key, kind, position), key, position, kind, AGENT, PLACE, content or MessageContent(text), NOON
+        id=delivery_id(key, kind, position),
+        turn_id=key,
+        position=position,
+        kind=kind,
+        agent=AGENT,
+        target=DeliveryTarget(PLACE),
+        content=content or MessageContent(text),
+        created_at=NOON,
     )

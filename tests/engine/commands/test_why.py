@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from denizen.domain.delivery import Delivery, DeliveryKind, DeliveryState, MessageContent, delivery_id
+from denizen.domain.delivery import Delivery, DeliveryKind, DeliveryState, DeliveryTarget, MessageContent, delivery_id
 from denizen.domain.ids import CallId
 from denizen.domain.prompt import Segment
 from denizen.domain.routing import Complexity, Route
@@ -74,14 +74,14 @@ async def record_reply(engine: CommandFixture, name: str = "q1", message: str = 
         await work.turns.add_call(looked)
         await work.turns.add_call(denied)
         delivery = Delivery(
-            delivery_id(turn.id, DeliveryKind.ANSWER, 0),
-            turn.id,
-            0,
-            DeliveryKind.ANSWER,
-            ADA,
-            ROOM.place,
-            MessageContent("the answer"),
-            NOW,
+            id=delivery_id(turn.id, DeliveryKind.ANSWER, 0),
+            turn_id=turn.id,
+            position=0,
+            kind=DeliveryKind.ANSWER,
+            agent=ADA,
+            target=DeliveryTarget(ROOM.place),
+            content=MessageContent("the answer"),
+            created_at=NOW,
             state=DeliveryState.PENDING,
         )
         await work.outbox.add([delivery])

@@ -168,7 +168,7 @@ def review_event(proposal: Proposal, content: str, by: Principal, now: datetime)
 
 def delivery_event(delivery: Delivery, now: datetime) -> AuditEvent:
     """Something that was posted."""
-    place = delivery.place
+    place = delivery.target.place
     details: dict[str, Json] = {
         "turn": delivery.turn_id,
         "kind": delivery.kind.value,

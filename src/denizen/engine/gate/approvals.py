@@ -37,8 +37,7 @@ from denizen.domain.approval import (
     plan_grant,
 )
 from denizen.domain.clock import Clock
-from denizen.domain.conversation import Place
-from denizen.domain.delivery import Delivery, DeliveryKind
+from denizen.domain.delivery import Delivery, DeliveryKind, DeliveryTarget
 from denizen.domain.errors import LimitExceeded, NotAllowed, Unavailable
 from denizen.domain.events import ApprovalDecided, ApprovalRequested
 from denizen.domain.ids import AgentName, TurnId, derive
@@ -189,9 +188,9 @@ class ApprovalQueue:
         """Where the talk is, and where the owners are when it is for them."""
         owed = find_reply_target(turn)
         content, first = plan_card(approval), _position(approval)
-        cards: list[tuple[AgentName, Place, str]] = []
+        cards: list[tuple[AgentName, DeliveryTarget]] = []
         if owed is not None and turn.options.get("reach") != AskerReach.ELSEWHERE:
-            cards.append((owed.account, approval.request.place, owed.reply_to))
+            cards.append((owed.account, DeliveryTarget(approval.request.place, owed.reply_to)))
         alert_place = self.policy.observer.alert_place
         if asked.verdict.alert and alert_place is not None:
             asked_at = owed.account if owed else turn.agent
@@ -199,20 +198,19 @@ class ApprovalQueue:
                 name for platform, name in self._runtime.current.account_policies if platform == alert_place.platform
             ]
             if accounts:
-                cards.append((asked_at if asked_at in accounts else accounts[0], alert_place, ""))
+                cards.append((asked_at if asked_at in accounts else accounts[0], DeliveryTarget(alert_place)))
         return [
             Delivery(
-                derive("dlv", approval.id, str(number)),
-                turn.id,
-                first + number,
-                DeliveryKind.CARD,
-                account,
-                place,
-                content,
-                approval.created_at,
-                reply_to=reply_to,
+                id=derive("dlv", approval.id, str(number)),
+                turn_id=turn.id,
+                position=first + number,
+                kind=DeliveryKind.CARD,
+                agent=account,
+                target=target,
+                content=content,
+                created_at=approval.created_at,
             )
-            for number, (account, place, reply_to) in enumerate(cards)
+            for number, (account, target) in enumerate(cards)
         ]
 
     def _wake_all(self) -> None:
@@ -322,7 +320,7 @@ class ApprovalQueue:
                     position=card.position,
                     kind=DeliveryKind.CARD_END,
                     agent=card.agent,
-                    place=card.place,
+                    target=DeliveryTarget(card.target.place),
                     content=content,
                     created_at=now,
                 )

@@ -150,11 +150,11 @@ class DeliveryOutbox:
     async def _hand_out(self, group: TaskGroup, channel: Channel, rounds: _Rounds) -> None:
         rounds.again |= rounds.busy
         try:
-            due = await self._list_due(channel, lambda delivery: delivery.place not in rounds.busy)
+            due = await self._list_due(channel, lambda delivery: delivery.target.place not in rounds.busy)
         except DenizenError as error:
             _log.warning("the outbox cannot be read", extra={"agent": channel.agent, "code": error.code})
             return
-        for place in dict.fromkeys(delivery.place for delivery in due):
+        for place in dict.fromkeys(delivery.target.place for delivery in due):
             rounds.busy.add(place)
             group.start_soon(self._serve, channel, rounds, place)
 
@@ -175,7 +175,7 @@ class DeliveryOutbox:
         try:
             while True:
                 try:
-                    mine = await self._list_due(channel, lambda delivery: delivery.place == place)
+                    mine = await self._list_due(channel, lambda delivery: delivery.target.place == place)
                     if not mine:
                         return
                     for delivery in mine:
@@ -246,9 +246,9 @@ class DeliveryOutbox:
         await self._send(channel, plainer)
 
     async def _hand_over(self, channel: Channel, delivery: Delivery) -> str:
-        place, content = delivery.place, delivery.content
+        place, content = delivery.target.place, delivery.content
         if delivery.kind is DeliveryKind.REACTION:
-            await channel.react(place, delivery.reply_to, content.text)
+            await channel.react(place, delivery.target.reply_to, content.text)
             return ""
         if delivery.kind is DeliveryKind.CARD_END:
             return await self._end_card(channel, delivery)
@@ -265,7 +265,7 @@ class DeliveryOutbox:
             else:
                 return delivery.platform_id
         return await channel.post(
-            place, content, nonce=delivery.nonce, reply_to=delivery.reply_to, ticket=delivery.ticket
+            place, content, nonce=delivery.nonce, reply_to=delivery.target.reply_to, ticket=delivery.target.ticket
         )
 
     async def _end_card(self, channel: Channel, delivery: Delivery) -> str:
@@ -275,7 +275,7 @@ class DeliveryOutbox:
         card = next(d for d in of_turn if d.kind is DeliveryKind.CARD and d.position == delivery.position)
         if card.platform_id:
             try:
-                await channel.edit(delivery.place, card.platform_id, delivery.content)
+                await channel.edit(delivery.target.place, card.platform_id, delivery.content)
             except NotFound:
                 return ""
         return card.platform_id
@@ -295,7 +295,7 @@ class DeliveryOutbox:
             return delivery
         shown = preview.platform_id or await find_sent(self._store, channel, preview)
         if shown and (delivery.platform_id or delivery.content.ping_users or delivery.content.ping_roles):
-            await channel.delete(delivery.place, shown)
+            await channel.delete(delivery.target.place, shown)
             shown = ""
         taken = replace(delivery, platform_id=delivery.platform_id or shown)
         async with self._store.work() as work:
@@ -336,7 +336,7 @@ class DeliveryOutbox:
         try:
             shown = preview.platform_id or await find_sent(self._store, channel, preview)
             if shown:
-                await channel.delete(preview.place, shown)
+                await channel.delete(preview.target.place, shown)
         except DenizenError as error:
             _log.info("preview left behind", extra={"turn": preview.turn_id, "code": error.code})
             return

@@ -15,7 +15,7 @@ from denizen.domain.attachments import collect_extras
 from denizen.domain.attention import AccountPolicy
 from denizen.domain.conversation import Place
 from denizen.domain.data_uri import extract_data_uris, strip_markers
-from denizen.domain.delivery import Delivery, DeliveryKind, DeliveryState, MessageContent, delivery_id
+from denizen.domain.delivery import Delivery, DeliveryKind, DeliveryState, DeliveryTarget, MessageContent, delivery_id
 from denizen.domain.ids import turn_id
 from denizen.domain.pings import link_pings
 from denizen.domain.reasoning import reasoning_text
@@ -140,16 +140,16 @@ def _in_order(
     turn, owed = ending.turn, ending.owed
     return [
         Delivery(
-            delivery_id(turn.id, kind, position),
-            turn.id,
-            position,
-            kind,
-            owed.account,
-            ending.place,
-            content,
-            now,
-            reply_to=owed.reply_to if position == 0 or kind is DeliveryKind.REACTION else "",
-            ticket=owed.ticket,
+            id=delivery_id(turn.id, kind, position),
+            turn_id=turn.id,
+            position=position,
+            kind=kind,
+            agent=owed.account,
+            target=DeliveryTarget(
+                ending.place, owed.reply_to if position == 0 or kind is DeliveryKind.REACTION else "", owed.ticket
+            ),
+            content=content,
+            created_at=now,
         )
         for position, content in enumerate(contents)
     ]
@@ -209,15 +209,14 @@ def plan_announcement(
     owed += [(DeliveryKind.REACTION, 0, MessageContent(said.sign))] if said.sign else []
     return [
         Delivery(
-            delivery_id(turn, kind, position),
-            turn,
-            position,
-            kind,
-            channel.agent,
-            said.place,
-            content,
-            now,
-            reply_to=said.about if position == 0 else "",
+            id=delivery_id(turn, kind, position),
+            turn_id=turn,
+            position=position,
+            kind=kind,
+            agent=channel.agent,
+            target=DeliveryTarget(said.place, said.about if position == 0 else ""),
+            content=content,
+            created_at=now,
         )
         for kind, position, content in owed
     ]

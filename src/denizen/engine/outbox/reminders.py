@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 import anyio
 
 from denizen.domain.clock import Clock
-from denizen.domain.delivery import Delivery, DeliveryKind, MessageContent, delivery_id
+from denizen.domain.delivery import Delivery, DeliveryKind, DeliveryTarget, MessageContent, delivery_id
 from denizen.domain.errors import InvalidInput, LimitExceeded, NotAllowed, NotFound, Unavailable
 from denizen.domain.ids import AgentName, fresh, turn_id
 from denizen.domain.moment import parse_moment
@@ -171,7 +171,16 @@ def plan_reminder(reminder: Reminder, *, limit: int, now: datetime) -> Delivery:
     text = link_pings(reminder_text(reminder, now=now), {}).text[:limit]
     content = MessageContent(text, ping_users=frozenset({reminder.user_id}))
     key = delivery_id(turn, DeliveryKind.NOTICE, 0)
-    return Delivery(key, turn, 0, DeliveryKind.NOTICE, reminder.account, reminder.place, content, now)
+    return Delivery(
+        id=key,
+        turn_id=turn,
+        position=0,
+        kind=DeliveryKind.NOTICE,
+        agent=reminder.account,
+        target=DeliveryTarget(reminder.place),
+        content=content,
+        created_at=now,
+    )
 
 
 def require_platform(scope: CallScope) -> AgentName:

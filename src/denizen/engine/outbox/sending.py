@@ -12,7 +12,7 @@ from datetime import datetime
 import anyio
 
 from denizen.domain.conversation import Place
-from denizen.domain.delivery import Delivery, DeliveryKind, DeliveryState, MessageContent, delivery_id
+from denizen.domain.delivery import Delivery, DeliveryKind, DeliveryState, DeliveryTarget, MessageContent, delivery_id
 from denizen.domain.errors import DenizenError
 from denizen.domain.ids import TurnId
 from denizen.domain.room import Post
@@ -35,9 +35,11 @@ async def find_sent(store: Store, channel: Channel, delivery: Delivery) -> str:
     """
     async with store.work(write=False) as work:
         pieces = await work.outbox.list_for_turn(delivery.turn_id)
-    after = next((piece.reply_to for piece in pieces if piece.reply_to), "")
+    after = next((piece.target.reply_to for piece in pieces if piece.target.reply_to), "")
     cards = [piece.content for piece in pieces if piece.kind is DeliveryKind.CARD]
-    async with aclosing(_list_own(channel, delivery.place.thread or delivery.place.channel, after)) as own:
+    async with aclosing(
+        _list_own(channel, delivery.target.place.thread or delivery.target.place.channel, after)
+    ) as own:
         async for post in own:
             if post.nonce:
                 if post.nonce == delivery.nonce:
@@ -45,8 +47,8 @@ async def find_sent(store: Store, channel: Channel, delivery: Delivery) -> str:
                 continue
             if delivery.kind is not DeliveryKind.CARD and any(post_matches(post.text, card) for card in cards):
                 continue
-            if delivery.reply_to and delivery.kind is not DeliveryKind.CARD:
-                if post.reply_to != delivery.reply_to:
+            if delivery.target.reply_to and delivery.kind is not DeliveryKind.CARD:
+                if post.reply_to != delivery.target.reply_to:
                     continue
             elif not post_matches(post.text, delivery.content):
                 continue
@@ -123,15 +125,14 @@ class LivePreview:
 
     async def _begin(self, text: str, now: datetime) -> None:
         delivery = Delivery(
-            delivery_id(self._turn_id, DeliveryKind.PREVIEW, 0),
-            self._turn_id,
-            0,
-            DeliveryKind.PREVIEW,
-            self._channel.agent,
-            self._place,
-            MessageContent(text),
-            now,
-            reply_to=self._reply_to,
+            id=delivery_id(self._turn_id, DeliveryKind.PREVIEW, 0),
+            turn_id=self._turn_id,
+            position=0,
+            kind=DeliveryKind.PREVIEW,
+            agent=self._channel.agent,
+            target=DeliveryTarget(self._place, self._reply_to),
+            content=MessageContent(text),
+            created_at=now,
             state=DeliveryState.SENDING,
         )
         async with self._store.work() as work:
