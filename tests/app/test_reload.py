@@ -106,7 +106,7 @@ async def test_a_participant_can_be_configured_beside_other_agents(home: Home) -
     )
     async with open_home(home, text) as denizen:
         known = denizen.runtime.current.agents
-        assert [(str(agent.context), agent.transcript.block_tokens) for agent in known.values()] == [
+        assert [(str(agent.history.context), agent.history.transcript.block_tokens) for agent in known.values()] == [
             ("transcript", 3333),
             ("session", 30_000),
         ]

@@ -6,7 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from denizen.domain.agent import Agent, CitationFormat, ResponseStyle, SamplingSettings, TurnLimits, WritingStyle
+from denizen.domain.agent import (
+    Agent,
+    AgentInstructions,
+    CitationFormat,
+    ResponseStyle,
+    SamplingSettings,
+    TurnLimits,
+    WritingStyle,
+)
 from denizen.domain.agent_settings import (
     FIELDS,
     AgentOverrides,
@@ -23,7 +31,7 @@ from denizen.domain.json import Json
 
 AGENT = Agent(
     AgentName("ada"),
-    style=WritingStyle(extra_instructions="As in the file."),
+    instructions=AgentInstructions(style=WritingStyle(extra_instructions="As in the file.")),
     sampling=SamplingSettings(temperature=0.7),
 )
 ALL: dict[str, Json] = {
@@ -45,7 +53,10 @@ def test_every_field_lies_over_the_agent_and_null_brings_the_configured_value_ba
     assert agent == replace(
         AGENT,
         model="quality",
-        style=WritingStyle(ResponseStyle.TECHNICAL, "pt-BR", CitationFormat.NONE, "Be kind.", "Search twice."),
+        instructions=replace(
+            AGENT.instructions,
+            style=WritingStyle(ResponseStyle.TECHNICAL, "pt-BR", CitationFormat.NONE, "Be kind.", "Search twice."),
+        ),
         sampling=SamplingSettings(temperature=2.0),
         limits=TurnLimits(max_steps_multiplier=0.5),
     )

@@ -10,7 +10,7 @@ from datetime import datetime
 import anyio
 
 from denizen.adapters.discord.client.settings import POST_LINK
-from denizen.domain.agent import Agent
+from denizen.domain.agent import Agent, HistorySettings
 from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.attention import AccountPolicy, ReplyStyle
 from denizen.domain.clock import SystemClock
@@ -175,7 +175,7 @@ async def open_platform(
     world = world or World()
     model = model or ScriptedModel(otherwise=ScriptedReply("Hello."))
     tools = tools or ToolsetFixture()
-    agents = agents or {ADA: Agent(ADA, recent_messages=0)}
+    agents = agents or {ADA: Agent(ADA, history=HistorySettings(recent_messages=0))}
     rules = (
         account_policy
         if isinstance(account_policy, Mapping)

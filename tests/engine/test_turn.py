@@ -7,7 +7,15 @@ from dataclasses import replace
 import anyio
 import pytest
 
-from denizen.domain.agent import Agent, CitationFormat, ResponseStyle, SamplingSettings, TurnLimits, WritingStyle
+from denizen.domain.agent import (
+    Agent,
+    AgentInstructions,
+    CitationFormat,
+    ResponseStyle,
+    SamplingSettings,
+    TurnLimits,
+    WritingStyle,
+)
 from denizen.domain.conversation import Place
 from denizen.domain.errors import InvalidInput, LimitExceeded, NotFound, Unavailable
 from denizen.domain.events import TurnFinished
@@ -217,7 +225,9 @@ async def test_a_client_that_brings_its_own_history_gets_an_answer_to_that() -> 
 async def test_style_language_and_sampling_reach_the_request() -> None:
     style = WritingStyle(ResponseStyle.FRIENDLY, "it", CitationFormat.FOOTNOTE, "Mention cats.", "Search twice.")
     agent = Agent(
-        NAME, persona=(("IDENTITY.md", "You are Ada."),), style=style, sampling=SamplingSettings(temperature=0.3)
+        NAME,
+        instructions=AgentInstructions(persona=(("IDENTITY.md", "You are Ada."),), style=style),
+        sampling=SamplingSettings(temperature=0.3),
     )
     model = ScriptedModel(ScriptedReply("ciao"), ScriptedReply("again"))
     async with open_engine(model, agent=agent) as engine:

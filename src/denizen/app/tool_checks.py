@@ -42,7 +42,7 @@ async def check_agent_tools(
     foreign = tuple(f"{offer.prefix}_" if offer.prefix else "" for offer in offers)
     names = set(await list_all(toolsets))
     for agent in agents:
-        for pattern in (*agent.tools, *agent.pinned_tools):
+        for pattern in (*agent.tool_access.tools, *agent.tool_access.pinned_tools):
             if _matches(pattern, names) or pattern.startswith(foreign):
                 continue
             if not may_miss and not _WILD.search(pattern):
@@ -57,7 +57,7 @@ async def check_agent_tools(
 async def check_agent_sources(agents: Iterable[Agent], toolsets: Sequence[Toolset]) -> None:
     """Logs agents that may answer from sources only and have no tool that reads them."""
     for agent in agents:
-        if agent.answers_from is AnswersFrom.SOURCES and not SOURCE_TOOLS.intersection(
+        if agent.instructions.answers_from is AnswersFrom.SOURCES and not SOURCE_TOOLS.intersection(
             await list_allowed(agent, toolsets)
         ):
             fix = "Add knowledge files or sources, and let the agent use search_docs or bash."

@@ -174,7 +174,7 @@ def _is_useful(skill: str, settings: Settings) -> bool:
         return False
     if skill in _TOOL_WORDS:
         word = _TOOL_WORDS[skill]
-        is_named = any(word in pattern for agent in settings.agents.values() for pattern in agent.tools)
+        is_named = any(word in pattern for agent in settings.agents.values() for pattern in agent.tool_access.tools)
         return is_named or settings.folders.has_knowledge(list(settings.agents))
     return True
 
@@ -183,7 +183,8 @@ async def _can_work(skill: str, settings: Settings, sandbox: Sandbox) -> bool:
     """A shell without isolation is off, and the log says why. Where an agent names its tools, they exist, and explain
     the reason themselves.
     """
-    if skill != "shell" or any("bash" in pattern for agent in settings.agents.values() for pattern in agent.tools):
+    patterns = [pattern for agent in settings.agents.values() for pattern in agent.tool_access.tools]
+    if skill != "shell" or any("bash" in pattern for pattern in patterns):
         return True
     try:
         await sandbox.check()
@@ -196,7 +197,8 @@ async def _can_work(skill: str, settings: Settings, sandbox: Sandbox) -> bool:
 
 def _is_named(skill: str, settings: Settings) -> bool:
     """Returns whether an agent lists one of the skill's tools in full."""
-    listed = {name for agent in settings.agents.values() for name in (*agent.tools, *agent.pinned_tools)}
+    access = [agent.tool_access for agent in settings.agents.values()]
+    listed = {name for each in access for name in (*each.tools, *each.pinned_tools)}
     return any(tool.name in listed for tool in load_builtin(skill).tools)
 
 

@@ -146,42 +146,65 @@ class TranscriptLayout:
     turns: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentInstructions:
+    """The texts and rules that lead a prompt. `persona` holds (file name, text) pairs in prompt order, `context_files`
+    (heading, text) pairs that follow it, `core_memory` what the owner wrote down for all talks of the agent.
+    """
+
+    persona: tuple[tuple[str, str], ...] = ()
+    context_files: tuple[tuple[str, str], ...] = ()
+    core_memory: str = ""
+    style: WritingStyle = field(default_factory=WritingStyle)
+    answers_from: AnswersFrom = AnswersFrom.ANYTHING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistorySettings:
+    """The part of earlier talk that is read, and the part that is stored. `recent_messages` is how much of the talk
+    around it is told to an agent that was not in it; `timestamps` None means no time lines.
+    """
+
+    context: ContextStrategy = ContextStrategy.SESSION
+    transcript: TranscriptBudget = field(default_factory=TranscriptBudget)
+    layout: TranscriptLayout = field(default_factory=TranscriptLayout)
+    session_scope: SessionScope = SessionScope.THREAD
+    recent_messages: int = 10
+    timestamps: TimestampPolicy | None = None
+    summaries: SummaryPolicy = field(default_factory=SummaryPolicy)
+    storing: StoragePolicy = field(default_factory=StoragePolicy)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAccess:
+    """The tools of an agent: names, or patterns such as `notes_*`. Of more than fit a prompt, `pinned_tools` are
+    always in it.
+    """
+
+    tools: tuple[str, ...] = ("*",)
+    pinned_tools: tuple[str, ...] = ()
+    planning: ToolPlanning = ToolPlanning.AUTO
+
+
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """`persona` holds (file name, text) pairs in prompt order, `context_files` (heading, text) pairs that follow it,
-    `core_memory` what the owner wrote down for all talks of the agent.
-    `tools` are names or patterns such as `notes_*`; of more than fit a prompt, `pinned_tools` are always in it.
+    """A persona with its model, its limits and its tools.
 
-    `recent_messages` is how much of the talk around it is told to an agent that was not in it;
-    `timestamps` None means no time lines. `reasoning` lets a model think first that can be told to; `show_reasoning`
-    shows people what it thought. `is_routed`: the model is chosen for each question, and `model` answers where there is
-    nothing to choose.
+    `reasoning` lets a model think first that can be told to; `show_reasoning` shows people what it thought.
+    `is_routed`: the model is chosen for each question, and `model` answers where there is nothing to choose.
     """
 
     name: AgentName
     description: str = ""
     model: str = "balanced"
-    persona: tuple[tuple[str, str], ...] = ()
-    tools: tuple[str, ...] = ("*",)
-    context: ContextStrategy = ContextStrategy.SESSION
-    transcript: TranscriptBudget = field(default_factory=TranscriptBudget)
-    planning: ToolPlanning = ToolPlanning.AUTO
-    limits: TurnLimits = field(default_factory=TurnLimits)
-    style: WritingStyle = field(default_factory=WritingStyle)
+    is_routed: bool = False
     sampling: SamplingSettings = field(default_factory=SamplingSettings)
-    session_scope: SessionScope = SessionScope.THREAD
-    recent_messages: int = 10
-    timestamps: TimestampPolicy | None = None
-    context_files: tuple[tuple[str, str], ...] = ()
-    core_memory: str = ""
-    layout: TranscriptLayout = field(default_factory=TranscriptLayout)
     reasoning: bool = False
     show_reasoning: bool = False
-    summaries: SummaryPolicy = field(default_factory=SummaryPolicy)
-    storing: StoragePolicy = field(default_factory=StoragePolicy)
-    pinned_tools: tuple[str, ...] = ()
-    is_routed: bool = False
-    answers_from: AnswersFrom = AnswersFrom.ANYTHING
+    limits: TurnLimits = field(default_factory=TurnLimits)
+    instructions: AgentInstructions = field(default_factory=AgentInstructions)
+    history: HistorySettings = field(default_factory=HistorySettings)
+    tool_access: ToolAccess = field(default_factory=ToolAccess)
 
     @property
     def model_word(self) -> str:

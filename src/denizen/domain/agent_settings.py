@@ -94,7 +94,7 @@ def change_set(chosen: AgentOverrides, given: Mapping[str, Json]) -> AgentOverri
 
 def apply_overrides(agent: Agent, chosen: AgentOverrides, *, with_model: bool = True) -> Agent:
     """The agent with the set over it; `with_model` off leaves its model as it is."""
-    style, sampling, limits = agent.style, agent.sampling, agent.limits
+    style, sampling, limits = agent.instructions.style, agent.sampling, agent.limits
     style = replace(
         style,
         response=_or(chosen.response_style, style.response),
@@ -105,14 +105,14 @@ def apply_overrides(agent: Agent, chosen: AgentOverrides, *, with_model: bool = 
     )
     sampling = replace(sampling, temperature=_or(chosen.temperature, sampling.temperature))
     limits = replace(limits, max_steps_multiplier=_or(chosen.max_steps_multiplier, limits.max_steps_multiplier))
-    agent = replace(agent, style=style, sampling=sampling, limits=limits)
+    agent = replace(agent, instructions=replace(agent.instructions, style=style), sampling=sampling, limits=limits)
     model = chosen.default_model if with_model else None
     return agent if model is None else replace(agent, model=USUAL if model == AUTO else model, is_routed=model == AUTO)
 
 
 def find_active_set(agent: Agent) -> AgentOverrides:
     """The settings that hold for an agent. A field is None where nobody set it."""
-    style = agent.style
+    style = agent.instructions.style
     return AgentOverrides(
         additional_prompt=style.extra_instructions or None,
         response_style=style.response,

@@ -43,7 +43,7 @@ def time_mark(rule: TimestampPolicy, now: datetime, before: datetime | None) -> 
 
 def agent_timezone(agent: Agent) -> str:
     """In which the agent is told times and dates: an IANA name."""
-    return agent.timestamps.zone if agent.timestamps else "UTC"
+    return agent.history.timestamps.zone if agent.history.timestamps else "UTC"
 
 
 def date_line(now: datetime, zone: str = "UTC") -> str:

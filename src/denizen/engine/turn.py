@@ -373,6 +373,6 @@ async def find_answer(context: TurnContext, steps: TurnSteps, history: Sequence[
     """Step 5: asks the model, which uses tools on the way, and returns the text of its answer. Raises what the model
     raises.
     """
-    if uses_planning(context.agent.planning, context.model.capabilities):
+    if uses_planning(context.agent.tool_access.planning, context.model.capabilities):
         return await plan_then_act(context, steps, history)
     return await run_loop(context, steps, history)

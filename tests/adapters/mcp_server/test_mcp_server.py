@@ -15,7 +15,7 @@ from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult, ImageContent, Implementation, TextContent
 
-from denizen.domain.agent import Agent
+from denizen.domain.agent import Agent, ToolAccess
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json
@@ -33,7 +33,7 @@ from tests.web_fixture import ANN, BEN, WebFixture, open_web
 pytestmark = pytest.mark.anyio
 
 _QUERY = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
-AGENTS = [Agent(AgentName("denizen")), Agent(AgentName("mute"), tools=("weather",))]
+AGENTS = [Agent(AgentName("denizen")), Agent(AgentName("mute"), tool_access=ToolAccess(tools=("weather",)))]
 
 
 @dataclass

@@ -47,28 +47,32 @@ def test_every_key_of_the_archive_is_read(home: Home):
 
 def test_a_session_spans_a_thread_and_ten_messages_around_it_are_told_unless_something_else_is_said(home: Home):
     found = agent(home, "")
-    assert (found.session_scope, found.recent_messages, found.timestamps) == (SessionScope.THREAD, 10, None)
+    assert (found.history.session_scope, found.history.recent_messages, found.history.timestamps) == (
+        SessionScope.THREAD,
+        10,
+        None,
+    )
 
 
 @pytest.mark.parametrize("scope", SessionScope)
 def test_a_session_can_span_a_channel_a_thread_or_a_user(home: Home, scope: SessionScope):
-    assert agent(home, f"session_scope: {scope}").session_scope is scope
+    assert agent(home, f"session_scope: {scope}").history.session_scope is scope
 
 
 def test_how_much_of_the_talk_around_it_an_agent_is_told_can_be_set(home: Home):
-    assert [agent(home, f"recent_messages: {number}").recent_messages for number in (0, 100)] == [0, 100]
+    assert [agent(home, f"recent_messages: {number}").history.recent_messages for number in (0, 100)] == [0, 100]
 
 
 @pytest.mark.proves("C-config-timestamps")
 def test_time_lines_are_off_and_when_switched_on_come_after_ten_minutes(home: Home):
-    assert agent(home, "").timestamps is None
-    assert agent(home, "timestamps: {enabled: false, zone: Asia/Tokyo}").timestamps is None
-    assert agent(home, "timestamps: {enabled: true}").timestamps == TimestampPolicy(zone="UTC", gap_s=600.0)
+    assert agent(home, "").history.timestamps is None
+    assert agent(home, "timestamps: {enabled: false, zone: Asia/Tokyo}").history.timestamps is None
+    assert agent(home, "timestamps: {enabled: true}").history.timestamps == TimestampPolicy(zone="UTC", gap_s=600.0)
 
 
 @pytest.mark.proves("C-config-timestamps")
 def test_zone_and_gap_of_time_lines_are_settings(home: Home):
-    found = agent(home, "timestamps: {enabled: true, zone: Europe/Berlin, gap_minutes: 2.5}").timestamps
+    found = agent(home, "timestamps: {enabled: true, zone: Europe/Berlin, gap_minutes: 2.5}").history.timestamps
     assert found == TimestampPolicy(zone="Europe/Berlin", gap_s=150.0)
 
 
@@ -105,7 +109,7 @@ def test_a_wrong_value_is_named_with_its_remedy(home: Home, text: str, says: str
 def test_a_zone_from_the_environment_is_checked_and_not_compared_aloud(home: Home):
     text = TIMES + "'${ZONE}'}}}"
     settings = home.load(text, ZONE="Asia/Tokyo")
-    assert settings.agents[AgentName("ada")].timestamps == TimestampPolicy("Asia/Tokyo")
+    assert settings.agents[AgentName("ada")].history.timestamps == TimestampPolicy("Asia/Tokyo")
     error = home.refuse(text, ZONE="Asia/Tokio")
     assert "this is not a time zone" in error.message
     assert "Asia" not in error.explain()

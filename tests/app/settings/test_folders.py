@@ -13,7 +13,7 @@ import pytest
 
 from denizen.app.reload import watch
 from denizen.app.settings import render_settings
-from denizen.domain.agent import Agent, ContextStrategy, TranscriptLayout
+from denizen.domain.agent import Agent, AgentInstructions, ContextStrategy, HistorySettings, TranscriptLayout
 from denizen.domain.ids import AgentName
 from denizen.domain.prompt import Stability
 from denizen.engine.prompt.system_prompt import assemble_participant_prompt, assemble_system_prompt
@@ -24,7 +24,7 @@ DENIZEN = AgentName("denizen")
 
 
 def headings(home: Home, text: str = "") -> list[str]:
-    return [heading for heading, _ in home.load(text).agents[DENIZEN].context_files]
+    return [heading for heading, _ in home.load(text).agents[DENIZEN].instructions.context_files]
 
 
 @pytest.mark.proves("T-agent-context")
@@ -50,7 +50,11 @@ def test_an_agent_may_skip_what_all_share(home: Home):
 
 
 def test_a_participant_without_a_persona_reads_its_context_files_too() -> None:
-    agent = Agent(DENIZEN, context=ContextStrategy.TRANSCRIPT, context_files=(("house", "No shoes."),))
+    agent = Agent(
+        DENIZEN,
+        history=HistorySettings(context=ContextStrategy.TRANSCRIPT),
+        instructions=AgentInstructions(context_files=(("house", "No shoes."),)),
+    )
     (segment,) = assemble_participant_prompt(agent, tool_rules=True)
     assert (segment.name, segment.text) == ("context", "# house\n\nNo shoes.")
 
@@ -63,7 +67,7 @@ def test_both_folders_lie_in_the_home_folder_unless_they_are_put_elsewhere(home:
     (away / "facts").mkdir(parents=True)
     (away / "house.md").write_text("Moved.", encoding="utf-8")
     settings = home.load(f"folders: {{context: {away}, knowledge: {away}/facts}}")
-    assert settings.agents[DENIZEN].context_files == (("house", "Moved."),)
+    assert settings.agents[DENIZEN].instructions.context_files == (("house", "Moved."),)
     assert settings.folders.knowledge == away / "facts"
     assert home.load(render_settings(settings)).config.folders == settings.config.folders
 
@@ -144,7 +148,7 @@ async def test_a_change_in_a_context_folder_is_noticed_wherever_it_lies(home: Ho
 @pytest.mark.proves("C-config-toggles")
 def test_the_switches_of_an_agent_are_off_unless_they_are_written(home: Home):
     agent = home.load("").agents[DENIZEN]
-    assert (agent.layout, agent.timestamps, agent.reasoning, agent.show_reasoning) == (
+    assert (agent.history.layout, agent.history.timestamps, agent.reasoning, agent.show_reasoning) == (
         TranscriptLayout(),
         None,
         False,
@@ -155,8 +159,13 @@ def test_the_switches_of_an_agent_are_off_unless_they_are_written(home: Home):
         "    timestamps: {enabled: true}\n"
         "    transcript: {system_prompt: true, vertical: true, separate_blocks: true, turns: true}\n"
     ).agents[DENIZEN]
-    assert written.layout == TranscriptLayout(vertical=True, separate_blocks=True, turns=True)
-    assert written.reasoning and written.show_reasoning and written.timestamps is not None and written.persona
+    assert written.history.layout == TranscriptLayout(vertical=True, separate_blocks=True, turns=True)
+    assert (
+        written.reasoning
+        and written.show_reasoning
+        and written.history.timestamps is not None
+        and written.instructions.persona
+    )
 
 
 @pytest.mark.proves("C-config-toggles")

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import fields
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 from denizen.app.settings import find_config_problems
-from denizen.app.settings.agents import DEFAULT_PERSONA
+from denizen.app.settings.agents import DEFAULT_PERSONA, AgentSection
 from denizen.app.settings.models import ProviderSection
 from denizen.domain import budget
 from denizen.domain.agent import (
     Agent,
+    AgentInstructions,
     CitationFormat,
+    HistorySettings,
     ResponseStyle,
     SamplingSettings,
+    ToolAccess,
     ToolPlanning,
     TurnLimits,
     WritingStyle,
@@ -72,7 +76,7 @@ def test_without_a_file_there_is_one_agent_on_the_embedded_model(home: Home):
     assert list(settings.agents) == ["denizen"]
     assert settings.default_agent == "denizen"
     agent = settings.agents[AgentName("denizen")]
-    assert (agent.model, agent.tools, agent.limits.max_output_tokens) == ("balanced", ("*",), 4096)
+    assert (agent.model, agent.tool_access.tools, agent.limits.max_output_tokens) == ("balanced", ("*",), 4096)
     assert {name: section.kind for name, section in settings.models.providers.items()} == {"builtin": "embedded"}
     models = {name: alias.model for name, alias in settings.models.aliases.items()}
     assert models == dict.fromkeys(("fast", "balanced", "quality"), "builtin/default")
@@ -88,18 +92,27 @@ def test_what_says_nothing_means_the_defaults(home: Home, text: str):
     assert home.load(text).config == home.load("").config
 
 
+def test_each_key_of_an_agent_is_a_field_of_one_record():
+    parts = (Agent, AgentInstructions, HistorySettings, ToolAccess)
+    names = [each.name for part in parts for each in fields(part)]
+    assert sorted(names) == sorted(set(names))
+    # These two act only while the configuration is read.
+    assert AgentSection.model_fields.keys() - set(names) == {"preset", "skip_global_context"}
+
+
 def test_every_section_is_read(home: Home):
     settings = home.using(KEYS).load(WHOLE)
     assert settings.agents[AgentName("helper")] == Agent(
         name=AgentName("helper"),
         description="helps",
         model="quality",
-        persona=(("built-in", DEFAULT_PERSONA.format(name="helper")),),
-        tools=("notes_*", "weather"),
-        planning=ToolPlanning.PLAN,
+        instructions=AgentInstructions(
+            persona=(("built-in", DEFAULT_PERSONA.format(name="helper")),),
+            style=WritingStyle(ResponseStyle.TECHNICAL, "pt-BR", CitationFormat.FOOTNOTE),
+        ),
+        tool_access=ToolAccess(tools=("notes_*", "weather"), planning=ToolPlanning.PLAN),
         limits=TurnLimits(max_steps=5, turn_timeout_s=60),
         sampling=SamplingSettings(temperature=0, seed=7),
-        style=WritingStyle(ResponseStyle.TECHNICAL, "pt-BR", CitationFormat.FOOTNOTE),
     )
     assert settings.default_agent == "other"
     assert settings.store_url == "sqlite:///elsewhere.db"
@@ -136,7 +149,7 @@ def test_models_are_read_with_their_keys_as_references(home: Home):
 def test_what_is_written_is_merged_over_the_defaults_and_a_list_replaces_the_default_list(home: Home):
     agent = home.load("agents: {denizen: {limits: {max_steps: 3}, tools: [clock]}}").agents[AgentName("denizen")]
     assert agent.limits == TurnLimits(max_steps=3)
-    assert agent.tools == ("clock",)
+    assert agent.tool_access.tools == ("clock",)
 
 
 def test_missing_aliases_follow_the_configured_one(home: Home):
@@ -224,7 +237,7 @@ def test_persona_files_are_read_in_the_usual_order_as_far_as_they_exist(home: Ho
     home.add_file("agents/denizen/RULES.md", "Be kind.\n\n")
     home.add_file("agents/denizen/IDENTITY.md", "\ufeffYou are a rose.\r\n")
     home.add_file("agents/denizen/SOUL.md", "  \n")
-    assert home.load("").agents[AgentName("denizen")].persona == (
+    assert home.load("").agents[AgentName("denizen")].instructions.persona == (
         ("IDENTITY.md", "You are a rose."),
         ("RULES.md", "Be kind."),
     )
@@ -235,8 +248,8 @@ def test_listed_persona_files_are_read_in_the_listed_order(home: Home):
     home.add_file("agents/rose/a.md", "A")
     home.add_file("agents/rose/IDENTITY.md", "not listed")
     agent = home.load("agents: {rose: {persona: [more/b.md, a.md]}, thorn: {persona: []}}\ndefault_agent: rose").agents
-    assert agent[AgentName("rose")].persona == (("more/b.md", "B"), ("a.md", "A"))
-    assert agent[AgentName("thorn")].persona == ()
+    assert agent[AgentName("rose")].instructions.persona == (("more/b.md", "B"), ("a.md", "A"))
+    assert agent[AgentName("thorn")].instructions.persona == ()
 
 
 def test_the_default_persona_is_short():

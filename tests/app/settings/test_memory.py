@@ -104,9 +104,9 @@ def test_core_memory_belongs_to_the_agent_and_counts_as_a_change(home: Home) -> 
     before = home.load(text)
     home.add_file("agents/ada/CORE_MEMORY.md", "The fair is in May.\n")
     after = home.load(text)
-    assert after.agents[ADA].core_memory == "The fair is in May."
-    assert after.agents[AgentName("ben")].core_memory == ""
-    assert after.agents[ADA].persona == before.agents[ADA].persona
+    assert after.agents[ADA].instructions.core_memory == "The fair is in May."
+    assert after.agents[AgentName("ben")].instructions.core_memory == ""
+    assert after.agents[ADA].instructions.persona == before.agents[ADA].instructions.persona
     assert after.digest != before.digest
 
 

@@ -33,8 +33,8 @@ def agent(home: Home, keys: str = "preset: small") -> Agent:
 def test_the_preset_for_small_models_keeps_little_and_samples_cool(home: Home) -> None:
     found = agent(home)
     assert (found.limits.max_history_tokens, found.limits.max_history_messages, found.limits.max_tools) == (2000, 10, 5)
-    assert (found.sampling, found.planning) == (SamplingSettings(temperature=0.3), ToolPlanning.PLAN)
-    assert found.storing == StoragePolicy(
+    assert (found.sampling, found.tool_access.planning) == (SamplingSettings(temperature=0.3), ToolPlanning.PLAN)
+    assert found.history.storing == StoragePolicy(
         100, user_chars=1000, agent_chars=2000, tool_chars=1000, prompt_tool_chars=200
     )
     assert found.limits == replace(TurnLimits(), max_history_tokens=2000, max_history_messages=10, max_tools=5)
@@ -45,20 +45,20 @@ def test_what_is_written_counts_before_the_preset(home: Home) -> None:
     found = agent(home, "preset: small, limits: {max_tools: 9}, sampling: {seed: 7}, storing: {max_messages: 0}")
     assert (found.limits.max_tools, found.limits.max_history_tokens) == (9, 2000)
     assert found.sampling == SamplingSettings(temperature=0.3, seed=7)
-    assert (found.storing.max_messages, found.storing.user_chars) == (0, 1000)
+    assert (found.history.storing.max_messages, found.history.storing.user_chars) == (0, 1000)
     hot = agent(home, "preset: small, sampling: {temperature: 1}")
     assert hot.sampling.temperature == 1
 
 
 def test_without_a_preset_everything_is_kept_and_summed_up_when_it_grows(home: Home) -> None:
     found = agent(home, "")
-    assert found.storing == StoragePolicy()
-    assert found.summaries == SummaryPolicy(enabled=None, start_at=0.7, keep=0.35)
+    assert found.history.storing == StoragePolicy()
+    assert found.history.summaries == SummaryPolicy(enabled=None, start_at=0.7, keep=0.35)
 
 
 def test_switch_and_shares_of_summaries_are_read_and_written_again(home: Home) -> None:
     found = agent(home, "preset: small, summaries: {enabled: true, start_at: 0.8, keep: 0}, storing: {tool_chars: 5}")
-    assert found.summaries == SummaryPolicy(enabled=True, start_at=0.8, keep=0)
+    assert found.history.summaries == SummaryPolicy(enabled=True, start_at=0.8, keep=0)
     settings = home.load()
     assert home.load(render_settings(settings)).agents == settings.agents
 

@@ -19,7 +19,7 @@ ADA = AgentName("ada")
 def test_auto_is_a_model_that_is_chosen_for_each_question(home: Home) -> None:
     agent = home.load(THREE + "agents: {ada: {model: auto}}").agents[ADA]
     assert (agent.model, agent.is_routed, agent.model_word) == ("balanced", True, "auto")
-    assert agent.answers_from is AnswersFrom.ANYTHING
+    assert agent.instructions.answers_from is AnswersFrom.ANYTHING
 
 
 def test_no_agent_is_on_auto_unless_somebody_wrote_so(home: Home) -> None:

@@ -20,13 +20,17 @@ def test_without_answers_the_built_in_model_is_set_up(home: Home):
     assert (report.kept, report.unset) == ((), ())
     settings = load_settings(home.path / "new", {})
     assert settings.models.providers["builtin"].kind == "embedded"
-    assert [name for name, _ in settings.agents[AgentName("denizen")].persona] == ["IDENTITY.md", "SOUL.md", "RULES.md"]
+    assert [name for name, _ in settings.agents[AgentName("denizen")].instructions.persona] == [
+        "IDENTITY.md",
+        "SOUL.md",
+        "RULES.md",
+    ]
     assert settings.warnings == ()
 
 
 def test_the_persona_that_set_up_writes_is_short(home: Home):
     write_setup(home.path, SetupAnswers(), environment={})
-    persona = load_settings(home.path, {}).agents[AgentName("denizen")].persona
+    persona = load_settings(home.path, {}).agents[AgentName("denizen")].instructions.persona
     assert sum(estimate_tokens(text) for _, text in persona) < 150
 
 

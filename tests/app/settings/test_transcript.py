@@ -18,22 +18,22 @@ def agent(home: Home, keys: str = "") -> Agent:
 @pytest.mark.proves("C28", "C-config-context-tokens", "C-config-blocks")
 def test_a_participant_has_its_budget_and_no_persona_unless_something_else_is_said(home: Home):
     found = agent(home)
-    assert (found.context, found.persona) == (ContextStrategy.TRANSCRIPT, ())
-    assert found.transcript == TranscriptBudget(total=100_000, tail=8000, block=None, parent_share=0.5)
+    assert (found.history.context, found.instructions.persona) == (ContextStrategy.TRANSCRIPT, ())
+    assert found.history.transcript == TranscriptBudget(total=100_000, tail=8000, block=None, parent_share=0.5)
 
 
 def test_every_key_of_the_transcript_is_read(home: Home):
     keys = ", transcript: {budget_tokens: 20000, tail_tokens: 500, block_tokens: 3000, parent_share: 0.25}"
-    assert agent(home, keys).transcript == TranscriptBudget(20_000, 500, 3000, 0.25)
+    assert agent(home, keys).history.transcript == TranscriptBudget(20_000, 500, 3000, 0.25)
     settings = home.load()
     assert home.load(render_settings(settings)).agents == settings.agents
 
 
 @pytest.mark.proves("C28")
 def test_a_participant_keeps_its_persona_files_and_gets_the_usual_prompt_where_it_is_switched_on(home: Home):
-    assert "helpful member" in agent(home, ", transcript: {system_prompt: true}").persona[0][1]
+    assert "helpful member" in agent(home, ", transcript: {system_prompt: true}").instructions.persona[0][1]
     home.add_file("agents/ada/SOUL.md", "You are a pirate.")
-    assert agent(home).persona == (("SOUL.md", "You are a pirate."),)
+    assert agent(home).instructions.persona == (("SOUL.md", "You are a pirate."),)
 
 
 @pytest.mark.parametrize(

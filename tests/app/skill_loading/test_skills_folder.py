@@ -300,7 +300,7 @@ async def test_a_skill_that_changed_beside_a_mistake_in_the_configuration_is_off
 @pytest.mark.proves("VW8")
 async def test_pinned_tools_are_read_from_the_configuration_and_must_exist(home: Home) -> None:
     async with open_home(home, LAB + 'agents: {ada: {pinned_tools: [calculator, "*_notes"]}}\n') as denizen:
-        assert denizen.queries.get_agent("ada").pinned_tools == ("calculator", "*_notes")
+        assert denizen.queries.get_agent("ada").tool_access.pinned_tools == ("calculator", "*_notes")
     with pytest.raises(InvalidInput, match="lists the tool 'calculater'"):
         async with open_home(home, LAB + "agents: {ada: {pinned_tools: [calculater]}}\n"):
             pass
@@ -313,7 +313,7 @@ async def test_a_tool_of_a_skill_that_is_off_does_not_stop_the_start_and_an_unkn
     text = enable_skills(home, "echo", more="agents: {ada: {tools: [echo_say]}}")
     write_skill(home, "echo", word="two")
     async with open_home(home, text) as denizen:
-        assert denizen.queries.get_agent("ada").tools == ("echo_say",)
+        assert denizen.queries.get_agent("ada").tool_access.tools == ("echo_say",)
     write_skill(home, "echo")
     with pytest.raises(InvalidInput):
         async with open_home(home, enable_skills(home, "echo", more="agents: {ada: {tools: [gone]}}")):

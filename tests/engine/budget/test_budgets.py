@@ -301,7 +301,9 @@ async def test_a_request_that_fails_costs_something_only_once_an_answer_began(te
 
 async def test_on_a_platform_channel_and_guild_pay_and_the_refusal_is_said_without_amounts() -> None:
     world, model = World(), make_priced_model(make_reply(), otherwise=make_reply())
-    async with open_platform(world, model, agents={ADA: replace(SHORT, recent_messages=0)}) as fixture:
+    async with open_platform(
+        world, model, agents={ADA: replace(SHORT, history=replace(SHORT.history, recent_messages=0))}
+    ) as fixture:
         current = fixture.runtime.current
         await fixture.runtime.swap(replace(current, number=2, budgets=make_policy("0.11", BudgetScopeKind.GUILD)))
         world.platform.say(world.general, "ana", "@ada hello")

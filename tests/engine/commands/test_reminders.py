@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from denizen.domain.agent import Agent, TimestampPolicy
+from denizen.domain.agent import Agent, HistorySettings, TimestampPolicy
 from denizen.domain.reminder import Reminder
 from tests.engine.commands.command_fixture import (
     ADA,
@@ -41,7 +41,7 @@ async def plan(engine: CommandFixture, key: str, text: str, who: Person = ANA, *
 
 
 async def test_one_sees_ones_own_in_the_agents_zone_and_only_where_nobody_else_reads() -> None:
-    agents = [Agent(ADA, timestamps=TimestampPolicy("Europe/Rome")), Agent(BOB)]
+    agents = [Agent(ADA, history=HistorySettings(timestamps=TimestampPolicy("Europe/Rome"))), Agent(BOB)]
     async with open_commands(agents=agents) as engine:
         await plan(engine, "rem_2", "later\nline", hours=30)
         await plan(engine, "rem_1", "tea")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from denizen.domain.agent import Agent, TurnLimits
+from denizen.domain.agent import Agent, AgentInstructions, TurnLimits
 from denizen.domain.attention import AccountPolicy, AccountStaff
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName, ConversationId
@@ -142,7 +142,10 @@ async def test_at_most_25_agents_are_suggested() -> None:
 
 async def test_context_shows_how_the_tokens_divide_against_the_models_window() -> None:
     model = ScriptedModel(name="acme/tiny", capabilities=Capabilities(context_tokens=8000))
-    agent = Agent(ADA, persona=(("SOUL.md", "x" * 4000), ("EMPTY.md", " "), ("RULES.md", "y" * 400)))
+    agent = Agent(
+        ADA,
+        instructions=AgentInstructions(persona=(("SOUL.md", "x" * 4000), ("EMPTY.md", " "), ("RULES.md", "y" * 400))),
+    )
     async with open_commands(scripted=ScriptedModels(model), agents=(agent,), toolsets=(ToolsetFixture(),)) as engine:
         await engine.talk("z" * 8000, "ok")
         text = (await engine.give("/context")).text

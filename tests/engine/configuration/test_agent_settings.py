@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from denizen.domain.agent import Agent, TurnLimits, WritingStyle
+from denizen.domain.agent import Agent, AgentInstructions, TurnLimits, WritingStyle
 from denizen.domain.audit import AuditKind
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import InvalidInput, NotFound
@@ -41,7 +41,7 @@ def join_segments(model: ScriptedModel, request: int) -> str:
 @pytest.mark.proves("S-config-save", "S-config-temperature", "S-config-search-instructions")
 async def test_what_is_saved_holds_for_the_next_turn_and_a_reset_brings_the_file_back() -> None:
     model = ScriptedModel(otherwise=ScriptedReply("ok"))
-    agent = Agent(NAME, style=WritingStyle(extra_instructions="As in the file."))
+    agent = Agent(NAME, instructions=AgentInstructions(style=WritingStyle(extra_instructions="As in the file.")))
     async with open_engine(model, agent=agent) as engine:
         await engine.say("one")
         await save(
@@ -134,9 +134,9 @@ async def test_sets_have_names_and_one_of_them_is_active() -> None:
     first = await assistant.save(ANA, current, {"language": "de"}, to=NAME)
     assert (first.name, first.is_active) == ("default", True)
     await assistant.save(ANA, current, {"language": "fr"}, to=NAME, name="exam", activate=False)
-    assert (await load_agent(assistant, current)).style.language == "de"
+    assert (await load_agent(assistant, current)).instructions.style.language == "de"
     assert (await assistant.activate(ANA, NAME, "exam")).is_active
-    assert (await load_agent(assistant, current)).style.language == "fr"
+    assert (await load_agent(assistant, current)).instructions.style.language == "fr"
     await assistant.save(ANA, current, {"temperature": 0}, to=NAME)
     sets = {each.name: (each.is_active, each.chosen.names) for each in await assistant.list_sets(NAME)}
     assert sets == {"default": (False, ("language",)), "exam": (True, ("language", "temperature"))}

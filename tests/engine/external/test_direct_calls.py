@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from denizen.domain.agent import Agent
+from denizen.domain.agent import Agent, ToolAccess
 from denizen.domain.clock import SystemClock
 from denizen.domain.conversation import Place
 from denizen.domain.errors import InvalidInput, LimitExceeded, NeedsApproval, NotAllowed, NotFound
@@ -80,7 +80,7 @@ async def test_a_call_runs_on_behalf_of_its_caller_and_stands_in_the_audit_log()
 
 
 async def test_only_tools_of_the_agent_can_be_called() -> None:
-    async with counter(ToolsetFixture(), agent=Agent(NAME, tools=("look",))) as at:
+    async with counter(ToolsetFixture(), agent=Agent(NAME, tool_access=ToolAccess(tools=("look",)))) as at:
         assert [spec.name for spec in await at.calls.list_tools()] == ["look"]
         for tool in ("write", "gone"):
             with pytest.raises(NotFound, match=f"has no tool '{tool}'"):

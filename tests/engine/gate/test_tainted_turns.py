@@ -9,7 +9,7 @@ from decimal import Decimal
 import anyio
 import pytest
 
-from denizen.domain.agent import Agent
+from denizen.domain.agent import Agent, ToolAccess
 from denizen.domain.budget import BudgetLimits, BudgetPolicy, BudgetScope, BudgetScopeKind
 from denizen.domain.errors import Unavailable
 from denizen.domain.message import Author, FilePart, ImagePart, Role, TextPart, ToolResultPart
@@ -210,7 +210,7 @@ async def test_what_the_turn_has_read_binds_the_calls_of_its_skills() -> None:
 
 @pytest.mark.proves("X-internal-calls")
 async def test_a_skill_calls_only_what_its_agent_may_use() -> None:
-    results = await run_nested(["write", "read"], agent=Agent(NAME, tools=("look", "read")))
+    results = await run_nested(["write", "read"], agent=Agent(NAME, tool_access=ToolAccess(tools=("look", "read"))))
     assert [each.is_error for each in results] == [True, False]
     assert results[0].text == "There is no tool 'write'. Known tools: look, read."
 

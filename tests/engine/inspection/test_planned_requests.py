@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from denizen.domain.agent import Agent, ContextStrategy, ToolPlanning
+from denizen.domain.agent import Agent, AgentInstructions, ContextStrategy, ToolPlanning
 from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.conversation import Place
 from denizen.domain.errors import InvalidInput, NotFound
@@ -19,7 +19,7 @@ from tests.engine.engine_fixture import NAME, EngineFixture, message, open_engin
 
 pytestmark = pytest.mark.anyio
 
-ADA = Agent(NAME, persona=(("IDENTITY.md", "You are Ada."),))
+ADA = Agent(NAME, instructions=AgentInstructions(persona=(("IDENTITY.md", "You are Ada."),)))
 
 
 async def plan(engine: EngineFixture, text: str, **more: object) -> list[PlannedRequest]:
@@ -45,7 +45,9 @@ async def test_the_request_of_the_next_turn_is_told_beforehand_and_nothing_is_se
 @pytest.mark.proves("C-inspect-payload")
 async def test_where_tools_are_planned_the_plan_and_the_answer_without_tools_are_told() -> None:
     model = ScriptedModel(ScriptedReply('{"tool": "none"}'), ScriptedReply("Hello."))
-    async with open_engine(model, agent=replace(ADA, planning=ToolPlanning.PLAN)) as engine:
+    async with open_engine(
+        model, agent=replace(ADA, tool_access=replace(ADA.tool_access, planning=ToolPlanning.PLAN))
+    ) as engine:
         unsent = await plan(engine, "hi")
         session = await engine.session()
         await engine.say("hi")
@@ -66,8 +68,12 @@ async def test_what_would_keep_the_question_from_being_asked_is_told() -> None:
 async def test_in_a_room_that_is_mirrored_what_was_said_there_is_told_too() -> None:
     place = Place("chat", "10")
     agents = {
-        "session": replace(ADA, recent_messages=5),
-        "transcript": replace(ADA, context=ContextStrategy.TRANSCRIPT, persona=()),
+        "session": replace(ADA, history=replace(ADA.history, recent_messages=5)),
+        "transcript": replace(
+            ADA,
+            history=replace(ADA.history, context=ContextStrategy.TRANSCRIPT),
+            instructions=replace(ADA.instructions, persona=()),
+        ),
     }
     for name, agent in agents.items():
         async with open_engine(ScriptedModel(), agent=agent) as engine:

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from denizen.domain.agent import Agent, ContextStrategy, ToolPlanning
+from denizen.domain.agent import Agent, AgentInstructions, ContextStrategy, HistorySettings, ToolAccess, ToolPlanning
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import Conflict, NotFound
 from denizen.domain.ids import AgentName, TurnId
@@ -168,7 +168,12 @@ async def test_another_agent_answers_on_its_own_model_with_its_own_prompt() -> N
         ScriptedModel(ScriptedReply("a")),
         ScriptedModel(ScriptedReply('{"tool": "none"}'), ScriptedReply("b"), name="scripted/second"),
     )
-    bob = Agent(BOB, model="second", persona=(("SOUL.md", "You are Bob."),), planning=ToolPlanning.PLAN)
+    bob = Agent(
+        BOB,
+        model="second",
+        instructions=AgentInstructions(persona=(("SOUL.md", "You are Bob."),)),
+        tool_access=ToolAccess(planning=ToolPlanning.PLAN),
+    )
     async with open_two(first, second, Agent(NAME, model="first"), bob) as engine:
         done = await engine.say("who?", model="first")
         result = await replay(engine, done.turn_id, agent="bob", model="")
@@ -266,7 +271,12 @@ async def test_a_participant_reads_what_was_said_up_to_the_question() -> None:
         ScriptedModel(ScriptedReply("one"), ScriptedReply("two"), ScriptedReply("three")),
         ScriptedModel(ScriptedReply("2")),
     )
-    participant = Agent(NAME, model="first", context=ContextStrategy.TRANSCRIPT, tools=())
+    participant = Agent(
+        NAME,
+        model="first",
+        history=HistorySettings(context=ContextStrategy.TRANSCRIPT),
+        tool_access=ToolAccess(tools=()),
+    )
     async with open_two(first, second, participant) as engine:
         await engine.say("first?")
         done = await engine.say("second?")

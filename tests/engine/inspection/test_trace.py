@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from denizen.domain.agent import Agent, ToolPlanning
+from denizen.domain.agent import Agent, AgentInstructions, ToolPlanning
 from denizen.domain.ids import TurnId
 from denizen.domain.prompt import Stability
 from denizen.domain.trace import sha256_hex
@@ -17,7 +17,7 @@ from tests.engine.engine_fixture import ANA, NAME, EngineFixture, open_engine
 
 pytestmark = pytest.mark.anyio
 
-ADA = Agent(NAME, persona=(("IDENTITY.md", "You are Ada."),))
+ADA = Agent(NAME, instructions=AgentInstructions(persona=(("IDENTITY.md", "You are Ada."),)))
 
 
 async def load_trace(engine: EngineFixture, turn_id: TurnId) -> TurnTrace:
@@ -49,7 +49,9 @@ async def test_a_prompt_of_its_own_is_recorded_for_each_step_with_other_segments
         ScriptedReply('{"tool": "none"}'),
         ScriptedReply("It is a."),
     )
-    async with open_engine(model, agent=replace(ADA, planning=ToolPlanning.PLAN)) as engine:
+    async with open_engine(
+        model, agent=replace(ADA, tool_access=replace(ADA.tool_access, planning=ToolPlanning.PLAN))
+    ) as engine:
         trace = await load_trace(engine, (await engine.say("what is a?")).turn_id)
     assert [step.purpose for step in trace.steps] == ["plan", "plan", "answer"]
     assert [(p.step, p.segments[0].name) for p in trace.prompts] == [(1, "planner"), (3, "persona")]

@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from denizen.domain.agent import Agent, CitationFormat, WritingStyle
+from denizen.domain.agent import Agent, AgentInstructions, CitationFormat, WritingStyle
 from denizen.domain.citation import Citation, CitationFault, DocumentRef
 from denizen.domain.cited_text import UNKNOWN, UNPROVED
 from denizen.domain.errors import NotFound
@@ -97,7 +97,7 @@ async def open_kit(
         )
 
     tools = ToolsetFixture([READ], search)
-    agent = Agent(NAME, style=WritingStyle(citations=style))
+    agent = Agent(NAME, instructions=AgentInstructions(style=WritingStyle(citations=style)))
     async with open_engine(ScriptedModel(piece_chars=piece_chars), tools, agent=agent) as engine:
         services = replace(engine.services, prover=AnswerProver(shelves.library))
         engine.turns._services = services

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import anyio
 import pytest
 
-from denizen.domain.agent import Agent
+from denizen.domain.agent import Agent, HistorySettings
 from denizen.domain.approval import Approval, ApprovalChoice, ApprovalRule, ApprovalStatus, Deciders
 from denizen.domain.attention import AccountPolicy, AccountStaff, ReplyStyle
 from denizen.domain.conversation import Place
@@ -217,7 +217,7 @@ class CrashingAccountFixture:
             accounts={ADA: channel},
             tools=ToolsetFixture(run=self._write),
             gate=ASKS,
-            agents={ADA: Agent(ADA, recent_messages=0)},
+            agents={ADA: Agent(ADA, history=HistorySettings(recent_messages=0))},
         )
 
     async def _die(self, life: anyio.CancelScope) -> None:

@@ -10,7 +10,7 @@ from decimal import Decimal
 import anyio
 import pytest
 
-from denizen.domain.agent import Agent, ContextStrategy
+from denizen.domain.agent import Agent, AgentInstructions, ContextStrategy, HistorySettings, ToolAccess
 from denizen.domain.attention import AccountPolicy, ConversationLimits, RefusalReason, ReplyStyle, TriggerPolicy
 from denizen.domain.ids import AgentName
 from denizen.domain.message import join_text
@@ -28,7 +28,12 @@ QUIET = AccountPolicy(style=ReplyStyle(preview=False))
 
 def make_agents(*names: AgentName) -> Mapping[AgentName, Agent]:
     return {
-        name: Agent(name, persona=(("P", f"You are {name}."),), context=ContextStrategy.TRANSCRIPT, tools=())
+        name: Agent(
+            name,
+            instructions=AgentInstructions(persona=(("P", f"You are {name}."),)),
+            history=HistorySettings(context=ContextStrategy.TRANSCRIPT),
+            tool_access=ToolAccess(tools=()),
+        )
         for name in names
     }
 
@@ -187,7 +192,10 @@ async def test_agents_stop_answering_each_other_when_the_hours_money_is_spent() 
 
 async def test_an_agent_with_a_session_of_its_own_is_told_what_the_others_answered_before_it() -> None:
     world, model = World(), make_model()
-    agents = {name: replace(agent, context=ContextStrategy.SESSION) for name, agent in make_agents(ADA, BEN).items()}
+    agents = {
+        name: replace(agent, history=replace(agent.history, context=ContextStrategy.SESSION))
+        for name, agent in make_agents(ADA, BEN).items()
+    }
     async with open_platform(world, model, agents=agents, account_policy=QUIET) as fixture:
         world.platform.say(world.general, "ana", "@ben @ada who are you?")
         await fixture.settled()

@@ -6,7 +6,7 @@ import base64
 
 import pytest
 
-from denizen.domain.agent import Agent, SessionScope, TimestampPolicy
+from denizen.domain.agent import Agent, HistorySettings, SessionScope, TimestampPolicy
 from denizen.domain.attention import AccountPolicy
 from denizen.domain.json import Json
 from denizen.domain.message import ImagePart, TextPart
@@ -111,7 +111,7 @@ async def test_data_uris_reach_neither_model_nor_store_nor_text_but_people_as_fi
 @pytest.mark.proves("L3")
 async def test_the_model_reads_what_was_said_in_the_room_just_before() -> None:
     model = ScriptedModel(otherwise=ScriptedReply("Yes."))
-    agents = {ADA: Agent(ADA, recent_messages=10)}
+    agents = {ADA: Agent(ADA, history=HistorySettings(recent_messages=10))}
     async with open_platform(model=model, agents=agents) as fixture:
         for n in range(12):
             fixture.world.platform.say(fixture.world.general, "bob", f"remark {n}")
@@ -127,7 +127,9 @@ async def test_the_model_reads_what_was_said_in_the_room_just_before() -> None:
 
 async def test_what_was_deleted_is_not_among_what_was_said_before() -> None:
     model = ScriptedModel(otherwise=ScriptedReply("Yes."))
-    async with open_platform(model=model, agents={ADA: Agent(ADA, recent_messages=10)}) as fixture:
+    async with open_platform(
+        model=model, agents={ADA: Agent(ADA, history=HistorySettings(recent_messages=10))}
+    ) as fixture:
         secret = fixture.world.platform.say(fixture.world.general, "bob", "my number is 555")
         fixture.world.platform.delete(secret.id)
         fixture.world.platform.say(fixture.world.general, "ana", "@ada what did he say?")
@@ -138,7 +140,7 @@ async def test_what_was_deleted_is_not_among_what_was_said_before() -> None:
 @pytest.mark.proves("C13", "C-config-timestamps")
 async def test_a_time_mark_stands_after_a_gap_and_keeps_its_bytes() -> None:
     model = ScriptedModel(otherwise=ScriptedReply("Yes."))
-    agent = Agent(ADA, recent_messages=0, timestamps=TimestampPolicy("America/New_York", 600))
+    agent = Agent(ADA, history=HistorySettings(recent_messages=0, timestamps=TimestampPolicy("America/New_York", 600)))
     async with open_platform(model=model, agents={ADA: agent}) as fixture:
         for minute in (0, 5, 25):
             fixture.world.clock.at = START.replace(minute=minute)
@@ -161,7 +163,7 @@ async def test_a_session_follows_its_scope(scope: SessionScope, knows: bool) -> 
     model = ScriptedModel(otherwise=ScriptedReply("Noted."))
     world = World()
     thread = world.platform.add_room("help", RoomKind.THREAD, parent=world.general)
-    agents = {ADA: Agent(ADA, recent_messages=0, session_scope=scope)}
+    agents = {ADA: Agent(ADA, history=HistorySettings(recent_messages=0, session_scope=scope))}
     async with open_platform(world, model, agents=agents) as fixture:
         world.platform.say(world.general, "ana", "@ada my cat is Tom")
         await fixture.settled()
@@ -208,7 +210,9 @@ async def test_a_deleted_question_is_not_answered() -> None:
 @pytest.mark.proves("T36", "C19")
 async def test_commands_work_as_text_and_a_reset_is_confirmed_with_a_sign() -> None:
     model = ScriptedModel(otherwise=ScriptedReply("Hello."))
-    async with open_platform(model=model, agents={ADA: Agent(ADA, recent_messages=10)}) as fixture:
+    async with open_platform(
+        model=model, agents={ADA: Agent(ADA, history=HistorySettings(recent_messages=10))}
+    ) as fixture:
         fixture.world.platform.say(fixture.world.general, "ana", "@ada my cat is Tom")
         await fixture.settled()
         fixture.world.clock.at = START.replace(minute=10)
@@ -219,7 +223,9 @@ async def test_commands_work_as_text_and_a_reset_is_confirmed_with_a_sign() -> N
         fixture.world.platform.say(fixture.world.general, "ana", "@ada /hlep")
         await fixture.until(lambda: len(fixture.ada.sent) == 2)
         assert "/help" in (await fixture.said())[-1]
-    async with open_platform(fixture.world, model, agents={ADA: Agent(ADA, recent_messages=10)}) as again:
+    async with open_platform(
+        fixture.world, model, agents={ADA: Agent(ADA, history=HistorySettings(recent_messages=10))}
+    ) as again:
         again.world.platform.say(again.world.general, "ana", "@ada who is my cat?")
         await again.settled()
     assert "Tom" not in str(model.requests[-1].messages)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import anyio
 import pytest
 
-from denizen.domain.agent import Agent
+from denizen.domain.agent import Agent, HistorySettings
 from denizen.domain.attention import AccountPolicy, ReplyStyle
 from denizen.domain.errors import DenizenError
 from denizen.domain.ids import AgentName
@@ -63,7 +63,7 @@ class CrashScenario:
                         accounts={ADA: channel},
                         tools=ToolsetFixture(run=self._write),
                         account_policy=self.account_policy,
-                        agents={ADA: Agent(ADA, recent_messages=0)},
+                        agents={ADA: Agent(ADA, history=HistorySettings(recent_messages=0))},
                     ) as fixture:
                         await act(fixture)
                         await fixture.settled()

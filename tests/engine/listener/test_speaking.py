@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from denizen.domain.agent import Agent
+from denizen.domain.agent import Agent, HistorySettings
 from denizen.domain.attention import AccountPolicy, Reactions, ReplyStyle, ThreadMode, TriggerPolicy
 from denizen.domain.errors import Unavailable
 from denizen.domain.ids import AgentName
@@ -125,7 +125,7 @@ async def test_roles_keywords_replies_and_always_on_channels_are_triggers_when_c
 
 @pytest.mark.proves("C15", "C16")
 async def test_agents_fall_silent_after_three_messages_in_a_row_until_a_human_writes() -> None:
-    agents = {name: Agent(name, recent_messages=0) for name in (ADA, BEN)}
+    agents = {name: Agent(name, history=HistorySettings(recent_messages=0)) for name in (ADA, BEN)}
     async with open_platform(model=ScriptedModel(otherwise=ScriptedReply("@ada @ben go on")), agents=agents) as fixture:
         fixture.world.platform.say(fixture.world.general, "ana", "@ada say hello to Ben")
         await fixture.settled()

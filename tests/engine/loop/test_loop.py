@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from denizen.domain.agent import Agent, TurnLimits
+from denizen.domain.agent import Agent, ToolAccess, TurnLimits
 from denizen.domain.errors import Unavailable
 from denizen.domain.events import TextAdded, ToolFinished, ToolStarted
 from denizen.domain.message import Role, TextPart, ToolCallPart, ToolResultPart
@@ -281,7 +281,7 @@ async def test_watchers_see_a_call_whose_arguments_do_not_fit_but_no_tool_that_t
 @pytest.mark.proves("T-agent-tools")
 async def test_an_agent_sees_only_the_tools_of_its_allow_list_in_its_order() -> None:
     model = ScriptedModel(ScriptedReply("hi"))
-    agent = Agent(NAME, tools=("w*", "look"))
+    agent = Agent(NAME, tool_access=ToolAccess(tools=("w*", "look")))
     async with open_engine(model, ToolsetFixture([LOOK, WRITE]), agent=agent) as engine:
         await engine.say("x")
         assert [spec.name for spec in model.requests[0].tools] == ["write", "look"]

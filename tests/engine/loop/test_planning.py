@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from denizen.domain.agent import Agent, ToolPlanning
+from denizen.domain.agent import Agent, AgentInstructions, ToolAccess, ToolPlanning
 from denizen.domain.errors import Unavailable
 from denizen.domain.json import Json
 from denizen.domain.message import Role, TextPart
@@ -63,7 +63,7 @@ async def test_the_plan_is_not_shown_and_the_answer_is_streamed() -> None:
 
 
 async def test_a_plan_sees_the_tools_and_the_end_of_the_conversation_and_not_the_persona() -> None:
-    agent = Agent(NAME, persona=(("IDENTITY.md", "You are Ada."),))
+    agent = Agent(NAME, instructions=AgentInstructions(persona=(("IDENTITY.md", "You are Ada."),)))
     model = ScriptedModel(otherwise=lambda r: NO_TOOL if r.output_schema else ScriptedReply("ok"), capabilities=SMALL)
     async with open_engine(model, agent=agent) as engine:
         for number in range(6):
@@ -144,6 +144,6 @@ async def test_at_most_five_tools_are_offered_those_that_fit_the_question_first(
 
 async def test_without_tools_there_is_no_plan() -> None:
     model = ScriptedModel(ScriptedReply("hi"), capabilities=SMALL)
-    async with open_engine(model, agent=Agent(NAME, tools=())) as engine:
+    async with open_engine(model, agent=Agent(NAME, tool_access=ToolAccess(tools=()))) as engine:
         assert (await engine.say("x")).reply == "hi"
         assert len(model.requests) == 1

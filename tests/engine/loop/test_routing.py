@@ -311,7 +311,7 @@ async def test_hint_and_budget_stand_behind_what_is_cached() -> None:
     models = RoutingModels.answering(
         make_routing_reply("simple", 8, "fast"), make_routing_reply("moderate", 15, "fast")
     )
-    async with open_router(models, replace(AUTO, style=style)) as engine:
+    async with open_router(models, replace(AUTO, instructions=replace(AUTO.instructions, style=style))) as engine:
         await engine.say("Who wrote Hamlet?")
         await engine.say("And who has compared it with the older play?")
     first, second = models.fast.requests

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from denizen.domain.agent import Agent, ContextStrategy
+from denizen.domain.agent import Agent, AgentInstructions, ContextStrategy, HistorySettings
 from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.memory import CORE, Memory, MemoryOrigin, RecallPolicy
 from denizen.domain.message import Role, ToolResultPart, join_text
@@ -24,7 +24,11 @@ from tests.engine.platform_fixture import ADA, PlatformFixture, World, open_plat
 
 pytestmark = pytest.mark.anyio
 
-AGENT = Agent(ADA, persona=(("IDENTITY.md", "You are Ada."),), core_memory="The fair is in May.", recent_messages=0)
+AGENT = Agent(
+    ADA,
+    instructions=AgentInstructions(persona=(("IDENTITY.md", "You are Ada."),), core_memory="The fair is in May."),
+    history=HistorySettings(recent_messages=0),
+)
 
 
 async def remember(
@@ -159,7 +163,7 @@ async def test_what_is_written_down_about_the_speaker_is_told_in_their_turns_onl
 
 async def test_a_participant_reads_memories_between_the_talk_and_its_cue() -> None:
     model = ScriptedModel(otherwise=ScriptedReply("Hello."))
-    agent = replace(AGENT, context=ContextStrategy.TRANSCRIPT)
+    agent = replace(AGENT, history=replace(AGENT.history, context=ContextStrategy.TRANSCRIPT))
     async with open_platform(model=model, agents={ADA: agent}) as fixture:
         await remember(fixture, "Likes green tea")
         await ask(fixture, "ana", "which tea?")

@@ -14,7 +14,7 @@ import pytest
 
 from denizen.adapters.store import open_store
 from denizen.builtin_skills.reminders import skill
-from denizen.domain.agent import Agent, TimestampPolicy
+from denizen.domain.agent import Agent, HistorySettings, TimestampPolicy
 from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.attention import AccountPolicy, ReplyStyle
 from denizen.domain.conversation import Place
@@ -282,7 +282,9 @@ async def test_what_cannot_be_kept_is_refused_in_words(tmp_path: Path, when: str
 
 
 async def test_times_are_those_of_the_agents_zone_or_of_the_skills_setting(tmp_path: Path) -> None:
-    async with open_kit(tmp_path, agent=Agent(ADA, timestamps=TimestampPolicy("Asia/Tokyo"))) as kit:
+    async with open_kit(
+        tmp_path, agent=Agent(ADA, history=HistorySettings(timestamps=TimestampPolicy("Asia/Tokyo")))
+    ) as kit:
         told = (await kit.call("remind", when="tomorrow 9:00", text="tea")).text
         assert "09:00 Asia/Tokyo" in told
         services = replace(

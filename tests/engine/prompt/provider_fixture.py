@@ -56,7 +56,7 @@ class ProviderFixture:
         """Another generation of the same configuration."""
         self.generations += 1
         models = catalog(self.server, self.wire)
-        tools = (ToolsetFixture(),) if self.agent.tools else ()
+        tools = (ToolsetFixture(),) if self.agent.tool_access.tools else ()
         await self.runtime.swap(
             Generation(
                 number=self.generations, agents={NAME: self.agent}, default_agent=NAME, models=models, toolsets=tools
@@ -65,7 +65,7 @@ class ProviderFixture:
 
     async def ask(self, text: str) -> TurnFinished:
         """In a session, or, of a participant, in a channel that is archived."""
-        if self.agent.context is ContextStrategy.SESSION:
+        if self.agent.history.context is ContextStrategy.SESSION:
             return await self._done(await self.turns.ask(message(text, agent=NAME, model=self.wire.name)))
         post = await self.post("Ana", text)
         inbound = message(text, agent=NAME, model=self.wire.name, place=ROOM, shared=True, owed=ReplyTarget(NAME, post))
@@ -75,7 +75,7 @@ class ProviderFixture:
 
     async def remember(self, text: str) -> None:
         """It may come up in every turn from now on."""
-        place = PLACE if self.agent.context is ContextStrategy.SESSION else ROOM
+        place = PLACE if self.agent.history.context is ContextStrategy.SESSION else ROOM
         scope = CallScope(
             agent=NAME, principal=ANA, place=place, session_id=SessionId("s"), turn_id=TurnId("t"), account=NAME
         )

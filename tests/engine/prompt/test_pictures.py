@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from denizen.domain.agent import Agent, ContextStrategy
+from denizen.domain.agent import Agent, ContextStrategy, HistorySettings, ToolAccess
 from denizen.domain.events import ReasoningAdded, TurnFinished
 from denizen.domain.message import ImagePart, Part, Role, TextPart, join_text
 from denizen.domain.prompt import PromptMessage
@@ -83,7 +83,7 @@ def test_only_the_newest_pictures_stay_and_those_of_the_question_do_not_count() 
 @pytest.mark.proves("C25")
 async def test_a_participant_that_draws_sees_the_last_four_pictures_of_the_room() -> None:
     world, model = World(), ScriptedModel(otherwise=ScriptedReply("Nice."), capabilities=DRAWS)
-    agent = Agent(ADA, context=ContextStrategy.TRANSCRIPT, tools=())
+    agent = Agent(ADA, history=HistorySettings(context=ContextStrategy.TRANSCRIPT), tool_access=ToolAccess(tools=()))
     async with open_platform(world, model, agents={ADA: agent}) as fixture:
         for number in range(6):
             file = Attachment(f"{number}.png", "image/png", 10, f"https://cdn.example/{number}.png")
@@ -126,7 +126,9 @@ async def test_reasoning_is_shown_to_nobody_unless_the_agent_says_so() -> None:
 @pytest.mark.proves("C25-reasoning")
 async def test_shown_reasoning_is_text_of_no_later_prompt(context: ContextStrategy) -> None:
     world, model = World(), ScriptedModel(otherwise=ScriptedReply("Take a rose.", thinking=REASONING))
-    agents = {ADA: Agent(ADA, show_reasoning=True, context=context, tools=())}
+    agents = {
+        ADA: Agent(ADA, show_reasoning=True, history=HistorySettings(context=context), tool_access=ToolAccess(tools=()))
+    }
     async with open_platform(world, model, agents=agents) as fixture:
         for _ in range(2):
             world.platform.say(world.general, "ana", "@ada which flower?")

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
-from denizen.domain.agent import Agent, ContextStrategy, TranscriptLayout
+from denizen.domain.agent import (
+    Agent,
+    AgentInstructions,
+    ContextStrategy,
+    HistorySettings,
+    ToolAccess,
+    TranscriptLayout,
+)
 from denizen.domain.archiving import ArchivePolicy, OptOuts
 from denizen.domain.attention import AccountPolicy, ReplyStyle, ThreadMode, TriggerPolicy
 from denizen.domain.ids import AgentName
@@ -28,9 +34,16 @@ BEN = AgentName("ben")
 SMALL = TranscriptBudget(total=1200, tail=200, block=300)
 
 
-def participant(name: AgentName = ADA, budget: TranscriptBudget = SMALL, **more: object) -> Agent:
+def participant(
+    name: AgentName = ADA, budget: TranscriptBudget = SMALL, *, persona: tuple[tuple[str, str], ...] = ()
+) -> Agent:
     layout = TranscriptLayout(separate_blocks=True)
-    return replace(Agent(name, context=ContextStrategy.TRANSCRIPT, transcript=budget, tools=(), layout=layout), **more)
+    return Agent(
+        name,
+        instructions=AgentInstructions(persona=persona),
+        history=HistorySettings(context=ContextStrategy.TRANSCRIPT, transcript=budget, layout=layout),
+        tool_access=ToolAccess(tools=()),
+    )
 
 
 def make_agents(ben: TranscriptBudget = SMALL) -> Mapping[AgentName, Agent]:

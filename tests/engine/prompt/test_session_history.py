@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from denizen.domain.agent import Agent, StoragePolicy, TurnLimits
+from denizen.domain.agent import Agent, HistorySettings, StoragePolicy, TurnLimits
 from denizen.domain.message import Message, Role, ToolResultPart, join_text
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.domain.turn import TurnStatus
@@ -20,7 +20,9 @@ pytestmark = pytest.mark.anyio
 SMALL = Agent(
     NAME,
     limits=TurnLimits(max_history_tokens=2000, max_history_messages=10),
-    storing=StoragePolicy(100, user_chars=1000, agent_chars=2000, tool_chars=1000, prompt_tool_chars=200),
+    history=HistorySettings(
+        storing=StoragePolicy(100, user_chars=1000, agent_chars=2000, tool_chars=1000, prompt_tool_chars=200)
+    ),
 )
 """As the preset for small models has it."""
 

@@ -6,7 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from denizen.domain.agent import Agent, AnswersFrom, CitationFormat, ContextStrategy, ToolPlanning, WritingStyle
+from denizen.domain.agent import (
+    Agent,
+    AgentInstructions,
+    AnswersFrom,
+    CitationFormat,
+    ContextStrategy,
+    HistorySettings,
+    ToolPlanning,
+    WritingStyle,
+)
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName
 from denizen.domain.prompt import estimate_tokens
@@ -18,7 +27,7 @@ from tests.engine.engine_fixture import LOOK, NAME, PLACE, ToolsetFixture, messa
 
 pytestmark = pytest.mark.anyio
 
-SOURCES = Agent(NAME, answers_from=AnswersFrom.SOURCES)
+SOURCES = Agent(NAME, instructions=AgentInstructions(answers_from=AnswersFrom.SOURCES))
 READING = [replace(LOOK, name=name) for name in ("bash", "search_docs", "clock")]
 
 
@@ -77,13 +86,19 @@ async def test_one_that_cannot_read_any_is_not_told_to() -> None:
 
 
 async def test_where_tools_are_planned_the_short_form_does() -> None:
-    assert "read them, do not only list them" in await load_prompt(replace(SOURCES, planning=ToolPlanning.PLAN))
+    assert "read them, do not only list them" in await load_prompt(
+        replace(SOURCES, tool_access=replace(SOURCES.tool_access, planning=ToolPlanning.PLAN))
+    )
 
 
 async def test_a_participant_without_a_persona_is_told_what_its_owner_wrote_and_nothing_else() -> None:
-    agent = replace(SOURCES, context=ContextStrategy.TRANSCRIPT, style=WritingStyle(extra_instructions="Mention cats."))
+    agent = replace(
+        SOURCES,
+        history=replace(SOURCES.history, context=ContextStrategy.TRANSCRIPT),
+        instructions=replace(SOURCES.instructions, style=WritingStyle(extra_instructions="Mention cats.")),
+    )
     assert (await load_prompt(agent)).startswith("Mention cats.\nAnswer only from your sources")
-    assert await load_prompt(Agent(NAME, context=ContextStrategy.TRANSCRIPT)) == ""
+    assert await load_prompt(Agent(NAME, history=HistorySettings(context=ContextStrategy.TRANSCRIPT))) == ""
 
 
 @pytest.mark.proves("S-config-citation-format")
@@ -98,7 +113,9 @@ async def test_a_participant_without_a_persona_is_told_what_its_owner_wrote_and_
 async def test_sources_are_named_as_configured(
     citations: CitationFormat, said: tuple[str, ...], unsaid: tuple[str, ...]
 ) -> None:
-    prompt = await load_prompt(replace(SOURCES, style=WritingStyle(citations=citations)))
+    prompt = await load_prompt(
+        replace(SOURCES, instructions=replace(SOURCES.instructions, style=WritingStyle(citations=citations)))
+    )
     assert [each for each in said if each not in prompt] == []
     assert [each for each in unsaid if each in prompt] == []
     assert WritingStyle().citations is CitationFormat.INLINE
@@ -110,7 +127,13 @@ async def test_search_instructions_reach_whoever_chooses_what_to_look_up(plannin
     style = WritingStyle(search_instructions="The rules are in rules.md.")
     model = ScriptedModel(otherwise=ScriptedReply('{"tool": "none"}'))
     async with open_engine(
-        model, ToolsetFixture(list(READING)), agent=replace(SOURCES, planning=planning, style=style)
+        model,
+        ToolsetFixture(list(READING)),
+        agent=replace(
+            SOURCES,
+            tool_access=replace(SOURCES.tool_access, planning=planning),
+            instructions=replace(SOURCES.instructions, style=style),
+        ),
     ) as engine:
         await engine.say("When do you open?")
     assert "The rules are in rules.md." in str(model.requests[0].segments)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from denizen.domain.agent import Agent, ContextStrategy, TimestampPolicy, TurnLimits
+from denizen.domain.agent import Agent, AgentInstructions, ContextStrategy, TimestampPolicy, TurnLimits
 from denizen.domain.message import Role, TextPart
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.turn import SessionChoice
@@ -25,10 +25,10 @@ from tests.prompt_prefix import assert_stable_prefixes, find_first_change, split
 pytestmark = pytest.mark.anyio
 
 PERSONA = (("SOUL.md", "You are Ada, who looks after a library. " * 40),)
-ASSISTANT = Agent(NAME, persona=PERSONA)
-PARTICIPANT = replace(ASSISTANT, context=ContextStrategy.TRANSCRIPT)
+ASSISTANT = Agent(NAME, instructions=AgentInstructions(persona=PERSONA))
+PARTICIPANT = replace(ASSISTANT, history=replace(ASSISTANT.history, context=ContextStrategy.TRANSCRIPT))
 WIRES = pytest.mark.parametrize("wire", [ANTHROPIC, OPENAI], ids=lambda wire: wire.kind)
-AGENTS = pytest.mark.parametrize("agent", [ASSISTANT, PARTICIPANT], ids=lambda agent: agent.context)
+AGENTS = pytest.mark.parametrize("agent", [ASSISTANT, PARTICIPANT], ids=lambda agent: agent.history.context)
 
 
 def name_segments(agent: Agent) -> Mapping[str, str]:
@@ -172,7 +172,7 @@ def list_texts(body: Mapping[str, Any]) -> list[str]:
 
 
 async def test_the_date_is_told_in_the_zone_of_the_agent() -> None:
-    agent = replace(ASSISTANT, timestamps=TimestampPolicy("Asia/Tokyo"))
+    agent = replace(ASSISTANT, history=replace(ASSISTANT.history, timestamps=TimestampPolicy("Asia/Tokyo")))
     past = PersistentState()
     past.clock.at = past.clock.at.replace(day=1, hour=20)
     async with model_server() as server, open_provider_engine(server, ANTHROPIC, agent, past) as wired:

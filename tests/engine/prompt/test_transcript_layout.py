@@ -21,9 +21,9 @@ SMALL = TranscriptBudget(total=2400, tail=200, block=300)
 
 
 def make_agent(name: str = "ada", *, timestamps: TimestampPolicy | None = None, **switches: bool) -> Agent:
-    return replace(
-        participant(ADA if name == "ada" else BEN, SMALL), layout=TranscriptLayout(**switches), timestamps=timestamps
-    )
+    agent = participant(ADA if name == "ada" else BEN, SMALL)
+    history = replace(agent.history, layout=TranscriptLayout(**switches), timestamps=timestamps)
+    return replace(agent, history=history)
 
 
 def make_model(**can: bool) -> ScriptedModel:
@@ -90,13 +90,13 @@ async def test_a_transcript_has_time_lines_where_they_are_switched_on() -> None:
 @pytest.mark.proves("C-config-toggles")
 async def test_every_switch_is_off_by_default() -> None:
     agent = Agent(ADA)
-    assert (agent.layout, agent.timestamps, agent.reasoning, agent.show_reasoning) == (
+    assert (agent.history.layout, agent.history.timestamps, agent.reasoning, agent.show_reasoning) == (
         TranscriptLayout(),
         None,
         False,
         False,
     )
-    assert agent.layout == TranscriptLayout(vertical=False, separate_blocks=False, turns=False)
+    assert agent.history.layout == TranscriptLayout(vertical=False, separate_blocks=False, turns=False)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ async def test_in_every_layout_blocks_keep_their_bytes_across_turns_restarts_and
     world, seen = World(), list[str]()
     for _ in range(2):
         model = make_model()
-        agents = {ADA: agent, BEN: make_agent("ben", vertical=not agent.layout.vertical)}
+        agents = {ADA: agent, BEN: make_agent("ben", vertical=not agent.history.layout.vertical)}
         async with open_platform(world, model, agents=agents) as fixture:
             for number in range(40):
                 world.platform.say(world.general, "bob", f"we talk about the weather and so on {number}")

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from denizen.domain.agent import Agent, ContextStrategy
+from denizen.domain.agent import Agent, ContextStrategy, HistorySettings
 from denizen.domain.message import ImagePart, Role, TextPart, join_text
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.transcript import TranscriptBudget
@@ -33,8 +33,11 @@ from tests.engine.prompt.test_room_transcript import (
 pytestmark = pytest.mark.anyio
 
 
-def make_agent(**more: object) -> Agent:
-    return Agent(NAME, context=ContextStrategy.TRANSCRIPT, **more)  # pyright: ignore
+USUAL_BUDGET = TranscriptBudget()
+
+
+def make_agent(budget: TranscriptBudget = USUAL_BUDGET) -> Agent:
+    return Agent(NAME, history=HistorySettings(context=ContextStrategy.TRANSCRIPT, transcript=budget))
 
 
 def lines(request: ModelRequest) -> list[str]:
@@ -66,7 +69,7 @@ async def test_tools_are_used_behind_the_transcript_and_their_steps_stay_out_of_
 
 async def test_the_budget_trims_the_oldest_lines_of_a_conversation() -> None:
     scripted = ScriptedModel(otherwise=ScriptedReply("Quite so, I would say."))
-    async with open_engine(scripted, agent=make_agent(transcript=TranscriptBudget(total=1000, tail=50))) as engine:
+    async with open_engine(scripted, agent=make_agent(TranscriptBudget(total=1000, tail=50))) as engine:
         for number in range(60):
             await engine.say(f"and this is remark number {number}")
     told = lines(scripted.requests[-1])

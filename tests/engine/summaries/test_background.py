@@ -12,7 +12,7 @@ from itertools import pairwise
 import pytest
 from anyio import create_task_group
 
-from denizen.domain.agent import Agent, SummaryPolicy, TurnLimits
+from denizen.domain.agent import Agent, AgentInstructions, SummaryPolicy, ToolAccess, TurnLimits
 from denizen.domain.budget import BudgetLimits as MoneyLimits
 from denizen.domain.budget import BudgetPolicy, BudgetScopeKind
 from denizen.domain.conversation import Place
@@ -35,7 +35,7 @@ from tests.engine.engine_fixture import LOOK, NAME, PLACE, EngineFixture, Toolse
 pytestmark = pytest.mark.anyio
 
 LIMITS = TurnLimits(max_history_tokens=1000)
-AGENT = Agent(NAME, limits=LIMITS, tools=())
+AGENT = Agent(NAME, limits=LIMITS, tool_access=ToolAccess(tools=()))
 LONG = "word " * 70
 """A question of 91 tokens with its number and marks."""
 
@@ -141,14 +141,18 @@ async def test_when_summing_up_fails_the_oldest_are_left_out_without_a_word_but_
 @pytest.mark.parametrize("rule", [SummaryPolicy(enabled=False), SummaryPolicy()])
 async def test_nothing_is_summed_up_where_it_is_switched_off_or_by_a_small_model(rule: SummaryPolicy) -> None:
     model, cheap = make_answering_model(), make_summary_model(small=rule.enabled is None)
-    async with open_platform(model, cheap, replace(AGENT, summaries=rule)) as engine:
+    async with open_platform(model, cheap, replace(AGENT, history=replace(AGENT.history, summaries=rule))) as engine:
         await ask_questions(engine, *range(1, 12))
         assert not cheap.requests
 
 
 async def test_a_small_model_sums_up_where_it_is_told_to_in_pieces_that_it_can_read() -> None:
     model, cheap = make_answering_model(), make_summary_model(otherwise=ScriptedReply("Summary."), small=True)
-    big = replace(AGENT, limits=TurnLimits(max_history_tokens=20_000), summaries=SummaryPolicy(enabled=True))
+    big = replace(
+        AGENT,
+        limits=TurnLimits(max_history_tokens=20_000),
+        history=replace(AGENT.history, summaries=SummaryPolicy(enabled=True)),
+    )
     async with open_platform(model, cheap, big) as engine:
         for number in range(1, 10):
             await engine.say(f"q{number} " + "word " * 1500)
@@ -311,7 +315,7 @@ async def test_no_summary_is_made_when_the_budget_is_used_up() -> None:
 async def test_a_prompt_that_the_model_cannot_read_is_reported_and_does_not_starve_the_history() -> None:
     can = Capabilities(context_tokens=1000)
     model = ScriptedModel(otherwise=ScriptedReply("ok"), capabilities=can)
-    agent = replace(AGENT, persona=(("SOUL.md", "x" * 4100),))
+    agent = replace(AGENT, instructions=AgentInstructions(persona=(("SOUL.md", "x" * 4100),)))
     async with open_engine(model, agent=agent) as engine:
         failure = await engine.fail("hello")
         assert "longer than what its model can read" in failure.message
@@ -332,10 +336,14 @@ async def test_system_prompt_and_tools_are_taken_off_the_room_for_history() -> N
                 await engine.say(f"q{number} {LONG}")
             return max(sum(map(count_tokens, request.messages)) for request in model.requests)
 
-    bare = replace(AGENT, limits=TurnLimits(max_output_tokens=200), summaries=SummaryPolicy(enabled=False))
+    bare = replace(
+        AGENT,
+        limits=TurnLimits(max_output_tokens=200),
+        history=replace(AGENT.history, summaries=SummaryPolicy(enabled=False)),
+    )
     plain = await count(bare)
-    assert await count(replace(bare, persona=(("SOUL.md", "x" * 1600),))) <= plain - 150
-    assert await count(replace(bare, tools=("*",))) <= plain - 150
+    assert await count(replace(bare, instructions=AgentInstructions(persona=(("SOUL.md", "x" * 1600),)))) <= plain - 150
+    assert await count(replace(bare, tool_access=ToolAccess())) <= plain - 150
 
 
 @pytest.mark.proves("T12")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from denizen.domain.agent import Agent, ToolPlanning, TurnLimits
+from denizen.domain.agent import Agent, ToolAccess, ToolPlanning, TurnLimits
 from denizen.domain.message import ToolResultPart
 from denizen.domain.tool import ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import SessionChoice
@@ -48,8 +48,9 @@ def list_offered(request: ModelRequest) -> list[str]:
     return [spec.name for spec in request.tools]
 
 
-def make_agent(count: int, **more: object) -> Agent:
-    return replace(Agent(NAME, limits=TurnLimits(max_tools=count)), **more)
+def make_agent(count: int, *, pinned_tools: tuple[str, ...] = (), planning: ToolPlanning = ToolPlanning.AUTO) -> Agent:
+    access = ToolAccess(pinned_tools=pinned_tools, planning=planning)
+    return Agent(NAME, limits=TurnLimits(max_tools=count), tool_access=access)
 
 
 @pytest.mark.proves("VW8")
@@ -157,7 +158,7 @@ async def test_a_meta_tool_is_there_only_for_agents_that_list_it_in_full() -> No
         (("*", "create_*"), ["look"]),
         (("*", "create_skill"), ["look", "create_skill"]),
     ):
-        assert list(await list_allowed(Agent(NAME, tools=patterns), [tools])) == expected
+        assert list(await list_allowed(Agent(NAME, tool_access=ToolAccess(tools=patterns)), [tools])) == expected
 
 
 def test_a_word_that_few_tools_have_counts_more() -> None:

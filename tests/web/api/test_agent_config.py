@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from denizen.domain.agent import Agent, WritingStyle
+from denizen.domain.agent import Agent, AgentInstructions, WritingStyle
 from denizen.domain.ids import AgentName
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from denizen_sdk.agents import AgentConfig, AgentConfigSet
@@ -32,7 +32,7 @@ FILE = {
     "changed": [],
 }
 AGENTS = (
-    Agent(AgentName("denizen"), style=WritingStyle(extra_instructions="Mention cats.")),
+    Agent(AgentName("denizen"), instructions=AgentInstructions(style=WritingStyle(extra_instructions="Mention cats."))),
     Agent(AgentName("scribe"), is_routed=True),
 )
 

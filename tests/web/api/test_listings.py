@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from denizen.domain.agent import Agent
+from denizen.domain.agent import Agent, ToolAccess
 from denizen.domain.ids import AgentName
 from denizen.domain.tool import ToolSpec
 from denizen.ports.model import Capabilities, ModelInfo
@@ -40,7 +40,7 @@ async def test_models_are_listed() -> None:
 
 
 async def test_tools_are_listed_with_the_risk_that_the_gate_sees() -> None:
-    agents = [Agent(AgentName("all")), Agent(AgentName("none"), tools=())]
+    agents = [Agent(AgentName("all")), Agent(AgentName("none"), tool_access=ToolAccess(tools=()))]
     async with open_web(agents=agents) as web, web.client() as client:
         [row] = (await client.get("/api/tools")).json()
         assert (await client.get("/api/tools", params={"agent": "none"})).json() == []

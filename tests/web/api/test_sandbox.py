@@ -14,7 +14,7 @@ from denizen.adapters.sandbox.pool import SandboxPool
 from denizen.app.knowledge import KnowledgeShells
 from denizen.app.settings import load_settings
 from denizen.builtin_skills.shell import skill
-from denizen.domain.agent import Agent
+from denizen.domain.agent import Agent, ToolAccess
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import Unavailable
 from denizen.domain.ids import AgentName
@@ -57,7 +57,7 @@ class SandboxWebFixture:
 async def open_sandbox_web(home: Path, *, policy: GatePolicy | None = None) -> AsyncGenerator[SandboxWebFixture]:
     (folder := home / "knowledge").mkdir(parents=True)
     (folder / "rules.md").write_text("# Rules\nNo shoes | no pets\n", encoding="utf-8")
-    agents = [Agent(AgentName("denizen")), Agent(AgentName("mute"), tools=("weather",))]
+    agents = [Agent(AgentName("denizen")), Agent(AgentName("mute"), tool_access=ToolAccess(tools=("weather",)))]
     async with SandboxPool(SystemClock()) as sandbox:
         try:
             await sandbox.check()

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from denizen.domain.agent import Agent
+from denizen.domain.agent import Agent, AgentInstructions
 from denizen.domain.ids import AgentName
 from denizen.domain.usage import Usage
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
@@ -16,7 +16,7 @@ from tests.web_fixture import ADA, ANN, BEN, WebFixture, open_web
 
 pytestmark = pytest.mark.anyio
 
-PERSONA = Agent(AgentName("denizen"), persona=(("IDENTITY.md", "You are the warden."),))
+PERSONA = Agent(AgentName("denizen"), instructions=AgentInstructions(persona=(("IDENTITY.md", "You are the warden."),)))
 USAGE = Usage(1000, 5, cache_read_tokens=700, cache_write_tokens=200, requests=1)
 
 

@@ -1,7 +1,7 @@
 """The section `agents`: its keys, the presets, the persona files, and the `Agent` record that the engine works with.
 
-A new key is a field of a section here and a field of the same name in `denizen.domain.agent`; `build_agent` copies by
-name. The description of a field is its text in `docs/reference/configuration.md`.
+A new key is a field of a section here and a field of the same name in one record of `denizen.domain.agent`;
+`build_agent` copies by name. The description of a field is its text in `docs/reference/configuration.md`.
 """
 
 from __future__ import annotations
@@ -20,15 +20,18 @@ from denizen.app.settings.interpolation import InterpolatedText
 from denizen.app.settings.problem import ConfigProblem, KeyPath
 from denizen.domain.agent import (
     Agent,
+    AgentInstructions,
     AnswersFrom,
     CitationFormat,
     ContextStrategy,
+    HistorySettings,
     ResponseStyle,
     SamplingSettings,
     SessionScope,
     StoragePolicy,
     SummaryPolicy,
     TimestampPolicy,
+    ToolAccess,
     ToolPlanning,
     TranscriptLayout,
     TurnLimits,
@@ -289,7 +292,7 @@ class AgentSection(Section):
         description="How it reaches tools: by native calls, by a plan, or as the model needs it.",
     )
     answers_from: AnswersFrom = Field(
-        default=_AGENT.answers_from,
+        default=_AGENT.instructions.answers_from,
         description="What its answers may rest on: only what its knowledge files say (`sources`), or `anything` it "
         "knows. `sources` tells it to search, read and cite them, and to say so where they say nothing; it needs a "
         "tool that reads them.",
@@ -306,13 +309,13 @@ class AgentSection(Section):
     sampling: SamplingSection = Field(default_factory=SamplingSection)
     style: StyleSection = Field(default_factory=StyleSection)
     session_scope: SessionScope = Field(
-        default=_AGENT.session_scope,
+        default=_AGENT.history.session_scope,
         description="What one session spans on a platform: a `channel` with its threads, one `thread`, or one `user` "
         "in all channels of a server, direct messages apart. With `user`, what was said to it in a private channel may "
         "come up in a public one.",
     )
     recent_messages: Whole = Field(
-        default=_AGENT.recent_messages,
+        default=_AGENT.history.recent_messages,
         ge=0,
         le=100,
         description="How many recent messages around a question are shown to an agent that took no part in them.",
@@ -430,24 +433,35 @@ def build_agent(
     context_files: tuple[tuple[str, str], ...] = (),
     core_memory: str = "",
 ) -> Agent:
-    """Builds the record that the engine works with. Fields of the same name are copied; the texts come from files, and
-    only what differs in form is written out here.
+    """Builds the record that the engine works with. Each part takes the keys that have the names of its fields; the
+    texts come from files, and only what differs in form is written out here.
     """
+    instructions = copy_fields(
+        section,
+        AgentInstructions,
+        persona=persona,
+        context_files=context_files,
+        core_memory=core_memory,
+        style=copy_fields(section.style, WritingStyle),
+    )
+    history = copy_fields(
+        section,
+        HistorySettings,
+        transcript=section.transcript.budget,
+        layout=copy_fields(section.transcript, TranscriptLayout),
+        timestamps=section.timestamps.record,
+        summaries=copy_fields(section.summaries, SummaryPolicy),
+        storing=copy_fields(section.storing, StoragePolicy),
+    )
     return copy_fields(
         section,
         Agent,
         name=AgentName(name),
-        persona=persona,
-        context_files=context_files,
-        core_memory=core_memory,
         model=USUAL if section.model == AUTO else section.model,
         is_routed=section.model == AUTO,
-        transcript=section.transcript.budget,
-        layout=copy_fields(section.transcript, TranscriptLayout),
-        timestamps=section.timestamps.record,
         limits=copy_fields(section.limits, TurnLimits),
-        style=copy_fields(section.style, WritingStyle),
         sampling=copy_fields(section.sampling, SamplingSettings),
-        summaries=copy_fields(section.summaries, SummaryPolicy),
-        storing=copy_fields(section.storing, StoragePolicy),
+        instructions=instructions,
+        history=history,
+        tool_access=copy_fields(section, ToolAccess),
     )

@@ -185,8 +185,9 @@ def digest_input(written: Mapping[str, Json], agents: Mapping[AgentName, Agent],
     """Returns the text that the digest is taken of: the tree as written, without comments and layout, the persona and
     context files, and whether there is knowledge to look into.
     """
-    personas = {name: [pair for pair in agent.persona if pair[0] != BUILT_IN_PERSONA] for name, agent in agents.items()}
-    contexts = {name: (agent.context_files, agent.core_memory) for name, agent in agents.items()}
+    texts = {name: agent.instructions for name, agent in agents.items()}
+    personas = {name: [pair for pair in each.persona if pair[0] != BUILT_IN_PERSONA] for name, each in texts.items()}
+    contexts = {name: (each.context_files, each.core_memory) for name, each in texts.items()}
     found = [written, personas, contexts, folders.has_knowledge(list(agents))]
     return json.dumps(found, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 

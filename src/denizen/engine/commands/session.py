@@ -83,7 +83,7 @@ RESET = CommandDefinition(
 
 async def _compact(context: CommandContext) -> CommandReply:
     # A transcript is read from the archive for each prompt, so there is no session to replace.
-    if context.agent.context is ContextStrategy.TRANSCRIPT:
+    if context.agent.history.context is ContextStrategy.TRANSCRIPT:
         raise InvalidInput(
             f"{context.agent.name} reads the conversation itself, which cannot be summarized.",
             code="compaction_transcript",
@@ -133,8 +133,9 @@ async def _context(context: CommandContext) -> CommandReply:
 def _context_rows(agent: Agent, shares: Iterable[ContextShare]) -> Iterator[tuple[str, int]]:
     """Lists the parts of the prompt, the persona file by file."""
     for each in shares:
-        if each.name == "persona" and agent.persona:
-            yield from ((f"file {name}", estimate_tokens(text.strip())) for name, text in agent.persona if text.strip())
+        persona = agent.instructions.persona
+        if each.name == "persona" and persona:
+            yield from ((f"file {name}", estimate_tokens(text.strip())) for name, text in persona if text.strip())
         else:
             yield each.name, each.tokens
 
@@ -143,7 +144,7 @@ def _context_notes(agent: Agent, messages: int, used: int, window: int) -> Itera
     if messages > agent.limits.max_history_tokens:
         most = agent.limits.max_history_tokens
         yield f"Of the messages only the newest {most:,} tokens are sent. /compact summarizes them."
-    elif used > window * 3 // 4 and agent.context is ContextStrategy.SESSION:
+    elif used > window * 3 // 4 and agent.history.context is ContextStrategy.SESSION:
         yield "It is getting full: /compact summarizes the messages, /new starts afresh."
 
 

@@ -197,8 +197,8 @@ class Queries:
         generation = await self._services.configured(current, current.agent(agent).name)
         found = generation.agent(agent)
         model = generation.models.get(found.model)
-        plans = uses_planning(found.planning, model.capabilities)
-        is_participant = found.context is ContextStrategy.TRANSCRIPT
+        plans = uses_planning(found.tool_access.planning, model.capabilities)
+        is_participant = found.history.context is ContextStrategy.TRANSCRIPT
         assembled = assemble_participant_prompt if is_participant else assemble_system_prompt
         mine = await list_allowed(found, generation.toolsets)
         segments = assembled(found, tool_rules=not plans, sources=source_rules(found, mine, is_short=plans))
@@ -208,7 +208,7 @@ class Queries:
             ContextShare("tools", sum(count_tool_tokens(spec) for spec in tools)),
         ]
         if is_participant:
-            asked = TranscriptRequest(place, found.transcript, found.transcript)
+            asked = TranscriptRequest(place, found.history.transcript, found.history.transcript)
             blocks, tail = await measure_room_transcript(self._services.store, asked)
             return [*shares, ContextShare("closed blocks", blocks), ContextShare("tail", tail)]
         messages = await self.list_messages(place, agent, limit=found.limits.max_history_messages)

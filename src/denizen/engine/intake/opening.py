@@ -220,11 +220,11 @@ async def _meta(work: UnitOfWork, agent: Agent, turn: Turn, inbound: InboundMess
     if inbound.shared:
         meta["speaker"] = inbound.sender.author.name
     tail = await work.messages.list_tail(turn.session_id, limit=MARKED_TAIL)
-    if agent.timestamps is not None:
-        mark = time_mark(agent.timestamps, turn.opened_at, tail[-1].created_at if tail else None)
+    if agent.history.timestamps is not None:
+        mark = time_mark(agent.history.timestamps, turn.opened_at, tail[-1].created_at if tail else None)
         if mark:
             meta["time"] = mark
-    if agent.context is ContextStrategy.SESSION and inbound.session.history is None:
+    if agent.history.context is ContextStrategy.SESSION and inbound.session.history is None:
         asked = [m.created_at for m in tail if m.role is Role.USER and m.turn_id is not None]
         mark = date_mark(turn.opened_at, asked[-1] if asked else None, agent_timezone(agent))
         if mark:
@@ -233,7 +233,7 @@ async def _meta(work: UnitOfWork, agent: Agent, turn: Turn, inbound: InboundMess
 
 
 def _kept(agent: Agent, inbound: InboundMessage) -> tuple[Part, ...]:
-    return shorten_to_store(inbound.parts, Role.USER, agent.storing)
+    return shorten_to_store(inbound.parts, Role.USER, agent.history.storing)
 
 
 def _options(agent: Agent, inbound: InboundMessage) -> JsonObject:

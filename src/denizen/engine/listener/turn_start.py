@@ -246,7 +246,7 @@ class TurnStarter:
         What is said in private stays there: a private thread has a history of its own, and so have a user's direct
         messages, apart from the rooms that others read.
         """
-        match self._context.runtime.current.agent(agent).session_scope:
+        match self._context.runtime.current.agent(agent).history.session_scope:
             case _ if room.kind is RoomKind.PRIVATE_THREAD:
                 return None
             case SessionScope.USER:

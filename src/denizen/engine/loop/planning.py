@@ -104,7 +104,7 @@ async def _plan(
         segments=order_segments(
             [
                 Segment("planner", _PLAN.format(tools=tools)),
-                Segment("search", context.agent.style.search_instructions.strip()),
+                Segment("search", context.agent.instructions.style.search_instructions.strip()),
                 Segment("date", today, Stability.TURN),
             ]
         ),

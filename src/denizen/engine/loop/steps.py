@@ -288,7 +288,7 @@ class TurnSteps:
                 conversation_id=turn.conversation_id,
                 role=role,
                 author=author,
-                parts=shorten_to_store(parts, role, self._context.agent.storing),
+                parts=shorten_to_store(parts, role, self._context.agent.history.storing),
                 created_at=self._services.clock.now(),
                 session_id=turn.session_id,
                 turn_id=turn.id,
@@ -327,7 +327,7 @@ class TurnSteps:
         ]
         for message in self._messages:
             await work.messages.add(message)
-        most = self._context.agent.storing.max_messages
+        most = self._context.agent.history.storing.max_messages
         if most and self._messages:
             await work.messages.keep_newest(self._context.turn.session_id, limit=most)
         await self._write_steps(work)

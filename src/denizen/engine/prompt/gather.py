@@ -125,7 +125,7 @@ class _TurnFacts:
 
     @property
     def plans(self) -> bool:
-        return uses_planning(self.agent.planning, self.model.capabilities)
+        return uses_planning(self.agent.tool_access.planning, self.model.capabilities)
 
     @property
     def tool_rules(self) -> bool:
@@ -133,7 +133,7 @@ class _TurnFacts:
 
     @property
     def reads_transcript(self) -> bool:
-        return self.agent.context is ContextStrategy.TRANSCRIPT and not self.is_supplied
+        return self.agent.history.context is ContextStrategy.TRANSCRIPT and not self.is_supplied
 
     @property
     def today(self) -> str:
@@ -216,7 +216,7 @@ async def _load_segments(facts: _TurnFacts) -> tuple[Segment, ...]:
     """The system prompt. Where the client keeps the history, the date stands in it and not behind a message."""
     agent, opened = facts.agent, facts.opened
     sources = ""
-    if agent.answers_from is not AnswersFrom.ANYTHING:
+    if agent.instructions.answers_from is not AnswersFrom.ANYTHING:
         has_readers = opened.owed is not None and bool(opened.trigger.meta.get("speaker"))  # others on a platform
         allowed = await list_allowed(agent, facts.generation.toolsets)
         sources = source_rules(agent, allowed, is_short=facts.plans or has_readers)
@@ -290,7 +290,7 @@ async def _read_transcript(
         is_over=past is not None,
     )
     history, speakers, pauses_s = await load_transcript(store, participant, texts)
-    dated = [transient_note(facts.today, "date")] if facts.agent.persona else []
+    dated = [transient_note(facts.today, "date")] if facts.agent.instructions.persona else []
     return _Conversation(insert_notes_before_cue(history, [*notes, *dated]), [], pauses_s, speakers)
 
 
@@ -311,9 +311,9 @@ async def _read_session(
 async def _load_around(store: Store, opened: OpenTurn, agent: Agent) -> list[PromptMessage]:
     """Loads what others said just before, for an agent that was not in the talk."""
     owed, trigger = opened.owed, opened.trigger
-    if owed is None or not (owed.reply_to and trigger.meta.get("speaker") and agent.recent_messages):
+    if owed is None or not (owed.reply_to and trigger.meta.get("speaker") and agent.history.recent_messages):
         return []
-    name, limit = opened.turn.agent, agent.recent_messages
+    name, limit = opened.turn.agent, agent.history.recent_messages
     before = await load_surroundings(store, name, opened.place, trigger, before=owed.reply_to, limit=limit)
     return [*before, *await load_answers(store, owed, opened.place, limit=limit)]
 

@@ -110,12 +110,12 @@ async def load_transcript(
     store: Store, participant: ParticipantTurn, texts: BlockTextCache
 ) -> tuple[list[PromptMessage], SpeakerNames, list[float]]:
     """The messages, the names in them, and the pauses between the agent's turns in seconds."""
-    own = _within(participant.agent.transcript, participant.room_tokens)
+    own = _within(participant.agent.history.transcript, participant.room_tokens)
     talk = RoomTranscript((), (), ())
     question = ""
     if participant.is_archived and participant.owed is not None:
         question = _asked_with(participant.trigger.platform_id)
-        shared = _largest(participant.agents, participant.agent.transcript)
+        shared = _largest(participant.agents, participant.agent.history.transcript)
         asked = TranscriptRequest(participant.place, shared, own, question, await _unsaid(store, participant))
         talk = await (
             load_past_transcript(store, asked) if participant.is_over else load_room_transcript(store, asked, texts)
@@ -136,7 +136,7 @@ async def load_transcript(
     extras = [part for part in participant.trigger.parts if not isinstance(part, TextPart)]
     if question and participant.can.image_output:
         extras = [*await _load_pictures(store, participant, question), *extras]
-    manner = TranscriptStyle(participant.agent.layout, participant.agent.timestamps, participant.can)
+    manner = TranscriptStyle(participant.agent.history.layout, participant.agent.history.timestamps, participant.can)
     messages = make_messages([*above, *blocks], tail, extras, name, manner)
     voice = SpeakerNames(name, frozenset(line.name for lines in (*above, *blocks, tail) for line in lines))
     said = [line for lines in (*blocks[-1:], tail) for line in lines]
@@ -175,7 +175,7 @@ def _within(budget: TranscriptBudget, room_tokens: int) -> TranscriptBudget:
 
 
 def _largest(agents: Iterable[Agent], own: TranscriptBudget) -> TranscriptBudget:
-    budgets = [agent.transcript for agent in agents if agent.context is ContextStrategy.TRANSCRIPT]
+    budgets = [agent.history.transcript for agent in agents if agent.history.context is ContextStrategy.TRANSCRIPT]
     return max([own, *budgets], key=lambda budget: (budget.total, budget.block_tokens))
 
 

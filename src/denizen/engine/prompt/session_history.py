@@ -286,16 +286,16 @@ async def load_history(
     begin, has_moved = _begin(summaries, tail, trigger.sequence, agent.limits.max_history_messages)
     earlier = [m for m in tail if m.turn_id != turn.id and (m.role is not Role.USER or m.sequence < trigger.sequence)]
     now = past.now if past else turn.opened_at
-    read = [shorten_to_read(drop_dead_images(m, now), agent.storing) for m in earlier if m.sequence >= begin]
+    read = [shorten_to_read(drop_dead_images(m, now), agent.history.storing) for m in earlier if m.sequence >= begin]
     entries = [*to_entries(read), *question]
     left = max(budget - sum(map(count_tokens, told)), 0)
     window = plan_window(entries, budget_tokens=left, besides_tokens=room.notes)
     if (window.has_moved or has_moved) and past is None:
         _log.info("history trimmed", extra={"turn": turn.id, "session": turn.session_id, "agent": turn.agent})
     overdue = None
-    if past is None and agent.summaries.enabled is not False:
+    if past is None and agent.history.summaries.enabled is not False:
         overdue = find_gap(summaries) or plan_range(
-            entries, agent.summaries, budget_tokens=left, max_messages=agent.limits.max_history_messages
+            entries, agent.history.summaries, budget_tokens=left, max_messages=agent.limits.max_history_messages
         )
     if overdue and overdue[0] > covered_until(summaries):
         overdue = covered_until(summaries) + 1, overdue[1]

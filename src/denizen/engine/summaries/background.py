@@ -78,8 +78,8 @@ class BackgroundSummaries:
 
     def _may_write(self, agent: Agent) -> bool:
         """Whether this model may write a summary unasked: a small one takes minutes, while the next answer waits."""
-        if agent.summaries.enabled is not None:
-            return agent.summaries.enabled
+        if agent.history.summaries.enabled is not None:
+            return agent.history.summaries.enabled
         return not choose_summary_model(self._runtime.current.models, agent).capabilities.small
 
     async def _run(self, payload: JsonObject) -> Json:

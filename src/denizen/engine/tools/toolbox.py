@@ -204,7 +204,7 @@ async def list_allowed(agent: Agent, toolsets: Iterable[Toolset]) -> dict[str, B
     """
     everything = await list_all(toolsets)
     found: dict[str, BoundTool] = {}
-    for pattern in agent.tools:
+    for pattern in agent.tool_access.tools:
         for name, tool in everything.items():
             if name == pattern or (not tool.spec.listed_only and fnmatchcase(name, pattern)):
                 found.setdefault(name, tool)
@@ -234,7 +234,7 @@ async def resolve_tools(agent: Agent, toolsets: Iterable[Toolset], wish: ToolReq
         return Toolbox(tools if limit else {})
     specs = [tool.spec for tool in tools.values()]
     room = limit - 1 if wish.finder else limit
-    base = select_tools(specs, wish.words, limit=room, pinned=agent.pinned_tools, kept=wish.kept)
+    base = select_tools(specs, wish.words, limit=room, pinned=agent.tool_access.pinned_tools, kept=wish.kept)
     if not wish.finder:
         return Toolbox({name: tools[name] for name in base})
     finder = FindTools(specs, base)
@@ -242,7 +242,7 @@ async def resolve_tools(agent: Agent, toolsets: Iterable[Toolset], wish: ToolReq
     offered = base
     if len(base) + len(found) > room:
         among = [spec for spec in specs if spec.name in base]
-        offered = select_tools(among, wish.words, limit=room - len(found), pinned=agent.pinned_tools)
+        offered = select_tools(among, wish.words, limit=room - len(found), pinned=agent.tool_access.pinned_tools)
     shown = {name: tools[name] for name in offered} | {FIND_TOOLS: BoundTool(finder.spec, finder)}
     return Toolbox(shown | {name: tools[name] for name in found}, base)
 

@@ -11,7 +11,7 @@ from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from denizen.domain.agent import Agent, TurnLimits
+from denizen.domain.agent import Agent, ToolAccess, TurnLimits
 from denizen.domain.approval import Approval, ApprovalChoice, ApprovalRule, AskerReach, Deciders
 from denizen.domain.clock import SystemClock
 from denizen.domain.conversation import Place
@@ -151,7 +151,7 @@ async def open_bench_engine(
     services = build_services(runtime, store, durable, clock, observer=observer)
     turns = TurnRunner(runtime, services)
     models = ScriptedModels({"balanced": model, OBSERVER: watcher})
-    agents = {AGENT: Agent(AGENT, tools=tools, limits=_LIMITS)}
+    agents = {AGENT: Agent(AGENT, tool_access=ToolAccess(tools=tools), limits=_LIMITS)}
     await runtime.swap(
         Generation(
             number=1,
