@@ -360,7 +360,7 @@ class MemoryChannel:
             ),
             is_mine=post.author.id == self._user_id,
             is_edit=is_edit,
-            is_unsure=platform.others_edit and post.edited_at is not None,
+            is_unsure=platform.others_edit and post.changes.edited_at is not None,
             subject=platform.subjects.get(post.room),
         )
 

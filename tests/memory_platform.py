@@ -25,7 +25,7 @@ from typing import Protocol
 
 from denizen.domain.errors import NotFound
 from denizen.domain.message import Author, Part
-from denizen.domain.room import Attachment, Post, Room, RoomKind, is_newer
+from denizen.domain.room import Attachment, Post, PostChanges, Room, RoomKind, is_newer
 from denizen.domain.subject import Subject
 
 START = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
@@ -188,7 +188,7 @@ class MemoryPlatform:
 
     def edit(self, post_id: str, text: str, *, tell: bool = True) -> Post:
         old = self.posts[post_id]
-        post = replace(old.post, text=text, edited_at=self._next_time())
+        post = replace(old.post, text=text, changes=PostChanges(edited_at=self._next_time()))
         self.posts[post_id] = replace(
             old,
             post=post,

@@ -168,7 +168,7 @@ def _offered(spec: ToolSpec) -> wire.Tool:
         read_only_hint=spec.read_only,
         destructive_hint=spec.destructive or spec.tier is Tier.DANGEROUS,
         idempotent_hint=spec.idempotent,
-        open_world_hint=bool(spec.reads),
+        open_world_hint=bool(spec.flow.reads),
     )
     return wire.Tool(
         name=spec.name, description=spec.description, input_schema=dict(spec.parameters), annotations=hints

@@ -168,7 +168,7 @@ async def test_off_platforms_nothing_can_be_done(tmp_path: Path) -> None:
 
 def test_what_shows_words_elsewhere_is_a_send_and_says_where_to() -> None:
     specs: list[ToolSpec] = [spec for name in ("discord", "components") for spec in load_builtin(name).specs()]
-    sends = {spec.name: spec.destinations for spec in specs if Effect.SEND in spec.effects}
+    sends = {spec.name: spec.flow.destinations for spec in specs if Effect.SEND in spec.flow.effects}
     assert {name for name, to in sends.items() if not to} == {"crosspost_message"}
     quiet = {spec.name for spec in specs} - set(sends)
     assert quiet == {"delete_own_message", "delete_message", "pin_message", "read_reactions", "end_poll", "read_poll"}

@@ -150,7 +150,7 @@ async def test_a_long_list_says_how_to_see_the_rest(library: Library):
 
 def test_all_tools_only_read_documents_and_are_harmless() -> None:
     for spec in skill.specs():
-        assert (spec.tier, spec.read_only, spec.reads) == (Tier.HARMLESS, True, {Taint.DOCUMENT})
+        assert (spec.tier, spec.read_only, spec.flow.reads) == (Tier.HARMLESS, True, {Taint.DOCUMENT})
 
 
 def test_a_binary_file_is_no_sheet(tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ async def test_what_takes_something_from_people_needs_people_and_what_is_told_to
             "delete_emoji",
             "delete_webhook",
         }
-        sending = {name: spec.destinations for name, spec in it.specs.items() if Effect.SEND in spec.effects}
+        sending = {name: spec.flow.destinations for name, spec in it.specs.items() if Effect.SEND in spec.flow.effects}
         assert sending == {"warn_member": ("member",), "send_direct_message": ("member",)}
 
 

@@ -60,7 +60,7 @@ async def test_notes_are_written_read_listed_and_searched(fixture: NotesFixture)
 
 
 def test_what_is_in_a_note_may_be_of_anybody() -> None:
-    reading = {spec.name: spec.reads for spec in skill.specs() if Effect.MEMORY not in spec.effects}
+    reading = {spec.name: spec.flow.reads for spec in skill.specs() if Effect.MEMORY not in spec.flow.effects}
     assert reading == dict.fromkeys(("list_notes", "read_note", "search_notes"), frozenset({Taint.OTHERS}))
 
 

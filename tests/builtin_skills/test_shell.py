@@ -123,7 +123,7 @@ async def test_a_batch_has_one_to_ten_commands_of_at_most_2000_characters(
 
 def test_both_tools_are_harmless_only_read_and_count_as_reading_documents() -> None:
     for spec in skill.specs():
-        assert (spec.tier, spec.read_only, spec.reads) == (Tier.HARMLESS, True, frozenset({Taint.DOCUMENT}))
+        assert (spec.tier, spec.read_only, spec.flow.reads) == (Tier.HARMLESS, True, frozenset({Taint.DOCUMENT}))
 
 
 async def test_words_of_files_that_come_with_a_refusal_are_quoted_as_data(fixture: ShellFixture) -> None:

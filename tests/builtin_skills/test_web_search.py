@@ -11,7 +11,7 @@ from denizen.adapters.fetch import WebFetcher
 from denizen.builtin_skills.web_search import BRAVE_URL, SearchSettings, skill
 from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json
-from denizen.domain.tool import Taint, Tier, ToolResult
+from denizen.domain.tool import CacheScope, Taint, Tier, ToolResult
 from denizen.skill import SkillToolset
 from tests.local_server import Answer, LocalServer, serve
 from tests.skill_fixture import ServicesFixture, run
@@ -160,5 +160,6 @@ def test_the_key_is_in_no_representation() -> None:
 
 def test_what_it_reads_comes_from_strangers_and_may_be_kept_for_a_while() -> None:
     (spec,) = skill.specs()
-    assert (spec.tier, spec.reads, spec.read_only, spec.cacheable) == (Tier.LIMITED, {Taint.WEB}, True, True)
+    assert (spec.tier, spec.flow.reads, spec.read_only) == (Tier.LIMITED, {Taint.WEB}, True)
+    assert spec.cache is CacheScope.ASKER
     assert "First look" in spec.description

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.channel_documents import ChannelDocuments, RoomPosts, write_channel_documents
 from denizen.domain.message import Author
-from denizen.domain.room import Attachment, Post, Room, RoomKind
+from denizen.domain.room import Attachment, Post, PostChanges, Room, RoomKind
 
 POLICY = ArchivePolicy(post_links={"discord": "https://discord.com/channels/{guild}/{room}/{post}"})
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -28,7 +28,7 @@ def test_each_day_and_each_thread_is_a_document_with_names_times_links_and_repli
     second = replace(
         make_post(102, "I can.", author="Ben", at=NOON + timedelta(minutes=3)),
         reply_to="101",
-        edited_at=NOON + timedelta(hours=1),
+        changes=PostChanges(edited_at=NOON + timedelta(hours=1)),
         attachments=(Attachment("plan.pdf", "application/pdf", 10, "https://cdn.example/secret"),),
     )
     third = replace(make_post(104, "Late.", at=NOON + timedelta(days=1)), reply_to="9")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from denizen.domain.message import Author
-from denizen.domain.room import Attachment, Post
+from denizen.domain.room import Attachment, Post, PostChanges
 from denizen.domain.transcript import (
     DELETED,
     NO_TEXT,
@@ -126,7 +126,7 @@ def test_a_closed_block_reads_the_same_after_any_edits_and_deletions(
     before: list[tuple[int, str]], after: list[tuple[int, str]]
 ) -> None:
     archived = _changed([PostHistory(post(1000 + place)) for place in range(6)], before)
-    there = [each for each in archived if not each.post.deleted_at]
+    there = [each for each in archived if not each.post.changes.deleted_at]
     if not there:
         return
     first, last = there[0].post.id, there[-1].post.id
@@ -140,7 +140,7 @@ def test_a_closed_block_reads_the_same_after_any_edits_and_deletions(
         digest="",
         posts=len(within),
         versions={each.post.id: len(each.earlier) for each in within},
-        left_out=tuple(each.post.id for each in within if each.post.deleted_at),
+        left_out=tuple(each.post.id for each in within if each.post.changes.deleted_at),
     )
     then = render_lines(block, within)
     assert [line.text for line in then] == [post_line(each.post).text for each in there]
@@ -158,9 +158,10 @@ def _changed(archived: list[PostHistory], changes: list[tuple[int, str]]) -> lis
     for number, (place, what) in enumerate(changes):
         each, at = now[place], START + timedelta(hours=1 + number)
         if what == "delete":
-            now[place] = replace(each, post=replace(each.post, deleted_at=each.post.deleted_at or at))
-        elif not each.post.deleted_at:
-            edited = replace(each.post, text=f"edit {len(each.earlier)} {number}", edited_at=at)
+            deletion = replace(each.post.changes, deleted_at=each.post.changes.deleted_at or at)
+            now[place] = replace(each, post=replace(each.post, changes=deletion))
+        elif not each.post.changes.deleted_at:
+            edited = replace(each.post, text=f"edit {len(each.earlier)} {number}", changes=PostChanges(edited_at=at))
             now[place] = PostHistory(edited, (*each.earlier, each.post.text))
     return now
 
@@ -168,8 +169,10 @@ def _changed(archived: list[PostHistory], changes: list[tuple[int, str]]) -> lis
 def test_what_changed_is_told_once_where_it_happened() -> None:
     posts = [post(1001, "one"), post(1002, "two"), post(1005, "five"), post(1009, "nine")]
     block = make_block(tuple(map(post_line, posts[:2])))
-    edited = PostHistory(replace(posts[0], text="uno", edited_at=posts[2].created_at + timedelta(seconds=1)), ("one",))
-    gone = PostHistory(replace(posts[1], deleted_at=posts[3].created_at + timedelta(seconds=1)))
+    edit = PostChanges(edited_at=posts[2].created_at + timedelta(seconds=1))
+    edited = PostHistory(replace(posts[0], text="uno", changes=edit), ("one",))
+    deletion = PostChanges(deleted_at=posts[3].created_at + timedelta(seconds=1))
+    gone = PostHistory(replace(posts[1], changes=deletion))
     events = plan_events([gone, edited], [block])
     lines = weave_events([post_line(posts[2]), post_line(posts[3])], events)
     assert [line.text for line in lines] == [

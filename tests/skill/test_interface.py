@@ -39,7 +39,7 @@ async def test_tiers_are_raised_to_the_floor_and_what_is_read_is_added(tmp_path:
         skill, ServicesFixture(tmp_path).services(), floor=Tier.SENSITIVE, reads=frozenset({Taint.WEB})
     )
     (spec,) = await toolset.list_tools()
-    assert (spec.tier, spec.reads) == (Tier.SENSITIVE, {Taint.WEB})
+    assert (spec.tier, spec.flow.reads) == (Tier.SENSITIVE, {Taint.WEB})
 
 
 async def test_without_permissions_a_context_holds_no_way_out(tmp_path: Path) -> None:

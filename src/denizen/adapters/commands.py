@@ -22,7 +22,7 @@ from denizen.domain.custom_command import INPUT, MAX_INPUT_CHARS, CustomCommand,
 from denizen.domain.custom_tool import CustomTool
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.json import Json
-from denizen.domain.tool import Taint, Tier, ToolCall, ToolResult, ToolSpec
+from denizen.domain.tool import DataFlow, Taint, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.ports.toolset import CallScope
 from denizen.skill.services import ProgramResult
 
@@ -291,5 +291,5 @@ def _custom_tool_spec(tool: CustomTool) -> ToolSpec:
         tier=tool.tier,
         timeout_s=tool.timeout_s + GRACE_S,
         destructive=tool.destructive,
-        reads=frozenset({Taint.TOOL}),
+        flow=DataFlow(reads=frozenset({Taint.TOOL})),
     )

@@ -58,7 +58,7 @@ class ChannelDocuments:
 
 
 def _told(post: Post) -> tuple[object, ...]:
-    return (post.id, post.author.id, post.author.name, post.edited_at, post.text)
+    return (post.id, post.author.id, post.author.name, post.changes.edited_at, post.text)
 
 
 def write_channel_documents(chronicle: ChannelDocuments) -> list[tuple[str, str]]:
@@ -148,8 +148,8 @@ def _document(head: str, title: str, said: Iterable[str]) -> str:
 
 def _write_post(post: Post, known: Mapping[str, Post], time: str, link: str, thread: str = "") -> str:
     about = [f"[message]({link})"] if link else []
-    if post.edited_at is not None:
-        about.append(f"edited {post.edited_at:%Y-%m-%d %H:%M}")
+    if post.changes.edited_at is not None:
+        about.append(f"edited {post.changes.edited_at:%Y-%m-%d %H:%M}")
     if post.reply_to:
         about.append(_describe_reply(known.get(post.reply_to)))
     if thread:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from denizen.domain.message import TextPart
-from denizen.domain.room import Post, Room, is_newer
+from denizen.domain.room import Post, PostChanges, Room, is_newer
 
 FORGOTTEN = (TextPart("[forgotten]"),)
 """The parts of a message in a session whose post was forgotten."""
@@ -29,8 +29,12 @@ def plan_renewal(known: Post, given: Post) -> Post | None:
 
     Of two edits the later stays, in whatever order they come. What was deleted stays deleted, since when it was first.
     """
-    is_known_later = known.edited_at is not None and (given.edited_at is None or known.edited_at > given.edited_at)
-    renewed = replace(known if is_known_later else given, deleted_at=known.deleted_at or given.deleted_at)
+    before, now = known.changes, given.changes
+    is_known_later = before.edited_at is not None and (now.edited_at is None or before.edited_at > now.edited_at)
+    changes = PostChanges(
+        edited_at=before.edited_at if is_known_later else now.edited_at, deleted_at=before.deleted_at or now.deleted_at
+    )
+    renewed = replace(known if is_known_later else given, changes=changes)
     return None if renewed == known else renewed
 
 
@@ -41,7 +45,7 @@ def says_something(words: Sequence[str]) -> bool:
 
 def loses_meaning(known: Post, renewed: Post) -> bool:
     """Whether vectors that were made of `known` must not be found any more."""
-    return renewed.deleted_at is not None or (known.text, known.room) != (renewed.text, renewed.room)
+    return renewed.changes.deleted_at is not None or (known.text, known.room) != (renewed.text, renewed.room)
 
 
 def renew_room(known: Room, given: Room) -> Room:

@@ -66,6 +66,14 @@ class Attachment:
 
 
 @dataclass(frozen=True, slots=True)
+class PostChanges:
+    """When a post was last edited and when it was deleted, each None if it was not."""
+
+    edited_at: datetime | None = None
+    deleted_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Post:
     """One message of a platform. `text` is what people read: mentions as names; stickers, polls and embeds in words.
 
@@ -82,8 +90,7 @@ class Post:
     guild: str = ""
     parent: str = ""
     reply_to: str = ""
-    edited_at: datetime | None = None
-    deleted_at: datetime | None = None
+    changes: PostChanges = PostChanges()
     attachments: tuple[Attachment, ...] = ()
     nonce: str = ""
 

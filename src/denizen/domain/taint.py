@@ -42,7 +42,7 @@ def find_risk(spec: ToolSpec, tier: Tier, foreign: str) -> str:
     if foreign:
         return f"sends to {foreign}"
     for effect, doing in _DOINGS.items():
-        if effect in spec.effects:
+        if effect in spec.flow.effects:
             return doing
     return "is of the highest risk" if tier is Tier.DANGEROUS else ""
 

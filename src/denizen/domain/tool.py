@@ -52,14 +52,38 @@ class Effect(StrEnum):
     """Shows what is secret."""
 
 
+class CacheScope(StrEnum):
+    """Whom the cached result of a tool may answer when the same call comes again within a while, in other turns too."""
+
+    NONE = "none"
+    ASKER = "asker"
+    """The one who asked, in the same conversation."""
+    EVERYONE = "everyone"
+    """Results do not depend on who asks, so that one may answer others, once the gate lets them."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataFlow:
+    """Which foreign text a tool lets in, and what a call changes or sends outside its result. The gate decides by it.
+
+    `reads` are the kinds of foreign text that its results hold, `effects` what it does beyond its result.
+    """
+
+    reads: frozenset[Taint] = frozenset()
+    effects: frozenset[Effect] = frozenset()
+    destinations: tuple[str, ...] = ()
+    """Names of the arguments that say where a tool with the effect SEND sends to; left empty in a call, they mean the
+    conversation itself. A tool that sends and names none may send anywhere, as far as the gate knows.
+    """
+
+
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
     """A tool as models, the gate and people see it.
 
     `parameters` is a JSON schema of type object. `read_only` tools change nothing and may be answered from the cache
-    of the turn. A `destructive` one needs a human whatever a model thinks of it. `reads` are
-    the kinds of foreign text that its results hold, `effects` what it does beyond its result. `source` names the
-    toolset that it came from.
+    of the turn. A `destructive` one needs a human whatever a model thinks of it. `source` names the toolset that it
+    came from.
     """
 
     name: str
@@ -71,16 +95,8 @@ class ToolSpec:
     timeout_s: float = 60.0
     source: str = ""
     destructive: bool = False
-    reads: frozenset[Taint] = frozenset()
-    effects: frozenset[Effect] = frozenset()
-    cacheable: bool = False
-    """A result may answer the same call again for a while, in other turns too."""
-    shared: bool = False
-    """Results do not depend on who asks, so that a kept one may answer others, once the gate lets them."""
-    destinations: tuple[str, ...] = ()
-    """Names of the arguments that say where a tool with the effect SEND sends to; left empty in a call, they mean the
-    conversation itself. A tool that sends and names none may send anywhere, as far as the gate knows.
-    """
+    flow: DataFlow = DataFlow()
+    cache: CacheScope = CacheScope.NONE
     listed_only: bool = False
     """An agent has it only when its `tools` name it in full; no pattern brings it in."""
 

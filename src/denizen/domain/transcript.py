@@ -150,7 +150,7 @@ def event_line(archived: PostHistory, event: TranscriptEvent) -> TranscriptLine:
         text = f"[a message of {name} was deleted]"
     else:
         text = f"[{name} edited an earlier message: {_words(post, archived.text_at(event.version))}]"
-    changed_at = post.deleted_at if event.version == DELETED else post.edited_at
+    changed_at = post.changes.deleted_at if event.version == DELETED else post.changes.edited_at
     return TranscriptLine("", name, text, changed_at or post.created_at, event=event)
 
 
@@ -199,7 +199,7 @@ def plan_events(changed: Iterable[PostHistory], blocks: Sequence[TranscriptBlock
         block = next((each for each in blocks if each.room == post.room and each.covers(post.id)), None)
         if block is None or post.id in block.left_out:
             continue
-        version = DELETED if post.deleted_at else len(each.earlier)
+        version = DELETED if post.changes.deleted_at else len(each.earlier)
         is_new = version == DELETED or version > block.versions.get(post.id, 0)
         if is_new and (post.id, version) not in told:
             lines.append(event_line(each, TranscriptEvent(post.id, version)))

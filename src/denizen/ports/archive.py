@@ -132,7 +132,7 @@ class ArchiveRepository(Protocol):
         ...
 
     async def find(self, platform: str, post_id: str) -> Post | None:
-        """Returns the post, also a deleted one (see `deleted_at`)."""
+        """Returns the post, also a deleted one (see `changes.deleted_at`)."""
         ...
 
     async def find_many(self, platform: str, post_ids: Sequence[str]) -> Sequence[Post]:

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json
-from denizen.domain.tool import Effect, Taint, Tier, ToolSpec
+from denizen.domain.tool import CacheScope, DataFlow, Effect, Taint, Tier, ToolSpec
 from denizen.skill.signature import ToolSignature
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -131,13 +131,11 @@ class Skill:
                 tier=tool.tier,
                 read_only=tool.read_only,
                 idempotent=tool.idempotent or tool.read_only,
-                cacheable=tool.idempotent and tool.read_only,
+                cache=CacheScope.ASKER if tool.idempotent and tool.read_only else CacheScope.NONE,
                 timeout_s=tool.timeout_s,
                 source=self.name,
                 destructive=tool.destructive,
-                reads=tool.reads,
-                effects=tool.effects,
-                destinations=tool.destinations,
+                flow=DataFlow(tool.reads, tool.effects, tool.destinations),
                 listed_only=tool.listed_only,
             )
             for tool in self.tools

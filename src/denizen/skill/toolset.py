@@ -40,7 +40,8 @@ class SkillToolset:
         self._services = services
         self._options = skill.read_settings(section or {})
         self._specs = tuple(
-            replace(spec, tier=max(spec.tier, floor), reads=spec.reads | reads) for spec in skill.specs()
+            replace(spec, tier=max(spec.tier, floor), flow=replace(spec.flow, reads=spec.flow.reads | reads))
+            for spec in skill.specs()
         )
 
     @property

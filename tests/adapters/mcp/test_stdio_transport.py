@@ -16,7 +16,7 @@ from denizen.adapters.mcp import McpPool, McpServerPhase, McpServerSpec, McpTool
 from denizen.adapters.mcp.connection import find_reason
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import InvalidInput, Unavailable
-from denizen.domain.tool import Taint, Tier
+from denizen.domain.tool import CacheScope, Taint, Tier
 from tests.adapters.mcp.mcp_fixture import TRUSTED, call, made_with_sdk, names, old, open_toolset, small, starts
 from tests.timing import HANG_LIMIT_S
 
@@ -66,14 +66,15 @@ async def test_a_server_that_nobody_believes_has_dangerous_tools_and_a_trusted_o
         believed = {spec.name: spec for spec in await toolset.list_tools()}
     assert {spec.tier for name, spec in unbelieved.items() if name != "x_pid"} == {Tier.DANGEROUS}
     assert unbelieved["x_pid"].tier is Tier.HARMLESS
-    assert not any(spec.read_only or spec.idempotent or spec.cacheable for spec in unbelieved.values())
+    assert not any(spec.read_only or spec.idempotent for spec in unbelieved.values())
+    assert {spec.cache for spec in unbelieved.values()} == {CacheScope.NONE}
     assert unbelieved["x_wipe"].destructive
     assert (believed["pid"].tier, believed["fall"].tier) == (Tier.LIMITED, Tier.SENSITIVE)
     assert believed["wipe"].destructive and not believed["pid"].destructive
-    assert believed["pid"].read_only and not believed["pid"].cacheable
-    assert believed["roll"].cacheable and believed["roll"].shared
+    assert believed["pid"].read_only and believed["pid"].cache is CacheScope.NONE
+    assert believed["roll"].cache is CacheScope.EVERYONE
     assert believed["fall_once"].idempotent and not believed["fall_once"].read_only
-    assert {spec.reads for spec in believed.values()} == {frozenset({Taint.TOOL})}
+    assert {spec.flow.reads for spec in believed.values()} == {frozenset({Taint.TOOL})}
     assert {spec.timeout_s for spec in believed.values()} == {360.0}
     assert believed["roll"].parameters == {
         "type": "object",

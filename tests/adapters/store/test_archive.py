@@ -17,7 +17,7 @@ from denizen.adapters.store.sqlite import SqliteDialect
 from denizen.domain.clock import SystemClock
 from denizen.domain.delivery import DeliveryState, MessageContent, OutgoingFile
 from denizen.domain.message import Author
-from denizen.domain.room import Post
+from denizen.domain.room import Post, PostChanges
 from denizen.ports.archive import ArchiveRepository, PostQuery
 from tests.contracts.store.records import PLATFORM, at, make_delivery, make_post
 
@@ -60,7 +60,7 @@ async def put(store: SqlStore, posts: list[Post]) -> None:
 
 @pytest.mark.anyio
 async def test_a_page_of_posts_is_a_few_statements_whether_they_are_new_edited_or_known(store: SqlStore) -> None:
-    edits = [replace(post, text="new", edited_at=at(9)) for post in PAGE]
+    edits = [replace(post, text="new", changes=PostChanges(edited_at=at(9))) for post in PAGE]
     await put(store, [make_post("1000")])  # with the first connection come statements of its own
     for posts, most in ((PAGE, 2), (PAGE, 1), (edits, 5), (edits, 1)):
         with statements(store) as seen:
@@ -121,7 +121,7 @@ async def test_reading_posts_costs_the_same_however_many_are_archived(store: Sql
 @pytest.mark.anyio
 async def test_the_word_index_is_intact_after_edits_and_holds_no_forgotten_posts(store: SqlStore, path: Path) -> None:
     secrets = [replace(post, text=f"secret{post.id} draft", author=Author("2", "Bo")) for post in PAGE[:50]]
-    edits = [replace(post, text=f"hidden{post.id}", edited_at=at(9)) for post in secrets]
+    edits = [replace(post, text=f"hidden{post.id}", changes=PostChanges(edited_at=at(9))) for post in secrets]
     async with store.work() as work:
         await work.archive.put([*secrets, *PAGE[50:], *edits])
         await work.archive.mark_deleted(PLATFORM, [post.id for post in PAGE[40:60]], at=at(10))

@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from denizen.domain.message import Author
-from denizen.domain.room import Attachment, Post, PostVersion, Room, RoomKind
+from denizen.domain.room import Attachment, Post, PostChanges, PostVersion, Room, RoomKind
 from denizen.ports.archive import Backfill, CountBy, OptOutKind, PostCount, PostQuery
 from denizen.ports.store import Store
 from tests.contracts.store.records import NOON, PLATFORM, at, make_post, make_room
@@ -102,7 +102,7 @@ async def list_texts(store: Store, post_id: str) -> list[str]:
 
 
 def edit_post(post: Post, text: str, *, hours: float) -> Post:
-    return replace(post, text=text, edited_at=at(hours))
+    return replace(post, text=text, changes=PostChanges(edited_at=at(hours)))
 
 
 @pytest.mark.anyio
@@ -118,8 +118,7 @@ class PostContract:
             guild=ODD,
             parent=ODD,
             reply_to=ODD,
-            edited_at=at(1),
-            deleted_at=at(2),
+            changes=PostChanges(at(1), at(2)),
             attachments=(Attachment(ODD, "image/png", 2**40, "https://example.org/a.png"), Attachment("", "", 0, "")),
         )
         assert await put_posts(store, post) == 1
@@ -221,7 +220,9 @@ class PostContract:
         await put_posts(store, make_post("4"))
         async with store.work(write=False) as work:
             for key, deleted_at in (("1", at(5)), ("2", at(5)), ("3", at(6)), ("4", None)):
-                assert await work.archive.find(PLATFORM, key) == replace(make_post(key), deleted_at=deleted_at)
+                assert await work.archive.find(PLATFORM, key) == replace(
+                    make_post(key), changes=PostChanges(deleted_at=deleted_at)
+                )
             assert [post.id for post in await work.archive.list_posts(PLATFORM, "10")] == ["4"]
             assert await work.archive.total(PLATFORM) == 1
             for by, key in ((CountBy.ROOM, "10"), (CountBy.AUTHOR, "1"), (CountBy.DAY, "2026-11-21")):
@@ -237,19 +238,23 @@ class PostContract:
             await work.archive.mark_deleted(PLATFORM, ["1"], at=at(5))
         await put_posts(store, first)
         await put_posts(store, edit_post(first, "second", hours=1))
-        await put_posts(store, replace(first, deleted_at=at(7)))
+        await put_posts(store, replace(first, changes=PostChanges(deleted_at=at(7))))
         async with store.work(write=False) as work:
             assert await work.archive.find(PLATFORM, "1") == replace(
-                edit_post(first, "second", hours=1), deleted_at=at(5)
+                first, text="second", changes=PostChanges(at(1), at(5))
             )
         assert await list_texts(store, "1") == ["first", "second"]
 
     async def test_a_post_may_be_told_of_as_deleted(self, store: Store) -> None:
-        await put_posts(store, edit_post(make_post("1"), "new", hours=9), replace(make_post("2"), deleted_at=at(1)))
-        await put_posts(store, replace(make_post("1"), deleted_at=at(1)))
+        await put_posts(
+            store,
+            edit_post(make_post("1"), "new", hours=9),
+            replace(make_post("2"), changes=PostChanges(deleted_at=at(1))),
+        )
+        await put_posts(store, replace(make_post("1"), changes=PostChanges(deleted_at=at(1))))
         async with store.work(write=False) as work:
             found = await work.archive.find(PLATFORM, "1")
-            assert found == replace(edit_post(make_post("1"), "new", hours=9), deleted_at=at(1))
+            assert found == replace(make_post("1"), text="new", changes=PostChanges(at(9), at(1)))
             assert await work.archive.total(PLATFORM) == 0
 
     async def test_accounts_that_mirror_the_same_posts_at_once_add_each_one_once_and_keep_its_latest_edit(

@@ -14,6 +14,7 @@ from denizen.domain.conversation import Place, Session
 from denizen.domain.errors import NotFound
 from denizen.domain.ids import AgentName, ConversationId, MessageId, SessionId, TurnId
 from denizen.domain.message import Author, Message
+from denizen.domain.room import PostChanges
 from denizen.domain.summary import Summary
 from denizen.domain.transcript import DELETED, TranscriptBlock, TranscriptEvent
 from denizen.ports.archive import PostRange
@@ -461,9 +462,9 @@ class TranscriptContract:
         async with store.work() as work:
             await work.archive.put([make_post(str(key)) for key in (98, 99, 100, 101, 102)])
             await work.archive.put([make_post("100", room="11")])
-            edited = replace(make_post("99", "new"), edited_at=at(5))
+            edited = replace(make_post("99", "new"), changes=PostChanges(edited_at=at(5)))
             await work.archive.put([edited])
-            await work.archive.put([replace(edited, text="newest", edited_at=at(6))])
+            await work.archive.put([replace(edited, text="newest", changes=PostChanges(edited_at=at(6)))])
             await work.archive.mark_deleted(PLATFORM, ["101"], at=at(7))
         stretch = PostRange(PLATFORM, "10", "99", "101")
         async with store.work(write=False) as work:
@@ -472,7 +473,7 @@ class TranscriptContract:
             count = await work.transcripts.count_range(stretch)
             chosen = await work.transcripts.find_archived(PLATFORM, ["101", "99", "gone"])
             none = await work.transcripts.find_archived(PLATFORM, [])
-        told = [(each.post.id, each.earlier, each.post.text, each.post.deleted_at) for each in found]
+        told = [(each.post.id, each.earlier, each.post.text, each.post.changes.deleted_at) for each in found]
         edits = ("99", ("post 99", "new"), "newest", None)
         gone = ("101", (), "post 101", at(7))
         assert [each for each in told if each[0] != "100"] == [edits, gone]

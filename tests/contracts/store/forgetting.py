@@ -10,7 +10,7 @@ from denizen.domain.conversation import Place, Session
 from denizen.domain.ids import ConversationId, MessageId, TurnId
 from denizen.domain.message import Author, Message, Role
 from denizen.domain.mirror import FORGOTTEN
-from denizen.domain.room import Post
+from denizen.domain.room import Post, PostChanges
 from denizen.ports.archive import AuthorCount, PostQuery
 from denizen.ports.store import Store
 from tests.contracts.store.records import (
@@ -31,7 +31,7 @@ async def mirror_posts(store: Store, *posts: Post) -> Session:
     assert conversation.place.platform == PLATFORM
     async with store.work() as work:
         await work.archive.put([replace(post, text=f"draft of {post.text}") for post in posts])
-        await work.archive.put([replace(post, edited_at=at(20)) for post in posts])
+        await work.archive.put([replace(post, changes=PostChanges(edited_at=at(20))) for post in posts])
         for post in posts:
             await work.messages.add(copy_post(session, post))
     return session
@@ -108,7 +108,7 @@ class ForgettingContract:
                 marked += piece
             assert marked == 4
             found = [await work.archive.find(PLATFORM, post.id) for post in POSTS]
-            assert [post and post.deleted_at for post in found] == [at(9), at(9), at(9), at(9), None]
+            assert [post and post.changes.deleted_at for post in found] == [at(9), at(9), at(9), at(9), None]
             assert await work.archive.total(PLATFORM) == 1
 
     async def test_an_author_is_forgotten_also_where_their_words_were_not_archived(self, store: Store) -> None:

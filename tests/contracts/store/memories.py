@@ -10,7 +10,7 @@ import pytest
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.memory import CORE, Memory, MemoryOrigin
-from denizen.domain.room import Post
+from denizen.domain.room import Post, PostChanges
 from denizen.domain.vector import pack_vector
 from denizen.ports.archive import POST_VECTORS, PendingEmbeddings, post_vector_key, room_namespace
 from denizen.ports.memory import MEMORY_VECTORS, StoredVector
@@ -218,9 +218,11 @@ Act = Callable[[UnitOfWork], Awaitable[object]]
 GOING: dict[str, Act] = {
     "deleted": lambda work: work.archive.mark_deleted(PLATFORM, ["1", "none"], at=at(3)),
     "of a deleted room": lambda work: work.archive.mark_room_deleted(PLATFORM, "10", at=at(3), limit=9),
-    "told of as deleted": lambda work: work.archive.put([replace(make_talk("1"), deleted_at=at(3))]),
-    "edited": lambda work: work.archive.put([replace(make_talk("1", "ok"), edited_at=at(3))]),
-    "moved": lambda work: work.archive.put([replace(make_talk("1", room="20"), edited_at=at(3))]),
+    "told of as deleted": lambda work: work.archive.put(
+        [replace(make_talk("1"), changes=PostChanges(deleted_at=at(3)))]
+    ),
+    "edited": lambda work: work.archive.put([replace(make_talk("1", "ok"), changes=PostChanges(edited_at=at(3)))]),
+    "moved": lambda work: work.archive.put([replace(make_talk("1", room="20"), changes=PostChanges(edited_at=at(3)))]),
     "forgotten": lambda work: work.archive.forget_posts(PLATFORM, ["1"]),
     "of a forgotten author": lambda work: work.archive.forget_author(PLATFORM, "7"),
     "of a forgotten room": lambda work: work.archive.forget_room(PLATFORM, "10"),
@@ -238,7 +240,7 @@ class PostEmbeddingContract:
             make_talk("5", "明日は九時に開きます"),
             make_talk("4", "one two three"),
         ]
-        gone = replace(make_talk("6"), deleted_at=at(1))
+        gone = replace(make_talk("6"), changes=PostChanges(deleted_at=at(1)))
         await archive_posts(store, *posts[:2], gone)
         assert await embed_missing(store) == ["9"]
         await archive_posts(store, *posts[2:], make_talk("7", ""), make_talk("8", "\ud800 \x00 !? :-)"))
@@ -307,15 +309,17 @@ class PostEmbeddingContract:
     async def test_an_edited_post_gets_a_new_one_if_it_still_says_something(self, store: Store) -> None:
         await archive_posts(store, make_talk("1"), make_talk("2"), make_talk("3"))
         await embed_missing(store)
-        await archive_posts(store, replace(make_talk("1", "we close at ten"), edited_at=at(3)))
+        await archive_posts(store, replace(make_talk("1", "we close at ten"), changes=PostChanges(edited_at=at(3))))
         missing = await find_missing(store)
         assert [(post.id, post.text) for post in missing.posts] == [("1", "we close at ten")]
-        await archive_posts(store, replace(make_talk("1", "we close at noon"), edited_at=at(4)))
+        await archive_posts(store, replace(make_talk("1", "we close at noon"), changes=PostChanges(edited_at=at(4))))
         assert await put_vectors(store, missing) == 0
         assert await find_near(store) == ["2", "3"]
         assert await embed_missing(store) == ["1"]
         await archive_posts(
-            store, replace(make_talk("1", "hm"), edited_at=at(5)), replace(make_talk("2", room="20"), edited_at=at(5))
+            store,
+            replace(make_talk("1", "hm"), changes=PostChanges(edited_at=at(5))),
+            replace(make_talk("2", room="20"), changes=PostChanges(edited_at=at(5))),
         )
         assert await embed_missing(store) == ["2"]
         assert await find_near(store) == ["3"]
@@ -363,7 +367,9 @@ class PostEmbeddingContract:
 
     async def test_several_posts_are_read_by_their_ids(self, store: Store) -> None:
         await archive_posts(
-            store, *[make_talk(key) for key in ("1", "2", "30")], replace(make_talk("4"), deleted_at=at(1))
+            store,
+            *[make_talk(key) for key in ("1", "2", "30")],
+            replace(make_talk("4"), changes=PostChanges(deleted_at=at(1))),
         )
 
         async def read(platform: str, ids: Sequence[str]) -> list[str]:

@@ -31,7 +31,7 @@ async def test_posts_are_kept_with_their_earlier_texts_and_their_deletion() -> N
     assert await engine.versions(first) == ["The door is blue."]
     gone = await engine.find(second)
     assert gone is not None
-    assert (gone.text, gone.deleted_at) == ("It is.", engine.clock.now())
+    assert (gone.text, gone.changes.deleted_at) == ("It is.", engine.clock.now())
 
 
 async def test_a_deletion_that_comes_before_its_post_deletes_it() -> None:
@@ -54,7 +54,7 @@ async def test_a_room_that_is_deleted_takes_its_posts_and_those_of_its_threads_a
     assert await engine.listed(engine.plans) == ["Here."]
     gone = await engine.find(posts[1])
     assert gone is not None
-    assert gone.deleted_at == engine.clock.now()
+    assert gone.changes.deleted_at == engine.clock.now()
 
 
 async def test_an_old_page_does_not_undo_an_edit() -> None:

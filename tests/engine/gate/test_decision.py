@@ -11,7 +11,7 @@ from denizen.domain.clock import SystemClock
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName
 from denizen.domain.json import JsonObject
-from denizen.domain.tool import Effect, Origin, Taint, Tier, ToolSpec
+from denizen.domain.tool import DataFlow, Effect, Origin, Taint, Tier, ToolSpec
 from denizen.domain.verdict import Decision
 from denizen.engine.configuration.tool_policy import GatePolicy, RateLimit, RateLimits, ToolMode, ToolModes, ToolRule
 from denizen.engine.gate.decision import MAX_DEPTH, GateCase, ObserverOpinion, PolicyEngine
@@ -201,7 +201,7 @@ async def test_a_rule_says_who_is_asked_and_silence_never_approves_what_is_dange
     sure = replace(approval, grant_on_timeout=False)
     assert (await GateFixture().about(spec(tier=Tier.DANGEROUS), policy)).rule == sure
     assert (await GateFixture().about(spec(destructive=True), policy)).rule == sure
-    wary = spec(effects=frozenset({Effect.MEMORY}))
+    wary = spec(flow=DataFlow(effects=frozenset({Effect.MEMORY})))
     assert (await GateFixture().about(wary, policy, at=scope(ANA, Taint.WEB))).rule == sure
     assert (await GateFixture().about(wary, policy)).rule == approval
 
@@ -244,7 +244,7 @@ async def test_a_rate_limit_that_the_owner_wrote_holds_for_a_harmless_tool_too()
 
 # --- destinations ----------------------------------------------------------------------------------------------------
 
-SENDER = spec("send", effects=frozenset({Effect.SEND}), destinations=("to",))
+SENDER = spec("send", flow=DataFlow(effects=frozenset({Effect.SEND}), destinations=("to",)))
 
 
 @pytest.mark.parametrize("to", ["", None, "10", "<#10>", "77", "<#77>", "https://api.example.org/x", "ops@example.org"])
@@ -275,7 +275,7 @@ async def test_a_tool_sends_nowhere_else(to: object) -> None:
 
 
 async def test_a_tool_that_does_not_say_where_it_sends_may_send_anywhere() -> None:
-    blind = replace(SENDER, destinations=())
+    blind = replace(SENDER, flow=replace(SENDER.flow, destinations=()))
     assert (await GateFixture().about(blind, GatePolicy(destinations=()))).decided_by == "destination"
     assert (await GateFixture().about(blind, GatePolicy())).decision is Decision.APPROVE
     assert (await GateFixture().about(blind, GatePolicy(), at=scope(ANA, Taint.WEB))).decided_by == "taint"
@@ -288,9 +288,9 @@ async def test_a_tool_that_does_not_say_where_it_sends_may_send_anywhere() -> No
 @pytest.mark.parametrize(
     "tool",
     [
-        spec(effects=frozenset({Effect.MEMORY})),
-        spec(effects=frozenset({Effect.SCHEDULE})),
-        spec(effects=frozenset({Effect.REVEAL})),
+        spec(flow=DataFlow(effects=frozenset({Effect.MEMORY}))),
+        spec(flow=DataFlow(effects=frozenset({Effect.SCHEDULE}))),
+        spec(flow=DataFlow(effects=frozenset({Effect.REVEAL}))),
         spec(tier=Tier.DANGEROUS),
     ],
 )

@@ -10,7 +10,7 @@ from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName, CallId, SessionId, TurnId
 from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
-from denizen.domain.tool import Taint, Tier, ToolCall, ToolResult, ToolSpec
+from denizen.domain.tool import CacheScope, Taint, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.verdict import Decision
 from denizen.engine.configuration.tool_policy import GatePolicy, ToolRule
 from denizen.engine.gate.executor import SWEEP_S, BoundTool, ToolExecutor
@@ -22,8 +22,10 @@ ANA, BO = (Principal(PrincipalKind.LOCAL, name, name) for name in ("ana", "bo"))
 SCOPE = CallScope(
     agent=AgentName("a"), principal=ANA, place=Place("terminal", "t"), session_id=SessionId("s"), turn_id=TurnId("t")
 )
-LOOK = ToolSpec("look", "", {"type": "object"}, tier=Tier.HARMLESS, read_only=True, idempotent=True, cacheable=True)
-WRITE = replace(LOOK, name="write", read_only=False, cacheable=False)
+LOOK = ToolSpec(
+    "look", "", {"type": "object"}, tier=Tier.HARMLESS, read_only=True, idempotent=True, cache=CacheScope.ASKER
+)
+WRITE = replace(LOOK, name="write", read_only=False, cache=CacheScope.NONE)
 
 
 @dataclass
@@ -101,16 +103,16 @@ async def test_what_is_too_old_is_swept_every_five_minutes_whatever_is_called():
     await door.ask(q="x")
     await door.ask(q="y")
     door.clock.seconds = SWEEP_S - 1
-    await door.ask(replace(LOOK, cacheable=False))
+    await door.ask(replace(LOOK, cache=CacheScope.NONE))
     assert len(door.gate._kept) == 2
     door.clock.seconds = SWEEP_S
-    await door.ask(replace(LOOK, cacheable=False))
+    await door.ask(replace(LOOK, cache=CacheScope.NONE))
     assert len(door.gate._kept) == 0
 
 
 async def test_tools_that_are_not_declared_for_it_answer_anew():
     door = GateWithToolset()
-    spec = replace(LOOK, cacheable=False)
+    spec = replace(LOOK, cache=CacheScope.NONE)
     assert [await door.ask(spec), await door.ask(spec)] == ["answer 1", "answer 2"]
 
 
@@ -137,7 +139,7 @@ async def test_another_person_room_or_agent_gets_an_answer_of_its_own():
 
 async def test_a_tool_that_says_that_all_get_the_same_answers_others_too_but_only_whom_the_gate_lets():
     door = GateWithToolset()
-    shared = replace(LOOK, shared=True)
+    shared = replace(LOOK, cache=CacheScope.EVERYONE)
     bo = replace(SCOPE, principal=BO)
     assert [await door.ask(shared), await door.ask(shared, bo)] == ["answer 1", "answer 1"]
     door.policy = GatePolicy(

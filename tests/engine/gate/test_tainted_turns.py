@@ -14,7 +14,7 @@ from denizen.domain.budget import BudgetLimits, BudgetPolicy, BudgetScope, Budge
 from denizen.domain.errors import Unavailable
 from denizen.domain.message import Author, FilePart, ImagePart, Role, TextPart, ToolResultPart
 from denizen.domain.prompt import PromptMessage
-from denizen.domain.tool import Effect, Taint, Tier, ToolCall, ToolResult
+from denizen.domain.tool import DataFlow, Effect, Taint, Tier, ToolCall, ToolResult
 from denizen.domain.turn import CallRecord, SessionChoice
 from denizen.domain.usage import Usage
 from denizen.domain.verdict import Decision
@@ -31,8 +31,8 @@ from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
-READ = replace(LOOK, name="read", reads=frozenset({Taint.WEB}))
-REMEMBER = replace(WRITE, name="remember", effects=frozenset({Effect.MEMORY}))
+READ = replace(LOOK, name="read", flow=DataFlow(reads=frozenset({Taint.WEB})))
+REMEMBER = replace(WRITE, name="remember", flow=DataFlow(effects=frozenset({Effect.MEMORY})))
 REMEMBERING = (ScriptedReply(calls=[call("remember", q="x")]), ScriptedReply("done"))
 WATCHER = ObserverPolicy("watcher")
 

@@ -300,7 +300,7 @@ def test_the_tools_cost_little_in_every_prompt() -> None:
 
 def test_the_skill_says_what_its_tools_do_to_the_gate() -> None:
     specs = {spec.name: spec for spec in load_builtin("memory").specs()}
-    writing = {name for name, spec in specs.items() if Effect.MEMORY in spec.effects}
+    writing = {name for name, spec in specs.items() if Effect.MEMORY in spec.flow.effects}
     assert writing == {"remember", "forget"}
     assert {spec.tier for name, spec in specs.items() if name in writing} == {Tier.LIMITED}
     assert {name for name, spec in specs.items() if spec.read_only} == {"recall", "search_log"}

@@ -343,5 +343,5 @@ async def test_a_long_text_fits_the_platforms_message(tmp_path: Path) -> None:
 
 
 def test_setting_and_cancelling_are_plans_that_a_tainted_turn_needs_leave_for() -> None:
-    effects = {spec.name: spec.effects for spec in skill.specs()}
+    effects = {spec.name: spec.flow.effects for spec in skill.specs()}
     assert effects["remind"] == effects["cancel_reminder"] == {Effect.SCHEDULE}

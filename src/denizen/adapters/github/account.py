@@ -66,7 +66,7 @@ class IncomingMessageBuilder:
         Otherwise an edit may hold somebody else's words: whoever may write to a repository may edit what others
         wrote there.
         """
-        is_unsure = message.post.edited_at is not None and not is_fresh
+        is_unsure = message.post.changes.edited_at is not None and not is_fresh
         words, _ = from_body(message.body)
         called, own = list_mentions(words), self.identity.mention.lower()
         is_new_issue = self.new_issues and message.is_opening and topic.subject.kind == "issue"
@@ -232,7 +232,7 @@ class GitHubAccount:
                 fix="Wait; what was missed is read when it is.",
             )
         # A scan finds an edited message again. It has been handled already, whatever its text is now.
-        key = (post.id, change, 0 if change is MessageChange.MADE else hash((post.edited_at, post.text)))
+        key = (post.id, change, 0 if change is MessageChange.MADE else hash((post.changes.edited_at, post.text)))
         async with self._locks.setdefault(post.room, anyio.Lock()):
             if key in self._heard:
                 return

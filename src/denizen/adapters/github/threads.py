@@ -19,7 +19,7 @@ from denizen.adapters.github.markdown import from_body
 from denizen.adapters.github.settings import PLATFORM
 from denizen.domain.errors import NotFound
 from denizen.domain.message import Author
-from denizen.domain.room import Post, Room, RoomKind
+from denizen.domain.room import Post, PostChanges, Room, RoomKind
 from denizen.domain.subject import Subject
 
 _ROOM = re.compile(
@@ -225,6 +225,6 @@ def _post(thread: GitHubThread, item: Payload, post_id: str, body: str, created:
         created_at=created_at,
         guild=thread.repository,
         parent=thread.parent.room_id if thread.root else "",
-        edited_at=updated_at if updated_at > created_at else None,
+        changes=PostChanges(edited_at=updated_at if updated_at > created_at else None),
         nonce=nonce,
     )

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, cast
 from urllib.parse import unquote, urlsplit
 
 from denizen.domain.json import Json
-from denizen.domain.tool import Taint, Tier, ToolResult, ToolSpec
+from denizen.domain.tool import CacheScope, DataFlow, Taint, Tier, ToolResult, ToolSpec
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult, EmbeddedResource, ResourceLink, Tool
@@ -123,12 +123,12 @@ def _spec(tool: Tool, name: str, offer: McpToolPolicy, source: str) -> ToolSpec:
         tier=_tier(tool.name, offer, reads_only=reads_only),
         read_only=reads_only,
         idempotent=is_idempotent or reads_only,
-        cacheable=is_idempotent and reads_only,
-        shared=True,  # a server is not told who asks
+        # A server is not told who asks.
+        cache=CacheScope.EVERYONE if is_idempotent and reads_only else CacheScope.NONE,
         timeout_s=offer.timeout_s,
         source=source,
         destructive=is_destructive,
-        reads=frozenset({Taint.TOOL}),
+        flow=DataFlow(reads=frozenset({Taint.TOOL})),
     )
 
 

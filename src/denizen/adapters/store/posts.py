@@ -33,7 +33,7 @@ from denizen.adapters.store.repository import upsert
 from denizen.adapters.store.vectors import index_progress, vectors
 from denizen.domain.message import Author
 from denizen.domain.mirror import loses_meaning, plan_renewal, says_something
-from denizen.domain.room import Attachment, Post, PostVersion
+from denizen.domain.room import Attachment, Post, PostChanges, PostVersion
 from denizen.domain.words import make_excerpt, split_words
 from denizen.ports.archive import POST_VECTORS, CountBy, PostCount, PostHit, post_vector_key
 
@@ -331,8 +331,7 @@ def parse_post(row: Sequence[Any]) -> Post:
         guild=guild,
         parent=parent,
         reply_to=reply_to,
-        edited_at=edited_at,
-        deleted_at=deleted_at,
+        changes=PostChanges(edited_at, deleted_at),
         attachments=tuple(Attachment(*each) for each in attachments),
     )
 
@@ -342,7 +341,7 @@ def _renew(connection: sa.Connection, dialect: SqlDialect, told: Sequence[tuple[
     changed = [(position, known, plan_renewal(known, given)) for position, known, given in told]
     renewed = [(position, known, post) for position, known, post in changed if post is not None]
     earlier = [
-        {"post": position, "text": known.text, "written_at": known.edited_at or known.created_at}
+        {"post": position, "text": known.text, "written_at": known.changes.edited_at or known.created_at}
         for position, known, post in renewed
         if post.text != known.text
     ]
@@ -355,7 +354,7 @@ def _renew(connection: sa.Connection, dialect: SqlDialect, told: Sequence[tuple[
     lost = [(position, post) for position, known, post in renewed if loses_meaning(known, post)]
     if lost:
         drop_embeddings(connection, dialect, lost[0][1].platform, [post.id for _, post in lost])
-        wanted = [(place, post) for place, post in lost if post.deleted_at is None]
+        wanted = [(place, post) for place, post in lost if post.changes.deleted_at is None]
         mark_stale(connection, [place for place, post in wanted if says_something(split_words(post.text))])
 
 
@@ -371,8 +370,8 @@ def _write_post(post: Post) -> dict[str, Any]:
         "author_name": post.author.name,
         "author_is_bot": post.author.is_bot,
         "created_at": post.created_at,
-        "edited_at": post.edited_at,
-        "deleted_at": post.deleted_at,
+        "edited_at": post.changes.edited_at,
+        "deleted_at": post.changes.deleted_at,
         "attachments": [[each.name, each.media_type, each.size_bytes, each.url] for each in post.attachments],
         "text": post.text,
         "words": " ".join(split_words(post.text)),

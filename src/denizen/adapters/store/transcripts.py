@@ -129,7 +129,7 @@ def _archived(
 ) -> list[PostHistory]:
     found = [parse_post(row) for row in connection.execute(those, bounds)]
     earlier: dict[str, list[str]] = {}
-    if any(post.edited_at for post in found):
+    if any(post.changes.edited_at for post in found):
         for key, text in connection.execute(versions, bounds):
             earlier.setdefault(key, []).append(text)
     return [PostHistory(post, tuple(earlier.get(post.id, ()))) for post in found]

@@ -86,7 +86,9 @@ async def _run_examples(skill: Skill, manifest: SkillManifest) -> list[str]:
             result = ToolResult(str(error), is_error=True)
         else:
             # Whoever runs the examples has decided that they may run.
-            spec = replace(specs[example.tool], tier=Tier.HARMLESS, destructive=False, effects=frozenset())
+            declared = specs[example.tool]
+            flow = replace(declared.flow, effects=frozenset())
+            spec = replace(declared, tier=Tier.HARMLESS, destructive=False, flow=flow)
             call = ToolCall(CallId(f"example-{number}"), example.tool, args)
             result = (await gate.run(BoundTool(spec, toolset), call, _scope(number), GatePolicy())).result
         problems += _compare(number, example, result)

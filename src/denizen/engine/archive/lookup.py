@@ -209,7 +209,7 @@ class _ScopedLookup:
         view = await self._view()
         async with self.lookups.store.work(write=False) as work:
             post = await work.archive.find(view.platform, post_id)
-            if post is not None and view.sees(post) and post.deleted_at is None:
+            if post is not None and view.sees(post) and post.changes.deleted_at is None:
                 page = work.archive.list_posts
                 earlier = await page(view.platform, post.room, before=post.id, limit=each_side)
                 later = await page(view.platform, post.room, after=post.id, limit=each_side)
@@ -227,8 +227,8 @@ class _ScopedLookup:
             if post is None or not view.sees(post):
                 raise not_found_here()
             versions = await work.archive.list_versions(view.platform, post_id)
-        if (versions or post.deleted_at is not None) and not await _may_see_edits(view, self.scope, post):
-            if post.deleted_at is not None:
+        if (versions or post.changes.deleted_at is not None) and not await _may_see_edits(view, self.scope, post):
+            if post.changes.deleted_at is not None:
                 raise not_found_here()
             raise NotAllowed(
                 "Earlier texts of a message are shown only to its author and to moderators.", code="edits_hidden"
@@ -269,7 +269,7 @@ def _record(post: Post, view: ArchiveView, *, text: str = "") -> ArchivedPost:
         text=text or post.text,
         link=view.policy.link_to(post),
         reply_to=post.reply_to,
-        edited_at=post.edited_at,
-        deleted_at=post.deleted_at,
+        edited_at=post.changes.edited_at,
+        deleted_at=post.changes.deleted_at,
         attachments=tuple(attachment.name for attachment in post.attachments),
     )

@@ -189,7 +189,7 @@ class GatePolicy:
         """The first place outside of the conversation and of the listed ones that this call would send to, in words;
         empty when there is none.
         """
-        if Effect.SEND not in spec.effects:
+        if Effect.SEND not in spec.flow.effects:
             return ""
         return next((to for to in _destinations(spec, call.args) if not self._is_near(to, scope)), "")
 
@@ -220,9 +220,9 @@ def _first(table: tuple[tuple[str, T], ...], tool: str) -> T | None:
 
 
 def _destinations(spec: ToolSpec, args: Mapping[str, Json]) -> Iterator[str]:
-    if not spec.destinations:
+    if not spec.flow.destinations:
         yield ANYWHERE
-    for name in spec.destinations:
+    for name in spec.flow.destinations:
         value = args.get(name)
         for each in value if isinstance(value, list) else [value]:
             yield "" if each is None else _text(each)
@@ -340,8 +340,8 @@ def _demands(spec: ToolSpec, policy: GatePolicy) -> Iterator[str]:
     roles = policy.find_roles(spec.name)
     if roles:
         yield f"for {' or '.join(sorted(roles))} only"
-    if spec.effects:
-        effects = ", ".join(_EFFECTS[effect] for effect in sorted(spec.effects))
+    if spec.flow.effects:
+        effects = ", ".join(_EFFECTS[effect] for effect in sorted(spec.flow.effects))
         yield f"{effects}, so people are asked after foreign text"
-    if spec.reads:
-        yield f"reads foreign text ({', '.join(sorted(spec.reads))})"
+    if spec.flow.reads:
+        yield f"reads foreign text ({', '.join(sorted(spec.flow.reads))})"

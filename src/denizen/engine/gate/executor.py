@@ -26,7 +26,7 @@ from denizen.domain.attachments import extract_attachments
 from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, LimitExceeded
 from denizen.domain.ids import fresh
-from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult, ToolSpec
+from denizen.domain.tool import CacheScope, Origin, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.verdict import CallOutcome, Decision, Verdict
 from denizen.engine.audit.audit_log import AuditLog
 from denizen.engine.configuration.tool_policy import GatePolicy
@@ -102,7 +102,7 @@ class ResultCache:
     ) -> ToolResult | None:
         """The kept result of the same call. A toolset that was made anew does not get what another one answered."""
         self._sweep(ttl_s)
-        if not spec.cacheable:
+        if spec.cache is CacheScope.NONE:
             return None
         kept = self._kept.get(_key(spec, call, scope))
         if kept is None or kept.toolset is not toolset or kept.since_s + ttl_s <= self._clock.monotonic_s():
@@ -111,7 +111,7 @@ class ResultCache:
 
     def keep(self, spec: ToolSpec, toolset: Toolset, call: ToolCall, scope: CallScope, result: ToolResult) -> None:
         """Errors are not kept."""
-        if not spec.cacheable or result.is_error:
+        if spec.cache is CacheScope.NONE or result.is_error:
             return
         chars = len(result.text) + len(json.dumps(dict(result.data)))
         key = _key(spec, call, scope)
@@ -143,7 +143,7 @@ class ResultCache:
 
 def _key(spec: ToolSpec, call: ToolCall, scope: CallScope) -> str:
     """Tool, arguments and agent; and who asks and where, unless the tool says that its results are the same for all."""
-    who = [] if spec.shared else [scope.principal.key, scope.conversation_id]
+    who = [] if spec.cache is CacheScope.EVERYONE else [scope.principal.key, scope.conversation_id]
     return json.dumps([call.tool, call.args, scope.agent, *who], sort_keys=True)
 
 

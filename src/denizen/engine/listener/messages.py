@@ -121,7 +121,7 @@ class MessageHandler:
 
     def _is_soon(self, edit: IncomingMessage) -> bool:
         post = edit.post
-        edited_at = post.edited_at or self._context.clock.now()
+        edited_at = post.changes.edited_at or self._context.clock.now()
         return (edited_at - post.created_at).total_seconds() <= self._context.account_policy.limits.edit_window_s
 
     async def _answer_in_order(self, message: IncomingMessage, order: SpeakingOrder) -> None:

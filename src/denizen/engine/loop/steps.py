@@ -256,7 +256,7 @@ class TurnSteps:
             )
             outcome = await self._services.gate.run(bound, checked, scope, self._context.generation.policy)
             self._tell_finished(checked, outcome)
-            return outcome_to_json(outcome, bound.spec.reads, scope.trail)
+            return outcome_to_json(outcome, bound.spec.flow.reads, scope.trail)
 
         return _PreparedCall(asked, position, key, action=action, reusable=bound.spec.read_only)
 

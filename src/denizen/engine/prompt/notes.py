@@ -127,7 +127,7 @@ async def load_subject(store: Store, opened: OpenTurn) -> Subject | None:
         return subject
     async with store.work(write=False) as work:
         post = await work.archive.find(opened.place.platform, subject.opening)
-    body = "" if post is None or post.deleted_at is not None else post.text
+    body = "" if post is None or post.changes.deleted_at is not None else post.text
     return replace(subject, body=body[:BODY_CHARS])
 
 

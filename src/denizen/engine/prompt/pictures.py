@@ -43,7 +43,7 @@ def list_pictures(posts: Sequence[Post], since: datetime, limit: int = LATEST_PI
     found = [
         ImagePart(file.url, file.media_type)
         for post in posts
-        if post.created_at > since and post.deleted_at is None
+        if post.created_at > since and post.changes.deleted_at is None
         for file in post.attachments
         if file.media_type.startswith("image/") and file.url
     ]

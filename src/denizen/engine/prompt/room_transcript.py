@@ -230,7 +230,7 @@ async def load_past_transcript(store: Store, asked: TranscriptRequest) -> RoomTr
         platform, room = asked.place.platform, asked.room
         posts, _ = await _page_back(work, platform, room, asked.own.total, before=asked.question)
         question = await work.archive.find(platform, asked.question) if asked.question else None
-    if question is not None and question.deleted_at is None:
+    if question is not None and question.changes.deleted_at is None:
         posts.append(question)
     return RoomTranscript((), (), [post_line(post) for post in posts if post.id not in asked.unsaid])
 
@@ -307,7 +307,7 @@ async def _take_snapshot(work: UnitOfWork, asked: TranscriptRequest, state: _Sta
     """
     place, limit = asked.place, asked.shared.parent_tokens
     starter = await work.archive.find(place.platform, place.thread)
-    begins = [starter] if starter and starter.room == place.channel and not starter.deleted_at else []
+    begins = [starter] if starter and starter.room == place.channel and not starter.changes.deleted_at else []
     limit -= sum(post_line(post).tokens for post in begins)
     above = await work.transcripts.list_blocks(Place(place.platform, place.channel))
     closed = [block for block in above if is_newer(place.thread, block.last)]

@@ -285,7 +285,7 @@ class NestedCalls:
             options = replace(scope.options, idempotency_key=key if scope.options.idempotency_key else "")
             inner = replace(scope, options=options, taint=scope.taint | read)
             outcome = await self._gate.run(bound, call, inner, generation.policy, floor=floor)
-            scope.trail.taint |= bound.spec.reads
+            scope.trail.taint |= bound.spec.flow.reads
             return outcome.result
 
 
@@ -293,7 +293,9 @@ def chain_taint(chain: Sequence[str], tools: Mapping[str, BoundTool]) -> frozens
     """Returns the taint of what the tools of the chain may have read before they called; one that has vanished since
     may be anything.
     """
-    return frozenset(label for name in chain for label in (tools[name].spec.reads if name in tools else [Taint.TOOL]))
+    return frozenset(
+        label for name in chain for label in (tools[name].spec.flow.reads if name in tools else [Taint.TOOL])
+    )
 
 
 def strictest_tier(chain: Sequence[str], tools: Mapping[str, BoundTool], policy: GatePolicy) -> Tier:

@@ -22,7 +22,7 @@ from typing import Any, Protocol, cast
 
 from denizen.domain.errors import NeedsAttention
 from denizen.domain.json import Json
-from denizen.domain.tool import Effect, Taint, Tier, ToolSpec
+from denizen.domain.tool import DataFlow, Effect, Taint, Tier, ToolSpec
 
 VERSION = "v1.2.2"
 """The version of the tasks: the newest that the package has."""
@@ -324,7 +324,5 @@ def make_tool_spec(function: AgentDojoFunction) -> ToolSpec:
         parameters,
         tier=declared.tier,
         destructive=declared.destructive,
-        reads=declared.reads,
-        effects=declared.effects,
-        destinations=declared.to,
+        flow=DataFlow(declared.reads, declared.effects, declared.to),
     )

@@ -82,7 +82,7 @@ async def test_a_post_has_author_room_files_and_what_it_answers():
         post = to_post(heard)
         assert (post.author.id, post.author.name, post.author.is_bot) == (str(at.ana.id), "Ana", False)
         assert (post.room, post.parent, post.guild) == (str(thread.id), str(at.general.id), str(at.guild.id))
-        assert (post.text, post.reply_to, post.edited_at) == ("three", str(question.id), None)
+        assert (post.text, post.reply_to, post.changes.edited_at) == ("three", str(question.id), None)
         assert post.created_at.utcoffset() is not None
         assert post.attachments == (Attachment("tide.csv", "text/csv", 4, heard.attachments[0].url),)
 

@@ -27,7 +27,7 @@ from denizen.adapters.discord.messages.wording import (
 )
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.message import Author
-from denizen.domain.room import Post, Room, RoomKind
+from denizen.domain.room import Post, PostChanges, Room, RoomKind
 from denizen.ports.channel import IncomingMessage, MessageMentions, ReactionChange
 from denizen.ports.pdf import ReadPdf
 
@@ -97,7 +97,7 @@ def to_post(message: discord.Message) -> Post:
         guild=room.guild,
         parent=room.parent,
         reply_to=str(reference.message_id or "") if reference is not None else "",
-        edited_at=message.edited_at,
+        changes=PostChanges(edited_at=message.edited_at),
         attachments=convert_attachments(message),
     )
 
