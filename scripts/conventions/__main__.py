@@ -1,4 +1,4 @@
-"""The command line: prints what breaks a rule, and keeps the list of what is excused."""
+"""The command line: prints what breaks a rule. Nothing is excused."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from scripts.docs.glossary import GENERATED, GLOSSARY, find_unexplained_terms
 from scripts.python_sources import load_modules
 
 ROOT = Path(__file__).resolve().parents[2]
-BASELINE = "scripts/conventions/baseline.txt"
-_HEAD = "# What breaks a rule of scripts/conventions today. New offences fail, and so do entries that are gone.\n"
 
 
 @dataclass(frozen=True, order=True)
@@ -71,37 +69,14 @@ def load_glossary(root: Path) -> str:
     return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
-def parse_baseline(text: str) -> set[Offence]:
-    """Reads lines of `rule: place`; a line that begins with `#` is a comment."""
-    lines = (line for line in text.splitlines() if line and not line.startswith("#"))
-    return {Offence(*line.split(": ", 1)) for line in lines}
-
-
-def format_baseline(offences: Iterable[Offence]) -> str:
-    return _HEAD + "".join(f"{offence}\n" for offence in sorted(offences))
-
-
-def load_baseline(root: Path) -> set[Offence]:
-    """The excused offences; none when there is no such file."""
-    path = root / BASELINE
-    return parse_baseline(path.read_text(encoding="utf-8")) if path.exists() else set()
-
-
 def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
-    """Exit code 1 when an offence is not excused, or an excuse is not needed any more."""
+    """Exit code 1 when anything breaks a rule."""
     parser = argparse.ArgumentParser(prog="python -m scripts.conventions", description="Checks names, English, shape.")
-    parser.add_argument("--all", action="store_true", help="print excused offences as well")
-    parser.add_argument("--write-baseline", action="store_true", help="excuse everything that breaks a rule now")
-    chosen = parser.parse_args(arguments)
-    found = find_offences(root)
-    if chosen.write_baseline:
-        (root / BASELINE).write_text(format_baseline(found), encoding="utf-8")
-    excused = load_baseline(root)
-    new, gone = sorted(found - excused), sorted(excused - found)
-    sys.stdout.writelines(f"{offence}\n" for offence in (sorted(found) if chosen.all else new))
-    sys.stdout.writelines(f"{offence}: is gone; take it out of {BASELINE}\n" for offence in gone)
-    sys.stdout.write(f"{len(found)} offences, {len(found & excused)} of them excused\n")
-    return 1 if new or gone else 0
+    parser.parse_args(arguments)
+    found = sorted(find_offences(root))
+    sys.stdout.writelines(f"{offence}\n" for offence in found)
+    sys.stdout.write(f"{len(found)} offences\n")
+    return 1 if found else 0
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from denizen.domain.delivery import (
     Delivery,
     DeliveryKind,
     DeliveryState,
+    DeliveryTarget,
     EmbedCard,
     MessageButton,
     MessageContent,
@@ -223,10 +224,8 @@ class OutboxContract:
     async def test_a_delivery_comes_back_as_it_was(self, store: Store) -> None:
         full = replace(
             make_delivery("t1", 3, kind=DeliveryKind.NOTICE, content=FULL),
-            place=Place(PLATFORM, ODD, ODD),
+            target=DeliveryTarget(Place(PLATFORM, ODD, ODD), ODD, ODD),
             agent=AgentName(ODD),
-            reply_to=ODD,
-            ticket=ODD,
             state=DeliveryState.SENDING,
             attempts=2,
             failure=ODD,
@@ -256,7 +255,7 @@ class OutboxContract:
         await add_deliveries(store, first)
         sending = replace(first, state=DeliveryState.SENDING, attempts=1, failure="slow", platform_id="5")
         await update_delivery(
-            store, replace(sending, place=Place(PLATFORM, "elsewhere"), reply_to="no", created_at=at(9))
+            store, replace(sending, target=DeliveryTarget(Place(PLATFORM, "elsewhere"), "no"), created_at=at(9))
         )
         assert await get_delivery(store, first) == sending
         other = replace(sending, content=MessageContent("other text", files=(OutgoingFile("n", "m", b"new"), FILES[0])))
@@ -283,7 +282,7 @@ class OutboxContract:
         final = [replace(make_delivery("t3", number), state=state) for number, state in enumerate(FINAL)]
         await add_deliveries(store, *later, preview, reaction, *final, notice)
         await add_deliveries(store, replace(make_delivery("t4"), agent=AgentName("scribe")))
-        await add_deliveries(store, replace(make_delivery("t5"), place=Place("other", "general")))
+        await add_deliveries(store, replace(make_delivery("t5"), target=DeliveryTarget(Place("other", "general"))))
         tried = replace(later[0], state=DeliveryState.SENDING)
         await update_delivery(store, tried)
         async with store.work(write=False) as work:
@@ -315,7 +314,10 @@ class OutboxContract:
         preview = replace(make_delivery("t1", kind=DeliveryKind.PREVIEW), platform_id="77")
         answer = replace(make_delivery("t1"), platform_id="77", state=DeliveryState.SENT)
         await add_deliveries(
-            store, preview, answer, replace(make_delivery("t2"), place=Place("other", "x"), platform_id="78")
+            store,
+            preview,
+            answer,
+            replace(make_delivery("t2"), target=DeliveryTarget(Place("other", "x")), platform_id="78"),
         )
         async with store.work(write=False) as work:
             assert await work.outbox.find_by_platform_id(PLATFORM, "77") == answer

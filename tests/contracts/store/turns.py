@@ -11,7 +11,15 @@ from decimal import Decimal
 import anyio
 import pytest
 
-from denizen.domain.approval import Approval, ApprovalGrant, ApprovalRequest, ApprovalRule, ApprovalStatus, Deciders
+from denizen.domain.approval import (
+    Approval,
+    ApprovalDecision,
+    ApprovalGrant,
+    ApprovalRequest,
+    ApprovalRule,
+    ApprovalStatus,
+    Deciders,
+)
 from denizen.domain.conversation import Place
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.ids import AgentName, MessageId, TurnId
@@ -350,24 +358,24 @@ class ApprovalContract:
         plain = make_approval("a1")
         full = replace(
             make_approval("a2"),
-            agent=AgentName(ODD),
-            requester=ODD,
-            place=Place(ODD, ODD, ODD),
-            tool=ODD,
-            args={ODD: [ODD, 1, None]},
-            tier=Tier.LIMITED,
-            reason=ODD,
-            preview=ODD,
+            request=replace(
+                make_approval("a2").request,
+                agent=AgentName(ODD),
+                requester=ODD,
+                requester_name=ODD,
+                place=Place(ODD, ODD, ODD),
+                tool=ODD,
+                args={ODD: [ODD, 1, None]},
+                tier=Tier.LIMITED,
+                reason=ODD,
+                preview=ODD,
+                is_exact=True,
+            ),
             rule=FULL_RULE,
             expires_at=None,
             status=ApprovalStatus.DENIED,
             voices=(ODD, "x"),
-            decided_by=ODD,
-            decided_at=at(2),
-            note=ODD,
-            requester_name=ODD,
-            decider_name=ODD,
-            is_exact=True,
+            decision=ApprovalDecision(by=ODD, name=ODD, at=at(2), note=ODD),
         )
         await add_approvals(store, plain, full)
         assert await find_approval(store, "a1") == plain
@@ -376,7 +384,8 @@ class ApprovalContract:
 
     async def test_an_approval_that_is_asked_for_twice_is_one(self, store: Store) -> None:
         await add_approvals(store, make_approval("a1"))
-        await add_approvals(store, replace(make_approval("a1"), tool="other", status=ApprovalStatus.APPROVED))
+        other = replace(make_approval("a1").request, tool="other")
+        await add_approvals(store, replace(make_approval("a1"), request=other, status=ApprovalStatus.APPROVED))
         assert await find_approval(store, "a1") == make_approval("a1")
 
     async def test_what_a_decision_changes_is_written_and_the_rest_stays(self, store: Store) -> None:
@@ -385,13 +394,11 @@ class ApprovalContract:
             make_approval("a1"),
             status=ApprovalStatus.APPROVED,
             voices=("x",),
-            decided_by="x",
-            decider_name="X",
-            decided_at=at(0.5),
-            note="fine",
+            decision=ApprovalDecision(by="x", name="X", at=at(0.5), note="fine"),
         )
         async with store.work() as work:
-            await work.approvals.update(replace(decided, tool="other", args={}, preview="other"))
+            other = replace(decided.request, tool="other", args={}, preview="other")
+            await work.approvals.update(replace(decided, request=other))
         assert await find_approval(store, "a1") == decided
         async with store.work() as work:
             with pytest.raises(NotFound):

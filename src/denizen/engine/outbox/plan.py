@@ -173,7 +173,7 @@ def _over_earlier(planned: list[Delivery], earlier: Sequence[Delivery]) -> list[
             id=delivery_id(first.turn_id, first.kind, number),
             position=number,
             content=MessageContent(),
-            reply_to="",
+            target=replace(first.target, reply_to=""),
             platform_id=old.platform_id,
         )
         for number, old in enumerate(sent[len(taken) :], len(pieces))
