@@ -278,5 +278,5 @@ def test_an_offence_is_printed_and_fails(tmp_path: Path, capsys: pytest.CaptureF
     source.write_text("class Begun: ...\n", encoding="utf-8")
     assert main([], tmp_path) == 1
     assert "bare-word: src/a/b.py::Begun\n" in capsys.readouterr().out
-    source.write_text("class Beginning: ...\n", encoding="utf-8")
+    source.write_text("class StartedTurn: ...\n", encoding="utf-8")
     assert main([], tmp_path) == 0

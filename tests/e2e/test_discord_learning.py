@@ -54,10 +54,14 @@ async def test_an_answer_of_a_member_is_found_by_all_once_accepted_and_by_nobody
         (shown,) = [
             json.loads(line) for line in (await run_command(deployment, "gaps", "proposals", "--json")).splitlines()
         ]
-        assert (shown["author"], shown["proposed_by"]) == ("Ben", f"platform_user:discord:{deployment.ana.id}")
+        assert (shown["message"]["author"], shown["proposed_by"]) == (
+            "Ben",
+            f"platform_user:discord:{deployment.ana.id}",
+        )
         assert "how much is a berth?" in shown["question"]
         assert "Agents can look up" in await run_command(deployment, "gaps", "accept", shown["id"], "--yes")
-        assert (deployment.home.folder / "learned" / shown["file"]).read_text() == shown["content"]
+        document = shown["document"]
+        assert (deployment.home.folder / "learned" / document["file"]).read_text() == document["content"]
         assert "No question of the last 30 days" in await run_command(deployment, "gaps")
         await deployment.until(lambda: denizen.lines("configuration reloaded"))  # there are documents to look up now
         assert "ten euros a night" in await look_up(deployment)

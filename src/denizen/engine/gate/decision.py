@@ -1,7 +1,8 @@
 """The decision about one tool call, and the cache of verdicts about calls of tier 2.
 
-The policy engine asks these questions in order; the first "no" decides: depth of nesting, rules of the owner, roles,
-tier, rate limit, taint, observer, people. Cached verdicts are kept in memory: a restart forgets them, and so does a
+The policy engine asks these questions in order: depth of nesting, rules that deny, roles, destinations, rate limit,
+rules and modes that ask people, taint, and the tier with observer and people. The first that says no, or asks, decides.
+Cached verdicts are kept in memory: a restart forgets them, and so does a
 reload of the configuration, whose number is part of the key.
 """
 

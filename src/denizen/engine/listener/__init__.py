@@ -1,6 +1,7 @@
-"""The listener of one account: it hears what is said on a platform, decides what is for the agent, and answers.
+"""The listener of one account: here a message of Discord or GitHub becomes a turn.
 
-`listener.py` takes the events of the account. `connection.py` connects it and catches up on what was missed.
-`turn_start.py` takes one message from its arrival to the submitted turn. `turn_display.py` shows that a turn is under
-way. What goes out is sent by `engine/outbox`.
+A new message goes from `listener.py` (the events of the account) to `messages.py` (mirrors it, and decides whether it
+is for the agent, with the facts of `reading.py`) to `turn_start.py` (claims it and submits the turn). `arbiter.py`
+chooses among several agents, `interactions.py` takes commands and buttons, `connection.py` connects and catches up on
+what was missed, `turn_display.py` shows that a turn is under way. `engine/outbox` sends what goes out.
 """

@@ -1,4 +1,4 @@
-"""One message, from its arrival to the submitted turn: it is mirrored, decided about, and answered.
+"""One message from its arrival on: mirrors it, decides whether it is for the agent, and hands it on to be answered.
 
 `AccountListener` hands in new messages, edits and deletions; the catch-up hands in what was missed.
 """
