@@ -97,14 +97,14 @@ async def measure(name: str, ask: Callable[[int], Awaitable[object]], rounds: in
 async def measure_all(url: str) -> None:
     clock, embedder = SystemClock(), RandomEmbedder()
     store, policy = await open_store(url, clock=clock), ArchivePolicy()
-    mirror, meaning = ArchiveMirror(store, lambda: policy, clock), BudgetedEmbedder(lambda: embedder)
+    mirror, budgeted = ArchiveMirror(store, lambda: policy, clock), BudgetedEmbedder(lambda: embedder)
     began = time.perf_counter()
     for page in made_up_posts():
         async with store.work() as work:
             await work.archive.put(page)
     print(f"{POSTS} posts mirrored in {time.perf_counter() - began:.0f} s")
     began, cpu = time.perf_counter(), time.process_time()
-    keeper = PostEmbedder(store, meaning, lambda: policy, clock)
+    keeper = PostEmbedder(store, budgeted, lambda: policy, clock)
     while await keeper.do_some() < SOON_S:
         pass
     cpu = time.process_time() - cpu
@@ -112,17 +112,17 @@ async def measure_all(url: str) -> None:
     rooms = {str(number): Room(PLATFORM, str(number), f"room {number}") for number in range(ROOMS)}
     for share, seen in (("all rooms", rooms), ("a tenth of the rooms", dict(list(rooms.items())[: ROOMS // 10]))):
         view = ArchiveView(platform=PLATFORM, rooms=seen, own=None, channel=None, hidden=frozenset(), policy=policy)
-        await measure_searches(store, mirror, meaning, view, share)
+        await measure_searches(store, mirror, budgeted, view, share)
     await measure("looking for posts without a meaning", lambda _: keeper.do_some())
     await store.aclose()
 
 
 async def measure_searches(
-    store: Store, mirror: ArchiveMirror, meaning: BudgetedEmbedder, view: ArchiveView, share: str
+    store: Store, mirror: ArchiveMirror, budgeted: BudgetedEmbedder, view: ArchiveView, share: str
 ) -> None:
     ways = {
         "words": ArchiveSearch(store, mirror, BudgetedEmbedder()),
-        "words and meaning": ArchiveSearch(store, mirror, meaning),
+        "words and meaning": ArchiveSearch(store, mirror, budgeted),
     }
     for way, search in ways.items():
 

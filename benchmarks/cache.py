@@ -32,7 +32,7 @@ from denizen.domain.ids import AgentName
 from denizen.domain.message import Author, TextPart
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.room import Post
-from denizen.domain.turn import InboundMessage, ReplyTarget, RequestOptions, Sender, TurnStatus
+from denizen.domain.turn import ReplyTarget, RequestOptions, Sender, TurnRequest, TurnStatus
 from denizen.engine.turn import TurnRunner
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
 from denizen.testing.model_server import ModelAnswer, ModelCall, ModelServer, model_server
@@ -109,14 +109,14 @@ class Run:
     model: str = ""
     sent: list[SentRequest] = field(default_factory=list[SentRequest])
 
-    async def ask(self, number: int, inbound: InboundMessage, *answers: ModelAnswer) -> str:
+    async def ask(self, number: int, turn_request: TurnRequest, *answers: ModelAnswer) -> str:
         self.server.script(*answers)
         before = len(self.server.requests)
-        asked = inbound.parts[0].text if isinstance(inbound.parts[0], TextPart) else ""
+        asked = turn_request.parts[0].text if isinstance(turn_request.parts[0], TextPart) else ""
         self.server.aside = lambda body: (
             None if asked in json.dumps(body) else ModelAnswer(text=words(SUMMARY_TOKENS, 1))
         )
-        end = await self.turns.ask(replace(inbound, options=RequestOptions(model=self.model)))
+        end = await self.turns.ask(replace(turn_request, options=RequestOptions(model=self.model)))
         if end.status is not TurnStatus.DONE:
             raise RuntimeError(f"turn {number} failed: {end.failure and end.failure.message}")
         for new in self.server.requests[before:]:
@@ -131,7 +131,7 @@ async def talk_with_tools(run: Run) -> None:
     place = Place("web", "bench")
     for number in range(1, TURNS + 1):
         said = (TextPart(words(QUESTION_TOKENS, number)),)
-        inbound = InboundMessage(
+        turn_request = TurnRequest(
             agent=DENIZEN, place=place, sender=Sender(Author("1", "Ana"), ANA), parts=said, platform_id=f"q{number}"
         )
         answer = ModelAnswer(text=words(ANSWER_TOKENS, 1000 + number))
@@ -140,7 +140,7 @@ async def talk_with_tools(run: Run) -> None:
             text=words(60, 2000 + number),
             calls=[ModelCall("calculator", {"expression": f"{number} * 29"}, f"c{number}")],
         )
-        await run.ask(number, inbound, *([call] if is_tool_turn else []), answer)
+        await run.ask(number, turn_request, *([call] if is_tool_turn else []), answer)
         run.clock.advance(run.pause_s)
 
 
@@ -154,7 +154,7 @@ async def take_part(run: Run) -> None:
             await _post(run, str(next(ids)), "Bob", words(BACKLOG_TOKENS, 3000 + BETWEEN * number + other))
         post, text = str(next(ids)), words(QUESTION_TOKENS, number)
         await _post(run, post, "Ana", text)
-        inbound = InboundMessage(
+        turn_request = TurnRequest(
             agent=ADA,
             place=CHANNEL,
             sender=Sender(Author("1", "Ana"), ANA),
@@ -163,7 +163,7 @@ async def take_part(run: Run) -> None:
             shared=True,
             owed=ReplyTarget(ADA, post),
         )
-        reply = await run.ask(number, inbound, ModelAnswer(text=words(ANSWER_TOKENS, 1000 + number)))
+        reply = await run.ask(number, turn_request, ModelAnswer(text=words(ANSWER_TOKENS, 1000 + number)))
         await _post(run, str(next(ids)), ADA, reply, answers=post)
         run.clock.advance(run.pause_s)
 

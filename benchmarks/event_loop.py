@@ -30,7 +30,7 @@ from denizen.app.build import Denizen, open_denizen
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName
 from denizen.domain.message import Author, TextPart
-from denizen.domain.turn import InboundMessage, Sender, TurnStatus
+from denizen.domain.turn import Sender, TurnRequest, TurnStatus
 from denizen.engine.archive.backfill import Backfiller
 from denizen.engine.listener.context import AccountContext, BotReplyCounter
 from denizen.engine.listener.listener import AccountListener
@@ -271,7 +271,7 @@ async def warm(home: ConnectedDenizen) -> AsyncGenerator[None]:
     home.model.script(ModelAnswer(text="Hello."))
     ana, place = Author("ana", "Ana"), Place("terminal", "warm")
     await home.denizen.turns.ask(
-        InboundMessage(
+        TurnRequest(
             agent=AgentName("ada"),
             place=place,
             sender=Sender(ana, home.denizen.operator),

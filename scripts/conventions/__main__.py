@@ -39,6 +39,7 @@ def find_offences(root: Path) -> set[Offence]:
         "vendor-literal": names.find_vendor_literals(source),
         "of-function": names.find_of_functions(source),
         "unclear-opening": english.find_unclear_openings([*source, *tools]),
+        "dead-reference": english.find_dead_references(source),
         "citation": english.find_citations(load_texts(root), promises),
         "unexplained-term": find_unexplained_terms(load_glossary(root), source),
         "package-docstring": english.find_missing_package_docstrings(source),

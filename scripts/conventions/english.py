@@ -17,6 +17,7 @@ _LISTED_IDS = re.compile(r"\((?:[VSCTLP]W?\d{1,2}(?:, | and )?)+\)")
 _TOKEN = re.compile(r"\b[VSCTLP][\w]*(?:-[a-z0-9]+)*\b")
 _NOQA = re.compile(r"#\s*noqa\b[^\n]*")
 _REQUIREMENT = re.compile(r"\bRequirement\(\s*\"([^\"]+)\"")
+_REFERENCE = re.compile(r"`((?:[a-z_]+/)+[a-z_]+)(?:\.\w+)*`")
 _AMBIGUOUS = frozenset({"S3", "P2", "T1", "T2", "L1", "L2", "L3"})
 """Ids that are words of the trade as well: storage, caches, processors. They count in parentheses only."""
 
@@ -68,6 +69,21 @@ def find_citations(texts: Mapping[str, str], known_ids: Iterable[str]) -> Iterat
         found |= ids.intersection(_TOKEN.findall(plain))
         for citation in sorted(" ".join(each.split()) for each in found):
             yield f"{path}::{citation}"
+
+
+def find_dead_references(modules: Sequence[Module]) -> Iterator[str]:
+    """A path in backticks, such as `engine/gate/decision`, that begins with a package and leads to no module."""
+    known = {_shorten(module.path.removesuffix(".py").removesuffix("/__init__")) for module in modules}
+    packages = {path.partition("/")[0] for path in known if "/" in path}
+    for module in modules:
+        for reference in _REFERENCE.findall(module.text):
+            if reference.partition("/")[0] in packages and reference not in known:
+                yield f"{module.path}::{reference}"
+
+
+def _shorten(path: str) -> str:
+    """Returns the path as texts name it: without `src` and the package that holds everything."""
+    return path.partition("/")[2].partition("/")[2]
 
 
 def list_promise_ids(texts: Iterable[str]) -> set[str]:

@@ -53,7 +53,7 @@ def list_records(modules: Sequence[Module]) -> Iterator[tuple[Module, ast.ClassD
 def summarize(docstring: str | None) -> str:
     """The first sentence of a docstring. Its code stays code; nothing else means anything to Markdown."""
     text = " ".join((docstring or "").partition("\n\n")[0].split())
-    sentence = re.split(r"(?<=[.:!?]) (?=[A-Z`\d])", text, maxsplit=1)[0]
+    sentence = re.split(r"(?<=[.!?]) (?=[A-Z`\d])", text, maxsplit=1)[0]
     return "`".join(part if number % 2 else escape(part) for number, part in enumerate(sentence.split("`")))
 
 

@@ -57,7 +57,7 @@ def _describe(spec: CommandSpec) -> Iterator[str]:
 
 def _options(spec: CommandSpec, group: CommandSpec) -> Iterator[str]:
     if group.options:
-        rows = [(f"`{each.name}`", _values(each), _meaning(spec, each)) for each in group.options]
+        rows = [(f"`{each.name}`", _values(each), _embedder(spec, each)) for each in group.options]
         yield format_table(("option", "values", "meaning"), rows)
 
 
@@ -65,7 +65,7 @@ def _values(option: CommandOption) -> str:
     return ", ".join(f"`{choice}`" for choice in option.choices) or ("text, completed" if option.suggests else "text")
 
 
-def _meaning(spec: CommandSpec, option: CommandOption) -> str:
+def _embedder(spec: CommandSpec, option: CommandOption) -> str:
     own = PERMISSIONS.get(f"{spec.name}:{option.name}")
     note = f" For {_WHO[own]}." if own is not None and _WHO[own] not in option.description else ""
     return escape(option.description) + note

@@ -12,7 +12,7 @@ from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName
 from denizen.domain.message import Author, TextPart
 from denizen.domain.prompt import count_tool_tokens, estimate_tokens
-from denizen.domain.turn import InboundMessage, Sender
+from denizen.domain.turn import Sender, TurnRequest
 from denizen.engine.inspection.replay import PlannedRequest, plan_requests
 from tests.app.home_folder import Home
 from tests.app.test_reload import LAB
@@ -24,14 +24,14 @@ async def requests_for_hello(home: Home, config: str) -> list[PlannedRequest]:
     home.write(config)
     async with open_denizen(home.path, OpenOptions(ModelChoice(), durable=False)) as denizen:
         place, author = Place("terminal", "test"), Author("", "Ana")
-        inbound = InboundMessage(
+        turn_request = TurnRequest(
             agent=AgentName(""),
             place=place,
             sender=Sender(author, denizen.operator),
             parts=(TextPart("hello"),),
             platform_id="m1",
         )
-        return await plan_requests(denizen.runtime, denizen.services, inbound)
+        return await plan_requests(denizen.runtime, denizen.services, turn_request)
 
 
 def fixed_tokens(sent: PlannedRequest) -> int:

@@ -11,7 +11,7 @@ from denizen.app.model_choice import ModelChoice
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName
 from denizen.domain.message import Author, TextPart
-from denizen.domain.turn import InboundMessage, Sender, Turn
+from denizen.domain.turn import Sender, Turn, TurnRequest
 from denizen.testing.model_server import FailedAnswer, ModelAnswer, model_server
 from tests.app.home_folder import Home
 
@@ -36,14 +36,14 @@ def make_routing_answer(complexity: str, steps: int, model: str) -> ModelAnswer:
 
 async def ask(denizen: Denizen, text: str, key: str) -> Turn:
     place, author = Place("terminal", "test"), Author("", "Ana")
-    inbound = InboundMessage(
+    request = TurnRequest(
         agent=AgentName("ada"),
         place=place,
         sender=Sender(author, denizen.operator),
         parts=(TextPart(text),),
         platform_id=key,
     )
-    done = await denizen.turns.ask(inbound)
+    done = await denizen.turns.ask(request)
     return (await denizen.queries.get_turn(done.turn_id)).turn
 
 

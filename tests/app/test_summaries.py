@@ -10,7 +10,7 @@ from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName
 from denizen.domain.message import Author, TextPart
 from denizen.domain.summary import Summary
-from denizen.domain.turn import InboundMessage, Sender, TurnStatus
+from denizen.domain.turn import Sender, TurnRequest, TurnStatus
 from denizen.testing.model_server import JsonBody, ModelAnswer, ModelServer, model_server
 from tests.app.home_folder import Home
 
@@ -28,14 +28,14 @@ agents: {{ada: {{tools: [], limits: {{max_history_tokens: 1000}}}}}}
 async def ask(denizen: Denizen, number: int) -> None:
     text = f"q{number} " + "word " * 70
     author = Author("", "Ana")
-    inbound = InboundMessage(
+    request = TurnRequest(
         agent=AgentName("ada"),
         place=PLACE,
         sender=Sender(author, denizen.operator),
         parts=(TextPart(text),),
         platform_id=f"m{number}",
     )
-    assert (await denizen.turns.ask(inbound)).status is TurnStatus.DONE
+    assert (await denizen.turns.ask(request)).status is TurnStatus.DONE
 
 
 async def load_summaries(denizen: Denizen) -> list[Summary]:

@@ -131,6 +131,15 @@ def test_packages_without_a_docstring_are_found() -> None:
     assert list(english.find_missing_package_docstrings(packages)) == ["src/b/__init__.py", "src/c/__init__.py"]
 
 
+def test_a_path_in_backticks_that_leads_nowhere_is_found() -> None:
+    text = '"""See `engine/turn`, `engine/gone` and `engine/store.load`; `v1/chat` is a route."""'
+    tree = modules(d__engine__="", d__engine__turn=text)
+    assert list(english.find_dead_references(tree)) == [
+        "src/d/engine/turn.py::engine/gone",
+        "src/d/engine/turn.py::engine/store",
+    ]
+
+
 # --- structure --------------------------------------------------------------------------------------------------------
 
 

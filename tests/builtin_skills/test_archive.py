@@ -199,11 +199,11 @@ async def test_an_agent_searches_by_words_and_meaning_and_reads_what_was_said_ar
     ]
     write(engine.staff, "bea", "A dog bit somebody.")
     await engine.mirror_all()
-    while await engine.meaning.do_some() == NOW_S:
+    while await engine.post_embedder.do_some() == NOW_S:
         pass
-    (by_meaning,) = await fixture.lines("search_archive", {"words": "who has a pet?"})
-    assert "#general Ana: Bella is the dog of my aunt." in by_meaning
-    assert await fixture.lines("search_archive", {"words": "bella aunt"}) == [by_meaning]
+    (by_embedding,) = await fixture.lines("search_archive", {"words": "who has a pet?"})
+    assert "#general Ana: Bella is the dog of my aunt." in by_embedding
+    assert await fixture.lines("search_archive", {"words": "bella aunt"}) == [by_embedding]
     around = await fixture.lines("read_context", {"message": said[1].id})
     assert around == await fixture.lines("read_history", {})
     assert [line.split(": ", 1)[1].split(" (id")[0] for line in around] == [post.text for post in said]

@@ -25,7 +25,7 @@ models:
   aliases: {{balanced: lab/scripted}}
 agents: {{denizen: {{}}}}
 embeddings: {{provider: lab, model: small}}
-archive: {{by_meaning: {by_meaning}}}
+archive: {{embeddings: {embeddings}}}
 """
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 
@@ -73,11 +73,11 @@ async def test_posts_get_their_meaning_while_denizen_runs_and_lose_it_with_the_s
         return words in _lines(home.do("archive", "status"))
 
     with serve_embeddings() as server:
-        home.write(CONFIG.format(url=server.url, by_meaning="true"))
+        home.write(CONFIG.format(url=server.url, embeddings="true"))
         with home.serve():
             eventually(lambda: tells("2 posts are found by meaning too"))
             assert [body["input"] for _, _, body in server.asked] == [[texts[0], texts[2]]]
-            home.write(CONFIG.format(url=server.url, by_meaning="false"))
+            home.write(CONFIG.format(url=server.url, embeddings="false"))
             eventually(lambda: _count_vectors(home) == 0)
         assert tells("0 posts are found by meaning too")
     assert "embeddings: 1 requests, 9 tokens in" in _lines(home.do("usage", "--by", "source"))

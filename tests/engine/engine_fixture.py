@@ -16,7 +16,7 @@ from denizen.domain.ids import AgentName
 from denizen.domain.message import Author, Message, TextPart
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
-from denizen.domain.turn import InboundMessage, RequestOptions, Sender, TurnFailure, TurnStatus
+from denizen.domain.turn import RequestOptions, Sender, TurnFailure, TurnRequest, TurnStatus
 from denizen.engine.budget.side_completion import BilledCompletion
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Generation, Runtime
@@ -107,14 +107,14 @@ OPTIONS = [each.name for each in fields(RequestOptions)]
 _count = iter(range(1, 1_000_000))
 
 
-def message(text: str, **more: object) -> InboundMessage:
+def message(text: str, **more: object) -> TurnRequest:
     """A message of Ana's; its platform id is new unless it is given. `more` are fields of it, of its sender and of its
     options.
     """
     given: dict[str, Any] = dict(more)
     sender = {name: given.pop(name) for name in SENDER if name in given}
     options = {name: given.pop(name) for name in OPTIONS if name in given}
-    base = InboundMessage(
+    base = TurnRequest(
         agent=NAME,
         place=PLACE,
         sender=replace(Sender(Author("ana", "Ana"), ANA), **sender),
@@ -157,7 +157,7 @@ async def open_engine(
     agent: Agent | None = None,
     store: TemporaryStore | None = None,
     log: MemoryLog | None = None,
-    inbox: TurnQueues | None = None,
+    queues: TurnQueues | None = None,
     policy: GatePolicy | None = None,
     watcher: ScriptedModel | None = None,
 ) -> AsyncGenerator[EngineFixture]:
@@ -169,7 +169,7 @@ async def open_engine(
     observer = Observer(store, clock, BilledCompletion(runtime, store, clock))
     services = build_services(runtime, store, durable, clock, observer=observer)
     services = replace(services, assistant=AgentSettingsOverlay(store, clock))
-    turns = TurnRunner(runtime, services, inbox)
+    turns = TurnRunner(runtime, services, queues)
     models = {"balanced": model, "watcher": watcher} if watcher else model
     await runtime.swap(generation(models, tools, agent=agent, policy=policy))
     await durable.start()

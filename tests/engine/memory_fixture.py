@@ -102,7 +102,7 @@ class MemoryFixture:
             self.store,
             self.channels,
             self.clock,
-            meaning=BudgetedEmbedder(lambda: self.embedder),
+            embedder=BudgetedEmbedder(lambda: self.embedder),
             policy=lambda: self.policy,
         )
         self.tools = build_memory_skill(self.keeper, self.root)

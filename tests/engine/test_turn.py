@@ -43,8 +43,8 @@ pytestmark = pytest.mark.anyio
 async def test_the_same_message_twice_is_one_turn_with_one_answer() -> None:
     model = ScriptedModel(ScriptedReply("once"))
     async with open_engine(model) as engine:
-        inbound = message("hello")
-        first, second = await engine.turns.ask(inbound), await engine.turns.ask(inbound)
+        turn_request = message("hello")
+        first, second = await engine.turns.ask(turn_request), await engine.turns.ask(turn_request)
         assert first.turn_id == second.turn_id
         assert (first.reply, second.reply) == ("once", "once")
         assert len(model.requests) == 1
@@ -63,9 +63,9 @@ async def test_a_turn_that_is_killed_is_finished_after_a_restart_without_repeati
 
     before = ToolsetFixture(run=hang_on_second)
     model = ScriptedModel(ScriptedReply(calls=[call("write", q="one")]), ScriptedReply(calls=[call("write", q="two")]))
-    inbound = message("do both")
+    turn_request = message("do both")
     async with open_engine(model, before, store=store, log=log) as engine:
-        turn = await engine.turns.submit(inbound)
+        turn = await engine.turns.submit(turn_request)
         with anyio.fail_after(HANG_LIMIT_S):
             await reached.wait()
         await engine.durable.crash()
@@ -75,7 +75,7 @@ async def test_a_turn_that_is_killed_is_finished_after_a_restart_without_repeati
     async with open_engine(model, after, store=store, log=log) as engine:
         await engine.turns.resume()
         with anyio.fail_after(HANG_LIMIT_S):
-            done = await engine.turns.ask(inbound)
+            done = await engine.turns.ask(turn_request)
         assert (done.turn_id, done.reply) == (turn.id, "both done")
         assert [c.args["q"] for c in after.calls] == ["two"], "the finished call is not repeated"
         assert after.keys == before.keys[1:], "the interrupted call comes again with its own key"
@@ -119,10 +119,10 @@ async def test_turns_of_one_conversation_run_one_after_another_and_conversations
         )
 
 
-async def test_a_full_inbox_refuses_with_words_and_loses_nothing() -> None:
+async def test_a_full_queue_refuses_with_words_and_loses_nothing() -> None:
     gate = ReplyGate()
     model = ScriptedModel(ScriptedReply("first", before=gate), otherwise=ScriptedReply("later"))
-    async with open_engine(model, inbox=TurnQueues(max_waiting=1)) as engine:
+    async with open_engine(model, queues=TurnQueues(max_waiting=1)) as engine:
         turns = [await engine.turns.submit(message("1"))]
         await gate.reached.wait()
         turns.append(await engine.turns.submit(message("2")))
@@ -140,8 +140,8 @@ async def test_a_cancelled_turn_ends_at_once_and_the_next_one_runs() -> None:
     gate = ReplyGate()
     model = ScriptedModel(ScriptedReply("never", before=gate), ScriptedReply("next"))
     async with open_engine(model) as engine:
-        inbound = message("1")
-        turn = await engine.turns.submit(inbound)
+        turn_request = message("1")
+        turn = await engine.turns.submit(turn_request)
         await gate.reached.wait()
         assert engine.turns.cancel(turn.id)
         with anyio.fail_after(HANG_LIMIT_S):
@@ -199,9 +199,9 @@ async def test_a_fresh_session_forgets_and_keeps_the_old_one_readable() -> None:
     async with open_engine(model) as engine:
         await engine.say("1")
         assert (await engine.say("2")).reply == "saw 3"
-        inbound = message("3", session=SessionChoice(is_new=True))
-        assert (await engine.turns.ask(inbound)).reply == "saw 1"
-        await engine.turns.ask(inbound)
+        turn_request = message("3", session=SessionChoice(is_new=True))
+        assert (await engine.turns.ask(turn_request)).reply == "saw 1"
+        await engine.turns.ask(turn_request)
         async with engine.store.work() as work:
             sessions = await work.sessions.list_sessions(PLACE.conversation_id, NAME)
             old = await work.messages.list_tail(sessions[-1].id, limit=10)
@@ -430,9 +430,9 @@ async def test_whoever_watches_a_turn_hears_when_it_cannot_end_here() -> None:
 async def test_a_turn_that_is_stopped_before_it_began_never_asks_the_model() -> None:
     model = ScriptedModel()
     async with open_engine(model) as engine:
-        inbound = message("x")
-        turn = await engine.turns.submit(inbound)
-        assert engine.turns.cancel_message(inbound)
+        turn_request = message("x")
+        turn = await engine.turns.submit(turn_request)
+        assert engine.turns.cancel_message(turn_request)
         with anyio.fail_after(HANG_LIMIT_S):
             await engine.durable.wait(turn.id)
         assert (await engine.turns.get(turn.id)).status is TurnStatus.CANCELLED

@@ -311,7 +311,7 @@ VEXAI: tuple[Requirement, ...] = (
     Requirement(
         "V34",
         "1.8",
-        "An inbound webhook is accepted only with a valid HMAC signature.",
+        "An request webhook is accepted only with a valid HMAC signature.",
         status="open",
         issue="automation",
     ),

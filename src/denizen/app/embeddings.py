@@ -150,7 +150,7 @@ def build_memories(
         store,
         channels,
         clock,
-        meaning=build_embedder(runtime, store, clock),
+        embedder=build_embedder(runtime, store, clock),
         policy=lambda: runtime.current.knowledge.recall,
         written=UserMemoryFiles(home).load,
     )

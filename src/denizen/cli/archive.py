@@ -36,7 +36,7 @@ async def status(denizen: Denizen) -> None:
         echo("The archive is switched off (archive.enabled).")
     done = sum(room.is_complete for room in found.rooms)
     echo(f"{found.posts} posts in {len(found.rooms)} rooms; {done} rooms are fetched to their beginning or limit")
-    echo(f"{found.meant} posts are found by meaning too")
+    echo(f"{found.embedded} posts are found by meaning too")
     for room in found.rooms[:SHOWN_ROOMS]:
         echo(f"  #{room.name}: {room.fetched} older posts fetched{'' if room.is_complete else ', not complete'}")
     if len(found.rooms) > SHOWN_ROOMS:

@@ -25,7 +25,7 @@ from denizen.domain.ids import AgentName, fresh
 from denizen.domain.json import JsonObject
 from denizen.domain.message import Author, TextPart
 from denizen.domain.principal import Principal
-from denizen.domain.turn import InboundMessage, Sender, TurnFailure, TurnStatus
+from denizen.domain.turn import Sender, TurnFailure, TurnRequest, TurnStatus
 
 
 @click.command()
@@ -69,9 +69,9 @@ class AskRequest:
     session: str
     choice: ModelChoice
 
-    def inbound(self, principal: Principal) -> InboundMessage:
+    def turn_request(self, principal: Principal) -> TurnRequest:
         """As a message of the terminal."""
-        return InboundMessage(
+        return TurnRequest(
             agent=AgentName(self.agent),
             place=Place("terminal", "ask", self.session or fresh("once")),
             sender=Sender(
@@ -101,11 +101,11 @@ async def _ask(home: Path, question: AskRequest, printer: AnswerPrinter) -> int:
 
     async with open_denizen(home, OpenOptions(question.choice, report=show_weights_progress)) as denizen:
         denizen.require_terminal()
-        inbound = question.inbound(LOCAL)
+        asked = question.turn_request(LOCAL)
         turns = denizen.turns
         async with prompt_for_approvals(turns.approvals, LOCAL) as people:
             return await stoppable(
-                lambda: _show(turns.stream(inbound), printer, people), lambda: turns.cancel_message(inbound)
+                lambda: _show(turns.stream(asked), printer, people), lambda: turns.cancel_message(asked)
             )
 
 

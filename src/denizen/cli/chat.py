@@ -23,7 +23,7 @@ from denizen.domain.errors import DenizenError
 from denizen.domain.events import Notice, ReasoningAdded, TextAdded, ToolFinished, ToolStarted, TurnEvent, TurnFinished
 from denizen.domain.ids import AgentName, fresh
 from denizen.domain.message import Author, TextPart
-from denizen.domain.turn import InboundMessage, RequestOptions, Sender, SessionChoice, TurnStatus
+from denizen.domain.turn import RequestOptions, Sender, SessionChoice, TurnRequest, TurnStatus
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -221,7 +221,7 @@ class TerminalChat:
         self._console.print(HELP, markup=False)
 
     async def _say(self, text: str) -> None:
-        inbound = InboundMessage(
+        request = TurnRequest(
             agent=AgentName(self.agent),
             place=self._place,
             sender=Sender(
@@ -235,14 +235,14 @@ class TerminalChat:
             options=RequestOptions(model=self._model),
         )
         self._fresh = False
-        await stoppable(lambda: self._show(inbound), lambda: self._denizen.turns.cancel_message(inbound))
+        await stoppable(lambda: self._show(request), lambda: self._denizen.turns.cancel_message(request))
 
-    async def _show(self, inbound: InboundMessage) -> None:
+    async def _show(self, request: TurnRequest) -> None:
         view = TurnView(self._console)
         turns = self._denizen.turns
         async with (
-            prompt_for_approvals(turns.approvals, inbound.sender.principal) as people,
-            aclosing(turns.stream(inbound)) as events,
+            prompt_for_approvals(turns.approvals, request.sender.principal) as people,
+            aclosing(turns.stream(request)) as events,
         ):
             async for event in events:
                 view.show(event)

@@ -57,7 +57,7 @@ async def index(denizen: Denizen, *, words_only: bool) -> None:
         async with show_sync_progress(lambda: told):
             await indexing.embed_all(lambda progress: told.update({INDEX: progress}))
     size = await indexing.size()
-    missing = await indexing.count_without_meaning()
+    missing = await indexing.count_without_embedding()
     echo(f"{size.documents} documents with {size.passages} passages are indexed." if size.documents else NOTHING_READ)
     echo(describe_embeddings(denizen.settings, denizen.runtime.current.knowledge.embedder).capitalize() + ".")
     if missing:

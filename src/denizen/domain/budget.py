@@ -1,7 +1,7 @@
 """Budgets of money: who has one, for how long, and whether another request fits it. Pure.
 
 A limit holds for one scope and one period of the calendar in UTC. What a request may cost at most is reserved before it
-is sent; what is spent and what is reserved together never pass a limit. Reading and writing is `ports/spending`'s, and
+is sent; what is spent and what is reserved together never pass a limit. Reading and writing is `ports/usage`'s, and
 `engine/budget/budgets.py` puts both together.
 """
 

@@ -1,7 +1,7 @@
 """The talk of a channel as documents: one for each day, one for each thread, and an index. Pure.
 
-`engine/archive/reader` chooses what may be shown; here nothing is left out. Words of people stand in block quotes, so
-that nobody can write a heading with another's name on it. Times are UTC.
+`engine/archive/channel_source` chooses what may be shown; here nothing is left out. Words of people stand in block
+quotes, so that nobody can write a heading with another's name on it. Times are UTC.
 """
 
 from __future__ import annotations

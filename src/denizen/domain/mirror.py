@@ -16,8 +16,8 @@ FORGOTTEN = (TextPart("[forgotten]"),)
 """The parts of a message in a session whose post was forgotten."""
 
 
-MEANT_WORDS = 3
-MEANT_SIGNS = 6
+MIN_WORDS = 3
+MIN_SIGNS = 6
 """In place of words, for scripts that do not keep them apart."""
 
 _FIRST_SIGN = "\u0e00"
@@ -40,10 +40,10 @@ def plan_renewal(known: Post, given: Post) -> Post | None:
 
 def says_something(words: Sequence[str]) -> bool:
     """Whether it is worth a vector. `words` are those of the post, as `line_words` gives them."""
-    return len(words) >= MEANT_WORDS or sum(sign >= _FIRST_SIGN for word in words for sign in word) >= MEANT_SIGNS
+    return len(words) >= MIN_WORDS or sum(sign >= _FIRST_SIGN for word in words for sign in word) >= MIN_SIGNS
 
 
-def loses_meaning(known: Post, renewed: Post) -> bool:
+def loses_embedding(known: Post, renewed: Post) -> bool:
     """Whether vectors that were made of `known` must not be found any more."""
     return renewed.changes.deleted_at is not None or (known.text, known.room) != (renewed.text, renewed.room)
 

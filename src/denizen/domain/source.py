@@ -1,7 +1,7 @@
 """Sources of knowledge: where documents are read, what of them is kept, and how far each was read. Pure.
 
 What may be written for a location is in `location`; how a kind is read is in `adapters/git`, `files`, `sitemap` and
-`youtube`, and in `engine/archive/reader`; what is made of what was read is in `snapshot`.
+`youtube`, and in `engine/archive/channel_source`; what is made of what was read is in `snapshot`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Usage as people look at it: sums by day, user, source and model, and what other programs report of theirs. Pure.
 
 A day is one of UTC. A source is the platform where a message came in (`web`, `api`, `discord`, `terminal`, ...), or
-the name under which a program reported. `ports/statistics` reads and writes; `engine/inspection/statistics.py`
+the name under which a program reported. `ports/usage` reads and writes; `engine/inspection/statistics.py`
 puts both together.
 """
 

@@ -1,7 +1,7 @@
 """The subject of a talk, on platforms that give it a title and an opening: an issue, a pull request, a discussion.
 Pure.
 
-Who routes a question or puts a prompt together gets it by `engine/subject.load_subject`. The opening itself is a
+Who routes a question or puts a prompt together gets it by `engine/prompt/notes.load_subject`. The opening itself is a
 post in the archive, so that it follows what becomes of it there: edits, deletions, what its author chose.
 """
 

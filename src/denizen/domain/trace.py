@@ -1,7 +1,7 @@
 """The record of a prompt's parts, for people who ask why.
 
 Names, sizes and hashes. The words of messages are not here: they stay in their session and in the archive, where they
-can be forgotten. Made by `engine/steps`, kept by the store, read by `engine/trace`.
+can be forgotten. Made by `engine/loop/steps`, kept by the store, read by `engine/inspection/queries`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A block closes when the lines that wait for it are enough, and from then on reads the same for ever, whatever is edited
 or deleted: it remembers which version of each post it shows. What changed since is told in the tail as an event. Only
-what is forgotten leaves a block. Loading and keeping is in `engine/prompt/transcript`.
+what is forgotten leaves a block. Loading and keeping is in `engine/prompt/room_transcript`.
 """
 
 from __future__ import annotations

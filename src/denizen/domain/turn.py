@@ -42,7 +42,7 @@ class ReplyTarget:
     `account` is the agent whose login sends it, `reply_to` the platform message that it answers, `ticket` a short-lived
     right to answer a command. `answers` are the platform messages that the turn claims: each is answered by one turn.
     `supersedes` is the turn that answered an earlier text of the same message. `guild` is the community it is in, by
-    the platform's id; empty in a direct talk. `may_be_silent`: nobody waits for an answer (`domain/speaking`).
+    the platform's id; empty in a direct talk. `may_be_silent`: nobody waits for an answer (`domain/speaker_choice`).
     `of_several`: different people wrote what it answers, so nothing is done on the platform in the name of one of them.
     """
 
@@ -88,7 +88,7 @@ class SessionChoice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InboundMessage:
+class TurnRequest:
     """A message that a channel hands in, and that may deserve a turn.
 
     `platform_id` is unique on its platform: handing the same one in twice makes one turn. `keyed` says that the sender

@@ -3,7 +3,7 @@
     1 admit    which agent; is there room; is the rate kept
     2 open     message and turn, in one transaction (`intake/opening.py`)
     3 route    which model and how many steps, for agents whose model is chosen for each question (`loop/routing.py`)
-    4 gather   the prompt: the agent as configured now, its history within the budget (`prompt/gather.py`)
+    4 prompt   from the agent as configured now, its history within the budget, notes (`prompt/context.py`)
     5 loop     model and tools until there is an answer or a limit (`loop/loop.py`, `loop/planning.py`)
     6 render   what people see: citations proved, as they were in the stream already (`knowledge/proof.py`)
     7 record   messages, steps, calls, usage, the outcome and what is owed to a platform, in one transaction
@@ -30,11 +30,11 @@ from denizen.domain.ids import AgentName, ConversationId, TurnId, fresh
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.prompt import PromptMessage
-from denizen.domain.turn import InboundMessage, Turn, TurnFailure, TurnResult, TurnStatus
+from denizen.domain.turn import Turn, TurnFailure, TurnRequest, TurnResult, TurnStatus
 from denizen.engine.configuration.generation import Generation, Runtime
 from denizen.engine.configuration.tool_policy import RateLimit, SlidingWindow
 from denizen.engine.events.live_events import Sign, Watch
-from denizen.engine.intake.opening import OpenTurn, inbound_queue_key, inbound_turn_id, load_turn, open_turn, queue_key
+from denizen.engine.intake.opening import OpenTurn, load_turn, open_turn, queue_key, request_queue_key, request_turn_id
 from denizen.engine.intake.turn_queue import TurnPause, TurnQueues
 from denizen.engine.knowledge.proof import ProvedAnswer
 from denizen.engine.loop.loop import run_loop
@@ -51,7 +51,7 @@ from denizen.engine.loop.routing import ModelRouter
 from denizen.engine.loop.services import EngineServices
 from denizen.engine.loop.step_record import ReplyExtras, load_reply_extras
 from denizen.engine.loop.steps import TurnSteps
-from denizen.engine.prompt.gather import TurnContext, gather_context
+from denizen.engine.prompt.context import TurnContext, build_context
 from denizen.engine.prompt.room_transcript import BlockTextCache
 from denizen.engine.summaries.background import BackgroundSummaries
 from denizen.engine.tools.toolbox import uses_planning
@@ -75,10 +75,10 @@ _log = logging.getLogger("denizen.turn")
 class TurnRunner:
     """Takes messages in (`submit`, `stream`, `ask`) and sees their turns through."""
 
-    def __init__(self, runtime: Runtime, services: EngineServices, inbox: TurnQueues | None = None) -> None:
+    def __init__(self, runtime: Runtime, services: EngineServices, queues: TurnQueues | None = None) -> None:
         self._runtime = runtime
         self._services = services
-        self._inbox = inbox or TurnQueues()
+        self._queues = queues or TurnQueues()
         self._requests = SlidingWindow(services.clock)
         self.approvals = services.approvals
         self._opened: dict[TurnId, OpenTurn] = {}
@@ -93,24 +93,24 @@ class TurnRunner:
 
     # --- 1 admit, 2 open ---------------------------------------------------------------------------------------------
 
-    async def submit(self, inbound: InboundMessage) -> Turn:
+    async def submit(self, request: TurnRequest) -> Turn:
         """Opens the turn that this message deserves and starts it. The same message again gives the same turn.
 
         Raises NotFound for an unknown agent, InvalidInput for an empty message, LimitExceeded when too many wait,
         Conflict when the sender gave the id of this message to another before.
         """
-        agent = self._runtime.current.agent(inbound.agent)
-        if not inbound.parts:
+        agent = self._runtime.current.agent(request.agent)
+        if not request.parts:
             raise InvalidInput("The message is empty.", code="message_empty", fix="Write something to answer.")
-        self._inbox.check_room(inbound_queue_key(agent.name, inbound))
-        self._check_rate(inbound.sender.principal)
+        self._queues.check_not_full(request_queue_key(agent.name, request))
+        self._check_rate(request.sender.principal)
         is_new = False
         try:
             set_up = (await self._services.configured(self._runtime.current, agent.name)).agent(agent.name)
-            opened, is_new = await open_turn(self._services.store, set_up, inbound, now=self._services.clock.now())
+            opened, is_new = await open_turn(self._services.store, set_up, request, now=self._services.clock.now())
         finally:
             if not is_new:  # nothing came of it, or it was counted when it came first
-                self._requests.give_back(inbound.sender.principal.key)
+                self._requests.give_back(request.sender.principal.key)
         turn = opened.turn
         if is_new:
             self._opened[turn.id] = opened
@@ -144,8 +144,8 @@ class TurnRunner:
                 self._stopped.remove(key)
                 scope.cancel()
             try:
-                async with self._inbox.turn(opened.lane) as seat, self._runtime.lease() as generation:
-                    with self.approvals.pauses.open(key, seat) as pause:
+                async with self._queues.turn(opened.queue_key) as slot, self._runtime.lease() as generation:
+                    with self.approvals.pauses.open(key, slot) as pause:
                         closed = await self._run_steps(opened, generation, pause)
                         return {"status": closed.status}
             finally:
@@ -166,8 +166,8 @@ class TurnRunner:
             routed = await self._router.find_route(opened, generation)
             turn = replace(opened.turn, route=routed.route, result=TurnResult(usage=routed.usage))
             opened = replace(opened, turn=turn)
-            # 4 gather
-            context, history = await gather_context(
+            # 4 prompt
+            context, history = await build_context(
                 services.store, opened, generation, texts=self._block_texts, keeper=services.memories
             )
             proofs = open_proofs(services.prover, context, history)
@@ -260,13 +260,13 @@ class TurnRunner:
 
     # --- watching and stopping ---------------------------------------------------------------------------------------
 
-    async def stream(self, inbound: InboundMessage) -> AsyncGenerator[TurnEvent]:
+    async def stream(self, request: TurnRequest) -> AsyncGenerator[TurnEvent]:
         """Submits the message and yields what happens; the last event is `TurnFinished`. Raises what keeps the turn
         from ending here: a database that cannot be written, or Denizen shutting down.
         """
-        key = inbound_turn_id(self._runtime.current.agent(inbound.agent), inbound)
+        key = request_turn_id(self._runtime.current.agent(request.agent), request)
         with self._services.live.watch(key) as events:
-            turn = await self.submit(inbound)
+            turn = await self.submit(request)
             async with aclosing(self._follow(turn, events)) as signs:
                 async for event in signs:
                     yield event
@@ -298,9 +298,9 @@ class TurnRunner:
                 return
         yield finished_event(turn, await load_reply_extras(self._services.store, turn, self._runtime.current))
 
-    async def ask(self, inbound: InboundMessage) -> TurnFinished:
+    async def ask(self, request: TurnRequest) -> TurnFinished:
         """Submits the message and waits for the end of its turn."""
-        async with aclosing(self.stream(inbound)) as events:
+        async with aclosing(self.stream(request)) as events:
             async for event in events:
                 if isinstance(event, TurnFinished):
                     return event
@@ -322,17 +322,17 @@ class TurnRunner:
             return False
         return True
 
-    def cancel_message(self, inbound: InboundMessage) -> bool:
+    def cancel_message(self, request: TurnRequest) -> bool:
         """Stops the turn of a message that was handed in."""
-        agent = self._runtime.current.agent(inbound.agent)
-        return self.cancel(inbound_turn_id(agent, inbound))
+        agent = self._runtime.current.agent(request.agent)
+        return self.cancel(request_turn_id(agent, request))
 
     @asynccontextmanager
     async def hold(self, agent: AgentName, conversation_id: ConversationId) -> AsyncGenerator[None]:
         """Until the block ends no turn of the agent's session there runs; it begins when those before it have ended, or
         wait for people.
         """
-        async with self._inbox.turn(queue_key(agent, conversation_id)):
+        async with self._queues.turn(queue_key(agent, conversation_id)):
             yield
 
     # --- after a restart ---------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Access for external programs in a protocol of their own, such as MCP: a turn, or one tool call.
 
-`engine/outside` implements it, `adapters/mcp_server` uses it. The user of this port has authenticated the caller.
+`engine/external` implements it, `adapters/mcp_server` uses it. The user of this port has authenticated the caller.
 """
 
 from __future__ import annotations

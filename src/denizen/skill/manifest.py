@@ -11,7 +11,7 @@ The manifest is `skill.yaml` of a Python skill, or the front matter of a SKILL.m
     examples:
       - {tool: roll_dice, args: {sides: 1}, expect: "1"}
 
-Parsing is pure: the caller reads the file (`app/skills`). The context of a skill holds only the services that it has
+Parsing is pure: the caller reads the file (`app/skill_loading`). A skill's context holds only the services that it has
 permissions for. That keeps honest code honest and tells the owner what to expect. It is no sandbox: a Python skill that
 is enabled runs inside Denizen and can do anything that Denizen can. That is why nothing runs before its owner has
 enabled exactly this content.

@@ -1,7 +1,7 @@
 """The pages for people: `/` with the chat, `/login` with the sign-in, and `/logout`.
 
 Signing in exchanges an API key for a random token in a cookie that scripts cannot read and other sites cannot send.
-Templates are in `web/templates`, scripts and styles in `web/static`.
+Templates are in `templates`, scripts and styles in `static`.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from denizen.adapters.library import ConvertedText, DocumentConverters, FileLibrary
-from denizen.adapters.library.intake import MAX_TEXT_BYTES
+from denizen.adapters.library.ingestion import MAX_TEXT_BYTES
 from denizen.domain.errors import Conflict, NeedsAttention, Unavailable
 from denizen.domain.snapshot import SnapshotPart
 from denizen.domain.source import SourceReading, describe_left_out

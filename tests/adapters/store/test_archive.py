@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 
 from denizen.adapters.store.database import SqlStore, SqlUnitOfWork
-from denizen.adapters.store.schema import migrate
+from denizen.adapters.store.migrator import migrate
 from denizen.adapters.store.sqlite import SqliteDialect
 from denizen.domain.clock import SystemClock
 from denizen.domain.delivery import DeliveryState, MessageContent, OutgoingFile

@@ -15,8 +15,8 @@ import sqlalchemy as sa
 from denizen.adapters.store.answers import _for_posts
 from denizen.adapters.store.database import SqlStore, SqlUnitOfWork
 from denizen.adapters.store.messages import _TAIL
+from denizen.adapters.store.migrator import migrate
 from denizen.adapters.store.postgres import PostgresDialect
-from denizen.adapters.store.schema import migrate
 from denizen.adapters.store.sqlite import SqliteDialect
 from denizen.domain.clock import SystemClock
 from denizen.domain.conversation import Session

@@ -14,8 +14,8 @@ from sqlalchemy.exc import StatementError
 
 from denizen.adapters.store import open_store
 from denizen.adapters.store.database import SqlStore, SqlUnitOfWork
+from denizen.adapters.store.migrator import migrate
 from denizen.adapters.store.postgres import PostgresDialect, explain
-from denizen.adapters.store.schema import migrate
 from denizen.adapters.store.sqlite import SqliteDialect
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention, Unavailable

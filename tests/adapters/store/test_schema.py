@@ -20,8 +20,8 @@ from alembic.script import ScriptDirectory
 from denizen.adapters.store import open_store
 from denizen.adapters.store.database import metadata
 from denizen.adapters.store.dialect import REVISION_TABLE, SqlDialect
+from denizen.adapters.store.migrator import HEAD, HISTORY, SUPERSEDED, MigrationHistory, migrate
 from denizen.adapters.store.postgres import PostgresDialect
-from denizen.adapters.store.schema import HEAD, HISTORY, SUPERSEDED, MigrationHistory, migrate
 from denizen.adapters.store.sqlite import SqliteDialect
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import NeedsAttention

@@ -248,9 +248,9 @@ class DocumentContract:
         query = pack_vector(_direction(700.2))
         async with store.work(write=False) as work:
             near = await work.vectors.find_nearest("many", ["s0", "s1", "s2"], "m", query, limit=3)
-            shelf = await work.vectors.find_nearest("many", ["s0"], "m", query, limit=2)
+            nearest = await work.vectors.find_nearest("many", ["s0"], "m", query, limit=2)
         assert [each.key for each in near] == ["700", "701", "699"]
-        assert [each.key for each in shelf] == ["699", "702"]
+        assert [each.key for each in nearest] == ["699", "702"]
         async with store.work() as work:
             await work.vectors.put([StoredVector("many", "s0", "700", "m", pack_vector(_direction(20)))])
             await work.vectors.put([StoredVector("many", "s1", "new", "m", query)])

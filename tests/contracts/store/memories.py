@@ -40,9 +40,9 @@ async def list_memory_ids(store: Store) -> list[str]:
 
 
 def make_vector(
-    key: str, *values: float, shelf: str = "s", model: str = "m", collection: str = MEMORY_VECTORS
+    key: str, *values: float, namespace: str = "s", model: str = "m", collection: str = MEMORY_VECTORS
 ) -> StoredVector:
-    return StoredVector(collection, shelf, key, model, pack_vector(values))
+    return StoredVector(collection, namespace, key, model, pack_vector(values))
 
 
 @pytest.mark.anyio
@@ -123,8 +123,8 @@ class MemoriesContract:
             make_vector("close", 1, 1),
             make_vector("across", 0, 1),
             make_vector("against", -1, 0),
-            make_vector("two", 1, 0.1, shelf="s2"),
-            make_vector("hidden", 1, 0, shelf="s3"),
+            make_vector("two", 1, 0.1, namespace="s2"),
+            make_vector("hidden", 1, 0, namespace="s3"),
             make_vector("old", 1, 0, model="old"),
             make_vector("foreign", 1, 0, collection="documents"),
         ]
@@ -206,10 +206,10 @@ async def embed_missing(store: Store, model: str = "m") -> list[str]:
 
 
 async def find_near(store: Store, *rooms: str, model: str = "m") -> list[str]:
-    """Keys of the vectors on the shelves of these rooms."""
-    shelves = [room_namespace(PLATFORM, room) for room in rooms or ("10",)]
+    """Keys of the vectors in the namespaces of these rooms."""
+    namespaces = [room_namespace(PLATFORM, room) for room in rooms or ("10",)]
     async with store.work(write=False) as work:
-        near = await work.vectors.find_nearest(POST_VECTORS, shelves, model, DATA, limit=5000)
+        near = await work.vectors.find_nearest(POST_VECTORS, namespaces, model, DATA, limit=5000)
     return sorted(each.key.partition(":")[2] for each in near)
 
 

@@ -114,9 +114,9 @@ class ArchiveFixture:
         self.privacy = ArchiveRemoval(self.mirror, self.clock)
         self.retention = ArchiveRetention(using, lambda: self.policy, self.clock, sleep=self.clock.sleep)
         self.backfiller = Backfiller(using, self.mirror, self.clock, sleep=self.clock.sleep)
-        meaning = BudgetedEmbedder(lambda: self.embedder, EmbeddingBudget(using, self.clock, lambda: self.budgets))
-        self.meaning = PostEmbedder(using, meaning, lambda: self.policy, self.clock, sleep=self.clock.sleep)
-        self.lookup = ArchiveLookups(using, self.channels, self.mirror, ArchiveSearch(using, self.mirror, meaning))
+        budgeted = BudgetedEmbedder(lambda: self.embedder, EmbeddingBudget(using, self.clock, lambda: self.budgets))
+        self.post_embedder = PostEmbedder(using, budgeted, lambda: self.policy, self.clock, sleep=self.clock.sleep)
+        self.lookup = ArchiveLookups(using, self.channels, self.mirror, ArchiveSearch(using, self.mirror, budgeted))
 
     def rooms(self, account: MemoryChannel | None = None) -> list[Room]:
         """Those that the account reads."""

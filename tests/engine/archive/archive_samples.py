@@ -24,7 +24,7 @@ class PetArchiveFixture:
 
     async def learn(self) -> None:
         """Until everything has its meaning."""
-        while await self.engine.meaning.do_some() == NOW_S:
+        while await self.engine.post_embedder.do_some() == NOW_S:
             pass
 
     async def find(self, words: str, *, who: str = "kim", room: Room | None = None, limit: int = 20) -> list[str]:
@@ -32,4 +32,4 @@ class PetArchiveFixture:
         return [post.text for post in found]
 
     async def count(self) -> int:
-        return await self.engine.meaning.count()
+        return await self.engine.post_embedder.count()

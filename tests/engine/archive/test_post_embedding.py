@@ -73,10 +73,10 @@ async def test_a_search_by_meaning_is_narrowed_by_room_author_and_time(pets: Pet
 
 async def test_a_long_post_is_shown_where_the_words_are_or_else_from_its_beginning(pets: PetArchiveFixture) -> None:
     await pets.say(f"Bella is a dog. {'And so on. ' * 80} The end of it.")
-    (by_meaning,) = await pets.find("whose pet")
+    (by_embedding,) = await pets.find("whose pet")
     (by_words,) = await pets.find("bella end")
-    assert by_meaning.startswith("Bella is a dog.")
-    assert len(by_meaning) < 300
+    assert by_embedding.startswith("Bella is a dog.")
+    assert len(by_embedding) < 300
     assert by_words.startswith("Bella is a dog.")
     (late,) = await pets.find("end")
     assert late.endswith("The end of it.")
@@ -112,14 +112,14 @@ async def test_it_rests_as_long_as_it_works_and_waits_while_nobody_answers(pets:
     naps = engine.clock.naps
     with anyio.CancelScope() as scope:
         async with anyio.create_task_group() as group:
-            group.start_soon(engine.meaning.keep_up)
+            group.start_soon(engine.post_embedder.keep_up)
             while len(naps) < 4:
                 await anyio.lowlevel.checkpoint()
             scope.cancel()
     assert naps[:4] == [4, 4, SOON_S, SOON_S]
     pets.embedder.error = Unavailable("It is away.", code="embed_unavailable")
     engine.embedder = replace(pets.embedder, name="words/2")
-    assert await engine.meaning.do_some() == LATER_S
+    assert await engine.post_embedder.do_some() == LATER_S
 
 
 async def test_a_text_that_the_embedder_refuses_does_not_hold_up_the_others(pets: PetArchiveFixture) -> None:
@@ -133,7 +133,7 @@ async def test_a_text_that_the_embedder_refuses_does_not_hold_up_the_others(pets
     await pets.say("Bella is a dog.", "an evil dog barks", "Mimi is a cat.")
     assert set(await pets.find("pet")) == {"Bella is a dog.", "Mimi is a cat."}
     assert await pets.find("evil barks") == ["an evil dog barks"]
-    assert await pets.engine.meaning.do_some() == SOON_S
+    assert await pets.engine.post_embedder.do_some() == SOON_S
 
 
 CENT = Decimal("0.01")
@@ -144,7 +144,7 @@ async def test_posts_wait_for_their_meaning_while_the_money_is_out(pets: PetArch
     pets.embedder.usd_per_token = CENT
     pets.engine.budgets = BudgetPolicy({BudgetScopeKind.SERVER: BudgetLimits(per_day_usd=6 * CENT)})
     await pets.say("Bella is a dog.", "Mimi, which is old, is a cat that sleeps all day.")
-    assert await pets.engine.meaning.do_some() == LATER_S
+    assert await pets.engine.post_embedder.do_some() == LATER_S
     assert await pets.count() == 0
     pets.engine.clock.move(days=1)
     pets.engine.budgets = BudgetPolicy()
@@ -181,7 +181,7 @@ async def test_posts_wait_while_the_embedder_does_not_answer_to_them(
 
     pets.engine.embedder = SlowEmbedder()
     await pets.say("Bella is a dog.", "Mimi is a cat.")
-    assert await pets.engine.meaning.do_some() == LATER_S
+    assert await pets.engine.post_embedder.do_some() == LATER_S
     pets.engine.embedder = pets.embedder
     await pets.learn()
     assert set(await pets.find("pet")) == {"Bella is a dog.", "Mimi is a cat."}
@@ -191,9 +191,9 @@ async def test_nothing_is_made_without_an_archive_or_an_embedder(pets: PetArchiv
     await pets.say("Bella is a dog.")
     pets.engine.policy = ArchivePolicy(enabled=False)
     pets.engine.embedder = replace(pets.embedder, name="words/2")
-    assert await pets.engine.meaning.do_some() == SOON_S
+    assert await pets.engine.post_embedder.do_some() == SOON_S
     pets.engine.policy, pets.engine.embedder = ArchivePolicy(), None
-    assert await pets.engine.meaning.do_some() == SOON_S
+    assert await pets.engine.post_embedder.do_some() == SOON_S
     assert await pets.count() == 0
 
 
@@ -209,7 +209,7 @@ async def test_a_new_model_begins_anew_and_the_vectors_of_the_old_one_go(pets: P
 
 async def test_switched_off_it_finds_by_words_and_keeps_no_vectors(pets: PetArchiveFixture) -> None:
     await pets.say("Bella is a dog.")
-    pets.engine.policy = ArchivePolicy(by_meaning=False)
+    pets.engine.policy = ArchivePolicy(embeddings=False)
     assert await pets.find("pet") == []
     assert await pets.find("dog") == ["Bella is a dog."]
     assert await pets.count() == 0
@@ -223,10 +223,10 @@ async def test_switched_off_it_finds_by_words_and_keeps_no_vectors(pets: PetArch
 async def test_the_status_tells_how_many_posts_have_a_meaning(pets: PetArchiveFixture) -> None:
     await pets.say("Bella is a dog.", "ok")
     engine = pets.engine
-    status = await load_status(engine.store, engine.mirror, engine.meaning, DISCORD)
-    assert (status.posts, status.meant) == (2, 1)
+    status = await load_status(engine.store, engine.mirror, engine.post_embedder, DISCORD)
+    assert (status.posts, status.embedded) == (2, 1)
     engine.embedder = None
-    assert (await load_status(engine.store, engine.mirror, engine.meaning, DISCORD)).meant == 0
+    assert (await load_status(engine.store, engine.mirror, engine.post_embedder, DISCORD)).embedded == 0
 
 
 async def test_an_edited_post_is_found_by_what_it_says_now(pets: PetArchiveFixture) -> None:

@@ -234,12 +234,12 @@ async def test_a_turn_that_is_killed_and_resumed_is_counted_once() -> None:
         await never.wait()
         return ToolResult("ok")
 
-    inbound = message("do it")
+    turn_request = message("do it")
     async with open_engine(
         make_priced_model(make_reply("", calls=[call("write", q="x")])), ToolsetFixture(run=hang), store=store, log=log
     ) as engine:
         await set_budgets(engine, make_policy("5"))
-        await engine.turns.submit(inbound)
+        await engine.turns.submit(turn_request)
         with anyio.fail_after(HANG_LIMIT_S):
             await reached.wait()
         await engine.durable.crash()
@@ -247,7 +247,7 @@ async def test_a_turn_that_is_killed_and_resumed_is_counted_once() -> None:
         await set_budgets(engine, make_policy("5"))
         await engine.turns.resume()
         with anyio.fail_after(HANG_LIMIT_S):
-            assert (await engine.turns.ask(inbound)).reply == "done"
+            assert (await engine.turns.ask(turn_request)).reply == "done"
         found = await read_status(store, engine)
     assert found == BudgetStatus(Decimal("0.04"), Decimal("0.04"), day_requests=2, month_requests=2)
 

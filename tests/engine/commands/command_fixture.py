@@ -89,7 +89,7 @@ class CommandFixture:
     runtime: Runtime
     services: EngineServices
     store: TemporaryStore
-    inbox: TurnQueues
+    queues: TurnQueues
     account_policy: AccountPolicy
     diary: RecordingUserData
     opened: list[OpenedTurn]
@@ -238,7 +238,7 @@ async def open_commands(
     toolsets: tuple[Toolset, ...] = (),
     store: TemporaryStore | None = None,
 ) -> AsyncGenerator[CommandFixture]:
-    store, clock, runtime, inbox = store or TemporaryStore(), SystemClock(), Runtime(), TurnQueues()
+    store, clock, runtime, queues = store or TemporaryStore(), SystemClock(), Runtime(), TurnQueues()
     observer = Observer(store, clock, BilledCompletion(runtime, store, clock))
     services = build_services(runtime, store, MemoryDurable(MemoryLog()), clock, observer=observer)
     opened: list[OpenedTurn] = []
@@ -263,10 +263,10 @@ async def open_commands(
             runtime=runtime,
             services=services,
             open_turn=open_turn,
-            lock_session=lambda agent, conversation_id: inbox.turn(f"{agent}-{conversation_id}"),
+            lock_session=lambda agent, conversation_id: queues.turn(f"{agent}-{conversation_id}"),
             user_data=diary,
         )
     )
     account_policy = account_policy or AccountPolicy(staff=AccountStaff(owners=frozenset({ZOE.id})))
-    yield CommandFixture(commands, runtime, services, store, inbox, account_policy, diary, opened)
+    yield CommandFixture(commands, runtime, services, store, queues, account_policy, diary, opened)
     await runtime.aclose()

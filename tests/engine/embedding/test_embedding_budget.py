@@ -35,7 +35,7 @@ class BudgetFixture:
 
     def __post_init__(self) -> None:
         budget = EmbeddingBudget(self.store, self.clock, lambda: self.policy)
-        self.meaning = BudgetedEmbedder(lambda: self.embedder, budget)
+        self.budgeted = BudgetedEmbedder(lambda: self.embedder, budget)
 
     def limit(self, usd: str) -> None:
         self.policy = BudgetPolicy({BudgetScopeKind.SERVER: BudgetLimits(per_day_usd=Decimal(usd))})
@@ -53,7 +53,7 @@ def fixture() -> BudgetFixture:
 @pytest.mark.proves("P5")
 async def test_what_the_provider_took_counts_in_the_budget_and_in_the_statistics(fixture: BudgetFixture) -> None:
     fixture.limit("1")
-    assert await fixture.meaning.embed_texts([TEXT, TEXT])
+    assert await fixture.budgeted.embed_texts([TEXT, TEXT])
     at = await fixture.standing()
     assert (at.day_usd, at.day_requests, at.reserved_usd) == (8 * CENT, 1, 0)
     async with fixture.store.work(write=False) as work:
@@ -65,13 +65,13 @@ async def test_without_money_left_nothing_is_sent_and_words_have_to_do(
     fixture: BudgetFixture, caplog: pytest.LogCaptureFixture
 ) -> None:
     fixture.limit("0.08")
-    assert await fixture.meaning.embed_texts([TEXT])
-    assert await fixture.meaning.embed_question(TEXT) is None
+    assert await fixture.budgeted.embed_texts([TEXT])
+    assert await fixture.budgeted.embed_question(TEXT) is None
     assert len(fixture.embedder.asked) == 1
     (logged,) = caplog.records
     assert "My budget is used up" in vars(logged)["why"]
     fixture.clock.time += timedelta(days=1)
-    assert await fixture.meaning.embed_question(TEXT)
+    assert await fixture.budgeted.embed_question(TEXT)
 
 
 async def test_what_is_reserved_by_one_is_not_there_for_another(fixture: BudgetFixture) -> None:
@@ -79,7 +79,7 @@ async def test_what_is_reserved_by_one_is_not_there_for_another(fixture: BudgetF
     found: list[bool] = []
 
     async def ask() -> None:
-        found.append(await fixture.meaning.embed_texts([TEXT]) is not None)
+        found.append(await fixture.budgeted.embed_texts([TEXT]) is not None)
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(ask)
@@ -93,7 +93,7 @@ async def test_what_is_reserved_by_one_is_not_there_for_another(fixture: BudgetF
 async def test_a_request_that_fails_costs_nothing(fixture: BudgetFixture, error: Unavailable | NeedsAttention) -> None:
     fixture.limit("1")
     fixture.embedder.error = error
-    assert await fixture.meaning.embed_texts([TEXT]) is None
+    assert await fixture.budgeted.embed_texts([TEXT]) is None
     assert await fixture.standing() == BudgetStatus()
 
 
@@ -107,7 +107,7 @@ async def test_a_request_that_is_broken_off_counts_as_estimated(fixture: BudgetF
     fixture.embedder = SilentEmbedder(usd_per_token=CENT)
     with anyio.CancelScope() as scope:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(fixture.meaning.embed_texts, [TEXT])
+            tasks.start_soon(fixture.budgeted.embed_texts, [TEXT])
             await anyio.wait_all_tasks_blocked()
             scope.cancel()
     at = await fixture.standing()
@@ -120,8 +120,8 @@ async def test_an_unknown_price_is_told_once_and_counts_tokens(
     caplog.set_level(logging.WARNING)
     fixture.limit("0")
     fixture.embedder.usd_per_token = None
-    assert await fixture.meaning.embed_texts([TEXT])
-    assert await fixture.meaning.embed_texts([TEXT])
+    assert await fixture.budgeted.embed_texts([TEXT])
+    assert await fixture.budgeted.embed_texts([TEXT])
     assert caplog.text.count("no price is known") == 1
     assert (await fixture.standing()).day_requests == 2
 
@@ -129,7 +129,7 @@ async def test_an_unknown_price_is_told_once_and_counts_tokens(
 async def test_what_runs_here_is_free_and_writes_nothing(fixture: BudgetFixture) -> None:
     fixture.limit("0")
     fixture.embedder.usd_per_token = Decimal(0)
-    assert await fixture.meaning.embed_texts([TEXT])
+    assert await fixture.budgeted.embed_texts([TEXT])
     assert await fixture.standing() == BudgetStatus()
 
 
@@ -140,4 +140,4 @@ async def test_a_store_that_is_away_does_not_cost_the_vectors(
         raise Unavailable("The database is locked.", code="store_busy")
 
     monkeypatch.setattr(fixture.store, "work", away)
-    assert await fixture.meaning.embed_texts([TEXT])
+    assert await fixture.budgeted.embed_texts([TEXT])

@@ -470,7 +470,7 @@ async def test_a_tool_waits_for_the_approval_of_what_it_calls_itself_without_run
             async with anyio.create_task_group() as group:
                 group.start_soon(ask, engine)
                 [approval] = await pending(engine.store)
-                async with engine.turns.hold(NAME, PLACE.conversation_id):  # the lane is free meanwhile
+                async with engine.turns.hold(NAME, PLACE.conversation_id):  # the queue is free meanwhile
                     clock.advance(2 * HANG_LIMIT_S)
                     await anyio.wait_all_tasks_blocked()
                 await engine.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)

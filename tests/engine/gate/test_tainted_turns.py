@@ -162,16 +162,16 @@ async def test_what_was_read_is_known_after_a_crash() -> None:
     script = (ScriptedReply(calls=[call("read", q="page")]), ScriptedReply(calls=[call("look", q="x")]))
     before = tools()
     before.run = run
-    inbound = message("hello")
+    turn_request = message("hello")
     async with open_engine(ScriptedModel(*script), before, store=store, log=log) as engine:
-        await engine.turns.submit(inbound)
+        await engine.turns.submit(turn_request)
         with anyio.fail_after(HANG_LIMIT_S):
             await reached.wait()
         await engine.durable.crash()
     async with open_engine(ScriptedModel(*REMEMBERING), tools(), store=store, log=log) as engine:
         await engine.turns.resume()
         with anyio.fail_after(HANG_LIMIT_S):
-            done = await engine.turns.ask(inbound)
+            done = await engine.turns.ask(turn_request)
         assert (await decisions(engine, done.turn_id))[-1] == ("remember", "nobody-to-ask")
 
 

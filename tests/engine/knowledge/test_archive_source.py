@@ -368,9 +368,9 @@ async def test_search_does_not_find_what_is_withheld_and_the_rest_keeps_its_mean
     engine: ArchiveSourceFixture,
 ) -> None:
     embedder = ThemeEmbedder()
-    meaning = BudgetedEmbedder(lambda: embedder)
-    indexing = DocumentIndexer(engine.store, engine.library, meaning, sleep=engine.clock.sleep)
-    search = DocumentSearch(engine.store, engine.library, meaning)
+    budgeted = BudgetedEmbedder(lambda: embedder)
+    indexing = DocumentIndexer(engine.store, engine.library, budgeted, sleep=engine.clock.sleep)
+    search = DocumentSearch(engine.store, engine.library, budgeted)
     await engine.say("Drinking water is free.", who="ben")
     engine.platform.skip(days=1)
     post = await engine.say("A berth is ten euros.")

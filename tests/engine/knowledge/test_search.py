@@ -57,9 +57,9 @@ class SearchFixture:
 
     def __init__(self, root: Path) -> None:
         self.engine, self.embedder = KnowledgeFixture(root), ThemeEmbedder()
-        meaning = BudgetedEmbedder(lambda: self.embedder)
-        self.indexing = DocumentIndexer(self.engine.store, self.engine.library, meaning, sleep=self.engine.clock.sleep)
-        self.search = DocumentSearch(self.engine.store, self.engine.library, meaning)
+        budgeted = BudgetedEmbedder(lambda: self.embedder)
+        self.indexing = DocumentIndexer(self.engine.store, self.engine.library, budgeted, sleep=self.engine.clock.sleep)
+        self.search = DocumentSearch(self.engine.store, self.engine.library, budgeted)
         self.folder = root / "guide"
 
     async def publish(self, **files: str) -> None:
@@ -97,12 +97,12 @@ async def test_passages_are_found_with_their_path_and_lines_as_soon_as_they_are_
 async def test_meaning_finds_what_no_word_does_once_it_is_there(kit: SearchFixture) -> None:
     await kit.publish(harbour=GUIDE)
     assert await kit.find("my vessel") == []
-    assert await kit.indexing.count_without_meaning() == 2
+    assert await kit.indexing.count_without_embedding() == 2
     assert await kit.indexing.embed_all() == 2
     assert await kit.find("my vessel") == ["docs/guide/harbour.md:1-5"]
     assert await kit.find("thirst") == ["docs/guide/harbour.md:7-9"]
     assert await kit.find("zebra") == []
-    assert await kit.indexing.count_without_meaning() == 0
+    assert await kit.indexing.count_without_embedding() == 0
 
 
 async def test_what_is_indexed_when_indexing_breaks_off_is_found_and_not_indexed_again(kit: SearchFixture) -> None:

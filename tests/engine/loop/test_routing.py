@@ -194,9 +194,9 @@ async def test_a_turn_that_is_taken_up_again_is_not_sorted_anew() -> None:
     gate = ReplyGate()
     models = RoutingModels.answering(make_routing_reply("complex", 25, "quality"))
     models.quality.script(ScriptedReply("never said", before=gate))
-    inbound = message("Why does it crash?")
+    turn_request = message("Why does it crash?")
     async with open_router(models, store=store, log=log) as engine:
-        await engine.turns.submit(inbound)
+        await engine.turns.submit(turn_request)
         with anyio.fail_after(HANG_LIMIT_S):
             await gate.reached.wait()
         await engine.durable.crash()
@@ -204,7 +204,7 @@ async def test_a_turn_that_is_taken_up_again_is_not_sorted_anew() -> None:
     async with open_router(again, store=store, log=log) as engine:
         await engine.turns.resume()
         with anyio.fail_after(HANG_LIMIT_S):
-            done = await engine.turns.ask(inbound)
+            done = await engine.turns.ask(turn_request)
         assert done.reply == "said by quality"
         trace = await load_trace(engine, done.turn_id)
         assert [step.purpose for step in trace.steps] == ["route", "act"]
@@ -217,9 +217,9 @@ async def test_a_change_of_the_configuration_between_does_not_change_what_was_be
     gate = ReplyGate()
     models = RoutingModels.answering()
     models.balanced.script(ScriptedReply("never said", before=gate))
-    inbound = message("hello")
+    turn_request = message("hello")
     async with open_router(models, Agent(NAME), store=store, log=log) as engine:
-        await engine.turns.submit(inbound)
+        await engine.turns.submit(turn_request)
         with anyio.fail_after(HANG_LIMIT_S):
             await gate.reached.wait()
         await engine.durable.crash()
@@ -227,7 +227,7 @@ async def test_a_change_of_the_configuration_between_does_not_change_what_was_be
     async with open_router(again, AUTO, store=store, log=log) as engine:
         await engine.turns.resume()
         with anyio.fail_after(HANG_LIMIT_S):
-            assert (await engine.turns.ask(inbound)).status is TurnStatus.DONE
+            assert (await engine.turns.ask(turn_request)).status is TurnStatus.DONE
     assert not again.router.requests
 
 

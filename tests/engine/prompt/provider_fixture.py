@@ -68,8 +68,8 @@ class ProviderFixture:
         if self.agent.history.context is ContextStrategy.SESSION:
             return await self._done(await self.turns.ask(message(text, agent=NAME, model=self.wire.name)))
         post = await self.post("Ana", text)
-        inbound = message(text, agent=NAME, model=self.wire.name, place=ROOM, shared=True, owed=ReplyTarget(NAME, post))
-        end = await self._done(await self.turns.ask(replace(inbound, platform_id=post)))
+        request = message(text, agent=NAME, model=self.wire.name, place=ROOM, shared=True, owed=ReplyTarget(NAME, post))
+        end = await self._done(await self.turns.ask(replace(request, platform_id=post)))
         await self.post(NAME, end.reply, answers=post)
         return end
 

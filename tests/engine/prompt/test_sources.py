@@ -35,14 +35,14 @@ async def load_prompt(agent: Agent, *, public: bool = False, specs: list[str] | 
     model = ScriptedModel(otherwise=ScriptedReply("ok"))
     tools = ToolsetFixture([replace(LOOK, name=name) for name in specs] if specs else list(READING))
     async with open_engine(model, tools, agent=agent) as engine:
-        inbound = message("When do you open?")
+        request = message("When do you open?")
         if public:
             owed, place = (
                 ReplyTarget(AgentName(NAME), reply_to="1", answers=("1",), guild="g"),
                 Place("discord", "general"),
             )
-            inbound = replace(inbound, shared=True, owed=owed, place=place)
-        await engine.turns.ask(inbound)
+            request = replace(request, shared=True, owed=owed, place=place)
+        await engine.turns.ask(request)
     return "\n".join(segment.text for segment in model.requests[-1].segments)
 
 

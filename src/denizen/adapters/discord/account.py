@@ -2,7 +2,7 @@
 
 `run` logs in, connects and stays until it is cancelled. Everything that happens meanwhile runs in its one task
 group. Events go from `gateway.client` through `gateway.events` and `interactions` into the room queues, and from
-there to the listener. The engine's requests go to `messages.sending`, or are answered by `messages.intake` and
+there to the listener. The engine's requests go to `messages.sending`, or are answered by `messages.conversion` and
 `guild.audience`.
 """
 
@@ -40,7 +40,7 @@ from denizen.adapters.discord.gateway.events import DiscordEvents
 from denizen.adapters.discord.guild import audience
 from denizen.adapters.discord.guild.audience import find_deleted, is_open
 from denizen.adapters.discord.interactions import DiscordInteractions
-from denizen.adapters.discord.messages import intake
+from denizen.adapters.discord.messages import conversion
 from denizen.adapters.discord.messages.sending import MessageSender, show_typing
 from denizen.domain.action import OnBehalfOf, PlatformAction
 from denizen.domain.clock import Clock
@@ -169,10 +169,10 @@ class DiscordAccount:
         return await self._get_login().sender.open_thread(place, message_id, title)
 
     async def list_posts(self, room_id: str, *, before: str = "", after: str = "", limit: int = 100) -> Sequence[Post]:
-        return await intake.list_posts(self._get_login().client, room_id, before, after, limit)
+        return await conversion.list_posts(self._get_login().client, room_id, before, after, limit)
 
     async def list_arrivals(self, room: Room, *, after: str, limit: int = 100) -> Sequence[IncomingMessage]:
-        return await intake.list_arrivals(self._get_login().client, room, after, limit, self._read_pdf)
+        return await conversion.list_arrivals(self._get_login().client, room, after, limit, self._read_pdf)
 
     async def find_deleted(self, rooms: Sequence[Room]) -> frozenset[str]:
         return await find_deleted(self._get_login().client, rooms)

@@ -23,7 +23,7 @@ from denizen.adapters.discord.gateway.events import ListenerError, call_listener
 from denizen.adapters.discord.gateway.room_queues import RoomQueues
 from denizen.adapters.discord.messages.command_replies import CommandTicket, InteractionWebhook
 from denizen.adapters.discord.messages.content import find_action, find_value, read_form, to_edit, to_form, to_message
-from denizen.adapters.discord.messages.intake import list_role_ids, to_room
+from denizen.adapters.discord.messages.conversion import list_role_ids, to_room
 from denizen.domain.delivery import MessageContent
 from denizen.domain.errors import NotFound
 from denizen.domain.room import Room

@@ -25,7 +25,7 @@ import anyio
 from anyio import to_thread
 from anyio.lowlevel import checkpoint
 
-from denizen.adapters.library.intake import DocumentConverters, SourceIntake
+from denizen.adapters.library.ingestion import DocumentConverters, SourceIngestion
 from denizen.adapters.library.storage import FILE_MODE, ObjectStore, SnapshotStore, make_folder
 from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, NeedsAttention, NotFound, Unavailable
@@ -49,19 +49,19 @@ class FileLibrary:
         self._convert = convert
         self._clock = clock
         self._objects = ObjectStore(root / "objects")
-        self._shelf = SnapshotStore(root, self._objects)
+        self._snapshots = SnapshotStore(root, self._objects)
         self._publishing = anyio.Lock()
 
     async def take(self, files: Iterator[SourceFile], report: ReportProgress) -> SourceReading:
         """Stores the files in a thread, which a cancellation of this task stops."""
-        intake = SourceIntake(self._objects, self._convert, self._clock.now(), Event())
+        ingestion = SourceIngestion(self._objects, self._convert, self._clock.now(), Event())
         taken: SourceReading | None = None
         failure: DenizenError | None = None
         async with anyio.create_task_group() as group:
             # A cancellation does not reach the thread, but this task, which tells it.
-            group.start_soon(_stop_when_cancelled, intake.stop)
+            group.start_soon(_stop_when_cancelled, ingestion.stop)
             try:
-                taken = await _in_thread(intake.take, files, report)
+                taken = await _in_thread(ingestion.take, files, report)
             except DenizenError as error:
                 failure = error  # raised below: from here it would come as a group
             group.cancel_scope.cancel()
@@ -111,15 +111,15 @@ class FileLibrary:
                 os.close(handle)
 
     async def publish(self, parts: Sequence[SnapshotPart], *, now: datetime, anew: bool = False) -> Snapshot:
-        return await _in_thread(partial(self._shelf.publish, parts, now, anew=anew))
+        return await _in_thread(partial(self._snapshots.publish, parts, now, anew=anew))
 
     async def expire(self, *, before: datetime, manifests: Sequence[str]) -> Sequence[str]:
         return await _in_thread(self._expire, before, manifests)
 
     def _expire(self, before: datetime, manifests: Sequence[str]) -> list[str]:
-        gone = self._shelf.expire(before, manifests)
+        gone = self._snapshots.expire(before, manifests)
         if gone:
-            kept = {*manifests, *(part.manifest for each in self._shelf.list_snapshots() for part in each.parts)}
+            kept = {*manifests, *(part.manifest for each in self._snapshots.list_snapshots() for part in each.parts)}
             wanted = kept.union(*map(self._objects.list_digests, kept))
             talk = {part.manifest for each in gone for part in each.parts if part.is_talk}
             # Not after a while, as other files: somebody may have taken back what stands there.
@@ -128,35 +128,35 @@ class FileLibrary:
         return [each.id for each in gone]
 
     async def clear(self) -> None:
-        await _in_thread(self._shelf.clear)
+        await _in_thread(self._snapshots.clear)
 
     async def current(self) -> Snapshot | None:
-        return await _in_thread(self._shelf.current)
+        return await _in_thread(self._snapshots.current)
 
     async def list_snapshots(self) -> Sequence[Snapshot]:
-        return await _in_thread(self._shelf.list_snapshots)
+        return await _in_thread(self._snapshots.list_snapshots)
 
     async def verify(self, snapshot_id: str) -> Sequence[str]:
-        return await _in_thread(self._shelf.verify, snapshot_id)
+        return await _in_thread(self._snapshots.verify, snapshot_id)
 
     @asynccontextmanager
     async def hold(self) -> AsyncGenerator[Path | None]:
         """Holds a lock of the system, which ends with the process at the latest."""
         # The snapshot may be replaced and removed between reading its id and locking it.
         for _ in range(_TRIES):
-            current = self._shelf.current()
-            handle = self._shelf.hold(current.id) if current is not None else None
+            current = self._snapshots.current()
+            handle = self._snapshots.hold(current.id) if current is not None else None
             if current is not None and handle is not None:
                 try:
-                    yield self._shelf.folder(current.id)
+                    yield self._snapshots.folder(current.id)
                 finally:
                     os.close(handle)
                 return
         yield None
 
     def current_folder(self) -> Path | None:
-        current = self._shelf.current()
-        folder = self._shelf.folder(current.id) if current is not None else None
+        current = self._snapshots.current()
+        folder = self._snapshots.folder(current.id) if current is not None else None
         return folder if folder is not None and folder.is_dir() else None
 
 

@@ -104,10 +104,10 @@ class ObjectStore:
     def sweep(self, kept: set[str], before: datetime) -> int:
         """Removes objects that are not kept and were last needed before that time. Returns how many."""
         gone = 0
-        for shelf in self._root.iterdir():
-            with os.scandir(shelf) as entries:
+        for folder in self._root.iterdir():
+            with os.scandir(folder) as entries:
                 for entry in entries:
-                    if f"{shelf.name}{entry.name}" not in kept and entry.stat().st_mtime < before.timestamp():
+                    if f"{folder.name}{entry.name}" not in kept and entry.stat().st_mtime < before.timestamp():
                         Path(entry.path).unlink(missing_ok=True)
                         gone += 1
         return gone

@@ -161,7 +161,7 @@ MAX_DATA_CHARS = 16_000_000
 
 
 def to_result(result: CallToolResult) -> ToolResult:
-    """Translates a result: text for the model; pictures, sound and files for people (`domain/extras`).
+    """Translates a result: text for the model; pictures, sound and files for people (`domain/attachments`).
 
     `isError` makes it a failure. Structured content is used where there is no text.
     """

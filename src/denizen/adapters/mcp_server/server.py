@@ -153,7 +153,7 @@ def read_question(args: Mapping[str, object]) -> tuple[str, str]:
 
 
 def _content(result: ToolResult) -> Iterator[wire.ContentBlock]:
-    """Yields the text, and the pictures that a model made with it (`domain/extras`)."""
+    """Yields the text, and the pictures that a model made with it (`domain/attachments`)."""
     yield wire.TextContent(text=result.text)
     images = result.data.get("images")
     for row in cast("list[Mapping[str, object]]", images) if isinstance(images, list) else ():

@@ -177,7 +177,7 @@ _TAGGED = "content"
 
 class DeltaReader:
     """Reads the events of one stream as deltas to show at once. Tool calls are not among them: they count when they are
-    whole. Several texts stand on lines of their own, as they do in the reply (`text_of`).
+    whole. Several texts stand on lines of their own, as they do in the reply (`join_text`).
     """
 
     def __init__(self) -> None:

@@ -30,7 +30,7 @@ async def open_store(url: str, *, clock: Clock) -> Store:
     import anyio
 
     from denizen.adapters.store.database import SqlStore
-    from denizen.adapters.store.schema import migrate
+    from denizen.adapters.store.migrator import migrate
 
     dialect = _choose(url)
     await anyio.to_thread.run_sync(migrate, dialect)

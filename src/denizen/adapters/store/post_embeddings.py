@@ -30,7 +30,7 @@ from denizen.adapters.store.posts import (
 )
 from denizen.adapters.store.repository import SqlRepository
 from denizen.adapters.store.vectors import SqlVectors, vectors
-from denizen.domain.mirror import loses_meaning, says_something
+from denizen.domain.mirror import loses_embedding, says_something
 from denizen.domain.room import Post
 from denizen.ports.archive import POST_VECTORS, PendingEmbeddings, post_vector_key, room_namespace
 from denizen.ports.memory import StoredVector
@@ -93,7 +93,7 @@ class SqlPostEmbeddings(SqlRepository):
             for platform in sorted({post.platform for post in missing.posts}):
                 theirs = {post.id: post for post in missing.posts if post.platform == platform}
                 now = lock_posts(connection, self._dialect, platform, list(theirs))
-                kept = [key for key, post in now.items() if not loses_meaning(theirs[key], post)]
+                kept = [key for key, post in now.items() if not loses_embedding(theirs[key], post)]
                 clear_stale(connection, self._dialect, platform, kept)
                 same |= {post_vector_key(platform, key): (platform, now[key].room) for key in kept}
             write_progress(connection, self._dialect, missing.reached, escape(missing.model))

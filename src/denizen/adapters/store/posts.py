@@ -32,7 +32,7 @@ from denizen.adapters.store.dialect import InsertInto, SqlDialect
 from denizen.adapters.store.repository import upsert
 from denizen.adapters.store.vectors import index_progress, vectors
 from denizen.domain.message import Author
-from denizen.domain.mirror import loses_meaning, plan_renewal, says_something
+from denizen.domain.mirror import loses_embedding, plan_renewal, says_something
 from denizen.domain.room import Attachment, Post, PostChanges, PostVersion
 from denizen.domain.words import make_excerpt, split_words
 from denizen.ports.archive import POST_VECTORS, CountBy, PostCount, PostHit, post_vector_key
@@ -351,7 +351,7 @@ def _renew(connection: sa.Connection, dialect: SqlDialect, told: Sequence[tuple[
         rows = [(position, _write_post(post)) for position, _, post in renewed]
         values = [{"which": position} | {f"new_{name}": row[name] for name in _CHANGING} for position, row in rows]
         connection.execute(_RENEW, values)
-    lost = [(position, post) for position, known, post in renewed if loses_meaning(known, post)]
+    lost = [(position, post) for position, known, post in renewed if loses_embedding(known, post)]
     if lost:
         drop_embeddings(connection, dialect, lost[0][1].platform, [post.id for _, post in lost])
         wanted = [(place, post) for place, post in lost if post.changes.deleted_at is None]

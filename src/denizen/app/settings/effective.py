@@ -110,7 +110,7 @@ class Settings:
             backfill=section.backfill,
             backfill_limit_per_room=section.backfill_per_room,
             channels={PLATFORM: frozenset(section.channels)},
-            by_meaning=section.by_meaning,
+            embeddings=section.embeddings,
             opt_outs=OptOuts(
                 users=frozenset(section.opt_out_users),
                 roles=frozenset(section.opt_out_roles),

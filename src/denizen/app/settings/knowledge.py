@@ -365,8 +365,8 @@ class ArchiveSection(Section):
     retention_days: Whole = Field(
         default=_ARCHIVE.retention_days, ge=0, le=36_500, description="Older messages are forgotten; 0: none are."
     )
-    by_meaning: bool = Field(
-        default=_ARCHIVE.by_meaning,
+    embeddings: bool = Field(
+        default=_ARCHIVE.embeddings,
         description=(
             "Whether messages are found by meaning too, where there is an embedder (`embeddings`). It costs about 20 ms"
             " of a processor a message with the small local model, or what the provider takes for it."

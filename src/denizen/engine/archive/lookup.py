@@ -60,12 +60,12 @@ class ArchiveSearch:
         self,
         store: Store,
         mirror: ArchiveMirror,
-        meaning: BudgetedEmbedder,
+        embedder: BudgetedEmbedder,
         similarity: Callable[[], float] = default_similarity,
     ) -> None:
         self._store = store
         self._mirror = mirror
-        self._meaning = meaning
+        self._embedder = embedder
         self._similarity = similarity
 
     async def __call__(self, view: ArchiveView, wanted: ArchiveQuery) -> list[PostHit]:
@@ -73,7 +73,7 @@ class ArchiveSearch:
         unless none of it is archived.
         """
         rooms = [room.id for room in view.choose(wanted.room)]
-        asked = await self._find_meaning(wanted.words)
+        asked = await self._embed_words(wanted.words)
         async with self._store.work(write=False) as work:
             author = await _find_author(work, view, rooms, wanted.author)
             if author is None:
@@ -90,22 +90,22 @@ class ArchiveSearch:
             if asked is None:
                 return [hit for hit in await work.archive.search(query) if view.sees(hit.post)]
             by_words = await work.archive.search(replace(query, limit=max(RANKED, wanted.limit)))
-            by_meaning = await self._find_near(work, query, asked)
-        hits = {hit.post.id: hit for hit in (*by_meaning, *by_words) if view.sees(hit.post)}
-        ranked = fuse([hit.post.id for hit in by_words], [hit.post.id for hit in by_meaning])
+            by_embedding = await self._find_near(work, query, asked)
+        hits = {hit.post.id: hit for hit in (*by_embedding, *by_words) if view.sees(hit.post)}
+        ranked = fuse([hit.post.id for hit in by_words], [hit.post.id for hit in by_embedding])
         return [hits[key] for key in ranked if key in hits][: wanted.limit]
 
-    async def _find_meaning(self, words: str) -> EmbeddedQuestion | None:
-        if not self._mirror.policy.by_meaning or not split_words(words):
+    async def _embed_words(self, words: str) -> EmbeddedQuestion | None:
+        if not self._mirror.policy.embeddings or not split_words(words):
             return None
-        return await self._meaning.embed_question(words)
+        return await self._embedder.embed_question(words)
 
     async def _find_near(self, work: UnitOfWork, query: PostQuery, asked: EmbeddedQuestion) -> list[PostHit]:
         """Finds posts as they are now, even where their embeddings are of an earlier text."""
         is_narrowed = query.author or query.since or query.until
-        shelves = [room_namespace(query.platform, room) for room in query.rooms]
+        namespaces = [room_namespace(query.platform, room) for room in query.rooms]
         near = await work.vectors.find_nearest(
-            POST_VECTORS, shelves, asked.model, asked.vector, limit=NARROWED if is_narrowed else RANKED
+            POST_VECTORS, namespaces, asked.model, asked.vector, limit=NARROWED if is_narrowed else RANKED
         )
         start = len(post_vector_key(query.platform, ""))
         alike = [each.key[start:] for each in near if each.similarity >= self._similarity()]

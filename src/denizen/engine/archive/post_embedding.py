@@ -19,7 +19,7 @@ from denizen.engine.embedding.embedder import BudgetedEmbedder
 from denizen.ports.store import Store
 
 EMBEDDED_AT_ONCE = 16
-MEANT_CHARS = 1500
+EMBEDDED_CHARS = 1500
 REMOVED_AT_ONCE = 500
 
 NOW_S = 0.05
@@ -40,14 +40,14 @@ class PostEmbedder:
     def __init__(
         self,
         store: Store,
-        meaning: BudgetedEmbedder,
+        embedder: BudgetedEmbedder,
         policy: Callable[[], ArchivePolicy],
         clock: Clock,
         *,
         sleep: Sleep = anyio.sleep,
     ) -> None:
         self._store = store
-        self._meaning = meaning
+        self._embedder = embedder
         self._policy = policy
         self._clock = clock
         self._sleep = sleep
@@ -62,8 +62,8 @@ class PostEmbedder:
 
     async def do_some(self) -> float:
         """One batch. In how many seconds there may be more to do."""
-        policy, model = self._policy(), self._meaning.model
-        if not policy.by_meaning:
+        policy, model = self._policy(), self._embedder.model
+        if not policy.embeddings:
             return await self._tidy_up("")
         if not policy.enabled or not model:
             return SOON_S
@@ -71,22 +71,22 @@ class PostEmbedder:
             missing = await work.post_embeddings.find_missing(model, limit=EMBEDDED_AT_ONCE)
         if missing.is_end:
             return await self._tidy_up(model)
-        meant = await self._meaning.embed_any_texts(
+        embedded = await self._embedder.embed_any_texts(
             # Half a surrogate pair cannot be sent anywhere.
-            [post.text[:MEANT_CHARS].encode(errors="replace").decode() for post in missing.posts]
+            [post.text[:EMBEDDED_CHARS].encode(errors="replace").decode() for post in missing.posts]
         )
-        if meant is None:
+        if embedded is None:
             return LATER_S
-        if meant.model == model:  # it may have been replaced just now
+        if embedded.model == model:  # it may have been replaced just now
             async with self._store.work() as work:
-                await work.post_embeddings.put(missing, meant.vectors)
+                await work.post_embeddings.put(missing, embedded.vectors)
         return NOW_S
 
     async def count(self) -> int:
         """Posts that are found by meaning now; 0 without an embedder."""
-        model = self._meaning.model
+        model = self._embedder.model
         async with self._store.work(write=False) as work:
-            return await work.post_embeddings.count(model) if model and self._policy().by_meaning else 0
+            return await work.post_embeddings.count(model) if model and self._policy().embeddings else 0
 
     async def _tidy_up(self, model: str) -> float:
         """Without those of other models, once for each model; an empty one is none."""
@@ -111,19 +111,19 @@ class RoomStatus:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveStatus:
-    """`posts` does not count deleted ones; `meant` are found by meaning too. `opt_outs` are those that people and
+    """`posts` does not count deleted ones; `embedded` are found by meaning too. `opt_outs` are those that people and
     operators stored.
     """
 
     is_enabled: bool
     posts: int
-    meant: int
+    embedded: int
     rooms: tuple[RoomStatus, ...]
     opt_outs: OptOuts
 
 
-async def load_status(store: Store, mirror: ArchiveMirror, meaning: PostEmbedder, platform: str) -> ArchiveStatus:
-    opt_outs, meant = await mirror.load_opt_outs(platform), await meaning.count()
+async def load_status(store: Store, mirror: ArchiveMirror, embedder: PostEmbedder, platform: str) -> ArchiveStatus:
+    opt_outs, embedded = await mirror.load_opt_outs(platform), await embedder.count()
     async with store.work(write=False) as work:
         backfills = {row.room: row for row in await work.archive.list_backfills(platform)}
         rooms = tuple(
@@ -135,4 +135,4 @@ async def load_status(store: Store, mirror: ArchiveMirror, meaning: PostEmbedder
             for room in await work.archive.list_rooms(platform)
         )
         total = await work.archive.total(platform)
-    return ArchiveStatus(mirror.policy.enabled, total, meant, rooms, opt_outs)
+    return ArchiveStatus(mirror.policy.enabled, total, embedded, rooms, opt_outs)

@@ -1,7 +1,7 @@
 """Embeddings of questions and texts by the configured embedder, paid from the budget of the whole server.
 
 They are nobody's in particular: documents and posts are embedded for all, and the few words of a question cost next to
-nothing. Around each request of `meaning`; without money left there are no vectors, and words have to do.
+nothing. Without money left there are no vectors, and search by words has to do.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class EmbeddingBudget:
 
 
 QUESTION_PATIENCE_S = 5.0
-"""How long a turn waits for the meaning of its question."""
+"""How long a turn waits for the embedding of its question."""
 TEXTS_PATIENCE_S = 5.0
 """For texts, and a second more for each."""
 

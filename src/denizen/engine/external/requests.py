@@ -20,7 +20,7 @@ from denizen.domain.json import Json, JsonObject
 from denizen.domain.message import Author, TextPart
 from denizen.domain.principal import Principal
 from denizen.domain.tool import Origin, ToolCall, ToolResult, ToolSpec
-from denizen.domain.turn import InboundMessage, Sender, TurnFailure, TurnStatus
+from denizen.domain.turn import Sender, TurnFailure, TurnRequest, TurnStatus
 from denizen.domain.verdict import Decision, Verdict
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.gate.decision import RATE_LIMIT
@@ -186,7 +186,7 @@ class ProgramRequests:
         if not question.strip() or len(question) > MAX_QUESTION_CHARS:
             raise InvalidInput(f"A question has 1 to {MAX_QUESTION_CHARS} characters.", code="question_invalid")
         who = caller.principal
-        inbound = InboundMessage(
+        request = TurnRequest(
             agent=self._runtime.current.agent(caller.agent).name,
             place=own_place(MCP_PLATFORM, who.key, session),
             sender=Sender(Author(who.id, who.name), who),
@@ -195,7 +195,7 @@ class ProgramRequests:
         )
         end: TurnFinished | None = None
         try:
-            async with aclosing(self._turns.stream(inbound)) as events:
+            async with aclosing(self._turns.stream(request)) as events:
                 async for event in events:
                     match event:
                         case ToolStarted():
@@ -211,7 +211,7 @@ class ProgramRequests:
                             pass
         finally:
             if end is None:
-                self._turns.cancel_message(inbound)
+                self._turns.cancel_message(request)
         if end is None:
             raise AssertionError("a stream of events ends with TurnFinished")
         if end.status is TurnStatus.DONE:

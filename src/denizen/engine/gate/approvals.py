@@ -154,7 +154,7 @@ class ApprovalQueue:
             reach = AskerReach(str(turn.options.get("reach", "")))
             if not can_be_asked(asked.rule, reach, is_watched=self._live.is_watched(turn.id)):
                 return None
-            await _check_room(work, scope)
+            await _check_pending_limit(work, scope)
             approval = self._plan(key, asked)
             await work.approvals.add(approval)
             await work.outbox.add(self._plan_cards(approval, turn, asked))
@@ -348,7 +348,7 @@ def _is_about(approval: Approval, asked: PendingCall) -> bool:
     return approval.request.tool == wanted.tool and digest_args(approval.request.args) == digest_args(wanted.args)
 
 
-async def _check_room(work: UnitOfWork, scope: CallScope) -> None:
+async def _check_pending_limit(work: UnitOfWork, scope: CallScope) -> None:
     pending = await work.approvals.list_approvals(status=ApprovalStatus.PENDING, limit=LISTED)
     mine = [
         each

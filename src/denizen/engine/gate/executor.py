@@ -178,11 +178,11 @@ class ToolExecutor:
         policy_engine: PolicyEngine | None = None,
         *,
         approvals: ApprovalQueue | None = None,
-        ledger: AuditLog | None = None,
+        audit_log: AuditLog | None = None,
         interim_after_s: float = INTERIM_AFTER_S,
     ) -> None:
         self._clock = clock
-        self._ledger = ledger
+        self._audit_log = audit_log
         self._policy_engine = policy_engine or PolicyEngine(clock)
         self._kept = ResultCache(clock)
         self._interim_after_s = interim_after_s
@@ -196,11 +196,11 @@ class ToolExecutor:
         """
         pause = self._approvals.pauses.find(scope.turn_id) if self._approvals else None
         if pause is None or scope.depth:
-            return await self._pass(tool, call, scope, policy, floor)
+            return await self._decide_and_run(tool, call, scope, policy, floor)
         async with pause.calling():
-            return await self._pass(tool, call, scope, policy, floor)
+            return await self._decide_and_run(tool, call, scope, policy, floor)
 
-    async def _pass(
+    async def _decide_and_run(
         self, tool: BoundTool, call: ToolCall, scope: CallScope, policy: GatePolicy, floor: Tier
     ) -> CallOutcome:
         started, word = self._clock.monotonic_s(), ""
@@ -229,10 +229,10 @@ class ToolExecutor:
 
     async def _begin(self, call: ToolCall, scope: CallScope, verdict: Verdict) -> Verdict:
         """Records a call that could do harm before it runs; a call that cannot be recorded does not run."""
-        if self._ledger is None or verdict.tier < Tier.SENSITIVE:
+        if self._audit_log is None or verdict.tier < Tier.SENSITIVE:
             return verdict
         try:
-            await self._ledger.begin(call, scope, verdict)
+            await self._audit_log.begin(call, scope, verdict)
         except DenizenError as error:
             _log.warning("a call was not run: the audit log cannot be written", extra=error.fields)
             why = "it could not be written into the audit log, and what is not written there is not done"
@@ -245,9 +245,9 @@ class ToolExecutor:
             return
         if scope.trail.inner is not None:
             scope.trail.inner.append(NestedCall(call, outcome))
-        elif self._ledger is not None:
+        elif self._audit_log is not None:
             try:
-                await self._ledger.end(call, scope, outcome)
+                await self._audit_log.end(call, scope, outcome)
             except DenizenError as error:
                 _log.error("a call is missing in the audit log", extra={"tool": call.tool, "code": error.code})
 

@@ -23,7 +23,7 @@ from denizen.domain.prompt_messages import drop_dead_images
 from denizen.domain.room import RoomKind
 from denizen.domain.routing import FALLBACK
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
-from denizen.domain.turn import CallRecord, InboundMessage, ReplyTarget, Step
+from denizen.domain.turn import CallRecord, ReplyTarget, Step, TurnRequest
 from denizen.domain.usage import Usage
 from denizen.domain.verdict import Decision, Verdict
 from denizen.engine.budget.budgets import Payment
@@ -37,7 +37,7 @@ from denizen.engine.intake.opening import OpenTurn, load_turn, plan_turn
 from denizen.engine.loop.routing import ModelRouter
 from denizen.engine.loop.services import EngineServices
 from denizen.engine.loop.steps import TurnSteps
-from denizen.engine.prompt.gather import TurnContext, choose_model_name, gather_context
+from denizen.engine.prompt.context import TurnContext, build_context, choose_model_name
 from denizen.engine.prompt.session_history import HistoryCutoff
 from denizen.engine.tools.arguments import ArgumentsError, check_arguments
 from denizen.engine.turn import find_answer
@@ -59,28 +59,28 @@ class PlannedRequest:
 
 
 async def plan_requests(
-    runtime: Runtime, services: EngineServices, inbound: InboundMessage, conversation: ConversationId | None = None
+    runtime: Runtime, services: EngineServices, turn_request: TurnRequest, conversation: ConversationId | None = None
 ) -> list[PlannedRequest]:
     """The first request of the turn; where tools are planned, also that for an answer without any; where the model is
     chosen for the question, before them the request that sorts it, as if that had no answer. With a `conversation` as
     if it were asked there. Raises what would keep the turn from being opened.
     """
-    if not inbound.parts:
+    if not turn_request.parts:
         raise InvalidInput("The message is empty.", code="message_empty", fix="Write something to answer.")
     async with runtime.lease() as leased:
-        generation = await services.configured(leased, leased.agent(inbound.agent).name)
-        agent = generation.agent(inbound.agent)
-        inbound, now = replace(inbound, agent=agent.name), services.clock.now()
+        generation = await services.configured(leased, leased.agent(turn_request.agent).name)
+        agent = generation.agent(turn_request.agent)
+        turn_request, now = replace(turn_request, agent=agent.name), services.clock.now()
         if conversation is not None:
-            inbound = await _moved(services.store, inbound, conversation)
-        opened = await plan_turn(services.store, agent, inbound, now=now)
+            turn_request = await _moved(services.store, turn_request, conversation)
+        opened = await plan_turn(services.store, agent, turn_request, now=now)
         silent = _SilentModels(generation.models)
         sorting = await ModelRouter(services).plan_request(opened, generation)
         if sorting is not None:
             silent.unsent.append(PlannedRequest(sorting[0].name, sorting[1]))
             opened = replace(opened, turn=replace(opened.turn, route=FALLBACK))
         past = HistoryCutoff(opened.trigger.sequence, now)
-        context, history = await gather_context(
+        context, history = await build_context(
             services.store, opened, replace(generation, models=silent), past, keeper=services.memories
         )
         with suppress(_NotSent):
@@ -88,16 +88,16 @@ async def plan_requests(
     return silent.unsent
 
 
-async def _moved(store: Store, inbound: InboundMessage, conversation: ConversationId) -> InboundMessage:
+async def _moved(store: Store, turn_request: TurnRequest, conversation: ConversationId) -> TurnRequest:
     """As if said there; where a room of a platform is mirrored, with what was said in it. Raises NotFound."""
     async with store.work(write=False) as work:
         place = (await work.conversations.get(conversation)).place
         room = await work.archive.find_room(place.platform, place.thread or place.channel)
     if room is None:
-        return replace(inbound, place=place)
+        return replace(turn_request, place=place)
     shared = room.kind is not RoomKind.DIRECT
-    owed = ReplyTarget(inbound.agent, reply_to=NEWEST)
-    return replace(inbound, place=place, shared=shared, owed=owed, platform_id=NEWEST)
+    owed = ReplyTarget(turn_request.agent, reply_to=NEWEST)
+    return replace(turn_request, place=place, shared=shared, owed=owed, platform_id=NEWEST)
 
 
 class _NotSent(Unavailable):
@@ -183,7 +183,7 @@ async def replay_turn(
         )
         past = HistoryCutoff(await _find_history_end(services.store, opened), services.clock.now())
         opened = replace(opened, trigger=drop_dead_images(opened.trigger, past.now))
-        context, history = await gather_context(services.store, opened, without_tools, past, keeper=services.memories)
+        context, history = await build_context(services.store, opened, without_tools, past, keeper=services.memories)
         alone = replace(
             services, live=LiveEvents(), gate=ToolExecutor(services.clock, _ApprovingPolicy(services.clock))
         )

@@ -16,7 +16,7 @@ from denizen.domain.message import Message, Part, Role, parts_to_json
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.prompt_messages import agent_timezone, date_mark, shorten_to_store, time_mark
 from denizen.domain.subject import subject_to_json
-from denizen.domain.turn import InboundMessage, ReplyTarget, Turn, TurnFailure, TurnResult, TurnStatus
+from denizen.domain.turn import ReplyTarget, Turn, TurnFailure, TurnRequest, TurnResult, TurnStatus
 from denizen.ports.inbox import MessageClaim
 from denizen.ports.store import Store, UnitOfWork
 
@@ -41,7 +41,7 @@ class OpenTurn:
     trigger: Message
 
     @property
-    def lane(self) -> str:
+    def queue_key(self) -> str:
         return queue_key(
             self.turn.agent, ConversationId(str(self.turn.options.get("queue_key") or self.turn.conversation_id))
         )
@@ -71,34 +71,34 @@ def find_reply_target(turn: Turn) -> ReplyTarget | None:
 
 
 def queue_key(agent: str, conversation: ConversationId) -> str:
-    """Turns of one lane run one after another: those of one agent's history."""
+    """Turns of one queue run one after another: those of one agent's history."""
     return f"{agent}\x00{conversation}"
 
 
-def inbound_queue_key(agent: str, inbound: InboundMessage) -> str:
-    return queue_key(agent, (inbound.session.place or inbound.place).conversation_id)
+def request_queue_key(agent: str, request: TurnRequest) -> str:
+    return queue_key(agent, (request.session.place or request.place).conversation_id)
 
 
-def inbound_turn_id(agent: Agent, inbound: InboundMessage) -> TurnId:
-    return turn_id(agent.name, inbound.place.platform, inbound.platform_id)
+def request_turn_id(agent: Agent, request: TurnRequest) -> TurnId:
+    return turn_id(agent.name, request.place.platform, request.platform_id)
 
 
-async def open_turn(store: Store, agent: Agent, inbound: InboundMessage, *, now: datetime) -> tuple[OpenTurn, bool]:
+async def open_turn(store: Store, agent: Agent, request: TurnRequest, *, now: datetime) -> tuple[OpenTurn, bool]:
     """Writes message and turn in one unit of work; False when the same message was opened before. A message that
     another turn answers already stays with that turn. Raises Conflict when a sender gives one id to two messages.
     """
-    key = inbound_turn_id(agent, inbound)
+    key = request_turn_id(agent, request)
     async with store.work() as work:
-        conversation = await work.conversations.put(inbound.place, now=now)
-        claimed = await _claim(work, key, inbound, now)
+        conversation = await work.conversations.put(request.place, now=now)
+        claimed = await _claim(work, key, request, now)
         if claimed is not None:
             turn = await work.turns.get(claimed)
             at = await work.conversations.get(turn.conversation_id)
             return OpenTurn(turn, at.place, await work.messages.get(turn.trigger_id)), False
         home = conversation
-        if inbound.session.place is not None:
-            home = await work.conversations.put(inbound.session.place, now=now)
-        fresh_session = inbound.session.is_new and await work.turns.find(key) is None
+        if request.session.place is not None:
+            home = await work.conversations.put(request.session.place, now=now)
+        fresh_session = request.session.is_new and await work.turns.find(key) is None
         begin = work.sessions.renew if fresh_session else work.sessions.current
         session = await begin(home.id, agent.name, now=now)
         turn, is_new = await work.turns.open(
@@ -107,69 +107,69 @@ async def open_turn(store: Store, agent: Agent, inbound: InboundMessage, *, now:
                 conversation_id=conversation.id,
                 session_id=session.id,
                 agent=agent.name,
-                principal=inbound.sender.principal,
+                principal=request.sender.principal,
                 trigger_id=MessageId(derive("msg", key, Role.USER)),
                 status=TurnStatus.OPEN,
                 opened_at=now,
-                options=_options(agent, inbound),
+                options=_options(agent, request),
             )
         )
         if not is_new:
-            _check_same(turn, inbound)
-        meta = await _meta(work, agent, turn, inbound)
+            _check_same(turn, request)
+        meta = await _meta(work, agent, turn, request)
         trigger = Message(
             id=turn.trigger_id,
             conversation_id=conversation.id,
             role=Role.USER,
-            author=inbound.sender.author,
-            parts=_kept(agent, inbound),
+            author=request.sender.author,
+            parts=_kept(agent, request),
             created_at=now,
             session_id=session.id,
             turn_id=key,
-            platform_id=inbound.platform_id,
+            platform_id=request.platform_id,
             meta=meta,
         )
         if is_new:
             trigger = await work.messages.add(trigger)
-            if inbound.owed and inbound.owed.supersedes:
-                await work.messages.forget_turn(inbound.owed.supersedes)
-                await end_unwanted(work, inbound.owed.supersedes, now=now)
+            if request.owed and request.owed.supersedes:
+                await work.messages.forget_turn(request.owed.supersedes)
+                await end_unwanted(work, request.owed.supersedes, now=now)
     return OpenTurn(turn, conversation.place, trigger), is_new
 
 
-async def plan_turn(store: Store, agent: Agent, inbound: InboundMessage, *, now: datetime) -> OpenTurn:
+async def plan_turn(store: Store, agent: Agent, request: TurnRequest, *, now: datetime) -> OpenTurn:
     """Returns the turn that `open_turn` would open; nothing is written. Where there is no session yet, its
     id is empty.
     """
-    key, place = inbound_turn_id(agent, inbound), inbound.place
-    home = (inbound.session.place or place).conversation_id
+    key, place = request_turn_id(agent, request), request.place
+    home = (request.session.place or place).conversation_id
     async with store.work(write=False) as work:
         sessions = await work.sessions.list_sessions(home, agent.name)
-        found = next((each for each in sessions if each.closed_at is None and not inbound.session.is_new), None)
+        found = next((each for each in sessions if each.closed_at is None and not request.session.is_new), None)
         session = found.id if found else SessionId("")
         turn = Turn(
             id=key,
             conversation_id=place.conversation_id,
             session_id=session,
             agent=agent.name,
-            principal=inbound.sender.principal,
+            principal=request.sender.principal,
             trigger_id=MessageId(derive("msg", key, Role.USER)),
             status=TurnStatus.OPEN,
             opened_at=now,
-            options=_options(agent, inbound),
+            options=_options(agent, request),
         )
         last = await work.messages.list_tail(session, limit=1)
         trigger = Message(
             id=turn.trigger_id,
             conversation_id=place.conversation_id,
             role=Role.USER,
-            author=inbound.sender.author,
-            parts=_kept(agent, inbound),
+            author=request.sender.author,
+            parts=_kept(agent, request),
             created_at=now,
             session_id=session,
             turn_id=key,
-            platform_id=inbound.platform_id,
-            meta=await _meta(work, agent, turn, inbound),
+            platform_id=request.platform_id,
+            meta=await _meta(work, agent, turn, request),
             sequence=last[-1].sequence + 1 if last else 1,
         )
     return OpenTurn(turn, place, trigger)
@@ -183,12 +183,12 @@ async def load_turn(store: Store, key: TurnId) -> OpenTurn:
         return OpenTurn(turn, conversation.place, await work.messages.get(turn.trigger_id))
 
 
-async def _claim(work: UnitOfWork, key: TurnId, inbound: InboundMessage, now: datetime) -> TurnId | None:
+async def _claim(work: UnitOfWork, key: TurnId, request: TurnRequest, now: datetime) -> TurnId | None:
     """Takes the messages that this turn answers; the turn that has its message already, if there is one."""
-    owed = inbound.owed
+    owed = request.owed
     if owed is None or not owed.answers:
         return None
-    platform = inbound.place.platform
+    platform = request.place.platform
     claims = [MessageClaim(owed.account, platform, post, key) for post in owed.answers]
     taken = await work.inbox.claim(claims, now=now)
     if taken:
@@ -215,16 +215,16 @@ async def end_unwanted(work: UnitOfWork, key: TurnId, *, now: datetime) -> None:
             await work.outbox.update(replace(delivery, failure=UNWANTED))
 
 
-async def _meta(work: UnitOfWork, agent: Agent, turn: Turn, inbound: InboundMessage) -> dict[str, Json]:
+async def _meta(work: UnitOfWork, agent: Agent, turn: Turn, request: TurnRequest) -> dict[str, Json]:
     meta: dict[str, Json] = {}
-    if inbound.shared:
-        meta["speaker"] = inbound.sender.author.name
+    if request.shared:
+        meta["speaker"] = request.sender.author.name
     tail = await work.messages.list_tail(turn.session_id, limit=MARKED_TAIL)
     if agent.history.timestamps is not None:
         mark = time_mark(agent.history.timestamps, turn.opened_at, tail[-1].created_at if tail else None)
         if mark:
             meta["time"] = mark
-    if agent.history.context is ContextStrategy.SESSION and inbound.session.history is None:
+    if agent.history.context is ContextStrategy.SESSION and request.session.history is None:
         asked = [m.created_at for m in tail if m.role is Role.USER and m.turn_id is not None]
         mark = date_mark(turn.opened_at, asked[-1] if asked else None, agent_timezone(agent))
         if mark:
@@ -232,44 +232,44 @@ async def _meta(work: UnitOfWork, agent: Agent, turn: Turn, inbound: InboundMess
     return meta
 
 
-def _kept(agent: Agent, inbound: InboundMessage) -> tuple[Part, ...]:
-    return shorten_to_store(inbound.parts, Role.USER, agent.history.storing)
+def _kept(agent: Agent, request: TurnRequest) -> tuple[Part, ...]:
+    return shorten_to_store(request.parts, Role.USER, agent.history.storing)
 
 
-def _options(agent: Agent, inbound: InboundMessage) -> JsonObject:
+def _options(agent: Agent, request: TurnRequest) -> JsonObject:
     """Returns the request's options as JSON for the turn's record."""
-    asked, session = inbound.options, inbound.session
+    asked, session = request.options, request.session
     options: JsonObject = {
         "model": asked.model,
         "instructions": asked.instructions,
         "max_output_tokens": asked.max_output_tokens,
         "temperature": asked.temperature,
         "supplied": None if session.history is None else [_row(message) for message in session.history],
-        "asked_by_bot": inbound.sender.author.is_bot or None,
+        "asked_by_bot": request.sender.author.is_bot or None,
         "queue_key": session.place.conversation_id if session.place else None,
-        "owed": _owed(inbound.owed) if inbound.owed else None,
-        "reach": inbound.sender.reach.value,
-        "said": _fingerprint(inbound) if inbound.keyed else None,
+        "owed": _owed(request.owed) if request.owed else None,
+        "reach": request.sender.reach.value,
+        "said": _fingerprint(request) if request.keyed else None,
         ROUTED: (agent.is_routed and not asked.model) or None,
-        "subject": subject_to_json(inbound.subject) if inbound.subject else None,
+        "subject": subject_to_json(request.subject) if request.subject else None,
     }
     return {name: value for name, value in options.items() if value not in (None, "")}
 
 
-def _fingerprint(inbound: InboundMessage) -> str:
+def _fingerprint(request: TurnRequest) -> str:
     """Returns a digest of what the sender said, and where. How it is to be answered may differ when it is
     sent again.
     """
-    session = inbound.session
+    session = request.session
     supplied = None if session.history is None else [_row(message) for message in session.history]
-    said = [parts_to_json(inbound.parts), inbound.options.instructions, supplied, session.is_new]
-    return derive("said", inbound.place.conversation_id, json.dumps(said, sort_keys=True))
+    said = [parts_to_json(request.parts), request.options.instructions, supplied, session.is_new]
+    return derive("said", request.place.conversation_id, json.dumps(said, sort_keys=True))
 
 
-def _check_same(turn: Turn, inbound: InboundMessage) -> None:
+def _check_same(turn: Turn, request: TurnRequest) -> None:
     """Raises Conflict when the turn answers another message of the sender's."""
     said = turn.options.get("said")
-    if inbound.keyed and said and said != _fingerprint(inbound):
+    if request.keyed and said and said != _fingerprint(request):
         raise Conflict(
             "This Idempotency-Key stands for another message.",
             code="idempotency_conflict",

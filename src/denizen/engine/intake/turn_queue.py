@@ -22,8 +22,8 @@ MAX_WAITING = 20
 
 
 @dataclass(slots=True)
-class _Lane:
-    """`load` counts those who have the lane or wait for it, `known` those who may come back besides."""
+class _TurnQueue:
+    """`load` counts those who have the queue or wait for it, `known` those who may come back besides."""
 
     is_taken: bool = False
     waiting: deque[anyio.Event] = field(default_factory=deque[anyio.Event])
@@ -32,36 +32,36 @@ class _Lane:
 
 
 class QueueSlot:
-    """One turn's place in its lane: held, left or waited for. Not for several tasks at once, but for any."""
+    """One turn's place in its queue: held, left or waited for. Not for several tasks at once, but for any."""
 
-    def __init__(self, lane: _Lane) -> None:
-        self._lane = lane
+    def __init__(self, queue: _TurnQueue) -> None:
+        self._queue = queue
         self.is_held = False
 
     async def take(self, *, first: bool = False) -> None:
-        """Waits until the lane is free; `first` before all others who wait."""
-        lane = self._lane
+        """Waits until the queue is free; `first` before all others who wait."""
+        queue = self._queue
         self._count(1)
         try:
             await checkpoint()
-            if lane.is_taken:
+            if queue.is_taken:
                 mine = anyio.Event()
-                lane.waiting.insert(0 if first else len(lane.waiting), mine)
+                queue.waiting.insert(0 if first else len(queue.waiting), mine)
                 await self._wait(mine)
-            lane.is_taken = self.is_held = True
+            queue.is_taken = self.is_held = True
         finally:
             if not self.is_held:
                 self._count(-1)
 
     async def _wait(self, mine: anyio.Event) -> None:
-        lane = self._lane
+        queue = self._queue
         try:
             await mine.wait()
         except anyio.get_cancelled_exc_class():
             if mine.is_set():  # it was handed over in the same moment
                 self._hand_on()
             else:
-                lane.waiting.remove(mine)
+                queue.waiting.remove(mine)
             raise
 
     def leave(self) -> None:
@@ -72,54 +72,54 @@ class QueueSlot:
             self._hand_on()
 
     def _hand_on(self) -> None:
-        """The lane stays taken when somebody waits: nobody comes between."""
-        if self._lane.waiting:
-            self._lane.waiting.popleft().set()
+        """The queue stays taken when somebody waits: nobody comes between."""
+        if self._queue.waiting:
+            self._queue.waiting.popleft().set()
         else:
-            self._lane.is_taken = False
+            self._queue.is_taken = False
 
     def _count(self, by: int) -> None:
-        self._lane.load += by
+        self._queue.load += by
 
 
 class TurnQueues:
-    """First come, first served, per lane."""
+    """First come, first served, per queue."""
 
     def __init__(self, *, max_waiting: int = MAX_WAITING) -> None:
         self._max_waiting = max_waiting
-        self._lanes: dict[str, _Lane] = {}
+        self._queues: dict[str, _TurnQueue] = {}
 
-    def check_room(self, lane: str) -> None:
-        """Raises LimitExceeded when the lane is full."""
-        known = self._lanes.get(lane)
+    def check_not_full(self, queue: str) -> None:
+        """Raises LimitExceeded when the queue is full."""
+        known = self._queues.get(queue)
         if known is not None and known.load > self._max_waiting:
             raise LimitExceeded(
                 "I am still busy with earlier messages here. Please try again in a moment.",
-                code="inbox_full",
+                code="queue_full",
                 why=f"{self._max_waiting} messages are waiting in this conversation",
             )
 
     @asynccontextmanager
-    async def turn(self, lane: str) -> AsyncGenerator[QueueSlot]:
-        """Waits until every earlier turn of the lane has ended or left its seat."""
-        own = self._lanes.setdefault(lane, _Lane())
+    async def turn(self, queue: str) -> AsyncGenerator[QueueSlot]:
+        """Waits until every earlier turn of the queue has ended or left its slot."""
+        own = self._queues.setdefault(queue, _TurnQueue())
         own.known += 1
-        seat = QueueSlot(own)
+        slot = QueueSlot(own)
         try:
-            await seat.take()
-            yield seat
+            await slot.take()
+            yield slot
         finally:
-            seat.leave()
+            slot.leave()
             own.known -= 1
             if not own.known:
-                del self._lanes[lane]
+                del self._queues[queue]
 
 
 class TurnPause:
     """The pause of one turn: it waits for people, leaves its queue to others, and its clock stands still."""
 
-    def __init__(self, seat: QueueSlot) -> None:
-        self._seat = seat
+    def __init__(self, slot: QueueSlot) -> None:
+        self._slot = slot
         self._taking = anyio.Lock()
         self._running = 0
         self._waiting = 0
@@ -149,7 +149,7 @@ class TurnPause:
 
     @asynccontextmanager
     async def away(self) -> AsyncGenerator[None]:
-        """A call waits for people until the block ends; then the turn has its seat again."""
+        """A call waits for people until the block ends; then the turn has its slot again."""
         if not self._waiting:
             self._freeze()
         self._waiting += 1
@@ -171,12 +171,12 @@ class TurnPause:
 
     async def _return(self) -> None:
         async with self._taking:
-            if not self._seat.is_held:
-                await self._seat.take(first=True)
+            if not self._slot.is_held:
+                await self._slot.take(first=True)
 
     def _leave_if_idle(self) -> None:
         if self._waiting and not self._running:
-            self._seat.leave()
+            self._slot.leave()
 
     def _freeze(self) -> None:
         now = anyio.current_time()
@@ -201,9 +201,9 @@ class TurnPauses:
         return self._by_turn.get(turn_id)
 
     @contextmanager
-    def open(self, turn_id: TurnId, seat: QueueSlot) -> Generator[TurnPause]:
+    def open(self, turn_id: TurnId, slot: QueueSlot) -> Generator[TurnPause]:
         """For as long as the turn runs."""
-        pause = self._by_turn[turn_id] = TurnPause(seat)
+        pause = self._by_turn[turn_id] = TurnPause(slot)
         try:
             yield pause
         finally:

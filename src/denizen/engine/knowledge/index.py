@@ -40,7 +40,7 @@ LOOK_EVERY_S = 5.0
 EMBED_PAUSE_S = 30.0
 REST_S = 0.05
 """Between two batches: a question that is asked meanwhile waits for one at most."""
-MEANT_CHARS = 1500
+EMBEDDED_CHARS = 1500
 
 _log = logging.getLogger("denizen.knowledge")
 
@@ -67,11 +67,11 @@ class DocumentIndexer:
     """One for a process. Two processes that index at once do the same work twice, and come to the same."""
 
     def __init__(
-        self, store: Store, library: Library, meaning: BudgetedEmbedder, *, sleep: Sleep = anyio.sleep
+        self, store: Store, library: Library, embedder: BudgetedEmbedder, *, sleep: Sleep = anyio.sleep
     ) -> None:
         self._store = store
         self._library = library
-        self._meaning = meaning
+        self._embedder = embedder
         self._sleep = sleep
         self._lock = anyio.Lock()
         self._published = anyio.Event()
@@ -117,7 +117,7 @@ class DocumentIndexer:
 
     async def keep_indexed(self) -> None:
         """Until it is cancelled: indexes what is published, by whichever process. What is indexed of a channel stays
-        while it is withheld: most of it comes back within seconds, and would need its meaning again. It is not found
+        while it is withheld: most of it comes back within seconds, and would need its embeddings again. It is not found
         meanwhile (`search`).
         """
         self._is_kept = True
@@ -146,37 +146,37 @@ class DocumentIndexer:
                 await self._sleep(EMBED_PAUSE_S)
 
     async def embed_all(self, report: ReportProgress = report_nothing) -> int:
-        """How many passages got their meaning. Ends early when the embedder does not answer."""
+        """Embeds all passages that lack a vector; returns how many. Ends early when the embedder does not answer."""
         total, done = (await self.size()).passages, 0
         while made := await self.embed_some():
             done += made
-            report(ReadingProgress("giving passages their meaning", done, total))
+            report(ReadingProgress("embedding passages", done, total))
         return done
 
     async def embed_some(self) -> int:
-        """One batch; how many were made, 0 when none is missing or there is no meaning now."""
-        model = self._meaning.model
+        """Embeds one batch, and returns how many: 0 when none is missing or there is no embedder now."""
+        model = self._embedder.model
         if not model:
             return 0
         async with self._store.work(write=False) as work:
             missing = await work.documents.list_without_vector(model, limit=EMBEDDED_AT_ONCE)
-        meant = await self._meaning.embed_texts([each.passage.described[:MEANT_CHARS] for each in missing])
-        if not missing or meant is None:
+        embedded = await self._embedder.embed_texts([each.passage.described[:EMBEDDED_CHARS] for each in missing])
+        if not missing or embedded is None:
             return 0
         rows = [
-            StoredVector(PASSAGE_VECTORS, each.source_id, each.key, meant.model, vector)
-            for each, vector in zip(missing, meant.vectors, strict=True)
+            StoredVector(PASSAGE_VECTORS, each.source_id, each.key, embedded.model, vector)
+            for each, vector in zip(missing, embedded.vectors, strict=True)
         ]
         async with self._store.work() as work:
             await work.vectors.put(rows)
             if len(missing) < EMBEDDED_AT_ONCE:
-                await work.vectors.remove_other_models(PASSAGE_VECTORS, meant.model)
+                await work.vectors.remove_other_models(PASSAGE_VECTORS, embedded.model)
         await self._sleep(REST_S)
         return len(missing)
 
-    async def count_without_meaning(self) -> int:
+    async def count_without_embedding(self) -> int:
         """Passages for which the model that is configured now has not made a vector yet; 0 without one."""
-        model = self._meaning.model
+        model = self._embedder.model
         async with self._store.work(write=False) as work:
             return await work.documents.count_without_vector(model) if model else 0
 
@@ -256,12 +256,12 @@ class DocumentSearch:
         self,
         store: Store,
         library: Library,
-        meaning: BudgetedEmbedder,
+        embedder: BudgetedEmbedder,
         similarity: Callable[[], float] = default_similarity,
     ) -> None:
         self._store = store
         self._library = library
-        self._meaning = meaning
+        self._embedder = embedder
         self._similarity = similarity
 
     async def __call__(
@@ -269,18 +269,18 @@ class DocumentSearch:
     ) -> Sequence[IndexedPassage]:
         """The best first, at most PER_DOCUMENT of a document. Raises NotFound for a source that is not there."""
         words = " ".join(telling_words(question))
-        asked = await self._meaning.embed_question(question) if question.strip() else None
+        asked = await self._embedder.embed_question(question) if question.strip() else None
         async with self._store.work(write=False) as work:
             known = {source.id: source.is_talk for source in await work.sources.list_sources()}
             _check(sources, known)
             by_words = await work.documents.find_by_words(words, sources=sources, limit=RANKED)
-            by_meaning: list[str] = []
+            by_embedding: list[str] = []
             if asked is not None:
                 near = await work.vectors.find_nearest(
                     PASSAGE_VECTORS, sources or list(known), asked.model, asked.vector, limit=RANKED
                 )
-                by_meaning = [each.key for each in near if each.similarity >= self._similarity()]
-            found = await work.documents.list_passages(fuse(by_words, by_meaning))
+                by_embedding = [each.key for each in near if each.similarity >= self._similarity()]
+            found = await work.documents.list_passages(fuse(by_words, by_embedding))
         return await self._spread([each for each in found if each.source_id in known], known, limit)
 
     async def _spread(

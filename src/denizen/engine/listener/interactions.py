@@ -20,7 +20,7 @@ from denizen.domain.errors import NotAllowed, NotFound
 from denizen.domain.ids import AgentName, fresh
 from denizen.domain.message import Author, TextPart
 from denizen.domain.room import Room, RoomKind
-from denizen.domain.turn import InboundMessage, ReplyTarget, RequestOptions, Sender, SessionChoice, Turn
+from denizen.domain.turn import ReplyTarget, RequestOptions, Sender, SessionChoice, Turn, TurnRequest
 from denizen.engine.commands.command import CallerContext, CommandDeps, UserDataAccess
 from denizen.engine.commands.dispatch import CommandDispatcher
 from denizen.engine.commands.text import ParsedCommand
@@ -163,7 +163,7 @@ class InteractionHandler:
         chosen, model = await self._starter.choose_agent(place, principal)
         name = AgentName(agent) if agent else chosen
         turn = await context.turns.submit(
-            InboundMessage(
+            TurnRequest(
                 agent=name,
                 place=place,
                 sender=Sender(author, principal, self._starter.choose_reach(author)),

@@ -22,7 +22,7 @@ from denizen.domain.message import Author, Part, TextPart, join_text
 from denizen.domain.principal import Principal, RoleName
 from denizen.domain.prompt_messages import format_speaker
 from denizen.domain.room import Room, RoomKind
-from denizen.domain.turn import InboundMessage, ReplyTarget, RequestOptions, Sender, SessionChoice, Turn
+from denizen.domain.turn import ReplyTarget, RequestOptions, Sender, SessionChoice, Turn, TurnRequest
 from denizen.engine.configuration.choices import find_agent_choice, find_model_choice
 from denizen.engine.listener.context import AccountContext
 from denizen.engine.listener.reading import MAX_EDITS, MessageReader, edit_key
@@ -91,10 +91,10 @@ class TurnStarter:
         """
         parts, place = await message.load_parts(), await self._choose_place(message)
         post = message.post
-        inbound = await self._build_inbound(message, place, parts, key=post.id, answers=(post.id,))
-        if inbound.owed is not None and (may_be_silent or post.author.is_bot):
-            inbound = replace(inbound, owed=replace(inbound.owed, may_be_silent=True))
-        return await self._submit(inbound, message)
+        request = await self._build_request(message, place, parts, key=post.id, answers=(post.id,))
+        if request.owed is not None and (may_be_silent or post.author.is_bot):
+            request = replace(request, owed=replace(request.owed, may_be_silent=True))
+        return await self._submit(request, message)
 
     async def start_edited(self, message: IncomingMessage) -> StartedTurn | None:
         """Starts the turn for the new text of a message, in the place of the turn for its earlier text.
@@ -110,10 +110,10 @@ class TurnStarter:
         if number >= MAX_EDITS or join_text(parts) == await self._load_question(old):
             return None
         key = edit_key(post.id, number + 1)
-        inbound = await self._build_inbound(message, await self._choose_place(message), parts, key=key, answers=(key,))
-        if inbound.owed is not None:
-            inbound = replace(inbound, owed=replace(inbound.owed, supersedes=old))
-        started = await self._submit(inbound, message)
+        request = await self._build_request(message, await self._choose_place(message), parts, key=key, answers=(key,))
+        if request.owed is not None:
+            request = replace(request, owed=replace(request.owed, supersedes=old))
+        started = await self._submit(request, message)
         if started is not None:  # only now: a refused edit leaves the question its answer
             self._context.turns.cancel(old)
         return started
@@ -129,17 +129,17 @@ class TurnStarter:
         loaded = [(message.post.author.name, await message.load_parts()) for message in shown]
         answers = tuple(message.post.id for message in messages)
         parts = _join_missed(loaded, left_out=len(messages) - len(shown))
-        inbound = await self._build_inbound(newest, newest.room.place, parts, key=newest.post.id, answers=answers)
+        request = await self._build_request(newest, newest.room.place, parts, key=newest.post.id, answers=answers)
         # The turn may do only what every author may do, and nothing on the platform unless there is one author.
-        principal = inbound.sender.principal
+        principal = request.sender.principal
         for message in messages:
             principal = replace(principal, roles=principal.roles & self._find_principal(message).roles)
-        sender = replace(inbound.sender, principal=principal)
+        sender = replace(request.sender, principal=principal)
         several = len({message.post.author.id for message in messages}) > 1
-        owed = replace(inbound.owed, of_several=several) if inbound.owed else None
-        return await self._submit(replace(inbound, shared=False, sender=sender, owed=owed), newest)
+        owed = replace(request.owed, of_several=several) if request.owed else None
+        return await self._submit(replace(request, shared=False, sender=sender, owed=owed), newest)
 
-    async def _submit(self, inbound: InboundMessage, message: IncomingMessage) -> StartedTurn | None:
+    async def _submit(self, request: TurnRequest, message: IncomingMessage) -> StartedTurn | None:
         """Submits the turn. Where a limit refuses it, remembers and tells that."""
         context, room = self._context, message.room
         in_guild = room.kind is not RoomKind.DIRECT
@@ -152,7 +152,7 @@ class TurnStarter:
                 await self.refuse(message, RefusalReason.EXCHANGES)
                 return None
         try:
-            turn = await context.turns.submit(inbound)
+            turn = await context.turns.submit(request)
         except DenizenError as error:
             if in_guild:
                 await context.bot_replies.take_back(context.platform, room.id)
@@ -161,8 +161,8 @@ class TurnStarter:
             reason = RefusalReason.RATE if error.code == "rate_limited" else RefusalReason.BUSY
             await self.refuse(message, reason, error.message)
             return None
-        asked = inbound.owed.reply_to if inbound.owed else ""
-        return StartedTurn(turn, inbound.place, asked, room.id if in_guild else "")
+        asked = request.owed.reply_to if request.owed else ""
+        return StartedTurn(turn, request.place, asked, room.id if in_guild else "")
 
     async def _may_spend(self, room: Room) -> bool:
         """Whether the agents of the room have spent less on answering each other than they may within an hour."""
@@ -191,14 +191,14 @@ class TurnStarter:
             self._reader.followed.add(room.id)
         return room.place
 
-    async def _build_inbound(
+    async def _build_request(
         self, message: IncomingMessage, place: Place, parts: Sequence[Part], *, key: str, answers: tuple[str, ...]
-    ) -> InboundMessage:
+    ) -> TurnRequest:
         post = message.post
         principal = self._find_principal(message)
         agent, model = await self.choose_agent(place, principal)
         in_same_room = place == message.room.place
-        return InboundMessage(
+        return TurnRequest(
             agent=agent,
             place=place,
             sender=Sender(post.author, principal, self.choose_reach(post.author)),

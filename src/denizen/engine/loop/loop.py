@@ -16,7 +16,7 @@ from denizen.domain.message import ImagePart, Role, TextPart, ToolCallPart, Tool
 from denizen.domain.prompt import PromptMessage, Stability
 from denizen.engine.loop.steps import TurnSteps
 from denizen.engine.prompt.caching import SHORT_S
-from denizen.engine.prompt.gather import TurnContext
+from denizen.engine.prompt.context import TurnContext
 from denizen.engine.prompt.notes import append_notes
 from denizen.engine.prompt.system_prompt import tell_results, transient_note
 from denizen.engine.tools.toolbox import SMALL_MODEL_TOOLS, Toolbox, ToolRequest, resolve_tools

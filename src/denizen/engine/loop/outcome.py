@@ -21,7 +21,7 @@ from denizen.engine.knowledge.proof import AnswerProver, ProvedAnswer, TurnProof
 from denizen.engine.loop.step_record import ReplyExtras
 from denizen.engine.loop.steps import TurnSteps
 from denizen.engine.memory.keeper import is_private
-from denizen.engine.prompt.gather import TurnContext
+from denizen.engine.prompt.context import TurnContext
 from denizen.ports.store import UnitOfWork
 
 _log = logging.getLogger("denizen.turn")

@@ -27,7 +27,7 @@ from denizen.domain.tool import ToolSpec
 from denizen.engine.loop.loop import APOLOGY
 from denizen.engine.loop.steps import TurnSteps
 from denizen.engine.prompt.caching import SHORT_S
-from denizen.engine.prompt.gather import TurnContext
+from denizen.engine.prompt.context import TurnContext
 from denizen.engine.prompt.notes import insert_notes_before_question
 from denizen.engine.prompt.system_prompt import transient_note
 from denizen.engine.tools.arguments import load_json

@@ -60,12 +60,12 @@ def build_services(
     """
     live, outbox = LiveEvents(), DeliveryOutbox(runtime, store, clock, channels or ConnectedAccounts())
     approvals = ApprovalQueue(runtime, store, clock, live, outbox.wake)
-    policy_engine, ledger = PolicyEngine(clock, observer), AuditLog(store, clock)
+    policy_engine, audit_log = PolicyEngine(clock, observer), AuditLog(store, clock)
     return EngineServices(
         store=store,
         durable=durable,
         live=live,
-        gate=ToolExecutor(clock, policy_engine, approvals=approvals, ledger=ledger),
+        gate=ToolExecutor(clock, policy_engine, approvals=approvals, audit_log=audit_log),
         approvals=approvals,
         outbox=outbox,
         clock=clock,

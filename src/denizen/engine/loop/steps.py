@@ -40,7 +40,7 @@ from denizen.engine.loop.step_record import (
     reply_to_json,
 )
 from denizen.engine.prompt.caching import describe
-from denizen.engine.prompt.gather import TurnContext
+from denizen.engine.prompt.context import TurnContext
 from denizen.engine.prompt.session_history import LARGE_REQUEST_TOKENS, USED
 from denizen.engine.prompt.transcript_messages import filter_impersonation
 from denizen.engine.tools.arguments import ArgumentsError, check_arguments

@@ -57,7 +57,7 @@ class MemoryKeeper:
     store: Store
     channels: ConnectedAccounts
     clock: Clock
-    meaning: BudgetedEmbedder = field(default_factory=BudgetedEmbedder)
+    embedder: BudgetedEmbedder = field(default_factory=BudgetedEmbedder)
     policy: Callable[[], RecallPolicy] = field(default=RecallPolicy)
     written: Callable[[AgentName, str], Awaitable[str]] | None = None
     """Loads what people wrote about a principal, by its key, for an agent."""
@@ -88,8 +88,8 @@ class MemoryKeeper:
             return []
         by_id = {memory.id: memory for memory in known}
         by_words = rank_by_words(question, {memory.id: memory.text for memory in known})
-        by_meaning = await self._rank_by_meaning(scope, question)
-        ranked = fuse(by_words, [key for key in by_meaning if key in by_id])
+        by_embedding = await self._rank_by_embedding(scope, question)
+        ranked = fuse(by_words, [key for key in by_embedding if key in by_id])
         return [by_id[key] for key in ranked[: max(limit, 0)]]
 
     async def list_known(self, scope: CallScope) -> list[Memory]:
@@ -146,12 +146,12 @@ class MemoryKeeper:
 
     async def embed(self, memories: Sequence[Memory]) -> bool:
         """Makes their vectors, when there is an embedder; False when it did not answer, and it is done later."""
-        meant = await self.meaning.embed_texts([memory.text for memory in memories])
-        if meant is None:
+        embedded = await self.embedder.embed_texts([memory.text for memory in memories])
+        if embedded is None:
             return False
         rows = [
-            StoredVector(MEMORY_VECTORS, vector_collection(memory.agent, memory.owner), memory.id, meant.model, data)
-            for memory, data in zip(memories, meant.vectors, strict=True)
+            StoredVector(MEMORY_VECTORS, memory_namespace(memory.agent, memory.owner), memory.id, embedded.model, data)
+            for memory, data in zip(memories, embedded.vectors, strict=True)
         ]
         async with self.store.work() as work:
             there = [row for row, memory in zip(rows, memories, strict=True) if await _is_still(work, memory)]
@@ -162,7 +162,7 @@ class MemoryKeeper:
         """Until it is cancelled: makes the vectors that are missing, after a change of the model all of them."""
         tidy = ""
         while True:
-            model = self.meaning.model
+            model = self.embedder.model
             if model:
                 async with self.store.work(write=False) as work:
                     missing = await work.memories.list_without_vector(model, limit=EMBEDDED_AT_ONCE)
@@ -174,21 +174,21 @@ class MemoryKeeper:
                     tidy = model
             await anyio.sleep(EMBED_PAUSE_S)
 
-    async def _rank_by_meaning(self, scope: CallScope, question: str) -> list[str]:
-        asked = await self.meaning.embed_question(question)
+    async def _rank_by_embedding(self, scope: CallScope, question: str) -> list[str]:
+        asked = await self.embedder.embed_question(question)
         if asked is None:
             return []
-        shelves = [vector_collection(scope.agent, scope.principal.key), vector_collection(scope.agent, CORE)]
+        namespaces = [memory_namespace(scope.agent, scope.principal.key), memory_namespace(scope.agent, CORE)]
         async with self.store.work(write=False) as work:
             near = await work.vectors.find_nearest(
-                MEMORY_VECTORS, shelves, asked.model, asked.vector, limit=2 * MAX_MEMORIES
+                MEMORY_VECTORS, namespaces, asked.model, asked.vector, limit=2 * MAX_MEMORIES
             )
         return [each.key for each in near if each.similarity >= self.policy().similarity]
 
 
-def vector_collection(agent: AgentName, owner: str) -> str:
+def memory_namespace(agent: AgentName, owner: str) -> str:
     """Returns the name of the vector collection that is searched at once: one agent's memories of one owner."""
-    return derive("shelf", agent, owner)
+    return derive("namespace", agent, owner)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Where a prompt has what reads otherwise next time: memories that fit a message, talk around it, notes about tools.
 
 Providers read the beginning of a prompt from their cache as far as its bytes are those of an earlier one. So whatever
-may change stands behind what stays. Such notes are made for one turn, by `gather`, and stored nowhere: what was
-forgotten where it came from is gone from here too. Made with `assemble.passing`, which marks them as such.
+may change stands behind what stays. Such notes are made for one turn, by `context`, and stored nowhere: what was
+forgotten where it came from is gone from here too. Made with `system_prompt.transient_note`, which marks them as such.
 
     loop          behind everything, also behind the results of tools: read anew with each step, never written to a
                   cache, and what stands before it is there again in the next turn

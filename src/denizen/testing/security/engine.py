@@ -20,7 +20,7 @@ from denizen.domain.events import ApprovalRequested, TurnFinished
 from denizen.domain.ids import AgentName
 from denizen.domain.message import Author, Part, TextPart
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
-from denizen.domain.turn import CallRecord, InboundMessage, Sender, SessionChoice
+from denizen.domain.turn import CallRecord, Sender, SessionChoice, TurnRequest
 from denizen.engine.budget.side_completion import BilledCompletion
 from denizen.engine.configuration.generation import Generation, Runtime
 from denizen.engine.configuration.tool_policy import GatePolicy, ObserverPolicy
@@ -107,7 +107,7 @@ class BenchEngine:
         """Sends one message and waits until its turn has ended."""
         reach = AskerReach.NOBODY if self.guard.word is None else AskerReach.WATCHER
         asker = said.asker
-        inbound = InboundMessage(
+        request = TurnRequest(
             agent=AGENT,
             place=said.place,
             sender=Sender(Author(asker.id, asker.name), asker, reach),
@@ -118,7 +118,7 @@ class BenchEngine:
         )
         asked: list[Approval] = []
         end: TurnFinished | None = None
-        async with aclosing(self.turns.stream(inbound)) as events:
+        async with aclosing(self.turns.stream(request)) as events:
             async for event in events:
                 if isinstance(event, ApprovalRequested):
                     asked.append(event.approval)

@@ -35,7 +35,7 @@ from denizen.domain.ids import TurnId, derive, fresh, turn_id
 from denizen.domain.message import Author, Message, Role, TextPart, ToolCallPart, ToolResultPart, list_calls
 from denizen.domain.principal import Principal
 from denizen.domain.trace import PromptUse
-from denizen.domain.turn import CallRecord, InboundMessage, Sender, SessionChoice, Step, Turn, TurnStatus
+from denizen.domain.turn import CallRecord, Sender, SessionChoice, Step, Turn, TurnRequest, TurnStatus
 from denizen.domain.usage import Usage
 from denizen.engine.inspection.queries import Queries, TurnTrace
 from denizen.engine.turn import TurnRunner
@@ -146,7 +146,7 @@ class ChatRoutes:
         agent = self._queries.get_agent(chat.agent)
         principal = get_principal(request)
         idempotency_key = request.headers.get(IDEMPOTENCY_HEADER, "")
-        inbound = InboundMessage(
+        turn_request = TurnRequest(
             agent=agent.name,
             place=own_place(WEB, principal, chat.session),
             sender=Sender(Author(principal.id, principal.name), principal, AskerReach.WATCHER),
@@ -155,19 +155,19 @@ class ChatRoutes:
             keyed=bool(idempotency_key),
             session=SessionChoice(is_new=chat.new),
         )
-        turn = turn_id_for(inbound)
+        turn = turn_id_for(turn_request)
         options = StreamOptions(
             on_error=lambda error: _encode_event(TurnFailedEvent(turn, describe_problem(error))),
             on_gone=lambda: None,
             start_after_s=self._timing.chat_start_s,
             keep_alive_s=self._timing.keep_alive_s,
         )
-        return EventStream(self._stream(inbound), options, {TURN_HEADER: turn})
+        return EventStream(self._stream(turn_request), options, {TURN_HEADER: turn})
 
-    async def _stream(self, inbound: InboundMessage) -> Chunks:
-        async with aclosing(self._turns.stream(inbound)) as events:
+    async def _stream(self, turn_request: TurnRequest) -> Chunks:
+        async with aclosing(self._turns.stream(turn_request)) as events:
             async for event in events:
-                for sent in event_to_wire(event, inbound.sender.principal):
+                for sent in event_to_wire(event, turn_request.sender.principal):
                     yield _encode_event(sent)
 
     async def cancel(self, request: Request) -> Response:
@@ -221,9 +221,9 @@ def message_key(principal: Principal, idempotency_key: str) -> str:
     return derive("idem", principal.key, idempotency_key) if idempotency_key else fresh("req")
 
 
-def turn_id_for(inbound: InboundMessage) -> TurnId:
+def turn_id_for(turn_request: TurnRequest) -> TurnId:
     """Returns the id that the turn of this message has, or will have."""
-    return turn_id(inbound.agent, inbound.place.platform, inbound.platform_id)
+    return turn_id(turn_request.agent, turn_request.place.platform, turn_request.platform_id)
 
 
 def check_own(turn: Turn, principal: Principal) -> None:

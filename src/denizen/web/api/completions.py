@@ -20,7 +20,7 @@ from denizen.domain.conversation import Place
 from denizen.domain.errors import DenizenError, NotFound
 from denizen.domain.events import Notice, ReasoningAdded, TextAdded, TurnFinished, TurnStarted
 from denizen.domain.message import Author
-from denizen.domain.turn import InboundMessage, RequestOptions, Sender, SessionChoice, TurnStatus
+from denizen.domain.turn import RequestOptions, Sender, SessionChoice, TurnRequest, TurnStatus
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.turn import TurnRunner
 from denizen.web.api.chat import message_key, own_place, turn_id_for
@@ -146,27 +146,27 @@ class CompletionRoutes:
     async def complete(self, request: Request) -> Response:
         wanted = parse_completion(await read_object(request))
         agent = self._agent(wanted.model)
-        inbound, outlives_client = _build_inbound(request, wanted, agent)
+        turn_request, outlives_client = _build_turn_request(request, wanted, agent)
         reply = CompletionWriter(
-            turn_id_for(inbound),
+            turn_id_for(turn_request),
             agent.name,
             created=int(self._clock.now().timestamp()),
             include_usage=wanted.include_usage,
         )
-        headers = {TURN_HEADER: turn_id_for(inbound)}
+        headers = {TURN_HEADER: turn_id_for(turn_request)}
         if wanted.stream:
             options = StreamOptions(
                 on_error=lambda error: encode_data(openai_error(describe_problem(error))) + DONE,
-                on_gone=(lambda: None) if outlives_client else (lambda: self._cancel(inbound)),
+                on_gone=(lambda: None) if outlives_client else (lambda: self._cancel(turn_request)),
                 start_after_s=self._timing.keep_alive_s,
                 keep_alive_s=self._timing.keep_alive_s,
             )
-            return EventStream(self._stream(inbound, agent, reply), options, headers)
-        finished = await self._wait_for_turn(request, inbound, outlives_client=outlives_client)
+            return EventStream(self._stream(turn_request, agent, reply), options, headers)
+        finished = await self._wait_for_turn(request, turn_request, outlives_client=outlives_client)
         if finished is None:
             return Response(status_code=CLIENT_GONE)
         _require_text(finished)
-        reason = await self._finish_reason(finished, inbound, agent)
+        reason = await self._finish_reason(finished, turn_request, agent)
         return JSONResponse(reply.completion(finished, reason), headers=headers)
 
     def _agent(self, name: str) -> Agent:
@@ -176,7 +176,7 @@ class CompletionRoutes:
             raise NotFound(error.message, code="model_not_found", why=error.why, fix=error.fix) from error
 
     async def _wait_for_turn(
-        self, request: Request, inbound: InboundMessage, *, outlives_client: bool
+        self, request: Request, turn_request: TurnRequest, *, outlives_client: bool
     ) -> TurnFinished | None:
         """Returns the finished turn; None if the client left before."""
         finished: TurnFinished | None = None
@@ -186,12 +186,12 @@ class CompletionRoutes:
             async def watch() -> None:
                 await wait_for_disconnect(request.receive)
                 if not outlives_client:
-                    self._cancel(inbound)
+                    self._cancel(turn_request)
                 tasks.cancel_scope.cancel()
 
             tasks.start_soon(watch)
             try:
-                finished = await self._turns.ask(inbound)
+                finished = await self._turns.ask(turn_request)
             except DenizenError as error:  # raised after the group, which would wrap it in a group of errors
                 failure = error
             tasks.cancel_scope.cancel()
@@ -199,10 +199,10 @@ class CompletionRoutes:
             raise failure
         return finished
 
-    async def _stream(self, inbound: InboundMessage, agent: Agent, reply: CompletionWriter) -> Chunks:
+    async def _stream(self, turn_request: TurnRequest, agent: Agent, reply: CompletionWriter) -> Chunks:
         sent = StreamedText()
         opened = False
-        async with aclosing(self._turns.stream(inbound)) as events:
+        async with aclosing(self._turns.stream(turn_request)) as events:
             async for event in events:
                 text = ""
                 match event:
@@ -225,27 +225,27 @@ class CompletionRoutes:
                 if isinstance(event, TurnFinished):
                     late = b"" if sent.is_followed or not event.reasoning else reply.reasoning(event.reasoning)
                     yield late + reply.pictures(event.images)
-                    yield reply.ending(await self._finish_reason(event, inbound, agent), event.usage)
+                    yield reply.ending(await self._finish_reason(event, turn_request, agent), event.usage)
 
-    async def _finish_reason(self, finished: TurnFinished, inbound: InboundMessage, agent: Agent) -> str:
+    async def _finish_reason(self, finished: TurnFinished, turn_request: TurnRequest, agent: Agent) -> str:
         """Returns `length` if the last step was cut off. Reads the record only if the tokens make that possible."""
-        limit = inbound.options.max_output_tokens or agent.limits.max_output_tokens
+        limit = turn_request.options.max_output_tokens or agent.limits.max_output_tokens
         if finished.usage.output_tokens < limit:
             return "stop"
         steps = (await self._queries.get_turn(finished.turn_id)).steps
         return "length" if steps and steps[-1].finish_reason == "length" else "stop"
 
-    def _cancel(self, inbound: InboundMessage) -> None:
-        self._turns.cancel(turn_id_for(inbound))
+    def _cancel(self, turn_request: TurnRequest) -> None:
+        self._turns.cancel(turn_id_for(turn_request))
 
 
-def _build_inbound(request: Request, wanted: CompletionRequest, agent: Agent) -> tuple[InboundMessage, bool]:
+def _build_turn_request(request: Request, wanted: CompletionRequest, agent: Agent) -> tuple[TurnRequest, bool]:
     """Returns the message for the engine, and whether its turn goes on when the client leaves."""
     principal = get_principal(request)
     session = request.headers.get(SESSION_HEADER, "") or wanted.session
     idempotency_key = request.headers.get(IDEMPOTENCY_HEADER, "")
     key = message_key(principal, idempotency_key)
-    inbound = InboundMessage(
+    turn_request = TurnRequest(
         agent=agent.name,
         place=own_place(API, principal, session) if session else Place(API, principal.key, key),
         sender=Sender(Author(principal.id, wanted.user or principal.name), principal),
@@ -261,7 +261,7 @@ def _build_inbound(request: Request, wanted: CompletionRequest, agent: Agent) ->
             temperature=wanted.temperature,
         ),
     )
-    return inbound, bool(session or idempotency_key)
+    return turn_request, bool(session or idempotency_key)
 
 
 def _require_text(finished: TurnFinished) -> str:

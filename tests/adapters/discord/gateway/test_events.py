@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio.lowlevel
 import pytest
 
-from denizen.adapters.discord.messages.intake import list_readable
+from denizen.adapters.discord.messages.conversion import list_readable
 from denizen.domain.room import RoomKind
 from tests.adapters.discord.account_fixture import AccountFixture, RecordingListener, running, waiting_for
 from tests.timing import HANG_LIMIT_S

@@ -7,7 +7,7 @@ import codecs
 import pytest
 
 from denizen.adapters.discord.messages.attachments import decode_text
-from denizen.adapters.discord.messages.intake import to_incoming_message
+from denizen.adapters.discord.messages.conversion import to_incoming_message
 from denizen.adapters.documents.pdf import read_pdf
 from denizen.domain.message import FilePart, ImagePart, Part, TextPart
 from denizen.testing.discord import SimAttachment, file

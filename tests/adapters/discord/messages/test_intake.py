@@ -7,7 +7,7 @@ from typing import Any
 import discord
 import pytest
 
-from denizen.adapters.discord.messages.intake import (
+from denizen.adapters.discord.messages.conversion import (
     list_arrivals,
     list_posts,
     list_role_ids,

@@ -16,7 +16,7 @@ import discord
 from denizen.adapters.discord.client.application import menu_name
 from denizen.adapters.discord.guild.audience import list_visible_rooms, parse_user_id
 from denizen.adapters.discord.guild.members import find_member, require_live
-from denizen.adapters.discord.messages.intake import get_channel
+from denizen.adapters.discord.messages.conversion import get_channel
 from denizen.domain.action import OnBehalfOf
 from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
 from denizen.domain.ids import derive

@@ -18,7 +18,7 @@ from discord.utils import snowflake_time
 from denizen.adapters.discord.actions.context import ActionContext, GuildPlace
 from denizen.adapters.discord.guild.members import find_member as load_member
 from denizen.adapters.discord.guild.members import knows_all_members
-from denizen.adapters.discord.messages.intake import get_channel
+from denizen.adapters.discord.messages.conversion import get_channel
 from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
 
 K = TypeVar("K", bound=Snowflake)

@@ -18,7 +18,7 @@ from anyio.abc import TaskGroup
 
 from denizen.adapters.discord.client.settings import PLATFORM
 from denizen.adapters.discord.gateway.room_queues import ReadyGate, RoomQueues, ShardReadiness
-from denizen.adapters.discord.messages.intake import (
+from denizen.adapters.discord.messages.conversion import (
     get_channel,
     get_text_channel,
     is_readable,

@@ -15,7 +15,7 @@ from denizen.adapters.discord.client.application import list_missing_permissions
 from denizen.adapters.discord.client.errors import RESPONSE_TIMEOUT_S, THREAD_EXISTS, ListMissing, translate_errors
 from denizen.adapters.discord.messages.command_replies import CommandReplies, parse_ticket
 from denizen.adapters.discord.messages.content import to_edit, to_message
-from denizen.adapters.discord.messages.intake import get_channel, get_text_channel, to_room
+from denizen.adapters.discord.messages.conversion import get_channel, get_text_channel, to_room
 from denizen.domain.clock import Clock
 from denizen.domain.conversation import Place
 from denizen.domain.delivery import MessageContent

@@ -1,6 +1,6 @@
 """Step 4 of a turn: the prompt is put together from the agent as configured now, the talk before, and the question.
 
-`gather_context` does it; the other modules of the package each bring one part. The foreign texts (taint) that a turn
+`build_context` does it; the other modules of the package each bring one part. The foreign texts (taint) that a turn
 begins with are found here too; `loop/steps.py` adds what it reads later.
 """
 
@@ -151,7 +151,7 @@ class _Conversation:
     overdue: Range | None = None
 
 
-async def gather_context(
+async def build_context(
     store: Store,
     opened: OpenTurn,
     generation: Generation,

@@ -64,7 +64,7 @@ class DocumentConverters:
 
 
 @dataclass(slots=True)
-class SourceIntake:
+class SourceIngestion:
     """Takes in the files of one source once. Setting `stop` ends it before the next file."""
 
     objects: ObjectStore
