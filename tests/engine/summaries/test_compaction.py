@@ -213,7 +213,7 @@ async def test_compacting_waits_for_the_turn_that_runs() -> None:
     scripted, model = make_models(ScriptedReply("Summary."))
     async with open_commands(scripted=scripted) as engine:
         await engine.talk(*TALK[:3])
-        async with anyio.create_task_group() as group, engine.inbox.turn(f"{ADA}-{HERE}"):
+        async with anyio.create_task_group() as group, engine.queues.turn(f"{ADA}-{HERE}"):
             group.start_soon(engine.give, "/compact")
             await anyio.wait_all_tasks_blocked()
             assert not model.requests
