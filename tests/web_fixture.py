@@ -45,7 +45,7 @@ from tests.timing import HANG_LIMIT_S
 MakeKnowledge = Callable[[TemporaryStore, MemoryDurable, "HandClock"], KnowledgeServices]
 MakeGaps = Callable[[TemporaryStore, MemoryDurable, "HandClock"], GapServices]
 
-LOCAL = "http://127.0.0.1:8642"
+LOCAL = "http://127.0.0.1:8650"
 ANN = ApiKey.from_text("ann", "key-of-ann", ("member",))
 BEN = ApiKey.from_text("ben", "key-of-ben", ("member",))
 ADA = ApiKey.from_text("ada", "key-of-ada", ("admin",))

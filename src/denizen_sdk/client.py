@@ -1,6 +1,6 @@
 """A thin asynchronous client of the `/api` routes. For OpenAI-compatible use, point any OpenAI client at `/v1`.
 
-    async with DenizenClient("http://127.0.0.1:8642", api_key="...") as denizen:
+    async with DenizenClient("http://127.0.0.1:8650", api_key="...") as denizen:
         answer = await denizen.ask("What did we decide yesterday?")
         async for event in denizen.chat(ChatRequest("And why?")):
             ...
@@ -46,7 +46,7 @@ class DenizenClient(TurnCalls, AgentCalls, ShellCalls, KnowledgeCalls, GapCalls,
         Raises ValueError without a base URL.
         """
         if not base_url:
-            raise ValueError("base_url is missing. Give the server's address, such as http://127.0.0.1:8642.")
+            raise ValueError("base_url is missing. Give the server's address, such as http://127.0.0.1:8650.")
         credentials = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self._connection = ServerConnection(
             httpx2.AsyncClient(

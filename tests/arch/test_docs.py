@@ -39,7 +39,7 @@ def test_a_reference_that_does_not_say_what_the_program_says_is_told(tmp_path: P
     write(tmp_path)
     assert list(find_stale(tmp_path)) == []
     page = tmp_path / REFERENCE / "configuration.md"
-    page.write_text(page.read_text(encoding="utf-8").replace("8642", "8643"), encoding="utf-8")
+    page.write_text(page.read_text(encoding="utf-8").replace("8650", "8643"), encoding="utf-8")
     (tmp_path / REFERENCE / "wishes.md").write_text("# Wishes\n", encoding="utf-8")
     assert list(find_stale(tmp_path)) == [
         "docs/reference/configuration.md: is out of date",

@@ -2,7 +2,7 @@
 
 ana = github.world.add_user("ana")
 repository = github.world.add_repository("harbour/boats", owner=ana)
-bot = github.world.add_app("denizen", url="http://127.0.0.1:8642/api/webhooks/github", secret="...")
+bot = github.world.add_app("denizen", url="http://127.0.0.1:8650/api/webhooks/github", secret="...")
 github.world.install(bot, repository)
 issue = github.world.open_issue(ana, repository, "It leaks", "Water comes in.")
 github.world.comment(ana, issue, "@denizen why?")

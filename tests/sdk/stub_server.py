@@ -17,7 +17,7 @@ from starlette.routing import Route
 from denizen_sdk import DenizenClient
 from denizen_sdk.agents import AgentConfig
 
-URL = "http://127.0.0.1:8642"
+URL = "http://127.0.0.1:8650"
 
 CONFIG = AgentConfig("denizen", "", "concise", "en", "auto", 1.0, "inline", temperature=0.7, changed=("language",))
 FILES = {"ls": "shared\n", "cat gone": "", "cat shared/rules.md": "No shoes.\n"}

@@ -18,7 +18,7 @@ from tests.web_fixture import ANN, WebFixture, open_web
 
 pytestmark = pytest.mark.anyio
 
-URL = "http://127.0.0.1:8642"
+URL = "http://127.0.0.1:8650"
 
 
 @asynccontextmanager

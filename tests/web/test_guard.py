@@ -117,8 +117,8 @@ async def test_without_keys_on_loopback_this_machine_is_let_in() -> None:
 
 # --- hosts and origins -----------------------------------------------------------------------------------------------
 
-GOOD_HOSTS = ["127.0.0.1:8642", "127.0.0.1", "localhost", "localhost:1", "[::1]:8642", "[::1]", "denizen.localhost:80"]
-BAD_HOSTS = ["evil.example", "evil.example:8642", "127.0.0.1.evil.example", "localhost.evil.example", "10.0.0.1", ""]
+GOOD_HOSTS = ["127.0.0.1:8650", "127.0.0.1", "localhost", "localhost:1", "[::1]:8650", "[::1]", "denizen.localhost:80"]
+BAD_HOSTS = ["evil.example", "evil.example:8650", "127.0.0.1.evil.example", "localhost.evil.example", "10.0.0.1", ""]
 
 
 @pytest.mark.parametrize("host", GOOD_HOSTS)
@@ -137,7 +137,7 @@ async def test_an_open_server_does_not_answer_to_other_names(host: str, path: st
 
 async def test_a_configured_name_is_answered_to() -> None:
     exposure = Exposure(allowed_hosts=frozenset({"denizen.lan"}))
-    async with open_web(exposure=exposure) as web, web.client(host="denizen.lan:8642") as client:
+    async with open_web(exposure=exposure) as web, web.client(host="denizen.lan:8650") as client:
         assert (await client.get("/api/agents")).status_code == 200
 
 
@@ -149,8 +149,8 @@ async def test_with_keys_the_name_does_not_matter() -> None:
 
 OWN = [
     {},
-    {"origin": "http://127.0.0.1:8642"},
-    {"sec-fetch-site": "same-origin", "origin": "http://127.0.0.1:8642"},
+    {"origin": "http://127.0.0.1:8650"},
+    {"sec-fetch-site": "same-origin", "origin": "http://127.0.0.1:8650"},
     {"sec-fetch-site": "none"},
 ]
 FOREIGN = [
@@ -159,7 +159,7 @@ FOREIGN = [
     {"origin": "null"},
     {"sec-fetch-site": "cross-site"},
     {"sec-fetch-site": "same-site", "origin": "http://127.0.0.1:9999"},
-    {"sec-fetch-site": "cross-site", "origin": "http://127.0.0.1:8642"},
+    {"sec-fetch-site": "cross-site", "origin": "http://127.0.0.1:8650"},
 ]
 
 

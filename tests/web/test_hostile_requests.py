@@ -72,7 +72,7 @@ async def test_a_client_may_ask_for_less_output_than_the_operator_allows_but_not
     assert request.max_output_tokens == given
 
 
-@pytest.mark.parametrize("origin", ["http://[", "null", "http://127.0.0.1:8642.evil.example", "127.0.0.1:8642", ""])
+@pytest.mark.parametrize("origin", ["http://[", "null", "http://127.0.0.1:8650.evil.example", "127.0.0.1:8650", ""])
 async def test_an_origin_that_is_none_is_a_foreign_one(origin: str) -> None:
     async with open_web(chatty_model(), keys=[ANN]) as web, web.client() as client:
         response = await client.post("/login", data={"key": "key-of-ann"}, headers={"origin": origin})

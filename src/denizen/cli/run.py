@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("--host", default=None, help="Address to listen on.  [default: server.host, 127.0.0.1]")
-@click.option("--port", type=click.IntRange(0, 65535), default=None, help="Port; 0 takes a free one.  [default: 8642]")
+@click.option("--port", type=click.IntRange(0, 65535), default=None, help="Port; 0 takes a free one.  [default: 8650]")
 @click.option("--simulate", is_flag=True, help="With a Discord server to try, unless accounts are configured.")
 @click.pass_obj
 def command(home: Path, host: str | None, port: int | None, simulate: bool) -> None:  # noqa: FBT001 - click's way

@@ -25,7 +25,7 @@ COMMENTED = """\
 
 server:   # where it listens
   # the port
-  port: 9000  # not 8642
+  port: 9000  # not 8650
   # host: later
 
 # who lives here
@@ -77,7 +77,7 @@ def changed_lines(before: str, after: str) -> tuple[list[str], list[str]]:
 @pytest.mark.parametrize(
     ("path", "value", "gone", "come"),
     [
-        ("server.port", 9001, ["  port: 9000  # not 8642"], ["  port: 9001  # not 8642"]),
+        ("server.port", 9001, ["  port: 9000  # not 8650"], ["  port: 9001  # not 8650"]),
         ("server.host", "::1", [], ["  host: ::1"]),
         ("default_agent", "rose", ["default_agent: denizen"], ["default_agent: rose"]),
         ("agents.denizen.planning", "plan", None, None),
@@ -111,7 +111,7 @@ def test_setting_a_value_touches_its_own_lines_only(
 @pytest.mark.parametrize(
     ("path", "gone", "come"),
     [
-        ("server.port", ["  port: 9000  # not 8642"], []),
+        ("server.port", ["  port: 9000  # not 8650"], []),
         ("default_agent", ["default_agent: denizen"], []),
         ("agents.denizen.tools", None, None),
         ("agents.denizen", ['  denizen: {model: fast, tools: ["notes_*"]}  # one line'], []),
@@ -196,7 +196,7 @@ def test_an_accepted_change_is_in_the_file_and_in_effect(home: Home):
     home.write(COMMENTED)
     settings = set_value(home.path, {}, ("server", "port"), 9001)
     assert settings.server.port == load_settings(home.path, {}).server.port == 9001
-    assert remove_value(home.path, {}, ("server", "port")).server.port == 8642
+    assert remove_value(home.path, {}, ("server", "port")).server.port == 8650
 
 
 def test_the_first_change_makes_the_file(home: Home):
@@ -298,7 +298,7 @@ def test_comments_survive_any_number_of_edits(port: int, level: str):
     for comment in (
         "# about this file",
         "# where it listens",
-        "# not 8642",
+        "# not 8650",
         "# one line",
         "# the end of limits",
         "# the end",

@@ -81,7 +81,7 @@ def test_without_a_file_there_is_one_agent_on_the_embedded_model(home: Home):
     models = {name: alias.model for name, alias in settings.models.aliases.items()}
     assert models == dict.fromkeys(("fast", "balanced", "quality"), "builtin/default")
     assert settings.store_url == f"sqlite:///{home.path / 'denizen.db'}"
-    assert (settings.server.host, settings.server.port, settings.server.api_keys) == ("127.0.0.1", 8642, ())
+    assert (settings.server.host, settings.server.port, settings.server.api_keys) == ("127.0.0.1", 8650, ())
     assert settings.gate.rate_limits.per_user_per_hour == 20
     assert settings.log_file is None
     assert settings.warnings == ()

@@ -131,7 +131,7 @@ def parse_document(text: str, file: Path) -> ConfigDocument | ConfigProblem:
             column=1,
             path=(),
             message=message,
-            fix="Write `key: value` lines, such as `server:` with `port: 8642` below.",
+            fix="Write `key: value` lines, such as `server:` with `port: 8650` below.",
         )
     reader = _Reader(file)
     tree = reader.mapping(root, (), (1, 1))

@@ -70,7 +70,7 @@ class ServerSection(Section):
     """The web server."""
 
     host: SomeText = Field(default="127.0.0.1", description="Address to listen on.")
-    port: Whole = Field(default=8642, ge=0, le=65_535, description="Port to listen on; 0 takes a free one.")
+    port: Whole = Field(default=8650, ge=0, le=65_535, description="Port to listen on; 0 takes a free one.")
     api_keys: tuple[ApiKeySection, ...] = ()
     cors_origins: tuple[Text, ...] = Field(default=(), description="Web sites whose scripts may call the API.")
 

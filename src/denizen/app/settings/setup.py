@@ -52,7 +52,7 @@ agents:
 # The web page and the API. Listening beyond this machine needs API keys.
 # server:
 #   host: 127.0.0.1
-#   port: 8642
+#   port: 8650
 #   api_keys:
 #     - {name: laptop, key: "${DENIZEN_API_KEY}", roles: [admin]}
 
