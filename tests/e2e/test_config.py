@@ -44,6 +44,34 @@ def test_a_configuration_that_cannot_be_used_is_refused_with_file_and_line(
     assert "Traceback" not in ended.err
 
 
+READING = (
+    ("config", "show"),
+    ("agents",),
+    ("sessions",),
+    ("models",),
+    ("tools",),
+    ("approvals", "list"),
+    ("archive", "status"),
+    ("memory", "list"),
+    ("audit", "verify"),
+    ("sources", "list"),
+    ("docs", "search", "cats"),
+    ("gaps",),
+    ("usage",),
+)
+"""Commands that ask no model."""
+
+
+def test_a_key_that_is_not_set_blocks_only_what_asks_a_model(home: Home, provider: Provider) -> None:
+    home.write(UNSET.replace("${NOWHERE}", provider.server.openai_url).replace('"}', '", api_key: "${NO_KEY}"}'))
+    ended = {command: home.do(*command) for command in READING}
+    assert {command: each.err for command, each in ended.items() if each.code != 0} == {}
+    for command in (("ask", "Hello"), ("run", "--port", "0"), ("config", "check"), ("doctor", "--offline")):
+        refused = home.do(*command)
+        assert refused.code == 2
+        assert "the variable NO_KEY is not set." in refused.err + refused.out
+
+
 @pytest.mark.proves("T-config-validation")
 def test_the_check_asks_each_skill_about_its_own_settings(home: Home) -> None:
     home.write("tools: {files: {allowd: [a]}, web: {x: 1}, system: {enabled: false, x: 1}}\n")
@@ -73,6 +101,11 @@ def test_a_running_server_takes_over_what_can_be_used_and_keeps_the_old_one_othe
         home.write(BROKEN)
         said = server.running.err.await_text(r".*\[error.*configuration refused, the old one stays.*\n")
         assert f"{home.config}:2:14: a `{{`" in said[0]
+        home.config.write_text("")  # as editors do before they write
+        emptied = r".*\[error.*configuration refused, the old one stays.*is empty or gone.*\n"
+        first = server.running.err.await_text(emptied)
+        home.config.unlink()
+        server.running.err.await_text(emptied, after=first.end())
         assert generation(server) == 2
         assert get_completion_text(server.ask("Are you there?", key="m1")) == "0."
         home.configure(provider.server.openai_url)
@@ -80,4 +113,6 @@ def test_a_running_server_takes_over_what_can_be_used_and_keeps_the_old_one_othe
         assert get_completion_text(server.ask("And now?", key="m2")) == "1."
         ended = server.running.stop(signal.SIGTERM)
     assert ended.code == 0
-    assert [line for line in ended.err.splitlines() if "[error" in line] == [said[0].splitlines()[0]]
+    errors = [line for line in ended.err.splitlines() if "[error" in line]
+    assert errors[0] == said[0].splitlines()[0]
+    assert ["is empty or gone" in line for line in errors[1:]] == [True, True]

@@ -61,13 +61,15 @@ CACHE_DAYS = 7
 class OpenOptions:
     """Options for opening a home folder.
 
-    `durable` is off for commands that only look. `rescue` is on for the long-running server, which continues the turns
+    `durable` is off for commands that only look, and so is `needs_models`: then a provider whose key is not set keeps
+    nothing from opening. `rescue` is on for the long-running server, which continues the turns
     that other processes left behind. `report` is told of weights being fetched and loaded. `simulation` replaces the
     configured Discord accounts.
     """
 
     choice: ModelChoice = field(default_factory=ModelChoice)
     durable: bool = True
+    needs_models: bool = True
     rescue: bool = False
     report: ReportLoadProgress = ignore_progress
     simulation: Simulation | None = None
@@ -143,7 +145,8 @@ async def open_denizen(home: Path, options: OpenOptions | None = None) -> AsyncG
     options = options or OpenOptions()
     environment = read_environment()
     make_home(home)
-    settings = replace(load_settings(home, environment, known_tools=BUILTIN), simulation=options.simulation)
+    settings = load_settings(home, environment, known_tools=BUILTIN, needs_models=options.needs_models)
+    settings = replace(settings, simulation=options.simulation)
     clock, runtime = SystemClock(), Runtime()
     async with AsyncExitStack() as stack:
         store = await open_store(settings.store_url, clock=clock)

@@ -22,10 +22,10 @@ from denizen.app.build import Denizen
 from denizen.app.generation import build_generation
 from denizen.app.home.environment import read_environment
 from denizen.app.home.secrets import SECRETS_FILE
-from denizen.app.settings import Settings, load_settings, set_values
+from denizen.app.settings import CONFIG_FILE, Settings, load_settings, set_values
 from denizen.app.settings.problem import KeyPath
 from denizen.builtin_skills import BUILTIN
-from denizen.domain.errors import DenizenError
+from denizen.domain.errors import DenizenError, InvalidInput
 from denizen.domain.json import Json
 from denizen.domain.snapshot import RemoteRepository
 
@@ -71,6 +71,7 @@ class Reloader:
             denizen = self._denizen
             settings = load_settings(denizen.home, read_environment(), known_tools=BUILTIN)
             settings = replace(settings, simulation=denizen.simulation)
+            _check_not_emptied(settings, denizen.settings)
             current = denizen.runtime.current.number
             are_skills_same = not await denizen.generation_deps.own_skills.has_changed(settings.skills)
             if are_skills_same and not self._is_half_done and _is_same(settings, denizen.settings):
@@ -105,6 +106,19 @@ class Reloader:
             _log.warning(
                 "changed settings take effect after a restart", extra={"sections": ", ".join(done.needs_restart)}
             )
+
+
+def _check_not_emptied(new: Settings, old: Settings) -> None:
+    """Raises InvalidInput when the file is gone or says nothing any more: editors empty a file before they write it,
+    and the defaults in its place would log every account out.
+    """
+    if old.written and not new.written:
+        raise InvalidInput(
+            f"{new.home / CONFIG_FILE} is empty or gone.",
+            code="config_emptied",
+            why="a running server does not fall back to the defaults",
+            fix="Put the file back. To start anew with the defaults, stop Denizen first.",
+        )
 
 
 def _section(settings: Settings, name: str) -> object:
@@ -153,7 +167,6 @@ class RemoteSwitch:
         await self._denizen.generation_deps.skills.sandbox.forget()
 
 
-CONFIG_FILE = "denizen.yaml"
 AGENTS_FOLDER = "agents"
 SKILLS_FOLDER = "skills"
 MAX_ROUNDS = 20

@@ -19,12 +19,12 @@ R = TypeVar("R")
 
 
 def run_with_denizen(home: Path, act: Callable[[Denizen], Awaitable[R]]) -> R:
-    """Opens the home folder without durable runs, and returns what `act` returns."""
+    """Opens the home folder without durable runs or the keys of models, and returns what `act` returns."""
 
     async def run() -> R:
         from denizen.app.build import OpenOptions, open_denizen
 
-        async with open_denizen(home, OpenOptions(durable=False)) as denizen:
+        async with open_denizen(home, OpenOptions(durable=False, needs_models=False)) as denizen:
             return await act(denizen)
 
     return anyio.run(run)
@@ -42,9 +42,9 @@ def with_denizen(act: Callable[Concatenate[Denizen, P], Awaitable[R]]) -> Callab
 
 
 def load_home_settings(home: Path) -> Settings:
-    """Reads the configuration. Raises InvalidInput."""
+    """Reads the configuration; keys of models may be unset. Raises InvalidInput."""
     from denizen.app.home.environment import read_environment
     from denizen.app.settings import load_settings
     from denizen.builtin_skills import BUILTIN
 
-    return load_settings(home, read_environment(), known_tools=BUILTIN)
+    return load_settings(home, read_environment(), known_tools=BUILTIN, needs_models=False)

@@ -58,6 +58,9 @@ _PLAIN_VARIABLES = frozenset({"HOME", "USER", "LOGNAME", "PWD", "SHELL", "LANG",
 """Variables whose values are no secrets and occur in many texts; they are not masked."""
 
 
+PROVIDERS: KeyPath = ("models", "providers")
+
+
 @dataclass(frozen=True, slots=True)
 class ConfigResult:
     """The result of a reading: settings, or the problems that prevent them."""
@@ -67,14 +70,16 @@ class ConfigResult:
 
 
 def load_settings(
-    home: Path, environment: Mapping[str, str], *, known_tools: Collection[str] | None = None
+    home: Path, environment: Mapping[str, str], *, known_tools: Collection[str] | None = None, needs_models: bool = True
 ) -> Settings:
     """Reads the configuration of a home folder; a missing file means the defaults.
 
-    `known_tools` are the names of skills that may be configured; None leaves them unchecked. Raises InvalidInput
-    (`config_invalid`) that lists every problem with file, line, key and fix, and never a secret.
+    `known_tools` are the names of skills that may be configured; None leaves them unchecked. Without `needs_models` an
+    unset key of a provider is no problem until its model is asked. Raises InvalidInput (`config_invalid`) that lists
+    every problem with file, line, key and fix, and never a secret.
     """
-    finding = examine(home, read_config(home), load_secrets(home, environment), known_tools)
+    secrets = load_secrets(home, environment)
+    finding = examine(home, read_config(home), secrets, known_tools, needs_models=needs_models)
     if finding.settings is None:
         raise config_error(finding.problems)
     return finding.settings
@@ -121,14 +126,16 @@ def read_config(home: Path) -> str:
         raise config_error([problem]) from None
 
 
-def examine(home: Path, text: str, secrets: FileSecrets, known_tools: Collection[str] | None) -> ConfigResult:
+def examine(
+    home: Path, text: str, secrets: FileSecrets, known_tools: Collection[str] | None, *, needs_models: bool = True
+) -> ConfigResult:
     """Reads a configuration text as if it were the file of this home folder."""
     document = parse_document(text, home / CONFIG_FILE)
     if isinstance(document, ConfigProblem):
         return ConfigResult(None, (document,))
     expansion = expand_tree(document.tree, secrets.variables)
     outline = draw_outline(expansion.tree)
-    needed, warnings = _sort_missing(document, expansion, outline)
+    needed, warnings = _sort_missing(document, expansion, outline, needs_models=needs_models)
     problems = [*needed, *find_plain_secrets(document)]
     told = {problem.path for problem in problems}
     broken = find_broken_references(document, expansion.tree, known_tools)
@@ -206,17 +213,19 @@ def _validate(document: ConfigDocument, tree: dict[str, Json], problems: list[Co
 
 
 def _sort_missing(
-    document: ConfigDocument, expansion: ExpandedTree, outline: ReferenceOutline
+    document: ConfigDocument, expansion: ExpandedTree, outline: ReferenceOutline, *, needs_models: bool
 ) -> tuple[list[ConfigProblem], list[ConfigProblem]]:
     """Returns problems for unset variables that are needed, and warnings for those that are not."""
     needed: list[ConfigProblem] = []
     unneeded: list[ConfigProblem] = []
     for path, name in expansion.missing:
         idle = _is_idle(path, expansion.tree, outline)
-        message = f"the variable {name} is not set" + (_without_it(path) if idle else ".")
+        is_key_alone = not idle and not needs_models and path[:2] == PROVIDERS and path[3:] == ("api_key",)
+        ending = _without_it(path) if idle else ", so its models cannot be asked." if is_key_alone else "."
+        message = f"the variable {name} is not set{ending}"
         home = document.file.parent
         fix = f"Add a line {name}=... to {home / SECRETS_FILE}, or set it in the environment."
-        (unneeded if idle else needed).append(document.problem(path, message, fix, variable=name))
+        (unneeded if idle or is_key_alone else needed).append(document.problem(path, message, fix, variable=name))
     return needed, unneeded
 
 
@@ -224,7 +233,7 @@ def _is_idle(path: KeyPath, tree: Mapping[str, Json], outline: ReferenceOutline)
     """Returns whether one can do without the value there: a provider that nobody names, a skill that is off, a bot's
     token.
     """
-    if path[:2] == ("models", "providers"):
+    if path[:2] == PROVIDERS:
         return str(path[2]) not in outline.used_providers
     if path[0] == "tools" or path[:2] == ("mcp", "servers"):
         section: Json = tree
@@ -253,7 +262,7 @@ def _without_unusable_providers(
     unusable = {
         str(path[2])
         for path, _ in expansion.missing
-        if path[:2] == ("models", "providers") and path[3:] != ("api_key",) and _is_idle(path, {}, outline)
+        if path[:2] == PROVIDERS and path[3:] != ("api_key",) and _is_idle(path, {}, outline)
     }
     models = expansion.tree.get("models")
     providers = models.get("providers") if isinstance(models, Mapping) else None
