@@ -21,6 +21,7 @@ from tests.adapters.models.wire_fixture import (
     BuildCatalog,
     RecordingSleep,
     SingleAttempt,
+    Wire,
     assistant,
     make_request,
     read_stream,
@@ -130,6 +131,19 @@ async def test_an_alias_falls_back_over_real_wires(server: ModelServer, build: B
         "/v1/chat/completions",
         "/v1/chat/completions",
     ]
+
+
+async def test_a_model_whose_name_the_library_refuses_is_explained_and_the_next_one_asked(
+    server: ModelServer, build: BuildCatalog
+) -> None:
+    nameless = Wire("openrouter", "gpt-5")
+    models = build(nameless, OPENAI, aliases=[AliasSpec("balanced", nameless.name, (OPENAI.name,))])
+    with pytest.raises(NeedsAttention) as caught:
+        await read_stream(models.get(nameless.name), make_request("hi"))
+    assert caught.value.message == "The model 'gpt-5' cannot be used with 'openrouter'."
+    assert caught.value.fix == "Write it with its maker, as in openrouter/openai/gpt-5."
+    server.script(ModelAnswer(text="Here."))
+    assert (await read_stream(models.get("balanced"), make_request("hi"))).text == "Here."
 
 
 async def test_a_broken_off_answer_stays_broken_over_real_wires(server: ModelServer, build: BuildCatalog) -> None:

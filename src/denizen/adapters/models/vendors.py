@@ -47,8 +47,27 @@ class ProviderAccess:
 def build_vendor_model(
     spec: ProviderSpec, access: ProviderAccess, capabilities: Capabilities, http: httpx2.AsyncClient
 ) -> VendorModel:
-    """Builds the vendor's model. Raises NeedsAttention when the vendor is an extra that is not installed."""
+    """Builds the vendor's model. Raises NeedsAttention when the vendor is an extra that is not installed, and for a
+    name that the vendor's library does not take, such as one of OpenRouter without the maker.
+    """
     load_vendor(spec)
+    try:
+        return _build(spec, access, capabilities, http)
+    except (ValueError, TypeError, LookupError, RuntimeError) as error:
+        is_without_maker = spec.facts.protocol == "openrouter" and "/" not in access.model
+        raise NeedsAttention(
+            f"The model '{access.model}' cannot be used with '{spec.name}'.",
+            code="model_unusable",
+            why=f"the provider's library refuses it ({type(error).__name__})",
+            fix=f"Write it with its maker, as in {spec.name}/openai/{access.model}."
+            if is_without_maker
+            else "Check the name of the model and the settings of the provider.",
+        ) from error
+
+
+def _build(
+    spec: ProviderSpec, access: ProviderAccess, capabilities: Capabilities, http: httpx2.AsyncClient
+) -> VendorModel:
     match spec.facts.protocol:
         case "anthropic":
             return _anthropic(spec, access, capabilities, http)
