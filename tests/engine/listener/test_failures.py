@@ -166,7 +166,7 @@ async def test_a_room_that_refuses_for_long_does_not_hold_up_the_others() -> Non
 
 
 @pytest.mark.parametrize("error", [InvalidInput("no such embed"), NotAllowed("may not attach files")])
-async def test_an_answer_whose_card_is_refused_goes_out_as_words(error: DenizenError) -> None:
+async def test_an_answer_whose_card_is_refused_goes_out_as_words_that_say_so(error: DenizenError) -> None:
     class PlainTextChannel(MemoryChannel):
         async def post(
             self, place: Place, content: MessageContent, *, nonce: str, reply_to: str = "", ticket: str = ""
@@ -184,7 +184,7 @@ async def test_an_answer_whose_card_is_refused_goes_out_as_words(error: DenizenE
         world, model, tools=ToolsetFixture(run=draw), accounts={ADA: PlainTextChannel(world.platform, ADA)}
     ) as fixture:
         world.platform.say(world.general, "ana", "@ada draw a fox")
-        assert await fixture.said() == ["Here is your fox."]
+        assert await fixture.said() == ["Here is your fox.\n-# I made something that cannot be shown here."]
 
 
 @pytest.mark.proves("P1")

@@ -230,12 +230,14 @@ class DeliveryOutbox:
         return begun if is_wanted else None
 
     async def _give_up(self, channel: Channel, delivery: Delivery, error: DenizenError) -> None:
-        """Sends the words alone: a message may be refused for its cards, files or buttons."""
+        """Sends the words alone, and says that something is missing: a message may be refused for its cards, files or
+        buttons.
+        """
         extra = {"agent": channel.agent, "turn": delivery.turn_id, "code": error.code, "why": error.explain()}
         content = delivery.content
-        text = content.text or (NOT_SHOWN if delivery.position == 0 else "")
-        plain = MessageContent(text, ping_users=content.ping_users, ping_roles=content.ping_roles)
-        if isinstance(error, NotFound) or content in (plain, MessageContent()) or not text:
+        plain = replace(content, text=self._admit_loss(channel, delivery), embeds=(), files=(), buttons=())
+        has_extras = content.embeds or content.files or content.buttons
+        if isinstance(error, NotFound) or not has_extras:
             _log.warning("delivery failed", extra=extra)
             await self._end(delivery, DeliveryState.FAILED, failure=error.explain())
             return
@@ -244,6 +246,14 @@ class DeliveryOutbox:
             plainer = replace(await work.outbox.get(delivery.id), content=plain)
             await work.outbox.update(plainer)
         await self._send(channel, plainer)
+
+    def _admit_loss(self, channel: Channel, delivery: Delivery) -> str:
+        text = delivery.content.text
+        if text and delivery.kind is DeliveryKind.CARD:  # a card without buttons still says what to type
+            return text
+        told = f"{text}\n-# {NOT_SHOWN}" if text else NOT_SHOWN
+        account_policy = self._runtime.current.account_policy_for(channel.platform, channel.agent)
+        return told if len(told) <= account_policy.style.message_limit else text
 
     async def _hand_over(self, channel: Channel, delivery: Delivery) -> str:
         place, content = delivery.target.place, delivery.content
