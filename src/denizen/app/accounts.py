@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from denizen.app.build import Denizen
 
 RETRY_S = 5.0
-MAX_RETRY_S = 300.0
+MAX_RETRY_S = 30.0
 SIMULATED_PAUSE_S = 0.2
 """The pause between logins to the simulator, which does not limit them as Discord does."""
 

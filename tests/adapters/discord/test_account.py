@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import logging
+from collections.abc import Mapping
 
 import anyio
 import pytest
@@ -321,7 +323,7 @@ async def test_the_gateway_is_asked_for_when_only_the_rest_address_is_known(sim:
         await heard.until(lambda: len(heard.ready) == 2)
 
 
-async def test_an_event_that_cannot_be_understood_ends_this_run_and_not_the_next(sim: AccountFixture) -> None:
+async def test_a_greeting_that_cannot_be_understood_ends_this_run_and_not_the_next(sim: AccountFixture) -> None:
     account, heard = DiscordAccount(settings_for(sim), SystemClock(), read_pdf), RecordingListener()
     ended: list[DenizenError] = []
 
@@ -334,12 +336,91 @@ async def test_an_event_that_cannot_be_understood_ends_this_run_and_not_the_next
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(run)
         await heard.until(lambda: heard.ready)
-        sim.discord.get_session("Ada").push("MESSAGE_CREATE", {"odd": True})
+        sim.discord.get_session("Ada").push("READY", {"odd": True})
     assert isinstance(ended[0], Unavailable)
     assert ended[0].code == "discord_closed"
     async with running(sim) as (_, again):
         sim.say("hello again")
         await again.until(lambda: again.arrivals)
+
+
+async def test_an_event_that_cannot_be_read_is_left_out_and_the_account_stays_connected(
+    sim: AccountFixture, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running(sim) as (_, heard):
+        await heard.until(lambda: heard.ready)
+        for event in ("MESSAGE_CREATE", "INTERACTION_CREATE", "GUILD_UPDATE", "MESSAGE_REACTION_ADD"):
+            sim.discord.get_session("Ada").push(event, {"id": f"odd-{event}"})
+        sim.say("hello again")
+        await heard.until(lambda: heard.arrivals)
+    assert heard.texts() == ["hello again"]
+    assert len(heard.ready) == 1
+    told = [getattr(record, "id", "") for record in caplog.records]
+    assert {"odd-MESSAGE_CREATE", "odd-INTERACTION_CREATE", "odd-MESSAGE_REACTION_ADD"} <= set(told)
+
+
+ODD_PARTS = (
+    {"embeds": [5]},
+    {"components": ["odd"]},
+    {"attachments": [{"odd": True}]},
+    {"poll": {"odd": True}},
+    {"mentions": [5]},
+)
+
+
+@pytest.mark.parametrize("odd", ODD_PARTS, ids=lambda odd: next(iter(odd)))
+async def test_a_message_with_a_part_that_cannot_be_read_is_read_without_it(
+    sim: AccountFixture, odd: Mapping[str, object], caplog: pytest.LogCaptureFixture
+) -> None:
+    sim.say("before")
+    message = sim.say("odd")
+    sim.say("after")
+    message.state.odd_fields = odd
+    async with running(sim) as (account, heard):
+        await heard.until(lambda: heard.ready)
+        for _ in range(2):
+            posts = await account.list_posts(str(sim.general.id))
+            assert [post.text for post in posts] == ["before", "odd", "after"]
+        new, session = sim.say("new"), sim.discord.get_session("Ada")
+        (sent,) = (json.loads(each.frame)["d"] for each in session.events if each.name == "MESSAGE_CREATE")
+        session.push("MESSAGE_CREATE", sent | {"id": str(new.id + 1)} | odd)
+        await heard.until(lambda: len(heard.arrivals) == 2)
+    assert heard.texts() == ["new", "new"]
+    assert [record.id for record in caplog.records if "parts are missing" in record.message] == [  # type: ignore[attr-defined]
+        str(message.id),
+        str(new.id + 1),
+    ]
+
+
+async def test_a_mention_counts_although_another_part_cannot_be_read(sim: AccountFixture) -> None:
+    async with running(sim) as (_, heard):
+        await heard.until(lambda: heard.ready)
+        sent, session = sim.say(f"{sim.ada.mention} help"), sim.discord.get_session("Ada")
+        (body,) = (json.loads(each.frame)["d"] for each in session.events if each.name == "MESSAGE_CREATE")
+        session.push("MESSAGE_CREATE", body | {"id": str(sent.id + 1), "components": ["odd"]})
+        await heard.until(lambda: len(heard.arrivals) == 2)
+    assert [each.mentions.me for each in heard.arrivals] == [True, True]
+
+
+async def test_the_pause_before_a_reconnection_is_bounded(sim: AccountFixture) -> None:
+    async with running(sim) as (account, _):
+        assert account._login is not None
+        shard = account._login.client.get_shard(0)
+        assert shard is not None
+        assert max(shard._parent._backoff.delay() for _ in range(50)) <= 30
+
+
+async def test_a_message_that_cannot_be_read_at_all_is_left_out_of_its_page(sim: AccountFixture) -> None:
+    sim.say("before")
+    sim.say("odd").state.odd_fields = {"author": {}}
+    sim.say("after")
+    async with running(sim) as (account, heard):
+        await heard.until(lambda: heard.ready)
+        posts = await account.list_posts(str(sim.general.id))
+        (room,) = heard.ready[0]
+        arrivals = await account.list_arrivals(room, after="")
+    assert [post.text for post in posts] == ["before", "after"]
+    assert [each.post.text for each in arrivals] == ["before", "after"]
 
 
 async def test_it_can_be_stopped_while_it_still_tries_to_connect(sim: AccountFixture) -> None:

@@ -37,6 +37,7 @@ from denizen.adapters.discord.client.settings import PLATFORM, DiscordAccountSet
 from denizen.adapters.discord.commands import CommandSync
 from denizen.adapters.discord.gateway.client import GatewayClient
 from denizen.adapters.discord.gateway.events import DiscordEvents
+from denizen.adapters.discord.gateway.tolerance import UNREADABLE
 from denizen.adapters.discord.guild import audience
 from denizen.adapters.discord.guild.audience import find_deleted, is_open
 from denizen.adapters.discord.interactions import DiscordInteractions
@@ -60,9 +61,6 @@ _log = logging.getLogger("denizen.discord")
 _CLOSING_TIMEOUT_S = 5.0
 # The close code of the gateway for a wrong token.
 _AUTHENTICATION_FAILED = 4004
-
-_EVENT_ERRORS = (ValueError, TypeError, AttributeError, LookupError, AssertionError, RuntimeError)
-"""The errors of discord.py on an event of unexpected form. By then it has closed the connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +253,7 @@ class DiscordAccount:
             return _make_closed_error(f"Discord closed it with {error.code}.")
         except VENDOR_ERRORS as error:
             return translate_error(error, "connect")
-        except _EVENT_ERRORS as error:
+        except UNREADABLE as error:  # in the first event of a connection, which cannot be left out
             _log.exception("discord.py does not understand what Discord sent")
             return _make_closed_error(f"discord.py does not understand an event: {type(error).__name__}.")
         return _make_closed_error("It ended.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, cast
 
 import anyio
 import discord
@@ -19,6 +19,7 @@ from denizen.adapters.discord.client.errors import VENDOR_ERRORS
 from denizen.adapters.discord.client.http import CancellableHTTPClient
 from denizen.adapters.discord.client.settings import DiscordAccountSettings
 from denizen.adapters.discord.gateway.events import DiscordEvents
+from denizen.adapters.discord.gateway.tolerance import TolerantParsing
 
 _log = logging.getLogger("denizen.discord")
 
@@ -26,6 +27,8 @@ _log = logging.getLogger("denizen.discord")
 _LONGEST_RATE_LIMIT_S = 60.0
 # A large guild sends its members in many chunks, so this is generous; nobody waits for them.
 _MEMBERS_TIMEOUT_S = 120.0
+_MAX_BACKOFF_EXPONENT = 4
+"""The pause before a reconnection is at most 2 ** 4 seconds."""
 _MAX_MEMBERS = 50_000
 """The members of larger guilds would fill the memory, so they are not loaded, and less is shown."""
 
@@ -62,7 +65,9 @@ class GatewayClient(discord.AutoShardedClient):
     def _get_state(self, **options: Any) -> Any:  # noqa: ANN401 - as discord.py has it
         """Replaces the HTTP client. discord.py's constructor calls this right after it has made its own."""
         self.http = CancellableHTTPClient(self.loop, self._tasks, longest_rate_limit_s=_LONGEST_RATE_LIMIT_S)
-        return super()._get_state(**options)
+        state = super()._get_state(**options)
+        TolerantParsing(state)
+        return state
 
     async def before_identify_hook(self, shard_id: int | None, *, initial: bool = False) -> None:
         if not initial:
@@ -72,6 +77,9 @@ class GatewayClient(discord.AutoShardedClient):
         """Connects a shard. A configured gateway takes precedence over the one that the REST side names."""
         configured = self._settings.endpoints.gateway_url
         await super().launch_shard(yarl.URL(configured) if configured else gateway, shard_id, initial=initial)
+        if (shard := self.get_shard(shard_id)) is not None:
+            # discord.py doubles its pauses up to 17 minutes, and stays away so long after Discord is back.
+            cast("Any", shard)._parent._backoff._max = _MAX_BACKOFF_EXPONENT  # noqa: SLF001
 
     async def on_error(self, event_method: str, /, *args: object, **kwargs: object) -> None:
         """Logs a failing handler; later events are handled all the same."""

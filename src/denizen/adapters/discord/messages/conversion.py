@@ -168,25 +168,29 @@ async def list_arrivals(
 
 
 async def _read(
-    messages: AsyncGenerator[discord.Message],
+    messages: AsyncGenerator[discord.Message | None],
     limit: int,
     convert: Callable[[discord.Message], T],
     *,
     newest_first: bool = False,
 ) -> list[T]:
-    """Returns messages, oldest first. It reads on past Discord's notices, so that only the last page is short."""
+    """Returns messages, oldest first. It reads on past Discord's notices and what cannot be read (`gateway.tolerance`),
+    so that only the last page is short.
+    """
     found: list[T] = []
     with translate_errors(_DOING), anyio.fail_after(RESPONSE_TIMEOUT_S):
         async with aclosing(messages):
             async for message in messages:
-                if is_conversation(message):
+                if message is not None and is_conversation(message):
                     found.append(convert(message))
                 if len(found) >= limit:
                     break
     return found[::-1] if newest_first else found
 
 
-async def _history(client: discord.Client, room_id: str, before: str, after: str) -> AsyncGenerator[discord.Message]:
+async def _history(
+    client: discord.Client, room_id: str, before: str, after: str
+) -> AsyncGenerator[discord.Message | None]:
     """Yields the messages of a room before one, newest first, or after one, oldest first; they are fetched as they are
     taken.
 
@@ -207,7 +211,7 @@ async def _history(client: discord.Client, room_id: str, before: str, after: str
         oldest_first=bool(after),
     )
     # The caller closes it: an async generator that is left early would otherwise be finalized by the event loop.
-    return cast("AsyncGenerator[discord.Message]", history)
+    return cast("AsyncGenerator[discord.Message | None]", history)
 
 
 def _mentions(message: discord.Message, me: discord.ClientUser) -> bool:

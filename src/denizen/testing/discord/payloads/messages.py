@@ -111,7 +111,7 @@ def basic_payload(store: SimStore, message: SimMessage, reader: SimApplication, 
     if not may_read(store, message, reader, intents):
         payload |= {"content": "", "embeds": [], "attachments": [], "components": []}
         payload.pop("poll", None)
-    return payload | _extras(message)
+    return payload | _extras(message) | dict(message.state.odd_fields)
 
 
 def attachment_payload(store: SimStore, channel_id: int, file: SimAttachment) -> Payload:

@@ -196,6 +196,8 @@ class SimMessageState:
     position: int | None = None
     """The number of messages before it in its thread."""
     deleted: bool = False
+    odd_fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Fields that are sent as they stand here, to see what a client does with a form that it does not expect."""
 
 
 @dataclass(slots=True, eq=False)
