@@ -6,6 +6,8 @@ from base64 import b64encode
 
 import pytest
 
+from denizen.testing.discord import DiscordPermission
+from denizen.testing.discord.state.channels import SimOverwrite
 from denizen.testing.model_server import ModelAnswer, ModelCall
 from tests.e2e.discord import DiscordDeployment
 
@@ -34,6 +36,18 @@ async def test_a_mention_is_answered_by_a_reply_after_typing_and_only_who_is_nam
     [asked] = [m["content"] for m in deployment.requests[0].body["messages"] if m["role"] == "user"]
     assert "hello" in asked
     assert deployment.ada.mention not in asked
+
+
+async def test_where_it_may_not_read_the_history_it_answers_without_a_reference(deployment: DiscordDeployment) -> None:
+    everyone = deployment.guild.id
+    deployment.general.overwrites[everyone] = SimOverwrite(everyone, 0, deny=DiscordPermission.READ_MESSAGE_HISTORY)
+    deployment.configure()
+    deployment.script("Here I am.")
+    async with deployment.run():
+        deployment.ask(deployment.ana, "are you there?")
+        await deployment.until(lambda: deployment.said() == ["Here I am."])
+    [reply] = deployment.posts()
+    assert reply.reference is None
 
 
 async def test_a_direct_message_needs_no_mention(deployment: DiscordDeployment) -> None:

@@ -25,11 +25,12 @@ UNKNOWN_CHANNEL = 10003
 UNKNOWN_MESSAGE = 10008
 ALREADY_ACKNOWLEDGED = 40060
 THREAD_EXISTS = 160004
+REPLY_NEEDS_HISTORY = 160002
 
 _GONE = frozenset({10003, 10004, 10008, 10011, 10013, 10014, 10015, 10062, 50027, 10063})
 """Unknown channel, guild, message, role, user, emoji, webhook, interaction, command; an expired webhook token."""
 # Missing access or permissions, refused direct messages, archived or locked threads, other people's messages.
-_FORBIDDEN = frozenset({50001, 50007, 50013, 50083, 160002, 160005, 40333, 20009, 50003, 50004, 50005})
+_FORBIDDEN = frozenset({50001, 50007, 50013, 50083, REPLY_NEEDS_HISTORY, 160005, 40333, 20009, 50003, 50004, 50005})
 _TOO_LARGE = 413
 _SHOWN_CHARS = 300
 

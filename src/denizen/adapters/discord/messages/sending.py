@@ -12,7 +12,13 @@ import discord
 from anyio.abc import TaskGroup
 
 from denizen.adapters.discord.client.application import list_missing_permissions
-from denizen.adapters.discord.client.errors import RESPONSE_TIMEOUT_S, THREAD_EXISTS, ListMissing, translate_errors
+from denizen.adapters.discord.client.errors import (
+    REPLY_NEEDS_HISTORY,
+    RESPONSE_TIMEOUT_S,
+    THREAD_EXISTS,
+    ListMissing,
+    translate_errors,
+)
 from denizen.adapters.discord.messages.command_replies import CommandReplies, parse_ticket
 from denizen.adapters.discord.messages.content import to_edit, to_message
 from denizen.adapters.discord.messages.conversion import get_channel, get_text_channel, to_room
@@ -73,7 +79,10 @@ class MessageSender:
     async def post(
         self, place: Place, content: MessageContent, *, nonce: str, reply_to: str = "", ticket: str = ""
     ) -> str:
-        """Posts a message, as the answer to a command if the ticket still holds, and otherwise as a plain one."""
+        """Posts a message, as the answer to a command if the ticket still holds, and otherwise as a plain one.
+
+        Without the permission to read the history Discord refuses a reply, and the message is sent without reference.
+        """
         held = parse_ticket(ticket)
         if held is not None and held.holds(self._clock.now()):
             try:
@@ -81,13 +90,18 @@ class MessageSender:
             except NotFound:
                 pass
         room = _room_id(place)
+        missing = self._missing(room, _needed(place, content))
+        with translate_errors("post there", missing=missing), anyio.fail_after(RESPONSE_TIMEOUT_S):
+            try:
+                return await self._send(room, content, nonce, reply_to)
+            except discord.HTTPException as error:
+                if not reply_to or error.code != REPLY_NEEDS_HISTORY:
+                    raise
+                return await self._send(room, content, nonce)
+
+    async def _send(self, room: int, content: MessageContent, nonce: str, reply_to: str = "") -> str:
         reference = {"message_id": reply_to, "channel_id": str(room), "fail_if_not_exists": False} if reply_to else None
-        params = to_message(content, nonce=nonce, reference=reference)
-        with (
-            params,
-            translate_errors("post there", missing=self._missing(room, _needed(place, content, reply_to))),
-            anyio.fail_after(RESPONSE_TIMEOUT_S),
-        ):
+        with to_message(content, nonce=nonce, reference=reference) as params:
             return str((await self._client.http.send_message(room, params=params))["id"])
 
     async def edit(self, place: Place, message_id: str, content: MessageContent) -> None:
@@ -141,11 +155,10 @@ class MessageSender:
         return lambda: list_missing_permissions(self._client, room, needed)
 
 
-def _needed(place: Place, content: MessageContent, reply_to: str) -> list[str]:
+def _needed(place: Place, content: MessageContent) -> list[str]:
     needed = ["view_channel", "send_messages_in_threads" if place.thread else "send_messages"]
     needed += ["embed_links"] if content.embeds else []
-    needed += ["attach_files"] if content.files else []
-    return needed + (["read_message_history"] if reply_to else [])
+    return needed + (["attach_files"] if content.files else [])
 
 
 def _room_id(place: Place) -> int:
