@@ -64,6 +64,22 @@ async def test_a_loop_of_mutual_mentions_ends_and_a_human_lets_them_talk_again(l
     assert len(deployment.requests) + len(pair.beas.requests) == limit + 1
 
 
+async def test_a_command_for_two_agents_is_carried_out_by_both_and_asks_no_model(pair: TwoAgents) -> None:
+    deployment = pair.deployment
+    pair.configure()
+    async with deployment.run(ready=2):
+        both = f"{deployment.ada.mention} {pair.bea.mention} /reset"
+        message = deployment.world.say(deployment.ana, deployment.general, both)
+        await deployment.until(lambda: sum(len(each.users) for each in message.state.reactions) == 2)
+        assert await deployment.settle() == []
+    assert {user.id for each in message.state.reactions for user in each.users} == {
+        deployment.ada.user.id,
+        pair.bea.user.id,
+    }
+    assert len(deployment.requests) == 1, "settling asks once"
+    assert pair.beas.requests == []
+
+
 @pytest.mark.proves("C16")
 async def test_a_mere_reply_of_another_agent_is_not_answered(pair: TwoAgents) -> None:
     deployment, bea = pair.deployment, pair.bea

@@ -62,15 +62,18 @@ class IncomingMessage:
     """A message as one account sees it.
 
     `question` is the text without the account's own mentions, empty when there is nothing else. `roles` are the
-    author's role ids on the platform. `is_mine` is a message of this account itself, `is_edit` one that was there
-    before with another text. `is_unsure` is one that somebody else may have edited before it was read: its author's
-    rights do not count, and it is no command. `subject` is what the room is about, where it has a title.
+    author's role ids on the platform. `command` is a command that the text gives to all whom it mentions first, where
+    the platform can tell; otherwise the question may be one. `is_mine` is a message of this account itself, `is_edit`
+    one that was there before with another text. `is_unsure` is one that somebody else may have edited before it was
+    read: its author's rights do not count, and it is no command. `subject` is what the room is about, where it has a
+    title.
     """
 
     post: Post
     room: Room
     question: str
     load_parts: LoadParts
+    command: str = ""
     roles: frozenset[str] = field(default_factory=frozenset[str])
     mentions: MessageMentions = field(default_factory=MessageMentions)
     is_mine: bool = False

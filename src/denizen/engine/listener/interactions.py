@@ -213,7 +213,7 @@ class TypedCommands:
 
     def take(self, message: IncomingMessage) -> bool:
         """Starts the command that the message gives. Returns False for a message that is no command."""
-        post, parsed = message.post, self._interactions.parse_command(message.question)
+        post, parsed = message.post, self._interactions.parse_command(message.command or message.question)
         # What an agent writes is a question, whoever made it write that. So is what somebody else may have edited.
         if parsed is None or post.author.is_bot or message.is_unsure:
             return False

@@ -19,6 +19,7 @@ from denizen.adapters.discord.client.settings import PLATFORM
 from denizen.adapters.discord.messages.attachments import load_parts
 from denizen.adapters.discord.messages.wording import (
     convert_attachments,
+    extract_command,
     extract_question,
     find_replied_message,
     find_reply_reference,
@@ -111,6 +112,7 @@ def to_incoming_message(
         post=to_post(message),
         room=to_room(message.channel),
         question=question,
+        command=extract_command(message),
         load_parts=partial(load_parts, message, me, question, read_pdf),
         roles=list_role_ids(message.author),
         mentions=MessageMentions(

@@ -30,6 +30,7 @@ _SPOKEN = frozenset(
         discord.MessageType.context_menu_command,
     }
 )
+_LEADING_MENTIONS = re.compile(r"\A(?:\s*<@[!&]?\d+>)+\s*", re.ASCII)
 
 
 def is_conversation(message: discord.Message) -> bool:
@@ -55,6 +56,14 @@ def extract_question(message: discord.Message, me: discord.ClientUser) -> str:
     if not asked and convert_attachments(message):
         asked = EMPTY
     return asked
+
+
+def extract_command(message: discord.Message) -> str:
+    """Returns the text behind the mentions at its start when that begins with a slash: several agents may be given one
+    command. Empty for any other text.
+    """
+    text = _LEADING_MENTIONS.sub("", message.content, count=1)
+    return text if text.startswith("/") else ""
 
 
 def quote_replied_message(message: discord.Message, me: discord.ClientUser) -> str:
