@@ -13,7 +13,7 @@ from scripts.python_sources import Module, load_modules
 GLOSSARY = "docs/explanation/glossary.md"
 GENERATED = "<!-- Written by `make docs` from the code. Changes made below are lost. -->\n"
 _RECORD_PACKAGES = ("denizen.domain", "denizen.ports")
-_HELPERS = frozenset({"clock", "data_uri", "ids", "json", "markup", "moment", "split", "words"})
+_HELPERS = frozenset({"clock", "data_uri", "ids", "installation", "json", "markup", "moment", "split", "words"})
 """Modules of `denizen.domain` that hold tools for texts and values, and no concept of their own."""
 
 

@@ -30,6 +30,7 @@ from denizen.app.settings.knowledge import LOCAL, NONE
 from denizen.app.user_memory_files import UserMemoryFiles
 from denizen.domain.clock import Clock
 from denizen.domain.errors import InvalidInput, NeedsAttention
+from denizen.domain.installation import build_install_command
 from denizen.domain.memory import RecallPolicy
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.configuration.generation import Runtime
@@ -163,7 +164,8 @@ def describe_embeddings(settings: Settings, embedder: Embedder | None) -> str:
     if settings.config.embeddings.provider == NONE:
         return "texts are found by words only (embeddings.provider is none)"
     if importlib.util.find_spec("fastembed") is None:
-        return "texts are found by words only; for embeddings install denizen[embed] or name a provider (embeddings)"
+        how = f"run `{build_install_command('embed')}`, or name a provider (embeddings)"
+        return f"texts are found by words only; for embeddings {how}"
     return f"texts are found by words only; for embeddings run `denizen models pull {MINILM.name}`"
 
 

@@ -177,7 +177,7 @@ class HistorySettings:
 
 @dataclass(frozen=True, slots=True)
 class ToolAccess:
-    """The tools of an agent: names, or patterns such as `notes_*`. Of more than fit a prompt, `pinned_tools` are
+    """The tools of an agent: names, or patterns such as `*_note`. Of more than fit a prompt, `pinned_tools` are
     always in it.
     """
 

@@ -12,6 +12,7 @@ import pytest
 from denizen.adapters.models.catalog import ModelCatalog, ModelsSpec, build_models
 from denizen.adapters.models.providers import AliasSpec, ModelSpec, ProviderSpec
 from denizen.domain.errors import InvalidInput, NeedsAttention, NotFound, Unavailable
+from denizen.domain.installation import build_install_command
 from denizen.ports.model import Models
 from denizen.testing.model_server import HangingAnswer, ModelAnswer, ModelServer
 from tests.adapters.models.wire_fixture import ANTHROPIC, OPENAI, BuildCatalog, make_request, read_stream
@@ -124,7 +125,7 @@ async def test_a_vendor_that_is_not_installed_is_told_with_the_command() -> None
     for ask_for in (models.warm(), read_stream(models.get("google/gemini-3-pro"), make_request("hi"))):
         with pytest.raises(NeedsAttention) as caught:
             await ask_for
-        assert caught.value.fix == "Run: pip install 'denizen[google]'"
+        assert caught.value.fix == f"Run: {build_install_command('google')}"
 
 
 async def test_the_default_model_can_be_warmed_up(server: ModelServer, build: BuildCatalog) -> None:

@@ -17,6 +17,7 @@ import anyio
 
 from denizen.adapters.embed.weights import EmbeddingPlaces, EmbeddingWeights, load_embedding_weights
 from denizen.domain.errors import NeedsAttention, Unavailable
+from denizen.domain.installation import build_install_command
 from denizen.domain.usage import Usage
 from denizen.ports.embed import EmbeddingResult, EmbedKind
 
@@ -79,7 +80,7 @@ def _register_model(entry: EmbeddingWeights) -> str:
             "Embedding on this machine needs the extra 'embed'.",
             code="embed_extra",
             why=str(error),
-            fix="Install denizen[embed], or set embeddings.provider: none.",
+            fix=f"Run: {build_install_command('embed')}, or set embeddings.provider: none.",
         ) from error
     name = f"denizen/{entry.name}"
     with suppress(ValueError):  # it says so when the name is registered already

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from denizen.adapters.models.providers import ProviderSpec, WireProtocol
 from denizen.domain.errors import NeedsAttention
+from denizen.domain.installation import build_install_command
 from denizen.ports.model import Capabilities
 
 if TYPE_CHECKING:
@@ -219,7 +220,7 @@ def _load_google() -> None:
             "Google models need an extra that is not installed.",
             code="model_extra_missing",
             why="The package google-genai cannot be imported.",
-            fix="Run: pip install 'denizen[google]'",
+            fix=f"Run: {build_install_command('google')}",
         ) from error
     _ = pydantic_ai.models.google
 

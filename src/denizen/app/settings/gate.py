@@ -102,7 +102,7 @@ class RuleSection(DecidersSection):
     everything.
     """
 
-    tool: SomeText = Field(description="Name or pattern of tools, such as `notes_*`.")
+    tool: SomeText = Field(description="Name or pattern of tools, such as `*_note`.")
     action: Literal["approve", "deny", "ask"] = Field(
         description="`ask` asks people. `approve` goes before the observer for tools of tier 2; those of tier 3 are "
         "looked at all the same."

@@ -45,7 +45,7 @@ agents:
   denizen:
     description: The first inhabitant
     model: balanced
-    # tools: ["*"]            # names or patterns such as notes_*
+    # tools: ["*"]            # names or patterns such as *_note; `denizen tools` lists them
     # limits: {max_steps: 20}
     # style: {response: concise, language: en}
 
@@ -65,9 +65,9 @@ agents:
 
 # Who may call which tool how often. Tiers: 0 harmless, 1 limited, 2 sensitive, 3 dangerous.
 # gate:
-#   tiers: {notes_delete: 3}
+#   tiers: {write_note: 2}
 #   rules:
-#     - {tool: "notes_*", action: deny, reason: not here}
+#     - {tool: "*_note", action: deny, reason: not here}
 """
 
 PERSONA_TEMPLATES: Mapping[str, str] = {

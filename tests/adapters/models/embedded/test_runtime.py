@@ -19,6 +19,7 @@ from denizen.adapters.models.embedded.child_process import RestartPolicy
 from denizen.adapters.models.embedded.runtime import EmbeddedEndpoint, EmbeddedRuntime, EmbeddedSettings
 from denizen.adapters.models.embedded.weights import WeightsPlaces
 from denizen.domain.errors import NeedsAttention, Unavailable
+from denizen.domain.installation import build_install_command
 from tests.adapters.models.embedded.samples import ProgressRecorder
 from tests.timing import HANG_LIMIT_S
 
@@ -166,8 +167,7 @@ async def test_without_the_runtime_the_error_names_the_command(small_home: Path,
             await runtime.endpoint()
 
     assert caught.value.code == "embedded_runtime_missing"
-    assert "uv pip install 'denizen[local]'" in caught.value.fix
-    assert "make run" in caught.value.fix
+    assert build_install_command("local") in caught.value.fix
 
 
 async def test_a_model_that_does_not_load_is_unavailable_with_the_end_of_the_log_and_then_left_alone(

@@ -22,6 +22,7 @@ from anyio.abc import Process
 
 from denizen.adapters.models.embedded.server import NO_RUNTIME, ServerSettings
 from denizen.domain.errors import DenizenError, NeedsAttention, Unavailable
+from denizen.domain.installation import build_install_command
 
 _BASIC = frozenset(
     {
@@ -193,8 +194,7 @@ def _not_started(answer: _Answer | None, code: int | None, log: Path, start_of_r
             "The runtime of the built-in model is not installed.",
             code="embedded_runtime_missing",
             why=str(answer.get("detail")),
-            fix="Run `uv pip install 'denizen[local]'` (in a checkout: `make run`), "
-            "or connect a provider with `denizen setup`.",
+            fix=f"Run: {build_install_command('local')}, or connect a provider with `denizen setup`.",
         )
     return Unavailable(
         "The built-in model did not start.",
