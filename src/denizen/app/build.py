@@ -7,7 +7,7 @@ the web server and the watcher of the configuration; commands that need only an 
 from __future__ import annotations
 
 import gc
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -48,6 +48,7 @@ from denizen.engine.loop.services import EngineServices, build_services
 from denizen.engine.memory.history_search import SessionHistorySearch
 from denizen.engine.tools.toolbox import NestedCalls
 from denizen.engine.turn import TurnRunner
+from denizen.ports.sandbox import Sandbox
 from denizen.ports.store import Store
 from denizen.skill.services import CacheUsage, SpendingSummary
 
@@ -137,6 +138,18 @@ class Denizen:
         return self.settings.secrets.mask(text)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Adapters:
+    """The adapters that are shared by all generations: opened first, closed last."""
+
+    store: Store
+    durable: DbosExecution
+    embedded_runtimes: EmbeddedRuntimePool
+    embedders: EmbedderPool
+    mcp: McpPool
+    sandbox: Sandbox
+
+
 @asynccontextmanager
 async def open_denizen(home: Path, options: OpenOptions | None = None) -> AsyncGenerator[Denizen]:
     """Opens the home folder. Raises InvalidInput for a configuration that cannot be used, Unavailable or
@@ -149,93 +162,112 @@ async def open_denizen(home: Path, options: OpenOptions | None = None) -> AsyncG
     settings = replace(settings, simulation=options.simulation)
     clock, runtime = SystemClock(), Runtime()
     async with AsyncExitStack() as stack:
-        store = await open_store(settings.store_url, clock=clock)
-        stack.push_async_callback(store.aclose)
-        embedded_runtimes = EmbeddedRuntimePool(home, environment, options.report)
-        stack.push_async_callback(embedded_runtimes.aclose)
-        mcp = await stack.enter_async_context(McpPool(clock))
-        sandbox = await stack.enter_async_context(build_sandbox(settings.sandbox, clock))
-        consult = BilledCompletion(runtime, store, clock)
-        observer = Observer(store, clock, consult)
-        durable = DbosExecution(DurableSettings(database=_find_durable_database(settings), rescue=options.rescue))
-        channels = ConnectedAccounts()
-        embedders = EmbedderPool(home)
-        stack.push_async_callback(embedders.aclose)
-        memories = build_memories(home, runtime, store, channels, clock)
-        assistant = AgentSettingsOverlay(store, clock)
-        services = replace(
-            build_services(runtime, store, durable, clock, channels=channels, observer=observer),
-            memories=memories,
-            prover=AnswerProver(open_library(home, clock)),
-            assistant=assistant,
-        )
-        mirror = ArchiveMirror(store, lambda: runtime.current.archive, clock)
-        restart = RestartSignal()
-        knowledge = build_knowledge(
-            KnowledgeDeps(
-                home=home,
-                store=store,
-                durable=durable,
-                clock=clock,
-                runtime=runtime,
-                channels=channels,
-                mirror=mirror,
-                sandbox=sandbox,
-            )
-        )
-        platforms = build_platform_services(runtime, services, channels, mirror, knowledge)
-        generation_deps = GenerationDeps(
-            home=home,
-            clock=clock,
-            choice=options.choice,
-            embedded_runtimes=embedded_runtimes,
-            embedders=embedders,
-            mcp=mcp,
-            own_skills=SkillRegistry(home),
-            skills=SkillDeps(
-                clock=clock,
-                recall=SessionHistorySearch(store),
-                call_tool=NestedCalls(runtime, services.gate),
-                open_archive=platforms.lookup.open,
-                open_platform=PlatformActionRunner(channels).open,
-                open_reminders=platforms.reminders.open,
-                memories=memories,
-                instance=HomeInstanceControl(store, clock, restart),
-                ask_model=SideCompletion(runtime, consult),
-                library=knowledge.library,
-                search=knowledge.search,
-                sandbox=sandbox,
-            ),
-        )
-        async with store.work() as work:
+        adapters = await _open_adapters(stack, settings, environment, clock, options)
+        denizen = _build_denizen(home, settings, adapters, runtime, clock, options)
+        async with adapters.store.work() as work:
             row = await work.generations.add(digest=settings.digest, source="start", now=clock.now())
-        await runtime.swap(await build_generation(settings, row.number, generation_deps))
+        await runtime.swap(await build_generation(settings, row.number, denizen.generation_deps))
         stack.push_async_callback(runtime.aclose)
-        turns = TurnRunner(runtime, services)
         if options.durable:
-            mcp.start()
-            await durable.start()
-            stack.push_async_callback(durable.aclose)
+            adapters.mcp.start()
+            await adapters.durable.start()
+            stack.push_async_callback(adapters.durable.aclose)
         if options.rescue:
-            await turns.resume()
+            await denizen.turns.resume()
         # What is loaded now stays. Freezing it keeps the garbage collector, off since the program began, from walking
         # through it again and again.
         gc.freeze()
         gc.enable()
-        yield Denizen(
+        yield denizen
+
+
+async def _open_adapters(
+    stack: AsyncExitStack, settings: Settings, environment: Mapping[str, str], clock: Clock, options: OpenOptions
+) -> _Adapters:
+    store = await open_store(settings.store_url, clock=clock)
+    stack.push_async_callback(store.aclose)
+    embedded_runtimes = EmbeddedRuntimePool(settings.home, environment, options.report)
+    stack.push_async_callback(embedded_runtimes.aclose)
+    embedders = EmbedderPool(settings.home)
+    stack.push_async_callback(embedders.aclose)
+    return _Adapters(
+        store=store,
+        durable=DbosExecution(DurableSettings(database=_find_durable_database(settings), rescue=options.rescue)),
+        embedded_runtimes=embedded_runtimes,
+        embedders=embedders,
+        mcp=await stack.enter_async_context(McpPool(clock)),
+        sandbox=await stack.enter_async_context(build_sandbox(settings.sandbox, clock)),
+    )
+
+
+def _build_denizen(
+    home: Path, settings: Settings, adapters: _Adapters, runtime: Runtime, clock: Clock, options: OpenOptions
+) -> Denizen:
+    """Wires the engine to its adapters. Nothing runs yet, and the runtime has no generation."""
+    store, channels = adapters.store, ConnectedAccounts()
+    consult = BilledCompletion(runtime, store, clock)
+    memories = build_memories(home, runtime, store, channels, clock)
+    assistant = AgentSettingsOverlay(store, clock)
+    observer = Observer(store, clock, consult)
+    services = replace(
+        build_services(runtime, store, adapters.durable, clock, channels=channels, observer=observer),
+        memories=memories,
+        prover=AnswerProver(open_library(home, clock)),
+        assistant=assistant,
+    )
+    mirror = ArchiveMirror(store, lambda: runtime.current.archive, clock)
+    knowledge = build_knowledge(
+        KnowledgeDeps(
             home=home,
-            settings=settings,
+            store=store,
+            durable=adapters.durable,
+            clock=clock,
             runtime=runtime,
-            services=services,
-            turns=turns,
-            queries=Queries(runtime, services),
-            statistics=UsageStatistics(store, clock, runtime),
-            generation_deps=generation_deps,
-            platforms=platforms,
-            knowledge=knowledge,
-            restart=restart,
-            assistant=assistant,
+            channels=channels,
+            mirror=mirror,
+            sandbox=adapters.sandbox,
         )
+    )
+    platforms = build_platform_services(runtime, services, channels, mirror, knowledge)
+    restart = RestartSignal()
+    skills = SkillDeps(
+        clock=clock,
+        recall=SessionHistorySearch(store),
+        call_tool=NestedCalls(runtime, services.gate),
+        open_archive=platforms.lookup.open,
+        open_platform=PlatformActionRunner(channels).open,
+        open_reminders=platforms.reminders.open,
+        memories=memories,
+        instance=HomeInstanceControl(store, clock, restart),
+        ask_model=SideCompletion(runtime, consult),
+        library=knowledge.library,
+        search=knowledge.search,
+        sandbox=adapters.sandbox,
+    )
+    generation_deps = GenerationDeps(
+        home=home,
+        clock=clock,
+        choice=options.choice,
+        embedded_runtimes=adapters.embedded_runtimes,
+        embedders=adapters.embedders,
+        mcp=adapters.mcp,
+        own_skills=SkillRegistry(home),
+        skills=skills,
+    )
+    return Denizen(
+        home=home,
+        settings=settings,
+        runtime=runtime,
+        services=services,
+        turns=TurnRunner(runtime, services),
+        queries=Queries(runtime, services),
+        statistics=UsageStatistics(store, clock, runtime),
+        generation_deps=generation_deps,
+        platforms=platforms,
+        knowledge=knowledge,
+        restart=restart,
+        assistant=assistant,
+    )
 
 
 def make_home(home: Path) -> None:

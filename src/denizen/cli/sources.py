@@ -6,8 +6,8 @@ import dataclasses
 import json
 import re
 import secrets
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Callable, Mapping
+from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,39 +37,39 @@ def command() -> None:
     """
 
 
-_KIND = click.option(
-    "--kind",
-    type=click.Choice(["git", "folder", "sitemap", "youtube", "archive"]),
-    help="Its kind.  [default: from the location]",
-)
-_LABEL = click.option("--label", help="The name that people read.")
-_BRANCH = click.option("--branch", help="Branch or tag; empty for the repository's own choice.")
-_CONTENT = click.option("--content-path", help="Read only what is below this path.")
-_OUTPUT = click.option("--output-path", help="Its folder below docs/ in the snapshot.")
-_README = click.option("--readme-only/--everything", "readme_only", default=None, help="Read only the README.")
-_VIDEOS = click.option(
-    "--max-videos", type=click.IntRange(1, 1000), help="How many of the newest videos of a YouTube channel to read."
-)
-_EVERY = click.option(
-    "--sync-every",
-    "sync_every_minutes",
-    type=click.IntRange(0, 10080),
-    metavar="MINUTES",
-    help="Read it at this interval; 0: as the configuration says for all.",
-)
+_OPTIONS = [
+    click.option(
+        "--kind",
+        type=click.Choice(["git", "folder", "sitemap", "youtube", "archive"]),
+        help="Its kind.  [default: from the location]",
+    ),
+    click.option("--label", help="The name that people read."),
+    click.option("--branch", help="Branch or tag; empty for the repository's own choice."),
+    click.option("--content-path", help="Read only what is below this path."),
+    click.option("--output-path", help="Its folder below docs/ in the snapshot."),
+    click.option("--readme-only/--everything", "readme_only", default=None, help="Read only the README."),
+    click.option(
+        "--max-videos", type=click.IntRange(1, 1000), help="How many of the newest videos of a YouTube channel to read."
+    ),
+    click.option(
+        "--sync-every",
+        "sync_every_minutes",
+        type=click.IntRange(0, 10080),
+        metavar="MINUTES",
+        help="Read it at this interval; 0: as the configuration says for all.",
+    ),
+]
+
+
+def source_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Adds the options that say what a source is and how it is read."""
+    return reduce(lambda wrapped, option: option(wrapped), reversed(_OPTIONS), function)
 
 
 @command.command()
 @click.argument("location")
 @click.option("--id", "source_id", default="", help="The id of the source.  [default: from the location]")
-@_KIND
-@_LABEL
-@_BRANCH
-@_CONTENT
-@_OUTPUT
-@_README
-@_VIDEOS
-@_EVERY
+@source_options
 @with_denizen
 async def add(denizen: Denizen, location: str, source_id: str, **given: str | int | None) -> None:
     """Add a source. LOCATION is owner/repo on GitHub, an address for git, a path, the address of a sitemap, a YouTube
@@ -107,14 +107,7 @@ async def show(denizen: Denizen, source_id: str) -> None:
 @command.command()
 @click.argument("source_id", metavar="ID")
 @click.option("--location", help="Its new location.")
-@_KIND
-@_LABEL
-@_BRANCH
-@_CONTENT
-@_OUTPUT
-@_README
-@_VIDEOS
-@_EVERY
+@source_options
 @with_denizen
 async def edit(denizen: Denizen, source_id: str, location: str | None, **given: str | int | None) -> None:
     """Change a source. What was read of it stays until the next sync."""

@@ -19,6 +19,7 @@ import anyio
 from denizen import __version__
 from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention, NotAllowed, NotFound, Unavailable
+from denizen.domain.words import truncate
 
 Payload = Mapping[str, Any]
 
@@ -149,8 +150,7 @@ def describe_errors(body: object) -> str:
             str(cast("dict[str, Any]", e).get("message", "")) if isinstance(e, dict) else str(e)
             for e in cast("list[Any]", errors)
         ]
-    text = " ".join(" ".join(part for part in parts if part).split())
-    return text if len(text) <= _SHOWN_CHARS else text[: _SHOWN_CHARS - 1] + "…"
+    return truncate(" ".join(" ".join(part for part in parts if part).split()), _SHOWN_CHARS)
 
 
 if TYPE_CHECKING:

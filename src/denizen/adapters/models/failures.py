@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from denizen.adapters.models.providers import list_key_prefixes
 from denizen.domain.errors import DenizenError, InvalidInput, LimitExceeded, NeedsAttention, Unavailable
+from denizen.domain.words import truncate
 
 if TYPE_CHECKING:
     from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError
@@ -46,8 +47,7 @@ class FailureContext:
         """Returns the provider's words, short and without anything that looks like a key."""
         for secret in self.secrets:
             text = text.replace(secret, "***")
-        text = _KEY_LIKE.sub("***", " ".join(text.split()))
-        return text if len(text) <= _SHOWN_CHARS else text[: _SHOWN_CHARS - 1] + "…"
+        return truncate(_KEY_LIKE.sub("***", " ".join(text.split())), _SHOWN_CHARS)
 
 
 @dataclass(frozen=True, slots=True)

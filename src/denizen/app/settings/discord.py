@@ -10,15 +10,16 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WrapValidator
+from pydantic import AfterValidator, BeforeValidator, Field, WrapValidator
 
 from denizen.adapters.discord.client.settings import API_URL, DiscordEndpoints
 from denizen.app.home.environment import DISCORD_API_VARIABLE, DISCORD_GATEWAY_VARIABLE
 from denizen.app.home.secrets import SECRETS_FILE, FileSecrets, SecretRef
 from denizen.app.settings.document import ConfigDocument
 from denizen.app.settings.fields import (
+    AccountSection,
     HttpUrl,
     Number,
     Pattern,
@@ -33,6 +34,7 @@ from denizen.app.settings.fields import (
     is_url,
     keep_template,
     read_digits,
+    read_short_account,
     refuse,
 )
 from denizen.app.settings.problem import ConfigProblem, KeyPath
@@ -205,29 +207,15 @@ class _Login(Section):
     )
 
 
-def _conduct_is_told_once(schema: dict[str, Any]) -> None:
-    """Leaves the policy out of an account's schema: the reference documents it once, at `channels.discord`."""
-    schema["properties"] = {name: schema["properties"][name] for name in _Login.model_fields}
-
-
-class DiscordAccountSection(DiscordPolicySection, _Login):
+class DiscordAccountSection(AccountSection, DiscordPolicySection, _Login):
     """One agent's login. What it leaves open of the policy is that of `channels.discord`."""
 
-    model_config = ConfigDict(json_schema_extra=_conduct_is_told_once)
-
-    @property
-    def foreign_keys(self) -> frozenset[str]:
-        """The shared keys that the account does not set itself. They are shown at `channels.discord` only."""
-        return frozenset(DiscordPolicySection.model_fields) - self.model_fields_set
-
-
-def _short_account(value: object) -> object:
-    return {"token": value} if isinstance(value, str) else value
+    POLICY = DiscordPolicySection
 
 
 class _Access(Section):
     enabled: bool = Field(default=True, description="Whether the accounts log in.")
-    accounts: dict[str, Annotated[DiscordAccountSection, BeforeValidator(_short_account)]] = Field(
+    accounts: dict[str, Annotated[DiscordAccountSection, BeforeValidator(read_short_account)]] = Field(
         default_factory=dict[str, DiscordAccountSection]
     )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, ClassVar, TypeVar, cast
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -60,6 +60,30 @@ class Section(BaseModel):
     def foreign_keys(self) -> frozenset[str]:
         """The keys that this section cannot have, given its other values. They are not shown."""
         return frozenset()
+
+
+def _show_login_only(schema: dict[str, Any], account: type[AccountSection]) -> None:
+    schema["properties"] = {
+        name: shown for name, shown in schema["properties"].items() if name not in account.POLICY.model_fields
+    }
+
+
+class AccountSection(Section):
+    """One agent's login on a platform, with any key of the platform's policy. The reference shows the policy once, at
+    the platform, and a listing of the configuration only those of its keys that the account sets itself.
+    """
+
+    POLICY: ClassVar[type[Section]]
+    model_config = ConfigDict(json_schema_extra=_show_login_only)
+
+    @property
+    def foreign_keys(self) -> frozenset[str]:
+        return frozenset(self.POLICY.model_fields) - self.model_fields_set
+
+
+def read_short_account(value: object) -> object:
+    """Returns the section that the short form of an account, its token alone, stands for."""
+    return {"token": value} if isinstance(value, str) else value
 
 
 def copy_fields(section: Section, record: type[RecordT], **given: object) -> RecordT:

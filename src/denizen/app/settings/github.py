@@ -11,14 +11,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WrapValidator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, WrapValidator, model_validator
 
 from denizen.adapters.github.settings import API_URL, GitHubAccountSettings
 from denizen.app.home.secrets import SECRETS_FILE, FileSecrets, SecretRef
 from denizen.app.settings.document import ConfigDocument
 from denizen.app.settings.fields import (
+    AccountSection,
     HttpUrl,
     Number,
     Secret,
@@ -28,6 +29,7 @@ from denizen.app.settings.fields import (
     at_most,
     keep_template,
     read_digits,
+    read_short_account,
     refuse,
 )
 from denizen.app.settings.problem import ConfigProblem, KeyPath
@@ -179,20 +181,10 @@ class _Login(Section):
     )
 
 
-def _conduct_is_told_once(schema: dict[str, Any]) -> None:
-    """Leaves the policy out of an account's schema: the reference documents it once, at `channels.github`."""
-    schema["properties"] = {name: schema["properties"][name] for name in _Login.model_fields}
-
-
-class GitHubAccountSection(GitHubPolicySection, _Login):
+class GitHubAccountSection(AccountSection, GitHubPolicySection, _Login):
     """One agent's login. What it leaves open of the policy is that of `channels.github`."""
 
-    model_config = ConfigDict(json_schema_extra=_conduct_is_told_once)
-
-    @property
-    def foreign_keys(self) -> frozenset[str]:
-        """The shared keys that the account does not set itself. They are shown at `channels.github` only."""
-        return frozenset(GitHubPolicySection.model_fields) - self.model_fields_set
+    POLICY = GitHubPolicySection
 
     @model_validator(mode="after")
     def _is_one_login(self) -> Self:
@@ -206,13 +198,9 @@ class GitHubAccountSection(GitHubPolicySection, _Login):
         return self
 
 
-def _short_account(value: object) -> object:
-    return {"token": value} if isinstance(value, str) else value
-
-
 class _Access(Section):
     enabled: bool = Field(default=True, description="Whether the accounts are used.")
-    accounts: dict[str, Annotated[GitHubAccountSection, BeforeValidator(_short_account)]] = Field(
+    accounts: dict[str, Annotated[GitHubAccountSection, BeforeValidator(read_short_account)]] = Field(
         default_factory=dict[str, GitHubAccountSection]
     )
 

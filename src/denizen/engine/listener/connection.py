@@ -155,25 +155,12 @@ class CatchUpReader:
         return is_newer(room.latest_post, cursor)
 
     async def _catch_up_room(self, room: Room, limiter: anyio.CapacityLimiter) -> None:
-        """Reads page by page. The cursor stays before the oldest message that waits for the common answer."""
+        """Reads one room until it is read, or cannot be read; then its cursor is released."""
         pause_s = RETRY_S
         while True:
             try:
                 async with limiter:
-                    late: list[IncomingMessage] = []
-                    at = self._cursors.find(room.id) or ""
-                    is_last = False
-                    while not is_last:
-                        messages = await self._context.channel.list_arrivals(room, after=at, limit=PAGE)
-                        is_last = len(messages) < PAGE
-                        for message in messages:
-                            at = message.post.id
-                            await self._messages.collect_late(message, late)
-                            if not late:
-                                self._cursors.advance(room.id, at)
-                    if late:
-                        await self._messages.answer_late(late)
-                    self._cursors.advance(room.id, at)
+                    await self.read_missed(room)
             except (NotAllowed, NotFound, InvalidInput) as error:
                 _log.info("room cannot be read", extra={"room": room.id, "code": error.code})
             except DenizenError as error:
@@ -184,6 +171,25 @@ class CatchUpReader:
                 continue
             self._cursors.release(room.id)
             return
+
+    async def read_missed(self, room: Room) -> None:
+        """Reads a room from its cursor on, page by page. The cursor stays before the oldest message that waits for the
+        common answer.
+        """
+        late: list[IncomingMessage] = []
+        at = self._cursors.find(room.id) or ""
+        is_last = False
+        while not is_last:
+            messages = await self._context.channel.list_arrivals(room, after=at, limit=PAGE)
+            is_last = len(messages) < PAGE
+            for message in messages:
+                at = message.post.id
+                await self._messages.collect_late(message, late)
+                if not late:
+                    self._cursors.advance(room.id, at)
+        if late:
+            await self._messages.answer_late(late)
+        self._cursors.advance(room.id, at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

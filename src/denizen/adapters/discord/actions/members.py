@@ -12,6 +12,7 @@ from denizen.adapters.discord.guild.members import knows_all_members
 from denizen.domain.errors import InvalidInput, NotAllowed, Unavailable
 from denizen.domain.ids import derive
 from denizen.domain.json import Json, JsonObject
+from denizen.domain.words import truncate
 
 PAGE = 50
 # Discord rejects longer nonces.
@@ -123,8 +124,7 @@ async def send_dm(
         options["nonce"] = derive("n", context.warrant.key, str(member.id))[:_NONCE_CHARS]
     if view is not None:
         options["view"] = view
-    words = text if len(text) <= 2000 else text[:1999] + "…"
-    await member.send(words, **options)
+    await member.send(truncate(text, 2000), **options)
 
 
 def describe_name(member: discord.Member) -> dict[str, Json]:

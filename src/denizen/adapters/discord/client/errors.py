@@ -14,6 +14,7 @@ import discord
 
 from denizen.adapters.discord.client.settings import PORTAL_URL
 from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention, NotAllowed, NotFound, Unavailable
+from denizen.domain.words import truncate
 
 VENDOR_ERRORS = (discord.DiscordException, aiohttp.ClientError, OSError, TimeoutError)
 """Everything that a request may raise. Our own deadlines raise TimeoutError, too."""
@@ -141,6 +142,4 @@ def _words(error: discord.HTTPException) -> str:
     """Returns Discord's own sentence and error number. A body that is not JSON comes from a proxy and is not shown."""
     if not error.code:
         return f"HTTP {error.status}"
-    text = " ".join(error.text.split())
-    shown = text if len(text) <= _SHOWN_CHARS else text[: _SHOWN_CHARS - 1] + "…"
-    return f"{shown} ({error.code})"
+    return f"{truncate(' '.join(error.text.split()), _SHOWN_CHARS)} ({error.code})"

@@ -18,6 +18,7 @@ from discord.http import MultipartParameters, handle_message_parameters
 
 from denizen.domain.delivery import EmbedCard, MessageButton, MessageContent, OutgoingFile
 from denizen.domain.errors import InvalidInput
+from denizen.domain.words import truncate
 
 ID_LIMIT = 100
 LABEL_LIMIT = 80
@@ -36,7 +37,7 @@ def to_view(buttons: Sequence[MessageButton]) -> discord.ui.View:
     """Builds up to 25 buttons in rows of five. Needs a running event loop."""
     view = discord.ui.View(timeout=None)
     for position, button in enumerate(buttons):
-        label = _clip(button.label, LABEL_LIMIT)
+        label = truncate(button.label, LABEL_LIMIT)
         if button.url:
             view.add_item(discord.ui.Button(label=label, url=button.url))
         else:
@@ -169,8 +170,8 @@ def to_allowed_mentions(content: MessageContent) -> discord.AllowedMentions:
 def to_embed(embed: EmbedCard) -> discord.Embed:
     """Returns an embed, with its texts cut to Discord's limits and its picture named as `to_file` names it."""
     made = discord.Embed(
-        title=_clip(embed.title, _TITLE_CHARS) or None,
-        description=_clip(embed.text, _TEXT_CHARS) or None,
+        title=truncate(embed.title, _TITLE_CHARS) or None,
+        description=truncate(embed.text, _TEXT_CHARS) or None,
         url=embed.url or None,
         colour=embed.colour,
     )
@@ -180,7 +181,7 @@ def to_embed(embed: EmbedCard) -> discord.Embed:
         made.set_image(url=embed.image)
     for name, value in embed.fields[:_MAX_FIELDS]:
         made.add_field(
-            name=_clip(name, _TITLE_CHARS) or _BLANK, value=_clip(value, _FIELD_CHARS) or _BLANK, inline=False
+            name=truncate(name, _TITLE_CHARS) or _BLANK, value=truncate(value, _FIELD_CHARS) or _BLANK, inline=False
         )
     return made
 
@@ -207,7 +208,3 @@ def _check(content: MessageContent) -> None:
 
 def _plain_name(name: str) -> str:
     return _UNSAFE.sub("_", name).strip("_") or "file"
-
-
-def _clip(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[: limit - 1] + "…"

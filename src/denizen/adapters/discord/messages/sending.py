@@ -27,6 +27,7 @@ from denizen.domain.conversation import Place
 from denizen.domain.delivery import MessageContent
 from denizen.domain.errors import DenizenError, InvalidInput, NotFound
 from denizen.domain.room import Room
+from denizen.domain.words import truncate
 
 _log = logging.getLogger("denizen.discord")
 
@@ -172,5 +173,4 @@ def _id(text: str) -> int:
 
 
 def _title(text: str) -> str:
-    title = " ".join(text.split()) or "Thread"
-    return title if len(title) <= _TITLE_CHARS else title[: _TITLE_CHARS - 1] + "…"
+    return truncate(" ".join(text.split()) or "Thread", _TITLE_CHARS)

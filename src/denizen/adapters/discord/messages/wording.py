@@ -13,6 +13,7 @@ import discord
 from denizen.adapters.discord.guild.visibility import may_be_named
 from denizen.domain.pings import name_mentions, remove_mention
 from denizen.domain.room import Attachment
+from denizen.domain.words import truncate
 
 EMPTY = "[no text]"
 """Stands for a message without content, since models reject empty ones."""
@@ -79,7 +80,7 @@ def quote_message(original: discord.Message, me: discord.ClientUser) -> str:
     """Returns the line that quotes a message. The account's own messages get a shorter one, since it remembers them."""
     limit = _MAX_OWN_QUOTE_CHARS if original.author.id == me.id else _MAX_QUOTE_CHARS
     words = " ".join(render_text(original).split()) or describe_attachments(convert_attachments(original))
-    return f'[in reply to {original.author.display_name}: "{_cut(words, limit)}"]'
+    return f'[in reply to {original.author.display_name}: "{truncate(words, limit)}"]'
 
 
 def find_reply_reference(message: discord.Message) -> discord.MessageReference | None:
@@ -160,7 +161,7 @@ def _extras(message: discord.Message | discord.MessageSnapshot, *, has_embeds: b
         if attachment.is_voice_message():
             yield f"[voice message, {round(attachment.duration or 0)} s, which cannot be heard]"
     if has_embeds and (embeds := "\n".join(filter(None, map(_embed_in_words, message.embeds)))):
-        yield _cut(embeds, _MAX_EMBED_CHARS)
+        yield truncate(embeds, _MAX_EMBED_CHARS)
 
 
 def _embed_in_words(embed: discord.Embed) -> str:
@@ -203,7 +204,3 @@ def _find_for_author(message: discord.Message, channel_id: int) -> discord.abc.G
         if channel is not None and member is not None and channel.permissions_for(member).view_channel:
             return channel
     return None
-
-
-def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
