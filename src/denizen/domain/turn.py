@@ -89,7 +89,7 @@ class SessionChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnRequest:
-    """A message that a channel hands in, and that may deserve a turn.
+    """A message that is to be answered by a turn.
 
     `platform_id` is unique on its platform: handing the same one in twice makes one turn. `keyed` says that the sender
     chose the id: a message that says something else under the same one is refused. `shared` says that others talk here

@@ -16,9 +16,9 @@ from denizen.web.api.approvals import ApprovalRoutes
 from denizen.web.api.chat import ChatRoutes
 from denizen.web.api.completions import CompletionRoutes
 from denizen.web.api.gaps import GapRoutes
-from denizen.web.api.knowledge import KnowledgeRoutes
 from denizen.web.api.sandbox import SandboxRoutes
 from denizen.web.api.service import ServiceRoutes
+from denizen.web.api.sources import KnowledgeRoutes
 from denizen.web.api.statistics import StatisticsRoutes
 from denizen.web.api.syncs import SyncRoutes
 from denizen.web.api.webhooks import WebhookRoutes

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from denizen.app.home.files import edit_lock
 from denizen.app.settings import load_settings, parse_path, remove_value, set_value
-from denizen.app.settings.document import ConfigDocument, parse_document
 from denizen.app.settings.edit import splice_out, splice_value, with_value, without_value
+from denizen.app.settings.yaml_document import ConfigDocument, parse_document
 from denizen.domain.errors import Conflict, InvalidInput, NotFound
 from denizen.domain.json import Json
 from tests.app.home_folder import Home

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from denizen.app.settings import find_config_problems
-from denizen.app.settings.document import MAX_DEPTH
+from denizen.app.settings.yaml_document import MAX_DEPTH
 from tests.app.home_folder import Home
 
 TOOLS = frozenset({"weather", "notes"})

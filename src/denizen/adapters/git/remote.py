@@ -39,8 +39,8 @@ class GitRemote:
         self._place = folder / "remote.git"
 
     async def claim(self, remote: RemoteRepository) -> None:
-        """Creates the repository where the location is a path with nothing there, and marks it as Denizen's where it is
-        empty.
+        """Marks an empty repository as Denizen's. Where the location is a path with nothing there, the repository is
+        created first.
 
         Raises Conflict for a repository with content of others, unless that is allowed, and what reading a repository
         raises.
@@ -50,7 +50,8 @@ class GitRemote:
             if await self._fetch(remote):
                 return
             tree = await self._git.run("mktree", folder=self._place, stdin=await self._mark_entry())
-            # One that two repositories had in common could be pushed to neither: a shallow copy of it is kept here.
+            # The first commit has a text of its own in each repository. If two repositories shared a commit, neither
+            # could be pushed to, because only a shallow copy of it is kept here.
             await self._send(remote, _text(tree), "", f"A place for snapshots, {fresh('place')}")
 
     async def push(self, remote: RemoteRepository, snapshot: Snapshot, folder: Path) -> bool:

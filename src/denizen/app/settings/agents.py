@@ -14,10 +14,10 @@ from typing import Self, TypeVar
 
 from pydantic import Field, model_validator
 
-from denizen.app.settings.document import ConfigDocument
 from denizen.app.settings.fields import Language, Number, Section, SomeText, Text, Whole, Zone, copy_fields, refuse
 from denizen.app.settings.interpolation import InterpolatedText
 from denizen.app.settings.problem import ConfigProblem, KeyPath
+from denizen.app.settings.yaml_document import ConfigDocument
 from denizen.domain.agent import (
     Agent,
     AgentInstructions,

@@ -12,12 +12,12 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from denizen.adapters.models.providers import list_key_prefixes
-from denizen.app.settings.document import ConfigDocument
 from denizen.app.settings.explain import literal_secret
 from denizen.app.settings.fields import show_value
 from denizen.app.settings.interpolation import references
 from denizen.app.settings.knowledge import LOCAL, NONE
 from denizen.app.settings.problem import ConfigProblem, KeyPath, suggest
+from denizen.app.settings.yaml_document import ConfigDocument
 from denizen.domain.json import Json
 from denizen.domain.routing import AUTO, USUAL
 

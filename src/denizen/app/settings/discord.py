@@ -17,7 +17,6 @@ from pydantic import AfterValidator, BeforeValidator, Field, WrapValidator
 from denizen.adapters.discord.client.settings import API_URL, DiscordEndpoints
 from denizen.app.home.environment import DISCORD_API_VARIABLE, DISCORD_GATEWAY_VARIABLE
 from denizen.app.home.secrets import SECRETS_FILE, FileSecrets, SecretRef
-from denizen.app.settings.document import ConfigDocument
 from denizen.app.settings.fields import (
     AccountSection,
     HttpUrl,
@@ -38,6 +37,7 @@ from denizen.app.settings.fields import (
     refuse,
 )
 from denizen.app.settings.problem import ConfigProblem, KeyPath
+from denizen.app.settings.yaml_document import ConfigDocument
 from denizen.domain.attention import (
     AccountPolicy,
     AccountScope,

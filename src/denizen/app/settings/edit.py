@@ -20,10 +20,10 @@ from ruamel.yaml.scalarstring import LiteralScalarString
 
 from denizen.app.home.files import SECRET_MODE, edit_lock, write_whole
 from denizen.app.home.secrets import SECRETS_FILE, load_secrets, put_secret
-from denizen.app.settings.document import ConfigDocument, find_value, parse_document, write_document
 from denizen.app.settings.effective import Settings
 from denizen.app.settings.load import CONFIG_FILE, examine, read_config
 from denizen.app.settings.problem import ConfigProblem, KeyPath, config_error, format_path
+from denizen.app.settings.yaml_document import ConfigDocument, find_value, parse_document, write_document
 from denizen.domain.errors import Conflict, InvalidInput, NotFound
 from denizen.domain.json import Json
 

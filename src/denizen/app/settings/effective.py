@@ -17,7 +17,6 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from denizen.adapters.discord.client.settings import PLATFORM, POST_LINK, DiscordEndpoints
 from denizen.app.home.secrets import FileSecrets, SecretRef
 from denizen.app.settings.discord import DiscordLogin, build_endpoints, build_logins
-from denizen.app.settings.document import write_document
 from denizen.app.settings.fields import Section, copy_fields
 from denizen.app.settings.gate import GateSection
 from denizen.app.settings.github import GitHubLogin, build_github_logins
@@ -27,6 +26,7 @@ from denizen.app.settings.models import ModelsSection
 from denizen.app.settings.problem import ConfigProblem
 from denizen.app.settings.schema import ChannelsSection, Config, LoggingSection, ServerSection
 from denizen.app.settings.tools import McpSection, OwnSkillSection, ParameterSection, ToolSection
+from denizen.app.settings.yaml_document import write_document
 from denizen.domain.agent import Agent
 from denizen.domain.archiving import ArchivePolicy, OptOuts
 from denizen.domain.budget import BudgetPolicy

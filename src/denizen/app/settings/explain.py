@@ -18,10 +18,10 @@ from pydantic_core import ErrorDetails
 
 from denizen.adapters.models.providers import PROVIDERS
 from denizen.app.settings.discord import discord_variable
-from denizen.app.settings.document import ConfigDocument, find_value
 from denizen.app.settings.fields import LITERAL_SECRET, REFUSED, Section, as_variable, show_value
 from denizen.app.settings.problem import ConfigProblem, KeyPath, find_closest, suggest
 from denizen.app.settings.schema import Config
+from denizen.app.settings.yaml_document import ConfigDocument, find_value
 from denizen.domain.json import Json
 
 _WANTED: Mapping[str, tuple[str, str]] = {

@@ -17,7 +17,6 @@ from pydantic import AfterValidator, BeforeValidator, Field, WrapValidator, mode
 
 from denizen.adapters.github.settings import API_URL, GitHubAccountSettings
 from denizen.app.home.secrets import SECRETS_FILE, FileSecrets, SecretRef
-from denizen.app.settings.document import ConfigDocument
 from denizen.app.settings.fields import (
     AccountSection,
     HttpUrl,
@@ -33,6 +32,7 @@ from denizen.app.settings.fields import (
     refuse,
 )
 from denizen.app.settings.problem import ConfigProblem, KeyPath
+from denizen.app.settings.yaml_document import ConfigDocument
 from denizen.domain.attention import (
     AccountPolicy,
     AccountScope,

@@ -1,7 +1,7 @@
 """The sections about what agents can look up: `knowledge`, `archive`, `memory`, `embeddings`, `folders` and `sandbox`,
 and the context files that stand in prompts.
 
-The sources of knowledge themselves are in the store.
+The sources of knowledge themselves are in the store (`domain/source.py`); people set them with `denizen sources`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Self
 from pydantic import Field, field_validator, model_validator
 
 from denizen.app.settings.discord import Emoji, Ids
-from denizen.app.settings.document import ConfigDocument
 from denizen.app.settings.fields import HttpUrl, Language, Name, Number, Secret, Section, SomeText, Text, Whole, refuse
 from denizen.app.settings.problem import ConfigProblem, KeyPath
+from denizen.app.settings.yaml_document import ConfigDocument
 from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.errors import InvalidInput
 from denizen.domain.memory import RecallPolicy

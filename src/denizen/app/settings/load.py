@@ -32,7 +32,6 @@ from denizen.app.settings.checks import (
     find_plain_secrets,
 )
 from denizen.app.settings.discord import DiscordPolicySection, find_account_problems, find_left_out, is_account_token
-from denizen.app.settings.document import ConfigDocument, parse_document
 from denizen.app.settings.effective import Settings
 from denizen.app.settings.explain import explain_errors
 from denizen.app.settings.fields import Section
@@ -48,6 +47,7 @@ from denizen.app.settings.knowledge import ContextFileReader, HomeFolders
 from denizen.app.settings.models import AliasSection, ModelsSection, ProviderSection
 from denizen.app.settings.problem import ConfigProblem, KeyPath, config_error
 from denizen.app.settings.schema import ChannelsSection, Config
+from denizen.app.settings.yaml_document import ConfigDocument, parse_document
 from denizen.domain.agent import Agent
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json

@@ -18,11 +18,11 @@ from denizen.app.home.secrets import NAME_PATTERN, SECRETS_FILE, load_secrets, p
 from denizen.app.settings.agents import AGENTS_FOLDER
 from denizen.app.settings.checks import BUILTIN, DEFAULT_AGENT, DEFAULT_MODEL, draw_outline
 from denizen.app.settings.discord import ACCOUNTS, discord_variable
-from denizen.app.settings.document import find_value
 from denizen.app.settings.edit import parse_config, splice_value
 from denizen.app.settings.interpolation import whole_reference
 from denizen.app.settings.load import CONFIG_FILE, examine, read_config
 from denizen.app.settings.problem import config_error, format_path
+from denizen.app.settings.yaml_document import find_value
 from denizen.domain.errors import Conflict, InvalidInput
 from denizen.domain.json import Json
 

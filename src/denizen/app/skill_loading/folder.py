@@ -1,7 +1,7 @@
 """One skill's folder, read into memory once, and its manifest: `skill.yaml` of a Python skill, or the front matter of a
 SKILL.md.
 
-What is pinned is what is looked at and what runs, whatever happens to the files meanwhile.
+The same bytes are hashed, checked and run, whatever happens to the files meanwhile.
 """
 
 from __future__ import annotations

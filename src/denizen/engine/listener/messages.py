@@ -1,4 +1,5 @@
-"""One message from its arrival on: mirrors it, decides whether it is for the agent, and hands it on to be answered.
+"""One message from its arrival on: mirrors it, decides whether it is for the agent, and hands it
+to `turn_start`, which submits the turn.
 
 `AccountListener` hands in new messages, edits and deletions; the catch-up hands in what was missed.
 """

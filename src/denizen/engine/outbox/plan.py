@@ -183,7 +183,9 @@ def _over_earlier(planned: list[Delivery], earlier: Sequence[Delivery]) -> list[
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
-    """`about` is the message that it replies to, `sign` an emoji to put on that. `is_first`: only when nothing was
+    """A text or reaction that is not the answer of a turn, such as a refusal.
+
+    `about` is the message that it replies to, `sign` an emoji to put on that. `is_first`: only when nothing was
     decided about the message before; `refusal` is what is remembered of it. With a `key` it is one of several things
     said about that message, and that is what names it.
     """

@@ -1,6 +1,7 @@
 """The pictures of the history for a model that draws: the last few, its own among them.
 
-Models take pictures in user messages only, so one of the model's own follows its message in a message of its own.
+Models take pictures in user messages only. A picture that the model made therefore follows its message, in a user
+message that says so.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ _OWN = TextPart("[the picture that you made]")
 
 
 def limit_pictures(messages: Sequence[PromptMessage], limit: int = LATEST_PICTURES) -> list[PromptMessage]:
-    """The last message is the question and keeps all of its pictures; before it only the newest `limit` are left."""
-    told = list(messages[-1:])
+    """Returns the messages with all pictures of the last one, the question, and the newest `limit` of those before."""
+    limited = list(messages[-1:])
     left = limit
     for message in reversed(messages[:-1]):
         is_own = message.role is Role.ASSISTANT
@@ -33,13 +34,13 @@ def limit_pictures(messages: Sequence[PromptMessage], limit: int = LATEST_PICTUR
                 kept.insert(0, part)
             parts.insert(0, _GONE if isinstance(part, ImagePart) and (is_own or not is_shown) else part)
         if kept and is_own:
-            told.insert(0, PromptMessage(Role.USER, (_OWN, *kept), message.kind))
-        told.insert(0, replace(message, parts=tuple(parts)))
-    return told
+            limited.insert(0, PromptMessage(Role.USER, (_OWN, *kept), message.kind))
+        limited.insert(0, replace(message, parts=tuple(parts)))
+    return limited
 
 
 def list_pictures(posts: Sequence[Post], since: datetime, limit: int = LATEST_PICTURES) -> list[ImagePart]:
-    """Those that hang on posts, the newest `limit`, as far as their addresses still hold."""
+    """Returns the newest `limit` pictures of posts after `since`. The addresses of older ones are void."""
     found = [
         ImagePart(file.url, file.media_type)
         for post in posts
