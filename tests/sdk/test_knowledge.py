@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio
 import httpx2
 import pytest
-from tests.web.api.test_knowledge import SECRETS, open_knowledge_web
+from tests.web.api.test_sources import SECRETS, open_knowledge_web
 
 from denizen.domain.source import SourceKind
 from denizen.engine.knowledge.index import INDEX

