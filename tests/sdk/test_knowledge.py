@@ -11,7 +11,6 @@ from pathlib import Path
 import anyio
 import httpx2
 import pytest
-from tests.web.api.test_sources import SECRETS, open_knowledge_web
 
 from denizen.domain.source import SourceKind
 from denizen.engine.knowledge.index import INDEX
@@ -33,6 +32,7 @@ from denizen_sdk.knowledge import (
 from denizen_sdk.turns import UnknownEvent
 from tests.engine.knowledge.knowledge_fixture import write
 from tests.timing import HANG_LIMIT_S
+from tests.web.api.test_sources import SECRETS, open_knowledge_web
 from tests.web.api.test_syncs import SlowReader
 from tests.web.api.test_webhooks import open_github_web
 from tests.web.full_web_fixture import open_full_web

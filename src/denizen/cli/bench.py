@@ -15,7 +15,7 @@ import click
 from denizen.cli.terminal import echo
 
 if TYPE_CHECKING:
-    from denizen.testing.security.agentdojo_bench import AgentDojoBench
+    from denizen.testing.security.agentdojo_bench import AgentDojoBench, AgentDojoPlan
     from denizen.testing.security.report import SecurityReport
 
 T = TypeVar("T")
@@ -70,6 +70,9 @@ def command() -> None:
 @click.option("--corpus", type=click.Choice((OWN, DOJO, ALL)), default=ALL, show_default=True, help="Which attacks.")
 @click.option("--suite", "suites", multiple=True, help="Only this suite of AgentDojo; may be repeated.")
 @click.option(
+    "--as-mcp", is_flag=True, help="Take AgentDojo's tools as a trusted MCP server offers them: nothing is declared."
+)
+@click.option(
     "--every",
     type=click.IntRange(1, 1000),
     default=1,
@@ -81,7 +84,14 @@ def command() -> None:
 @click.option("--markdown", is_flag=True, help="The result as Markdown tables.")
 @click.pass_context
 def security(
-    context: click.Context, corpus: str, suites: tuple[str, ...], every: int, *, as_json: bool, markdown: bool
+    context: click.Context,
+    corpus: str,
+    suites: tuple[str, ...],
+    every: int,
+    *,
+    as_mcp: bool,
+    as_json: bool,
+    markdown: bool,
 ) -> None:
     """Measure how the gate stands up to a model that obeys every instruction it reads.
 
@@ -89,6 +99,7 @@ def security(
     in every turn. AgentDojo (its tasks, tools and injections) is used where it is installed; all of it takes some
     minutes. The exit code is 1 if an attack succeeded that must not.
     """
+    from denizen.testing.security.agentdojo_bench import AgentDojoPlan
     from denizen.testing.security.report import to_json, to_markdown, to_text
 
     if suites and corpus == OWN:
@@ -96,7 +107,8 @@ def security(
     if as_json and markdown:
         raise click.UsageError("Either --json or --markdown.")
     with _quiet():
-        report = anyio.run(_run, corpus, suites, every)
+        plan = AgentDojoPlan(suites, every=every, as_mcp=as_mcp)
+        report = anyio.run(_run, corpus, plan)
     if as_json:
         click.echo(json.dumps(to_json(report)))
     else:
@@ -105,11 +117,11 @@ def security(
         context.exit(NOT_HELD)
 
 
-async def _run(corpus: str, suites: tuple[str, ...], every: int) -> SecurityReport:
+async def _run(corpus: str, plan: AgentDojoPlan) -> SecurityReport:
     from denizen.testing.security.corpus import CORPUS, list_unobserved, run_corpus
     from denizen.testing.security.report import SecurityReport
 
-    bench = _open_dojo(suites, every, is_needed=corpus == DOJO) if corpus != OWN else None
+    bench = _open_dojo(plan, is_needed=corpus == DOJO) if corpus != OWN else None
     report = SecurityReport()
     if corpus != DOJO:
         bare = list_unobserved(CORPUS)
@@ -123,11 +135,11 @@ async def _run(corpus: str, suites: tuple[str, ...], every: int) -> SecurityRepo
     return SecurityReport(report.findings, report.unobserved, results, bench.version, bench.unplayable)
 
 
-def _open_dojo(suites: tuple[str, ...], every: int, *, is_needed: bool) -> AgentDojoBench | None:
+def _open_dojo(plan: AgentDojoPlan, *, is_needed: bool) -> AgentDojoBench | None:
     """None, and a word about it, where it is not installed and not asked for by name."""
     from denizen.domain.errors import NeedsAttention
     from denizen.testing.security.agentdojo import load_agentdojo
-    from denizen.testing.security.agentdojo_bench import AgentDojoBench, AgentDojoPlan
+    from denizen.testing.security.agentdojo_bench import AgentDojoBench
 
     try:
         dojo = load_agentdojo()
@@ -136,4 +148,4 @@ def _open_dojo(suites: tuple[str, ...], every: int, *, is_needed: bool) -> Agent
             raise
         echo(f"Without AgentDojo: {missing.explain()}", err=True)
         return None
-    return AgentDojoBench(dojo, AgentDojoPlan(suites, every=every))
+    return AgentDojoBench(dojo, plan)

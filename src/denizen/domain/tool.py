@@ -72,9 +72,11 @@ class DataFlow:
     reads: frozenset[Taint] = frozenset()
     effects: frozenset[Effect] = frozenset()
     destinations: tuple[str, ...] = ()
-    """Names of the arguments that say where a tool with the effect SEND sends to; left empty in a call, they mean the
-    conversation itself. A tool that sends and names none may send anywhere, as far as the gate knows.
+    """Names of the arguments that say where a tool with the effect SEND sends to. A tool that sends and names none may
+    send anywhere, as far as the gate knows.
     """
+    here_by_default: bool = True
+    """Whether a call that leaves all of them empty sends to the conversation itself. Otherwise it may send anywhere."""
 
 
 @dataclass(frozen=True, slots=True)

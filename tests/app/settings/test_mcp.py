@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from denizen.adapters.mcp import HttpTransport, McpServerSpec, McpToolPolicy, StdioTransport
+from denizen.adapters.mcp import HttpTransport, McpDataFlow, McpServerSpec, McpToolPolicy, StdioTransport
 from denizen.app.settings import render_settings
 from denizen.app.toolsets import read_servers
-from denizen.domain.tool import Tier
+from denizen.domain.tool import Taint, Tier
 from tests.app.home_folder import Home
 
 
@@ -46,6 +46,14 @@ off: {command: nothing, enabled: false}
         ),
     }
     assert [spec.name for spec in found] == ["files", "far"]
+
+
+def test_the_owner_says_for_some_tools_what_they_let_in_and_send(home: Home):
+    text = "crm: {url: 'https://crm.example/mcp', flows: {get_*: {reads: [mail]}, send: {destinations: [to]}}}"
+    (offer,) = read_servers(home.load(servers(text))).values()
+    assert offer.find_flow("get_mail") == McpDataFlow(reads=(Taint.MAIL,))
+    assert offer.find_flow("send") == McpDataFlow(destinations=("to",))
+    assert offer.find_flow("delete") == McpDataFlow()
 
 
 def test_names_that_belong_to_another_server_are_reserved_for_it(home: Home):

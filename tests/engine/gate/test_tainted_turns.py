@@ -85,6 +85,24 @@ async def test_later_turns_of_the_session_are_bound_until_a_new_one_begins() -> 
         assert await may_remember(engine, session=SessionChoice(is_new=True))
 
 
+@pytest.mark.parametrize(("recipients", "decided_by"), [([], "destination"), (["ada@example.org"], "tier-0")])
+async def test_an_outside_tool_that_names_no_recipient_may_send_anywhere(
+    recipients: list[str], decided_by: str
+) -> None:
+    flow = DataFlow(effects=frozenset({Effect.SEND}), destinations=("to",), here_by_default=False)
+    parameters = {"type": "object", "properties": {"to": {"type": "array"}}}
+    mail = replace(WRITE, name="mail", flow=flow, parameters=parameters)
+    model = ScriptedModel(
+        ScriptedReply(calls=[call("read", q="page")]),
+        ScriptedReply(calls=[call("mail", to=recipients)]),
+        ScriptedReply("done"),
+    )
+    policy = GatePolicy(destinations=("ada@example.org",))
+    async with open_engine(model, ToolsetFixture([READ, mail]), policy=policy) as engine:
+        done = await engine.say("hello")
+        assert await decisions(engine, done.turn_id) == [("read", "tier-0"), ("mail", decided_by)]
+
+
 async def test_the_owner_may_trust_a_kind_of_text() -> None:
     model = ScriptedModel(ScriptedReply(calls=[call("read", q="page")]), ScriptedReply("a summary"), *REMEMBERING)
     async with open_engine(model, tools(), policy=GatePolicy(trusted=frozenset({Taint.WEB}))) as engine:

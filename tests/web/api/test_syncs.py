@@ -13,12 +13,12 @@ from typing import Any
 import anyio
 import httpx2
 import pytest
-from tests.web.api.test_sources import SECRETS, KnowledgeWebFixture, open_knowledge_web
 
 from denizen.domain.source import Source, SourceKind
 from denizen.ports.source import ReadingProgress, ReportProgress, SourceFile, SourceTree
 from tests.engine.knowledge.knowledge_fixture import give_way, write
 from tests.timing import HANG_LIMIT_S
+from tests.web.api.test_sources import SECRETS, KnowledgeWebFixture, open_knowledge_web
 from tests.web_fixture import LOCAL
 
 pytestmark = pytest.mark.anyio

@@ -7,11 +7,12 @@ process. Made by the composition root.
 
 from denizen.adapters.mcp.connection import HttpTransport, McpServerSpec, StdioTransport
 from denizen.adapters.mcp.server import McpServer, McpServerPhase, McpServerState
-from denizen.adapters.mcp.tools import McpToolPolicy
+from denizen.adapters.mcp.tools import McpDataFlow, McpToolPolicy
 from denizen.adapters.mcp.toolset import McpPool, McpToolset
 
 __all__ = [
     "HttpTransport",
+    "McpDataFlow",
     "McpPool",
     "McpServer",
     "McpServerPhase",

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, cast
 from urllib.parse import unquote, urlsplit
 
 from denizen.domain.json import Json
-from denizen.domain.tool import CacheScope, DataFlow, Taint, Tier, ToolResult, ToolSpec
+from denizen.domain.tool import CacheScope, DataFlow, Effect, Taint, Tier, ToolResult, ToolSpec
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult, EmbeddedResource, ResourceLink, Tool
@@ -32,14 +32,23 @@ _MARK_CHARS = 6
 _FOREIGN = re.compile(r"[^A-Za-z0-9_-]")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpDataFlow:
+    """The part of a tool's `DataFlow` that the owner wrote; None is left to `guess_flow`."""
+
+    reads: tuple[Taint, ...] | None = None
+    effects: tuple[Effect, ...] | None = None
+    destinations: tuple[str, ...] | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class McpToolPolicy:
-    """Which of a server's tools are offered, and how dangerous they are.
+    """Which of a server's tools are offered, how dangerous they are, and what they let in and send.
 
-    Patterns match the server's own names of its tools; in `tiers` the first match counts. What a server says about the
-    risks of its tools is believed only when it is `trusted`; all tools of other servers are dangerous. `reserved` are
-    beginnings of names that belong to other servers, such as `git_hub_` for a server whose names begin with `git_`:
-    rules and calls for such a name must not reach this server.
+    Patterns match the server's own names of its tools; in `tiers` and `flows` the first match counts. What a server
+    says about the risks of its tools is believed only when it is `trusted`; all tools of other servers are dangerous.
+    `reserved` are beginnings of names that belong to other servers, such as `git_hub_` for a server whose names begin
+    with `git_`: rules and calls for such a name must not reach this server.
     """
 
     prefix: str
@@ -48,6 +57,7 @@ class McpToolPolicy:
     trusted: bool = False
     timeout_s: float = TIMEOUT_S
     reserved: tuple[str, ...] = ()
+    flows: tuple[tuple[str, McpDataFlow], ...] = ()
 
     def allows(self, tool: str) -> bool:
         return any(fnmatchcase(tool, pattern) for pattern in self.allow)
@@ -55,6 +65,10 @@ class McpToolPolicy:
     def find_tier(self, tool: str) -> Tier | None:
         """Returns the tier that the owner configured for a tool."""
         return next((tier for pattern, tier in self.tiers if fnmatchcase(tool, pattern)), None)
+
+    def find_flow(self, tool: str) -> McpDataFlow:
+        """Returns what the owner wrote about a tool; empty for nothing."""
+        return next((flow for pattern, flow in self.flows if fnmatchcase(tool, pattern)), McpDataFlow())
 
 
 def plan_names(prefix: str, tools: Sequence[str]) -> dict[str, str]:
@@ -128,8 +142,50 @@ def _spec(tool: Tool, name: str, offer: McpToolPolicy, source: str) -> ToolSpec:
         timeout_s=offer.timeout_s,
         source=source,
         destructive=is_destructive,
-        flow=DataFlow(reads=frozenset({Taint.TOOL})),
+        flow=_plan_flow(tool, offer.find_flow(tool.name), reads_only=reads_only),
     )
+
+
+def _plan_flow(tool: Tool, written: McpDataFlow, *, reads_only: bool) -> DataFlow:
+    """The owner's word counts. Where there is none, results are foreign text, and a tool that does not only read sends
+    something to the addresses in its arguments, or anywhere.
+    """
+    schema = cast("Mapping[str, Json]", tool.input_schema)
+    reads = {Taint.TOOL} if written.reads is None else written.reads
+    effects = (() if reads_only else (Effect.SEND,)) if written.effects is None else written.effects
+    destinations = find_destinations(schema) if written.destinations is None else written.destinations
+    return DataFlow(
+        frozenset(reads), frozenset(effects), destinations if Effect.SEND in effects else (), here_by_default=False
+    )
+
+
+def find_destinations(schema: Mapping[str, Json]) -> tuple[str, ...]:
+    """Returns the names of the arguments that seem to say where a tool sends to, by their names and formats. Empty when
+    none of them is required: such a tool has a place of its own to send to.
+    """
+    properties = schema.get("properties")
+    required = schema.get("required")
+    if not isinstance(properties, dict) or not isinstance(required, list):
+        return ()
+    found = tuple(name for name, value in properties.items() if _is_address(name, value))
+    return found if any(name in required for name in found) else ()
+
+
+_ADDRESS_NAMES = re.compile(
+    r"to|b?cc|(recipient|receiver|addressee|email|mail|address|url|channel|room|participant|attendee|invitee|guest)(es|s)?"
+    r"|uri|link|webhook|endpoint|host|domain|chat|phone|iban|payee"
+)
+_ADDRESS_FORMATS = frozenset({"email", "idn-email", "uri", "iri", "hostname", "idn-hostname"})
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+
+
+def _is_address(name: str, value: Json) -> bool:
+    """`recipient_email` and `channelId` are addresses, and so is whatever has the format of one."""
+    shape = value if isinstance(value, dict) else {}
+    items = shape.get("items")
+    inner = items if isinstance(items, dict) else shape
+    is_named = any(_ADDRESS_NAMES.fullmatch(word.lower()) for word in _WORD.findall(name))
+    return is_named or inner.get("format") in _ADDRESS_FORMATS
 
 
 def _tier(tool: str, offer: McpToolPolicy, *, reads_only: bool) -> Tier:

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, ConfigDict, Field, field_validator, model_v
 from denizen.app.settings.fields import HttpUrl, Name, Number, Section, SomeText, Text, at_most, refuse
 from denizen.domain.custom_command import DESCRIPTION_CHARS, INPUT, NAME_CHARS, OUTPUT
 from denizen.domain.json import Json
-from denizen.domain.tool import Tier
+from denizen.domain.tool import Effect, Taint, Tier
 
 _SKILL_NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 _TOOL_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
@@ -98,6 +98,26 @@ _OF_PROGRAMS = ("args", "env", "cwd")
 _OF_SITES = ("headers",)
 
 
+class McpFlowSection(Section):
+    """What some tools of a server let in and send. What is unset is guessed from what the server says of the tool."""
+
+    reads: tuple[Taint, ...] | None = Field(
+        default=None,
+        description="Whose text its results hold: web, mail, document, others or tool. Empty: no foreign text, so that "
+        "a turn that read it is not held back. Unset: tool.",
+    )
+    effects: tuple[Effect, ...] | None = Field(
+        default=None,
+        description="What it does besides its result: memory, schedule, send or reveal. It needs a human where a turn "
+        "has read foreign text. Empty: none. Unset: send, unless a trusted server says that it only reads.",
+    )
+    destinations: tuple[SomeText, ...] | None = Field(
+        default=None,
+        description="The arguments that say where it sends to; `gate.destinations` lists places that need no human. "
+        "Unset: those that are named like addresses; without any, it may send anywhere.",
+    )
+
+
 class McpServerSection(Section):
     """One MCP server: a program that is started here (`command`), or a server behind a web address (`url`)."""
 
@@ -128,6 +148,10 @@ class McpServerSection(Section):
     tiers: dict[str, Tier] = Field(
         default_factory=dict[str, Tier],
         description="The risk of tools, 0 to 3, by name or pattern as the server writes them; the first match counts.",
+    )
+    flows: dict[str, McpFlowSection] = Field(
+        default_factory=dict[str, McpFlowSection],
+        description="What tools let in and send, by name or pattern as the server writes them; the first match counts.",
     )
     prefix: Text | None = Field(
         default=None,

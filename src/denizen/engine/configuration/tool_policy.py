@@ -220,10 +220,10 @@ def _first(table: tuple[tuple[str, T], ...], tool: str) -> T | None:
 
 
 def _destinations(spec: ToolSpec, args: Mapping[str, Json]) -> Iterator[str]:
-    if not spec.flow.destinations:
+    values = [args.get(name) for name in spec.flow.destinations]
+    if not values or not (spec.flow.here_by_default or any(values)):
         yield ANYWHERE
-    for name in spec.flow.destinations:
-        value = args.get(name)
+    for value in values:
         for each in value if isinstance(value, list) else [value]:
             yield "" if each is None else _text(each)
 

@@ -20,6 +20,7 @@ from importlib import import_module, metadata
 from types import ModuleType
 from typing import Any, Protocol, cast
 
+from denizen.adapters.mcp.tools import McpToolPolicy, build_tool_list
 from denizen.domain.errors import NeedsAttention
 from denizen.domain.json import Json
 from denizen.domain.tool import DataFlow, Effect, Taint, Tier, ToolSpec
@@ -310,6 +311,32 @@ DECLARATIONS: Mapping[str, ToolDeclaration] = {
     "reserve_restaurant": _BOOKING,
     "reserve_car_rental": _BOOKING,
 }
+
+
+_READING = ("get_", "read_", "search_", "list_", "check_")
+
+
+def offer_as_mcp(functions: Sequence[AgentDojoFunction]) -> list[ToolSpec]:
+    """Returns the tools as a trusted MCP server would offer them: it says which ones only read and which destroy, and
+    nobody has declared anything else.
+    """
+    from mcp_types import Tool
+
+    tools = [
+        Tool.model_validate(
+            {
+                "name": function.name,
+                "description": function.description,
+                "inputSchema": {"type": "object", **function.parameters.model_json_schema()},
+                "annotations": {
+                    "readOnlyHint": function.name.startswith(_READING),
+                    "destructiveHint": DECLARATIONS[function.name].destructive,
+                },
+            }
+        )
+        for function in functions
+    ]
+    return list(build_tool_list(tools, McpToolPolicy("", trusted=True), "mcp:agentdojo").specs)
 
 
 def make_tool_spec(function: AgentDojoFunction) -> ToolSpec:

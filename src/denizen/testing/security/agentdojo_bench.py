@@ -33,6 +33,7 @@ from denizen.testing.security.agentdojo import (
     AgentDojoSuite,
     AgentDojoTask,
     make_tool_spec,
+    offer_as_mcp,
 )
 from denizen.testing.security.engine import FOOLED, OWNER, BenchMessage, BenchTurn, Oversight, open_bench_engine
 
@@ -156,6 +157,8 @@ class AgentDojoPlan:
     suites: Sequence[str] = ()
     watched: Sequence[OversightLevel] = tuple(OversightLevel)
     attacks: Sequence[AttackTiming] = tuple(AttackTiming)
+    as_mcp: bool = False
+    """Takes the tools as a trusted MCP server offers them, in place of declarations written by hand."""
     every: int = 1
     """Runs every nth task and every nth pair of task and injection."""
 
@@ -171,7 +174,7 @@ class AgentDojoBench:
             raise NotFound(f"AgentDojo has no suite '{unknown}'.", code="suite_unknown", fix=f"It has: {known}.")
         self.version = dojo.version
         self._plan = plan
-        self._suites = [_load_suite(dojo, dojo.suites[name]) for name in plan.suites or dojo.suites]
+        self._suites = [_load_suite(dojo, dojo.suites[name], as_mcp=plan.as_mcp) for name in plan.suites or dojo.suites]
 
     @property
     def unplayable(self) -> Sequence[str]:
@@ -227,7 +230,7 @@ class _LoadedSuite:
         return {spec.name: spec.tier for spec in self.specs}
 
 
-def _load_suite(dojo: AgentDojo, suite: AgentDojoSuite) -> _LoadedSuite:
+def _load_suite(dojo: AgentDojo, suite: AgentDojoSuite, *, as_mcp: bool) -> _LoadedSuite:
     injections = dict.fromkeys(suite.get_injection_vector_defaults(), ORDER)
     clean, hostile = (suite.load_and_inject_default_environment(each) for each in ({}, injections))
     orders = [
@@ -235,7 +238,7 @@ def _load_suite(dojo: AgentDojo, suite: AgentDojoSuite) -> _LoadedSuite:
         for order in suite.injection_tasks.values()
         if order.GROUND_TRUTH_OUTPUT or order.ground_truth(clean.model_copy(deep=True))
     ]
-    specs = [make_tool_spec(function) for function in suite.tools]
+    specs = offer_as_mcp(suite.tools) if as_mcp else [make_tool_spec(function) for function in suite.tools]
     return _LoadedSuite(dojo=dojo, suite=suite, specs=specs, clean=clean, hostile=hostile, orders=orders)
 
 
