@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -26,7 +27,7 @@ def test_a_server_offers_no_tool_under_a_name_that_belongs_to_another_one() -> N
     assert len(build_tool_list(tools, McpToolPolicy("git"), "mcp:git").specs) == 4
 
 
-def flow_of(schema: dict[str, object], policy: McpToolPolicy, **annotations: bool) -> DataFlow:
+def flow_of(schema: Mapping[str, object], policy: McpToolPolicy, **annotations: bool) -> DataFlow:
     described = {"name": "tool", "inputSchema": {"type": "object", **schema}, "annotations": annotations}
     (spec,) = build_tool_list([Tool.model_validate(described)], policy, "mcp:mail").specs
     return spec.flow
@@ -61,7 +62,7 @@ def test_a_tool_that_does_not_only_read_sends_to_the_addresses_in_its_arguments(
     ],
 )
 def test_addresses_are_told_by_the_names_and_formats_of_arguments(
-    properties: dict[str, object], required: list[str], found: tuple[str, ...]
+    properties: Mapping[str, object], required: list[str], found: tuple[str, ...]
 ) -> None:
     """Without a required one the tool has a place of its own to send to, which may be anywhere."""
     assert flow_of({"properties": properties, "required": required}, TRUSTED).destinations == found

@@ -99,7 +99,7 @@ _OF_SITES = ("headers",)
 
 
 class McpFlowSection(Section):
-    """What some tools of a server let in and send. What is unset is guessed from what the server says of the tool."""
+    """The data flow of some tools of a server. What is unset is guessed from what the server says of the tool."""
 
     reads: tuple[Taint, ...] | None = Field(
         default=None,
