@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from denizen.testing.model_server import FailedAnswer, ModelAnswer, StreamErrorAnswer
+from denizen.testing.model_server import FailedAnswer, ModelAnswer, ModelCall, StreamErrorAnswer
 from tests.e2e.home import Home, get_completion_text
 from tests.e2e.process import read_home
 from tests.e2e.provider import Provider
@@ -56,3 +56,19 @@ def test_no_planted_secret_is_written_or_said_anywhere(home: Home, provider: Pro
     assert {"denizen.db", "durable.db", "logs/denizen.log"} <= files.keys()
     assert [text for text in said if "planted-" in text] == []
     assert [name for name, content in files.items() if b"planted-" in content] == ["secrets.env"]
+
+
+def test_a_secret_in_the_result_of_a_tool_is_neither_read_by_the_model_nor_kept(home: Home, provider: Provider) -> None:
+    secrets = home.folder / "secrets.env"
+    tools = f"custom_tools: {{peek: {{description: looks, argv: [cat, {secrets}], tier: 0}}}}\n"
+    home.configure(provider.server.openai_url, more='api_key: "${PROVIDER_KEY}"', rest=tools)
+    secrets.write_text(f"PROVIDER_KEY={PROVIDER_KEY}\n")
+    secrets.chmod(0o600)
+    provider.script(ModelAnswer(calls=[ModelCall("peek", {})]), ModelAnswer(text="Looked."))
+    asked = home.do("ask", "--json", "Look")
+    assert asked.code == 0
+    assert "PROVIDER_KEY=***" in str(provider.requests[-1].body)
+    assert PROVIDER_KEY not in str(provider.requests[-1].body) + str(asked) + str(home.do("trace", "--last"))
+    assert [name for name, content in read_home(home.folder).items() if PROVIDER_KEY.encode() in content] == [
+        "secrets.env"
+    ]

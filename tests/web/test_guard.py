@@ -284,7 +284,10 @@ async def test_a_key_in_the_request_counts_more_than_a_cookie() -> None:
         assert [turn.principal.key for turn in await web.turns()] == ["api_key:ben"]
 
 
-@pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "X-Real-IP"])
+@pytest.mark.parametrize(
+    "header",
+    ["X-Forwarded-For", "Forwarded", "X-Real-IP", "Via", "CF-Connecting-IP", "X-Forwarded-Proto", "X-Client-IP"],
+)
 async def test_without_keys_what_a_proxy_passes_on_is_refused(header: str) -> None:
     async with open_web() as web, web.client() as client:
         answer = await client.get("/api/agents", headers={header: "203.0.113.7"})

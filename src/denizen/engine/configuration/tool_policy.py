@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -161,6 +161,8 @@ class GatePolicy:
     generation: int = 0
     keep_results_s: float = 1800.0
     """How long a result of a tool that is declared for it answers the same call again; 0 never."""
+    mask: Callable[[str], str] = str
+    """Replaces the values of secrets in a text, before a result is recorded, shown or read by a model."""
 
     def tier(self, spec: ToolSpec) -> Tier:
         """The configured tier, else the one that the tool declares."""

@@ -26,6 +26,7 @@ from denizen.domain.attachments import extract_attachments
 from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, LimitExceeded
 from denizen.domain.ids import fresh
+from denizen.domain.json import Json
 from denizen.domain.tool import CacheScope, Origin, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.verdict import CallOutcome, Decision, Verdict
 from denizen.engine.audit.audit_log import AuditLog
@@ -292,7 +293,7 @@ class ToolExecutor:
         changes, taint = self._kept.changes, scope.trail.taint
         try:
             pause = self._approvals.pauses.find(scope.turn_id) if self._approvals else None
-            result = _recordable(await _run_visibly(tool, call, scope, self._interim_after_s, pause))
+            result = _recordable(await _run_visibly(tool, call, scope, self._interim_after_s, pause), policy.mask)
         finally:
             if not tool.spec.read_only:
                 self._kept.note_change(tool.toolset)
@@ -323,16 +324,30 @@ def _span(seconds: float) -> str:
     return f"{minutes} min" if minutes < 120 else f"{round(minutes / 60)} h"
 
 
-def _recordable(result: ToolResult) -> ToolResult:
-    """As it may be recorded, shown and sent to a model: within the bound; without pictures and files in the text, which
-    go to people instead; and without halves of surrogate pairs, which no model accepts, so that a page
-    with such a text would end every later turn of the session.
+def _recordable(result: ToolResult, mask: Callable[[str], str]) -> ToolResult:
+    """As it may be recorded, shown and sent to a model: within the bound; without secrets; without pictures and files
+    in the text, which go to people instead; and without halves of surrogate pairs, which no model accepts, so that a
+    page with such a text would end every later turn of the session.
     """
     whole, data = extract_attachments(result.text, result.data)
+    whole = mask(whole)
     text = whole[:MAX_RESULT_CHARS].encode("utf-8", "replace").decode()
     if len(whole) > MAX_RESULT_CHARS:
         text += f"\n[cut: the result has {len(whole)} characters]"
-    return replace(result, text=text, data=data)
+    return replace(result, text=text, data={name: _mask_data(value, mask) for name, value in data.items()})
+
+
+def _mask_data(value: Json, mask: Callable[[str], str]) -> Json:
+    """Files are left as they are: their bytes are encoded."""
+    match value:
+        case str():
+            return value if value.startswith("data:") else mask(value)
+        case list():
+            return [_mask_data(each, mask) for each in value]
+        case dict():
+            return {name: _mask_data(each, mask) for name, each in value.items()}
+        case _:
+            return value
 
 
 async def _run_visibly(

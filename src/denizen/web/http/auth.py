@@ -43,6 +43,24 @@ WEBHOOKS = "/api/webhooks/"
 """The guard lets requests below this path pass: the route itself checks the platform's signature."""
 
 _PUBLIC = frozenset({"/health", LOGIN_PATH})
+_FORWARDING = (
+    "forwarded",
+    "via",
+    "x-forwarded-",
+    "x-real-ip",
+    "x-client-ip",
+    "x-cluster-client-ip",
+    "x-original-",
+    "x-envoy-",
+    "cf-",
+    "true-client-ip",
+    "fastly-client-ip",
+    "x-azure-",
+    "x-appengine-",
+    "x-vercel-",
+    "fly-client-ip",
+)
+"""Beginnings of headers that proxies, load balancers and tunnels add."""
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 
 SECURITY_HEADERS = {
@@ -290,7 +308,7 @@ def login_token(headers: Headers) -> str:
 
 def check_direct(headers: Headers) -> None:
     """Raises NotAllowed for a request through a proxy: without keys everybody behind it would be the owner."""
-    if any(name in headers for name in ("forwarded", "x-forwarded-for", "x-real-ip")):
+    if any(name.startswith(_FORWARDING) for name in headers):
         raise NotAllowed(
             "This server is open to its own machine only, and this request came through a proxy.",
             code="proxy_without_keys",
