@@ -87,6 +87,8 @@ def test_what_is_not_known_is_ignored() -> None:
         (ask(messages="hi"), "field_invalid", "messages"),
         (ask(messages=["hi"]), "field_invalid", "messages[0]"),
         (ask(messages=[{"role": "system", "content": "x"}]), "messages_invalid", "last message"),
+        (ask(messages=[user("hi")] * 2001), "field_invalid", "1 to 2000"),
+        (ask(messages=[{"role": "user", "content": [{"type": "text", "text": "x"}] * 1001}]), "field_invalid", "1000"),
         (ask(messages=[user("hi"), {"role": "assistant", "content": "x"}]), "messages_invalid", "last message"),
         (ask(messages=[user(" ")]), "message_empty", "empty"),
         (ask(messages=[user([])]), "message_empty", "empty"),

@@ -22,6 +22,9 @@ from denizen.web.http.request import JsonBody, field_error, read_flag, read_numb
 DONE = b"data: [DONE]\n\n"
 PARAGRAPH = "\n\n"
 MAX_TOKENS = 1_000_000
+MAX_MESSAGES = 2000
+"""More than any context holds. 100,000 in one request would hold everybody up for seconds."""
+MAX_PARTS = 1000
 # The name that a client gives its user precedes each of the user's messages in later prompts, so it must be short.
 MAX_USER_CHARS = 200
 _INSTRUCTION_ROLES = frozenset({"system", "developer"})
@@ -111,9 +114,9 @@ def _read_child(body: JsonBody, name: str) -> JsonBody:
 
 def _read_messages(body: JsonBody) -> Sequence[JsonBody]:
     value: Any = body.get("messages")
-    if not isinstance(value, list) or not value:
-        raise field_error("messages", "a list with at least one message")
-    messages = cast("list[Any]", value)
+    messages = cast("list[Any]", value) if isinstance(value, list) else []
+    if not 1 <= len(messages) <= MAX_MESSAGES:
+        raise field_error("messages", f"a list of 1 to {MAX_MESSAGES} messages")
     for index, message in enumerate(messages):
         if not isinstance(message, dict):
             raise field_error(f"messages[{index}]", "an object")
@@ -140,8 +143,8 @@ def _read_parts(message: JsonBody, index: int) -> tuple[Part, ...]:
         return ()
     if isinstance(content, str):
         return (TextPart(content),) if content.strip() else ()
-    if not isinstance(content, list):
-        raise field_error(f"messages[{index}].content", "a string or a list of parts")
+    if not isinstance(content, list) or len(cast("list[Any]", content)) > MAX_PARTS:
+        raise field_error(f"messages[{index}].content", f"a string or a list of at most {MAX_PARTS} parts")
     items = enumerate(cast("list[Any]", content))
     return tuple(_read_part(item, f"messages[{index}].content[{number}]") for number, item in items)
 
