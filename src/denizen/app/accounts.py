@@ -63,7 +63,9 @@ class AccountSupervisor:
     _changed: anyio.Event = field(default_factory=anyio.Event)
 
     async def run(self) -> None:
-        """Keeps the configured accounts connected until it is cancelled."""
+        """Keeps the configured accounts connected until it is cancelled. May be called again after a fault."""
+        self._running.clear()
+        self.states.clear()
         bot_replies = BotReplyCounter(self.denizen.services.store)
         async with anyio.create_task_group() as group:
             keeps_archive = False

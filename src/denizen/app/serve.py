@@ -65,8 +65,9 @@ async def serve(denizen: Denizen, *, host: str, port: int, on_ready: Callable[[s
         async with anyio.create_task_group() as group:
             group.start_soon(_stop_on_signal, denizen, server, signals)
             watched = [denizen.home, denizen.settings.folders.current_snapshot, denizen.shared_folders]
-            group.start_soon(partial(watch, watched, reloader.reload_and_tell, catch_up=True))
-            group.start_soon(accounts.run)
+            watching = partial(watch, watched, reloader.reload_and_tell, catch_up=True)
+            group.start_soon(run_forever, "watching the configuration", watching)
+            group.start_soon(run_forever, "keeping accounts connected", accounts.run)
             group.start_soon(run_forever, "reminding", denizen.platforms.reminders.run)
             group.start_soon(run_forever, "embedding memories", denizen.generation_deps.skills.memories.keep_embedded)
             group.start_soon(run_forever, "embedding posts", denizen.platforms.post_embedder.keep_up)
@@ -75,7 +76,7 @@ async def serve(denizen: Denizen, *, host: str, port: int, on_ready: Callable[[s
             group.start_soon(run_forever, "summing up usage", denizen.statistics.run)
             group.start_soon(run_forever, "reading sources regularly", schedule.run)
             group.start_soon(run_once, "taking up learned answers", denizen.knowledge.learning.catch_up)
-            group.start_soon(mcp.run)
+            group.start_soon(run_forever, "serving MCP", mcp.run)
             group.start_soon(_stop_to_restart, denizen, server)
             await server.serve(sockets=[listener])
             group.cancel_scope.cancel()
