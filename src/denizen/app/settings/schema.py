@@ -89,7 +89,6 @@ class ServerSection(Section):
                 raise refuse("this is not the origin of one web site.", fix)
         return origins
 
-
     @field_validator("trusted_proxies")
     @classmethod
     def _networks(cls, proxies: tuple[str, ...]) -> tuple[str, ...]:
