@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 import os
+import resource
 import shutil
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
@@ -294,3 +295,39 @@ async def test_what_on_change_raises_ends_the_watch(folder: Path):
     with anyio.fail_after(HANG_LIMIT_S), pytest.raises(ExceptionGroup) as caught:
         await watch([folder], on_change, debounce_s=0.01, poll_s=NEVER_S, notices=started)
     assert caught.group_contains(ZeroDivisionError)
+
+
+async def test_without_file_descriptors_nothing_has_changed_and_the_log_says_so_once(
+    folder: Path, caplog: pytest.LogCaptureFixture
+):
+    (folder / "skills").mkdir()
+    watcher, looked, looks = Watcher(folder), anyio.Event(), 0
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    def count_look() -> Sequence[Path]:
+        nonlocal looks
+        looks += 1
+        if looks == 2:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
+        elif looks == 5:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        elif looks == 6:
+            looked.set()
+        return []
+
+    async def run() -> None:
+        paths = [folder, count_look]
+        await watch(paths, watcher.on_change, debounce_s=0.01, poll_s=0.01, notices=silent_notices)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(run)
+        try:
+            with anyio.fail_after(HANG_LIMIT_S):
+                await looked.wait()
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        assert watcher.found == []
+        await watcher.after(lambda: write(watcher.file, "changed"))
+        group.cancel_scope.cancel()
+    assert watcher.found == ["changed"]
+    assert [each.message for each in caplog.records] == ["the configuration cannot be watched now"]

@@ -26,7 +26,7 @@ from denizen.engine.commands.dispatch import COMMANDS
 from denizen.engine.listener.background import run_forever, run_once
 from denizen.engine.listener.context import AccountContext, BotReplyCounter
 from denizen.engine.listener.listener import AccountListener
-from denizen.ports.hosting import HostedRepository, WebhookReceipt, webhook_unknown
+from denizen.ports.hosting import SIGNATURE_HEADER, HostedRepository, WebhookReceipt, is_signature, webhook_unknown
 
 if TYPE_CHECKING:
     from denizen.adapters.discord.account import DiscordAccount
@@ -63,7 +63,9 @@ class AccountSupervisor:
     _changed: anyio.Event = field(default_factory=anyio.Event)
 
     async def run(self) -> None:
-        """Keeps the configured accounts connected until it is cancelled."""
+        """Keeps the configured accounts connected until it is cancelled. May be called again after a fault."""
+        self._running.clear()
+        self.states.clear()
         bot_replies = BotReplyCounter(self.denizen.services.store)
         async with anyio.create_task_group() as group:
             keeps_archive = False
@@ -213,16 +215,40 @@ class ConnectedRepositoryHosts:
     def __init__(self, accounts: Callable[[], Sequence[GitHubAccount]]) -> None:
         self._accounts = accounts
 
-    async def take_webhook(self, platform: str, headers: Mapping[str, str], body: bytes) -> WebhookReceipt:
-        """Passes the webhook to each account whose secret signed it. An App gets its own webhooks only."""
+    def check_headers(self, platform: str, headers: Mapping[str, str]) -> None:
         if platform != GITHUB:
             raise webhook_unknown(platform)
-        signed = [each for each in self._signed_by(headers, body) if _is_target(each, headers)]
+        if not self._list_hooked():
+            raise NotFound(
+                "Webhooks of GitHub are switched off.",
+                code="webhook_off",
+                why="no account has a webhook secret, and without one anybody could send them",
+                fix="Set channels.github.accounts.NAME.webhook_secret, and the same secret on GitHub.",
+            )
+        signature = headers.get(SIGNATURE_HEADER, "")
+        if not signature:
+            raise NotAllowed(
+                "This webhook is not signed.",
+                code="signature_missing",
+                fix="Enter the secret of channels.github.accounts.NAME.webhook_secret in the webhook's settings.",
+            )
+        if not is_signature(signature):
+            raise _wrong_signature()
+
+    async def take_webhook(self, platform: str, headers: Mapping[str, str], body: bytes) -> WebhookReceipt:
+        """Passes the webhook to each account whose secret signed it. An App gets its own webhooks only."""
+        from denizen.adapters.github.events import is_signed
+
+        self.check_headers(platform, headers)
+        signature = headers.get(SIGNATURE_HEADER, "")
+        signed = [each for each in self._list_hooked() if is_signed(each.settings.webhook_secret, body, signature)]
+        if not signed:
+            raise _wrong_signature()
         event = headers.get("x-github-event", "")
         if event == "ping":
             return WebhookReceipt.PONG
         payload = _read(headers, body)
-        taken = [await account.take(event, payload) for account in signed]
+        taken = [await account.take(event, payload) for account in signed if _is_target(account, headers)]
         return WebhookReceipt.TAKEN if any(taken) else WebhookReceipt.IGNORED
 
     async def list_repositories(self, platform: str) -> Sequence[HostedRepository]:
@@ -230,35 +256,17 @@ class ConnectedRepositoryHosts:
         found = {each.name: each for account in accounts for each in await account.list_repositories()}
         return [found[name] for name in sorted(found, key=str.lower)]
 
-    def _signed_by(self, headers: Mapping[str, str], body: bytes) -> list[GitHubAccount]:
-        """Returns the accounts whose secret signed the body. Raises NotFound when none has a secret, NotAllowed when
-        none matches.
-        """
-        from denizen.adapters.github.events import HEADER, is_signed
+    def _list_hooked(self) -> list[GitHubAccount]:
+        """Returns the accounts that have a secret for webhooks."""
+        return [each for each in self._accounts() if each.settings.webhook_secret]
 
-        accounts = [each for each in self._accounts() if each.settings.webhook_secret]
-        if not accounts:
-            raise NotFound(
-                "Webhooks of GitHub are switched off.",
-                code="webhook_off",
-                why="no account has a webhook secret, and without one anybody could send them",
-                fix="Set channels.github.accounts.NAME.webhook_secret, and the same secret on GitHub.",
-            )
-        signature = headers.get(HEADER, "")
-        if not signature:
-            raise NotAllowed(
-                "This webhook is not signed.",
-                code="signature_missing",
-                fix="Enter the secret of channels.github.accounts.NAME.webhook_secret in the webhook's settings.",
-            )
-        signed = [each for each in accounts if is_signed(each.settings.webhook_secret, body, signature)]
-        if not signed:
-            raise NotAllowed(
-                "The signature of this webhook does not match.",
-                code="signature_wrong",
-                fix="Enter the same secret on GitHub and in channels.github.accounts.NAME.webhook_secret.",
-            )
-        return signed
+
+def _wrong_signature() -> NotAllowed:
+    return NotAllowed(
+        "The signature of this webhook does not match.",
+        code="signature_wrong",
+        fix="Enter the same secret on GitHub and in channels.github.accounts.NAME.webhook_secret.",
+    )
 
 
 def _is_target(account: GitHubAccount, headers: Mapping[str, str]) -> bool:

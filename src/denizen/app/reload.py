@@ -6,7 +6,9 @@ writes a change of the web page into `denizen.yaml`.
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
@@ -219,9 +221,10 @@ async def watch(
     it is cancelled; what `on_change` raises ends it.
 
     What counts is a comparison of the files themselves, made every `poll_s`; notices of the operating system only make
-    it happen at once. So a file system that sends none, or a watcher that fails, costs two seconds and nothing else.
-    With `catch_up` it calls `on_change` after the first look too: a change between the caller's reading and that look
-    would go unnoticed otherwise.
+    it happen at once. So a file system that sends none, or a watcher that fails, costs two seconds and nothing else;
+    while folders cannot be read, as without file descriptors, nothing has changed. With `catch_up` it calls
+    `on_change` after the first look too: a change between the caller's reading and that look would go unnoticed
+    otherwise.
 
     `paths` are files, which need not exist yet, or home folders: their configuration, secrets, personas and skills
     count. `Folders` among them are folders elsewhere: their Markdown files count, and whether they exist.
@@ -235,15 +238,16 @@ async def watch(
 
     send, receive = anyio.create_memory_object_stream[None](1)
     stop = Event()
+    look = _FileLook(watched, folders)
     async with send, receive, anyio.create_task_group() as group:
-        seen = await _take_prints(watched, folders)
+        seen = await look.take()
         group.start_soon(_listen, notices(watched, stop), send, stop)
         try:
             if catch_up:
                 await on_change()
             while True:
                 await _wait_for_notice(receive, poll_s)
-                current = await _settle(partial(_take_prints, watched, folders), seen, debounce_s)
+                current = await _settle(look.take, seen, debounce_s)
                 if current != seen:
                     seen = current
                     await on_change()
@@ -286,13 +290,32 @@ async def _settle(
     return current
 
 
-async def _take_prints(paths: Sequence[Path], folders: Folders) -> Mapping[Path, FilePrint]:
-    return await anyio.to_thread.run_sync(_prints, paths, folders())
+class _FileLook:
+    """Looks at the files again and again."""
+
+    def __init__(self, paths: Sequence[Path], folders: Folders) -> None:
+        self._paths = paths
+        self._folders = folders
+        self._latest: Mapping[Path, FilePrint] = {}
+        self._has_failed = False
+
+    async def take(self) -> Mapping[Path, FilePrint]:
+        """Returns the state of the files; the last one known while folders cannot be read, which is logged once."""
+        try:
+            self._latest = await to_thread.run_sync(_prints, self._paths, self._folders())
+        except OSError as error:
+            if not self._has_failed:
+                _watch_log.warning("the configuration cannot be watched now", extra={"reason": error.strerror})
+            self._has_failed = True
+        else:
+            self._has_failed = False
+        return self._latest
 
 
 def _prints(paths: Sequence[Path], folders: Sequence[Path]) -> Mapping[Path, FilePrint]:
     prints: dict[Path, FilePrint] = {folder: _EXISTS for folder in folders if folder.is_dir()}
-    for file in (*_files(paths), *(file for folder in list(prints) for file in folder.glob("*.md"))):
+    shared = [file for folder in list(prints) for file in _list_below(folder, is_flat=True) if file.suffix == ".md"]
+    for file in (*_files(paths), *shared):
         try:
             stat = file.stat()
         except OSError:
@@ -307,8 +330,23 @@ def _files(paths: Sequence[Path]) -> Iterable[Path]:
             yield path
             continue
         yield from (path / CONFIG_FILE, path / SECRETS_FILE)
-        yield from (path / AGENTS_FOLDER).rglob("*.md")
-        yield from (each for each in (path / SKILLS_FOLDER).rglob("*") if "__pycache__" not in each.parts)
+        yield from (each for each in _list_below(path / AGENTS_FOLDER) if each.suffix == ".md")
+        yield from (each for each in _list_below(path / SKILLS_FOLDER) if "__pycache__" not in each.parts)
+
+
+def _list_below(folder: Path, *, is_flat: bool = False) -> Iterable[Path]:
+    """Yields what is in a folder, and without `is_flat` below it. Raises OSError without file descriptors: what cannot
+    be listed then would look as if it was gone.
+    """
+    for root, folders, files in os.walk(folder, onerror=_check_listing):
+        yield from (Path(root, name) for name in (*folders, *files))
+        if is_flat:
+            return
+
+
+def _check_listing(error: OSError) -> None:
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        raise error
 
 
 def _folders(paths: Sequence[Path]) -> set[Path]:
@@ -318,7 +356,7 @@ def _folders(paths: Sequence[Path]) -> set[Path]:
         wanted.add(path if path.is_dir() else path.parent)
         agents = path / AGENTS_FOLDER
         skills = path / SKILLS_FOLDER
-        wanted |= {agents, *agents.rglob("*"), skills, *skills.rglob("*")}
+        wanted |= {agents, *_list_below(agents), skills, *_list_below(skills)}
     return {each for each in wanted if each.is_dir()}
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from ipaddress import ip_network
 from typing import TYPE_CHECKING
 
 import anyio
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 GRACE_S = 2.0
 """How long turns may run on when the server is told to stop: enough for most answers that are being written."""
-_IDLE_CONNECTION_S = 75
-"""Longer than clients and proxies keep an idle connection (5 to 60 s), so that no request meets a closing one."""
 
 
 async def serve(denizen: Denizen, *, host: str, port: int, on_ready: Callable[[str], None]) -> None:
@@ -67,8 +65,9 @@ async def serve(denizen: Denizen, *, host: str, port: int, on_ready: Callable[[s
         async with anyio.create_task_group() as group:
             group.start_soon(_stop_on_signal, denizen, server, signals)
             watched = [denizen.home, denizen.settings.folders.current_snapshot, denizen.shared_folders]
-            group.start_soon(partial(watch, watched, reloader.reload_and_tell, catch_up=True))
-            group.start_soon(accounts.run)
+            watching = partial(watch, watched, reloader.reload_and_tell, catch_up=True)
+            group.start_soon(run_forever, "watching the configuration", watching)
+            group.start_soon(run_forever, "keeping accounts connected", accounts.run)
             group.start_soon(run_forever, "reminding", denizen.platforms.reminders.run)
             group.start_soon(run_forever, "embedding memories", denizen.generation_deps.skills.memories.keep_embedded)
             group.start_soon(run_forever, "embedding posts", denizen.platforms.post_embedder.keep_up)
@@ -77,7 +76,7 @@ async def serve(denizen: Denizen, *, host: str, port: int, on_ready: Callable[[s
             group.start_soon(run_forever, "summing up usage", denizen.statistics.run)
             group.start_soon(run_forever, "reading sources regularly", schedule.run)
             group.start_soon(run_once, "taking up learned answers", denizen.knowledge.learning.catch_up)
-            group.start_soon(mcp.run)
+            group.start_soon(run_forever, "serving MCP", mcp.run)
             group.start_soon(_stop_to_restart, denizen, server)
             await server.serve(sockets=[listener])
             group.cancel_scope.cancel()
@@ -131,18 +130,7 @@ class ExternalServices:
 
 
 def _server(denizen: Denizen, host: str, external: ExternalServices, on_ready: Callable[[], None]) -> uvicorn.Server:
-    import uvicorn
-
-    class ReadyServer(uvicorn.Server):
-        """A server that announces when it answers, and leaves signals to the supervisor."""
-
-        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            await super().startup(sockets)
-            on_ready()
-
-        @contextmanager
-        def capture_signals(self) -> Generator[None]:
-            yield
+    from denizen.app.http_server import HttpServer, choose_limits, raise_descriptor_limit
 
     exposure = Exposure(
         listens_beyond_loopback=not is_loopback(host), allowed_origins=frozenset(denizen.settings.server.cors_origins)
@@ -178,17 +166,8 @@ def _server(denizen: Denizen, host: str, external: ExternalServices, on_ready: C
             hosting=external.hosting,
         )
     )
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        access_log=False,
-        lifespan="off",
-        ws="none",
-        timeout_graceful_shutdown=5,
-        timeout_keep_alive=_IDLE_CONNECTION_S,
-        server_header=False,
-    )
-    return ReadyServer(config)
+    proxies = [ip_network(each, strict=False) for each in denizen.settings.server.trusted_proxies]
+    return HttpServer(app, choose_limits(raise_descriptor_limit(), proxies), on_ready)
 
 
 def _listen(host: str, port: int) -> socket.socket:

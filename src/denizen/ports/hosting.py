@@ -5,12 +5,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
 from denizen.domain.errors import NotFound
+
+SIGNATURE_HEADER = "x-hub-signature-256"
+"""In lower case, as ASGI servers pass headers."""
+_SIGNATURE = re.compile(r"sha256=[0-9a-f]{64}")
+
+
+def is_signature(text: str) -> bool:
+    """Tells whether this may be a signature in GitHub's form, so that it is worth while to read the body."""
+    return bool(_SIGNATURE.fullmatch(text.strip()))
 
 
 class WebhookReceipt(StrEnum):
@@ -38,11 +48,17 @@ class HostedRepository:
 class RepositoryHosts(Protocol):
     """The accounts on platforms that host repositories."""
 
-    async def take_webhook(self, platform: str, headers: Mapping[str, str], body: bytes) -> WebhookReceipt:
-        """Takes a webhook; `headers` are in lower case.
+    def check_headers(self, platform: str, headers: Mapping[str, str]) -> None:
+        """Checks what can be known of a webhook before its body is read; `headers` are in lower case.
 
-        Raises NotFound for a platform that sends none or whose webhooks are off, NotAllowed (`signature_missing`,
-        `signature_wrong`), InvalidInput, and Unavailable while the account is not connected.
+        Raises NotFound for a platform that sends none or whose webhooks are off, and NotAllowed (`signature_missing`,
+        `signature_wrong`).
+        """
+        ...
+
+    async def take_webhook(self, platform: str, headers: Mapping[str, str], body: bytes) -> WebhookReceipt:
+        """Takes a webhook. Raises what `check_headers` does, NotAllowed (`signature_wrong`), InvalidInput, and
+        Unavailable while the account is not connected.
         """
         ...
 
@@ -53,6 +69,9 @@ class RepositoryHosts(Protocol):
 
 class NoRepositoryHosts:
     """Used where there are no such accounts."""
+
+    def check_headers(self, platform: str, headers: Mapping[str, str]) -> None:
+        raise webhook_unknown(platform)
 
     async def take_webhook(self, platform: str, headers: Mapping[str, str], body: bytes) -> WebhookReceipt:
         raise webhook_unknown(platform)

@@ -234,7 +234,7 @@ def test_the_problems_are_there_as_data_too(home: Home):
             "column": 10,
             "path": "server.prot",
             "message": "this key is not known.",
-            "fix": "Did you mean 'port'? Known keys: api_keys, cors_origins, host, port.",
+            "fix": "Did you mean 'port'? Known keys: api_keys, cors_origins, host, port, trusted_proxies.",
         },
     )
 

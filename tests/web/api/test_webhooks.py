@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 
 import anyio
 import httpx2
@@ -24,6 +25,7 @@ from tests.github_simulator import GitHubServer, Issue, User, open_github
 from tests.github_simulator.hooks import make_payload, make_ping
 from tests.github_simulator.state import Hook
 from tests.github_simulator.world import WebhookEvent
+from tests.timing import HANG_LIMIT_S
 from tests.web_fixture import ADA, ANN, WebFixture, open_web
 
 pytestmark = pytest.mark.anyio
@@ -52,11 +54,16 @@ class GitHubWebFixture:
     async def send(
         self, body: bytes, *, event: str = "issue_comment", route: str = ROUTE, **headers: str
     ) -> httpx2.Response:
-        sent = {"content-type": "application/json", "x-github-event": event}
-        sent |= {"x-hub-signature-256": sign(SECRET, body)}
+        sent = make_headers(body) | {"x-github-event": event}
         sent |= {name.replace("_", "-"): value for name, value in headers.items()}
         async with self.web.client() as client:
             return await client.post(route, content=body, headers={k: v for k, v in sent.items() if v})
+
+
+def make_headers(body: bytes) -> dict[str, str]:
+    """As GitHub sends them with a comment."""
+    signature = sign(SECRET, body)
+    return {"content-type": "application/json", "x-github-event": "issue_comment", "x-hub-signature-256": signature}
 
 
 @asynccontextmanager
@@ -183,3 +190,48 @@ async def test_without_accounts_there_are_neither_webhooks_nor_repositories() ->
     async with open_web(ScriptedModel()) as web, web.client() as client:
         assert (await client.get("/api/github/repos")).json() == []
         assert (await client.post(ROUTE, content=b"{}")).status_code == 404
+
+
+def send_head(url: str, route: str, signature: str) -> socket.socket:
+    """A connection over which the headers of a webhook came, and one byte of its body."""
+    client = socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])))
+    signed = f"X-Hub-Signature-256: {signature}\r\n" if signature else ""
+    client.sendall(f"POST {route} HTTP/1.1\r\nHost: localhost\r\n{signed}Content-Length: 2000000\r\n\r\n{{".encode())
+    return client
+
+
+@pytest.mark.parametrize("slow", [16, 64])
+async def test_slow_bodies_do_not_hold_up_a_webhook(slow: int) -> None:
+    async with open_github_web() as server, server.web.serve() as url:
+        with ExitStack() as held:
+            senders = [held.enter_context(send_head(url, ROUTE, sign("another", b""))) for _ in range(slow)]
+            body = server.body()
+            async with httpx2.AsyncClient(base_url=url, timeout=HANG_LIMIT_S) as client:
+                answer = await client.post(ROUTE, content=body, headers=make_headers(body))
+            assert (answer.status_code, answer.json()) == (202, {"status": "taken"})
+            for sender in senders:
+                with pytest.raises(BlockingIOError):  # nothing was answered, since all of them are still being read
+                    sender.recv(1, socket.MSG_DONTWAIT)
+
+
+@pytest.mark.parametrize(
+    ("route", "signature", "code"),
+    [
+        ("/api/webhooks/discord", sign("any", b""), "webhook_unknown"),
+        (ROUTE, "", "signature_missing"),
+        (ROUTE, "sha256=00", "signature_wrong"),
+        (ROUTE, f"sha1={'0' * 40}", "signature_wrong"),
+    ],
+)
+async def test_a_webhook_with_the_wrong_headers_is_refused_before_its_body_comes(
+    route: str, signature: str, code: str
+) -> None:
+    async with open_github_web() as server, server.web.serve() as url:
+        with send_head(url, route, signature) as client:
+            client.setblocking(False)
+            answer = b""
+            with anyio.fail_after(HANG_LIMIT_S):
+                while b"}}" not in answer:
+                    await anyio.wait_readable(client)
+                    answer += client.recv(10_000)
+        assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"] == code

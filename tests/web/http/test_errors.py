@@ -5,7 +5,7 @@ import logging
 
 import pytest
 from starlette.requests import Request
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from denizen.domain import errors
 from denizen.domain.errors import Conflict, DenizenError, LimitExceeded, NeedsAttention, NotAllowed, Unavailable
@@ -183,3 +183,17 @@ def test_a_request_without_a_matching_handler_is_not_hidden() -> None:
     request = Request({"type": "http", "method": "GET", "path": "/", "headers": []})
     with pytest.raises(TypeError):
         answer_http_exception(request, ValueError("x"))
+
+
+async def test_a_client_that_leaves_before_its_body_is_complete_is_no_fault(caplog: pytest.LogCaptureFixture) -> None:
+    async def receive() -> Message:
+        return {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        pytest.fail("somebody who left was answered")
+
+    async def read(scope: Scope, receive: Receive, send: Send) -> None:
+        await Request(scope, receive).body()
+
+    await ErrorBoundary(read)({"type": "http", "method": "POST", "path": "/", "headers": []}, receive, send)
+    assert caplog.records == []

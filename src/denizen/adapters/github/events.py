@@ -31,8 +31,6 @@ from denizen.adapters.github.threads import (
 from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFound
 from denizen.domain.room import Room, RoomKind
 
-# In lower case, as ASGI servers pass headers.
-HEADER = "x-hub-signature-256"
 _PREFIX = "sha256="
 
 

@@ -36,13 +36,18 @@ class McpEndpoint:
         self._manager: StreamableHTTPSessionManager | None = None
 
     async def run(self) -> None:
-        """Waits for the first request, loads the server, and serves until it is cancelled."""
+        """Waits for the first request, loads the server, and serves until it is cancelled. May be called again after a
+        fault.
+        """
         await self._requested.wait()
         manager = await to_thread.run_sync(self._make)
-        async with manager.run():
-            self._manager = manager
-            self._ready.set()
-            await anyio.sleep_forever()
+        try:
+            async with manager.run():
+                self._manager = manager
+                self._ready.set()
+                await anyio.sleep_forever()
+        finally:
+            self._manager = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._requested.set()

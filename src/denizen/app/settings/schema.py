@@ -9,6 +9,7 @@ its type, default, bounds and description in one place, from which `docs/referen
 from __future__ import annotations
 
 import re
+from ipaddress import ip_network
 from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
@@ -73,6 +74,11 @@ class ServerSection(Section):
     port: Whole = Field(default=8650, ge=0, le=65_535, description="Port to listen on; 0 takes a free one.")
     api_keys: tuple[ApiKeySection, ...] = ()
     cors_origins: tuple[Text, ...] = Field(default=(), description="Web sites whose scripts may call the API.")
+    trusted_proxies: tuple[Text, ...] = Field(
+        default=(),
+        description="Addresses or networks of reverse proxies on other machines: they may hold as many connections as "
+        "this machine, and `X-Forwarded-For` tells who is behind them.",
+    )
 
     @field_validator("cors_origins")
     @classmethod
@@ -82,6 +88,16 @@ class ServerSection(Section):
                 fix = "Write each as scheme and host, such as https://chat.example.org, without a path or `*`."
                 raise refuse("this is not the origin of one web site.", fix)
         return origins
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _networks(cls, proxies: tuple[str, ...]) -> tuple[str, ...]:
+        for proxy in proxies:
+            try:
+                ip_network(proxy, strict=False)
+            except ValueError:
+                raise refuse("this is no address or network.", "Write it like 10.0.0.5 or 172.18.0.0/16.") from None
+        return proxies
 
 
 class TerminalSection(Section):

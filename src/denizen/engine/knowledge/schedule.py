@@ -71,6 +71,8 @@ class SyncSchedule:
         self._talk = talk
         self._sleep = sleep
         self._changed = Signal(*talk.signals)
+        self._logged_code = ""
+        """The error of the last `let_go`, which is logged once."""
 
     async def run(self) -> None:
         """Channels of the archive by themselves: they wait for nothing that takes long."""
@@ -112,8 +114,11 @@ class SyncSchedule:
             changed = self._changed.next
             try:
                 await self._talk.let_go()
+                self._logged_code = ""
             except DenizenError as error:
-                _log.warning("what was withheld could not be published without", extra=_told(error))
+                if error.code != self._logged_code:
+                    _log.warning("what was withheld could not be published without", extra=_told(error))
+                self._logged_code = error.code
             with anyio.move_on_after(LOOK_EVERY_S):
                 await changed.wait()
 

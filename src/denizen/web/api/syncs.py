@@ -19,6 +19,7 @@ from starlette.responses import JSONResponse, Response
 from denizen.domain.errors import NotAllowed
 from denizen.domain.source import SyncRun
 from denizen.engine.knowledge.sync import SyncState, follow_sync
+from denizen.ports.hosting import SIGNATURE_HEADER, is_signature
 from denizen.ports.source import ReadingProgress
 from denizen.web.http.auth import SYNC_WEBHOOKS, require_admin
 from denizen.web.http.dependencies import KnowledgeServices, WebTiming
@@ -159,7 +160,8 @@ class SyncRoutes:
     async def receive_webhook(self, request: Request) -> Response:
         """Starts a sync of the source. Answers 401 to an unknown source too, so that nobody learns which there are."""
         source = request.path_params["source"]
-        payload = await self._bodies.read(request, limit=MAX_PAYLOAD_BYTES) if self._webhooks() else b""
+        is_readable = self._webhooks() and is_signature(request.headers.get(SIGNATURE_HEADER, ""))
+        payload = await self._bodies.read(request, limit=MAX_PAYLOAD_BYTES) if is_readable else b""
         if not is_signed(self._webhooks().get(source, ""), request.headers, payload):
             raise NotAllowed(
                 "This webhook is not known, or its secret is wrong.",
@@ -176,7 +178,7 @@ def is_signed(secret: str, headers: Mapping[str, str], payload: bytes) -> bool:
 
     Takes the same time wherever they differ. An empty secret never fits.
     """
-    signature = headers.get("x-hub-signature-256", "")
+    signature = headers.get(SIGNATURE_HEADER, "")
     if signature:
         made = f"sha256={hmac.new(secret.encode(), payload, hashlib.sha256).hexdigest()}"
         is_right = hmac.compare_digest(made.encode(), signature.encode())

@@ -52,8 +52,10 @@ class WebhookRoutes:
 
     async def receive(self, request: Request) -> Response:
         """Takes a webhook. Answers 202 if it is stored, 200 if it needs no action."""
+        platform = request.path_params["platform"]
+        self._hosting.check_headers(platform, request.headers)
         body = await self._bodies.read(request, limit=MAX_WEBHOOK_BYTES)
-        receipt = await self._hosting.take_webhook(request.path_params["platform"], request.headers, body)
+        receipt = await self._hosting.take_webhook(platform, request.headers, body)
         return JSONResponse({"status": receipt.value}, 202 if receipt is WebhookReceipt.TAKEN else 200)
 
     async def list_repositories(self, request: Request) -> Response:

@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -155,6 +155,8 @@ class ErrorBoundary:
             response = answer_error(scope["path"], error)
             if started:
                 _log.warning("answer broken off", extra={"path": scope["path"], "code": error.code})
+        except ClientDisconnect:
+            return  # before its body was complete
         except Exception:  # noqa: BLE001 - the boundary of a request
             reference = fresh("err")
             _log.exception("request fault", extra={"path": scope["path"], "reference": reference})

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import difflib
 import json
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import anyio
@@ -17,7 +18,7 @@ from denizen.domain.errors import InvalidInput, Unavailable
 MAX_BODY_BYTES = 20_000_000
 """Enough for a few pictures as data URLs."""
 
-MAX_WEBHOOKS_AT_ONCE = 16
+MAX_WEBHOOK_MEMORY_BYTES = 32_000_000
 WEBHOOK_DEADLINE_S = 20.0
 
 IDEMPOTENCY_HEADER = "idempotency-key"
@@ -116,9 +117,13 @@ async def read_bytes(request: Request, *, limit: int) -> bytes:
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
-        if len(body) > limit:
-            raise HTTPException(413, f"The body is larger than {limit} bytes")
+        _check_size(body, limit)
     return bytes(body)
+
+
+def _check_size(body: bytearray, limit: int) -> None:
+    if len(body) > limit:
+        raise HTTPException(413, f"The body is larger than {limit} bytes")
 
 
 def check_field_names(body: JsonBody, known: Collection[str]) -> None:
@@ -165,20 +170,52 @@ def field_error(name: str, expected: str) -> InvalidInput:
     return InvalidInput(f"'{name}' must be {expected}.", code="field_invalid", fix=fix, field=name)
 
 
+@dataclass(slots=True, eq=False)
+class _Reading:
+    """A body that is being read. It is `given_up` to make room for others."""
+
+    source: str
+    scope: anyio.CancelScope
+    body: bytearray = field(default_factory=bytearray)
+    given_up: bool = False
+
+
 class WebhookBodyReader:
     """Reads the bodies of signed webhooks, whose signature can be checked only once the body is read.
 
-    Anybody may send one, so it reads a few at a time, each with a deadline.
+    Anybody may send one, so the bodies under way take at most `MAX_WEBHOOK_MEMORY_BYTES`. Beyond that the address with
+    the most of it loses its largest body. A slow body has taken little, and holds up nobody.
     """
 
     def __init__(self) -> None:
-        self._slots = anyio.Semaphore(MAX_WEBHOOKS_AT_ONCE)
+        self._readings: list[_Reading] = []
 
     async def read(self, request: Request, *, limit: int) -> bytes:
-        """Returns the body. Raises as `read_bytes` does, and Unavailable if it or those before it are too slow."""
+        """Returns the body. Raises as `read_bytes` does, and Unavailable if it is too slow or had to make room."""
+        reading = _Reading(request.client.host if request.client else "", anyio.CancelScope())
+        self._readings.append(reading)
         try:
-            with anyio.fail_after(WEBHOOK_DEADLINE_S):
-                async with self._slots:
-                    return await read_bytes(request, limit=limit)
+            with reading.scope, anyio.fail_after(WEBHOOK_DEADLINE_S):
+                async for chunk in request.stream():
+                    reading.body += chunk
+                    _check_size(reading.body, limit)
+                    self._make_room()
         except TimeoutError as error:
             raise Unavailable("The body took too long.", code="body_slow", fix="Send it again.") from error
+        finally:
+            self._readings.remove(reading)
+        if reading.given_up:
+            raise Unavailable("There are too many webhooks at once.", code="webhooks_full", fix="Send it again.")
+        return bytes(reading.body)
+
+    def _make_room(self) -> None:
+        held = Counter[str]()
+        for reading in self._readings:
+            held[reading.source] += len(reading.body)
+        if held.total() <= MAX_WEBHOOK_MEMORY_BYTES:
+            return
+        [(source, _)] = held.most_common(1)
+        largest = max((each for each in self._readings if each.source == source), key=lambda each: len(each.body))
+        largest.given_up = True
+        largest.body.clear()
+        largest.scope.cancel()
