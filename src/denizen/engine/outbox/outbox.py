@@ -1,8 +1,8 @@
 """The outbox: writes down what is owed at the end of a turn, and sends it, each piece once.
 
 A piece is marked before it is tried and after it has arrived. What was tried with an unknown end (a crash, a lost
-connection) is looked for on the platform first, and only then sent again, with the same nonce. Pieces for one place
-go out in order; places side by side.
+connection) is looked for on the platform first, and only then sent again, with the same nonce. Places are served side
+by side; at one place the pieces of an answer stand together (`room_order`).
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from denizen.engine.audit.audit_log import delivery_event
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.intake.opening import UNWANTED, OpenTurn, end_unwanted
 from denizen.engine.outbox.plan import NOT_SHOWN, Announcement, TurnEnding, plan_announcement, plan_deliveries
+from denizen.engine.outbox.room_order import RoomOrder
 from denizen.engine.outbox.sending import LivePreview, find_sent
 from denizen.ports.channel import Channel, MentionNames
 from denizen.ports.inbox import MessageClaim
@@ -73,6 +74,7 @@ class DeliveryOutbox:
         self._channels = channels
         self._rounds: dict[tuple[str, AgentName], _Rounds] = {}
         self._previews: dict[TurnId, LivePreview] = {}
+        self._rooms = RoomOrder(runtime, store)
 
     # --- planning ----------------------------------------------------------------------------------------------------
 
@@ -170,7 +172,7 @@ class DeliveryOutbox:
             limit *= 4
 
     async def _serve(self, channel: Channel, rounds: _Rounds, place: Place) -> None:
-        """Sends everything that is due at one place, oldest first."""
+        """Sends everything that is due at one place, oldest first, turn by turn."""
         pause_s = BACKOFF_S
         try:
             while True:
@@ -178,8 +180,10 @@ class DeliveryOutbox:
                     mine = await self._list_due(channel, lambda delivery: delivery.target.place == place)
                     if not mine:
                         return
-                    for delivery in mine:
-                        await self._send(channel, delivery)
+                    turn_id = mine[0].turn_id
+                    async with self._rooms.enter(place, turn_id):
+                        for delivery in (each for each in mine if each.turn_id == turn_id):
+                            await self._send(channel, delivery)
                     pause_s = BACKOFF_S
                 except DenizenError as error:
                     asked_s = error.retry_after_s if isinstance(error, Unavailable) else None
@@ -291,9 +295,9 @@ class DeliveryOutbox:
         return card.platform_id
 
     async def _take_preview(self, channel: Channel, delivery: Delivery) -> Delivery:
-        """The live preview becomes the first piece: noted first, so that a repetition edits the same message. It is
-        deleted instead when it would have to ping, since an edit pings nobody, and when the piece takes the place of an
-        earlier answer.
+        """The live preview becomes the answer: noted first, so that a repetition edits the same message. It is deleted
+        instead when it would have to ping, since an edit pings nobody; when others may have written behind it and more
+        pieces follow, which would be torn off; and when the piece takes the place of an earlier answer.
         """
         live = self._previews.pop(delivery.turn_id, None)
         if live is not None:
@@ -304,7 +308,9 @@ class DeliveryOutbox:
         if preview is None or preview.state in _OVER:
             return delivery
         shown = preview.platform_id or await find_sent(self._store, channel, preview)
-        if shown and (delivery.platform_id or delivery.content.ping_users or delivery.content.ping_roles):
+        has_more = any(d.kind is delivery.kind and d.position for d in of_turn)
+        pings = delivery.content.ping_users or delivery.content.ping_roles
+        if shown and (has_more or pings or delivery.platform_id):
             await channel.delete(delivery.target.place, shown)
             shown = ""
         taken = replace(delivery, platform_id=delivery.platform_id or shown)
@@ -317,7 +323,9 @@ class DeliveryOutbox:
 
     def open_preview(self, channel: Channel, turn_id: TurnId, place: Place, *, reply_to: str) -> LivePreview:
         """The turn's live preview, which its answer will replace."""
-        return self._previews.setdefault(turn_id, LivePreview(self._store, channel, turn_id, place, reply_to=reply_to))
+        return self._previews.setdefault(
+            turn_id, LivePreview(self._store, channel, self._rooms, turn_id, place, reply_to=reply_to)
+        )
 
     async def sweep_previews(self, channel: Channel) -> None:
         """Takes away previews of turns that ended without an answer: stopped, or lost in a crash."""
