@@ -10,14 +10,18 @@ import pytest
 from denizen.domain.errors import LimitExceeded
 from denizen.domain.message import TextPart
 from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.room import Room
 from denizen.domain.turn import Turn
 from denizen.engine.intake import resumed_turns
 from denizen.engine.intake.turn_queue import TurnQueues
+from denizen.ports.channel import IncomingMessage
 from denizen.ports.model import ModelRequest
 from denizen.testing.memory_durable import MemoryLog
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply
 from denizen.testing.temporary_store import TemporaryStore
 from tests.engine.engine_fixture import EngineFixture, message, open_engine
+from tests.engine.platform_fixture import ADA, World, open_platform
+from tests.memory_channel import MemoryChannel
 from tests.timing import HANG_LIMIT_S, controlled_clock
 
 pytestmark = pytest.mark.anyio
@@ -149,3 +153,34 @@ async def test_a_turn_that_is_stopped_while_it_waits_leaves_the_queue_to_others(
         gate.open.set()
         await until_ended(engine, turns)
     assert [find_question(request) for request in model.requests] == ["0", "3"]
+
+
+class SlowReadingChannel(MemoryChannel):
+    """An account that reads what it missed only when it may."""
+
+    gate = ReplyGate()
+
+    async def list_arrivals(self, room: Room, *, after: str, limit: int = 100) -> Sequence[IncomingMessage]:
+        await self.gate.pass_through()
+        return await super().list_arrivals(room, after=after, limit=limit)
+
+
+@pytest.mark.proves("P1")
+async def test_new_messages_are_answered_after_those_that_were_missed_in_the_room() -> None:
+    world = World()
+    async with open_platform(world):
+        world.platform.say(world.general, "bob", "nothing")
+    for number in range(2):
+        world.platform.write(world.general, "ana", f"@ada question missed {number}")
+    slow, model = SlowReadingChannel(world.platform, ADA), ScriptedModel(otherwise=ScriptedReply("yes"))
+    async with open_platform(world, model, accounts={ADA: slow}) as fixture:
+        await slow.gate.reached.wait()
+        world.platform.say(world.general, "bob", "@ada question new")
+        await anyio.wait_all_tasks_blocked()
+        slow.gate.open.set()
+        await fixture.settled()
+    assert [find_question(request).rpartition("question ")[2] for request in model.requests] == [
+        "missed 0",
+        "missed 1",
+        "new",
+    ]
