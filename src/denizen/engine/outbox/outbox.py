@@ -26,6 +26,7 @@ from denizen.domain.turn import TurnStatus
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.audit.audit_log import delivery_event
 from denizen.engine.configuration.generation import Runtime
+from denizen.engine.configuration.tool_policy import RateLimit, SlidingWindow
 from denizen.engine.intake.opening import UNWANTED, OpenTurn, end_unwanted
 from denizen.engine.outbox.plan import NOT_SHOWN, Announcement, TurnEnding, plan_announcement, plan_deliveries
 from denizen.engine.outbox.room_order import RoomOrder
@@ -42,6 +43,7 @@ STALE_AFTER = timedelta(days=1)
 IDLE_S = 30.0
 """How often the outbox looks for work that nobody announced: another process may have planned it."""
 
+ONCE_A_MINUTE = RateLimit(1, 60.0)
 LOOK_AT = 100
 """How many of the oldest pieces are looked at first."""
 
@@ -75,6 +77,7 @@ class DeliveryOutbox:
         self._rounds: dict[tuple[str, AgentName], _Rounds] = {}
         self._previews: dict[TurnId, LivePreview] = {}
         self._rooms = RoomOrder(runtime, store)
+        self._topics = SlidingWindow(clock)
 
     # --- planning ----------------------------------------------------------------------------------------------------
 
@@ -120,14 +123,22 @@ class DeliveryOutbox:
         now = self._clock.now()
         claim = MessageClaim(channel.agent, channel.platform, said.about, refusal=said.refusal)
         account_policy = self._runtime.current.account_policy_for(channel.platform, channel.agent)
-        deliveries = plan_announcement(said, channel, account_policy, now=now)
-        async with self._store.work() as work:
-            is_first = bool(await work.inbox.claim([claim], now=now))
-            if said.is_first and not is_first:
-                return False
-            await work.outbox.add(deliveries)
+        topic = f"{said.place.conversation_id}\x00{said.topic}"
+        is_told = bool(said.topic) and self._topics.take(topic, ONCE_A_MINUTE) == 0
+        if said.topic:
+            said = replace(said, sign="") if is_told else replace(said, text="")
+        is_owed = False
+        try:
+            async with self._store.work() as work:
+                is_first = bool(await work.inbox.claim([claim], now=now))
+                is_owed = is_first or not said.is_first
+                if is_owed:
+                    await work.outbox.add(plan_announcement(said, channel, account_policy, now=now))
+        finally:
+            if is_told and not is_owed:
+                self._topics.give_back(topic)
         self.wake(channel.platform, channel.agent)
-        return True
+        return is_owed
 
     async def withdraw(self, channel: Channel, turn: TurnId) -> None:
         """The question of that turn is gone: it ends, what was not sent yet is not sent any more, nor is its preview

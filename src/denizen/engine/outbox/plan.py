@@ -194,7 +194,8 @@ class Announcement:
 
     `about` is the message that it replies to, `sign` an emoji to put on that. `is_first`: only when nothing was
     decided about the message before; `refusal` is what is remembered of it. With a `key` it is one of several things
-    said about that message, and that is what names it.
+    said about that message, and that is what names it. `topic` is said once a minute in a place: then the text, but not
+    the sign, and for further messages the sign alone.
     """
 
     place: Place
@@ -204,6 +205,7 @@ class Announcement:
     refusal: str = "said"
     is_first: bool = False
     key: str = ""
+    topic: str = ""
 
 
 def plan_announcement(
