@@ -237,6 +237,7 @@ async def open_platform(
         )
         for name, channel in accounts.items()
     }
+    await turns.expect_open()
     await durable.start()
     try:
         await turns.resume()

@@ -168,6 +168,8 @@ async def open_denizen(home: Path, options: OpenOptions | None = None) -> AsyncG
             row = await work.generations.add(digest=settings.digest, source="start", now=clock.now())
         await runtime.swap(await build_generation(settings, row.number, denizen.generation_deps))
         stack.push_async_callback(runtime.aclose)
+        if options.rescue:
+            await denizen.turns.expect_open()
         if options.durable:
             adapters.mcp.start()
             await adapters.durable.start()

@@ -34,8 +34,17 @@ from denizen.domain.turn import Turn, TurnFailure, TurnRequest, TurnResult, Turn
 from denizen.engine.configuration.generation import Generation, Runtime
 from denizen.engine.configuration.tool_policy import RateLimit, SlidingWindow
 from denizen.engine.events.live_events import Sign, Watch
-from denizen.engine.intake.opening import OpenTurn, load_turn, open_turn, queue_key, request_queue_key, request_turn_id
-from denizen.engine.intake.turn_queue import TurnPause, TurnQueues
+from denizen.engine.intake.opening import (
+    OpenTurn,
+    load_turn,
+    open_turn,
+    queue_key,
+    request_queue_key,
+    request_turn_id,
+    turn_queue_key,
+)
+from denizen.engine.intake.resumed_turns import ResumedTurns
+from denizen.engine.intake.turn_queue import QueueSlot, TurnPause, TurnQueues
 from denizen.engine.knowledge.proof import ProvedAnswer
 from denizen.engine.loop.loop import run_loop
 from denizen.engine.loop.outcome import (
@@ -79,11 +88,14 @@ class TurnRunner:
         self._runtime = runtime
         self._services = services
         self._queues = queues or TurnQueues()
+        self._resumed = ResumedTurns(self._is_over)
         self._requests = SlidingWindow(services.clock)
         self.approvals = services.approvals
         self._opened: dict[TurnId, OpenTurn] = {}
         """Turns that were opened here and do not run yet, so that their run need not load them."""
         self._running: dict[TurnId, anyio.CancelScope] = {}
+        self._queued: set[TurnId] = set()
+        """Turns among the running ones that wait behind others."""
         self._stopped: set[TurnId] = set()
         """Turns among the opened ones that were cancelled before they ran."""
         self._block_texts = BlockTextCache()
@@ -102,7 +114,7 @@ class TurnRunner:
         agent = self._runtime.current.agent(request.agent)
         if not request.parts:
             raise InvalidInput("The message is empty.", code="message_empty", fix="Write something to answer.")
-        self._queues.check_not_full(request_queue_key(agent.name, request))
+        self._queues.check_not_full(request_queue_key(agent.name, request), request.sender.principal.key)
         self._check_rate(request.sender.principal)
         is_new = False
         try:
@@ -144,7 +156,7 @@ class TurnRunner:
                 self._stopped.remove(key)
                 scope.cancel()
             try:
-                async with self._queues.turn(opened.queue_key) as slot, self._runtime.lease() as generation:
+                async with self._next_in_queue(opened.turn) as slot, self._runtime.lease() as generation:
                     with self.approvals.pauses.open(key, slot) as pause:
                         closed = await self._run_steps(opened, generation, pause)
                         return {"status": closed.status}
@@ -152,6 +164,18 @@ class TurnRunner:
                 del self._running[key]
         closed = await self._close(opened, TurnOutcome(TurnStatus.CANCELLED, failure=TurnFailure("Stopped.")), None)
         return {"status": closed.status}
+
+    @asynccontextmanager
+    async def _next_in_queue(self, turn: Turn) -> AsyncGenerator[QueueSlot]:
+        queue = turn_queue_key(turn)
+        self._queued.add(turn.id)
+        try:
+            await self._resumed.wait_behind(queue, turn.id)
+            async with self._queues.turn(queue, turn.principal.key) as slot:
+                self._queued.discard(turn.id)
+                yield slot
+        finally:
+            self._queued.discard(turn.id)
 
     async def _run_steps(self, opened: OpenTurn, generation: Generation, pause: TurnPause) -> Turn:
         """Whatever happens in steps 3 to 6 becomes an outcome, so that 7 and 8 follow. Only a cancelled turn stops at
@@ -311,6 +335,10 @@ class TurnRunner:
         async with self._services.store.work(write=False) as work:
             return await work.turns.get(key)
 
+    def is_queued(self, key: TurnId) -> bool:
+        """Whether the turn waits behind others in this process."""
+        return key in self._queued
+
     def cancel(self, key: TurnId) -> bool:
         """Stops a turn that runs in this process; False when there is none."""
         scope = self._running.get(key)
@@ -332,10 +360,24 @@ class TurnRunner:
         """Until the block ends no turn of the agent's session there runs; it begins when those before it have ended, or
         wait for people.
         """
-        async with self._queues.turn(queue_key(agent, conversation_id)):
+        queue = queue_key(agent, conversation_id)
+        await self._resumed.wait_behind(queue)
+        async with self._queues.turn(queue):
             yield
 
     # --- after a restart ---------------------------------------------------------------------------------------------
+
+    async def expect_open(self) -> None:
+        """Lets the turns that an earlier process left open go before new ones. Called before any run is taken up."""
+        async with self._services.store.work(write=False) as work:
+            turns = await work.turns.list_turns(status=TurnStatus.OPEN, limit=RESUME_LIMIT)
+        self._resumed.expect((turn_queue_key(turn), turn.id) for turn in turns)
+
+    async def _is_over(self, key: TurnId) -> bool:
+        try:
+            return (await self.get(key)).status.is_final
+        except DenizenError:  # asked again soon
+            return False
 
     async def resume(self) -> int:
         """Takes up turns that were opened but never started, and closes those whose run ended without being able to

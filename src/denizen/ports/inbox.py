@@ -101,7 +101,9 @@ class OutboxRepository(Protocol):
         ...
 
     async def list_due(self, agent: AgentName, platform: str, *, limit: int = 100) -> Sequence[Delivery]:
-        """Returns PENDING and SENDING deliveries in the order in which they were added, without previews."""
+        """Returns PENDING and SENDING deliveries in the order in which they were added, without previews; reactions
+        come after all messages.
+        """
         ...
 
     async def list_for_turn(self, turn_id: TurnId) -> Sequence[Delivery]:
@@ -113,5 +115,5 @@ class OutboxRepository(Protocol):
         ...
 
     async def find_by_platform_id(self, platform: str, platform_id: str) -> Delivery | None:
-        """Returns the delivery that became this message."""
+        """Returns the delivery that became this message; where a preview became an answer, that."""
         ...

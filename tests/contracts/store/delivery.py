@@ -274,7 +274,9 @@ class OutboxContract:
             await update_delivery(store, replace(delivery, state=DeliveryState.PENDING, content=found.content))
             assert (await get_delivery(store, delivery)).content.files == ()
 
-    async def test_what_is_due_comes_in_the_order_in_which_it_was_added(self, store: Store) -> None:
+    async def test_messages_that_are_due_come_in_the_order_in_which_they_were_added_and_reactions_after_them(
+        self, store: Store
+    ) -> None:
         later = [make_delivery("t2", number, content=FULL if number else None) for number in (1, 0)]
         preview = make_delivery("t1", kind=DeliveryKind.PREVIEW)
         reaction = make_delivery("t1", kind=DeliveryKind.REACTION)
@@ -286,7 +288,7 @@ class OutboxContract:
         tried = replace(later[0], state=DeliveryState.SENDING)
         await update_delivery(store, tried)
         async with store.work(write=False) as work:
-            assert await work.outbox.list_due(AGENT, PLATFORM) == [tried, later[1], reaction, notice]
+            assert await work.outbox.list_due(AGENT, PLATFORM) == [tried, later[1], notice, reaction]
             assert await work.outbox.list_due(AGENT, PLATFORM, limit=1) == [tried]
             assert await work.outbox.list_due(AGENT, PLATFORM, limit=0) == []
             assert [row.turn_id for row in await work.outbox.list_due(AGENT, "other")] == ["t5"]
@@ -313,14 +315,19 @@ class OutboxContract:
     async def test_the_delivery_that_became_a_message_is_found(self, store: Store) -> None:
         preview = replace(make_delivery("t1", kind=DeliveryKind.PREVIEW), platform_id="77")
         answer = replace(make_delivery("t1"), platform_id="77", state=DeliveryState.SENT)
+        early = replace(make_delivery("t3"), platform_id="76", state=DeliveryState.SENT)
+        late = replace(make_delivery("t3", kind=DeliveryKind.PREVIEW), platform_id="76")
         await add_deliveries(
             store,
             preview,
             answer,
+            early,
+            late,
             replace(make_delivery("t2"), target=DeliveryTarget(Place("other", "x")), platform_id="78"),
         )
         async with store.work(write=False) as work:
             assert await work.outbox.find_by_platform_id(PLATFORM, "77") == answer
+            assert await work.outbox.find_by_platform_id(PLATFORM, "76") == early
             assert await work.outbox.find_by_platform_id(PLATFORM, "78") is None
             assert await work.outbox.find_by_platform_id(PLATFORM, "") is None
 

@@ -59,14 +59,14 @@ PIECE = 500
 
 _DUE = (DeliveryState.PENDING, DeliveryState.SENDING)
 _OPEN = (*_DUE, DeliveryState.SENT)
-_PREVIEW = DeliveryKind.PREVIEW
+_PREVIEW, _REACTION = DeliveryKind.PREVIEW, DeliveryKind.REACTION
 
 _OF_AGENT = (deliveries.c.agent == sa.bindparam("who"), deliveries.c.platform == sa.bindparam("where"))
 _BY_ID = sa.select(deliveries).where(deliveries.c.id == sa.bindparam("which"))
 _LIST_DUE = (
     sa.select(deliveries)
     .where(*_OF_AGENT, deliveries.c.state.in_(_DUE), deliveries.c.kind != _PREVIEW)
-    .order_by(deliveries.c.position)
+    .order_by(deliveries.c.kind == _REACTION, deliveries.c.position)
     .limit(sa.bindparam("limit"))
 )
 _LIST_OPEN_PREVIEWS = (
@@ -82,7 +82,7 @@ _OF_TURN = (
 _BY_PLATFORM_ID = (
     sa.select(deliveries)
     .where(deliveries.c.platform == sa.bindparam("where"), deliveries.c.platform_id == sa.bindparam("which"))
-    .order_by(deliveries.c.position.desc())
+    .order_by(deliveries.c.kind == _PREVIEW, deliveries.c.position.desc())
     .limit(1)
 )
 _CHANGING = ("state", "platform_id", "attempts", "failure", "content")

@@ -42,9 +42,7 @@ class OpenTurn:
 
     @property
     def queue_key(self) -> str:
-        return queue_key(
-            self.turn.agent, ConversationId(str(self.turn.options.get("queue_key") or self.turn.conversation_id))
-        )
+        return turn_queue_key(self.turn)
 
     @property
     def owed(self) -> ReplyTarget | None:
@@ -73,6 +71,10 @@ def find_reply_target(turn: Turn) -> ReplyTarget | None:
 def queue_key(agent: str, conversation: ConversationId) -> str:
     """Turns of one queue run one after another: those of one agent's history."""
     return f"{agent}\x00{conversation}"
+
+
+def turn_queue_key(turn: Turn) -> str:
+    return queue_key(turn.agent, ConversationId(str(turn.options.get("queue_key") or turn.conversation_id)))
 
 
 def request_queue_key(agent: str, request: TurnRequest) -> str:

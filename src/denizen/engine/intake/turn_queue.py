@@ -1,7 +1,8 @@
 """Turns of one conversation and agent run one after another; conversations run side by side.
 
-Each queue is bounded. A message that finds its queue full is refused with words, never dropped. A turn that waits for
-people gives its slot to others meanwhile, and is the next to run when it comes back.
+Those who ask take turns: the second question of one waits behind the first of another. Each queue is bounded, and
+nobody can take all of its places. A message that finds no place is refused with words, never dropped. A turn that waits
+for people gives its slot to others meanwhile, and is the next to run when it comes back.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 
 import anyio
-from anyio.lowlevel import checkpoint
 
 from denizen.domain.errors import LimitExceeded
 from denizen.domain.ids import TurnId
@@ -23,88 +23,102 @@ MAX_WAITING = 20
 
 @dataclass(slots=True)
 class _TurnQueue:
-    """`load` counts those who have the queue or wait for it, `known` those who may come back besides."""
+    """Those who wait, by asker: the asker who is first is served next, and stands behind the others then. `returning`
+    are those who come back, before all others. `known` counts who has the queue, waits for it or may come back.
+    """
 
     is_taken: bool = False
-    waiting: deque[anyio.Event] = field(default_factory=deque[anyio.Event])
-    load: int = 0
+    returning: deque[anyio.Event] = field(default_factory=deque[anyio.Event])
+    waiting: dict[str, deque[anyio.Event]] = field(default_factory=dict[str, deque[anyio.Event]])
     known: int = 0
+
+    def join(self, asker: str, mine: anyio.Event, *, first: bool) -> None:
+        """Sets the event when the queue is free, now or later."""
+        if not self.is_taken:
+            self.is_taken = True
+            mine.set()
+        elif first:
+            self.returning.appendleft(mine)
+        else:
+            self.waiting.setdefault(asker, deque()).append(mine)
+
+    def part(self, asker: str, mine: anyio.Event) -> None:
+        """Takes back `join`, and hands on a queue that was free already."""
+        if mine.is_set():
+            self.hand_on()
+        elif mine in self.returning:
+            self.returning.remove(mine)
+        else:
+            self.waiting[asker].remove(mine)
+            if not self.waiting[asker]:
+                del self.waiting[asker]
+
+    def hand_on(self) -> None:
+        """The queue stays taken when somebody waits: nobody comes between."""
+        if self.returning:
+            self.returning.popleft().set()
+        elif self.waiting:
+            asker = next(iter(self.waiting))
+            theirs = self.waiting.pop(asker)
+            theirs.popleft().set()
+            if theirs:
+                self.waiting[asker] = theirs
+        else:
+            self.is_taken = False
 
 
 class QueueSlot:
     """One turn's place in its queue: held, left or waited for. Not for several tasks at once, but for any."""
 
-    def __init__(self, queue: _TurnQueue) -> None:
+    def __init__(self, queue: _TurnQueue, asker: str) -> None:
         self._queue = queue
+        self._asker = asker
         self.is_held = False
 
     async def take(self, *, first: bool = False) -> None:
-        """Waits until the queue is free; `first` before all others who wait."""
-        queue = self._queue
-        self._count(1)
-        try:
-            await checkpoint()
-            if queue.is_taken:
-                mine = anyio.Event()
-                queue.waiting.insert(0 if first else len(queue.waiting), mine)
-                await self._wait(mine)
-            queue.is_taken = self.is_held = True
-        finally:
-            if not self.is_held:
-                self._count(-1)
-
-    async def _wait(self, mine: anyio.Event) -> None:
-        queue = self._queue
+        """Waits until the queue is free; `first` before all others who wait. The place is taken before the wait."""
+        mine = anyio.Event()
+        self._queue.join(self._asker, mine, first=first)
         try:
             await mine.wait()
         except anyio.get_cancelled_exc_class():
-            if mine.is_set():  # it was handed over in the same moment
-                self._hand_on()
-            else:
-                queue.waiting.remove(mine)
+            self._queue.part(self._asker, mine)
             raise
+        self.is_held = True
 
     def leave(self) -> None:
         """Nothing happens when it is not held."""
         if self.is_held:
             self.is_held = False
-            self._count(-1)
-            self._hand_on()
-
-    def _hand_on(self) -> None:
-        """The queue stays taken when somebody waits: nobody comes between."""
-        if self._queue.waiting:
-            self._queue.waiting.popleft().set()
-        else:
-            self._queue.is_taken = False
-
-    def _count(self, by: int) -> None:
-        self._queue.load += by
+            self._queue.hand_on()
 
 
 class TurnQueues:
-    """First come, first served, per queue."""
+    """Askers take turns within a queue; what one of them asks stays in order."""
 
     def __init__(self, *, max_waiting: int = MAX_WAITING) -> None:
         self._max_waiting = max_waiting
         self._queues: dict[str, _TurnQueue] = {}
 
-    def check_not_full(self, queue: str) -> None:
-        """Raises LimitExceeded when the queue is full."""
+    def check_not_full(self, queue: str, asker: str = "") -> None:
+        """Raises LimitExceeded when the queue is full, or the asker has as many places as are left for others."""
         known = self._queues.get(queue)
-        if known is not None and known.load > self._max_waiting:
+        if known is None or not known.is_taken:
+            return
+        waiting = sum(map(len, known.waiting.values()))
+        if len(known.waiting.get(asker, ())) >= self._max_waiting - waiting:
             raise LimitExceeded(
-                "I am still busy with earlier messages here. Please try again in a moment.",
+                f"I am still busy: {waiting} messages wait here already. Please ask again in a few minutes.",
                 code="queue_full",
-                why=f"{self._max_waiting} messages are waiting in this conversation",
+                why=f"at most {self._max_waiting} messages wait in one conversation, and nobody takes all the places",
             )
 
     @asynccontextmanager
-    async def turn(self, queue: str) -> AsyncGenerator[QueueSlot]:
+    async def turn(self, queue: str, asker: str = "") -> AsyncGenerator[QueueSlot]:
         """Waits until every earlier turn of the queue has ended or left its slot."""
         own = self._queues.setdefault(queue, _TurnQueue())
         own.known += 1
-        slot = QueueSlot(own)
+        slot = QueueSlot(own, asker)
         try:
             await slot.take()
             yield slot

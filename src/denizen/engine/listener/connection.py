@@ -8,6 +8,7 @@ account, while it was away; it is read from the newest message that the account 
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -28,6 +29,7 @@ from denizen.domain.turn import TurnStatus
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.archive.backfill import Backfiller, BackfillPace
 from denizen.engine.archive.mirror import ArchiveMirror
+from denizen.engine.events.signal import Signal
 from denizen.engine.listener.background import BackgroundTasks, run_once
 from denizen.engine.listener.context import AccountContext
 from denizen.engine.listener.cursors import ReadCursors, before
@@ -44,6 +46,8 @@ SIDE_BY_SIDE = 4
 RETRY_S = 2.0
 MAX_RETRY_S = 60.0
 STORE_PAUSE_S = 1.0
+ORDER_PATIENCE_S = 30.0
+"""How long new messages of a room wait for those that were missed there, which perhaps cannot be read now."""
 
 _log = logging.getLogger("denizen.listener")
 
@@ -126,6 +130,8 @@ class CatchUpReader:
         self._context = context
         self._cursors = cursors
         self._messages = messages
+        self._unread: Counter[str] = Counter()
+        self._read = Signal()
 
     def plan(self, rooms: Sequence[Room]) -> list[Room]:
         """Returns the rooms in which something was posted since their cursor. Their cursors are held from now on."""
@@ -134,15 +140,26 @@ class CatchUpReader:
         newest = cursors.newest
         behind = [room for room in rooms if self._is_behind(room, newest if room.guild in known else "")]
         for room in behind:
-            cursors.hold(room.id)
+            self.hold(room)
         return behind
+
+    def hold(self, room: Room) -> None:
+        """Holds the cursor of a room that is going to be read."""
+        self._cursors.hold(room.id)
+        self._unread[room.id] += 1
+
+    async def wait_until_read(self, room: Room) -> None:
+        """Waits until what was missed in the room has been handled: it was said before what arrives now."""
+        with anyio.move_on_after(ORDER_PATIENCE_S):
+            while self._unread[room.id]:
+                await self._read.next.wait()
 
     async def catch_up(self, behind: Sequence[Room]) -> None:
         """Reads rooms whose cursors are held, a few side by side."""
         limiter = anyio.CapacityLimiter(SIDE_BY_SIDE)
         async with anyio.create_task_group() as group:
             for room in behind:
-                group.start_soon(run_once, "catching up", partial(self._catch_up_room, room, limiter))
+                group.start_soon(self._catch_up_room, room, limiter)
 
     def _is_behind(self, room: Room, known: str) -> bool:
         """`known` is where to begin with a room that has no cursor; empty for now."""
@@ -155,6 +172,11 @@ class CatchUpReader:
         return is_newer(room.latest_post, cursor)
 
     async def _catch_up_room(self, room: Room, limiter: anyio.CapacityLimiter) -> None:
+        await run_once("catching up", partial(self._read_room, room, limiter))
+        self._unread[room.id] -= 1
+        self._read.send()
+
+    async def _read_room(self, room: Room, limiter: anyio.CapacityLimiter) -> None:
         """Reads one room until it is read, or cannot be read; then its cursor is released."""
         pause_s = RETRY_S
         while True:
@@ -263,6 +285,9 @@ class AccountConnection:
         for turn in turns:
             on.display.show_again(turn, places[turn.id])
 
+    async def wait_until_read(self, room: Room) -> None:
+        await self._catch_up.wait_until_read(room)
+
     async def _backfill(self, rooms: Sequence[Room]) -> None:
         channel = self._context.channel
         run = self._on.backfiller.run  # which writes its progress to the log
@@ -272,7 +297,7 @@ class AccountConnection:
         """Reads a room again in which a message could not be handled, before its cursor moves past the message."""
         if room.id not in self._late_rooms:
             self._late_rooms.add(room.id)
-            self._on.cursors.hold(room.id)
+            self._catch_up.hold(room)
             self._on.background.start("reading a message again", self._read_again, room)
 
     async def _read_again(self, room: Room) -> None:

@@ -134,6 +134,7 @@ class AccountListener:
         room, post = message.room, message.post
         try:
             await self._rooms.note_message(room, post.id)
+            await self._connection.wait_until_read(room)
             await self._messages.handle(message)
         except DenizenError as error:
             if message.is_edit:  # the first text keeps its answer

@@ -67,10 +67,18 @@ class TurnStarter:
     # --- answers without a turn --------------------------------------------------------------------------------------
 
     async def refuse(self, message: IncomingMessage, reason: RefusalReason, why: str = "") -> None:
-        """Remembers that the message was refused and tells its author once, where the account may tell."""
-        is_told = reason not in _SILENT and self._context.account_policy.style.tells_refusals
-        text = (why or NOT_ALLOWED) if is_told else ""
-        said = Announcement(message.room.place, message.post.id, text, refusal=reason, is_first=True)
+        """Remembers that the message was refused, and tells that where the account may tell: in words once a minute, to
+        a room that is busy or to one author; with a sign on each further message.
+        """
+        style = self._context.account_policy.style
+        said = Announcement(message.room.place, message.post.id, refusal=reason, is_first=True)
+        if reason not in _SILENT and style.tells_refusals:
+            text, sign = why or NOT_ALLOWED, style.reactions.failed
+            is_for_all = reason is RefusalReason.BUSY
+            if is_for_all and sign:
+                text += f" Messages that I mark with {sign} are not answered either."
+            topic = reason if is_for_all else f"{reason}:{message.post.author.id}"
+            said = replace(said, text=text, sign=sign, topic=topic)
         await self._context.outbox.say(self._context.channel, said)
 
     async def say(self, message: IncomingMessage, text: str, *, sign: str = "") -> None:

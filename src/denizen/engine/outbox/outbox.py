@@ -1,8 +1,8 @@
 """The outbox: writes down what is owed at the end of a turn, and sends it, each piece once.
 
 A piece is marked before it is tried and after it has arrived. What was tried with an unknown end (a crash, a lost
-connection) is looked for on the platform first, and only then sent again, with the same nonce. Pieces for one place
-go out in order; places side by side.
+connection) is looked for on the platform first, and only then sent again, with the same nonce. Places are served side
+by side; at one place the pieces of an answer stand together (`room_order`).
 """
 
 from __future__ import annotations
@@ -26,8 +26,10 @@ from denizen.domain.turn import TurnStatus
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.audit.audit_log import delivery_event
 from denizen.engine.configuration.generation import Runtime
+from denizen.engine.configuration.tool_policy import RateLimit, SlidingWindow
 from denizen.engine.intake.opening import UNWANTED, OpenTurn, end_unwanted
 from denizen.engine.outbox.plan import NOT_SHOWN, Announcement, TurnEnding, plan_announcement, plan_deliveries
+from denizen.engine.outbox.room_order import RoomOrder
 from denizen.engine.outbox.sending import LivePreview, find_sent
 from denizen.ports.channel import Channel, MentionNames
 from denizen.ports.inbox import MessageClaim
@@ -41,6 +43,7 @@ STALE_AFTER = timedelta(days=1)
 IDLE_S = 30.0
 """How often the outbox looks for work that nobody announced: another process may have planned it."""
 
+ONCE_A_MINUTE = RateLimit(1, 60.0)
 LOOK_AT = 100
 """How many of the oldest pieces are looked at first."""
 
@@ -73,6 +76,8 @@ class DeliveryOutbox:
         self._channels = channels
         self._rounds: dict[tuple[str, AgentName], _Rounds] = {}
         self._previews: dict[TurnId, LivePreview] = {}
+        self._rooms = RoomOrder(runtime, store)
+        self._topics = SlidingWindow(clock)
 
     # --- planning ----------------------------------------------------------------------------------------------------
 
@@ -118,14 +123,22 @@ class DeliveryOutbox:
         now = self._clock.now()
         claim = MessageClaim(channel.agent, channel.platform, said.about, refusal=said.refusal)
         account_policy = self._runtime.current.account_policy_for(channel.platform, channel.agent)
-        deliveries = plan_announcement(said, channel, account_policy, now=now)
-        async with self._store.work() as work:
-            is_first = bool(await work.inbox.claim([claim], now=now))
-            if said.is_first and not is_first:
-                return False
-            await work.outbox.add(deliveries)
+        topic = f"{said.place.conversation_id}\x00{said.topic}"
+        is_told = bool(said.topic) and self._topics.take(topic, ONCE_A_MINUTE) == 0
+        if said.topic:
+            said = replace(said, sign="") if is_told else replace(said, text="")
+        is_owed = False
+        try:
+            async with self._store.work() as work:
+                is_first = bool(await work.inbox.claim([claim], now=now))
+                is_owed = is_first or not said.is_first
+                if is_owed:
+                    await work.outbox.add(plan_announcement(said, channel, account_policy, now=now))
+        finally:
+            if is_told and not is_owed:
+                self._topics.give_back(topic)
         self.wake(channel.platform, channel.agent)
-        return True
+        return is_owed
 
     async def withdraw(self, channel: Channel, turn: TurnId) -> None:
         """The question of that turn is gone: it ends, what was not sent yet is not sent any more, nor is its preview
@@ -170,7 +183,7 @@ class DeliveryOutbox:
             limit *= 4
 
     async def _serve(self, channel: Channel, rounds: _Rounds, place: Place) -> None:
-        """Sends everything that is due at one place, oldest first."""
+        """Sends everything that is due at one place, oldest first, turn by turn."""
         pause_s = BACKOFF_S
         try:
             while True:
@@ -178,8 +191,10 @@ class DeliveryOutbox:
                     mine = await self._list_due(channel, lambda delivery: delivery.target.place == place)
                     if not mine:
                         return
-                    for delivery in mine:
-                        await self._send(channel, delivery)
+                    turn_id = mine[0].turn_id
+                    async with self._rooms.enter(place, turn_id):
+                        for delivery in (each for each in mine if each.turn_id == turn_id):
+                            await self._send(channel, delivery)
                     pause_s = BACKOFF_S
                 except DenizenError as error:
                     asked_s = error.retry_after_s if isinstance(error, Unavailable) else None
@@ -291,9 +306,9 @@ class DeliveryOutbox:
         return card.platform_id
 
     async def _take_preview(self, channel: Channel, delivery: Delivery) -> Delivery:
-        """The live preview becomes the first piece: noted first, so that a repetition edits the same message. It is
-        deleted instead when it would have to ping, since an edit pings nobody, and when the piece takes the place of an
-        earlier answer.
+        """The live preview becomes the answer: noted first, so that a repetition edits the same message. It is deleted
+        instead when it would have to ping, since an edit pings nobody; when others may have written behind it and more
+        pieces follow, which would be torn off; and when the piece takes the place of an earlier answer.
         """
         live = self._previews.pop(delivery.turn_id, None)
         if live is not None:
@@ -304,7 +319,9 @@ class DeliveryOutbox:
         if preview is None or preview.state in _OVER:
             return delivery
         shown = preview.platform_id or await find_sent(self._store, channel, preview)
-        if shown and (delivery.platform_id or delivery.content.ping_users or delivery.content.ping_roles):
+        has_more = any(d.kind is delivery.kind and d.position for d in of_turn)
+        pings = delivery.content.ping_users or delivery.content.ping_roles
+        if shown and (has_more or pings or delivery.platform_id):
             await channel.delete(delivery.target.place, shown)
             shown = ""
         taken = replace(delivery, platform_id=delivery.platform_id or shown)
@@ -317,7 +334,9 @@ class DeliveryOutbox:
 
     def open_preview(self, channel: Channel, turn_id: TurnId, place: Place, *, reply_to: str) -> LivePreview:
         """The turn's live preview, which its answer will replace."""
-        return self._previews.setdefault(turn_id, LivePreview(self._store, channel, turn_id, place, reply_to=reply_to))
+        return self._previews.setdefault(
+            turn_id, LivePreview(self._store, channel, self._rooms, turn_id, place, reply_to=reply_to)
+        )
 
     async def sweep_previews(self, channel: Channel) -> None:
         """Takes away previews of turns that ended without an answer: stopped, or lost in a crash."""

@@ -159,13 +159,20 @@ _PIECES = (DeliveryKind.ANSWER, DeliveryKind.NOTICE, DeliveryKind.PREVIEW)
 
 
 def _over_earlier(planned: list[Delivery], earlier: Sequence[Delivery]) -> list[Delivery]:
-    """The pieces take the place of what was sent before; what is left over of that is taken back (empty content)."""
-    sent = [d for d in earlier if d.state is DeliveryState.SENT and d.kind in _PIECES and d.platform_id]
+    """The pieces take the place of what was sent before, and what is left over of that is taken back (empty content).
+    An answer with more pieces than there are places goes out anew, so that its pieces stand together.
+    """
+    # What took another's place has the same message.
+    sent = list(
+        dict.fromkeys(
+            d.platform_id for d in earlier if d.state is DeliveryState.SENT and d.kind in _PIECES and d.platform_id
+        )
+    )
     pieces = [d for d in planned if d.kind is not DeliveryKind.REACTION]
     if not pieces:
         return planned
-    taken = [replace(piece, platform_id=old.platform_id) for piece, old in zip(pieces, sent, strict=False)]
-    kept = [*taken, *pieces[len(taken) :]]
+    free = sent if len(pieces) <= len(sent) else []
+    taken = [replace(piece, platform_id=message) for piece, message in zip(pieces, free, strict=False)]
     first = pieces[0]
     surplus = [
         replace(
@@ -174,11 +181,11 @@ def _over_earlier(planned: list[Delivery], earlier: Sequence[Delivery]) -> list[
             position=number,
             content=MessageContent(),
             target=replace(first.target, reply_to=""),
-            platform_id=old.platform_id,
+            platform_id=message,
         )
-        for number, old in enumerate(sent[len(taken) :], len(pieces))
+        for number, message in enumerate(sent[len(taken) :], len(pieces))
     ]
-    return [*kept, *surplus, *(d for d in planned if d.kind is DeliveryKind.REACTION)]
+    return [*(taken or pieces), *surplus, *(d for d in planned if d.kind is DeliveryKind.REACTION)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +194,8 @@ class Announcement:
 
     `about` is the message that it replies to, `sign` an emoji to put on that. `is_first`: only when nothing was
     decided about the message before; `refusal` is what is remembered of it. With a `key` it is one of several things
-    said about that message, and that is what names it.
+    said about that message, and that is what names it. `topic` is said once a minute in a place: then the text, but not
+    the sign, and for further messages the sign alone.
     """
 
     place: Place
@@ -197,6 +205,7 @@ class Announcement:
     refusal: str = "said"
     is_first: bool = False
     key: str = ""
+    topic: str = ""
 
 
 def plan_announcement(

@@ -16,6 +16,7 @@ from denizen.domain.delivery import Delivery, DeliveryKind, DeliveryState, Deliv
 from denizen.domain.errors import DenizenError
 from denizen.domain.ids import TurnId
 from denizen.domain.room import Post
+from denizen.engine.outbox.room_order import RoomOrder
 from denizen.ports.channel import Channel
 from denizen.ports.store import Store
 
@@ -99,9 +100,12 @@ _log = logging.getLogger("denizen.outbox")
 class LivePreview:
     """One for a turn. `stop` ends it: no edit of it comes after that."""
 
-    def __init__(self, store: Store, channel: Channel, turn_id: TurnId, place: Place, *, reply_to: str) -> None:
+    def __init__(
+        self, store: Store, channel: Channel, rooms: RoomOrder, turn_id: TurnId, place: Place, *, reply_to: str
+    ) -> None:
         self._store = store
         self._channel = channel
+        self._rooms = rooms
         self._turn_id = turn_id
         self._place = place
         self._reply_to = reply_to
@@ -111,17 +115,19 @@ class LivePreview:
 
     async def show(self, text: str, *, now: datetime) -> None:
         """Posts or edits it. A fault of the platform ends the preview, never the turn."""
-        async with self._lock:
-            if self._stopped:
+        try:
+            if self._message:
+                async with self._lock:
+                    if not self._stopped:
+                        await self._channel.edit(self._place, self._message, MessageContent(text))
                 return
-            try:
-                if self._message:
-                    await self._channel.edit(self._place, self._message, MessageContent(text))
-                else:
+            # The room comes first: who has it may wait for the preview to stop.
+            async with self._rooms.enter(self._place, self._turn_id), self._lock:
+                if not self._stopped:
                     await self._begin(text, now)
-            except DenizenError as error:
-                _log.info("preview ended", extra={"turn": self._turn_id, "code": error.code})
-                self._stopped = True
+        except DenizenError as error:
+            _log.info("preview ended", extra={"turn": self._turn_id, "code": error.code})
+            self._stopped = True
 
     async def _begin(self, text: str, now: datetime) -> None:
         delivery = Delivery(

@@ -1,0 +1,42 @@
+"""What people see of an agent that has more questions than it can answer at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from denizen.domain.agent import Agent, HistorySettings
+from denizen.domain.ids import AgentName
+from denizen.engine.intake.turn_queue import MAX_WAITING
+from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply
+from tests.engine.platform_fixture import ADA, PlatformFixture, open_platform
+
+pytestmark = pytest.mark.anyio
+
+MESSAGES = 2 * MAX_WAITING
+WARNING = "\N{WARNING SIGN}\N{VARIATION SELECTOR-16}"
+
+
+def find_notices(fixture: PlatformFixture) -> list[str]:
+    posts = [written.post for written in fixture.world.platform.posts.values()]
+    return [post.text for post in posts if "still busy" in post.text]
+
+
+@pytest.mark.proves("X-busy")
+async def test_a_room_is_told_once_a_minute_that_agents_are_busy_and_further_messages_get_a_sign(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gate, bert = ReplyGate(), AgentName("bert")
+    agents = {name: Agent(name, history=HistorySettings(recent_messages=0)) for name in (ADA, bert)}
+    model = ScriptedModel(*[ScriptedReply("first", before=gate)] * 2, otherwise=ScriptedReply("later"))
+    async with open_platform(model=model, agents=agents) as fixture:
+        platform, general = fixture.world.platform, fixture.world.general
+        monkeypatch.setattr(fixture.world.clock, "monotonic_s", lambda: 0.0)
+        asked = [platform.say(general, "ana", f"@{name} question") for name in agents for _ in range(MESSAGES)]
+        await platform.settled()
+        await fixture.until(lambda: bool(find_notices(fixture)))
+        gate.open.set()
+        said = [*await fixture.said(ADA), *await fixture.said(bert)]
+        marked = [post for post in asked if WARNING in str(platform.reactions.get(post.id))]
+        assert [WARNING in notice for notice in find_notices(fixture)] == [True]
+        assert len(said) + len(marked) == len(asked)
+        assert len(marked) > MESSAGES // 2
