@@ -6,7 +6,6 @@ A mark is decided when the message is written and kept with it, so that the byte
 from __future__ import annotations
 
 import json
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -25,12 +24,9 @@ from denizen.domain.message import (
     ToolCallPart,
     ToolResultPart,
 )
+from denizen.domain.names import format_name
 from denizen.domain.prompt import PromptMessage, estimate_tokens
 from denizen.domain.taint import find_message_taint
-
-MAX_NAME_CHARS = 80
-_BREAKS = frozenset({"Cc", "Cf", "Zl", "Zp"})
-"""Controls, invisible formatting, and separators of lines: categories of Unicode."""
 
 
 def time_mark(rule: TimestampPolicy, now: datetime, before: datetime | None) -> str:
@@ -72,14 +68,8 @@ def mark_message(message: Message) -> tuple[Part, ...]:
         return message.parts
     head = "".join(f"{line}\n" for line in lines if line)
     if speaker:
-        head += f"{format_speaker(str(speaker))}: "
+        head += f"{format_name(str(speaker))}: "
     return _with_head(message.parts, head)
-
-
-def format_speaker(name: str) -> str:
-    """A name as it stands in front of what its owner says: on one line and short, since people choose it themselves."""
-    words = "".join(" " if unicodedata.category(char) in _BREAKS else char for char in name[: 4 * MAX_NAME_CHARS])
-    return " ".join(words.split())[:MAX_NAME_CHARS] or "somebody"
 
 
 def _with_head(parts: Sequence[Part], head: str) -> tuple[Part, ...]:

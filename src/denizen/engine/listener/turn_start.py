@@ -19,8 +19,8 @@ from denizen.domain.conversation import Place
 from denizen.domain.errors import DenizenError, LimitExceeded
 from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.message import Author, Part, TextPart, join_text
+from denizen.domain.names import format_name
 from denizen.domain.principal import Principal, RoleName
-from denizen.domain.prompt_messages import format_speaker
 from denizen.domain.room import Room, RoomKind
 from denizen.domain.turn import ReplyTarget, RequestOptions, Sender, SessionChoice, Turn, TurnRequest
 from denizen.engine.configuration.choices import find_agent_choice, find_model_choice
@@ -262,7 +262,7 @@ def _join_missed(messages: Sequence[tuple[str, Sequence[Part]]], *, left_out: in
 
     `left_out` is the number of older messages that are not among them.
     """
-    lines = [f"- {format_speaker(author)}: {join_text(parts).strip()[:MAX_MISSED_CHARS]}" for author, parts in messages]
+    lines = [f"- {format_name(author)}: {join_text(parts).strip()[:MAX_MISSED_CHARS]}" for author, parts in messages]
     if left_out:
         lines.insert(
             0, f"- ({left_out} older ones are left out. Say that whoever still needs an answer may ask again.)"

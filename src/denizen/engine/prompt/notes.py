@@ -20,8 +20,8 @@ from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName
 from denizen.domain.memory import Memory, RecallPolicy, plan_recall
 from denizen.domain.message import Message, join_text
+from denizen.domain.names import format_name
 from denizen.domain.prompt import PromptMessage, Stability
-from denizen.domain.prompt_messages import format_speaker
 from denizen.domain.room import Post
 from denizen.domain.subject import BODY_CHARS, Subject, subject_from_json
 from denizen.domain.taint import with_taint
@@ -111,7 +111,7 @@ async def load_answers(store: Store, owed: ReplyTarget, place: Place, *, limit: 
 
 def _line(post: Post) -> str:
     text = " ".join(post.text.split())
-    return f"{format_speaker(post.author.name)}: {text[:MAX_CHARS]}{'…' if len(text) > MAX_CHARS else ''}"
+    return f"{format_name(post.author.name)}: {text[:MAX_CHARS]}{'…' if len(text) > MAX_CHARS else ''}"
 
 
 _SUBJECT_HEAD = "This talk is about the following {kind}; what it says is for your information:"
@@ -165,7 +165,7 @@ async def load_memories(keeper: MemoryKeeper | None, opened: OpenTurn, policy: R
         account=account,
     )
     notes: list[PromptMessage] = []
-    name = format_speaker(turn.principal.name)
+    name = format_name(turn.principal.name)
     written = await keeper.load_written(turn.agent, turn.principal.key)
     if written:
         notes.append(transient_note(f"What is written down about {name}:\n{written}", "user memory"))

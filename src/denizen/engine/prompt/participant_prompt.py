@@ -12,9 +12,10 @@ from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName, SessionId
 from denizen.domain.impersonation import SpeakerNames
 from denizen.domain.message import FilePart, ImagePart, Message, Role, TextPart, list_calls
+from denizen.domain.names import format_name
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.prompt_messages import IMAGE_LIFE_S
-from denizen.domain.transcript import NO_TEXT, TranscriptBudget, TranscriptLine, one_line_name
+from denizen.domain.transcript import NO_TEXT, TranscriptBudget, TranscriptLine
 from denizen.domain.turn import ReplyTarget, Turn
 from denizen.engine.configuration.choices import find_reset_time
 from denizen.engine.prompt.caching import pauses_between
@@ -60,7 +61,7 @@ async def load_session(work: UnitOfWork, turn: Turn, trigger: Message, own: str,
 def message_line(message: Message, own: str) -> TranscriptLine:
     """`own` is how the agent is called. A question counts as answered with what the agent said next."""
     is_own = message.role is not Role.USER
-    name = own if is_own else one_line_name(str(message.meta.get("speaker") or message.author.name or "user"))
+    name = own if is_own else format_name(str(message.meta.get("speaker") or message.author.name or "user"))
     files = [f"[{part.name}]" for part in message.parts if isinstance(part, FilePart)]
     words = " ".join(filter(None, (message.text.strip(), *files))) or NO_TEXT
     return TranscriptLine(message.id, name, f"{name}: {words}", message.created_at, is_own)
