@@ -73,14 +73,13 @@ class TurnStarter:
         said = Announcement(message.room.place, message.post.id, text, refusal=reason, is_first=True)
         await self._context.outbox.say(self._context.channel, said)
 
-    async def say(self, message: IncomingMessage, text: str, *, sign: str = "") -> None:
+    async def say(self, message: IncomingMessage, text: str, *, sign: str = "", refusal: str = "said") -> None:
         """Answers with a text: a greeting, the reply to a command. `sign` is an emoji to put on the message.
 
-        Claims the message, so that it is answered once.
+        Claims the message, so that it is answered once; `refusal` is what is remembered of it.
         """
-        await self._context.outbox.say(
-            self._context.channel, Announcement(message.room.place, message.post.id, text, sign)
-        )
+        said = Announcement(message.room.place, message.post.id, text, sign, refusal)
+        await self._context.outbox.say(self._context.channel, said)
 
     # --- turns -------------------------------------------------------------------------------------------------------
 

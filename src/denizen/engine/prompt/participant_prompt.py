@@ -117,7 +117,9 @@ async def load_transcript(
     if participant.is_archived and participant.owed is not None:
         question = _asked_with(participant.trigger.platform_id)
         shared = _largest(participant.agents, participant.agent.history.transcript)
-        asked = TranscriptRequest(participant.place, shared, own, question, await _unsaid(store, participant))
+        accounts = tuple(agent.name for agent in participant.agents)
+        unsaid = await _unsaid(store, participant)
+        asked = TranscriptRequest(participant.place, shared, own, question, unsaid=unsaid, accounts=accounts)
         talk = await (
             load_past_transcript(store, asked) if participant.is_over else load_room_transcript(store, asked, texts)
         )
