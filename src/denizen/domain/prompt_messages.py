@@ -12,6 +12,7 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from denizen.domain.agent import Agent, StoragePolicy, TimestampPolicy
+from denizen.domain.data_uri import describe_data_uris
 from denizen.domain.json import Json
 from denizen.domain.message import (
     FilePart,
@@ -82,23 +83,34 @@ _ELLIPSIS = "…"
 
 
 def shorten_to_store(parts: Sequence[Part], role: Role, rule: StoragePolicy) -> tuple[Part, ...]:
-    """Shortens the parts of a message as they are stored, by who said it."""
+    """Shortens the parts of a message as they are stored, by who said it. What people paste as data URIs is noted."""
     limit = {Role.USER: rule.user_chars, Role.ASSISTANT: rule.agent_chars, Role.TOOL: rule.tool_chars}.get(role, 0)
-    return tuple(_cut(part, limit) for part in parts)
+    told = note_data_uris(parts) if role is Role.USER else parts
+    return tuple(_cut(part, limit) for part in told)
 
 
 def shorten_to_read(message: Message, rule: StoragePolicy) -> Message:
-    """A stored message as the model of a later turn reads it."""
+    """A stored message as the model of a later turn reads it. A picture that an answer drew as text is noted."""
+    if message.role is Role.ASSISTANT:
+        return replace(message, parts=note_data_uris(message.parts))
     if message.role is not Role.TOOL or not rule.prompt_tool_chars:
         return message
     return replace(message, parts=tuple(_cut(part, rule.prompt_tool_chars) for part in message.parts))
+
+
+def note_data_uris(parts: Iterable[Part]) -> tuple[Part, ...]:
+    """Returns the parts with a note in place of each data URI in a text."""
+    return tuple(
+        replace(part, text=describe_data_uris(part.text)) if isinstance(part, TextPart | FilePart) else part
+        for part in parts
+    )
 
 
 def omit_payloads(value: Json) -> Json:
     """Returns the data of a result without the pictures and files themselves."""
     match value:
         case str():
-            return f"{value.partition(',')[0][:80]},…" if value.startswith("data:") else value
+            return describe_data_uris(value)
         case Mapping():
             return {key: omit_payloads(each) for key, each in value.items()}
         case Sequence():

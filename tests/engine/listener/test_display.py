@@ -11,7 +11,7 @@ from denizen.domain.agent import Agent, ContextStrategy, HistorySettings, Sessio
 from denizen.domain.attention import AccountPolicy
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json
-from denizen.domain.message import ImagePart, TextPart
+from denizen.domain.message import FilePart, ImagePart, Role, TextPart
 from denizen.domain.room import RoomKind
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.engine.listener import turn_display
@@ -108,6 +108,28 @@ async def test_data_uris_reach_neither_model_nor_store_nor_text_but_people_as_fi
     assert PIXEL not in str([message.parts for message in stored if message.turn_id][:-1])
     assert all("base64" not in s.content.text for s in sent)
     assert [len(s.content.embeds) for s in sent] == [1, 1]
+
+
+@pytest.mark.proves("L7")
+async def test_data_uris_that_people_paste_reach_neither_model_nor_store() -> None:
+    world, model = World(), ScriptedModel(otherwise=ScriptedReply(f"Like ![this]({DATA_URI})?"))
+    async with open_platform(world, model, agents=RECENT) as fixture:
+        world.platform.say(world.general, "bob", f"mine is {DATA_URI}")
+        attached = FilePart("page.html", "text/html", 9, f'<img src="{DATA_URI}" alt="hat">')
+        asked = world.platform.say(world.general, "ana", f"@ada what is {DATA_URI}?", parts=(attached,))
+        await fixture.settled()
+        world.platform.edit(asked.id, asked.text)  # as for the preview of a link
+        world.platform.say(world.general, "ana", "@ada and now?")
+        await fixture.settled()
+        async with fixture.store.work(write=False) as work:
+            turn = (await work.turns.list_turns())[0]
+            asked_messages = [m for m in await work.messages.list_tail(turn.session_id, limit=9) if m.role is Role.USER]
+            posts = await work.archive.list_posts("discord", world.general.id, limit=9)
+    assert len(model.requests) == 2
+    assert PIXEL not in str([request.messages for request in model.requests])
+    assert PIXEL not in str(asked_messages) and PIXEL not in str([post for post in posts if not post.author.is_bot])
+    assert "what is [image/png, 15 bytes]?" in str(model.requests[0].messages)
+    assert "mine is [image/png, 15 bytes]" in str(model.requests[0].messages)
 
 
 @pytest.mark.proves("L3")
