@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from denizen.domain.data_uri import DataUri, ExtractedUris, StrippedText, extract_data_uris, strip_markers
+from denizen.domain.data_uri import (
+    DataUri,
+    ExtractedUris,
+    StrippedText,
+    describe_data_uris,
+    extract_data_uris,
+    strip_markers,
+)
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
@@ -119,6 +126,22 @@ def test_file_names_are_unique_safe_and_end_as_their_type_says() -> None:
 def test_a_text_without_data_uris_stays_as_it_is(text: str) -> None:
     assert extract_data_uris(text) == ExtractedUris(text)
     assert strip_markers(text) == StrippedText(text)
+
+
+@pytest.mark.proves("L7")
+@pytest.mark.parametrize(
+    ("text", "short"),
+    [
+        (f"What is {URI}?", f"What is [image/png, {len(PNG)} bytes]?"),
+        (f"see ![a red cat]({URI}) there", f"see a red cat [image/png, {len(PNG)} bytes] there"),
+        ("so data:;base64,aGk= says", "so [text/plain, 2 bytes] says"),
+        ("cut off: data:image/png;base64,AAAAA", "cut off: [image/png, unreadable]"),
+        ("nothing data: here", "nothing data: here"),
+    ],
+)
+def test_a_data_uri_is_told_by_media_type_and_size(text: str, short: str) -> None:
+    assert describe_data_uris(text) == short
+    assert describe_data_uris(short) == short
 
 
 @settings(max_examples=60)

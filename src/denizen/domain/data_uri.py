@@ -1,7 +1,7 @@
 """Data URIs and result markers: taken out of a text, so that no model reads them and no person sees them.
 
-What becomes of the payloads is the caller's affair: the end of a turn makes attachments of them, what is stored or sent
-to a model goes without. Linear in the text's length.
+What becomes of the payloads is the caller's affair: the end of a turn makes attachments of them, what people paste is
+stored and sent to a model as a note. Linear in the text's length.
 """
 
 from __future__ import annotations
@@ -93,8 +93,7 @@ def extract_data_uris(text: str, *, max_bytes: int = MAX_BYTES) -> ExtractedUris
     uris: list[DataUri] = []
     names: dict[str, int] = {}
     dropped = malformed = 0
-    for span, uri, label in _find_uris(text):
-        words = "" if _SAYS_NOTHING.fullmatch(label) or "data:" in label.lower() else label
+    for span, uri, words in _find_uris(text):
         edits.append((span, words))
         media_type, data = _decode(uri, max_bytes)
         if data is None:
@@ -104,6 +103,16 @@ def extract_data_uris(text: str, *, max_bytes: int = MAX_BYTES) -> ExtractedUris
         else:
             uris.append(DataUri(media_type, data, _choose_name(words, media_type, names)))
     return ExtractedUris(replace_spans(text, edits), tuple(uris), dropped, malformed)
+
+
+def describe_data_uris(text: str) -> str:
+    """Returns the text with a short note in place of each data URI: its words, media type and size."""
+    edits: list[tuple[Span, str]] = []
+    for span, uri, words in _find_uris(text):
+        media_type, data = _decode(uri, MAX_BYTES)
+        size = "too large" if data is None else f"{len(data)} bytes" if data else "unreadable"
+        edits.append((span, f"{words} [{media_type}, {size}]".lstrip()))
+    return replace_spans(text, edits)
 
 
 def strip_markers(text: str) -> StrippedText:
@@ -124,7 +133,7 @@ def strip_markers(text: str) -> StrippedText:
 
 
 def _find_uris(text: str) -> Iterator[tuple[Span, str, str]]:
-    """Where each stands, with what holds it; the URI itself; and the words that it has."""
+    """Where each stands, with what holds it; the URI itself; and the words that it has, unless they say nothing."""
     if "data:" not in text.lower():
         return
     for match in _URI.finditer(text):
@@ -133,9 +142,13 @@ def _find_uris(text: str) -> Iterator[tuple[Span, str, str]]:
             values = {each[1].lower(): each[2] or each[3] or each[4] or "" for each in _ATTRIBUTE.finditer(match[kind])}
             source = values.get("src", "").strip()
             if _PARTS.match(source):
-                yield match.span(), source, html.unescape(values.get("alt", "")).strip()
+                yield match.span(), source, _choose_words(html.unescape(values.get("alt", "")).strip())
         else:
-            yield match.span(), match[kind], (match["label"] or "").strip()
+            yield match.span(), match[kind], _choose_words((match["label"] or "").strip())
+
+
+def _choose_words(label: str) -> str:
+    return "" if _SAYS_NOTHING.fullmatch(label) or "data:" in label.lower() else label
 
 
 def _decode(uri: str, max_bytes: int) -> tuple[str, bytes | None]:

@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 
 from denizen.domain.markup import Fence, Span, Spans, list_code_spans, list_fences, list_tokens, replace_spans
+from denizen.domain.names import quote_name
 
 _NOBODY: Mapping[str, str] = MappingProxyType({})
 _EVERYBODY = frozenset({"everyone", "here"})
@@ -51,9 +52,10 @@ class _Target:
 def link_pings(text: str, names: Mapping[str, str], *, roles: Mapping[str, str] = _NOBODY) -> PingedText:
     """`@Name` becomes `<@id>`, for a role `<@&id>`. `names` and `roles` lead from every name in use to its id.
 
-    Case does not matter, and of several names that fit the longest wins; one that belongs to two ids is left alone.
-    Code, links, URLs and e-mail addresses are not touched. `@everyone` and `@here` are never names: outside of code
-    they get a zero-width space, and in a URL their @ is encoded, so that they reach nobody.
+    Case does not matter, and of several names that fit the longest wins; one that belongs to two ids is left alone. A
+    name may stand in quotes, as `name_mentions` writes those of several words. Code, links, URLs and e-mail addresses
+    are not touched. `@everyone` and `@here` are never names: outside of code they get a zero-width space, and in a URL
+    their @ is encoded, so that they reach nobody.
     """
     book = _Book(names, roles)
     fences = list_fences(text)
@@ -81,18 +83,23 @@ def name_mentions(
     """The platform's forms as people see them, for an agent to read; the mappings lead from ids to names.
 
     Users and roles become `@Name`, channels `#name`, custom emoji `:name:`, commands `/name`, and timestamps a time in
-    UTC. Who is not known stays readable as `@unknown-user`, `@unknown-role` and `#unknown-channel`.
+    UTC. A name of several words is put in quotes, and one that reads like a sentence stays a form with an id
+    (`domain/names`). Who is not known stays readable as `@unknown-user`, `@unknown-role` and `#unknown-channel`.
     """
+
+    def show(form: re.Match[str], sigil: str, chosen: str) -> str:
+        token = quote_name(chosen)
+        return f"{sigil}{token}" if token else form.group()
 
     def name(form: re.Match[str]) -> str:
         value = form[form.lastgroup or 0]
         match form.lastgroup:
             case "user":
-                return f"@{users.get(value, 'unknown-user')}"
+                return show(form, "@", users.get(value, "unknown-user"))
             case "role":
-                return f"@{roles.get(value, 'unknown-role')}"
+                return show(form, "@", roles.get(value, "unknown-role"))
             case "channel":
-                return f"#{channels.get(value, 'unknown-channel')}"
+                return show(form, "#", channels.get(value, "unknown-channel"))
             case "emoji":
                 return f":{value}:"
             case "command":
@@ -137,12 +144,15 @@ class _Book:
             place = at.end()
             if skipped.find_around(at.start()):
                 continue
+            opening, closing = "", ""
+            if text[at.start() - 1 : at.start()] == "<":
+                opening, closing = "<", ">"
+            elif text.startswith('"', place):  # as agents read names of several words
+                place, closing = place + 1, '"'
             end, target = self._find_longest(text, place)
             place = max(place, end)
-            bracketed = text[at.start() - 1 : at.start()] == "<"
-            if target is None or (bracketed and text[end : end + 1] != ">"):
-                continue
-            yield (at.start() - bracketed, end + bracketed), target
+            if target is not None and text.startswith(closing, end):
+                yield (at.start() - len(opening), end + len(closing)), target
 
     def _add(self, name: str, target: _Target) -> None:
         if name and name not in _EVERYBODY:

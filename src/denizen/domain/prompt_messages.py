@@ -6,13 +6,13 @@ A mark is decided when the message is written and kept with it, so that the byte
 from __future__ import annotations
 
 import json
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from denizen.domain.agent import Agent, StoragePolicy, TimestampPolicy
+from denizen.domain.data_uri import describe_data_uris
 from denizen.domain.json import Json
 from denizen.domain.message import (
     FilePart,
@@ -25,12 +25,9 @@ from denizen.domain.message import (
     ToolCallPart,
     ToolResultPart,
 )
+from denizen.domain.names import format_name
 from denizen.domain.prompt import PromptMessage, estimate_tokens
 from denizen.domain.taint import find_message_taint
-
-MAX_NAME_CHARS = 80
-_BREAKS = frozenset({"Cc", "Cf", "Zl", "Zp"})
-"""Controls, invisible formatting, and separators of lines: categories of Unicode."""
 
 
 def time_mark(rule: TimestampPolicy, now: datetime, before: datetime | None) -> str:
@@ -72,14 +69,8 @@ def mark_message(message: Message) -> tuple[Part, ...]:
         return message.parts
     head = "".join(f"{line}\n" for line in lines if line)
     if speaker:
-        head += f"{format_speaker(str(speaker))}: "
+        head += f"{format_name(str(speaker))}: "
     return _with_head(message.parts, head)
-
-
-def format_speaker(name: str) -> str:
-    """A name as it stands in front of what its owner says: on one line and short, since people choose it themselves."""
-    words = "".join(" " if unicodedata.category(char) in _BREAKS else char for char in name[: 4 * MAX_NAME_CHARS])
-    return " ".join(words.split())[:MAX_NAME_CHARS] or "somebody"
 
 
 def _with_head(parts: Sequence[Part], head: str) -> tuple[Part, ...]:
@@ -92,23 +83,34 @@ _ELLIPSIS = "…"
 
 
 def shorten_to_store(parts: Sequence[Part], role: Role, rule: StoragePolicy) -> tuple[Part, ...]:
-    """Shortens the parts of a message as they are stored, by who said it."""
+    """Shortens the parts of a message as they are stored, by who said it. What people paste as data URIs is noted."""
     limit = {Role.USER: rule.user_chars, Role.ASSISTANT: rule.agent_chars, Role.TOOL: rule.tool_chars}.get(role, 0)
-    return tuple(_cut(part, limit) for part in parts)
+    told = note_data_uris(parts) if role is Role.USER else parts
+    return tuple(_cut(part, limit) for part in told)
 
 
 def shorten_to_read(message: Message, rule: StoragePolicy) -> Message:
-    """A stored message as the model of a later turn reads it."""
+    """A stored message as the model of a later turn reads it. A picture that an answer drew as text is noted."""
+    if message.role is Role.ASSISTANT:
+        return replace(message, parts=note_data_uris(message.parts))
     if message.role is not Role.TOOL or not rule.prompt_tool_chars:
         return message
     return replace(message, parts=tuple(_cut(part, rule.prompt_tool_chars) for part in message.parts))
+
+
+def note_data_uris(parts: Iterable[Part]) -> tuple[Part, ...]:
+    """Returns the parts with a note in place of each data URI in a text."""
+    return tuple(
+        replace(part, text=describe_data_uris(part.text)) if isinstance(part, TextPart | FilePart) else part
+        for part in parts
+    )
 
 
 def omit_payloads(value: Json) -> Json:
     """Returns the data of a result without the pictures and files themselves."""
     match value:
         case str():
-            return f"{value.partition(',')[0][:80]},…" if value.startswith("data:") else value
+            return describe_data_uris(value)
         case Mapping():
             return {key: omit_payloads(each) for key, each in value.items()}
         case Sequence():

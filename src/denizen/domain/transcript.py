@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from denizen.domain.names import format_name
 from denizen.domain.prompt import estimate_tokens
 from denizen.domain.room import Post, is_newer
 
@@ -116,7 +117,7 @@ class TranscriptBudget:
 
 def post_line(post: Post, text: str | None = None) -> TranscriptLine:
     """The line of a post; `text` is given for another version of it."""
-    name = one_line_name(post.author.name)
+    name = format_name(post.author.name)
     words = _words(post, post.text if text is None else text)
     is_bot = post.author.is_bot
     return TranscriptLine(
@@ -127,11 +128,6 @@ def post_line(post: Post, text: str | None = None) -> TranscriptLine:
         is_bot=is_bot,
         answers=post.reply_to if is_bot else "",
     )
-
-
-def one_line_name(name: str) -> str:
-    """In one line; names come from outside."""
-    return " ".join(name.split()) or "somebody"
 
 
 def _words(post: Post, text: str) -> str:
@@ -145,7 +141,7 @@ def _words(post: Post, text: str) -> str:
 def event_line(archived: PostHistory, event: TranscriptEvent) -> TranscriptLine:
     """Returns the line about a change to a post, in brackets, so that it reads as nobody's words."""
     post = archived.post
-    name = one_line_name(post.author.name)
+    name = format_name(post.author.name)
     if event.version == DELETED:
         text = f"[a message of {name} was deleted]"
     else:

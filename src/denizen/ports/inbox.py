@@ -16,6 +16,9 @@ from typing import Protocol
 from denizen.domain.delivery import Delivery
 from denizen.domain.ids import AgentName, TurnId
 
+COMMAND = "command"
+"""The refusal of a message that was a command: it was run, and its reply is no turn."""
+
 
 @dataclass(frozen=True, slots=True)
 class MessageClaim:

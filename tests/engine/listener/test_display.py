@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import base64
+from datetime import timedelta
 
 import pytest
 
-from denizen.domain.agent import Agent, HistorySettings, SessionScope, TimestampPolicy
+from denizen.domain.agent import Agent, ContextStrategy, HistorySettings, SessionScope, TimestampPolicy
 from denizen.domain.attention import AccountPolicy
+from denizen.domain.ids import AgentName
 from denizen.domain.json import Json
-from denizen.domain.message import ImagePart, TextPart
+from denizen.domain.message import FilePart, ImagePart, Role, TextPart
 from denizen.domain.room import RoomKind
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.engine.listener import turn_display
@@ -108,6 +110,28 @@ async def test_data_uris_reach_neither_model_nor_store_nor_text_but_people_as_fi
     assert [len(s.content.embeds) for s in sent] == [1, 1]
 
 
+@pytest.mark.proves("L7")
+async def test_data_uris_that_people_paste_reach_neither_model_nor_store() -> None:
+    world, model = World(), ScriptedModel(otherwise=ScriptedReply(f"Like ![this]({DATA_URI})?"))
+    async with open_platform(world, model, agents=RECENT) as fixture:
+        world.platform.say(world.general, "bob", f"mine is {DATA_URI}")
+        attached = FilePart("page.html", "text/html", 9, f'<img src="{DATA_URI}" alt="hat">')
+        asked = world.platform.say(world.general, "ana", f"@ada what is {DATA_URI}?", parts=(attached,))
+        await fixture.settled()
+        world.platform.edit(asked.id, asked.text)  # as for the preview of a link
+        world.platform.say(world.general, "ana", "@ada and now?")
+        await fixture.settled()
+        async with fixture.store.work(write=False) as work:
+            turn = (await work.turns.list_turns())[0]
+            asked_messages = [m for m in await work.messages.list_tail(turn.session_id, limit=9) if m.role is Role.USER]
+            posts = await work.archive.list_posts("discord", world.general.id, limit=9)
+    assert len(model.requests) == 2
+    assert PIXEL not in str([request.messages for request in model.requests])
+    assert PIXEL not in str(asked_messages) and PIXEL not in str([post for post in posts if not post.author.is_bot])
+    assert "what is [image/png, 15 bytes]?" in str(model.requests[0].messages)
+    assert "mine is [image/png, 15 bytes]" in str(model.requests[0].messages)
+
+
 @pytest.mark.proves("L3")
 async def test_the_model_reads_what_was_said_in_the_room_just_before() -> None:
     model = ScriptedModel(otherwise=ScriptedReply("Yes."))
@@ -123,6 +147,67 @@ async def test_the_model_reads_what_was_said_in_the_room_just_before() -> None:
     assert "Bob: remark 2" in first[-1] and "remark 11" in first[-1] and "remark 1\n" not in first[-1]
     assert first[-2] == "Ana: do you agree?"
     assert second[-2] == "Ana: still?" and "do you agree" not in second[-1] and "Yes." not in second[-1]
+
+
+RECENT = {ADA: Agent(ADA, history=HistorySettings(recent_messages=10))}
+
+
+async def test_what_was_asked_before_is_not_told_again_however_many_tools_were_used() -> None:
+    rounds = [ScriptedReply(calls=[call("look", q=f"{n}")]) for n in range(5)]
+    model = ScriptedModel(*(step for _ in range(3) for step in (*rounds, ScriptedReply("Yes."))))
+    async with open_platform(model=model, agents=RECENT) as fixture:
+        for number in range(3):
+            fixture.world.platform.say(fixture.world.general, "ana", f"@ada question {number}")
+            await fixture.settled()
+    assert not any("just before" in text for text in texts(model.requests[-1]))
+    assert str(model.requests[-1].messages).count("question 0") == 1
+
+
+async def test_what_was_asked_and_then_edited_or_missed_is_not_told_again() -> None:
+    world, model = World(), ScriptedModel(otherwise=ScriptedReply("Yes."))
+    async with open_platform(world, model, agents=RECENT) as fixture:
+        asked = world.platform.say(world.general, "ana", "@ada question one")
+        await fixture.settled()
+        world.platform.edit(asked.id, "@ada question two")
+        await fixture.settled()
+    for number in (3, 4):
+        world.platform.write(world.general, "ana", f"@ada question {number}")
+    world.clock.at += timedelta(days=2)
+    async with open_platform(world, model, agents=RECENT) as fixture:
+        await fixture.settled()
+        world.platform.say(world.general, "ana", "@ada and now?")
+        await fixture.settled()
+    assert texts(model.requests[-1])[-1].endswith("Ana: and now?")
+
+
+@pytest.mark.parametrize("command", ["@ada /model", "@ada /context", "@ada /new"])
+async def test_commands_and_their_replies_are_no_talk_that_an_agent_reads(command: str) -> None:
+    ben = AgentName("ben")
+    agents = RECENT | {ben: Agent(ben, history=HistorySettings(context=ContextStrategy.TRANSCRIPT))}
+    model = ScriptedModel(otherwise=ScriptedReply("Yes."))
+    async with open_platform(model=model, agents=agents) as fixture:
+        fixture.world.platform.say(fixture.world.general, "ana", command)
+        await fixture.until(lambda: len(fixture.world.platform.posts) >= 2)
+        await fixture.settled()
+        for agent in agents:
+            fixture.world.platform.say(fixture.world.general, "ana", f"@{agent} hello")
+            await fixture.settled()
+    first, second = (str(request.messages) for request in model.requests)
+    assert command not in first and "ada" not in first
+    assert command not in second and "ada: Yes." in second and second.count("ada:") == 1
+
+
+async def test_a_new_session_is_not_told_what_was_said_before_it() -> None:
+    model = ScriptedModel(otherwise=ScriptedReply("Yes."))
+    async with open_platform(model=model, agents=RECENT) as fixture:
+        fixture.world.platform.say(fixture.world.general, "ana", "@ada my cat is Tom")
+        await fixture.settled()
+        fixture.world.clock.at = START.replace(minute=10)
+        fixture.world.platform.say(fixture.world.general, "ana", "@ada /new")
+        await fixture.until(lambda: len(fixture.ada.sent) == 2)
+        fixture.world.platform.say(fixture.world.general, "ana", "@ada who is my cat?")
+        await fixture.settled()
+    assert "Tom" not in str(model.requests[-1].messages)
 
 
 async def test_what_was_deleted_is_not_among_what_was_said_before() -> None:

@@ -57,7 +57,7 @@ async def test_a_message_is_stored_with_role_content_and_time_and_that_of_a_tool
     assert [message.created_at for message in stored] == sorted(message.created_at for message in stored)
     good, bad = get_result(stored[2]), get_result(stored[4])
     assert (good.tool, good.text, good.is_error) == ("look", "A fox.", False)
-    assert stored[2].meta["shown"] == {good.call_id: {"image": "data:image/png;base64,…", "size": "2x2"}}
+    assert stored[2].meta["shown"] == {good.call_id: {"image": "[image/png, 3 bytes]", "size": "2x2"}}
     assert (bad.tool, bad.text, bad.is_error) == ("look", "No such thing.", True)
 
 

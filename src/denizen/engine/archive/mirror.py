@@ -17,6 +17,7 @@ import anyio
 
 from denizen.domain.archiving import ArchivePolicy, OptOuts, is_opted_out, keeps_post
 from denizen.domain.clock import Clock
+from denizen.domain.data_uri import describe_data_uris
 from denizen.domain.ids import fresh
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.reasoning import is_reasoning
@@ -137,7 +138,7 @@ class ArchiveMirror:
             chosen = await self._load_opt_outs(posts[0].platform) if posts else OptOuts()
             policy, now = self.policy, self._clock.now()
             wanted = [
-                post
+                replace(post, text=describe_data_uris(post.text))
                 for post in posts
                 if not (is_reasoning(post) or self._is_room_gone(post))
                 and keeps_post(post, roles_of_author.get(post.author.id), policy, chosen, now=now)
@@ -211,7 +212,8 @@ class ArchiveMirror:
         chosen, policy = await self.load_opt_outs(posts[0].platform) if posts else OptOuts(), self.policy
         left = [post for post in posts if not is_opted_out(post, roles_of_author.get(post.author.id), policy, chosen)]
         async with self._store.work(write=False) as work:
-            return await _without_forgotten(work, left)
+            shown = await _without_forgotten(work, left)
+        return [replace(post, text=describe_data_uris(post.text)) for post in shown]
 
     @asynccontextmanager
     async def changing(self, platform: str) -> AsyncGenerator[UnitOfWork]:

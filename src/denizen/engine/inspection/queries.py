@@ -208,7 +208,9 @@ class Queries:
             ContextShare("tools", sum(count_tool_tokens(spec) for spec in tools)),
         ]
         if is_participant:
-            asked = TranscriptRequest(place, found.history.transcript, found.history.transcript)
+            accounts = tuple(self._runtime.current.agents)
+            budget = found.history.transcript
+            asked = TranscriptRequest(place, budget, budget, accounts=accounts)
             blocks, tail = await measure_room_transcript(self._services.store, asked)
             return [*shares, ContextShare("closed blocks", blocks), ContextShare("tail", tail)]
         messages = await self.list_messages(place, agent, limit=found.limits.max_history_messages)

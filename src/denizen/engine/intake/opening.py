@@ -14,7 +14,7 @@ from denizen.domain.ids import AgentName, ConversationId, MessageId, SessionId, 
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.message import Message, Part, Role, parts_to_json
 from denizen.domain.prompt import PromptMessage
-from denizen.domain.prompt_messages import agent_timezone, date_mark, shorten_to_store, time_mark
+from denizen.domain.prompt_messages import agent_timezone, date_mark, note_data_uris, shorten_to_store, time_mark
 from denizen.domain.subject import subject_to_json
 from denizen.domain.turn import ReplyTarget, Turn, TurnFailure, TurnRequest, TurnResult, TurnStatus
 from denizen.ports.inbox import MessageClaim
@@ -281,7 +281,7 @@ def _check_same(turn: Turn, request: TurnRequest) -> None:
 
 
 def _row(message: PromptMessage) -> JsonObject:
-    return {"role": message.role, "parts": parts_to_json(message.parts)}
+    return {"role": message.role, "parts": parts_to_json(note_data_uris(message.parts))}
 
 
 def _owed(owed: ReplyTarget) -> JsonObject:

@@ -33,6 +33,7 @@ from denizen.engine.listener.turn_display import TurnDisplay
 from denizen.engine.listener.turn_start import StartedTurn, TurnStarter
 from denizen.engine.loop.services import EngineServices
 from denizen.ports.channel import ButtonPress, CommandCall, CommandReply, CommandSpec, IncomingMessage
+from denizen.ports.inbox import COMMAND
 
 DONE_SIGN = "\N{WHITE HEAVY CHECK MARK}"
 
@@ -252,10 +253,11 @@ class TypedCommands:
             return
         # `/reset` is answered with a sign instead of words.
         if call.name == "reset" and not reply.is_failure:
-            await self._starter.say(message, "", sign=DONE_SIGN)
+            await self._starter.say(message, "", sign=DONE_SIGN, refusal=COMMAND)
             return
         failed = self._context.account_policy.style.reactions.failed
-        await self._starter.say(message, reply.text, sign=failed if reply.is_failure and call.name == "reset" else "")
+        sign = failed if reply.is_failure and call.name == "reset" else ""
+        await self._starter.say(message, reply.text, sign=sign, refusal=COMMAND)
 
     async def _run(self, call: CommandCall) -> CommandReply:
         try:

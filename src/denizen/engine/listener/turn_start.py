@@ -18,9 +18,10 @@ from denizen.domain.attention import RefusalReason, ThreadMode
 from denizen.domain.conversation import Place
 from denizen.domain.errors import DenizenError, LimitExceeded
 from denizen.domain.ids import AgentName, TurnId
-from denizen.domain.message import Author, Part, TextPart, join_text
+from denizen.domain.message import Author, Part, Role, TextPart, join_text
+from denizen.domain.names import format_name
 from denizen.domain.principal import Principal, RoleName
-from denizen.domain.prompt_messages import format_speaker
+from denizen.domain.prompt_messages import shorten_to_store
 from denizen.domain.room import Room, RoomKind
 from denizen.domain.turn import ReplyTarget, RequestOptions, Sender, SessionChoice, Turn, TurnRequest
 from denizen.engine.configuration.choices import find_agent_choice, find_model_choice
@@ -81,14 +82,13 @@ class TurnStarter:
             said = replace(said, text=text, sign=sign, topic=topic)
         await self._context.outbox.say(self._context.channel, said)
 
-    async def say(self, message: IncomingMessage, text: str, *, sign: str = "") -> None:
+    async def say(self, message: IncomingMessage, text: str, *, sign: str = "", refusal: str = "said") -> None:
         """Answers with a text: a greeting, the reply to a command. `sign` is an emoji to put on the message.
 
-        Claims the message, so that it is answered once.
+        Claims the message, so that it is answered once; `refusal` is what is remembered of it.
         """
-        await self._context.outbox.say(
-            self._context.channel, Announcement(message.room.place, message.post.id, text, sign)
-        )
+        said = Announcement(message.room.place, message.post.id, text, sign, refusal)
+        await self._context.outbox.say(self._context.channel, said)
 
     # --- turns -------------------------------------------------------------------------------------------------------
 
@@ -115,7 +115,7 @@ class TurnStarter:
             return None
         number, old = current
         parts = await message.load_parts()
-        if number >= MAX_EDITS or join_text(parts) == await self._load_question(old):
+        if number >= MAX_EDITS or await self._has_asked(old, parts):
             return None
         key = edit_key(post.id, number + 1)
         request = await self._build_request(message, await self._choose_place(message), parts, key=key, answers=(key,))
@@ -126,10 +126,13 @@ class TurnStarter:
             self._context.turns.cancel(old)
         return started
 
-    async def _load_question(self, turn_id: TurnId) -> str:
+    async def _has_asked(self, turn_id: TurnId, parts: Sequence[Part]) -> bool:
+        """Whether the turn was opened with the same text, which was stored shortened."""
         async with self._context.store.work(write=False) as work:
             turn = await work.turns.get(turn_id)
-            return join_text((await work.messages.get(turn.trigger_id)).parts)
+            asked = await work.messages.get(turn.trigger_id)
+        agent = self._context.runtime.current.agents.get(turn.agent)
+        return agent is not None and join_text(shorten_to_store(parts, Role.USER, agent.history.storing)) == asked.text
 
     async def start_missed(self, messages: Sequence[IncomingMessage]) -> StartedTurn | None:
         """Starts one turn for several messages that came long ago. It replies to the newest of them."""
@@ -270,7 +273,7 @@ def _join_missed(messages: Sequence[tuple[str, Sequence[Part]]], *, left_out: in
 
     `left_out` is the number of older messages that are not among them.
     """
-    lines = [f"- {format_speaker(author)}: {join_text(parts).strip()[:MAX_MISSED_CHARS]}" for author, parts in messages]
+    lines = [f"- {format_name(author)}: {join_text(parts).strip()[:MAX_MISSED_CHARS]}" for author, parts in messages]
     if left_out:
         lines.insert(
             0, f"- ({left_out} older ones are left out. Say that whoever still needs an answer may ask again.)"

@@ -298,7 +298,7 @@ async def _read_session(
     store: Store, facts: _TurnFacts, notes: list[PromptMessage], free_tokens: int, past: HistoryCutoff | None
 ) -> _Conversation:
     """For assistants: the messages of the session that fit, the date where no message tells it yet."""
-    notes = [*notes, *await _load_around(store, facts.opened, facts.agent)]
+    notes = [*notes, *await _load_around(store, facts)]
     left = TokenBudget(free_tokens, sum(map(count_tokens, notes)))
     found = await load_history(store, facts.opened, facts.agent, left, past)
     history = limit_pictures(found.messages) if facts.model.capabilities.image_output else found.messages
@@ -308,13 +308,13 @@ async def _read_session(
     return _Conversation(history, notes, pauses_s, overdue=found.overdue)
 
 
-async def _load_around(store: Store, opened: OpenTurn, agent: Agent) -> list[PromptMessage]:
+async def _load_around(store: Store, facts: _TurnFacts) -> list[PromptMessage]:
     """Loads what others said just before, for an agent that was not in the talk."""
+    opened, limit = facts.opened, facts.agent.history.recent_messages
     owed, trigger = opened.owed, opened.trigger
-    if owed is None or not (owed.reply_to and trigger.meta.get("speaker") and agent.history.recent_messages):
+    if owed is None or not (owed.reply_to and trigger.meta.get("speaker") and limit):
         return []
-    name, limit = opened.turn.agent, agent.history.recent_messages
-    before = await load_surroundings(store, name, opened.place, trigger, before=owed.reply_to, limit=limit)
+    before = await load_surroundings(store, opened, tuple(facts.generation.agents), before=owed.reply_to, limit=limit)
     return [*before, *await load_answers(store, owed, opened.place, limit=limit)]
 
 

@@ -19,9 +19,9 @@ from typing import Any, cast
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName
 from denizen.domain.memory import Memory, RecallPolicy, plan_recall
-from denizen.domain.message import Message, join_text
+from denizen.domain.message import join_text
+from denizen.domain.names import format_name
 from denizen.domain.prompt import PromptMessage, Stability
-from denizen.domain.prompt_messages import format_speaker
 from denizen.domain.room import Post
 from denizen.domain.subject import BODY_CHARS, Subject, subject_from_json
 from denizen.domain.taint import with_taint
@@ -30,6 +30,8 @@ from denizen.domain.turn import ReplyTarget
 from denizen.engine.configuration.choices import find_reset_time
 from denizen.engine.intake.opening import OpenTurn
 from denizen.engine.memory.keeper import MemoryKeeper
+from denizen.engine.prompt.participant_prompt import find_session_start
+from denizen.engine.prompt.room_talk import drop_commands, find_told
 from denizen.engine.prompt.system_prompt import transient_note
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope
@@ -71,22 +73,25 @@ _SURROUNDINGS_HEAD = "What was said here just before the question, for your info
 
 
 async def load_surroundings(
-    store: Store, agent: AgentName, place: Place, question: Message, *, before: str, limit: int
+    store: Store, opened: OpenTurn, accounts: Sequence[AgentName], *, before: str, limit: int
 ) -> list[PromptMessage]:
-    """At most `limit` posts from before the post `before`, as one message; none where nothing is archived, and
-    nothing from before the agent was reset there.
+    """At most `limit` posts from before the post `before`, as one message; none where nothing is archived, and nothing
+    from before the agent was reset there or its session begun anew. What the session holds is left out, and so are the
+    commands to the accounts.
     """
+    turn, place = opened.turn, opened.place
     room = place.thread or place.channel
     lines: list[str] = []
     async with store.work(write=False) as work:
-        reset = await find_reset_time(work, agent, place.conversation_id)
+        reset = await find_reset_time(work, turn.agent, place.conversation_id)
+        anew = await find_session_start(work, turn.session_id)
+        cut = max(filter(None, (reset, anew)), default=None)
         posts = await work.archive.list_posts(place.platform, room, before=before, limit=limit)
-        told: set[str] = set()
-        if question.session_id:
-            told = {m.platform_id for m in await work.messages.list_tail(question.session_id, limit=2 * limit)}
+        posts = await drop_commands(work, posts, accounts)
+        told = await find_told(work, posts, accounts, turn.session_id)
         for post in posts:
             is_own = post.author.is_bot and await work.outbox.find_by_platform_id(place.platform, post.id) is not None
-            is_known = is_own or post.id in told or (reset is not None and post.created_at <= reset)
+            is_known = is_own or post.id in told or (cut is not None and post.created_at <= cut)
             if post.text.strip() and not is_known:
                 lines.append(_line(post))
     if not lines:
@@ -111,7 +116,7 @@ async def load_answers(store: Store, owed: ReplyTarget, place: Place, *, limit: 
 
 def _line(post: Post) -> str:
     text = " ".join(post.text.split())
-    return f"{format_speaker(post.author.name)}: {text[:MAX_CHARS]}{'…' if len(text) > MAX_CHARS else ''}"
+    return f"{format_name(post.author.name)}: {text[:MAX_CHARS]}{'…' if len(text) > MAX_CHARS else ''}"
 
 
 _SUBJECT_HEAD = "This talk is about the following {kind}; what it says is for your information:"
@@ -165,7 +170,7 @@ async def load_memories(keeper: MemoryKeeper | None, opened: OpenTurn, policy: R
         account=account,
     )
     notes: list[PromptMessage] = []
-    name = format_speaker(turn.principal.name)
+    name = format_name(turn.principal.name)
     written = await keeper.load_written(turn.agent, turn.principal.key)
     if written:
         notes.append(transient_note(f"What is written down about {name}:\n{written}", "user memory"))

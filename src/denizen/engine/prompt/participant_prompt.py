@@ -12,9 +12,10 @@ from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName, SessionId
 from denizen.domain.impersonation import SpeakerNames
 from denizen.domain.message import FilePart, ImagePart, Message, Role, TextPart, list_calls
+from denizen.domain.names import format_name
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.prompt_messages import IMAGE_LIFE_S
-from denizen.domain.transcript import NO_TEXT, TranscriptBudget, TranscriptLine, one_line_name
+from denizen.domain.transcript import NO_TEXT, TranscriptBudget, TranscriptLine
 from denizen.domain.turn import ReplyTarget, Turn
 from denizen.engine.configuration.choices import find_reset_time
 from denizen.engine.prompt.caching import pauses_between
@@ -60,7 +61,7 @@ async def load_session(work: UnitOfWork, turn: Turn, trigger: Message, own: str,
 def message_line(message: Message, own: str) -> TranscriptLine:
     """`own` is how the agent is called. A question counts as answered with what the agent said next."""
     is_own = message.role is not Role.USER
-    name = own if is_own else one_line_name(str(message.meta.get("speaker") or message.author.name or "user"))
+    name = own if is_own else format_name(str(message.meta.get("speaker") or message.author.name or "user"))
     files = [f"[{part.name}]" for part in message.parts if isinstance(part, FilePart)]
     words = " ".join(filter(None, (message.text.strip(), *files))) or NO_TEXT
     return TranscriptLine(message.id, name, f"{name}: {words}", message.created_at, is_own)
@@ -116,7 +117,9 @@ async def load_transcript(
     if participant.is_archived and participant.owed is not None:
         question = _asked_with(participant.trigger.platform_id)
         shared = _largest(participant.agents, participant.agent.history.transcript)
-        asked = TranscriptRequest(participant.place, shared, own, question, await _unsaid(store, participant))
+        accounts = tuple(agent.name for agent in participant.agents)
+        unsaid = await _unsaid(store, participant)
+        asked = TranscriptRequest(participant.place, shared, own, question, unsaid=unsaid, accounts=accounts)
         talk = await (
             load_past_transcript(store, asked) if participant.is_over else load_room_transcript(store, asked, texts)
         )

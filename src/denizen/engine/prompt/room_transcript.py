@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from denizen.domain.conversation import Place
+from denizen.domain.ids import AgentName
 from denizen.domain.room import Post, is_newer
 from denizen.domain.trace import sha256_hex
 from denizen.domain.transcript import (
@@ -24,6 +25,7 @@ from denizen.domain.transcript import (
     render_lines,
     weave_events,
 )
+from denizen.engine.prompt.room_talk import drop_commands
 from denizen.ports.archive import PostRange
 from denizen.ports.store import Store, UnitOfWork
 
@@ -154,7 +156,8 @@ PAGE = 500
 @dataclass(frozen=True, slots=True)
 class TranscriptRequest:
     """A request for a room's transcript. `shared` is the largest budget of those who share its blocks, `own` that of
-    the agent; `question` is the post to answer, empty when it is none; `unsaid` are posts that count as not there.
+    the agent; `question` is the post to answer, empty when it is none; `unsaid` are posts that count as not there, as
+    do commands to the `accounts`.
     """
 
     place: Place
@@ -162,6 +165,7 @@ class TranscriptRequest:
     own: TranscriptBudget
     question: str = ""
     unsaid: frozenset[str] = field(default_factory=frozenset[str])
+    accounts: tuple[AgentName, ...] = ()
 
     @property
     def room(self) -> str:
@@ -229,6 +233,7 @@ async def load_past_transcript(store: Store, asked: TranscriptRequest) -> RoomTr
     async with store.work(write=False) as work:
         platform, room = asked.place.platform, asked.room
         posts, _ = await _page_back(work, platform, room, asked.own.total, before=asked.question)
+        posts = await drop_commands(work, posts, asked.accounts)
         question = await work.archive.find(platform, asked.question) if asked.question else None
     if question is not None and question.changes.deleted_at is None:
         posts.append(question)
@@ -239,6 +244,7 @@ async def _read(work: UnitOfWork, asked: TranscriptRequest) -> _State:
     blocks = list(await work.transcripts.list_blocks(asked.place))
     own = [block for block in blocks if block.room == asked.room]
     posts, is_torn = await _posts_since(work, asked, own[-1].last if own else "")
+    posts = await drop_commands(work, posts, asked.accounts)
     said = [post_line(post) for post in posts if post.id not in asked.unsaid]
     lines = weave_events(said, [] if is_torn else await _news(work, asked, own))
     older, newer = _split(lines, asked.question)
@@ -313,7 +319,7 @@ async def _take_snapshot(work: UnitOfWork, asked: TranscriptRequest, state: _Sta
     closed = [block for block in above if is_newer(place.thread, block.last)]
     after = closed[-1].last if closed else ""
     posts, is_full = await _page_back(work, place.platform, place.channel, limit, before=place.thread, after=after)
-    lines = [post_line(post) for post in (*posts, *begins)]
+    lines = [post_line(post) for post in await drop_commands(work, [*posts, *begins], asked.accounts)]
     parts, rest = plan_blocks(lines, asked.shared.block_tokens)
     state.taken = [*parts, *([tuple(rest)] if rest else [])]
     if not is_full:

@@ -21,6 +21,7 @@ from denizen.domain.ids import SessionId
 from denizen.domain.json import Json
 from denizen.domain.message import FilePart, ImagePart, Message, Part, Role, TextPart, ToolResultPart, join_text
 from denizen.domain.mirror import FORGOTTEN
+from denizen.domain.names import format_name
 from denizen.domain.prompt import CHARS_PER_TOKEN, PromptMessage, Segment, estimate_tokens
 from denizen.domain.summary import Summary
 from denizen.domain.usage import Usage
@@ -178,7 +179,7 @@ def tell_messages(messages: Sequence[Message]) -> Iterator[str]:
     for message in messages:
         said = " ".join(filter(None, map(_part_text, message.parts)))
         if said and message.parts != FORGOTTEN:
-            name = str(message.meta.get("speaker") or message.author.name)
+            name = format_name(str(message.meta.get("speaker") or message.author.name))
             yield said if message.role is Role.TOOL else f"{name}: {said}"
 
 

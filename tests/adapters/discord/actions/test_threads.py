@@ -187,7 +187,7 @@ async def test_somebody_is_added_to_a_thread_who_can_see_its_channel(sim: Accoun
     assert thread.thread is not None
     async with open_actions(sim) as act:
         await act(sim.ana, "add_to_thread", thread="talk", member="Ben")
-        with pytest.raises(NotAllowed, match="Cleo cannot see"):
+        with pytest.raises(NotAllowed, match=f"<@{cleo.id}> cannot see"):
             await act(sim.ana, "add_to_thread", thread="talk", member="Cleo")
         with pytest.raises(NotFound):
             await act(cleo, "add_to_thread", thread="talk", member="Cleo")

@@ -108,7 +108,7 @@ async def edit_channel(
     unfit = {"topic", "nsfw", "category"} & set(changes) if isinstance(place, discord.CategoryChannel) else set[str]()
     if unfit or not changes:
         what = f"has no {' or '.join(sorted(unfit))}" if unfit else "would stay as it is"
-        raise InvalidInput(f"'{place.name}' {what}.", code="discord_nothing_to_do", fix="Say what is to be changed.")
+        raise InvalidInput(f"{place.mention} {what}.", code="discord_nothing_to_do", fix="Say what is to be changed.")
     await cast("Any", place).edit(**changes, reason=context.reason())  # each kind of channel has its own signature
     return {"id": str(place.id), "name": changes.get("name", place.name)}
 

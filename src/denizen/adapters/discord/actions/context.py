@@ -1,7 +1,8 @@
 """The context of one action, and the checks that keep it within what the asker and the account may both do.
 
 Permissions are checked at the moment of the action: in discord.py's cache of the guild where it is complete,
-otherwise by asking Discord. A member who cannot be found may do nothing.
+otherwise by asking Discord. A member who cannot be found may do nothing. Errors name people, roles and channels by
+mention: models read them, and names are chosen by members.
 """
 
 from __future__ import annotations
@@ -110,18 +111,18 @@ class ActionContext:
         if target.id == self.asker.id:
             raise NotAllowed("You cannot do that to yourself.", code="discord_yourself")
         if self.asker.id != self.guild.owner_id and target.top_role >= self.asker.top_role:
-            raise NotAllowed(f"{target.display_name} has a role as high as yours.", code="discord_rank")
+            raise NotAllowed(f"{target.mention} has a role as high as yours.", code="discord_rank")
         if target.top_role >= self.me.top_role:
-            raise NotAllowed(f"{target.display_name} has a role as high as mine.", code="discord_rank")
+            raise NotAllowed(f"{target.mention} has a role as high as mine.", code="discord_rank")
 
     def require_below(self, role: discord.Role) -> None:
         """Raises NotAllowed unless the role ranks below the highest role of both, and people can assign it."""
         if role.is_default() or role.managed:
-            raise NotAllowed(f"The role '{role.name}' belongs to Discord or to an integration.", code="discord_managed")
+            raise NotAllowed(f"{role.mention} belongs to Discord or to an integration.", code="discord_managed")
         if self.asker.id != self.guild.owner_id and role >= self.asker.top_role:
-            raise NotAllowed(f"The role '{role.name}' is as high as yours.", code="discord_rank")
+            raise NotAllowed(f"{role.mention} is as high as yours.", code="discord_rank")
         if role >= self.me.top_role:
-            raise NotAllowed(f"The role '{role.name}' is as high as mine.", code="discord_rank")
+            raise NotAllowed(f"{role.mention} is as high as mine.", code="discord_rank")
 
     def reason(self, why: str = "") -> str:
         """The text for the guild's audit log: who asked for the action."""

@@ -20,6 +20,7 @@ from denizen.adapters.discord.guild.members import find_member as load_member
 from denizen.adapters.discord.guild.members import knows_all_members
 from denizen.adapters.discord.messages.conversion import get_channel
 from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
+from denizen.domain.names import quote_name
 
 K = TypeVar("K", bound=Snowflake)
 
@@ -145,7 +146,7 @@ def pick_by_name(wanted: str, among: Iterable[K], name: Callable[[K], str], kind
         if len(found) == 1:
             return found[0]
         if found:
-            names = ", ".join(f"{name(each)} ({each.id})" for each in found[:_MAX_CHOICES])
+            names = ", ".join(f"{quote_name(name(each)) or 'a long name'} ({each.id})" for each in found[:_MAX_CHOICES])
             raise InvalidInput(
                 f"Several are called '{wanted[:60]}': {names}.", code="discord_ambiguous", fix="Give the id."
             )

@@ -271,6 +271,6 @@ def _require_powerless(role: discord.Role) -> None:
     power = next((each for each in _POWERFUL_PERMISSIONS if getattr(role.permissions, each)), None)
     if power is not None:
         raise NotAllowed(
-            f"The role '{role.name}' has power over others ('{menu_name(power)}'), so it is not for the taking.",
+            f"The role {role.mention} has power over others ('{menu_name(power)}'), so it is not for the taking.",
             code="discord_powerful_role",
         )

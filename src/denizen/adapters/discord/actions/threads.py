@@ -76,7 +76,7 @@ async def add_to_thread(context: ActionContext, member: str, thread: str = "") -
         context.require("manage_threads", found)
     guest = await find_member(context, member)
     if not found.permissions_for(guest).view_channel:
-        raise NotAllowed(f"{guest.display_name} cannot see the channel of that thread.", code="discord_not_visible")
+        raise NotAllowed(f"{guest.mention} cannot see the channel of that thread.", code="discord_not_visible")
     await found.add_user(guest)
     return {"thread": str(found.id), "member": str(guest.id), "link": found.jump_url}
 
@@ -89,7 +89,7 @@ async def create_forum_post(
     """
     forum = await load_channel(context, channel)
     if not isinstance(forum, discord.ForumChannel):
-        raise InvalidInput(f"#{forum.name} is no forum.", code="discord_no_forum")
+        raise InvalidInput(f"{forum.mention} is no forum.", code="discord_no_forum")
     context.require("send_messages", forum)
     chosen = [pick_by_name(each, forum.available_tags, lambda tag: tag.name, "tag") for each in tags]
     if len(chosen) > _MAX_TAGS:
@@ -146,7 +146,7 @@ async def _find_post(context: ActionContext, forum: discord.ForumChannel, name: 
 async def _find_thread(context: ActionContext, text: str) -> discord.Thread:
     found = await load_channel(context, text)
     if not isinstance(found, discord.Thread):
-        raise InvalidInput(f"#{found.name} is no thread.", code="discord_no_thread", fix="Give the id of the thread.")
+        raise InvalidInput(f"{found.mention} is no thread.", code="discord_no_thread", fix="Give the id of the thread.")
     return found
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 import discord
 
 from denizen.adapters.discord.guild.visibility import may_be_named
+from denizen.domain.names import format_name, quote_name
 from denizen.domain.pings import name_mentions, remove_mention
 from denizen.domain.room import Attachment
 from denizen.domain.words import truncate
@@ -80,7 +81,7 @@ def quote_message(original: discord.Message, me: discord.ClientUser) -> str:
     """Returns the line that quotes a message. The account's own messages get a shorter one, since it remembers them."""
     limit = _MAX_OWN_QUOTE_CHARS if original.author.id == me.id else _MAX_QUOTE_CHARS
     words = " ".join(render_text(original).split()) or describe_attachments(convert_attachments(original))
-    return f'[in reply to {original.author.display_name}: "{truncate(words, limit)}"]'
+    return f'[in reply to {format_name(original.author.display_name)}: "{truncate(words, limit)}"]'
 
 
 def find_reply_reference(message: discord.Message) -> discord.MessageReference | None:
@@ -156,7 +157,7 @@ def _pieces(message: discord.Message, content: str) -> Iterator[str]:
 
 def _extras(message: discord.Message | discord.MessageSnapshot, *, has_embeds: bool) -> Iterator[str]:
     for sticker in message.stickers:
-        yield f"[sticker: {sticker.name}]"
+        yield f"[sticker: {quote_name(sticker.name) or sticker.id}]"
     for attachment in message.attachments:
         if attachment.is_voice_message():
             yield f"[voice message, {round(attachment.duration or 0)} s, which cannot be heard]"
