@@ -78,7 +78,7 @@ def list_refused(home: Home, text: str) -> list[tuple[str, str, str]]:
     [
         ("calculater", "there is no tool 'calculater'.", "Did you mean 'calculator'?"),
         ("calculater*", "no tool can match 'calculater*'.", "`denizen tools` lists them"),
-        ("exec", "'exec' belongs to the skill system, which is off.", "Write tools.system.enabled: true."),
+        ("exec", "'exec' belongs to the skill system, which is off.", "Write `tools.system.enabled: true`."),
         ("search_archive", "'search_archive' belongs to the skill archive, which is off.", "Connect an account"),
         ("farm_wipe", "there is no tool 'farm_wipe'.", "Known tools: "),
     ],
@@ -129,3 +129,15 @@ def test_the_files_alone_show_what_the_start_would_refuse(home: Home) -> None:
             return await read_known_tools(denizen.runtime.current.toolsets, may_miss=False)
 
     assert anyio.run(load) == surveyed
+
+
+def test_the_list_of_tools_tells_what_is_off_how_to_switch_it_on_and_what_has_to_be_named_in_full(
+    home: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home.write(LAB + "tools: {skill_manager: {enabled: true}}\n")
+    run(["--home", str(home.path), "tools"])
+    on, _, off = capsys.readouterr().out.partition("\nOff:\n")
+    assert "create_skill" in on and "only for an agent whose `tools` name it in full" in on
+    assert "system: Write `tools.system.enabled: true`.\n    exec, " in off
+    assert "archive: Connect an account" in off
+    assert "create_skill" not in off and "calculator" not in off

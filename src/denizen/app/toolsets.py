@@ -164,15 +164,15 @@ def explain_idle(skill: str, settings: Settings) -> str:
     """
     section = settings.tools.get(skill, ToolSection())
     if not (skill not in OPT_IN if section.enabled is None else section.enabled):
-        return f"Write tools.{skill}.enabled: true."
+        return f"Write `tools.{skill}.enabled: true`."
     if skill == "archive" and not (settings.discord_accounts or settings.github_accounts):
-        return "Connect an account of Discord or GitHub, below channels."
+        return "Connect an account of Discord or GitHub, below `channels`."
     if skill == "reminders" and not (settings.discord_accounts or _is_named(skill, settings)):
-        return "Connect an account of Discord, below channels, or name its tools in the tools of an agent."
+        return "Connect an account of Discord, below `channels`, or name its tools in the `tools` of an agent."
     if skill == "web_search" and not (section.options.get("provider") or _is_named(skill, settings)):
-        return "Choose a provider: tools.web_search.provider."
+        return "Write `tools.web_search.provider`: brave or searxng."
     if skill == "shell" and not settings.sandbox.enabled:
-        return "Write sandbox.enabled: true."
+        return "Write `sandbox.enabled: true`."
     if skill in _TOOL_WORDS:
         word = _TOOL_WORDS[skill]
         is_named = any(word in pattern for agent in settings.agents.values() for pattern in agent.tool_access.tools)
