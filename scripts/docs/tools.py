@@ -19,8 +19,8 @@ _HEAD = """# Tools
 
 The skills that ship with Denizen. A skill is switched off, or given settings, under `tools` in the
 [configuration](configuration.md); an agent's `tools` say which tools it may use. Tiers: 0 harmless, 1 limited by rate,
-2 sensitive, 3 dangerous (see [the gate](../explanation/architecture.md#the-gate)). A tool marked "named in full only" is
-not given by a pattern such as `*`: an agent has it only when its `tools` name it, as in `tools: ["*", exec]`.
+2 sensitive, 3 dangerous (see [the gate](../explanation/architecture.md#the-gate)). A tool marked "named in full only"
+is not given by a pattern such as `*`: an agent has it only when its `tools` name it, as in `tools: ["*", exec]`.
 `denizen tools` lists what is on, and what is off with how to switch it on. A read-only tool changes nothing;
 within a turn, the same call is run once, until another tool has run that changes something. How to write your own:
 [write a skill](../how-to/write-a-skill.md)."""
