@@ -1,16 +1,25 @@
-"""Names in the gate's configuration that no tool has."""
+"""Names in the configuration that no tool has: in the tools of agents, among custom tools, in the gate."""
 
 from __future__ import annotations
 
 import logging
 
+import anyio
 import pytest
 
 from denizen.app.build import OpenOptions, open_denizen
-from denizen.app.tool_checks import find_unmatched
+from denizen.app.settings.problem import format_path
+from denizen.app.tool_checks import (
+    KnownTools,
+    check_agent_tools,
+    find_skill_problems,
+    find_unmatched,
+    read_known_tools,
+    survey_tools,
+)
 from denizen.cli.main import run
 from tests.app.home_folder import Home
-from tests.app.skill_loading.skill_folder_fixture import LAB
+from tests.app.skill_loading.skill_folder_fixture import LAB, enable_skills, write_skill
 
 MISSPELT = """
 gate:
@@ -55,3 +64,80 @@ def test_doctor_tells_it_once(home: Home, capsys: pytest.CaptureFixture[str]) ->
     said = capsys.readouterr()
     assert "warn  gate.rules[1].tool: no tool matches 'bann*'" in said.out
     assert "no tool matches" not in said.err
+
+
+def list_refused(home: Home, text: str) -> list[tuple[str, str, str]]:
+    """The problems that the files alone show: place, message, fix."""
+    settings = home.load(LAB + text)
+    problems = [*find_skill_problems(settings), *check_agent_tools(settings, survey_tools(settings)).problems]
+    return [(format_path(each.path), each.message, each.fix) for each in problems]
+
+
+@pytest.mark.parametrize(
+    ("listed", "message", "fix"),
+    [
+        ("calculater", "there is no tool 'calculater'.", "Did you mean 'calculator'?"),
+        ("calculater*", "no tool can match 'calculater*'.", "`denizen tools` lists them"),
+        ("exec", "'exec' belongs to the skill system, which is off.", "Write `tools.system.enabled: true`."),
+        ("search_archive", "'search_archive' belongs to the skill archive, which is off.", "Connect an account"),
+        ("farm_wipe", "there is no tool 'farm_wipe'.", "Known tools: "),
+    ],
+)
+def test_a_tool_that_an_agent_cannot_have_is_refused_at_its_place(
+    home: Home, listed: str, message: str, fix: str
+) -> None:
+    found = list_refused(home, f'{SERVER}agents: {{ada: {{tools: [calculator, "{listed}"]}}}}\n')
+    assert [(place, said) for place, said, _ in found] == [("agents.ada.tools[1]", message)]
+    assert fix in found[0][2]
+
+
+@pytest.mark.parametrize(
+    "listed", ["*", "*_note", "far_wipe", "far_*", "*_wipe", "list_chann*", "web_search", "mine", "remind", "echo_say"]
+)
+def test_a_tool_that_an_agent_may_have_is_not_refused(home: Home, listed: str) -> None:
+    write_skill(home, "echo")
+    text = enable_skills(home, "echo").removeprefix(LAB)
+    own = "custom_tools: {mine: {description: Says the date., argv: [date]}}\n"
+    assert list_refused(home, f'{text}{SERVER}{own}agents: {{ada: {{tools: ["{listed}"]}}}}\n') == []
+
+
+def test_a_tool_that_has_to_be_named_in_full_is_said_to_need_that(home: Home) -> None:
+    text = "tools: {system: {enabled: true}}\nagents: {ada: {tools: ["
+    assert list_refused(home, f"{text}exec, restart_denizen]}}}}\n") == []
+    ((_, message, fix),) = list_refused(home, f'{text}"ex*"]}}}}\n')
+    assert (message, fix) == ("'ex*' gives no tool: these have to be named in full.", "Write exec.")
+
+
+def test_a_pattern_for_tools_that_are_off_is_told_with_how_to_switch_them_on(
+    home: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home.write(LAB + 'agents: {ada: {tools: ["*", "list_chann*"]}}\n')
+    assert run(["--home", str(home.path), "config", "check"]) == 0
+    said = capsys.readouterr().err
+    assert "warning" in said and "'list_chann*' belongs to the skill" in said and ".enabled: true" in said
+
+
+def test_the_files_alone_show_what_the_start_would_refuse(home: Home) -> None:
+    """The names that `survey_tools` reads from files are those of the tools that are loaded."""
+    write_skill(home, "echo")
+    text = enable_skills(home, "echo", more="tools: {system: {enabled: true}, files: {enabled: true}}")
+    settings = home.load(text)
+    surveyed = survey_tools(settings)
+
+    async def load() -> KnownTools:
+        async with open_denizen(home.path, OpenOptions(durable=False)) as denizen:
+            return await read_known_tools(denizen.runtime.current.toolsets, may_miss=False)
+
+    assert anyio.run(load) == surveyed
+
+
+def test_the_list_of_tools_tells_what_is_off_how_to_switch_it_on_and_what_has_to_be_named_in_full(
+    home: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home.write(LAB + "tools: {skill_manager: {enabled: true}}\n")
+    run(["--home", str(home.path), "tools"])
+    on, _, off = capsys.readouterr().out.partition("\nOff:\n")
+    assert "create_skill" in on and "only for an agent whose `tools` name it in full" in on
+    assert "system: Write `tools.system.enabled: true`.\n    exec, " in off
+    assert "archive: Connect an account" in off
+    assert "create_skill" not in off and "calculator" not in off

@@ -15,6 +15,9 @@ pytestmark = pytest.mark.e2e
 
 BROKEN = "models:\n  providers: {\nagents: {}\n"
 UNKNOWN_KEY = "agents:\n  denizen:\n    modle: fast\n"
+UNKNOWN_TOOL = "agents:\n  denizen:\n    tools: [calculater]\n"
+NO_SUCH_ZONE = "tools:\n  time:\n    timezone: Mars/Phobos\n"
+CLASH = "custom_tools:\n  calculator: {description: Counts., argv: [date]}\n"
 UNSET = """\
 models:
   providers:
@@ -31,6 +34,9 @@ models:
         pytest.param(BROKEN, 2, "fix: Close it with", id="broken"),
         pytest.param(UNKNOWN_KEY, 3, "fix: Did you mean 'model'?", id="unknown key"),
         pytest.param(UNSET, 3, "the variable NOWHERE is not set", id="unset variable"),
+        pytest.param(UNKNOWN_TOOL, 3, "fix: Did you mean 'calculator'?", id="unknown tool"),
+        pytest.param(NO_SUCH_ZONE, 2, "There is no time zone `Mars/Phobos`", id="no such zone"),
+        pytest.param(CLASH, 2, "this is the name of a tool of the skill calculator", id="name clash"),
     ],
 )
 def test_a_configuration_that_cannot_be_used_is_refused_with_file_and_line(
@@ -78,9 +84,9 @@ def test_the_check_asks_each_skill_about_its_own_settings(home: Home) -> None:
     checked = home.do("config", "check")
     assert checked.ending == (2, "")
     assert checked.err.splitlines() == [
-        f"error: {home.config}: tools.files: the skill files has no setting `allowd`",
+        f"error: {home.config}:1:17: tools.files.allowd: the skill files has no setting `allowd`.",
         "fix: did you mean `allowed`?",
-        f"error: {home.config}: tools.web: the skill web has no settings",
+        f"error: {home.config}:1:31: tools.web: the skill web has no settings.",
         "fix: remove the section",
     ]
 

@@ -7,9 +7,9 @@ import re
 import psutil
 import pytest
 
-from denizen.testing.model_server import ModelAnswer
+from denizen.testing.model_server import FailedAnswer, ModelAnswer
 from tests.e2e.home import Home
-from tests.e2e.process import ProcessResult, eventually
+from tests.e2e.process import ProcessResult, RunningProcess, eventually
 from tests.e2e.provider import Provider
 
 pytestmark = pytest.mark.e2e
@@ -36,19 +36,52 @@ def test_setup_without_questions_writes_a_home_and_has_the_model_answer(home: Ho
     assert home.config.read_text() == text
 
 
-def test_setup_with_a_server_that_is_dead_says_so_and_keeps_the_files(home: Home) -> None:
-    done = home.do("setup", "--non-interactive", "--base-url", "http://127.0.0.1:9/v1", "--model", "tiny")
+DEAD = ("--base-url", "http://127.0.0.1:9/v1", "--model", "tiny")
+
+
+def test_setup_with_a_server_that_is_dead_says_so_and_writes_nothing_unless_told_to(home: Home) -> None:
+    done = home.do("setup", "--non-interactive", *DEAD)
     assert done.ending == (4, "")
     assert done.told[-4:] == [
-        "The files are written, but the model does not answer.",
+        "Nothing is written. (--no-verify writes the files all the same.)",
         "error: The provider 'openai-compatible' cannot be reached.",
         "why: Connection error.",
         "fix: Check the network and the provider's base_url.",
     ]
+    assert not home.folder.exists()
+    assert home.do("setup", "--non-interactive", "--no-verify", *DEAD).code == 0
     assert files(home) == FILES
     again = home.do("setup", "--non-interactive", "--base-url", "http://127.0.0.1:10/v1", "--model", "tiny")
     assert (again.code, "denizen setup --force" in again.err) == (2, True), "how to correct it is said"
     assert home.do("config", "check").code == 0
+
+
+def test_a_provider_that_is_dead_takes_nothing_from_a_server_that_runs(home: Home, provider: Provider) -> None:
+    home.configure(provider.server.openai_url)
+    before = home.config.read_text()
+    assert home.do("setup", "--non-interactive", *DEAD).code == 4
+    assert files(home) == {"denizen.yaml"}
+    assert home.config.read_text() == before
+
+
+def test_setup_without_questions_stores_the_key_where_it_is_told_to(home: Home, provider: Provider) -> None:
+    provider.script(ModelAnswer(text="OK"))
+    home.variables["LAB_KEY"] = "sk-of-this-terminal"
+    options = ("--base-url", provider.server.openai_url, "--model", "tiny", "--api-key-env", "LAB_KEY", "--store-key")
+    assert home.do("setup", "--non-interactive", *options).code == 0
+    assert provider.server.requests[0].headers["authorization"] == "Bearer sk-of-this-terminal"
+    assert (home.folder / "secrets.env").read_text() == "LAB_KEY=sk-of-this-terminal\n"
+    assert (home.folder / "secrets.env").stat().st_mode & 0o777 == 0o600
+    del home.variables["LAB_KEY"]
+    assert home.do("config", "check").code == 0
+
+
+def answer_questions(wizard: RunningProcess, *pairs: tuple[str, str]) -> None:
+    """Types each answer when its question stands there, behind the questions before."""
+    place = 0
+    for question, answer in pairs:
+        place = wizard.out.await_text(question, after=place).end()
+        wizard.type(f"{answer}\n")
 
 
 @pytest.mark.proves("T-cli-wizard")
@@ -56,36 +89,95 @@ def test_the_wizard_asks_for_provider_address_and_model_and_ends_with_an_answer_
     home: Home, provider: Provider
 ) -> None:
     answer = provider.hold(ModelAnswer(text="OK"))
+    provider.server.models = ("small", "tiny", "tiny-long")
     with home.start_in_terminal("setup") as wizard:
-        kinds = wizard.out.await_text(r"Number \[1\]: ").string
+        kinds = wizard.out.await_text(r"Number or name \[1\]: ").string
         found = re.search(r"(\d+)  openai-compatible ", kinds)
         assert found is not None
-        wizard.type(f"{found[1]}\n")
-        wizard.out.await_text(r"Address .*: ")
-        wizard.type(f"{provider.server.openai_url}\n")
-        wizard.out.await_text(r"Model .*: ")
-        wizard.type("tiny\n")
-        wizard.out.await_text(r"Discord too\? \[y/N\]: ")
-        wizard.type("\n")
+        answer_questions(
+            wizard,
+            (r"Number or name \[1\]: ", found[1]),
+            (r"Address .*: ", provider.server.openai_url),
+            (r"API key.*the server needs none\): ", ""),
+            (r" 2  tiny\r\n +3  tiny-long\r\nModel .*: ", "2"),
+            (r"Discord too\? \[y/N\]: ", ""),
+        )
         provider.requests.await_count(1)
-        assert "Next:" not in wizard.out.text, "it is the model's answer that ends it"
+        assert "wrote" not in wizard.out.text, "nothing is written before the model has answered"
+        assert not home.folder.exists()
         answer.release()
         assert wizard.finish().code == 0
     assert re.search(r"openai-compatible/tiny answers \(.*Next: denizen chat", wizard.out.text, re.DOTALL)
     assert files(home) == FILES
 
 
+def test_the_wizard_keeps_what_was_typed_when_the_model_does_not_answer(home: Home, provider: Provider) -> None:
+    provider.script(FailedAnswer(401), ModelAnswer(text="OK"))
+    with home.start_in_terminal("setup") as wizard:
+        answer_questions(
+            wizard,
+            (r"Number or name \[1\]: ", "openai-compatible"),
+            (r"Address .*: ", provider.server.openai_url),
+            (r"API key.*: ", "sk-mistyped"),
+            (r"Model .*: ", "tiny"),
+            (r"Discord too\? \[y/N\]: ", ""),
+            (r"Nothing is written yet\.[^:]*: ", "correct"),
+            (r"Number or name \[10\]: ", ""),
+            (r"Address \[http.*\]: ", ""),
+            (r"API key.*the one that you typed\): ", "sk-well-typed"),
+            (r"Model .*\[tiny\]: ", ""),
+        )
+        assert wizard.finish().code == 0
+    assert "typed" not in wizard.out.text.replace("that you typed", "")
+    assert (home.folder / "secrets.env").read_text() == "OPENAI_COMPATIBLE_API_KEY=sk-well-typed\n"
+
+
+def test_the_wizard_writes_a_model_that_does_not_answer_only_with_consent(home: Home) -> None:
+    questions = (
+        (r"Number or name \[1\]: ", "openai-compatible"),
+        (r"Address .*: ", "http://127.0.0.1:9/v1"),
+        (r"API key.*: ", ""),
+        (r"Model .*: ", "tiny"),
+        (r"Discord too\? \[y/N\]: ", ""),
+    )
+    with home.start_in_terminal("setup") as wizard:
+        answer_questions(wizard, *questions, (r"Nothing is written yet\.[^:]*: ", "quit"))
+        assert wizard.finish().code == 130
+    assert not home.folder.exists()
+    with home.start_in_terminal("setup") as wizard:
+        answer_questions(wizard, *questions, (r"Nothing is written yet\.[^:]*: ", "write"))
+        assert wizard.finish().code == 0
+    assert files(home) == FILES
+
+
+def test_the_wizard_stores_a_key_of_this_terminal_when_told_to(home: Home) -> None:
+    home.variables["ANTHROPIC_API_KEY"] = "sk-of-this-terminal"
+    home.variables["HTTPS_PROXY"] = "http://127.0.0.1:9"  # the list of models is not read from the network
+    with home.start_in_terminal("setup", "--no-verify") as wizard:
+        answer_questions(
+            wizard,
+            (r"Number or name \[1\]: ", "claude"),
+            (r"API key.*the one in ANTHROPIC_API_KEY\): ", ""),
+            (r"set in this terminal only.*\[Y/n\]: ", "y"),
+            (r"Model .*: ", "claude-haiku-4-5"),
+            (r"Discord too\? \[y/N\]: ", ""),
+        )
+        assert wizard.finish().code == 0
+    assert (home.folder / "secrets.env").read_text() == "ANTHROPIC_API_KEY=sk-of-this-terminal\n"
+    assert "balanced: anthropic/claude-haiku-4-5" in home.config.read_text()
+
+
 def test_the_wizard_tells_how_to_get_a_bot_and_keeps_its_token_out_of_sight(home: Home, provider: Provider) -> None:
     provider.script(ModelAnswer(text="OK"))
     with home.start_in_terminal("setup") as wizard:
-        kinds = wizard.out.await_text(r"Number \[1\]: ").string
-        found = re.search(r"(\d+)  openai-compatible ", kinds)
-        assert found is not None
-        for prompt, answer in (("", found[1]), (r"Address .*: ", provider.server.openai_url), (r"Model .*: ", "tiny")):
-            wizard.out.await_text(prompt)
-            wizard.type(f"{answer}\n")
-        wizard.out.await_text(r"Discord too\? \[y/N\]: ")
-        wizard.type("y\n")
+        answer_questions(
+            wizard,
+            (r"Number or name \[1\]: ", "openai-compatible"),
+            (r"Address .*: ", provider.server.openai_url),
+            (r"API key.*: ", ""),
+            (r"Model .*: ", "tiny"),
+            (r"Discord too\? \[y/N\]: ", "y"),
+        )
         told = wizard.out.await_text(r"Token .*: ").string
         assert "https://discord.com/developers/applications" in told
         assert "Message Content Intent" in told
@@ -100,7 +192,7 @@ def test_the_wizard_tells_how_to_get_a_bot_and_keeps_its_token_out_of_sight(home
 def test_setup_without_questions_adds_an_account_by_the_name_of_its_variable(home: Home) -> None:
     done = home.do("setup", "--non-interactive", "--no-verify", "--discord-token-env", "MY_BOT")
     assert done.code == 0
-    assert done.told[-1] == f"warning: MY_BOT is not set; add it to {home.folder / 'secrets.env'} or the environment"
+    assert done.told[-2] == f"warning: MY_BOT is not set; add it to {home.folder / 'secrets.env'} or the environment"
     assert "token: ${MY_BOT}" in home.config.read_text()
     refused = home.do("setup", "--non-interactive", "--no-verify", "--discord-token-env", "MTIz.abc.def")
     assert (refused.code, "MTIz" in refused.err) == (2, False)
@@ -108,7 +200,7 @@ def test_setup_without_questions_adds_an_account_by_the_name_of_its_variable(hom
 
 def test_a_wizard_that_is_left_writes_nothing(home: Home) -> None:
     with home.start_in_terminal("setup") as wizard:
-        wizard.out.await_text(r"Number \[1\]: ")
+        wizard.out.await_text(r"Number or name \[1\]: ")
         # Python's `input` does not notice a signal between its prompt and its wait before the next line.
         eventually(lambda: psutil.Process(wizard.pid).status() == psutil.STATUS_SLEEPING)
         wizard.type("\x03")

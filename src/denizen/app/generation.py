@@ -5,6 +5,7 @@ A generation is immutable: a change of the configuration builds another one, whi
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,14 +19,23 @@ from denizen.app.knowledge import OwnFiles, read_video_access, read_webhooks
 from denizen.app.model_choice import ModelChoice
 from denizen.app.models import EmbeddedRuntimePool, apply_choice, build_catalog, resolve_choice
 from denizen.app.settings import Settings
+from denizen.app.settings.problem import config_error
 from denizen.app.skill_loading.registry import SkillRegistry
-from denizen.app.tool_checks import check_agent_sources, check_agent_tools, check_gate_patterns
+from denizen.app.tool_checks import (
+    check_agent_sources,
+    check_agent_tools,
+    check_gate_patterns,
+    find_skill_problems,
+    read_known_tools,
+)
 from denizen.app.toolsets import SkillDeps, build_skill_services, load_builtin_skills, load_own_tools, read_servers
 from denizen.domain.attention import AccountPolicy
 from denizen.domain.clock import Clock
 from denizen.domain.ids import AgentName
 from denizen.engine.configuration.generation import CustomCommandSet, Generation, KnowledgeSettings
 from denizen.ports.toolset import Toolset
+
+_log = logging.getLogger("denizen.app")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +58,8 @@ class GenerationDeps:
 
 async def build_generation(settings: Settings, number: int, deps: GenerationDeps) -> Generation:
     """Builds the generation. Raises InvalidInput for what the configuration cannot mean; nothing is left open then."""
+    if problems := find_skill_problems(settings):
+        raise config_error(problems)
     chosen = resolve_choice(deps.choice)
     agents = apply_choice(settings.agents.values(), chosen)
     toolsets = await load_builtin_skills(settings, deps.skills)
@@ -56,7 +68,11 @@ async def build_generation(settings: Settings, number: int, deps: GenerationDeps
     servers = read_servers(settings)
     # A skill that could not be loaded may be the one that has a missing tool, so nothing is refused then.
     may_miss = deps.own_skills.misses_some(settings.skills)
-    await check_agent_tools(agents, toolsets, servers.values(), may_miss=may_miss)
+    findings = check_agent_tools(settings, await read_known_tools(toolsets, may_miss=may_miss))
+    if findings.problems:
+        raise config_error(findings.problems)
+    for each in findings.notices:
+        _log.warning("an agent's tool is not there", extra={"where": str(each), "fix": each.fix})
     await check_agent_sources(agents, toolsets)
     if not may_miss:
         await check_gate_patterns(settings, toolsets)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -173,3 +174,15 @@ async def verify_model(models: Models, name: str) -> ModelCheck:
         if isinstance(event, ModelReply):
             return ModelCheck(event.model, time.monotonic() - started)
     raise Unavailable("The model ended its answer too early.", code="model_incomplete")
+
+
+async def verify_settings(
+    settings: Settings, name: str, environment: Mapping[str, str], report: ReportLoadProgress
+) -> ModelCheck:
+    """Checks that a model of these settings answers, which need not be in force. Raises what `verify_model` raises."""
+    async with AsyncExitStack() as stack:
+        pool = EmbeddedRuntimePool(settings.home, environment, report)
+        stack.push_async_callback(pool.aclose)
+        catalog = build_catalog(settings, ChosenModel(None, ""), pool)
+        stack.push_async_callback(catalog.aclose)
+        return await verify_model(catalog, name)

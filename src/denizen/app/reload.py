@@ -114,7 +114,7 @@ def _check_not_emptied(new: Settings, old: Settings) -> None:
     """Raises InvalidInput when the file is gone or says nothing any more: editors empty a file before they write it,
     and the defaults in its place would log every account out.
     """
-    if old.written and not new.written:
+    if old.document.tree and not new.document.tree:
         raise InvalidInput(
             f"{new.home / CONFIG_FILE} is empty or gone.",
             code="config_emptied",

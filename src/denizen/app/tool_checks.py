@@ -1,7 +1,9 @@
-"""Checks of the configuration against the tools that exist: the tools that agents list, and the patterns of the gate.
+"""Checks of the configuration against the tools that exist: the tools that agents list, names that are taken, options
+of skills, and the patterns of the gate.
 
-A name in the gate that no tool has is most likely misspelt, and then it protects nothing. `generation` logs what is
-found; `denizen doctor` shows it.
+`generation` refuses a configuration with problems before anything runs, `denizen config check` tells them from the
+files alone. A name in the gate that no tool has is most likely misspelt, and then it protects nothing: that is logged,
+and `denizen doctor` shows it.
 """
 
 from __future__ import annotations
@@ -12,10 +14,12 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from denizen.adapters.mcp import McpToolPolicy
 from denizen.app.settings import Settings
+from denizen.app.settings.problem import ConfigProblem, suggest
+from denizen.app.skill_loading.check import list_tool_names
 from denizen.app.skill_loading.markdown import READ_SKILL
-from denizen.app.toolsets import read_servers
+from denizen.app.skill_loading.registry import SkillStatus, misses_some, survey_skills
+from denizen.app.toolsets import explain_idle, list_built_in_names, read_servers
 from denizen.builtin_skills import BUILTIN, load_builtin
 from denizen.domain.agent import Agent, AnswersFrom
 from denizen.domain.errors import InvalidInput
@@ -31,27 +35,114 @@ _WILD = re.compile(r"[*?\[]")
 _log = logging.getLogger("denizen.app")
 
 
-async def check_agent_tools(
-    agents: Iterable[Agent], toolsets: Iterable[Toolset], offers: Iterable[McpToolPolicy], *, may_miss: bool
-) -> None:
-    """Raises InvalidInput for an agent that lists a tool which does not exist; logs a pattern without a match.
-
-    Names that a configured MCP server may have are passed over: its tools are not known before it has answered. With
-    `may_miss` a skill of the owner was left out, so a missing name is only logged.
+@dataclass(frozen=True, slots=True)
+class KnownTools:
+    """The names of the tools that exist. Those in `listed_only` are had only by an agent that names them in full.
+    `may_miss`: a skill of the owner is left out, and may be the one that has a missing tool.
     """
-    foreign = tuple(f"{offer.prefix}_" if offer.prefix else "" for offer in offers)
-    names = set(await list_all(toolsets))
-    for agent in agents:
-        for pattern in (*agent.tool_access.tools, *agent.tool_access.pinned_tools):
-            if _matches(pattern, names) or pattern.startswith(foreign):
+
+    names: frozenset[str]
+    listed_only: frozenset[str]
+    may_miss: bool
+
+    def matches(self, pattern: str) -> bool:
+        """Returns whether the pattern gives an agent a tool."""
+        return pattern in self.names or _matches(pattern, self.names - self.listed_only)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFindings:
+    """Faults in the tools of agents: with `problems` the configuration is refused, `notices` are told."""
+
+    problems: tuple[ConfigProblem, ...] = ()
+    notices: tuple[ConfigProblem, ...] = ()
+
+
+async def read_known_tools(toolsets: Iterable[Toolset], *, may_miss: bool) -> KnownTools:
+    """Returns the tools of these toolsets."""
+    tools = await list_all(toolsets)
+    listed_only = frozenset(name for name, tool in tools.items() if tool.spec.listed_only)
+    return KnownTools(frozenset(tools), listed_only, may_miss)
+
+
+def survey_tools(settings: Settings) -> KnownTools:
+    """Returns the tools that there will be, without running anything of the owner's: the names in their skills are read
+    from the text.
+    """
+    specs = [spec for name in BUILTIN if not explain_idle(name, settings) for spec in load_builtin(name).specs()]
+    names = {*(spec.name for spec in specs), *(tool.name for tool in settings.custom_tools)}
+    entries = survey_skills(settings.home, settings.skills)
+    may_miss = misses_some(entries, settings.skills)
+    for entry in entries:
+        if entry.state is not SkillStatus.ENABLED or entry.folder is None or entry.manifest is None:
+            continue
+        own = [READ_SKILL] if entry.folder.is_markdown else list_tool_names(entry.folder, entry.manifest)
+        names |= set(own)
+        may_miss = may_miss or not own
+    return KnownTools(frozenset(names), frozenset(spec.name for spec in specs if spec.listed_only), may_miss)
+
+
+def find_skill_problems(settings: Settings) -> list[ConfigProblem]:
+    """Returns options that their skill refuses, and custom tools with the name of a built-in one."""
+    problems: list[ConfigProblem] = []
+    for name, section in settings.tools.items():
+        if name not in BUILTIN or section.enabled is False:  # the options of skills that are off do not matter
+            continue
+        try:
+            load_builtin(name).read_settings(section.options)
+        except InvalidInput as error:
+            key = str(error.context.get("key", ""))
+            path = ("tools", name, key) if key else ("tools", name)
+            problems.append(settings.document.problem(path, f"{error.message}.", error.fix))
+    taken = list_built_in_names() if settings.custom_tools else {}
+    for tool in settings.custom_tools:
+        if tool.name in taken:
+            message = f"this is the name of a tool of {taken[tool.name]}."
+            problems.append(settings.document.problem(("custom_tools", tool.name), message, "Give yours another name."))
+    return problems
+
+
+def check_agent_tools(settings: Settings, known: KnownTools) -> ToolFindings:
+    """Returns the tools and patterns of agents that give them nothing. Refused is what no tool has; told is a pattern
+    that fits tools which are off, and everything while a skill of the owner is left out.
+
+    Names that a configured MCP server may have are passed over: its tools are not known before it has answered.
+    """
+    prefixes = [f"{offer.prefix}_" if offer.prefix else "" for offer in read_servers(settings).values()]
+    problems: list[ConfigProblem] = []
+    notices: list[ConfigProblem] = []
+    for agent in settings.agents.values():
+        lists = {"tools": agent.tool_access.tools, "pinned_tools": agent.tool_access.pinned_tools}
+        for path, pattern in [
+            (("agents", agent.name, key, index), pattern)
+            for key, patterns in lists.items()
+            for index, pattern in enumerate(patterns)
+        ]:
+            if known.matches(pattern) or any(_may_match(pattern, prefix) for prefix in prefixes):
                 continue
-            if not may_miss and not _WILD.search(pattern):
-                raise InvalidInput(
-                    f"Agent '{agent.name}' lists the tool '{pattern}', which does not exist.",
-                    code="config_invalid",
-                    fix=f"Known tools: {', '.join(sorted(names))}.",
-                )
-            _log.warning("no tool matches", extra={"agent": agent.name, "pattern": pattern})
+            idle = _find_idle(settings, pattern)
+            message, fix = idle or _explain_unknown(pattern, known)
+            is_notice = known.may_miss or (idle is not None and _WILD.search(pattern))
+            (notices if is_notice else problems).append(settings.document.problem(path, message, fix))
+    return ToolFindings(tuple(problems), tuple(notices))
+
+
+def _find_idle(settings: Settings, pattern: str) -> tuple[str, str] | None:
+    """Returns which built-in skill has the tool and is off, and how to switch it on; None when there is none."""
+    for skill in BUILTIN:
+        fix = explain_idle(skill, settings)
+        names = [tool.name for tool in load_builtin(skill).tools] if fix else []
+        if _matches(pattern, names):
+            return f"'{pattern}' belongs to the skill {skill}, which is off.", fix
+    return None
+
+
+def _explain_unknown(pattern: str, known: KnownTools) -> tuple[str, str]:
+    if in_full := sorted(name for name in known.listed_only if fnmatchcase(name, pattern)):
+        return f"'{pattern}' gives no tool: these have to be named in full.", f"Write {', '.join(in_full)}."
+    if _WILD.search(pattern):
+        return f"no tool can match '{pattern}'.", FIX
+    return f"there is no tool '{pattern}'.", suggest(pattern, known.names, noun="tools")
 
 
 async def check_agent_sources(agents: Iterable[Agent], toolsets: Sequence[Toolset]) -> None:

@@ -6,7 +6,7 @@ Their order is the order in which names are taken: built-in tools come first.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
 from typing import cast
@@ -34,7 +34,6 @@ from denizen.app.skill_loading.markdown import READ_SKILL
 from denizen.app.skill_loading.registry import SkillRegistry, SkillStatus, survey_skills
 from denizen.builtin_skills import BUILTIN, OPT_IN, load_builtin
 from denizen.domain.clock import Clock
-from denizen.domain.custom_tool import CustomTool
 from denizen.domain.errors import InvalidInput, Unavailable
 from denizen.domain.json import Json
 from denizen.domain.tool import ToolSpec
@@ -94,7 +93,9 @@ async def load_builtin_skills(settings: Settings, deps: SkillDeps) -> tuple[Tool
     toolsets: list[Toolset] = []
     for name in BUILTIN:
         section = settings.tools.get(name, ToolSection())
-        if _is_on(name, section) and _is_useful(name, settings) and await _can_work(name, settings, deps.sandbox):
+        if section.enabled is None and section.options and name in OPT_IN:
+            _log.warning("skill has settings and is off", extra={"skill": name, "fix": f"tools.{name}.enabled: true"})
+        if not explain_idle(name, settings) and await _can_work(name, settings, deps.sandbox):
             skill = load_builtin(name)
             services = build_skill_services(settings, deps, section.options, skill.read_settings(section.options))
             toolsets.append(SkillToolset(skill, services, section.options))
@@ -164,28 +165,29 @@ def list_named_servers(options: Mapping[str, Json]) -> list[str]:
     return servers
 
 
-def _is_on(skill: str, section: ToolSection) -> bool:
-    """Skills that can do harm are off until somebody switches them on."""
-    if section.enabled is None and section.options and skill in OPT_IN:
-        _log.warning("skill has settings and is off", extra={"skill": skill, "fix": f"tools.{skill}.enabled: true"})
-    return skill not in OPT_IN if section.enabled is None else section.enabled
+def explain_idle(skill: str, settings: Settings) -> str:
+    """Returns how to switch a built-in skill on whose tools do not exist with this configuration; empty where they do.
 
-
-def _is_useful(skill: str, settings: Settings) -> bool:
-    """Tools without use would only cost tokens in every prompt. A tool that an agent names is there all the same."""
-    if skill == "archive":
-        return bool(settings.discord_accounts or settings.github_accounts)
-    if skill == "reminders":
-        return bool(settings.discord_accounts) or _is_named(skill, settings)
-    if skill == "web_search":
-        return bool(settings.tools.get(skill, ToolSection()).options.get("provider")) or _is_named(skill, settings)
+    Skills that can do harm are off until somebody switches them on. Tools without use would only cost tokens in every
+    prompt; a tool that an agent names is there all the same.
+    """
+    section = settings.tools.get(skill, ToolSection())
+    if not (skill not in OPT_IN if section.enabled is None else section.enabled):
+        return f"Write `tools.{skill}.enabled: true`."
+    if skill == "archive" and not (settings.discord_accounts or settings.github_accounts):
+        return "Connect an account of Discord or GitHub, below `channels`."
+    if skill == "reminders" and not (settings.discord_accounts or _is_named(skill, settings)):
+        return "Connect an account of Discord, below `channels`, or name its tools in the `tools` of an agent."
+    if skill == "web_search" and not (section.options.get("provider") or _is_named(skill, settings)):
+        return "Write `tools.web_search.provider`: brave or searxng."
     if skill == "shell" and not settings.sandbox.enabled:
-        return False
+        return "Write `sandbox.enabled: true`."
     if skill in _TOOL_WORDS:
         word = _TOOL_WORDS[skill]
         is_named = any(word in pattern for agent in settings.agents.values() for pattern in agent.tool_access.tools)
-        return is_named or settings.folders.has_knowledge(list(settings.agents))
-    return True
+        if not is_named and not settings.folders.has_knowledge(list(settings.agents)):
+            return "Add documents: files in a knowledge folder, or a source with `denizen sources add`."
+    return ""
 
 
 async def _can_work(skill: str, settings: Settings, sandbox: Sandbox) -> bool:
@@ -217,17 +219,17 @@ async def load_own_tools(
     """Loads the programs of `custom_tools`, then the owner's skills. Neither may take the name of a built-in tool,
     whether that is on or off, nor of the other.
 
-    Raises InvalidInput for a custom tool that cannot be used; a skill that cannot be loaded is left out and logged.
+    A skill that cannot be loaded is left out and logged.
     """
     if not settings.custom_tools and not settings.skills:
         await registry.load({}, {}, _no_services)
         return ()
-    taken = _built_in_names()
+    taken = list_built_in_names()
     for toolset in built_in:
         taken |= {spec.name: f"the skill {toolset.name}" for spec in await toolset.list_tools()}
-    taken[FIND_TOOLS] = "Denizen itself"
-    programs = _load_programs(settings.home, settings.custom_tools, {*taken, READ_SKILL})
-    taken |= {tool.name: "the custom tools" for tool in settings.custom_tools}
+    tools = settings.custom_tools
+    programs = (CustomToolset(tools, cwd=settings.home, environ=read_environment()),) if tools else ()
+    taken |= {tool.name: "the custom tools" for tool in tools}
 
     def services_for_skill(permissions: frozenset[SkillPermission], name: str) -> SkillServices:
         options = cast("Mapping[str, Json]", settings.skills[name].settings)
@@ -240,7 +242,7 @@ def find_taken(settings: Settings, skill: str) -> Mapping[str, str]:
     """Returns the names that the tools of this skill must not have, with who has them. Runs no code of skills: the
     tools of the others that are enabled are read from their text.
     """
-    taken = {**_built_in_names(), FIND_TOOLS: "Denizen itself", READ_SKILL: "the Markdown skills"}
+    taken = list_built_in_names()
     taken |= {tool.name: "the custom tools" for tool in settings.custom_tools}
     for entry in survey_skills(settings.home, settings.skills):
         if entry.name != skill and entry.state is SkillStatus.ENABLED and entry.folder and entry.manifest:
@@ -249,19 +251,10 @@ def find_taken(settings: Settings, skill: str) -> Mapping[str, str]:
     return taken
 
 
-def _built_in_names() -> dict[str, str]:
-    return {spec.name: f"the skill {name}" for name in BUILTIN for spec in load_builtin(name).specs()}
-
-
-def _load_programs(home: Path, tools: Sequence[CustomTool], taken: Iterable[str]) -> tuple[Toolset, ...]:
-    for tool in tools:
-        if tool.name in taken:
-            raise InvalidInput(
-                f"The custom tool '{tool.name}' has the name of a tool that is built in.",
-                code="config_invalid",
-                fix="Give yours another name under custom_tools.",
-            )
-    return (CustomToolset(tools, cwd=home, environ=read_environment()),) if tools else ()
+def list_built_in_names() -> dict[str, str]:
+    """Returns the names of all tools that are built in, on or off, with who has them."""
+    names = {spec.name: f"the skill {name}" for name in BUILTIN for spec in load_builtin(name).specs()}
+    return {**names, FIND_TOOLS: "Denizen itself", READ_SKILL: "the Markdown skills"}
 
 
 def _no_services(permissions: frozenset[SkillPermission], name: str) -> SkillServices:

@@ -17,6 +17,13 @@ class TimeSettings:
 
     timezone: str = "UTC"
 
+    def __post_init__(self) -> None:
+        """Raises ValueError for a zone that does not exist."""
+        try:
+            _zone(self.timezone)
+        except ToolError as error:
+            raise ValueError(str(error)) from error
+
 
 skill = Skill("time", description="The date, the time, and spans of time.", settings=TimeSettings)
 

@@ -8,7 +8,6 @@ import click
 
 from denizen.cli.exit_codes import DONE, INVALID
 from denizen.cli.home import load_home_settings
-from denizen.domain.errors import InvalidInput
 
 
 @click.group()
@@ -30,26 +29,25 @@ def show(home: Path) -> None:
 def check(home: Path) -> int:
     """List every problem with file, line and fix; exit code 2 when there is one."""
     from denizen.app.home.environment import read_environment
-    from denizen.app.settings import CONFIG_FILE, find_config_problems
-    from denizen.builtin_skills import BUILTIN, load_builtin
+    from denizen.app.settings import find_config_problems
+    from denizen.app.tool_checks import FIX, check_agent_tools, find_skill_problems, find_unmatched, survey_tools
+    from denizen.builtin_skills import BUILTIN
 
-    problems = find_config_problems(home, read_environment(), known_tools=BUILTIN)
+    problems = list(find_config_problems(home, read_environment(), known_tools=BUILTIN))
+    warnings: list[str] = []
+    if not problems:
+        settings = load_home_settings(home)
+        known = survey_tools(settings)
+        agents = check_agent_tools(settings, known)
+        problems = [*find_skill_problems(settings), *agents.problems]
+        warnings = [f"{each}\nfix: {each.fix}" for each in (*settings.warnings, *agents.notices)]
+        unmatched = [] if known.may_miss else find_unmatched(settings, known.names)
+        warnings += [f"{each.key}: no tool matches '{each.pattern}'\nfix: {FIX}" for each in unmatched]
     for problem in problems:
         click.echo(f"error: {problem}\nfix: {problem.fix}", err=True)
     if problems:
         return INVALID
-    settings = load_home_settings(home)
-    is_refused = False
-    for name, section in settings.config.tools.items():
-        if section.enabled is not False:  # the options of skills that are switched off do not matter
-            try:
-                load_builtin(name).read_settings(section.options)
-            except InvalidInput as error:
-                is_refused = True
-                click.echo(f"error: {home / CONFIG_FILE}: tools.{name}: {error.message}\nfix: {error.fix}", err=True)
-    if is_refused:
-        return INVALID
-    for warning in settings.warnings:
+    for warning in warnings:
         click.echo(f"warning: {warning}", err=True)
     click.echo("The configuration can be used.")
     return DONE

@@ -101,7 +101,17 @@ def _checks(denizen: Denizen, *, offline: bool) -> list[HealthCheck]:
     if not offline:
         agents = denizen.queries.list_agents()
         names = sorted({name for agent in agents for name in (MODELS if agent.is_routed else (agent.model,))})
-        checks += [HealthCheck(f"model {name}", lambda name=name: _model(denizen, name)) for name in names]
+        aliases = denizen.settings.models.aliases
+        firsts = {name: aliases[name].model if name in aliases else name for name in names}
+        checks += [
+            HealthCheck(f"model {name}", lambda full=full: _model(denizen, full)) for name, full in firsts.items()
+        ]
+        later = dict.fromkeys(each for name in names if name in aliases for each in aliases[name].fallbacks)
+        checks += [
+            HealthCheck(f"fallback {full}", lambda full=full: _fallback(denizen, full))
+            for full in later
+            if full not in firsts.values()
+        ]
     return checks
 
 
@@ -222,6 +232,15 @@ async def _model(denizen: Denizen, name: str) -> str:
 
     answered = await verify_model(denizen.runtime.current.models, name)
     return f"{answered.model} answers ({answered.duration_s:.1f} s)"
+
+
+async def _fallback(denizen: Denizen, name: str) -> str:
+    """One that is out of order fails nothing by itself."""
+    try:
+        return await _model(denizen, name)
+    except DenizenError as error:
+        echo(f"warn  fallback {name}\n{_indent(error.explain())}")
+        return "it could not stand in now"
 
 
 def _indent(text: str) -> str:

@@ -1,4 +1,4 @@
-"""`denizen setup`: the home folder, a model, the proof that it answers, and a Discord account."""
+"""`denizen setup`: a model, the proof that it answers, and then the files of the home folder."""
 
 from __future__ import annotations
 
@@ -12,22 +12,15 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import click
 
-from denizen.app.model_choice import KINDS, ModelChoice
-from denizen.cli.exit_codes import DONE, exit_code
+from denizen.app.model_choice import ModelChoice
+from denizen.cli.exit_codes import DONE, INTERRUPTED
 from denizen.cli.options import model_options
 from denizen.cli.terminal import echo
 from denizen.domain.errors import DenizenError, InvalidInput
 
 if TYPE_CHECKING:
     from denizen.app.settings.setup import SetupAnswers
-
-_DISCORD_STEPS = """\
-An agent needs a bot of its own on Discord:
-  1  At https://discord.com/developers/applications make a New Application.
-  2  Under Bot: Reset Token, and copy the token. It is shown only once.
-  3  Under Bot, Privileged Gateway Intents: switch on Message Content Intent (without it the agent reads mentions only)
-     and Server Members Intent (with it, it knows whom an @Name means).
-Afterwards `denizen doctor` shows the link that invites it, and what it is still lacking."""
+    from denizen.cli.setup_questions import KnownKeys
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +52,21 @@ def _given_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--non-interactive", is_flag=True, help="Ask nothing: take the options, or the built-in model.")
 @click.option("--if-missing", is_flag=True, help="Do nothing when there is a configuration already.")
 @click.option("--force", is_flag=True, help="Write fresh files; the old denizen.yaml is kept as denizen.yaml.bak.")
-@click.option("--no-verify", is_flag=True, help="Do not ask the model for a completion.")
+@click.option("--no-verify", is_flag=True, help="Write the files without asking the model for a completion first.")
+@click.option("--store-key", is_flag=True, help="Keep the key's value in secrets.env, which other terminals read too.")
 @_given_options
 @click.pass_obj
 def command(
-    home: Path, given: _SetupOptions, *, non_interactive: bool, if_missing: bool, force: bool, no_verify: bool
+    home: Path,
+    given: _SetupOptions,
+    *,
+    non_interactive: bool,
+    if_missing: bool,
+    force: bool,
+    no_verify: bool,
+    store_key: bool,
 ) -> int:
-    """Create the home folder and connect a model; the model is asked for a real completion before this is done.
+    """Create the home folder and connect a model. The model is asked for a real completion before anything is written.
 
     \b
     denizen setup                                     asks
@@ -73,72 +74,114 @@ def command(
     denizen setup --non-interactive --provider anthropic --model claude-haiku-4-5 --api-key-env ANTHROPIC_API_KEY
     denizen setup --non-interactive --discord-token-env DISCORD_TOKEN_DENIZEN
     """
-    from denizen.app.settings import CONFIG_FILE
+    from denizen.app.settings import CONFIG_FILE, SetupAnswers
 
     if if_missing and (home / CONFIG_FILE).exists():
         return DONE
+    token = given.discord_token_env
     if non_interactive or given.choice.is_provider:
-        answers = _answers(given.choice)
+        answers = replace(_answers(home, given.choice, store_key=store_key), discord_token_env=token)
+        if not no_verify:
+            _require_answer(home, answers, force=force)
     elif sys.stdin.isatty():
-        answers = _ask_model()
-        answers = answers if given.discord_token_env else _ask_discord(answers)
+        asked = _ask(home, SetupAnswers(discord_token_env=token), force=force, no_verify=no_verify)
+        if asked is None:
+            click.echo("Nothing was written.", err=True)
+            return INTERRUPTED
+        answers = asked
     else:
         raise InvalidInput(
             "There is nobody to ask: standard input is no terminal.",
             fix="Add --non-interactive, with --provider and --model.",
         )
-    if given.discord_token_env:
-        answers = replace(answers, discord_token_env=given.discord_token_env)
     _write(home, answers, force=force)
-    if no_verify:
-        return DONE
-    return anyio.run(_verify, home)
+    click.echo("Next: denizen chat, or denizen run for the page and the API.", err=True)
+    return DONE
 
 
-def _answers(choice: ModelChoice) -> SetupAnswers:
-    from denizen.app.settings.setup import SetupAnswers
+def _answers(home: Path, choice: ModelChoice, *, store_key: bool) -> SetupAnswers:
+    from denizen.app.settings import SetupAnswers
 
     if not choice.is_provider:
         return SetupAnswers()
     answers = SetupAnswers(model=choice.model, base_url=choice.base_url, api_key_env=choice.api_key_env)
-    return replace(answers, kind=choice.kind)
-
-
-def _ask_model() -> SetupAnswers:
-    from denizen.adapters.models.providers import PROVIDERS
-    from denizen.app.settings.setup import SetupAnswers
-
-    click.echo("Where shall answers come from?")
-    kinds = ["embedded", *(kind for kind in KINDS if kind != "embedded")]
-    for number, kind in enumerate(kinds, 1):
-        click.echo(f"  {number:>2}  {kind:<18} {PROVIDERS[kind].label}")
-    kind = kinds[click.prompt("Number", type=click.IntRange(1, len(kinds)), default=1) - 1]
-    if kind == "embedded":
-        return SetupAnswers()
-    base_url = ""
-    if kind in ("openai-compatible", "ollama"):
-        base_url = click.prompt("Address", default="http://127.0.0.1:11434/v1")
-    model = click.prompt("Model (the provider's own name for it)")
-    key = ""
-    if PROVIDERS[kind].needs_key:
-        key = click.prompt(
-            f"API key (empty: read {PROVIDERS[kind].key_variable} from the environment)", default="", hide_input=True
-        )
-    return replace(SetupAnswers(model=model, base_url=base_url, api_key=key), kind=kind)
-
-
-def _ask_discord(answers: SetupAnswers) -> SetupAnswers:
-    if not click.confirm("Shall the agent live on Discord too?", default=False):
+    answers = replace(answers, kind=choice.kind)
+    if not store_key:
         return answers
-    click.echo(_DISCORD_STEPS)
-    token = click.prompt("Token (empty: without Discord for now)", default="", show_default=False, hide_input=True)
-    return replace(answers, discord_token=token.strip())
+    key = _known_keys(home).find(answers.variable)
+    if not key:
+        raise InvalidInput(
+            "There is no key to store.",
+            why=f"{answers.variable} is not set." if answers.variable else "No variable is named.",
+            fix="Set it in the environment and name it with --api-key-env.",
+        )
+    return replace(answers, api_key=key)
+
+
+def _require_answer(home: Path, answers: SetupAnswers, *, force: bool) -> None:
+    try:
+        anyio.run(_verify, home, answers, force)
+    except DenizenError:
+        click.echo("Nothing is written. (--no-verify writes the files all the same.)", err=True)
+        raise
+
+
+def _ask(home: Path, answers: SetupAnswers, *, force: bool, no_verify: bool) -> SetupAnswers | None:
+    """Asks until the model answers, or until what was typed is to be written all the same; None to give up."""
+    from denizen.cli.setup_questions import ask_discord, ask_model
+
+    keys = _known_keys(home)
+    answers = ask_model(answers, keys)
+    answers = answers if answers.discord_token_env else ask_discord(answers)
+    while not no_verify:
+        try:
+            anyio.run(_verify, home, answers, force)
+        except DenizenError as error:
+            echo(f"error: {error.explain()}", err=True)
+        else:
+            break
+        click.echo("Nothing is written yet.")
+        ask = "Correct the answers, write them all the same, or quit?"
+        wanted = click.prompt(ask, type=click.Choice(["correct", "write", "quit"]), default="correct")
+        if wanted == "quit":
+            return None
+        if wanted == "write":
+            break
+        answers = ask_model(answers, keys)
+    return answers
+
+
+def _known_keys(home: Path) -> KnownKeys:
+    from denizen.app.home.environment import read_environment
+    from denizen.app.home.secrets import load_secrets
+    from denizen.cli.setup_questions import KnownKeys
+
+    stored = load_secrets(home, {}).variables
+    return KnownKeys(home, dict(read_environment()), dict(stored))
+
+
+async def _verify(home: Path, answers: SetupAnswers, force: bool) -> None:  # noqa: FBT001 - anyio.run passes positions only
+    """Raises what the model raises, or what would keep the files from being written."""
+    from denizen.app.home.environment import read_environment
+    from denizen.app.models import verify_settings
+    from denizen.app.settings import preview_setup
+    from denizen.app.settings.checks import DEFAULT_MODEL
+    from denizen.builtin_skills import BUILTIN
+    from denizen.cli.terminal import show_weights_progress
+
+    environment = read_environment()
+    settings = preview_setup(home, answers, environment=environment, force=force, known_tools=BUILTIN)
+    name = settings.agents[settings.default_agent].model
+    if answers.name or answers.model:
+        name = f"{answers.provider}/{answers.model or DEFAULT_MODEL}"
+    answered = await verify_settings(settings, name, environment, show_weights_progress)
+    echo(f"{answered.model} answers ({answered.duration_s:.1f} s).", err=True)
 
 
 def _write(home: Path, answers: SetupAnswers, *, force: bool) -> None:
     from denizen.app.build import make_home
     from denizen.app.home.environment import read_environment
-    from denizen.app.settings.setup import write_setup
+    from denizen.app.settings import write_setup
     from denizen.builtin_skills import BUILTIN
 
     make_home(home)
@@ -149,21 +192,3 @@ def _write(home: Path, answers: SetupAnswers, *, force: bool) -> None:
         click.echo(f"kept  {file}", err=True)
     for name in done.unset:
         click.echo(f"warning: {name} is not set; add it to {home / 'secrets.env'} or the environment", err=True)
-
-
-async def _verify(home: Path) -> int:
-    """The files stay when the model does not answer: what is wrong is said, and can be put right there."""
-    from denizen.app.build import OpenOptions, open_denizen
-    from denizen.app.models import verify_model
-    from denizen.cli.terminal import show_weights_progress
-
-    try:
-        async with open_denizen(home, OpenOptions(durable=False, report=show_weights_progress)) as denizen:
-            agent = denizen.queries.get_agent("")
-            answered = await verify_model(denizen.runtime.current.models, agent.model)
-    except DenizenError as error:
-        echo(f"The files are written, but the model does not answer.\nerror: {error.explain()}", err=True)
-        return exit_code(error.family)
-    echo(f"{answered.model} answers ({answered.duration_s:.1f} s).", err=True)
-    click.echo("Next: denizen chat, or denizen run for the page and the API.", err=True)
-    return DONE

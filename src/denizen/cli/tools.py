@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 @click.option("--schema", is_flag=True, help="Show the arguments too.")
 @with_denizen
 async def command(denizen: Denizen, agent: str, *, schema: bool) -> None:
-    """List tools with their risk tier (0 harmless to 3 dangerous), what the gate does with their calls, and why."""
+    """List tools with their risk tier (0 harmless to 3 dangerous), what the gate does with their calls, and why; and
+    the built-in skills that are off, with how to switch them on.
+    """
+    from denizen.app.toolsets import explain_idle
+    from denizen.builtin_skills import BUILTIN, load_builtin
+
     tools = await denizen.queries.list_tools(agent)
     names = max((len(tool.spec.name) for tool in tools), default=0)
     sources = max((len(tool.spec.source) for tool in tools), default=0)
@@ -26,5 +31,14 @@ async def command(denizen: Denizen, agent: str, *, schema: bool) -> None:
         spec, what = tool.spec, (tool.spec.description.splitlines() or [""])[0]
         echo(f"{spec.name:<{names}}  tier {int(tool.tier)}  {spec.source:<{sources}}  {what}")
         echo(f"    {tool.outlook.mode}: {tool.outlook.why}")
+        if spec.listed_only and not agent:
+            echo("    only for an agent whose `tools` name it in full")
         if schema:
             echo(f"    {printable_json(dict(spec.parameters))}")
+    fixes = {skill: explain_idle(skill, denizen.settings) for skill in BUILTIN}
+    idle = {skill: fix for skill, fix in fixes.items() if fix and not agent}
+    if idle:
+        echo("\nOff:")
+    for skill, fix in idle.items():
+        echo(f"{skill}: {fix}")
+        echo(f"    {', '.join(tool.name for tool in load_builtin(skill).tools)}")

@@ -189,13 +189,15 @@ def parse_settings(skill: str, kind: type | None, section: Mapping[str, Json]) -
         if key not in known:
             near = difflib.get_close_matches(key, known, n=1)
             fix = f"did you mean `{near[0]}`?" if near else f"known: {', '.join(known) or 'none'}"
-            raise _refuse(skill, f"the skill {skill} has no setting `{key}`", fix)
+            raise _refuse(skill, f"the skill {skill} has no setting `{key}`", fix, key)
     try:
         return TypeAdapter[object](kind).validate_python(dict(section))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         key = ".".join(str(step) for step in first["loc"])
-        raise _refuse(skill, f"the setting `{key}` of the skill {skill} is wrong", first["msg"]) from error
+        which = f"the setting `{key}`" if key else "a setting"
+        fix = first["msg"].removeprefix("Value error, ")
+        raise _refuse(skill, f"{which} of the skill {skill} is wrong", fix, key) from error
 
 
 def _keys(kind: type) -> list[str]:
@@ -209,5 +211,5 @@ def _keys(kind: type) -> list[str]:
     raise InvalidInput(f"settings cannot be a {name}", code="bad_skill", fix="declare a dataclass or a pydantic model")
 
 
-def _refuse(skill: str, message: str, fix: str) -> InvalidInput:
-    return InvalidInput(message, code="bad_skill_settings", fix=fix, skill=skill)
+def _refuse(skill: str, message: str, fix: str, key: str = "") -> InvalidInput:
+    return InvalidInput(message, code="bad_skill_settings", fix=fix, skill=skill, key=key)

@@ -396,7 +396,7 @@ def test_no_token_is_in_anything_that_is_made_of_the_settings(home: Home):
     settings = home.using(TOKENS).load(
         BOTH.replace("{accounts", '{error_message: "${ADA}", keywords: ["${BERT}"], accounts')
     )
-    shown = (settings, settings.config, settings.discord_accounts, settings.discord_endpoints, settings.written)
+    shown = (settings, settings.config, settings.discord_accounts, settings.discord_endpoints, settings.document.tree)
     for text in (*(repr(each) for each in shown), render_settings(settings), settings.digest):
         assert "token-of" not in text
     assert settings.secrets.mask("sent token-of-ada and token-of-bert") == "sent *** and ***"

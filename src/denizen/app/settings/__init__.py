@@ -1,7 +1,8 @@
 """The configuration: `denizen.yaml`, the variables that it names, and the persona files.
 
 What others may use is listed here. `load_settings` reads a home folder into `Settings`; `check` lists its problems;
-`render_settings` shows what is in effect; `set_value`, `remove_value` and `write_setup` change the file.
+`render_settings` shows what is in effect; `set_value`, `remove_value` and `write_setup` change the file, and
+`preview_setup` returns what that would bring about.
 """
 
 from denizen.app.settings.discord import DiscordLogin
@@ -10,7 +11,7 @@ from denizen.app.settings.effective import Settings, Simulation, render_settings
 from denizen.app.settings.github import GitHubLogin
 from denizen.app.settings.load import CONFIG_FILE, find_config_problems, load_settings
 from denizen.app.settings.problem import ConfigProblem
-from denizen.app.settings.setup import SetupAnswers, SetupReport, write_setup
+from denizen.app.settings.setup import SetupAnswers, SetupReport, preview_setup, write_setup
 
 __all__ = [
     "CONFIG_FILE",
@@ -24,6 +25,7 @@ __all__ = [
     "find_config_problems",
     "load_settings",
     "parse_path",
+    "preview_setup",
     "remove_value",
     "render_settings",
     "set_secret",

@@ -274,7 +274,9 @@ class AgentSection(Section):
         "question.",
     )
     tools: tuple[SomeText, ...] = Field(
-        default=("*",), description="Names or patterns of the tools it may use, in the order of preference."
+        default=("*",),
+        description="Names or patterns of the tools it may use, in the order of preference. Tools that could do great "
+        "harm, such as `exec`, are given by their full name only.",
     )
     pinned_tools: tuple[SomeText, ...] = Field(
         default=(),

@@ -26,7 +26,7 @@ from denizen.app.settings.models import ModelsSection
 from denizen.app.settings.problem import ConfigProblem
 from denizen.app.settings.schema import ChannelsSection, Config, LoggingSection, ServerSection
 from denizen.app.settings.tools import McpSection, OwnSkillSection, ParameterSection, ToolSection
-from denizen.app.settings.yaml_document import write_document
+from denizen.app.settings.yaml_document import ConfigDocument, write_document
 from denizen.domain.agent import Agent
 from denizen.domain.archiving import ArchivePolicy, OptOuts
 from denizen.domain.budget import BudgetPolicy
@@ -53,7 +53,7 @@ class Simulation:
 class Settings:
     """The configuration in effect: validated, immutable, with all implied values filled in.
 
-    `written` is the file's own tree, before interpolation; `secrets` has the values of the same moment. `digest` is the
+    `document` is the file itself, before interpolation; `secrets` has the values of the same moment. `digest` is the
     sha256 of what was written and of the persona texts: it tells two generations apart and holds no secret.
     """
 
@@ -63,8 +63,8 @@ class Settings:
     default_agent: AgentName
     secrets: FileSecrets
     digest: str
+    document: ConfigDocument = field(repr=False)
     warnings: tuple[ConfigProblem, ...] = ()
-    written: Mapping[str, Json] = field(default_factory=dict[str, Json], repr=False)
     simulation: Simulation | None = None
 
     @property
@@ -189,7 +189,7 @@ def render_settings(settings: Settings) -> str:
     """Returns every setting in effect as YAML; those that the file does not have carry the comment `# default`. Secrets
     stay references. The text can be read again and means the same.
     """
-    return write_document(_section(settings.config, settings.written), (2, 2))
+    return write_document(_section(settings.config, settings.document.tree), (2, 2))
 
 
 def _section(section: Section, written: Json) -> CommentedMap:

@@ -175,6 +175,7 @@ def examine(
         default_agent=AgentName(config.default_agent),
         secrets=secrets.knowing(expansion.names - _PLAIN_VARIABLES),
         digest=hashlib.sha256(digest_input(document.tree, agents, contexts.folders).encode()).hexdigest(),
+        document=document,
         warnings=(
             *warnings,
             *left_out,
@@ -183,7 +184,6 @@ def examine(
             *_exposed(secrets),
             *find_idle_tools(document, tree),
         ),
-        written=document.tree,
     )
     return ConfigResult(settings, ())
 

@@ -19,8 +19,9 @@ from denizen.app.settings.agents import AGENTS_FOLDER
 from denizen.app.settings.checks import BUILTIN, DEFAULT_AGENT, DEFAULT_MODEL, draw_outline
 from denizen.app.settings.discord import ACCOUNTS, discord_variable
 from denizen.app.settings.edit import parse_config, splice_value
+from denizen.app.settings.effective import Settings
 from denizen.app.settings.interpolation import whole_reference
-from denizen.app.settings.load import CONFIG_FILE, examine, read_config
+from denizen.app.settings.load import CONFIG_FILE, ConfigResult, examine, read_config
 from denizen.app.settings.problem import config_error, format_path
 from denizen.app.settings.yaml_document import find_value
 from denizen.domain.errors import Conflict, InvalidInput
@@ -144,6 +145,33 @@ class _FilePlan:
     mode: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _SetupPlan:
+    """The files of a set-up, how the configuration reads then, and whether the variable of a token is `unset`."""
+
+    files: tuple[_FilePlan, ...]
+    finding: ConfigResult
+    unset: frozenset[str]
+
+
+def preview_setup(
+    home: Path,
+    answers: SetupAnswers,
+    *,
+    environment: Mapping[str, str],
+    force: bool = False,
+    known_tools: Collection[str] | None = None,
+) -> Settings:
+    """Returns the settings that `write_setup` would bring about, and writes nothing. A provider's key may be unset.
+    Raises InvalidInput for another variable that is unset, and what `write_setup` raises.
+    """
+    plan = _plan_setup(home, answers, environment=environment, force=force, known_tools=known_tools, needs_models=False)
+    finding = plan.finding
+    if finding.settings is None:
+        raise config_error(finding.problems)
+    return finding.settings
+
+
 def write_setup(
     home: Path,
     answers: SetupAnswers,
@@ -157,26 +185,40 @@ def write_setup(
     the old `denizen.yaml` stays beside it as `denizen.yaml.bak`.
     """
     with edit_lock(home):
-        old = read_config(home)
-        text = _add_provider(old if old.strip() and not force else CONFIG_TEMPLATE, home, answers)
-        text, token_variable = _add_account(text, home, answers)
-        typed = {answers.variable: answers.api_key, token_variable: answers.discord_token}
-        typed = {name: value for name, value in typed.items() if value}
-        plan = _plan_secrets(home, typed)
-        secrets = load_secrets(home, {**environment, **typed})
-        finding = examine(home, text, secrets, known_tools)
-        wrong = [problem for problem in finding.problems if not problem.variable]
-        if wrong:
-            raise config_error(wrong)
-        if force and old.strip():
-            plan.append(_FilePlan(home / f"{CONFIG_FILE}.bak", old, edited=True))
-        plan.append(_FilePlan(home / CONFIG_FILE, text, edited=text != old))
-        plan += _plan_persona(home, text, force=force)
-        written, kept = _write(plan)
-        unset = {problem.variable for problem in finding.problems}
-        if token_variable and secrets.find(token_variable) is None:
-            unset.add(token_variable)
-        return SetupReport(written, kept, tuple(sorted(unset)))
+        plan = _plan_setup(
+            home, answers, environment=environment, force=force, known_tools=known_tools, needs_models=True
+        )
+        written, kept = _write(plan.files)
+    unset = {problem.variable for problem in plan.finding.problems} | plan.unset
+    return SetupReport(written, kept, tuple(sorted(unset)))
+
+
+def _plan_setup(
+    home: Path,
+    answers: SetupAnswers,
+    *,
+    environment: Mapping[str, str],
+    force: bool,
+    known_tools: Collection[str] | None,
+    needs_models: bool,
+) -> _SetupPlan:
+    old = read_config(home)
+    text = _add_provider(old if old.strip() and not force else CONFIG_TEMPLATE, home, answers)
+    text, token_variable = _add_account(text, home, answers)
+    typed = {answers.variable: answers.api_key, token_variable: answers.discord_token}
+    typed = {name: value for name, value in typed.items() if value}
+    files = _plan_secrets(home, typed)
+    secrets = load_secrets(home, {**environment, **typed})
+    finding = examine(home, text, secrets, known_tools, needs_models=needs_models)
+    wrong = [problem for problem in finding.problems if not problem.variable]
+    if wrong:
+        raise config_error(wrong)
+    if force and old.strip():
+        files.append(_FilePlan(home / f"{CONFIG_FILE}.bak", old, edited=True))
+    files.append(_FilePlan(home / CONFIG_FILE, text, edited=text != old))
+    files += _plan_persona(home, text, force=force)
+    unset = {token_variable} if token_variable and secrets.find(token_variable) is None else set[str]()
+    return _SetupPlan(tuple(files), finding, frozenset(unset))
 
 
 def _add_provider(text: str, home: Path, answers: SetupAnswers) -> str:

@@ -156,6 +156,12 @@ def survey_skills(home: Path, sections: Mapping[str, OwnSkillSection]) -> tuple[
     return tuple(_look(home, name, sections.get(name)) for name in names)
 
 
+def misses_some(entries: Sequence[SkillEntry], sections: Mapping[str, OwnSkillSection]) -> bool:
+    """Returns whether a skill that is to be loaded is not fit to be."""
+    wanted = {name for name, section in sections.items() if section.enabled and section.sha256}
+    return any(entry.name in wanted and entry.state is not SkillStatus.ENABLED for entry in entries)
+
+
 def _look(home: Path, name: str, section: OwnSkillSection | None) -> SkillEntry:
     try:
         folder = load_folder(home, name)
@@ -201,8 +207,7 @@ class SkillRegistry:
 
     def misses_some(self, sections: Mapping[str, OwnSkillSection]) -> bool:
         """Returns whether a skill that is to be loaded was not, at the last load."""
-        wanted = {name for name, section in sections.items() if section.enabled and section.sha256}
-        return any(entry.name in wanted and entry.state is not SkillStatus.ENABLED for entry in self.entries)
+        return misses_some(self.entries, sections)
 
     async def load(
         self, sections: Mapping[str, OwnSkillSection], taken: Mapping[str, str], services_of: ServicesForSkill
