@@ -21,10 +21,12 @@ from denizen.domain.approval import (
     Deciders,
     VoteOutcome,
     can_be_asked,
+    combine_rules,
     decide_approval,
     describe_end,
     expire_approval,
     grant_covers,
+    meets_rule,
     plan_grant,
     same_people,
 )
@@ -193,3 +195,37 @@ def test_rules_that_ask_the_same_people_are_alike_whatever_their_patience() -> N
     assert not same_people(ApprovalRule(Deciders.ROLE, "a"), ApprovalRule(Deciders.ROLE, "b"))
     assert not same_people(ApprovalRule(Deciders.QUORUM, quorum=2), ApprovalRule(Deciders.QUORUM, quorum=3))
     assert not same_people(usual, replace(usual, people=frozenset({"x"})))
+
+
+ASKER, MEMBERS, ADMINS, OWNERS = ApprovalRule(), *(ApprovalRule(Deciders.ROLE, r) for r in ("member", "admin", "owner"))
+TWO_ADMINS = ApprovalRule(Deciders.QUORUM, "admin", 2)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "both"),
+    [
+        (ASKER, OWNERS, OWNERS),
+        (ASKER, MEMBERS, ADMINS),
+        (MEMBERS, ADMINS, ADMINS),
+        (ADMINS, TWO_ADMINS, TWO_ADMINS),
+        (OWNERS, TWO_ADMINS, ApprovalRule(Deciders.QUORUM, "owner", 2)),
+        (TWO_ADMINS, replace(TWO_ADMINS, quorum=3), replace(TWO_ADMINS, quorum=3)),
+        (ApprovalRule(Deciders.ROLE, "role:7"), ApprovalRule(Deciders.ROLE, "role:8"), OWNERS),
+        (replace(OWNERS, people=frozenset({"x", "y"})), replace(OWNERS, people=frozenset({"y"})), None),
+    ],
+)
+def test_of_two_rules_the_stricter_says_who_decides(
+    one: ApprovalRule, other: ApprovalRule, both: ApprovalRule | None
+) -> None:
+    both = both or replace(OWNERS, people=frozenset({"y"}))
+    assert same_people(combine_rules(one, other), both)
+    assert same_people(combine_rules(other, one), both)
+    assert meets_rule(both, one) and meets_rule(both, other)
+    assert same_people(one, both) or not meets_rule(one, other)
+
+
+def test_of_two_rules_silence_is_consent_only_where_both_say_so() -> None:
+    silent = ApprovalRule(grant_on_timeout=True)
+    assert combine_rules(silent, silent).grant_on_timeout
+    assert not combine_rules(silent, ASKER).grant_on_timeout
+    assert not combine_rules(ASKER, silent).grant_on_timeout

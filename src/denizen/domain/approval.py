@@ -285,8 +285,40 @@ def digest_args(args: Mapping[str, Json]) -> str:
     return derive("args", json.dumps(args, sort_keys=True))
 
 
+def combine_rules(one: ApprovalRule, other: ApprovalRule) -> ApprovalRule:
+    """Returns the rule that is as strict as both. A quorum is stricter than a role, and a role stricter than the asker,
+    in whose place at least admins decide: other members have no authority over the asker. Besides, only people whom
+    both rules name decide. The time is that of `one`.
+    """
+    rules = (one, other)
+    kinds = {rule.deciders for rule in rules}
+    roles = {str(rule.role) for rule in rules if rule.deciders is not Deciders.REQUESTER}
+    if Deciders.REQUESTER in kinds and roles:
+        roles.add(RoleName.ADMIN)
+    return replace(
+        one,
+        deciders=next(kind for kind in (Deciders.QUORUM, Deciders.ROLE, Deciders.REQUESTER) if kind in kinds),
+        role=_find_highest(roles) if roles else one.role,
+        quorum=max((rule.quorum for rule in rules if rule.deciders is Deciders.QUORUM), default=one.quorum),
+        people=one.people & other.people,
+        grant_on_timeout=one.grant_on_timeout and other.grant_on_timeout,
+    )
+
+
+def _find_highest(roles: set[str]) -> str:
+    """Returns the highest of the roles. Above those that cannot be compared is the owner."""
+    if len(roles) == 1:
+        return next(iter(roles))
+    return RoleName.ADMIN if roles == {RoleName.ADMIN, RoleName.MEMBER} else RoleName.OWNER
+
+
+def meets_rule(given: ApprovalRule, demanded: ApprovalRule) -> bool:
+    """Whether a decision under the given rule is one under the demanded one too."""
+    return same_people(combine_rules(given, demanded), given)
+
+
 def same_people(one: ApprovalRule, other: ApprovalRule) -> bool:
-    """Whether a decision under one rule is one under the other."""
+    """Whether the same people decide under both."""
     return _format_deciders(one) == _format_deciders(other)
 
 

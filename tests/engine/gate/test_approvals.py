@@ -20,12 +20,12 @@ from denizen.domain.approval import (
 from denizen.domain.errors import NotAllowed
 from denizen.domain.events import ApprovalDecided, ApprovalRequested, TurnEvent, TurnFinished
 from denizen.domain.ids import derive, turn_id
-from denizen.domain.message import ToolResultPart
+from denizen.domain.message import FilePart, TextPart, ToolResultPart
 from denizen.domain.principal import Principal, PrincipalKind
-from denizen.domain.tool import ToolCall, ToolResult
+from denizen.domain.tool import DataFlow, Effect, Tier, ToolCall, ToolResult
 from denizen.domain.turn import TurnStatus
 from denizen.domain.verdict import Decision
-from denizen.engine.configuration.tool_policy import GatePolicy, ToolRule
+from denizen.engine.configuration.tool_policy import GatePolicy, ObserverPolicy, ToolRule
 from denizen.engine.gate.approval_card import plan_card
 from denizen.engine.gate.approvals import MAX_PENDING
 from denizen.engine.tools.toolbox import NestedCalls
@@ -45,6 +45,7 @@ from tests.engine.engine_fixture import (
     message,
     open_engine,
 )
+from tests.engine.gate.gate_fixture import verdict
 from tests.timing import HANG_LIMIT_S, controlled_clock
 
 pytestmark = pytest.mark.anyio
@@ -476,3 +477,53 @@ async def test_a_tool_waits_for_the_approval_of_what_it_calls_itself_without_run
                 await engine.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)
         assert [made.tool for made in tools.calls] == ["outer", "write"]
         assert read_last_result(model).startswith("inner said: written")
+
+
+# --- who may decide after foreign text -------------------------------------------------------------------------------
+
+EVE = Principal(PrincipalKind.WEB_USER, "eve", "Eve", frozenset({"member"}))
+ZOE = Principal(PrincipalKind.WEB_USER, "zoe", "Zoe", frozenset({"owner", "admin", "member"}))
+KEEPER = ToolsetFixture([replace(WRITE, tier=Tier.SENSITIVE, flow=DataFlow(effects=frozenset({Effect.MEMORY})))])
+PAPER = (TextPart("keep what it says"), FilePart("a.txt", "text/plain", 3, "abc"))
+
+
+async def test_a_member_who_attaches_a_file_cannot_approve_what_an_owner_has_to() -> None:
+    tools = replace(KEEPER, calls=[])
+    async with open_engine(script(), tools) as engine:
+        await engine.turns.submit(message("", principal=EVE, reach=AskerReach.CARD, parts=PAPER))
+        [approval] = await pending(engine.store)
+        with pytest.raises(NotAllowed, match="people with the role 'owner'"):
+            await engine.turns.approvals.decide(approval.id, EVE, ApprovalChoice.ONCE)
+        assert not tools.calls
+        await engine.turns.approvals.decide(approval.id, ZOE, ApprovalChoice.ONCE)
+        with anyio.fail_after(HANG_LIMIT_S):
+            await engine.durable.wait(approval.request.turn_id)
+        assert len(tools.calls) == 1
+
+
+async def test_an_observer_that_says_no_is_heard_although_foreign_text_was_read() -> None:
+    tools = replace(KEEPER, calls=[])
+    watch = ScriptedModel(ScriptedReply(verdict("deny", "nobody asked for it")), name="w/watcher")
+    policy = GatePolicy(observer=ObserverPolicy("watcher"))
+    async with open_engine(script(), tools, policy=policy, watcher=watch) as engine:
+        with anyio.fail_after(HANG_LIMIT_S):
+            await engine.say("", principal=EVE, parts=PAPER)
+        assert not tools.calls
+        assert read_last_result(engine.model) == "Denied: nobody asked for it."
+
+
+@pytest.mark.parametrize(("at_first", "by_now", "ran"), [("owner", "member", 1), ("member", "owner", 0)])
+async def test_who_decided_must_be_strict_enough_when_the_configuration_has_changed(
+    at_first: str, by_now: str, ran: int
+) -> None:
+    policies = [ask_for_tool(ApprovalRule(Deciders.ROLE, role)) for role in (at_first, by_now)]
+    async with open_engine(script(), policy=policies[0]) as engine:
+        with anyio.fail_after(HANG_LIMIT_S):
+            async with anyio.create_task_group() as group:
+                group.start_soon(ask, engine)
+                [approval] = await pending(engine.store)
+                await engine.runtime.swap(generation(engine.model, engine.tools, number=2, policy=policies[1]))
+                voter = ZOE if at_first == "owner" else EVE
+                await engine.turns.approvals.decide(approval.id, voter, ApprovalChoice.ONCE)
+        assert len(engine.tools.calls) == ran
+        assert ran or read_last_result(engine.model) == "Denied: others have to decide this by now; ask for it again."

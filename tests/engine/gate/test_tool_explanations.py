@@ -6,7 +6,7 @@ import pytest
 
 from denizen.domain.tool import Tier, ToolSpec
 from denizen.domain.verdict import Decision
-from denizen.engine.configuration.tool_policy import GatePolicy, ToolRule, explain_policy
+from denizen.engine.configuration.tool_policy import GatePolicy, ToolMode, ToolModes, ToolRule, explain_policy
 
 APPROVING = GatePolicy(rules=(ToolRule("wipe*", Decision.APPROVE),))
 
@@ -24,3 +24,10 @@ def test_a_rule_that_approves_tier_3_is_told_to_change_nothing_and_what_would(is
 def test_where_a_rule_counts_or_there_is_none_nothing_is_said_of_it(tier: Tier, name: str) -> None:
     spec = ToolSpec(name, "Does something.", {}, tier=tier)
     assert "no rule approves" not in explain_policy(spec, APPROVING, is_observed=True).why
+
+
+@pytest.mark.parametrize(("is_observed", "mode"), [(True, "observer, then people"), (False, "people")])
+def test_a_mode_that_asks_comes_on_top_of_the_observer(is_observed: bool, mode: str) -> None:
+    spec = ToolSpec("fly", "Flies.", {}, tier=Tier.SENSITIVE)
+    policy = GatePolicy(modes=ToolModes(default=ToolMode.ASK))
+    assert explain_policy(spec, policy, is_observed=is_observed).mode == mode

@@ -48,15 +48,17 @@ class DecidersSection(Section):
     deciders: Deciders | None = Field(
         default=None,
         description="Who decides: the `requester`, anybody with the `role`, or a `quorum` of those. Unset: the "
-        "requester; but about tools of tier 3, and in place of the observer, somebody with the role. Only a rule says "
-        "otherwise.",
+        "requester; but about tools of tier 3, and in place of the observer, somebody with the role. A rule can demand "
+        "more, never less: of all who want people to be asked, the strictest counts.",
     )
     role: RoleName | None = Field(default=None, description="Whose word counts with `role` and `quorum`; unset: owner.")
     quorum: Whole | None = Field(
         default=None, ge=1, le=20, description=f"How many have to say yes; unset: {_APPROVAL.quorum}."
     )
     people: tuple[SomeText, ...] = Field(
-        default=(), description="Who may decide besides, by keys such as `platform_user:discord:123`."
+        default=(),
+        description="Who may decide besides, by keys such as `platform_user:discord:123`, where nothing else demands "
+        "others.",
     )
     timeout_s: Number | None = Field(
         default=None,
@@ -104,8 +106,8 @@ class RuleSection(DecidersSection):
 
     tool: SomeText = Field(description="Name or pattern of tools, such as `*_note`.")
     action: Literal["approve", "deny", "ask"] = Field(
-        description="`ask` asks people. `approve` goes before the observer for tools of tier 2; those of tier 3 are "
-        "looked at all the same."
+        description="`ask` asks people, besides what the tier demands. `approve` goes before the observer for tools of "
+        "tier 2; those of tier 3 are looked at all the same."
     )
     args: dict[str, Pattern] = Field(
         default_factory=dict[str, str],
@@ -199,12 +201,12 @@ class GateSection(Section):
     rules: tuple[RuleSection, ...] = ()
     mode: Literal[ToolMode.RUN, ToolMode.ASK] = Field(
         default=ToolMode.RUN,
-        description="What holds where no rule matches: `run` as the tier demands, or `ask` people each time.",
+        description="What holds where no rule approves: `run` as the tier demands, or `ask` people each time.",
     )
     modes: dict[str, ToolMode] = Field(
         default_factory=dict[str, ToolMode],
         description="The same by tool: `run`; `ask`, also where a rule approves; or `rules`, which is as `mode` says "
-        "where none matches.",
+        "where none approves.",
     )
     roles: dict[str, tuple[RoleName, ...]] = Field(
         default_factory=dict[str, tuple[RoleName, ...]],

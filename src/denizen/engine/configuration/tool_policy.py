@@ -41,7 +41,7 @@ class ToolMode(StrEnum):
     ASK = "ask"
     """People are asked each time, whatever rules allow; only a rule that denies goes before."""
     RULES = "rules"
-    """The rules decide; what none matches follows the default mode."""
+    """The rules decide; what none approves follows the default mode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class ToolRule:
     channels: frozenset[str] = frozenset()
     origins: frozenset[Origin] = frozenset()
     approval: ApprovalRule | None = None
-    """For ASK: who decides; None is as for all tools."""
+    """For ASK: who decides, where nothing else demands more; None is as for all tools."""
 
     @property
     def is_blanket(self) -> bool:
@@ -169,11 +169,11 @@ class GatePolicy:
         found = _first(self.tiers, spec.name)
         return spec.tier if found is None else found
 
-    def mode(self, tool: str, *, is_ruled: bool) -> ToolMode:
-        """RUN or ASK. `is_ruled` when a rule has matched the call: then the default mode does not hold."""
+    def mode(self, tool: str, *, is_allowed: bool) -> ToolMode:
+        """RUN or ASK. `is_allowed` when a rule approves the call: then the default mode does not hold."""
         mode = _first(self.modes.by_tool, tool) or ToolMode.RULES
         if mode is ToolMode.RULES:
-            return ToolMode.RUN if is_ruled else self.modes.default
+            return ToolMode.RUN if is_allowed else self.modes.default
         return mode
 
     def find_rule(self, call: ToolCall, scope: CallScope) -> ToolRule | None:
@@ -317,13 +317,12 @@ def _approves(rule: ToolRule, spec: ToolSpec) -> bool:
 
 
 def _mode(spec: ToolSpec, policy: GatePolicy, *, is_observed: bool) -> str:
-    if policy.mode(spec.name, is_ruled=False) is ToolMode.ASK:
-        return "people"
+    asks = spec.destructive or policy.mode(spec.name, is_allowed=False) is ToolMode.ASK
     if policy.tier(spec) >= Tier.SENSITIVE:
         if not is_observed:
             return "people"
-        return "observer, then people" if spec.destructive else "observer"
-    return "people" if spec.destructive else "run"
+        return "observer, then people" if asks else "observer"
+    return "people" if asks else "run"
 
 
 def _tier_words(spec: ToolSpec, policy: GatePolicy) -> str:
@@ -337,7 +336,7 @@ def _demands(spec: ToolSpec, policy: GatePolicy) -> Iterator[str]:
     count = sum(fnmatchcase(spec.name, rule.tool) for rule in policy.rules)
     if count:
         yield f"{count} rule{'' if count == 1 else 's'}"
-    if policy.mode(spec.name, is_ruled=False) is ToolMode.ASK:
+    if policy.mode(spec.name, is_allowed=False) is ToolMode.ASK:
         yield "gate.mode or gate.modes ask"
     roles = policy.find_roles(spec.name)
     if roles:

@@ -1,9 +1,12 @@
 """The decision about one tool call, and the cache of verdicts about calls of tier 2.
 
 The policy engine asks these questions in order: depth of nesting, rules that deny, roles, destinations, rate limit,
-rules and modes that ask people, taint, and the tier with observer and people. The first that says no, or asks, decides.
-Cached verdicts are kept in memory: a restart forgets them, and so does a
-reload of the configuration, whose number is part of the key.
+rules and modes that ask people, taint, the tier with its observer, and whether the call destroys something. The first
+no ends it. Whoever wants people to be asked adds a demand, and the strictest of these says who decides, so that nothing
+that is added makes a verdict milder.
+
+Cached verdicts are kept in memory: a restart forgets them, and so does a reload of the configuration, whose number is
+part of the key.
 """
 
 from __future__ import annotations
@@ -12,11 +15,13 @@ import hashlib
 import json
 import logging
 from collections import OrderedDict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import reduce
 from typing import Protocol
 
-from denizen.domain.approval import ApprovalRule, has_role
+from denizen.domain.approval import ApprovalRule, combine_rules, has_role, same_people
 from denizen.domain.clock import Clock
 from denizen.domain.taint import describe_taint, find_risk
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolSpec
@@ -139,16 +144,16 @@ class PolicyEngine:
         refusal = self._find_refusal(case, policy, foreign)
         if refusal is not None:
             return refusal
-        risk = find_risk(case.spec, case.tier, foreign)
-        taint = (case.scope.taint | case.scope.trail.taint) - policy.trusted
-        is_tainted = bool(taint and risk)
-        asked = _ask_as_configured(case, policy, rule, is_tainted=is_tainted)
-        if asked is not None:
-            return asked
-        if is_tainted:
-            why = f"'{case.asked.tool}' {risk}, and this answer draws on {describe_taint(taint)}"
-            return _ask(case, policy, why, "taint")
-        return await self._by_tier(case, policy, rule)
+        asking = [*_ask_as_configured(case, policy, rule), *_ask_after_foreign_text(case, policy, foreign)]
+        judged = _approve_without_observer(case, rule) or await self._observe(case, policy)
+        if judged.decision is Decision.DENY:
+            return judged
+        if judged.decision is Decision.ASK:
+            asking.append(judged)
+        if case.spec.destructive:
+            although = f" ({judged.reason})" if judged.decision is Decision.APPROVE else ""
+            asking.append(_ask(case, policy, f"'{case.asked.tool}' destroys something{although}", "destructive"))
+        return _combine(asking) if asking else judged
 
     def _find_refusal(self, case: GateCase, policy: GatePolicy, foreign: str) -> Verdict | None:
         tool, asker = case.asked.tool, case.scope.principal
@@ -167,31 +172,24 @@ class PolicyEngine:
             return _deny(case, f"'{tool}' was used too often; free again in {wait_s:.0f} s", RATE_LIMIT)
         return None
 
-    async def _by_tier(self, case: GateCase, policy: GatePolicy, rule: ToolRule | None) -> Verdict:
-        verdict = _light(case, rule)
-        if verdict is None:
-            verdict = await self._observed(case, policy)
-        if verdict.decision is Decision.APPROVE and case.spec.destructive:
-            return _ask(case, policy, f"'{case.asked.tool}' destroys something ({verdict.reason})", "destructive")
-        return verdict
-
-    async def _observed(self, case: GateCase, policy: GatePolicy) -> Verdict:
+    async def _observe(self, case: GateCase, policy: GatePolicy) -> Verdict:
+        """Without an observer, and where it is not sure, the owners decide."""
         opinion = await self._observer.review(case, policy) if self._observer else None
         if opinion is None:
             why = f"'{case.asked.tool}' is a tier {int(case.tier)} tool and no observer looks at it"
-            return replace(_ask(case, policy, why, "no-observer"), rule=_surely(policy.owners))
+            return _ask(case, policy, why, "no-observer", rule=_surely(policy.owners))
         match opinion.opined:
             case ObserverVerdict.APPROVE:
                 return Verdict(Decision.APPROVE, case.tier, opinion.reason, opinion.decided_by)
             case ObserverVerdict.DENY:
                 return _deny(case, opinion.reason, opinion.decided_by)
             case ObserverVerdict.ESCALATE:
-                verdict = _ask(case, policy, opinion.reason, opinion.decided_by)
-                return replace(verdict, rule=_surely(policy.owners), alert=True)
+                verdict = _ask(case, policy, opinion.reason, opinion.decided_by, rule=_surely(policy.owners))
+                return replace(verdict, alert=True)
 
 
-def _light(case: GateCase, rule: ToolRule | None) -> Verdict | None:
-    """Whether the call runs without the observer."""
+def _approve_without_observer(case: GateCase, rule: ToolRule | None) -> Verdict | None:
+    """None for a call that the observer has to look at."""
     if case.tier is Tier.HARMLESS:
         return Verdict(Decision.APPROVE, case.tier, "harmless", "tier-0")
     if case.tier is Tier.LIMITED:
@@ -201,29 +199,42 @@ def _light(case: GateCase, rule: ToolRule | None) -> Verdict | None:
     return None
 
 
-def _ask_as_configured(
-    case: GateCase, policy: GatePolicy, rule: ToolRule | None, *, is_tainted: bool
-) -> Verdict | None:
-    """Where a rule or a mode wants people to be asked. Their silence is consent only where the owner wrote that, and
-    never to what is tainted, destructive or of the highest tier.
-    """
-    tool, approval = case.asked.tool, None
+def _ask_as_configured(case: GateCase, policy: GatePolicy, rule: ToolRule | None) -> Iterator[Verdict]:
+    """Where a rule or a mode wants people to be asked. Their silence is consent only where the owner wrote that."""
+    tool = case.asked.tool
     if rule is not None and rule.decision is Decision.ASK:
-        reason, decided_by = rule.reason or "a rule of this server wants people to be asked", "rule"
-        approval = rule.approval
-    elif policy.mode(tool, is_ruled=rule is not None) is ToolMode.ASK:
-        reason, decided_by = f"people are asked about every use of '{tool}'", "mode"
-    else:
-        return None
-    asked = approval or (policy.owners if case.tier is Tier.DANGEROUS else policy.approval)
-    may_be_silent = not (is_tainted or case.spec.destructive or case.tier is Tier.DANGEROUS)
-    return Verdict(Decision.ASK, case.tier, reason, decided_by, asked if may_be_silent else _surely(asked))
+        why = rule.reason or "a rule of this server wants people to be asked"
+        yield _ask(case, policy, why, "rule", rule=rule.approval or policy.approval)
+    is_allowed = rule is not None and rule.decision is Decision.APPROVE
+    if policy.mode(tool, is_allowed=is_allowed) is ToolMode.ASK:
+        yield _ask(case, policy, f"people are asked about every use of '{tool}'", "mode", rule=policy.approval)
 
 
-def _ask(case: GateCase, policy: GatePolicy, reason: str, decided_by: str) -> Verdict:
-    """The asker decides, or for the highest tier an owner; nobody's silence is consent."""
-    asked = policy.owners if case.tier is Tier.DANGEROUS else policy.approval
-    return Verdict(Decision.ASK, case.tier, reason, decided_by, _surely(asked))
+def _ask_after_foreign_text(case: GateCase, policy: GatePolicy, foreign: str) -> Iterator[Verdict]:
+    """Where others could gain from the call and may have brought it about. `foreign` is an unknown destination."""
+    risk = find_risk(case.spec, case.tier, foreign)
+    taint = (case.scope.taint | case.scope.trail.taint) - policy.trusted
+    if taint and risk:
+        why = f"'{case.asked.tool}' {risk}, and this answer draws on {describe_taint(taint)}"
+        yield _ask(case, policy, why, "taint")
+
+
+def _ask(
+    case: GateCase, policy: GatePolicy, reason: str, decided_by: str, *, rule: ApprovalRule | None = None
+) -> Verdict:
+    """Without a rule the asker decides, and silence is no consent. About the highest tier at least an owner decides."""
+    asked = rule or _surely(policy.approval)
+    if case.tier is Tier.DANGEROUS:
+        asked = combine_rules(asked, _surely(policy.owners))
+    return Verdict(Decision.ASK, case.tier, reason, decided_by, asked)
+
+
+def _combine(asking: Sequence[Verdict]) -> Verdict:
+    """Returns one verdict, with all reasons and the strictest rule about who decides."""
+    strictest = reduce(combine_rules, (each.rule for each in asking if each.rule))
+    first = next((each for each in asking if each.rule and same_people(each.rule, strictest)), asking[0])
+    reason = "; ".join(each.reason for each in asking)
+    return replace(first, reason=reason, rule=strictest, alert=any(each.alert for each in asking))
 
 
 def _surely(rule: ApprovalRule) -> ApprovalRule:

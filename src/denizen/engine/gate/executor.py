@@ -14,14 +14,7 @@ from dataclasses import dataclass, replace
 
 import anyio
 
-from denizen.domain.approval import (
-    Approval,
-    ApprovalGrant,
-    ApprovalStatus,
-    describe_deciders,
-    describe_end,
-    same_people,
-)
+from denizen.domain.approval import Approval, ApprovalGrant, ApprovalStatus, describe_deciders, describe_end, meets_rule
 from denizen.domain.attachments import extract_attachments
 from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, LimitExceeded
@@ -278,8 +271,8 @@ class ToolExecutor:
             verdict = await self._policy_engine.decide(asked.spec, asked.wanted, asked.scope, current, floor=floor)
         if verdict.decision is Decision.DENY:
             return verdict, ""
-        if verdict.decision is Decision.ASK and verdict.rule and not same_people(verdict.rule, found.rule):
-            why = "others have to decide this since the configuration was changed; ask for it again"
+        if verdict.decision is Decision.ASK and verdict.rule and not meets_rule(found.rule, verdict.rule):
+            why = "others have to decide this by now; ask for it again"
             return replace(verdict, decision=Decision.DENY, reason=why, decided_by="approval"), ""
         word = f"{describe_end(found)}, after {_span(found.waited_s)}"
         return replace(verdict, decision=Decision.APPROVE, reason=describe_end(found), decided_by="approval"), word
