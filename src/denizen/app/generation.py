@@ -82,7 +82,7 @@ async def build_generation(settings: Settings, number: int, deps: GenerationDeps
         default_agent=settings.default_agent,
         models=build_catalog(settings, chosen, deps.embedded_runtimes),
         toolsets=toolsets,
-        policy=replace(settings.gate.policy(number), mask=settings.secrets.mask),
+        policy=settings.gate.policy(number, settings.secrets.mask),
         account_policies=_read_account_policies(settings),
         archive=settings.archive,
         commands=CustomCommandSet(settings.commands, _build_programs(settings, deps.home)),

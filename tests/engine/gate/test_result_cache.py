@@ -12,7 +12,7 @@ from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import CacheScope, Taint, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.verdict import Decision
-from denizen.engine.configuration.tool_policy import GatePolicy, ToolRule
+from denizen.engine.configuration.tool_policy import GatePolicy, ResultPolicy, ToolRule
 from denizen.engine.gate.executor import SWEEP_S, BoundTool, ToolExecutor
 from denizen.ports.toolset import CallScope
 
@@ -89,17 +89,17 @@ async def test_the_same_call_is_answered_from_what_is_kept_until_its_time_is_ove
 
 @pytest.mark.proves("L-config-cache-ttl")
 async def test_the_time_is_a_setting_and_none_keeps_nothing():
-    door = GateWithToolset(policy=GatePolicy(keep_results_s=10))
+    door = GateWithToolset(policy=GatePolicy(results=ResultPolicy(keep_s=10)))
     await door.ask()
     door.clock.seconds = 10
     assert await door.ask() == "answer 2"
-    door.policy = GatePolicy(keep_results_s=0)
+    door.policy = GatePolicy(results=ResultPolicy(keep_s=0))
     assert [await door.ask(), await door.ask()] == ["answer 3", "answer 4"]
 
 
 @pytest.mark.proves("L-result-cache")
 async def test_what_is_too_old_is_swept_every_five_minutes_whatever_is_called():
-    door = GateWithToolset(policy=GatePolicy(keep_results_s=100))
+    door = GateWithToolset(policy=GatePolicy(results=ResultPolicy(keep_s=100)))
     await door.ask(q="x")
     await door.ask(q="y")
     door.clock.seconds = SWEEP_S - 1

@@ -4,6 +4,7 @@ them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from typing import Annotated, Literal, Self
@@ -23,6 +24,7 @@ from denizen.engine.configuration.tool_policy import (
     ObserverPolicy,
     RateLimit,
     RateLimits,
+    ResultPolicy,
     ToolMode,
     ToolModes,
     ToolRule,
@@ -235,8 +237,8 @@ class GateSection(Section):
         description="How long the result of a tool that is declared for it answers the same call again; 0 keeps none.",
     )
 
-    def policy(self, generation: int = 0) -> GatePolicy:
-        """Returns the policy of the generation with that number."""
+    def policy(self, generation: int = 0, mask: Callable[[str], str] = str) -> GatePolicy:
+        """Returns the policy of the generation with that number, whose secrets `mask` replaces."""
         usual = self.approvals.rule(_APPROVAL)
         watched = self.observer
         owners = replace(usual, deciders=Deciders.ROLE) if usual.deciders is Deciders.REQUESTER else usual
@@ -260,7 +262,7 @@ class GateSection(Section):
                 Place(PLATFORM, watched.alert_channel) if watched.alert_channel else None,
             ),
             generation=generation,
-            keep_results_s=self.keep_results_minutes * 60,
+            results=ResultPolicy(keep_s=self.keep_results_minutes * 60, mask=mask),
         )
 
 

@@ -118,6 +118,16 @@ class RateLimits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ResultPolicy:
+    """The handling of results. `keep_s` is how long one of a tool that is declared for it answers the same call again,
+    0 never. `mask` replaces the values of secrets before a result is recorded, shown or read by a model.
+    """
+
+    keep_s: float = 1800.0
+    mask: Callable[[str], str] = str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolModes:
     """`by_tool` maps tool patterns; the first match counts."""
 
@@ -159,10 +169,7 @@ class GatePolicy:
     owners: ApprovalRule = field(default_factory=lambda: ApprovalRule(Deciders.ROLE, RoleName.OWNER))
     observer: ObserverPolicy = field(default_factory=ObserverPolicy)
     generation: int = 0
-    keep_results_s: float = 1800.0
-    """How long a result of a tool that is declared for it answers the same call again; 0 never."""
-    mask: Callable[[str], str] = str
-    """Replaces the values of secrets in a text, before a result is recorded, shown or read by a model."""
+    results: ResultPolicy = field(default_factory=ResultPolicy)
 
     def tier(self, spec: ToolSpec) -> Tier:
         """The configured tier, else the one that the tool declares."""

@@ -279,14 +279,16 @@ class ToolExecutor:
 
     async def _execute(self, tool: BoundTool, call: ToolCall, scope: CallScope, policy: GatePolicy) -> ToolResult:
         """Runs an approved call, or answers it with a result that is kept from the same one before."""
-        ttl_s = policy.keep_results_s
+        ttl_s = policy.results.keep_s
         kept = self._kept.find(tool.spec, tool.toolset, call, scope, ttl_s)
         if kept is not None:
             return kept
         changes, taint = self._kept.changes, scope.trail.taint
         try:
             pause = self._approvals.pauses.find(scope.turn_id) if self._approvals else None
-            result = _recordable(await _run_visibly(tool, call, scope, self._interim_after_s, pause), policy.mask)
+            result = _recordable(
+                await _run_visibly(tool, call, scope, self._interim_after_s, pause), policy.results.mask
+            )
         finally:
             if not tool.spec.read_only:
                 self._kept.note_change(tool.toolset)
