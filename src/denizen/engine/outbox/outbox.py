@@ -18,7 +18,7 @@ from anyio.abc import TaskGroup
 
 from denizen.domain.clock import Clock
 from denizen.domain.conversation import Place
-from denizen.domain.delivery import Delivery, DeliveryKind, DeliveryState, MessageContent
+from denizen.domain.delivery import DUE, PIECES, Delivery, DeliveryKind, DeliveryState, MessageContent
 from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFound, Unavailable
 from denizen.domain.ids import AgentName, TurnId, fresh
 from denizen.domain.speaker_choice import is_silence
@@ -43,6 +43,8 @@ STALE_AFTER = timedelta(days=1)
 IDLE_S = 30.0
 """How often the outbox looks for work that nobody announced: another process may have planned it."""
 
+ARRIVAL_TIME = timedelta(minutes=2)
+"""How long a message may be on its way to the platform."""
 ONCE_A_MINUTE = RateLimit(1, 60.0)
 LOOK_AT = 100
 """How many of the oldest pieces are looked at first."""
@@ -154,6 +156,7 @@ class DeliveryOutbox:
         """Sends what the account owes, until it is cancelled."""
         rounds = self._rounds.setdefault((channel.platform, channel.agent), _Rounds())
         async with anyio.create_task_group() as group:
+            group.start_soon(self._keep_sweeping, channel)
             while True:
                 rounds.work = anyio.Event()
                 await self._hand_out(group, channel, rounds)
@@ -195,6 +198,7 @@ class DeliveryOutbox:
                     async with self._rooms.enter(place, turn_id):
                         for delivery in (each for each in mine if each.turn_id == turn_id):
                             await self._send(channel, delivery)
+                    await self.clear_preview(channel, turn_id)
                     pause_s = BACKOFF_S
                 except DenizenError as error:
                     asked_s = error.retry_after_s if isinstance(error, Unavailable) else None
@@ -236,7 +240,7 @@ class DeliveryOutbox:
         """The piece as it is now, marked as tried; None when it is not wanted any more."""
         async with self._store.work() as work:
             delivery = await work.outbox.get(key)
-            if delivery.state not in (DeliveryState.PENDING, DeliveryState.SENDING):
+            if delivery.state not in DUE:
                 return None
             is_wanted = delivery.failure != UNWANTED
             state = DeliveryState.SENDING if is_wanted else DeliveryState.WITHDRAWN
@@ -280,8 +284,6 @@ class DeliveryOutbox:
         if delivery.platform_id and content == MessageContent():
             await channel.delete(place, delivery.platform_id)
             return ""
-        if delivery.position == 0:
-            delivery = await self._take_preview(channel, delivery)
         if delivery.platform_id:
             try:
                 await channel.edit(place, delivery.platform_id, content)
@@ -305,63 +307,46 @@ class DeliveryOutbox:
                 return ""
         return card.platform_id
 
-    async def _take_preview(self, channel: Channel, delivery: Delivery) -> Delivery:
-        """The live preview becomes the answer: noted first, so that a repetition edits the same message. It is deleted
-        instead when it would have to ping, since an edit pings nobody; when others may have written behind it and more
-        pieces follow, which would be torn off; and when the piece takes the place of an earlier answer.
-        """
-        live = self._previews.pop(delivery.turn_id, None)
-        if live is not None:
-            await live.stop()
-        async with self._store.work(write=False) as work:
-            of_turn = await work.outbox.list_for_turn(delivery.turn_id)
-        preview = next((d for d in of_turn if d.kind is DeliveryKind.PREVIEW), None)
-        if preview is None or preview.state in _OVER:
-            return delivery
-        shown = preview.platform_id or await find_sent(self._store, channel, preview)
-        has_more = any(d.kind is delivery.kind and d.position for d in of_turn)
-        pings = delivery.content.ping_users or delivery.content.ping_roles
-        if shown and (has_more or pings or delivery.platform_id):
-            await channel.delete(delivery.target.place, shown)
-            shown = ""
-        taken = replace(delivery, platform_id=delivery.platform_id or shown)
-        async with self._store.work() as work:
-            await work.outbox.update(replace(preview, state=DeliveryState.WITHDRAWN, platform_id=""))
-            await work.outbox.update(taken)
-        return taken
-
     # --- previews ----------------------------------------------------------------------------------------------------
 
     def open_preview(self, channel: Channel, turn_id: TurnId, place: Place, *, reply_to: str) -> LivePreview:
-        """The turn's live preview, which its answer will replace."""
+        """The turn's live preview, which gives way to its answer."""
         return self._previews.setdefault(
             turn_id, LivePreview(self._store, channel, self._rooms, turn_id, place, reply_to=reply_to)
         )
 
+    async def _keep_sweeping(self, channel: Channel) -> None:
+        while True:
+            try:
+                await self.sweep_previews(channel)
+            except DenizenError as error:
+                _log.info("previews left behind", extra={"agent": channel.agent, "code": error.code})
+            await anyio.sleep(IDLE_S)
+
     async def sweep_previews(self, channel: Channel) -> None:
-        """Takes away previews of turns that ended without an answer: stopped, or lost in a crash."""
+        """Takes away the previews of turns that have ended: left by a crash, or posted late by another process."""
         async with self._store.work(write=False) as work:
             previews = await work.outbox.list_open_previews(channel.agent, channel.platform)
-            turns = {preview.turn_id: await work.turns.find(preview.turn_id) for preview in previews}
-            owed = {d.turn_id for d in await work.outbox.list_due(channel.agent, channel.platform, limit=1000)}
         for preview in previews:
-            turn = turns[preview.turn_id]
-            if preview.turn_id not in owed and (turn is None or turn.status.is_final):
-                await self.clear_preview(channel, preview.turn_id)
+            await self.clear_preview(channel, preview.turn_id)
 
     async def clear_preview(self, channel: Channel, turn_id: TurnId) -> None:
-        """The turn has ended: its preview goes, unless there is an answer or a notice to take its place."""
+        """Takes the preview away, whoever posted it, if its turn has ended and what is owed for it was sent."""
+        async with self._store.work(write=False) as work:
+            turn = await work.turns.find(turn_id)
+        if turn is None or not turn.status.is_final:
+            return
         live = self._previews.pop(turn_id, None)
         if live is not None:
             await live.stop()
         async with self._store.work(write=False) as work:
-            of_turn = [d for d in await work.outbox.list_for_turn(turn_id) if d.state not in _OVER]
-        if not any(d.kind in (DeliveryKind.ANSWER, DeliveryKind.NOTICE) for d in of_turn):
-            for preview in (d for d in of_turn if d.kind is DeliveryKind.PREVIEW):
-                await self._drop_preview(channel, preview)
+            of_turn = await work.outbox.list_for_turn(turn_id)
+        preview = next((d for d in of_turn if d.kind is DeliveryKind.PREVIEW and d.state not in _OVER), None)
+        if preview is not None and not any(d.kind in PIECES and d.state in DUE for d in of_turn):
+            await self._drop_preview(channel, preview)
 
     async def _drop_preview(self, channel: Channel, preview: Delivery) -> None:
-        """Deletes the preview's message, if it is there."""
+        """Deletes the preview's message. One that is not there may be on its way, from another process."""
         try:
             shown = preview.platform_id or await find_sent(self._store, channel, preview)
             if shown:
@@ -369,7 +354,8 @@ class DeliveryOutbox:
         except DenizenError as error:
             _log.info("preview left behind", extra={"turn": preview.turn_id, "code": error.code})
             return
-        await self._end(preview, DeliveryState.WITHDRAWN)
+        if shown or self._clock.now() - preview.created_at > ARRIVAL_TIME:
+            await self._end(preview, DeliveryState.WITHDRAWN)
 
     async def _end(self, delivery: Delivery, state: DeliveryState, *, platform_id: str = "", failure: str = "") -> None:
         await self._note(replace(delivery, state=state, platform_id=platform_id, failure=failure))
