@@ -22,18 +22,18 @@ from denizen.domain.delivery import DUE, PIECES, Delivery, DeliveryKind, Deliver
 from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFound, Unavailable
 from denizen.domain.ids import AgentName, TurnId, fresh
 from denizen.domain.speaker_choice import is_silence
-from denizen.domain.turn import TurnStatus
+from denizen.domain.turn import ReplyTarget, TurnStatus
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.audit.audit_log import delivery_event
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.configuration.tool_policy import RateLimit, SlidingWindow
-from denizen.engine.intake.opening import UNWANTED, OpenTurn, end_unwanted
+from denizen.engine.intake.opening import UNWANTED, OpenTurn, end_unwanted, find_reply_target
 from denizen.engine.outbox.plan import NOT_SHOWN, Announcement, TurnEnding, plan_announcement, plan_deliveries
 from denizen.engine.outbox.room_order import RoomOrder
 from denizen.engine.outbox.sending import LivePreview, find_sent
 from denizen.ports.channel import Channel, MentionNames
 from denizen.ports.inbox import MessageClaim
-from denizen.ports.store import Store
+from denizen.ports.store import Store, UnitOfWork
 
 BACKOFF_S = 1.0
 MAX_BACKOFF_S = 60.0
@@ -92,15 +92,22 @@ class DeliveryOutbox:
         if owed.may_be_silent and turn.status is TurnStatus.DONE and is_silence(turn.result.reply):
             return []
         names = await self._find_names(place, owed.account, turn.result.reply)
-        earlier: Sequence[Delivery] = ()
-        if owed.supersedes:
-            async with self._store.work(write=False) as work:
-                earlier = await work.outbox.list_for_turn(owed.supersedes)
+        earlier = await self._list_superseded(owed)
         account_policy = self._runtime.current.account_policy_for(place.platform, owed.account)
         ending = TurnEnding(
             turn=turn, place=place, owed=owed, account_policy=account_policy, names=names, shown=shown, earlier=earlier
         )
         return plan_deliveries(ending, now=self._clock.now())
+
+    async def _list_superseded(self, owed: ReplyTarget) -> list[Delivery]:
+        """Returns the deliveries of all turns for earlier texts of the question, the latest first."""
+        found: list[Delivery] = []
+        target: ReplyTarget | None = owed
+        async with self._store.work(write=False) as work:
+            while target is not None and target.supersedes:
+                found += await work.outbox.list_for_turn(target.supersedes)
+                target = find_reply_target(await work.turns.get(target.supersedes))
+        return found
 
     async def _find_names(self, place: Place, account: AgentName, text: str) -> MentionNames:
         channel = self._channels.find(place.platform, account)
@@ -218,15 +225,14 @@ class DeliveryOutbox:
             if delivery.state is DeliveryState.SENDING and delivery.kind not in _ON_OTHERS:
                 found = "" if delivery.platform_id else await find_sent(self._store, channel, delivery)
                 if found:
-                    await self._end(delivery, DeliveryState.SENT, platform_id=found)
+                    await self._settle(channel, delivery, found)
                     return
             if self._clock.now() - delivery.created_at > STALE_AFTER:
                 await self._end(delivery, DeliveryState.FAILED, failure="It waited too long to be sent.")
                 return
             begun = await self._begin(delivery.id)
             if begun is not None:
-                platform_id = await self._hand_over(channel, begun)
-                await self._end(begun, DeliveryState.SENT, platform_id=platform_id)
+                await self._settle(channel, begun, await self._hand_over(channel, begun))
         except (NotFound, NotAllowed, InvalidInput) as error:
             await self._give_up(channel, delivery, error)
         except DenizenError:
@@ -247,6 +253,19 @@ class DeliveryOutbox:
             begun = replace(delivery, state=state, attempts=delivery.attempts + 1)
             await work.outbox.update(begun)
         return begun if is_wanted else None
+
+    async def _settle(self, channel: Channel, delivery: Delivery, platform_id: str) -> None:
+        """Notes that the piece has arrived. One that nobody wants any more is taken back: while it was on its way its
+        question was deleted, or asked anew. What took an earlier message's place is left to the next answer.
+        """
+        async with self._store.work() as work:
+            is_wanted = (await work.outbox.get(delivery.id)).failure != UNWANTED
+            if is_wanted:
+                await self._write(work, replace(delivery, state=DeliveryState.SENT, platform_id=platform_id))
+        if not is_wanted:
+            if platform_id != delivery.platform_id:
+                await channel.delete(delivery.target.place, platform_id)
+            await self._end(delivery, DeliveryState.WITHDRAWN)
 
     async def _give_up(self, channel: Channel, delivery: Delivery, error: DenizenError) -> None:
         """Sends the words alone, and says that something is missing: a message may be refused for its cards, files or
@@ -283,7 +302,7 @@ class DeliveryOutbox:
             return await self._end_card(channel, delivery)
         if delivery.platform_id and content == MessageContent():
             await channel.delete(place, delivery.platform_id)
-            return ""
+            return delivery.platform_id
         if delivery.platform_id:
             try:
                 await channel.edit(place, delivery.platform_id, content)
@@ -362,6 +381,9 @@ class DeliveryOutbox:
 
     async def _note(self, delivery: Delivery) -> None:
         async with self._store.work() as work:
-            await work.outbox.update(delivery)
-            if delivery.state is DeliveryState.SENT and delivery.kind in _AUDITED:
-                await work.audit.add([delivery_event(delivery, self._clock.now())])
+            await self._write(work, delivery)
+
+    async def _write(self, work: UnitOfWork, delivery: Delivery) -> None:
+        await work.outbox.update(delivery)
+        if delivery.state is DeliveryState.SENT and delivery.kind in _AUDITED:
+            await work.audit.add([delivery_event(delivery, self._clock.now())])
