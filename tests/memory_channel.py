@@ -78,10 +78,19 @@ class _Failure:
 
 class MemoryChannel:
     """`sent` in order, `typed` the places where typing began and `typing_in` those where it is shown now, `asked` every
-    operation in order. Command tickets that hold are in `tickets`.
+    operation in order. Command tickets that hold are in `tickets`. With `beside`, another login of the same account,
+    the platform knows the nonces of both.
     """
 
-    def __init__(self, platform: MemoryPlatform, agent: AgentName, *, user_id: str = "", name: str = "") -> None:
+    def __init__(
+        self,
+        platform: MemoryPlatform,
+        agent: AgentName,
+        *,
+        user_id: str = "",
+        name: str = "",
+        beside: MemoryChannel | None = None,
+    ) -> None:
         self._platform = platform
         self._agent = agent
         self._user_id = user_id or f"bot-{agent}"
@@ -91,7 +100,7 @@ class MemoryChannel:
         self.typing_in: list[Place] = []
         self.asked: list[Operation] = []
         self.tickets: set[str] = set()
-        self._nonces: dict[tuple[str, str], str] = {}
+        self._nonces: dict[tuple[str, str], str] = beside._nonces if beside else {}
         self._failures: defaultdict[Operation, list[_Failure]] = defaultdict(list)
         self._send: MemoryObjectSendStream[_Event] | None = None
         self._waiting = 0

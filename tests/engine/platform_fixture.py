@@ -103,7 +103,7 @@ class PlatformFixture:
         return self.listeners[ADA]
 
     async def settled(self) -> None:
-        """Until everything was heard, every turn has ended and everything owed was sent."""
+        """Until everything was heard, every turn has ended, everything owed was sent and no preview is left."""
         with anyio.fail_after(HANG_LIMIT_S):
             quiet = 0
             # While the store is read work moves on, from a message to a turn to a delivery, and a look at one after the
@@ -111,6 +111,8 @@ class PlatformFixture:
             while quiet < 2:
                 quiet = quiet + 1 if await self._is_quiet() else 0
                 await anyio.sleep(0.001)
+            for account in self.accounts.values():
+                await self.outbox.sweep_previews(account)
 
     async def _is_quiet(self) -> bool:
         await self.world.platform.settled()

@@ -59,10 +59,11 @@ class AccountScope:
     roles: frozenset[str] = field(default_factory=frozenset[str])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reactions:
-    """Emoji that show the state of a message; empty for none."""
+    """Emoji that show the state of a message; empty for none. `waiting`: earlier messages are answered before it."""
 
+    waiting: str = "\N{HOURGLASS WITH FLOWING SAND}"
     seen: str = ""
     done: str = ""
     failed: str = "\N{WARNING SIGN}\N{VARIATION SELECTOR-16}"

@@ -65,7 +65,7 @@ class DeliveryKind(StrEnum):
     NOTICE = "notice"
     """About a failure or a refusal."""
     PREVIEW = "preview"
-    """Shows what the agent is doing; the answer replaces it."""
+    """Shows what the agent is doing, until the answer stands."""
     REACTION = "reaction"
     """An emoji on the message that was answered; it is the text of the content."""
     CARD = "card"
@@ -84,6 +84,11 @@ class DeliveryState(StrEnum):
     FAILED = "failed"
     WITHDRAWN = "withdrawn"
     """Not wanted any more, or deleted on the platform."""
+
+
+PIECES = (DeliveryKind.ANSWER, DeliveryKind.NOTICE)
+"""The kinds of messages that a turn ends with."""
+DUE = (DeliveryState.PENDING, DeliveryState.SENDING)
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,8 +94,8 @@ class TurnRunner:
         self._opened: dict[TurnId, OpenTurn] = {}
         """Turns that were opened here and do not run yet, so that their run need not load them."""
         self._running: dict[TurnId, anyio.CancelScope] = {}
-        self._queued: set[TurnId] = set()
-        """Turns among the running ones that wait behind others."""
+        self._queued: dict[TurnId, anyio.Event] = {}
+        """Turns among the running ones that wait behind others; the event is set when the wait ends."""
         self._stopped: set[TurnId] = set()
         """Turns among the opened ones that were cancelled before they ran."""
         self._block_texts = BlockTextCache()
@@ -168,14 +168,15 @@ class TurnRunner:
     @asynccontextmanager
     async def _next_in_queue(self, turn: Turn) -> AsyncGenerator[QueueSlot]:
         queue = turn_queue_key(turn)
-        self._queued.add(turn.id)
+        self._queued[turn.id] = anyio.Event()
         try:
             await self._resumed.wait_behind(queue, turn.id)
             async with self._queues.turn(queue, turn.principal.key) as slot:
-                self._queued.discard(turn.id)
+                self._queued.pop(turn.id).set()
                 yield slot
         finally:
-            self._queued.discard(turn.id)
+            if turn.id in self._queued:
+                self._queued.pop(turn.id).set()
 
     async def _run_steps(self, opened: OpenTurn, generation: Generation, pause: TurnPause) -> Turn:
         """Whatever happens in steps 3 to 6 becomes an outcome, so that 7 and 8 follow. Only a cancelled turn stops at
@@ -338,6 +339,11 @@ class TurnRunner:
     def is_queued(self, key: TurnId) -> bool:
         """Whether the turn waits behind others in this process."""
         return key in self._queued
+
+    async def wait_while_queued(self, key: TurnId) -> None:
+        waits = self._queued.get(key)
+        if waits is not None:
+            await waits.wait()
 
     def cancel(self, key: TurnId) -> bool:
         """Stops a turn that runs in this process; False when there is none."""

@@ -118,5 +118,5 @@ class OutboxRepository(Protocol):
         ...
 
     async def find_by_platform_id(self, platform: str, platform_id: str) -> Delivery | None:
-        """Returns the delivery that became this message; where a preview became an answer, that."""
+        """Returns the delivery that became this message."""
         ...

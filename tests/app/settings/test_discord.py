@@ -109,7 +109,7 @@ switchable: [denizen]""",
             message_limit=1900,
             keep_blank_lines=True,
             preview=False,
-            reactions=Reactions("👀", "<:ok_hand:123>", ""),
+            reactions=Reactions(seen="👀", done="<:ok_hand:123>", failed=""),
             error_message="Sorry.",
             failure_text=False,
             greeting="Yes?",
@@ -199,8 +199,8 @@ channels:
         3,
         "",
     )
-    assert ada.account_policy.style.reactions == Reactions("👀", "", "❌")
-    assert bert.account_policy.style.reactions == Reactions("👀", "👍", "❌"), (
+    assert ada.account_policy.style.reactions == Reactions(seen="👀", done="", failed="❌")
+    assert bert.account_policy.style.reactions == Reactions(seen="👀", done="👍", failed="❌"), (
         "within a group, too, only what is written counts"
     )
 

@@ -51,7 +51,7 @@ def test_a_token_suffices_and_answers_mentions_of_people_everywhere(home: Home):
             message_limit=65_000,
             keep_blank_lines=True,
             preview=False,
-            reactions=Reactions("eyes", "", "confused"),
+            reactions=Reactions(waiting="", seen="eyes", done="", failed="confused"),
             tells_refusals=False,
             asks_here=False,
         ),
@@ -66,8 +66,8 @@ def test_what_is_shared_holds_for_each_account_that_says_nothing_else(home: Home
     assert ada.account.repositories == ("harbour/*",) and bert.account.repositories == ("sea/north",)
     assert (ada.account.reply_to_new_issues, bert.account.reply_to_new_issues) == (True, False)
     assert ada.account_policy.scope == bert.account_policy.scope == AccountScope(roles=frozenset({"member", "owner"}))
-    assert ada.account_policy.style.reactions == Reactions("rocket", "", "confused")
-    assert bert.account_policy.style.reactions == Reactions("rocket", "+1", "confused")
+    assert ada.account_policy.style.reactions == Reactions(waiting="", seen="rocket", done="", failed="confused")
+    assert bert.account_policy.style.reactions == Reactions(waiting="", seen="rocket", done="+1", failed="confused")
 
 
 def test_an_admitted_repository_is_matched_without_case(home: Home):

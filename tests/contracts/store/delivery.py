@@ -315,19 +315,14 @@ class OutboxContract:
     async def test_the_delivery_that_became_a_message_is_found(self, store: Store) -> None:
         preview = replace(make_delivery("t1", kind=DeliveryKind.PREVIEW), platform_id="77")
         answer = replace(make_delivery("t1"), platform_id="77", state=DeliveryState.SENT)
-        early = replace(make_delivery("t3"), platform_id="76", state=DeliveryState.SENT)
-        late = replace(make_delivery("t3", kind=DeliveryKind.PREVIEW), platform_id="76")
         await add_deliveries(
             store,
             preview,
             answer,
-            early,
-            late,
             replace(make_delivery("t2"), target=DeliveryTarget(Place("other", "x")), platform_id="78"),
         )
         async with store.work(write=False) as work:
             assert await work.outbox.find_by_platform_id(PLATFORM, "77") == answer
-            assert await work.outbox.find_by_platform_id(PLATFORM, "76") == early
             assert await work.outbox.find_by_platform_id(PLATFORM, "78") is None
             assert await work.outbox.find_by_platform_id(PLATFORM, "") is None
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from denizen.domain.agent import Agent, HistorySettings
+from denizen.domain.attention import AccountPolicy
 from denizen.domain.ids import AgentName
 from denizen.engine.intake.turn_queue import MAX_WAITING
+from denizen.engine.listener import turn_display
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply
-from tests.engine.platform_fixture import ADA, PlatformFixture, open_platform
+from tests.engine.platform_fixture import ADA, PlatformFixture, World, open_platform
 
 pytestmark = pytest.mark.anyio
 
@@ -40,3 +42,40 @@ async def test_a_room_is_told_once_a_minute_that_agents_are_busy_and_further_mes
         assert [WARNING in notice for notice in find_notices(fixture)] == [True]
         assert len(said) + len(marked) == len(asked)
         assert len(marked) > MESSAGES // 2
+
+
+HOURGLASS = ("bot-ada", "\N{HOURGLASS WITH FLOWING SAND}")
+
+
+@pytest.mark.proves("T34")
+async def test_a_question_that_waits_behind_others_has_a_sign_and_no_preview_until_it_is_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(turn_display, "PREVIEW_AFTER_S", 0.0)
+    monkeypatch.setattr(turn_display, "PREVIEW_EVERY_S", 0.001)
+    first, second = ReplyGate(), ReplyGate()
+    model = ScriptedModel(ScriptedReply("One.", before=first), ScriptedReply("Two.", before=second))
+    async with open_platform(model=model, account_policy=AccountPolicy()) as fixture:
+        platform, general = fixture.world.platform, fixture.world.general
+        platform.say(general, "ana", "@ada hello?")
+        await first.reached.wait()
+        asked = platform.say(general, "bob", "@ada hello?")
+        await fixture.until(lambda: HOURGLASS in platform.reactions.get(asked.id, []))
+        await fixture.until(lambda: bool(fixture.ada.sent))
+        assert len(fixture.ada.sent) == 1
+        first.open.set()
+        await second.reached.wait()
+        await fixture.until(lambda: not platform.reactions[asked.id])
+        second.open.set()
+        assert await fixture.said() == ["One.", "Two."]
+
+
+async def test_the_sign_of_a_process_that_died_is_taken_away_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turn_display, "PREVIEW_AFTER_S", 0.0)
+    gate, world = ReplyGate(), World()
+    async with open_platform(world, ScriptedModel(ScriptedReply("never", before=gate))):
+        asked = world.platform.say(world.general, "ana", "@ada hello?")
+        await gate.reached.wait()
+    world.platform.reactions[asked.id] = [HOURGLASS]
+    async with open_platform(world) as fixture:
+        await fixture.until(lambda: not world.platform.reactions[asked.id])

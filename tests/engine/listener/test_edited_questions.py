@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import anyio
 import pytest
 
 from denizen.domain.attention import AccountPolicy
 from denizen.domain.clock import SystemClock
-from denizen.domain.conversation import Place
 from denizen.domain.delivery import MessageContent
+from denizen.domain.turn import TurnStatus
 from denizen.engine.intake.opening import end_unwanted
 from denizen.engine.listener import turn_display
 from denizen.engine.outbox.sending import post_matches
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply
+from tests.engine.gated_channel import GatedChannel, PostGate
 from tests.engine.platform_fixture import ADA, World, open_platform
-from tests.memory_channel import MemoryChannel
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -106,26 +108,16 @@ async def test_an_edit_that_is_answered_with_a_preview_leaves_one_message(monkey
 
 @pytest.mark.proves("P1")
 async def test_pieces_that_were_withdrawn_while_the_first_was_on_its_way_are_not_sent() -> None:
-    class GatedChannel(MemoryChannel):
-        gate = ReplyGate()
-
-        async def post(
-            self, place: Place, content: MessageContent, *, nonce: str, reply_to: str = "", ticket: str = ""
-        ) -> str:
-            if not self.gate.reached.is_set():
-                self.gate.reached.set()
-                await self.gate.open.wait()
-            return await super().post(place, content, nonce=nonce, reply_to=reply_to, ticket=ticket)
-
     world = World()
     slow = GatedChannel(world.platform, ADA)
+    slow.gated = PostGate(lambda content: content.text.startswith("Paragraph 0"))
     async with open_platform(world, ScriptedModel(ScriptedReply(LONG)), accounts={ADA: slow}) as fixture:
         asked = world.platform.say(world.general, "ana", "@ada tell me")
-        await slow.gate.reached.wait()
+        await slow.gated.gate.reached.wait()
         world.platform.delete(asked.id)
         await world.platform.settled()
-        slow.gate.open.set()
-        assert len(await fixture.said()) == 1
+        slow.gated.gate.open.set()
+        assert await fixture.said() == []
 
 
 @pytest.mark.proves("P1")
@@ -168,3 +160,57 @@ def test_a_piece_is_recognised_by_what_people_read_of_it() -> None:
         "Hello there!", MessageContent("Hello there")
     )
     assert not post_matches("anything", MessageContent(""))
+
+
+async def edit_while_pieces_are_sent(pieces: int, *, before: int) -> list[str]:
+    """Asks anew while an answer is being posted: its piece number `before` is on its way."""
+    world = World()
+    slow = GatedChannel(world.platform, ADA)
+    slow.gated = PostGate(lambda content: content.text.startswith(f"Paragraph {before}"))
+    model = ScriptedModel(ScriptedReply(LONG if pieces > 1 else "Paragraph 0."), ScriptedReply("A hare."))
+    async with open_platform(world, model, accounts={ADA: slow}) as fixture:
+        asked = world.platform.say(world.general, "ana", "@ada tell me")
+        await slow.gated.gate.reached.wait()
+        world.platform.edit(asked.id, "@ada draw a hare")
+        await world.platform.settled()
+        with anyio.fail_after(HANG_LIMIT_S):
+            while True:  # until the new answer is planned, so that it cannot know of the piece that is on its way
+                async with fixture.store.work(write=False) as work:
+                    if any(
+                        turn.status is TurnStatus.DONE and turn.result.reply == "A hare."
+                        for turn in await work.turns.list_turns()
+                    ):
+                        break
+        slow.gated.gate.open.set()
+        return await fixture.said()
+
+
+@pytest.mark.proves("P1")
+@pytest.mark.parametrize(("pieces", "before"), [(1, 0), (4, 0), (4, 2)])
+async def test_an_edit_while_the_answer_is_being_posted_leaves_one_answer(pieces: int, before: int) -> None:
+    assert await edit_while_pieces_are_sent(pieces, before=before) == ["A hare."]
+
+
+@pytest.mark.proves("P1")
+async def test_a_second_edit_before_the_first_is_answered_leaves_one_answer() -> None:
+    gate = ReplyGate()
+    model = ScriptedModel(ScriptedReply("A fox."), ScriptedReply("never", before=gate), ScriptedReply("A deer."))
+    async with open_platform(model=model) as fixture:
+        asked = fixture.world.platform.say(fixture.world.general, "ana", "@ada draw a fox")
+        await fixture.settled()
+        fixture.world.platform.edit(asked.id, "@ada draw a hare")
+        await gate.reached.wait()
+        fixture.world.platform.edit(asked.id, "@ada draw a deer")
+        assert await fixture.said() == ["A deer."]
+
+
+@pytest.mark.proves("P1")
+async def test_an_answer_that_grows_again_after_it_shrank_stands_in_one_place() -> None:
+    model = ScriptedModel(ScriptedReply(LONG), ScriptedReply("A hare."), ScriptedReply(LONG))
+    async with open_platform(model=model) as fixture:
+        asked = fixture.world.platform.say(fixture.world.general, "ana", "@ada tell me")
+        at_first = await fixture.said()
+        for text in ("@ada draw a hare", "@ada tell me at length"):
+            fixture.world.platform.edit(asked.id, text)
+            said = await fixture.said()
+    assert said == at_first

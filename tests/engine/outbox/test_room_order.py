@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-
 import anyio
 import pytest
 
 from denizen.domain.agent import Agent, HistorySettings
 from denizen.domain.attention import AccountPolicy
-from denizen.domain.conversation import Place
-from denizen.domain.delivery import MessageContent
 from denizen.domain.ids import AgentName
 from denizen.domain.turn import TurnStatus
 from denizen.engine.listener import turn_display
 from denizen.engine.outbox import room_order
 from denizen.ports.model import ModelRequest
 from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply
+from tests.engine.gated_channel import GatedChannel, PostGate
 from tests.engine.platform_fixture import ADA, PlatformFixture, World, open_platform
 from tests.memory_channel import MemoryChannel
 from tests.timing import HANG_LIMIT_S, controlled_clock
@@ -27,27 +23,6 @@ pytestmark = pytest.mark.anyio
 BERT = AgentName("bert")
 PIECES = 3
 LONG = "\n\n".join(f"Piece {n}. " + "word " * 350 for n in range(PIECES))
-
-
-@dataclass(frozen=True, slots=True)
-class PostGate:
-    """Holds up the posts whose content it `stops`."""
-
-    stops: Callable[[MessageContent], bool]
-    gate: ReplyGate = field(default_factory=ReplyGate)
-
-
-class GatedChannel(MemoryChannel):
-    """An account whose posts can be held up."""
-
-    gated: PostGate | None = None
-
-    async def post(
-        self, place: Place, content: MessageContent, *, nonce: str, reply_to: str = "", ticket: str = ""
-    ) -> str:
-        if self.gated is not None and self.gated.stops(content):
-            await self.gated.gate.pass_through()
-        return await super().post(place, content, nonce=nonce, reply_to=reply_to, ticket=ticket)
 
 
 def find_runs(fixture: PlatformFixture) -> list[str]:

@@ -82,7 +82,7 @@ _OF_TURN = (
 _BY_PLATFORM_ID = (
     sa.select(deliveries)
     .where(deliveries.c.platform == sa.bindparam("where"), deliveries.c.platform_id == sa.bindparam("which"))
-    .order_by(deliveries.c.kind == _PREVIEW, deliveries.c.position.desc())
+    .order_by(deliveries.c.position.desc())
     .limit(1)
 )
 _CHANGING = ("state", "platform_id", "attempts", "failure", "content")

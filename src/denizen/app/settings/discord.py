@@ -99,6 +99,9 @@ Ids = tuple[DiscordId, ...]
 class ReactionsSection(Section):
     """The reactions that show the state of a question. Empty means none."""
 
+    waiting: Emoji = Field(
+        default=_REACTIONS.waiting, description="Put on a question that waits behind others; empty: none."
+    )
     seen: Emoji = Field(default=_REACTIONS.seen, description="Put on a question while it is answered; empty: none.")
     done: Emoji = Field(default=_REACTIONS.done, description="Put on a question that was answered; empty: none.")
     failed: Emoji = Field(
@@ -300,7 +303,12 @@ def build_manners(section: DiscordPolicySection) -> AccountPolicy:
             message_limit=section.message_limit,
             keep_blank_lines=section.keep_blank_lines,
             preview=section.preview,
-            reactions=Reactions(section.reactions.seen, section.reactions.done, section.reactions.failed),
+            reactions=Reactions(
+                waiting=section.reactions.waiting,
+                seen=section.reactions.seen,
+                done=section.reactions.done,
+                failed=section.reactions.failed,
+            ),
             error_message=section.error_message,
             failure_text=section.failure_text,
             greeting=section.greeting,

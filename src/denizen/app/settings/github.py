@@ -335,7 +335,12 @@ def _manners(section: GitHubPolicySection) -> AccountPolicy:
             message_limit=section.message_limit,
             keep_blank_lines=True,
             preview=False,
-            reactions=Reactions(section.reactions.seen, section.reactions.done, section.reactions.failed),
+            reactions=Reactions(
+                waiting="",  # GitHub has eight reactions, and none for this
+                seen=section.reactions.seen,
+                done=section.reactions.done,
+                failed=section.reactions.failed,
+            ),
             error_message=section.error_message,
             failure_text=section.failure_text,
             tells_refusals=False,

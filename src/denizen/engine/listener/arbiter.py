@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import anyio
 
-from denizen.domain.delivery import DeliveryState
+from denizen.domain.delivery import DUE, Delivery, DeliveryKind, DeliveryState
 from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.speaker_choice import SpeakerCandidate, decide_speakers, find_last_answer, find_name
 from denizen.engine.listener.context import AccountContext
@@ -29,8 +29,6 @@ MIRROR_PATIENCE_S = 2.0
 LOOK_EVERY_S = 0.1
 POSTS_BACK = 100
 """How many posts of the room are searched for the last answer to the author."""
-
-_UNSENT = frozenset({DeliveryState.PENDING, DeliveryState.SENDING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +127,18 @@ async def _wait_until_spoken(context: AccountContext, agent: AgentName, post_id:
 
 async def _is_sent(work: UnitOfWork, turn_id: TurnId) -> bool:
     turn = await work.turns.get(turn_id)
-    return turn.status.is_final and not any(d.state in _UNSENT for d in await work.outbox.list_for_turn(turn_id))
+    return turn.status.is_final and not any(d.state in DUE for d in await _list_reply(work, turn_id))
+
+
+async def _list_reply(work: UnitOfWork, turn_id: TurnId) -> list[Delivery]:
+    """Returns what the turn owes or has sent, without its preview."""
+    return [d for d in await work.outbox.list_for_turn(turn_id) if d.kind is not DeliveryKind.PREVIEW]
 
 
 async def _is_mirrored(work: UnitOfWork, context: AccountContext, turn_id: TurnId) -> bool:
     """Whether the archive has the last piece of the reply: from there the next agent reads it."""
     if not context.runtime.current.archive.enabled:
         return True
-    sent = [d for d in await work.outbox.list_for_turn(turn_id) if d.state is DeliveryState.SENT and d.content.text]
+    sent = [d for d in await _list_reply(work, turn_id) if d.state is DeliveryState.SENT and d.content.text]
     posts = [await work.archive.find(context.platform, d.platform_id) for d in sent[-1:]]
     return all(post is not None for post in posts)

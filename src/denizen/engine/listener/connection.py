@@ -275,7 +275,6 @@ class AccountConnection:
         await on.cursors.load()
         await on.reader.load()
         on.channels.add(context.channel)
-        await context.outbox.sweep_previews(context.channel)
         async with context.store.work(write=False) as work:
             turns = await work.turns.list_turns(status=TurnStatus.OPEN, limit=RESUME_LIMIT)
             places = {turn.id: (await work.conversations.get(turn.conversation_id)).place for turn in turns}

@@ -1,4 +1,4 @@
-"""Shows that a turn is under way: typing, a reaction on the question, and a live preview of the answer.
+"""Shows that a turn waits or is under way: typing, reactions on the question, and a live preview of the answer.
 
 All of it is best effort. It ends with the turn, however that ends.
 """
@@ -38,6 +38,8 @@ PREVIEW_AFTER_S = 3.0
 PREVIEW_EVERY_S = 1.2
 """Platforms accept about one edit a second."""
 PREVIEW_CHARS = 1500
+REMOVAL_TIME_S = 5.0
+"""How long taking a sign away may take when Denizen stops."""
 
 _log = logging.getLogger("denizen.listener")
 
@@ -96,14 +98,17 @@ class _PreviewState:
         return "\n".join(lines)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _DisplayedTurn:
-    """A turn with the style that held when it started. `asked` is the message that it answers; empty for none."""
+    """A turn with the style that held when it started. `asked` is the message that it answers; empty for none.
+    `is_resumed`: an earlier process may have shown it.
+    """
 
     turn_id: TurnId
     place: Place
     asked: str
     style: ReplyStyle
+    is_resumed: bool
 
     @property
     def has_preview(self) -> bool:
@@ -119,13 +124,19 @@ class TurnDisplay:
         self._outbox = context.outbox
         self._background = background
 
-    def show(self, started: StartedTurn) -> None:
+    def show(self, started: StartedTurn, *, is_resumed: bool = False) -> None:
         """Shows the turn in the background until it ends."""
         if started.turn.status.is_final:
             return
         # A turn that may end in silence shows nothing before it ends.
         asked = "" if _allows_silence(started.turn) else started.asked
-        shown = _DisplayedTurn(started.turn.id, started.place, asked, self._context.account_policy.style)
+        shown = _DisplayedTurn(
+            turn_id=started.turn.id,
+            place=started.place,
+            asked=asked,
+            style=self._context.account_policy.style,
+            is_resumed=is_resumed,
+        )
         self._background.start("showing a turn", self._follow_turn, shown, started.counted_in)
 
     def show_again(self, turn: Turn, place: Place) -> None:
@@ -133,7 +144,7 @@ class TurnDisplay:
         owed = turn.options.get("owed")
         if isinstance(owed, dict) and owed.get("account") == self._context.account:
             counted_in = "" if owed.get("ticket") else place.thread or place.channel
-            self.show(StartedTurn(turn, place, str(owed.get("reply_to", "")), counted_in))
+            self.show(StartedTurn(turn, place, str(owed.get("reply_to", "")), counted_in), is_resumed=True)
 
     async def _follow_turn(self, shown: _DisplayedTurn, counted_in: str) -> None:
         """Shows the turn, and uncounts its reply when there was none."""
@@ -173,8 +184,10 @@ class TurnDisplay:
             preview = self._outbox.open_preview(self._channel, shown.turn_id, shown.place, reply_to=shown.asked)
         async with anyio.create_task_group() as group:
             group.start_soon(self._type, shown.place, state)
+            if shown.asked:
+                group.start_soon(self._mark_waiting, shown)
             if preview is not None:
-                group.start_soon(self._draw, preview, state)
+                group.start_soon(self._draw, shown, preview, state)
             try:
                 async with aclosing(self._context.turns.watch(shown.turn_id)) as events:
                     async for event in events:
@@ -198,11 +211,25 @@ class TurnDisplay:
                         await state.next_change()
             await state.next_change()
 
-    async def _draw(self, preview: LivePreview, state: _PreviewState) -> None:
+    async def _mark_waiting(self, shown: _DisplayedTurn) -> None:
+        """Puts a sign on the question while others are answered before it."""
+        sign, turns = shown.style.reactions.waiting, self._context.turns
+        await anyio.sleep(PREVIEW_AFTER_S)
+        if not sign or not (shown.is_resumed or turns.is_queued(shown.turn_id)):
+            return
+        try:
+            if turns.is_queued(shown.turn_id):
+                await self._react(shown, sign, on=True)
+            await turns.wait_while_queued(shown.turn_id)
+        finally:
+            with anyio.move_on_after(REMOVAL_TIME_S, shield=True):
+                await self._react(shown, sign, on=False)
+
+    async def _draw(self, shown: _DisplayedTurn, preview: LivePreview, state: _PreviewState) -> None:
         await anyio.sleep(PREVIEW_AFTER_S)
         while True:
             text = state.text_to_show()
-            if text != state.shown:
+            if text != state.shown and not self._context.turns.is_queued(shown.turn_id):
                 state.shown = text
                 await preview.show(text, now=self._context.clock.now())
             await anyio.sleep(PREVIEW_EVERY_S)

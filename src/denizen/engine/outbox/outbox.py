@@ -18,22 +18,22 @@ from anyio.abc import TaskGroup
 
 from denizen.domain.clock import Clock
 from denizen.domain.conversation import Place
-from denizen.domain.delivery import Delivery, DeliveryKind, DeliveryState, MessageContent
+from denizen.domain.delivery import DUE, PIECES, Delivery, DeliveryKind, DeliveryState, MessageContent
 from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFound, Unavailable
 from denizen.domain.ids import AgentName, TurnId, fresh
 from denizen.domain.speaker_choice import is_silence
-from denizen.domain.turn import TurnStatus
+from denizen.domain.turn import ReplyTarget, TurnStatus
 from denizen.engine.accounts.connected_accounts import ConnectedAccounts
 from denizen.engine.audit.audit_log import delivery_event
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.configuration.tool_policy import RateLimit, SlidingWindow
-from denizen.engine.intake.opening import UNWANTED, OpenTurn, end_unwanted
+from denizen.engine.intake.opening import UNWANTED, OpenTurn, end_unwanted, find_reply_target
 from denizen.engine.outbox.plan import NOT_SHOWN, Announcement, TurnEnding, plan_announcement, plan_deliveries
 from denizen.engine.outbox.room_order import RoomOrder
 from denizen.engine.outbox.sending import LivePreview, find_sent
 from denizen.ports.channel import Channel, MentionNames
 from denizen.ports.inbox import MessageClaim
-from denizen.ports.store import Store
+from denizen.ports.store import Store, UnitOfWork
 
 BACKOFF_S = 1.0
 MAX_BACKOFF_S = 60.0
@@ -43,6 +43,8 @@ STALE_AFTER = timedelta(days=1)
 IDLE_S = 30.0
 """How often the outbox looks for work that nobody announced: another process may have planned it."""
 
+ARRIVAL_TIME = timedelta(minutes=2)
+"""How long a message may be on its way to the platform."""
 ONCE_A_MINUTE = RateLimit(1, 60.0)
 LOOK_AT = 100
 """How many of the oldest pieces are looked at first."""
@@ -90,15 +92,22 @@ class DeliveryOutbox:
         if owed.may_be_silent and turn.status is TurnStatus.DONE and is_silence(turn.result.reply):
             return []
         names = await self._find_names(place, owed.account, turn.result.reply)
-        earlier: Sequence[Delivery] = ()
-        if owed.supersedes:
-            async with self._store.work(write=False) as work:
-                earlier = await work.outbox.list_for_turn(owed.supersedes)
+        earlier = await self._list_superseded(owed)
         account_policy = self._runtime.current.account_policy_for(place.platform, owed.account)
         ending = TurnEnding(
             turn=turn, place=place, owed=owed, account_policy=account_policy, names=names, shown=shown, earlier=earlier
         )
         return plan_deliveries(ending, now=self._clock.now())
+
+    async def _list_superseded(self, owed: ReplyTarget) -> list[Delivery]:
+        """Returns the deliveries of all turns for earlier texts of the question, the latest first."""
+        found: list[Delivery] = []
+        target: ReplyTarget | None = owed
+        async with self._store.work(write=False) as work:
+            while target is not None and target.supersedes:
+                found += await work.outbox.list_for_turn(target.supersedes)
+                target = find_reply_target(await work.turns.get(target.supersedes))
+        return found
 
     async def _find_names(self, place: Place, account: AgentName, text: str) -> MentionNames:
         channel = self._channels.find(place.platform, account)
@@ -154,6 +163,7 @@ class DeliveryOutbox:
         """Sends what the account owes, until it is cancelled."""
         rounds = self._rounds.setdefault((channel.platform, channel.agent), _Rounds())
         async with anyio.create_task_group() as group:
+            group.start_soon(self._keep_sweeping, channel)
             while True:
                 rounds.work = anyio.Event()
                 await self._hand_out(group, channel, rounds)
@@ -195,6 +205,7 @@ class DeliveryOutbox:
                     async with self._rooms.enter(place, turn_id):
                         for delivery in (each for each in mine if each.turn_id == turn_id):
                             await self._send(channel, delivery)
+                    await self.clear_preview(channel, turn_id)
                     pause_s = BACKOFF_S
                 except DenizenError as error:
                     asked_s = error.retry_after_s if isinstance(error, Unavailable) else None
@@ -214,15 +225,14 @@ class DeliveryOutbox:
             if delivery.state is DeliveryState.SENDING and delivery.kind not in _ON_OTHERS:
                 found = "" if delivery.platform_id else await find_sent(self._store, channel, delivery)
                 if found:
-                    await self._end(delivery, DeliveryState.SENT, platform_id=found)
+                    await self._settle(channel, delivery, found)
                     return
             if self._clock.now() - delivery.created_at > STALE_AFTER:
                 await self._end(delivery, DeliveryState.FAILED, failure="It waited too long to be sent.")
                 return
             begun = await self._begin(delivery.id)
             if begun is not None:
-                platform_id = await self._hand_over(channel, begun)
-                await self._end(begun, DeliveryState.SENT, platform_id=platform_id)
+                await self._settle(channel, begun, await self._hand_over(channel, begun))
         except (NotFound, NotAllowed, InvalidInput) as error:
             await self._give_up(channel, delivery, error)
         except DenizenError:
@@ -236,13 +246,26 @@ class DeliveryOutbox:
         """The piece as it is now, marked as tried; None when it is not wanted any more."""
         async with self._store.work() as work:
             delivery = await work.outbox.get(key)
-            if delivery.state not in (DeliveryState.PENDING, DeliveryState.SENDING):
+            if delivery.state not in DUE:
                 return None
             is_wanted = delivery.failure != UNWANTED
             state = DeliveryState.SENDING if is_wanted else DeliveryState.WITHDRAWN
             begun = replace(delivery, state=state, attempts=delivery.attempts + 1)
             await work.outbox.update(begun)
         return begun if is_wanted else None
+
+    async def _settle(self, channel: Channel, delivery: Delivery, platform_id: str) -> None:
+        """Notes that the piece has arrived. One that nobody wants any more is taken back: while it was on its way its
+        question was deleted, or asked anew. What took an earlier message's place is left to the next answer.
+        """
+        async with self._store.work() as work:
+            is_wanted = (await work.outbox.get(delivery.id)).failure != UNWANTED
+            if is_wanted:
+                await self._write(work, replace(delivery, state=DeliveryState.SENT, platform_id=platform_id))
+        if not is_wanted:
+            if platform_id != delivery.platform_id:
+                await channel.delete(delivery.target.place, platform_id)
+            await self._end(delivery, DeliveryState.WITHDRAWN)
 
     async def _give_up(self, channel: Channel, delivery: Delivery, error: DenizenError) -> None:
         """Sends the words alone, and says that something is missing: a message may be refused for its cards, files or
@@ -279,9 +302,7 @@ class DeliveryOutbox:
             return await self._end_card(channel, delivery)
         if delivery.platform_id and content == MessageContent():
             await channel.delete(place, delivery.platform_id)
-            return ""
-        if delivery.position == 0:
-            delivery = await self._take_preview(channel, delivery)
+            return delivery.platform_id
         if delivery.platform_id:
             try:
                 await channel.edit(place, delivery.platform_id, content)
@@ -305,63 +326,46 @@ class DeliveryOutbox:
                 return ""
         return card.platform_id
 
-    async def _take_preview(self, channel: Channel, delivery: Delivery) -> Delivery:
-        """The live preview becomes the answer: noted first, so that a repetition edits the same message. It is deleted
-        instead when it would have to ping, since an edit pings nobody; when others may have written behind it and more
-        pieces follow, which would be torn off; and when the piece takes the place of an earlier answer.
-        """
-        live = self._previews.pop(delivery.turn_id, None)
-        if live is not None:
-            await live.stop()
-        async with self._store.work(write=False) as work:
-            of_turn = await work.outbox.list_for_turn(delivery.turn_id)
-        preview = next((d for d in of_turn if d.kind is DeliveryKind.PREVIEW), None)
-        if preview is None or preview.state in _OVER:
-            return delivery
-        shown = preview.platform_id or await find_sent(self._store, channel, preview)
-        has_more = any(d.kind is delivery.kind and d.position for d in of_turn)
-        pings = delivery.content.ping_users or delivery.content.ping_roles
-        if shown and (has_more or pings or delivery.platform_id):
-            await channel.delete(delivery.target.place, shown)
-            shown = ""
-        taken = replace(delivery, platform_id=delivery.platform_id or shown)
-        async with self._store.work() as work:
-            await work.outbox.update(replace(preview, state=DeliveryState.WITHDRAWN, platform_id=""))
-            await work.outbox.update(taken)
-        return taken
-
     # --- previews ----------------------------------------------------------------------------------------------------
 
     def open_preview(self, channel: Channel, turn_id: TurnId, place: Place, *, reply_to: str) -> LivePreview:
-        """The turn's live preview, which its answer will replace."""
+        """The turn's live preview, which gives way to its answer."""
         return self._previews.setdefault(
             turn_id, LivePreview(self._store, channel, self._rooms, turn_id, place, reply_to=reply_to)
         )
 
+    async def _keep_sweeping(self, channel: Channel) -> None:
+        while True:
+            try:
+                await self.sweep_previews(channel)
+            except DenizenError as error:
+                _log.info("previews left behind", extra={"agent": channel.agent, "code": error.code})
+            await anyio.sleep(IDLE_S)
+
     async def sweep_previews(self, channel: Channel) -> None:
-        """Takes away previews of turns that ended without an answer: stopped, or lost in a crash."""
+        """Takes away the previews of turns that have ended: left by a crash, or posted late by another process."""
         async with self._store.work(write=False) as work:
             previews = await work.outbox.list_open_previews(channel.agent, channel.platform)
-            turns = {preview.turn_id: await work.turns.find(preview.turn_id) for preview in previews}
-            owed = {d.turn_id for d in await work.outbox.list_due(channel.agent, channel.platform, limit=1000)}
         for preview in previews:
-            turn = turns[preview.turn_id]
-            if preview.turn_id not in owed and (turn is None or turn.status.is_final):
-                await self.clear_preview(channel, preview.turn_id)
+            await self.clear_preview(channel, preview.turn_id)
 
     async def clear_preview(self, channel: Channel, turn_id: TurnId) -> None:
-        """The turn has ended: its preview goes, unless there is an answer or a notice to take its place."""
+        """Takes the preview away, whoever posted it, if its turn has ended and what is owed for it was sent."""
+        async with self._store.work(write=False) as work:
+            turn = await work.turns.find(turn_id)
+        if turn is None or not turn.status.is_final:
+            return
         live = self._previews.pop(turn_id, None)
         if live is not None:
             await live.stop()
         async with self._store.work(write=False) as work:
-            of_turn = [d for d in await work.outbox.list_for_turn(turn_id) if d.state not in _OVER]
-        if not any(d.kind in (DeliveryKind.ANSWER, DeliveryKind.NOTICE) for d in of_turn):
-            for preview in (d for d in of_turn if d.kind is DeliveryKind.PREVIEW):
-                await self._drop_preview(channel, preview)
+            of_turn = await work.outbox.list_for_turn(turn_id)
+        preview = next((d for d in of_turn if d.kind is DeliveryKind.PREVIEW and d.state not in _OVER), None)
+        if preview is not None and not any(d.kind in PIECES and d.state in DUE for d in of_turn):
+            await self._drop_preview(channel, preview)
 
     async def _drop_preview(self, channel: Channel, preview: Delivery) -> None:
-        """Deletes the preview's message, if it is there."""
+        """Deletes the preview's message. One that is not there may be on its way, from another process."""
         try:
             shown = preview.platform_id or await find_sent(self._store, channel, preview)
             if shown:
@@ -369,13 +373,17 @@ class DeliveryOutbox:
         except DenizenError as error:
             _log.info("preview left behind", extra={"turn": preview.turn_id, "code": error.code})
             return
-        await self._end(preview, DeliveryState.WITHDRAWN)
+        if shown or self._clock.now() - preview.created_at > ARRIVAL_TIME:
+            await self._end(preview, DeliveryState.WITHDRAWN)
 
     async def _end(self, delivery: Delivery, state: DeliveryState, *, platform_id: str = "", failure: str = "") -> None:
         await self._note(replace(delivery, state=state, platform_id=platform_id, failure=failure))
 
     async def _note(self, delivery: Delivery) -> None:
         async with self._store.work() as work:
-            await work.outbox.update(delivery)
-            if delivery.state is DeliveryState.SENT and delivery.kind in _AUDITED:
-                await work.audit.add([delivery_event(delivery, self._clock.now())])
+            await self._write(work, delivery)
+
+    async def _write(self, work: UnitOfWork, delivery: Delivery) -> None:
+        await work.outbox.update(delivery)
+        if delivery.state is DeliveryState.SENT and delivery.kind in _AUDITED:
+            await work.audit.add([delivery_event(delivery, self._clock.now())])

@@ -15,7 +15,15 @@ from denizen.domain.attachments import collect_extras
 from denizen.domain.attention import AccountPolicy
 from denizen.domain.conversation import Place
 from denizen.domain.data_uri import extract_data_uris, strip_markers
-from denizen.domain.delivery import Delivery, DeliveryKind, DeliveryState, DeliveryTarget, MessageContent, delivery_id
+from denizen.domain.delivery import (
+    PIECES,
+    Delivery,
+    DeliveryKind,
+    DeliveryState,
+    DeliveryTarget,
+    MessageContent,
+    delivery_id,
+)
 from denizen.domain.ids import turn_id
 from denizen.domain.pings import link_pings
 from denizen.domain.reasoning import reasoning_text
@@ -65,7 +73,7 @@ def failure_text(turn: Turn, account_policy: AccountPolicy) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnEnding:
-    """Everything that the plan depends on. `earlier` are the messages of the turn that this one supersedes."""
+    """Everything that the plan depends on. `earlier` are the messages of the turns that this one supersedes."""
 
     turn: Turn
     place: Place
@@ -155,19 +163,14 @@ def _in_order(
     ]
 
 
-_PIECES = (DeliveryKind.ANSWER, DeliveryKind.NOTICE, DeliveryKind.PREVIEW)
-
-
 def _over_earlier(planned: list[Delivery], earlier: Sequence[Delivery]) -> list[Delivery]:
     """The pieces take the place of what was sent before, and what is left over of that is taken back (empty content).
     An answer with more pieces than there are places goes out anew, so that its pieces stand together.
     """
+    messages = [d for d in earlier if d.state is DeliveryState.SENT and d.kind in PIECES and d.platform_id]
+    gone = {d.platform_id for d in messages if d.content == MessageContent()}
     # What took another's place has the same message.
-    sent = list(
-        dict.fromkeys(
-            d.platform_id for d in earlier if d.state is DeliveryState.SENT and d.kind in _PIECES and d.platform_id
-        )
-    )
+    sent = [message for message in dict.fromkeys(d.platform_id for d in messages) if message not in gone]
     pieces = [d for d in planned if d.kind is not DeliveryKind.REACTION]
     if not pieces:
         return planned

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import anyio
 
 from denizen.domain.conversation import Place
-from denizen.domain.delivery import DeliveryKind, DeliveryState
+from denizen.domain.delivery import PIECES, DeliveryState
 from denizen.domain.ids import TurnId
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.intake.turn_queue import TurnQueues
@@ -17,8 +17,6 @@ from denizen.ports.store import Store
 PATIENCE_S = 30.0
 """How long others wait for the rest of an answer that cannot be sent: its account may be off."""
 LOOK_EVERY_S = 0.2
-
-_PIECES = (DeliveryKind.ANSWER, DeliveryKind.NOTICE)
 
 
 class RoomOrder:
@@ -56,7 +54,7 @@ class RoomOrder:
                 for platform, agent in policies
                 if platform == place.platform
                 for delivery in await work.outbox.list_due(agent, platform)
-                if delivery.target.place == place and delivery.kind in _PIECES
+                if delivery.target.place == place and delivery.kind in PIECES
             ]
         untried = {each.turn_id for each in due if not each.position and each.state is DeliveryState.PENDING}
         return {each.turn_id for each in due if each.position} - untried

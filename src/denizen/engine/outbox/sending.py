@@ -23,6 +23,8 @@ from denizen.ports.store import Store
 _FORM = re.compile(r"<(?:@[!&]?|#|a?:|t:|/)[^<>\n]+>")
 """Text that reads differently when it comes back: a mention as a name, an emoji, a time."""
 _CARD = "[embed:"
+_SHOWN = (DeliveryKind.CARD, DeliveryKind.PREVIEW)
+"""Messages that stand before the answer: they are recognised by their text."""
 _PAGE = 100
 _MAX_PAGES = 20
 
@@ -32,12 +34,12 @@ async def find_sent(store: Store, channel: Channel, delivery: Delivery) -> str:
 
     Among the account's own messages after the one that it answers: where the platform keeps nonces, the one with that
     of the piece; elsewhere a first piece replies to the question, and the others have the text. A message that another
-    piece became already is not taken.
+    piece became already is not taken, nor one that reads like a card or a preview of the turn.
     """
     async with store.work(write=False) as work:
         pieces = await work.outbox.list_for_turn(delivery.turn_id)
     after = next((piece.target.reply_to for piece in pieces if piece.target.reply_to), "")
-    cards = [piece.content for piece in pieces if piece.kind is DeliveryKind.CARD]
+    shown = [piece.content for piece in pieces if piece.kind in _SHOWN]
     async with aclosing(
         _list_own(channel, delivery.target.place.thread or delivery.target.place.channel, after)
     ) as own:
@@ -46,12 +48,12 @@ async def find_sent(store: Store, channel: Channel, delivery: Delivery) -> str:
                 if post.nonce == delivery.nonce:
                     return post.id
                 continue
-            if delivery.kind is not DeliveryKind.CARD and any(post_matches(post.text, card) for card in cards):
+            if delivery.kind not in _SHOWN and any(post_matches(post.text, content) for content in shown):
                 continue
-            if delivery.target.reply_to and delivery.kind is not DeliveryKind.CARD:
-                if post.reply_to != delivery.target.reply_to:
-                    continue
-            elif not post_matches(post.text, delivery.content):
+            asked = delivery.target.reply_to if delivery.kind is not DeliveryKind.CARD else ""
+            if asked and post.reply_to != asked:
+                continue
+            if (not asked or delivery.kind in _SHOWN) and not post_matches(post.text, delivery.content):
                 continue
             async with store.work(write=False) as work:
                 other = await work.outbox.find_by_platform_id(channel.platform, post.id)
@@ -142,6 +144,9 @@ class LivePreview:
             state=DeliveryState.SENDING,
         )
         async with self._store.work() as work:
+            if (await work.turns.get(self._turn_id)).status.is_final:
+                self._stopped = True
+                return
             earlier = [d for d in await work.outbox.list_for_turn(self._turn_id) if d.id == delivery.id]
             await work.outbox.add([delivery])
         if earlier:  # begun before a restart
