@@ -199,7 +199,7 @@ class DeliveryOutbox:
             if delivery.state is DeliveryState.SENDING and delivery.kind not in _ON_OTHERS:
                 found = "" if delivery.platform_id else await find_sent(self._store, channel, delivery)
                 if found:
-                    await self._end(delivery, DeliveryState.SENT, platform_id=found)
+                    await self._end(delivery, DeliveryState.SENT, platform_id=found, failure=delivery.failure)
                     return
             if self._clock.now() - delivery.created_at > STALE_AFTER:
                 await self._end(delivery, DeliveryState.FAILED, failure="It waited too long to be sent.")
@@ -207,7 +207,7 @@ class DeliveryOutbox:
             begun = await self._begin(delivery.id)
             if begun is not None:
                 platform_id = await self._hand_over(channel, begun)
-                await self._end(begun, DeliveryState.SENT, platform_id=platform_id)
+                await self._end(begun, DeliveryState.SENT, platform_id=platform_id, failure=begun.failure)
         except (NotFound, NotAllowed, InvalidInput) as error:
             await self._give_up(channel, delivery, error)
         except DenizenError:
@@ -243,7 +243,8 @@ class DeliveryOutbox:
             return
         _log.warning("delivery goes out as plain text", extra=extra)
         async with self._store.work() as work:
-            plainer = replace(await work.outbox.get(delivery.id), content=plain)
+            latest = await work.outbox.get(delivery.id)
+            plainer = replace(latest, content=plain, failure=latest.failure or error.explain())
             await work.outbox.update(plainer)
         await self._send(channel, plainer)
 

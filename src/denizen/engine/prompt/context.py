@@ -30,6 +30,7 @@ from denizen.engine.prompt.notes import (
     insert_notes_before_cue,
     load_answers,
     load_memories,
+    load_refused,
     load_subject_note,
     load_surroundings,
 )
@@ -300,7 +301,7 @@ async def _read_session(
     store: Store, facts: _TurnFacts, notes: list[PromptMessage], free_tokens: int, past: HistoryCutoff | None
 ) -> _Conversation:
     """For assistants: the messages of the session that fit, the date where no message tells it yet."""
-    notes = [*notes, *await _load_around(store, facts)]
+    notes = [*notes, *await load_refused(store, facts.opened), *await _load_around(store, facts)]
     left = TokenBudget(free_tokens, sum(map(count_tokens, notes)))
     found = await load_history(store, facts.opened, facts.agent, left, past)
     history = limit_pictures(found.messages) if facts.model.capabilities.image_output else found.messages
