@@ -97,6 +97,23 @@ async def test_a_search_is_narrowed_by_what_people_say(fixture: ArchiveSkillFixt
     assert "2026-11-01" in told.text
 
 
+async def test_a_search_says_which_words_occur_nowhere_that_may_be_seen(fixture: ArchiveSkillFixture) -> None:
+    engine = fixture.engine
+    for text in ("the door is red", "a blue wall"):
+        engine.platform.write(engine.general, "ana", text)
+    engine.platform.write(engine.staff, "bea", "the gate is secret")
+    await engine.mirror_all()
+
+    async def say(words: str) -> str:
+        return (await fixture.ask("search_archive", {"words": words})).text
+
+    nowhere = "No message that may be read here has: {}."
+    assert (await say("Red gáte frobnicate")).endswith(nowhere.format("gate, frobnicate"))
+    told = await fixture.ask("search_archive", {"words": "red gate"}, who="bea", room=engine.staff)
+    assert told.text.endswith("Each word occurs, but not as was asked.")
+    assert "No message" not in await say("red door")
+
+
 async def test_answers_are_bounded(fixture: ArchiveSkillFixture) -> None:
     engine = fixture.engine
     for number in range(70):
@@ -216,7 +233,7 @@ async def test_an_agent_searches_by_words_and_meaning_and_reads_what_was_said_ar
 
 async def test_nothing_found_and_nothing_there_is_said(fixture: ArchiveSkillFixture) -> None:
     await fixture.engine.mirror.rooms(fixture.engine.rooms())
-    assert (await fixture.ask("search_archive", {"words": "door"})).text == "No message was found with: door"
+    assert (await fixture.ask("search_archive", {"words": "door"})).text.startswith("No message was found with: door\n")
     assert (await fixture.ask("read_history", {})).text == "There are no messages."
     assert (await fixture.ask("archive_stats", {})).text == "There are no messages."
     assert (await fixture.ask("read_context", {"message": "1"})).is_error

@@ -32,7 +32,7 @@ async def test_a_card_has_everything_that_was_given(tmp_path: Path) -> None:
         title="Menu",
         text="Today",
         fields={"Soup": "3 €", "Tea": "2 €"},
-        colour="#2F855a",
+        color="#2F855a",
         image="https://a.example/tea.png",
         link="https://a.example",
     )
@@ -41,6 +41,11 @@ async def test_a_card_has_everything_that_was_given(tmp_path: Path) -> None:
         "Menu", "Today", "https://a.example", "https://a.example/tea.png", (("Soup", "3 €"), ("Tea", "2 €")), 0x2F855A
     )
     assert collect_extras([result.data]) == (MessageContent("", (card,)),)
+
+
+def test_a_color_is_read_in_either_spelling() -> None:
+    made = [collect_extras([{"embeds": [{"title": "Hi", name: "#000001"}]}]) for name in ("color", "colour")]
+    assert made == [(MessageContent("", (EmbedCard("Hi", colour=1),)),)] * 2
 
 
 async def test_a_title_is_enough(tmp_path: Path) -> None:
@@ -52,7 +57,7 @@ async def test_a_title_is_enough(tmp_path: Path) -> None:
     [
         {},
         {"title": "  "},
-        {"title": "t", "colour": "red"},
+        {"title": "t", "color": "red"},
         {"title": "t", "image": "file:///etc/passwd"},
         {"title": "t", "link": "javascript:x"},
         {"title": "t" * 300},

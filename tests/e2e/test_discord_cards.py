@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
 @pytest.mark.proves("V-skill-utility", "L9")
 async def test_a_card_comes_with_the_answer(deployment: DiscordDeployment) -> None:
     deployment.configure(rest="tools: {cards: {enabled: true}}\n")
-    args = {"title": "Menu", "fields": {"Soup": "3 €"}, "colour": "#2f855a", "link": "https://menu.example"}
+    args = {"title": "Menu", "fields": {"Soup": "3 €"}, "color": "#2f855a", "link": "https://menu.example"}
     async with deployment.run():
         deployment.script(ModelAnswer(calls=(ModelCall("make_embed", args),)), "Here it is.")
         deployment.ask(deployment.ana, "what is for lunch?")

@@ -47,10 +47,11 @@ async def search_archive(
     until: str = "",
 ) -> str:
     """Finds messages in all channels, by words and by meaning, the best first."""
-    posts = await _archive(context).search(
+    archive = _archive(context)
+    posts = await archive.search(
         words, room=room, author=author, since=_parse_start(since), until=_parse_end(until), limit=MAX_HITS
     )
-    return _quote(posts, f"No message was found with: {words}")
+    return _quote(posts, "") or await _tell_absent(archive, words)
 
 
 @skill.tool(tier=Tier.HARMLESS, read_only=True, reads={Taint.OTHERS})
@@ -103,6 +104,13 @@ async def archive_stats(
         return "There are no messages."
     lines = [f"{_shorten(count.name, NAME_CHARS)}: {count.posts}" for count in counts]
     return quote_untrusted("\n".join(lines), source=f"messages by {by}")
+
+
+async def _tell_absent(archive: ArchiveLookup, words: str) -> str:
+    """Returns why nothing was found, so that nobody guesses: some words occur nowhere, or not as it was asked."""
+    absent = ", ".join(await archive.list_absent(words))
+    why = f"No message that may be read here has: {absent}." if absent else "Each word occurs, but not as was asked."
+    return f"No message was found with: {words}\n{why}"
 
 
 def _archive(context: ToolContext) -> ArchiveLookup:

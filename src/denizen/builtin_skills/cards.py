@@ -17,7 +17,7 @@ def make_embed(
     title: Annotated[str, Param(max_length=256)] = "",
     text: Annotated[str, Param(max_length=4000)] = "",
     fields: Annotated[dict[str, str] | None, "name to value"] = None,
-    colour: Annotated[str, Param("#rrggbb", pattern="^(#[0-9A-Fa-f]{6})?$")] = "",
+    color: Annotated[str, Param("#rrggbb", pattern="^(#[0-9A-Fa-f]{6})?$")] = "",
     image: Annotated[str, Param("URL", max_length=2000)] = "",
     link: Annotated[str, Param("URL", max_length=2000)] = "",
 ) -> ToolOutput:
@@ -36,7 +36,7 @@ def make_embed(
         "title": title,
         "text": text,
         "fields": dict(named),
-        "colour": colour,
+        "color": color,
         "image": image,
         "url": link,
     }

@@ -214,7 +214,7 @@ class TerminalChat:
         self._console.print(said, markup=False)
 
     async def _context(self, _: str) -> None:
-        for share in await self._denizen.queries.list_context(self._place, self.agent):
+        for share in (await self._denizen.queries.load_context(self._place, self.agent, self._model)).shares:
             self._console.print(f"  {share.name:<14}{share.tokens:>7} tokens")
 
     async def _help(self, _: str) -> None:

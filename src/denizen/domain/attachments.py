@@ -5,7 +5,7 @@ The `data` of a result has, all of them optional:
     images   [{"url": "https://... or data:...", "title": "", "links": {"north": "https://..."}}]
     files    [{"url": "data:...", "name": "report.csv"}]
     embeds   [{"title": "", "text": "", "url": "", "image": "https://...", "fields": {"name": "value"},
-               "colour": "#rrggbb"}]
+               "color": "#rrggbb"}]
     buttons  [{"label": "Yes", "value": "Yes, do it"}] or [{"label": "Open", "url": "https://..."}]
 
 A result of a sprite maker may say `imageUrl` or `image_url` instead, with the other views in `directions`. What does
@@ -137,7 +137,7 @@ def _embed(row: Mapping[str, Any]) -> EmbedCard:
         url=url if url.startswith(_WEB) else "",
         image=image if image.startswith(_WEB) else "",
         fields=tuple((name[:256], value[:1024]) for name, value in _pairs(row, "fields"))[:25],
-        colour=_colour(_text(row, "colour")),
+        colour=_colour(_text(row, "color") or _text(row, "colour")),
     )
 
 

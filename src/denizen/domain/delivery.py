@@ -107,7 +107,8 @@ class Delivery:
     """One platform message that an agent owes, or sent. `position` orders those of a turn from 0.
 
     `id` derives from turn, kind and position; `nonce` from `id`: the same piece has the same nonce in every process.
-    `platform_id` is what the platform called it once it was sent.
+    `platform_id` is what the platform called it once it was sent. `failure` says why it was not, or, where it was, why
+    its cards, files and buttons were not.
     """
 
     id: str

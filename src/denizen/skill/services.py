@@ -226,6 +226,10 @@ class ArchiveLookup(Protocol):
         """
         ...
 
+    async def list_absent(self, words: str) -> Sequence[str]:
+        """Returns those of the words that no message has which may be seen, in any room."""
+        ...
+
     async def history(
         self, room: str = "", *, before: str = "", after: str = "", limit: int = 50
     ) -> Sequence[ArchivedPost]:

@@ -185,6 +185,13 @@ async def test_an_answer_whose_card_is_refused_goes_out_as_words_that_say_so(err
     ) as fixture:
         world.platform.say(world.general, "ana", "@ada draw a fox")
         assert await fixture.said() == ["Here is your fox.\n-# I made something that cannot be shown here."]
+        model.script(ScriptedReply("I am sorry."), ScriptedReply("Bye."))
+        for _ in range(2):
+            world.platform.say(world.general, "ana", "@ada well?")
+            await fixture.settled()
+    *_, apology, later = (str(request.messages) for request in model.requests)
+    assert f"[Your last answer was not shown as you made it: {error.message}" in apology
+    assert "not shown as you made it" not in later
 
 
 @pytest.mark.proves("P1")

@@ -345,8 +345,9 @@ async def test_what_fills_the_context_of_a_participant_is_told_as_it_is_sent() -
     write_posts(world, 60)
     async with open_platform(world, model(), agents={ADA: participant()}, prepare=mirror_everything(world)) as fixture:
         request = await ask(fixture)
-        shares = await Queries(fixture.runtime, fixture.turns._services).list_context(world.general.place, ADA)
-    told = {share.name: share.tokens for share in shares}
+        context = await Queries(fixture.runtime, fixture.turns._services).load_context(world.general.place, ADA)
+    assert context.history_tokens == SMALL.total
+    told = {share.name: share.tokens for share in context.shares}
     assert list(told) == ["tools", "closed blocks", "tail"]
     closed = sum(-(-len(line) // 4) + 4 for block in blocks(request) for line in block.split("\n"))
     assert told["closed blocks"] == closed

@@ -141,5 +141,5 @@ async def test_search_instructions_reach_whoever_chooses_what_to_look_up(plannin
 
 async def test_what_fills_the_context_names_them_too() -> None:
     async with open_engine(ScriptedModel(), ToolsetFixture(list(READING)), agent=SOURCES) as engine:
-        shares = await Queries(engine.runtime, engine.services).list_context(PLACE, NAME)
-    assert "sources" in [share.name for share in shares]
+        context = await Queries(engine.runtime, engine.services).load_context(PLACE, NAME)
+    assert "sources" in [share.name for share in context.shares]

@@ -95,6 +95,20 @@ class ArchiveSearch:
         ranked = fuse([hit.post.id for hit in by_words], [hit.post.id for hit in by_embedding])
         return [hits[key] for key in ranked if key in hits][: wanted.limit]
 
+    async def list_absent(self, view: ArchiveView, words: str) -> list[str]:
+        """Returns those of the words that the archive has in no room of the view."""
+        async with self._store.work(write=False) as work:
+            return [
+                word
+                for word in dict.fromkeys(split_words(words))
+                if not any(
+                    view.sees(hit.post)
+                    for hit in await work.archive.search(
+                        PostQuery(word, platform=view.platform, rooms=list(view.rooms), limit=RANKED)
+                    )
+                )
+            ]
+
     async def _embed_words(self, words: str) -> EmbeddedQuestion | None:
         if not self._mirror.policy.embeddings or not split_words(words):
             return None
@@ -193,6 +207,10 @@ class _ScopedLookup:
         split = split_words(words)
         found = [post for post in reversed(fetched) if split and wanted.fits(post)]
         return [_record(post, view, text=make_excerpt(post.text, split)) for post in found[:limit]]
+
+    async def list_absent(self, words: str) -> Sequence[str]:
+        view = await self._view()
+        return await self.lookups.search.list_absent(view, words)
 
     async def history(
         self, room: str = "", *, before: str = "", after: str = "", limit: int = 50

@@ -2,7 +2,7 @@
 
 `/ask` asks the agent like a mention does. `/new` starts a fresh session; `/reset` also keeps everything that was said
 here so far from the agent for good. `/compact` replaces the session by one summary. `/context` shows how the tokens of
-the next prompt divide, against what the model can read.
+the next prompt divide, against what a prompt may have.
 """
 
 from __future__ import annotations
@@ -109,23 +109,33 @@ async def _compact(context: CommandContext) -> CommandReply:
 COMPACT = CommandDefinition(CommandSpec("compact", "Summarize this session, and go on from the summary."), _compact)
 
 
+_TALK = frozenset({"summaries", "messages", "closed blocks", "tail"})
+"""The parts of a prompt that share the budget for the conversation."""
+
+
 async def _context(context: CommandContext) -> CommandReply:
     services, agent = context.services, context.agent
     async with services.store.work(write=False) as work:
         chosen = await find_model_choice(work, context.caller.principal.key, context.generation.models)
     model = context.generation.models.get(chosen or agent.model)
-    window = model.capabilities.context_tokens
-    shares = await Queries(context.deps.runtime, services).list_context(context.session_place, agent.name)
-    rows = list(_context_rows(agent, shares))
+    found = await Queries(context.deps.runtime, services).load_context(context.session_place, agent.name, chosen or "")
+    rows = list(_context_rows(agent, found.shares))
     used = sum(tokens for _, tokens in rows)
+    talk = sum(tokens for name, tokens in rows if name in _TALK)
+    most = used - talk + found.history_tokens
+    free = max(most - used, 0)
     body = [
         ["part", "tokens", "share"],
-        *([name, f"{tokens:,}", format_percent(tokens, window)] for name, tokens in rows),
-        ["in use", f"{used:,}", format_percent(used, window)],
-        ["free", f"{max(window - used, 0):,}", format_percent(max(window - used, 0), window)],
+        *([name, f"{tokens:,}", format_percent(tokens, most)] for name, tokens in rows),
+        ["in use", f"{used:,}", format_percent(used, most)],
+        ["free", f"{free:,}", format_percent(free, most)],
     ]
-    head = f"{agent.name} on {model.name}, which reads {window:,} tokens. Estimated for the next question:"
-    notes = list(_context_notes(agent, dict(rows).get("messages", 0), used, window))
+    window = model.capabilities.context_tokens
+    head = (
+        f"{agent.name} on {model.name}, which reads {window:,} tokens. The prompt may have {most:,} of them. "
+        "Estimated for the next question:"
+    )
+    notes = list(_context_notes(agent, talk, found.history_tokens))
     room = context.message_limit - len(head) - sum(map(len, notes)) - 10
     return private_reply(head, code_block(format_rows(body), limit=room), *notes)
 
@@ -140,11 +150,12 @@ def _context_rows(agent: Agent, shares: Iterable[ContextShare]) -> Iterator[tupl
             yield each.name, each.tokens
 
 
-def _context_notes(agent: Agent, messages: int, used: int, window: int) -> Iterator[str]:
-    if messages > agent.limits.max_history_tokens:
-        most = agent.limits.max_history_tokens
+def _context_notes(agent: Agent, talk: int, most: int) -> Iterator[str]:
+    if agent.history.context is not ContextStrategy.SESSION:
+        return
+    if talk > most:
         yield f"Of the messages only the newest {most:,} tokens are sent. /compact summarizes them."
-    elif used > window * 3 // 4 and agent.history.context is ContextStrategy.SESSION:
+    elif talk > most * 3 // 4:
         yield "It is getting full: /compact summarizes the messages, /new starts afresh."
 
 

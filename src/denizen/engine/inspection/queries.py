@@ -26,6 +26,7 @@ from denizen.domain.turn import CallRecord, Step, Turn
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.configuration.tool_policy import ToolOutlook, explain_policy
 from denizen.engine.loop.services import EngineServices
+from denizen.engine.prompt.context import plan_tokens
 from denizen.engine.prompt.room_transcript import TranscriptRequest, measure_room_transcript
 from denizen.engine.prompt.session_history import summary_message
 from denizen.engine.prompt.system_prompt import assemble_participant_prompt, assemble_system_prompt, source_rules
@@ -125,6 +126,14 @@ class ContextShare:
     tokens: int
 
 
+@dataclass(frozen=True, slots=True)
+class ContextUse:
+    """The parts of the next prompt, and the tokens that those of the conversation may have together."""
+
+    shares: tuple[ContextShare, ...]
+    history_tokens: int
+
+
 class Queries:
     """Reads; never writes."""
 
@@ -191,12 +200,14 @@ class Queries:
         async with self._services.store.work(write=False) as work:
             return await work.spending.list_spend(kind, since=since)
 
-    async def list_context(self, place: Place, agent: str) -> list[ContextShare]:
-        """How the next prompt's tokens divide among system segments, tools and messages."""
+    async def load_context(self, place: Place, agent: str, model_name: str = "") -> ContextUse:
+        """How the next prompt's tokens divide among system segments, tools and messages. `model_name` is that of
+        another model than the agent's own. Raises NeedsAttention when there is no room for a conversation at all.
+        """
         current = self._runtime.current
         generation = await self._services.configured(current, current.agent(agent).name)
         found = generation.agent(agent)
-        model = generation.models.get(found.model)
+        model = generation.models.get(model_name or found.model)
         plans = uses_planning(found.tool_access.planning, model.capabilities)
         is_participant = found.history.context is ContextStrategy.TRANSCRIPT
         assembled = assemble_participant_prompt if is_participant else assemble_system_prompt
@@ -207,12 +218,14 @@ class Queries:
             *(ContextShare(segment.name, estimate_tokens(segment.text)) for segment in segments),
             ContextShare("tools", sum(count_tool_tokens(spec) for spec in tools)),
         ]
+        history_tokens, _ = await plan_tokens(found, model, generation.toolsets, segments)
         if is_participant:
             accounts = tuple(self._runtime.current.agents)
             budget = found.history.transcript
             asked = TranscriptRequest(place, budget, budget, accounts=accounts)
             blocks, tail = await measure_room_transcript(self._services.store, asked)
-            return [*shares, ContextShare("closed blocks", blocks), ContextShare("tail", tail)]
+            shares += [ContextShare("closed blocks", blocks), ContextShare("tail", tail)]
+            return ContextUse(tuple(shares), min(history_tokens, budget.total))
         messages = await self.list_messages(place, agent, limit=found.limits.max_history_messages)
         summaries = await self._list_summaries(messages)
         behind = [message for message in messages if message.sequence > covered_until(summaries)]
@@ -220,7 +233,8 @@ class Queries:
             shares.append(
                 ContextShare("summaries", sum(count_tokens(summary_message(each)) for each in summaries if each.text))
             )
-        return [*shares, ContextShare("messages", sum(count_tokens(message) for message in to_prompt_messages(behind)))]
+        shares.append(ContextShare("messages", sum(count_tokens(message) for message in to_prompt_messages(behind))))
+        return ContextUse(tuple(shares), min(history_tokens, found.limits.max_history_tokens))
 
     async def _list_summaries(self, messages: Sequence[Message]) -> Sequence[Summary]:
         """Those of the session of these messages."""

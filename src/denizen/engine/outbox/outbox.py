@@ -281,7 +281,8 @@ class DeliveryOutbox:
             return
         _log.warning("delivery goes out as plain text", extra=extra)
         async with self._store.work() as work:
-            plainer = replace(await work.outbox.get(delivery.id), content=plain)
+            latest = await work.outbox.get(delivery.id)
+            plainer = replace(latest, content=plain, failure=latest.failure or error.explain())
             await work.outbox.update(plainer)
         await self._send(channel, plainer)
 

@@ -30,6 +30,7 @@ from denizen.engine.prompt.notes import (
     insert_notes_before_cue,
     load_answers,
     load_memories,
+    load_refused,
     load_subject_note,
     load_surroundings,
 )
@@ -48,7 +49,7 @@ from denizen.engine.prompt.system_prompt import (
 from denizen.engine.tools.toolbox import count_most_tokens, list_allowed, uses_planning
 from denizen.ports.model import Model, ModelRequest
 from denizen.ports.store import Store
-from denizen.ports.toolset import CallScope
+from denizen.ports.toolset import CallScope, Toolset
 
 STORED_LIMIT = 500
 """So many messages of a session are looked at for what a summary or a transcript no longer shows."""
@@ -171,7 +172,8 @@ async def build_context(
     recalled = await load_memories(keeper, opened, generation.knowledge.recall)
     notes = [*recalled.notes, *await _load_notes(store, facts)]
     segments = await _load_segments(facts)
-    free_tokens, max_output_tokens = await _plan_tokens(facts, segments)
+    wanted = facts.options.get("max_output_tokens")
+    free_tokens, max_output_tokens = await plan_tokens(agent, model, generation.toolsets, segments, wanted)
     if facts.reads_transcript:
         talk = await _read_transcript(store, facts, notes, free_tokens, texts or BlockTextCache(), past)
     else:
@@ -235,18 +237,19 @@ def _choose_account(opened: OpenTurn, agent: Agent) -> AgentName | None:
     return None if opened.owed.of_several else opened.owed.account
 
 
-async def _plan_tokens(facts: _TurnFacts, segments: Sequence[Segment]) -> tuple[int, int]:
+async def plan_tokens(
+    agent: Agent, model: Model, toolsets: Iterable[Toolset], segments: Iterable[Segment], wanted: int | None = None
+) -> tuple[int, int]:
     """Returns the tokens that are left for the history when system prompt, tools and the answer have theirs, and those
-    for the answer, which takes at most half of what it shares with the history. Raises NeedsAttention when the model
-    cannot even read what stands in every prompt.
+    for the answer, `wanted` or as many as it may have: at most half of what it shares with the history. Raises
+    NeedsAttention when the model cannot even read what stands in every prompt.
     """
-    agent, model = facts.agent, facts.model
     most = min(agent.limits.max_output_tokens, model.capabilities.max_output_tokens or agent.limits.max_output_tokens)
-    max_output = min(int(facts.options.get("max_output_tokens") or most), most)
+    max_output = min(int(wanted or most), most)
     window, prompt = model.capabilities.context_tokens, sum(estimate_tokens(s.text) for s in segments)
     tools = 0
-    if not facts.plans:  # where plans are made, tools stand in no other prompt
-        tools = await count_most_tokens(agent, facts.generation.toolsets)
+    if not uses_planning(agent.tool_access.planning, model.capabilities):  # plans have tools in no other prompt
+        tools = await count_most_tokens(agent, toolsets)
     free = window - prompt - tools
     if free <= 0:
         raise NeedsAttention(
@@ -298,7 +301,7 @@ async def _read_session(
     store: Store, facts: _TurnFacts, notes: list[PromptMessage], free_tokens: int, past: HistoryCutoff | None
 ) -> _Conversation:
     """For assistants: the messages of the session that fit, the date where no message tells it yet."""
-    notes = [*notes, *await _load_around(store, facts)]
+    notes = [*notes, *await load_refused(store, facts.opened), *await _load_around(store, facts)]
     left = TokenBudget(free_tokens, sum(map(count_tokens, notes)))
     found = await load_history(store, facts.opened, facts.agent, left, past)
     history = limit_pictures(found.messages) if facts.model.capabilities.image_output else found.messages

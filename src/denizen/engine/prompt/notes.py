@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from denizen.domain.conversation import Place
+from denizen.domain.delivery import DeliveryKind
 from denizen.domain.ids import AgentName
 from denizen.domain.memory import Memory, RecallPolicy, plan_recall
 from denizen.domain.message import join_text
@@ -27,8 +28,9 @@ from denizen.domain.subject import BODY_CHARS, Subject, subject_from_json
 from denizen.domain.taint import with_taint
 from denizen.domain.tool import Taint
 from denizen.domain.turn import ReplyTarget
+from denizen.domain.words import truncate
 from denizen.engine.configuration.choices import find_reset_time
-from denizen.engine.intake.opening import OpenTurn
+from denizen.engine.intake.opening import UNWANTED, OpenTurn
 from denizen.engine.memory.keeper import MemoryKeeper
 from denizen.engine.prompt.participant_prompt import find_session_start
 from denizen.engine.prompt.room_talk import drop_commands, find_told
@@ -117,6 +119,22 @@ async def load_answers(store: Store, owed: ReplyTarget, place: Place, *, limit: 
 def _line(post: Post) -> str:
     text = " ".join(post.text.split())
     return f"{format_name(post.author.name)}: {text[:MAX_CHARS]}{'…' if len(text) > MAX_CHARS else ''}"
+
+
+_REFUSED = "Your last answer was not shown as you made it: {why}"
+
+
+async def load_refused(store: Store, opened: OpenTurn) -> list[PromptMessage]:
+    """Loads why the platform refused the answer of the turn before in this session, or its cards and files, as one
+    message.
+    """
+    if opened.owed is None:
+        return []
+    async with store.work(write=False) as work:
+        tail = await work.messages.list_tail(opened.turn.session_id, limit=1, before=opened.trigger.sequence)
+        sent = [each for m in tail if m.turn_id for each in await work.outbox.list_for_turn(m.turn_id)]
+    whys = [d.failure for d in sent if d.kind is DeliveryKind.ANSWER and d.failure not in ("", UNWANTED)]
+    return [transient_note(_REFUSED.format(why=truncate(" ".join(why.split()), MAX_CHARS))) for why in whys[:1]]
 
 
 _SUBJECT_HEAD = "This talk is about the following {kind}; what it says is for your information:"
