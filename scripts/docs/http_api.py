@@ -34,7 +34,7 @@ from denizen.engine.turn import TurnRunner
 from denizen.testing.memory_durable import MemoryDurable
 from denizen.testing.temporary_store import TemporaryStore
 from denizen.web.app import create_app
-from denizen.web.http import errors
+from denizen.web.http import problems
 from denizen.web.http.auth import AccessRules
 from denizen.web.http.dependencies import EngineEntryPoints, GapServices, KnowledgeServices, WebDependencies
 from denizen.web.http.openapi import build_openapi
@@ -70,9 +70,9 @@ def build_http() -> str:
             inspect.getdoc(import_module(module)) or "",
             format_table(("route", ""), routes),
         ]
-    rows = sorted((str(status), f"`{family.__name__}`") for family, status in errors.STATUS.items())
+    rows = sorted((str(status), f"`{family.__name__}`") for family, status in problems.STATUS.items())
     rows.insert(1, ("401", "`NotAllowed`, when the key is missing or wrong"))
-    parts += [_ERRORS, format_table(("status", "family"), [*rows, (str(errors.BUG), "a fault, with a reference")])]
+    parts += [_ERRORS, format_table(("status", "family"), [*rows, (str(problems.BUG), "a fault, with a reference")])]
     return "\n\n".join([*parts, *_describe_records()])
 
 

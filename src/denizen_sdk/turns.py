@@ -27,12 +27,15 @@ TURN_HEADER = "X-Denizen-Turn"
 
 @dataclass(frozen=True, slots=True)
 class UsageInfo:
-    """Tokens of a turn; `input_tokens` includes the cached ones. `cost_usd` is a decimal, None when unknown."""
+    """Tokens of a turn; `input_tokens` includes the cached ones. `cost_usd` is a decimal, None when unknown; `requests`
+    counts the requests to models.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
     cost_usd: str | None = None
+    requests: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,10 +343,12 @@ class TurnFinishedEvent:
 
 @dataclass(frozen=True, slots=True)
 class TurnFailedEvent:
-    """The last event of a turn that has no answer."""
+    """The last event of a turn that has no answer. `status` is `failed` or `refused`."""
 
     turn_id: str
     error: ProblemDetails
+    status: str = "failed"
+    usage: UsageInfo = field(default_factory=UsageInfo)
 
 
 @dataclass(frozen=True, slots=True)

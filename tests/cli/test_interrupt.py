@@ -8,7 +8,7 @@ import signal
 import anyio
 import pytest
 
-from denizen.cli.terminal import stoppable
+from denizen.cli.terminal import stop_on_interrupt, stoppable
 from denizen.domain.errors import Unavailable
 from tests.timing import HANG_LIMIT_S
 
@@ -46,3 +46,15 @@ async def test_what_the_work_raises_comes_out_as_it_is() -> None:
 
     with pytest.raises(Unavailable, match="Away"):
         await stoppable(work, lambda: None)
+
+
+async def test_without_an_event_loop_the_first_one_stops_the_work_and_the_second_one_leaves_it() -> None:
+    stops: list[str] = []
+    before = signal.getsignal(signal.SIGINT)
+    with stop_on_interrupt(lambda: stops.append("stop")):
+        interrupt()
+        assert stops == ["stop"]
+        with pytest.raises(KeyboardInterrupt):
+            interrupt()
+    assert stops == ["stop"]
+    assert signal.getsignal(signal.SIGINT) is before

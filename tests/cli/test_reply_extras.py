@@ -10,22 +10,17 @@ from rich.console import Console
 
 from denizen.cli.ask import AnswerPrinter
 from denizen.cli.chat import TurnView
-from denizen.domain.events import ReasoningAdded, TextAdded, TurnFinished
-from denizen.domain.ids import TurnId
-from denizen.domain.turn import TurnStatus
-from denizen.domain.usage import Usage
+from denizen_sdk.turns import ReasoningAddedEvent, TextAddedEvent, TurnFinishedEvent
 
 PNG = "data:image/png;base64," + b64encode(bytes(3000)).decode()
-END = TurnFinished(
-    turn_id=TurnId("t"), status=TurnStatus.DONE, reply="A rose.", usage=Usage(), images=(PNG,), reasoning="Ana asks."
-)
+END = TurnFinishedEvent("t", "done", "A rose.", images=(PNG,), reasoning="Ana asks.")
 
 
 @pytest.mark.proves("C25-reasoning", "C25")
 def test_a_chat_shows_reasoning_dimmed_on_lines_of_its_own_and_tells_of_pictures() -> None:
     out = io.StringIO()
     view = TurnView(Console(file=out, force_terminal=True, highlight=False, width=80))
-    for event in (ReasoningAdded("Ana "), ReasoningAdded("asks.\x1b[2J"), TextAdded("A rose."), END):
+    for event in (ReasoningAddedEvent("Ana "), ReasoningAddedEvent("asks.\x1b[2J"), TextAddedEvent("A rose."), END):
         view.show(event)
     text = out.getvalue()
     assert "\x1b[2mAna \x1b[0m" in text and "\x1b[2J" not in text
@@ -35,7 +30,7 @@ def test_a_chat_shows_reasoning_dimmed_on_lines_of_its_own_and_tells_of_pictures
 @pytest.mark.proves("C25-reasoning")
 def test_ask_prints_reasoning_beside_the_answer_never_in_it(capsys: pytest.CaptureFixture[str]) -> None:
     printer = AnswerPrinter(live=True, as_json=False)
-    for event in (ReasoningAdded("Ana asks."), TextAdded("A rose.")):
+    for event in (ReasoningAddedEvent("Ana asks."), TextAddedEvent("A rose.")):
         printer.show(event)
     assert printer.finish(END) == 0
     told = capsys.readouterr()

@@ -20,26 +20,36 @@ from denizen.cli.terminal import printable, printable_json
 from denizen.cli.trace import command as trace
 from denizen.domain.conversation import Place
 from denizen.domain.errors import Unavailable
-from denizen.domain.events import Notice, TextAdded, ToolFinished, ToolStarted, TurnEvent, TurnFinished
 from denizen.domain.ids import AgentName, CallId, MessageId, TurnId
 from denizen.domain.message import Author, Message, Role, TextPart
 from denizen.domain.tool import Tier, ToolCall, ToolResult
-from denizen.domain.turn import CallRecord, Step, Turn, TurnFailure, TurnResult, TurnStatus
+from denizen.domain.turn import CallRecord, Step, Turn, TurnResult, TurnStatus
 from denizen.domain.usage import Usage
 from denizen.domain.verdict import CallOutcome, Decision, Verdict
+from denizen_sdk.errors import ProblemDetails
+from denizen_sdk.turns import (
+    ChatEvent,
+    NoticeEvent,
+    TextAddedEvent,
+    TextRetractedEvent,
+    ToolFinishedEvent,
+    ToolStartedEvent,
+    TurnFailedEvent,
+    TurnFinishedEvent,
+)
 
 TITLE = "\x1b]0;owned\x07"
 CLEAR = "\x9b2J"
 NASTY = f"a{TITLE}b{CLEAR}c\rd\x08\x7fe\n\tf"
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 CALL = CallId("c")
-DONE = TurnFinished(turn_id=TurnId("t"), status=TurnStatus.DONE, reply=NASTY, usage=Usage())
-FAILED = replace(DONE, status=TurnStatus.FAILED, reply="", failure=TurnFailure(NASTY, "x", "Unavailable", fix=NASTY))
-EVENTS: list[TurnEvent] = [
-    TextAdded(NASTY),
-    ToolStarted(CALL, "look", {"q": NASTY}),
-    ToolFinished(CALL, "look", NASTY, is_error=True, duration_ms=1),
-    Notice(NASTY),
+DONE = TurnFinishedEvent("t", "done", NASTY)
+FAILED = TurnFailedEvent("t", ProblemDetails("x", NASTY, 503, fix=NASTY))
+EVENTS: list[ChatEvent] = [
+    TextAddedEvent(NASTY),
+    ToolStartedEvent(CALL, "look", {"q": NASTY}),
+    ToolFinishedEvent(CALL, "look", NASTY, is_error=True, duration_ms=1),
+    NoticeEvent(NASTY),
 ]
 
 
@@ -63,7 +73,7 @@ def test_json_for_a_terminal_reads_back_as_it_was() -> None:
 @pytest.mark.parametrize("end", [DONE, FAILED])
 @pytest.mark.parametrize(("live", "as_json"), [(True, False), (False, False), (False, True)])
 def test_ask_prints_no_control_sequences(
-    capsys: pytest.CaptureFixture[str], end: TurnFinished, live: bool, as_json: bool
+    capsys: pytest.CaptureFixture[str], end: TurnFinishedEvent | TurnFailedEvent, live: bool, as_json: bool
 ) -> None:
     printer = AnswerPrinter(live=live, as_json=as_json)
     for event in EVENTS:
@@ -78,15 +88,15 @@ def test_ask_prints_no_control_sequences(
 def test_an_answer_that_was_changed_by_checking_it_is_shown_once_more(capsys: pytest.CaptureFixture[str]) -> None:
     for text, again in (("So it is [docs/a.md:1].", True), ("So it is.", False)):
         printer = AnswerPrinter(live=True, as_json=False)
-        printer.show(TextAdded("Let me look."))
-        printer.show(TextAdded("", retract=True))
-        printer.show(TextAdded(text))
+        printer.show(TextAddedEvent("Let me look."))
+        printer.show(TextRetractedEvent())
+        printer.show(TextAddedEvent(text))
         printer.finish(replace(DONE, reply="So it is."))
         assert ("in the end:\nSo it is.\n" in capsys.readouterr().out) is again
 
 
 @pytest.mark.parametrize("end", [DONE, FAILED])
-def test_chat_prints_no_control_sequences(end: TurnFinished) -> None:
+def test_chat_prints_no_control_sequences(end: TurnFinishedEvent | TurnFailedEvent) -> None:
     screen = io.StringIO()
     view = TurnView(Console(file=screen, force_terminal=False, width=200))
     for event in (*EVENTS, end):

@@ -17,6 +17,7 @@ from denizen.adapters.mcp_server import McpEndpoint
 from denizen.app.accounts import AccountSupervisor, ConnectedRepositoryHosts
 from denizen.app.build import Denizen
 from denizen.app.reload import Reloader, RemoteSwitch, watch
+from denizen.app.terminal import TerminalService
 from denizen.domain.errors import NeedsAttention
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
 from denizen.engine.knowledge.schedule import SyncSchedule
@@ -60,10 +61,18 @@ async def serve(denizen: Denizen, *, host: str, port: int, on_ready: Callable[[s
     schedule = SyncSchedule(
         parts.sync, parts.catalog, clock, lambda: denizen.settings.config.knowledge.sync_every, parts.refresh
     )
+    from denizen.app.terminal_socket import TerminalServer, open_terminal_socket
+
     server = _server(denizen, host, external, lambda: on_ready(url))
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+    with (
+        open_terminal_socket(denizen.home) as terminal_listener,
+        anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals,
+    ):
+        listeners = {server: listener}
+        if terminal_listener is not None:
+            listeners[TerminalServer(TerminalService(denizen))] = terminal_listener
         async with anyio.create_task_group() as group:
-            group.start_soon(_stop_on_signal, denizen, server, signals)
+            group.start_soon(_stop_on_signal, denizen, list(listeners), signals)
             watched = [denizen.home, denizen.settings.folders.current_snapshot, denizen.shared_folders]
             watching = partial(watch, watched, reloader.reload_and_tell, catch_up=True)
             group.start_soon(run_forever, "watching the configuration", watching)
@@ -77,29 +86,34 @@ async def serve(denizen: Denizen, *, host: str, port: int, on_ready: Callable[[s
             group.start_soon(run_forever, "reading sources regularly", schedule.run)
             group.start_soon(run_once, "taking up learned answers", denizen.knowledge.learning.catch_up)
             group.start_soon(run_forever, "serving MCP", mcp.run)
-            group.start_soon(_stop_to_restart, denizen, server)
-            await server.serve(sockets=[listener])
+            group.start_soon(_stop_to_restart, denizen, list(listeners))
+            async with anyio.create_task_group() as serving:
+                for each, own in listeners.items():
+                    serving.start_soon(each.serve, [own])
             group.cancel_scope.cancel()
 
 
-async def _stop_on_signal(denizen: Denizen, server: uvicorn.Server, signals: AsyncIterator[signal.Signals]) -> None:
-    """Stops the server on a signal. The first one gives turns `GRACE_S`; those that need longer are left to the next
+async def _stop_on_signal(
+    denizen: Denizen, servers: Sequence[uvicorn.Server], signals: AsyncIterator[signal.Signals]
+) -> None:
+    """Stops the servers on a signal. The first one gives turns `GRACE_S`; those that need longer are left to the next
     process, and whoever waits for them is told. The second one ends everything at once.
     """
     async with anyio.create_task_group() as group:
         async for _ in signals:
-            if server.should_exit:
-                server.force_exit = True
-            else:
-                server.should_exit = True
+            is_stopping = servers[0].should_exit
+            for server in servers:
+                server.should_exit, server.force_exit = True, is_stopping
+            if not is_stopping:
                 group.start_soon(_leave_turns, denizen)
 
 
-async def _stop_to_restart(denizen: Denizen, server: uvicorn.Server) -> None:
-    """Stops the server for a restart, as the first signal does. The caller of `serve` then replaces the process."""
+async def _stop_to_restart(denizen: Denizen, servers: Sequence[uvicorn.Server]) -> None:
+    """Stops the servers for a restart, as the first signal does. The caller of `serve` then replaces the process."""
     denizen.restart.is_possible = True
     await denizen.restart.wanted.wait()
-    server.should_exit = True
+    for server in servers:
+        server.should_exit = True
     await _leave_turns(denizen)
 
 

@@ -8,28 +8,20 @@ from __future__ import annotations
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 import anyio
 from anyio.abc import TaskGroup
 
-from denizen.cli.terminal import echo, printable
-from denizen.domain.approval import Approval, ApprovalChoice, describe_end
+from denizen.cli.terminal import can_prompt, echo, printable, show_decision, show_waiting_call
+from denizen.domain.approval import ApprovalChoice
 from denizen.domain.errors import DenizenError
-from denizen.domain.events import ApprovalDecided, ApprovalRequested, TurnEvent
-from denizen.domain.principal import Principal
-
-if TYPE_CHECKING:
-    from denizen.engine.gate.approvals import ApprovalQueue
+from denizen_sdk.turns import ApprovalDecidedEvent, ApprovalInfo, ApprovalRequestedEvent, ChatEvent
 
 QUESTION = "Allow it? [y]es, for an [h]our, [N]o, or a reason why not: "
 
 Read = Callable[[str], Awaitable[str]]
-
-
-def can_prompt() -> bool:
-    """Whether somebody sits there and sees what is written to standard error."""
-    return sys.stdin.isatty() and sys.stderr.isatty()
+Decide = Callable[[str, ApprovalChoice, str], Awaitable[object]]
+"""Takes the id of an approval, the decision and its reason."""
 
 
 async def read_line(question: str) -> str:
@@ -61,52 +53,48 @@ def read_answer(line: str) -> tuple[ApprovalChoice, str]:
 class ApprovalPrompt:
     """For one turn: one question after another."""
 
-    def __init__(self, group: TaskGroup, approvals: ApprovalQueue, voter: Principal, read: Read = read_line) -> None:
+    def __init__(self, group: TaskGroup, decide: Decide, read: Read = read_line) -> None:
         self._group = group
-        self._approvals = approvals
-        self._voter = voter
+        self._decide = decide
         self._read = read
         self._one = anyio.Lock()
         self._open: dict[str, anyio.CancelScope] = {}
 
-    def take(self, event: TurnEvent) -> None:
+    def take(self, event: ChatEvent) -> None:
         """Every event of the turn, as it comes."""
         match event:
-            case ApprovalRequested() if event.approval.id not in self._open:
+            case ApprovalRequestedEvent() if event.approval.id not in self._open:
                 scope = self._open[event.approval.id] = anyio.CancelScope()
                 if can_prompt():
                     self._group.start_soon(self._ask, event.approval, scope)
                 else:
-                    # Nobody sits here, so the decision is made elsewhere.
-                    key, what = event.approval.id, f"{event.approval.request.tool}\n{event.approval.request.preview}"
-                    how = f"denizen approvals approve {key}, or deny {key}"
-                    echo(f"\nApproval needed: {what}\nIt waits. In another terminal: {how}", err=True)
-            case ApprovalDecided():
+                    show_waiting_call(event.approval)
+            case ApprovalDecidedEvent():
                 scope = self._open.get(event.approval.id)
                 if scope is not None:
                     scope.cancel()
-                echo(f"[{event.approval.request.tool}: {describe_end(event.approval)}]", err=True)
+                show_decision(event.approval)
             case _:
                 pass
 
-    async def _ask(self, approval: Approval, scope: anyio.CancelScope) -> None:
+    async def _ask(self, approval: ApprovalInfo, scope: anyio.CancelScope) -> None:
         with scope:
             async with self._one:
-                echo(f"\nApproval needed: {approval.request.tool}\n{approval.request.preview}", err=True)
+                echo(f"\nApproval needed: {approval.call.tool}\n{approval.call.preview}", err=True)
                 choice, note = read_answer(await self._read(QUESTION))
             try:
-                await self._approvals.decide(approval.id, self._voter, choice, note=printable(note))
+                await self._decide(approval.id, choice, printable(note))
             except DenizenError as error:
                 echo(error.explain(), err=True)
 
 
 @asynccontextmanager
-async def prompt_for_approvals(approvals: ApprovalQueue, voter: Principal) -> AsyncGenerator[ApprovalPrompt]:
+async def prompt_for_approvals(decide: Decide) -> AsyncGenerator[ApprovalPrompt]:
     """Until the block ends. Raises what the block raises."""
     failure: DenizenError | None = None
     async with anyio.create_task_group() as group:
         try:
-            yield ApprovalPrompt(group, approvals, voter)
+            yield ApprovalPrompt(group, decide)
         except DenizenError as error:  # not from within the group, which would wrap it
             failure = error
         group.cancel_scope.cancel()

@@ -34,7 +34,7 @@ def command() -> None:
 @with_denizen
 async def list_command(denizen: Denizen, *, everything: bool, as_json: bool) -> None:
     """List the calls that wait, the newest first."""
-    from denizen.web.api.approvals import approval_to_wire
+    from denizen.web.api.records import approval_to_wire
 
     by, status = denizen.operator, None if everything else ApprovalStatus.PENDING
     found = await denizen.turns.approvals.list_for(by, status=status)

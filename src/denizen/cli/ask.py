@@ -1,4 +1,8 @@
-"""`denizen ask`: one turn, the answer on standard output, everything else on standard error."""
+"""`denizen ask`: one turn, the answer on standard output, everything else on standard error.
+
+Where `denizen run` runs on the home folder, it answers; else this process opens the folder for the question. The way to
+a server is to be quick, so what it does not need is imported elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -6,26 +10,51 @@ import json
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import anyio
 import click
 
 from denizen.app.model_choice import ModelChoice
-from denizen.cli.approval_prompt import ApprovalPrompt, can_prompt, prompt_for_approvals
+from denizen.app.terminal_messages import TerminalMessage
 from denizen.cli.exit_codes import DONE, INTERRUPTED, exit_code
 from denizen.cli.options import model_options
-from denizen.cli.terminal import IN_THE_END, describe_picture, echo, printable, printable_json, stoppable
-from denizen.domain.approval import AskerReach
-from denizen.domain.conversation import Place
+from denizen.cli.terminal import (
+    IN_THE_END,
+    can_prompt,
+    describe_picture,
+    echo,
+    printable,
+    printable_json,
+    show_decision,
+    show_waiting_call,
+    stop_on_interrupt,
+)
+from denizen.cli.terminal_client import TerminalClient, find_server
 from denizen.domain.errors import InvalidInput
-from denizen.domain.events import Notice, ReasoningAdded, TextAdded, ToolFinished, ToolStarted, TurnEvent, TurnFinished
-from denizen.domain.ids import AgentName, fresh
-from denizen.domain.json import JsonObject
-from denizen.domain.message import Author, TextPart
-from denizen.domain.principal import Principal
-from denizen.domain.turn import Sender, TurnFailure, TurnRequest, TurnStatus
+from denizen.domain.ids import fresh
+from denizen.web.http.problems import read_problem
+from denizen_sdk.records import Json
+from denizen_sdk.turns import (
+    ApprovalDecidedEvent,
+    ApprovalRequestedEvent,
+    ChatEvent,
+    NoticeEvent,
+    ReasoningAddedEvent,
+    TextAddedEvent,
+    TextRetractedEvent,
+    ToolFinishedEvent,
+    ToolStartedEvent,
+    TurnFailedEvent,
+    TurnFinishedEvent,
+)
+
+if TYPE_CHECKING:
+    from denizen.app.terminal import TerminalService
+    from denizen.cli.server_terminal import ServerTerminal
+
+STOPPED = "Stopped."
 
 
 @click.command()
@@ -53,38 +82,20 @@ def command(
     git diff | denizen ask "Summarise this change"
     denizen ask --base-url http://127.0.0.1:9100/v1 --model tiny "hello"
     """
-    question = read_ask_request(text)
+    message = plan_message(read_question(text), agent, session)
     live = False if as_json else sys.stdout.isatty() if stream is None else stream
-    request = AskRequest(question, agent, session, choice)
+    printer = AnswerPrinter(live=live, as_json=as_json)
+    server = find_server(home) if choice == ModelChoice() else None
+    if server is not None:
+        return _ask_server(server, message, printer)
+
+    import anyio
+
     # Without uvloop: one turn is not worth importing it.
-    return anyio.run(_ask, home, request, AnswerPrinter(live=live, as_json=as_json))
+    return anyio.run(_ask_here, home, choice, message, printer)
 
 
-@dataclass(frozen=True, slots=True)
-class AskRequest:
-    """A question to an agent, and the model for it."""
-
-    text: str
-    agent: str
-    session: str
-    choice: ModelChoice
-
-    def turn_request(self, principal: Principal) -> TurnRequest:
-        """As a message of the terminal."""
-        return TurnRequest(
-            agent=AgentName(self.agent),
-            place=Place("terminal", "ask", self.session or fresh("once")),
-            sender=Sender(
-                Author(principal.id, principal.name),
-                principal,
-                AskerReach.WATCHER if can_prompt() else AskerReach.NOBODY,
-            ),
-            parts=(TextPart(self.text),),
-            platform_id=fresh("ask"),
-        )
-
-
-def read_ask_request(words: tuple[str, ...]) -> str:
+def read_question(words: tuple[str, ...]) -> str:
     """The words of the command line, and standard input where they ask for it. Raises InvalidInput for none."""
     parts = [" ".join(word for word in words if word != "-")]
     if not sys.stdin.isatty() and (not words or "-" in words):
@@ -95,28 +106,71 @@ def read_ask_request(words: tuple[str, ...]) -> str:
     return question
 
 
-async def _ask(home: Path, question: AskRequest, printer: AnswerPrinter) -> int:
-    from denizen.app.build import LOCAL, OpenOptions, open_denizen
+def plan_message(question: str, agent: str, session: str) -> TerminalMessage:
+    """Returns the question as a message. Without a session it stands alone."""
+    session = session or fresh("once")
+    return TerminalMessage(
+        key=fresh("ask"), command="ask", session=session, text=question, agent=agent, can_prompt=can_prompt()
+    )
+
+
+def _ask_server(server: TerminalClient, message: TerminalMessage, printer: AnswerPrinter) -> int:
+    """Without an event loop, until somebody is asked about a call."""
+    stream = server.stream(message)
+    events = iter(stream)
+    with stop_on_interrupt(lambda: server.cancel(message)):
+        for event in events:
+            match event:
+                case ApprovalRequestedEvent() if can_prompt():
+                    events = chain([event], events)
+                    break
+                case ApprovalRequestedEvent():
+                    show_waiting_call(event.approval)
+                case ApprovalDecidedEvent():
+                    show_decision(event.approval)
+                case TurnFinishedEvent() | TurnFailedEvent():
+                    return printer.finish(event)
+                case _:
+                    printer.show(event)
+
+    import anyio
+
+    from denizen.cli.server_terminal import ServerTerminal, follow
+
+    return anyio.run(lambda: _show(follow(events, stream.close), ServerTerminal(server), message, printer))
+
+
+async def _ask_here(home: Path, choice: ModelChoice, message: TerminalMessage, printer: AnswerPrinter) -> int:
+    from denizen.app.build import OpenOptions, open_denizen
+    from denizen.app.terminal import TerminalService
     from denizen.cli.terminal import show_weights_progress
 
-    async with open_denizen(home, OpenOptions(question.choice, report=show_weights_progress)) as denizen:
-        denizen.require_terminal()
-        asked = question.turn_request(LOCAL)
-        turns = denizen.turns
-        async with prompt_for_approvals(turns.approvals, LOCAL) as people:
-            return await stoppable(
-                lambda: _show(turns.stream(asked), printer, people), lambda: turns.cancel_message(asked)
-            )
+    async with open_denizen(home, OpenOptions(choice, report=show_weights_progress)) as denizen:
+        terminal = TerminalService(denizen)
+        terminal.check()
+        return await _show(terminal.stream(message), terminal, message, printer)
 
 
-async def _show(events: AsyncGenerator[TurnEvent], printer: AnswerPrinter, people: ApprovalPrompt) -> int:
-    async with aclosing(events):
-        async for event in events:
-            people.take(event)
-            if isinstance(event, TurnFinished):
-                return printer.finish(event)
-            printer.show(event)
-    return INTERRUPTED
+async def _show(
+    events: AsyncGenerator[ChatEvent],
+    terminal: TerminalService | ServerTerminal,
+    message: TerminalMessage,
+    printer: AnswerPrinter,
+) -> int:
+    from denizen.cli.approval_prompt import prompt_for_approvals
+    from denizen.cli.terminal import stoppable
+
+    async def show() -> int:
+        async with aclosing(events):
+            async for event in events:
+                people.take(event)
+                if isinstance(event, TurnFinishedEvent | TurnFailedEvent):
+                    return printer.finish(event)
+                printer.show(event)
+        return INTERRUPTED
+
+    async with prompt_for_approvals(terminal.decide) as people:
+        return await stoppable(show, lambda: terminal.cancel(message))
 
 
 class AnswerPrinter:
@@ -132,51 +186,53 @@ class AnswerPrinter:
         self._reasons = False
         self._said = ""
 
-    def show(self, event: TurnEvent) -> None:
+    def show(self, event: ChatEvent) -> None:
         """One event, the last excepted."""
         match event:
-            case TextAdded() if self._live and event.text:
+            case TextAddedEvent() if self._live:
                 self._end_reasoning()
                 echo(event.text, nl=False)
                 self._said += event.text
                 self._line_open = not event.text.endswith("\n")
-            case TextAdded(retract=True):
+            case TextRetractedEvent():
                 self._end_line()
                 self._said = ""
-            case ReasoningAdded() if self._live:
+            case ReasoningAddedEvent() if self._live:
                 click.secho(printable(event.text), nl=False, err=True, dim=True)
                 self._reasons = True
-            case ToolStarted():
+            case ToolStartedEvent():
                 self._aside(f"{event.tool} {json.dumps(event.args, ensure_ascii=False)}")
-            case ToolFinished() if event.is_error:
+            case ToolFinishedEvent() if event.is_error:
                 self._aside(f"{event.tool} failed: {event.text}")
-            case Notice():
+            case NoticeEvent():
                 self._aside(event.text)
             case _:
                 pass
 
-    def finish(self, event: TurnFinished) -> int:
+    def finish(self, event: TurnFinishedEvent | TurnFailedEvent) -> int:
         """The end of the turn; returns the exit code."""
         self._end_reasoning()
         self._end_line()
-        for image in event.images:
-            self._aside(describe_picture(image).strip("[]"))
+        if isinstance(event, TurnFinishedEvent):
+            for image in event.images:
+                self._aside(describe_picture(image).strip("[]"))
         if self._as_json:
             click.echo(printable_json(_as_json(event)))
-        elif event.reply and not self._live:
-            echo(event.reply)
-        elif event.reply and self._said.strip() not in ("", event.reply):
-            echo(f"\n{IN_THE_END}\n{event.reply}")
-        if event.status is TurnStatus.DONE:
+        elif isinstance(event, TurnFinishedEvent) and event.reply:
+            if not self._live:
+                echo(event.reply)
+            elif self._said.strip() not in ("", event.reply):
+                echo(f"\n{IN_THE_END}\n{event.reply}")
+        if isinstance(event, TurnFailedEvent):
+            error = read_problem(event.error)
+            echo(f"error: {error.message}", err=True)
+            if error.fix:
+                echo(f"fix: {error.fix}", err=True)
+            return exit_code(error.family)
+        if event.status == "done":
             return DONE
-        failure = event.failure or TurnFailure("")
-        if event.status is TurnStatus.CANCELLED:
-            echo(failure.message, err=True)
-            return INTERRUPTED
-        echo(f"error: {failure.message}", err=True)
-        if failure.fix:
-            echo(f"fix: {failure.fix}", err=True)
-        return exit_code(failure.family)
+        echo(STOPPED, err=True)
+        return INTERRUPTED
 
     def _end_reasoning(self) -> None:
         if self._reasons:
@@ -194,21 +250,25 @@ class AnswerPrinter:
             self._line_open = False
 
 
-def _as_json(event: TurnFinished) -> JsonObject:
-    usage = event.usage
-    failure = event.failure
+def _as_json(event: TurnFinishedEvent | TurnFailedEvent) -> Json:
+    answered = event if isinstance(event, TurnFinishedEvent) else TurnFinishedEvent(event.turn_id, event.status, "")
+    error: Json | None = None
+    if isinstance(event, TurnFailedEvent):
+        error = {"code": event.error.code, "message": event.error.message, "fix": event.error.fix}
+    elif event.status != "done":
+        error = {"code": "", "message": STOPPED, "fix": ""}
     return {
         "turn": event.turn_id,
         "status": event.status,
-        "answer": event.reply,
-        "images": list(event.images),
-        "reasoning": event.reasoning,
-        "error": {"code": failure.code, "message": failure.message, "fix": failure.fix} if failure else None,
+        "answer": answered.reply,
+        "images": list(answered.images),
+        "reasoning": answered.reasoning,
+        "error": error,
         "usage": {
-            "input_tokens": usage.input_tokens,
-            "output_tokens": usage.output_tokens,
-            "cache_read_tokens": usage.cache_read_tokens,
-            "cost_usd": None if usage.cost_usd is None else str(usage.cost_usd),
-            "requests": usage.requests,
+            "input_tokens": event.usage.input_tokens,
+            "output_tokens": event.usage.output_tokens,
+            "cache_read_tokens": event.usage.cached_tokens,
+            "cost_usd": event.usage.cost_usd,
+            "requests": event.usage.requests,
         },
     }

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Awaitable, Callable
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,22 +13,32 @@ import anyio
 import click
 
 from denizen.app.model_choice import ModelChoice
-from denizen.cli.approval_prompt import can_prompt, prompt_for_approvals
+from denizen.app.terminal_messages import TerminalMessage
+from denizen.cli.approval_prompt import prompt_for_approvals
 from denizen.cli.exit_codes import DONE
 from denizen.cli.options import model_options
-from denizen.cli.terminal import IN_THE_END, describe_picture, printable, stoppable
-from denizen.domain.approval import AskerReach
-from denizen.domain.conversation import Place
+from denizen.cli.terminal import IN_THE_END, can_prompt, describe_picture, printable, stoppable
+from denizen.cli.terminal_client import find_server
 from denizen.domain.errors import DenizenError
-from denizen.domain.events import Notice, ReasoningAdded, TextAdded, ToolFinished, ToolStarted, TurnEvent, TurnFinished
-from denizen.domain.ids import AgentName, fresh
-from denizen.domain.message import Author, TextPart
-from denizen.domain.turn import RequestOptions, Sender, SessionChoice, TurnRequest, TurnStatus
+from denizen.domain.ids import fresh
+from denizen.web.http.problems import read_problem
+from denizen_sdk.turns import (
+    ChatEvent,
+    NoticeEvent,
+    ReasoningAddedEvent,
+    TextAddedEvent,
+    TextRetractedEvent,
+    ToolFinishedEvent,
+    ToolStartedEvent,
+    TurnFailedEvent,
+    TurnFinishedEvent,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from denizen.app.build import Denizen
+    from denizen.app.terminal import TerminalService
+    from denizen.cli.server_terminal import ServerTerminal
 
 HELP = """\
 /new             start a fresh session; the old one is kept
@@ -62,14 +72,10 @@ def command(home: Path, agent: str, session: str, choice: ModelChoice) -> int:
 async def _chat(home: Path, agent: str, session: str, choice: ModelChoice) -> int:
     from rich.console import Console
 
-    from denizen.app.build import OpenOptions, open_denizen
-    from denizen.cli.terminal import show_weights_progress
-
     console = Console(highlight=False)
-    async with open_denizen(home, OpenOptions(choice, report=show_weights_progress)) as denizen:
-        denizen.require_terminal()
-        chat = TerminalChat(denizen, console, agent=denizen.queries.get_agent(agent).name, session=session)
-        console.print(f"[bold]{chat.agent}[/] on {chat.describe_model()}. /help lists the commands.")
+    async with _open_terminal(home, choice) as terminal:
+        chat = TerminalChat(terminal, console, session=session)
+        console.print(f"{await chat.choose_agent(agent)}. /help lists the commands.")
         read = _reader(home, console)
         while (line := await read()) is not None:
             if not line.strip():
@@ -77,6 +83,26 @@ async def _chat(home: Path, agent: str, session: str, choice: ModelChoice) -> in
             if not await chat.handle(line.strip()):
                 break
     return DONE
+
+
+@asynccontextmanager
+async def _open_terminal(home: Path, choice: ModelChoice) -> AsyncGenerator[TerminalService | ServerTerminal]:
+    """The server that runs on the home folder; where there is none, the folder is opened for the chat."""
+    server = find_server(home) if choice == ModelChoice() else None
+    if server is not None:
+        from denizen.cli.server_terminal import ServerTerminal
+
+        yield ServerTerminal(server)
+        return
+
+    from denizen.app.build import OpenOptions, open_denizen
+    from denizen.app.terminal import TerminalService
+    from denizen.cli.terminal import show_weights_progress
+
+    async with open_denizen(home, OpenOptions(choice, report=show_weights_progress)) as denizen:
+        terminal = TerminalService(denizen)
+        terminal.check()
+        yield terminal
 
 
 Read = Callable[[], Awaitable[str | None]]
@@ -120,13 +146,13 @@ def private_file(file: Path) -> Path:
 class TerminalChat:
     """One conversation in the terminal and its few commands."""
 
-    def __init__(self, denizen: Denizen, console: Console, *, agent: str, session: str) -> None:
-        self._denizen = denizen
+    def __init__(self, terminal: TerminalService | ServerTerminal, console: Console, *, session: str) -> None:
+        self._terminal = terminal
         self._console = console
         self._session = session
         self._model = ""
         self._fresh = False
-        self.agent = agent
+        self.agent = ""
         self._commands = {
             "new": self._new,
             "agent": self._agent,
@@ -137,14 +163,18 @@ class TerminalChat:
             "help": self._help,
         }
 
-    @property
-    def _place(self) -> Place:
-        return Place("terminal", "chat", self._session)
+    async def choose_agent(self, name: str) -> str:
+        """Talks to the agent from now on, to the default one without a name; returns its name and model in words.
+        Raises NotFound.
+        """
+        agent = await self._terminal.get_agent(name)
+        self.agent, self._model = agent.name, ""
+        return f"[bold]{agent.name}[/] on {await self._describe_model(agent.model)}"
 
-    def describe_model(self) -> str:
-        """The model in use, with a word about the built-in one."""
-        name = self._model or self._denizen.queries.get_agent(self.agent).model
-        info = next((m for m in self._denizen.queries.list_models() if name == m.name or name in m.aliases), None)
+    async def _describe_model(self, name: str) -> str:
+        """The model of that name or alias, with a word about the built-in one."""
+        models = await self._terminal.list_models()
+        info = next((model for model in models if name == model.name or name in model.aliases), None)
         if info is None:
             return name
         note = " (built-in small model; `denizen setup` connects a better one)" if info.is_embedded else ""
@@ -181,68 +211,54 @@ class TerminalChat:
 
     async def _agent(self, name: str) -> None:
         if name:
-            self.agent, self._model = self._denizen.queries.get_agent(name).name, ""
-            self._console.print(f"Talking to {self.agent} on {self.describe_model()}.")
+            self._console.print(f"Talking to {await self.choose_agent(name)}.")
             return
-        for agent in self._denizen.queries.list_agents():
+        for agent in await self._terminal.list_agents():
             self._console.print(f"{'*' if agent.name == self.agent else ' '} {agent.name}  {agent.description}")
 
     async def _choose_model(self, name: str) -> None:
+        models = await self._terminal.list_models(name)
         if name:
-            self._denizen.runtime.current.models.get(name)
             self._model = name
-            self._console.print(f"Answers come from {self.describe_model()} now.")
+            self._console.print(f"Answers come from {await self._describe_model(name)} now.")
             return
-        for model in self._denizen.queries.list_models():
+        for model in models:
             self._console.print(f"  {model.name}  {', '.join(model.aliases)}")
 
     async def _tools(self, _: str) -> None:
-        for tool in await self._denizen.queries.list_tools(self.agent):
-            summary = tool.spec.description.splitlines()[0]
-            line = f"  {tool.spec.name}  (tier {int(tool.tier)})  {summary}"
+        for tool in await self._terminal.list_tools(self.agent):
+            line = f"  {tool.name}  (tier {tool.tier})  {tool.description.splitlines()[0]}"
             self._console.print(printable(line), markup=False)
 
-    async def _observer(self, way: str) -> None:
-        from denizen.engine.audit.audit_log import AuditLog
-        from denizen.engine.commands.admin import run_observer_command
-
-        policy = self._denizen.runtime.current.policy.observer
-        services, way = self._denizen.services, way or "status"
-        said = await run_observer_command(way, services.observer, policy)
-        if way != "status":
-            await AuditLog(services.store, services.clock).switch(self._denizen.operator, "observer", way)
-        self._console.print(said, markup=False)
+    async def _observer(self, action: str) -> None:
+        self._console.print(await self._terminal.run_observer(action or "status"), markup=False)
 
     async def _context(self, _: str) -> None:
-        for share in (await self._denizen.queries.load_context(self._place, self.agent, self._model)).shares:
-            self._console.print(f"  {share.name:<14}{share.tokens:>7} tokens")
+        for name, tokens in (await self._terminal.list_context(self.agent, self._session, self._model)).items():
+            self._console.print(f"  {name:<14}{tokens:>7} tokens")
 
     async def _help(self, _: str) -> None:
         self._console.print(HELP, markup=False)
 
     async def _say(self, text: str) -> None:
-        request = TurnRequest(
-            agent=AgentName(self.agent),
-            place=self._place,
-            sender=Sender(
-                Author(self._denizen.operator.id, self._denizen.operator.name),
-                self._denizen.operator,
-                AskerReach.WATCHER if can_prompt() else AskerReach.NOBODY,
-            ),
-            parts=(TextPart(text),),
-            platform_id=fresh("chat"),
-            session=SessionChoice(is_new=self._fresh),
-            options=RequestOptions(model=self._model),
+        message = TerminalMessage(
+            key=fresh("chat"),
+            command="chat",
+            session=self._session,
+            text=text,
+            agent=self.agent,
+            model=self._model,
+            is_new=self._fresh,
+            can_prompt=can_prompt(),
         )
         self._fresh = False
-        await stoppable(lambda: self._show(request), lambda: self._denizen.turns.cancel_message(request))
+        await stoppable(lambda: self._show(message), lambda: self._terminal.cancel(message))
 
-    async def _show(self, request: TurnRequest) -> None:
+    async def _show(self, message: TerminalMessage) -> None:
         view = TurnView(self._console)
-        turns = self._denizen.turns
         async with (
-            prompt_for_approvals(turns.approvals, request.sender.principal) as people,
-            aclosing(turns.stream(request)) as events,
+            prompt_for_approvals(self._terminal.decide) as people,
+            aclosing(self._terminal.stream(message)) as events,
         ):
             async for event in events:
                 view.show(event)
@@ -259,45 +275,46 @@ class TurnView:
         """Whether the open line is reasoning."""
         self._said = ""
 
-    def show(self, event: TurnEvent) -> None:
+    def show(self, event: ChatEvent) -> None:
         match event:
-            case TextAdded() if event.text:
+            case TextAddedEvent():
                 if self._reasons:
                     self._end_line()
                 self._console.print(printable(event.text), end="", markup=False, soft_wrap=True)
                 self._line_open = not event.text.endswith("\n")
                 self._said += event.text
-            case TextAdded():
+            case TextRetractedEvent():
                 self._end_line()
                 self._said = ""
-            case ReasoningAdded():
+            case ReasoningAddedEvent():
                 self._console.print(printable(event.text), end="", style="dim", markup=False, soft_wrap=True)
                 self._line_open = self._reasons = True
-            case ToolStarted():
+            case ToolStartedEvent():
                 self._aside(f"{event.tool} {json.dumps(event.args, ensure_ascii=False)}", "cyan dim")
-            case ToolFinished():
+            case ToolFinishedEvent():
                 summary = " ".join(event.text.split())[:160]
                 self._aside(f"  {summary}  ({event.duration_ms} ms)", "red" if event.is_error else "dim")
-            case Notice():
+            case NoticeEvent():
                 self._aside(event.text, "dim italic")
-            case TurnFinished():
+            case TurnFinishedEvent():
                 self._end_line()
                 self._end(event)
+            case TurnFailedEvent():
+                error = read_problem(event.error)
+                self._aside(error.message, "red")
+                if error.fix:
+                    self._aside(f"fix: {error.fix}", "red")
             case _:
                 pass
 
-    def _end(self, event: TurnFinished) -> None:
+    def _end(self, event: TurnFinishedEvent) -> None:
         if event.reply and self._said.strip() and self._said.strip() != event.reply:
             self._aside(IN_THE_END, "dim")
             self._console.print(printable(event.reply), markup=False, soft_wrap=True)
         for image in event.images:
             self._aside(describe_picture(image), "dim")
-        if event.status is TurnStatus.CANCELLED:
+        if event.status == "cancelled":
             self._aside("stopped", "dim")
-        elif event.failure:
-            self._aside(event.failure.message, "red")
-            if event.failure.fix:
-                self._aside(f"fix: {event.failure.fix}", "red")
 
     def _aside(self, text: str, style: str) -> None:
         self._end_line()

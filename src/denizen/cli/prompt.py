@@ -10,7 +10,8 @@ import anyio
 import click
 
 from denizen.app.model_choice import ModelChoice
-from denizen.cli.ask import AskRequest, read_ask_request
+from denizen.app.terminal_messages import TerminalMessage
+from denizen.cli.ask import plan_message, read_question
 from denizen.cli.options import model_options
 from denizen.cli.terminal import echo, printable_json
 from denizen.domain.ids import ConversationId
@@ -48,17 +49,25 @@ def command(
     \b
     denizen prompt "What time is it in Tokyo?"
     """
-    question = AskRequest(read_ask_request(text), agent, session, choice)
-    anyio.run(_show, home, question, conversation, as_json)
+    message = plan_message(read_question(text), agent, session)
+    anyio.run(_show, home, choice, message, conversation, as_json)
 
 
-async def _show(home: Path, question: AskRequest, conversation: str, as_json: bool) -> None:  # noqa: FBT001 - from `run`
-    from denizen.app.build import LOCAL, OpenOptions, open_denizen
+async def _show(
+    home: Path,
+    choice: ModelChoice,
+    message: TerminalMessage,
+    conversation: str,
+    as_json: bool,  # noqa: FBT001 - from `run`
+) -> None:
+    from denizen.app.build import OpenOptions, open_denizen
+    from denizen.app.terminal import TerminalService
     from denizen.engine.inspection.replay import plan_requests
 
-    async with open_denizen(home, OpenOptions(question.choice, durable=False)) as denizen:
+    async with open_denizen(home, OpenOptions(choice, durable=False)) as denizen:
         place = ConversationId(conversation) if conversation else None
-        unsent = await plan_requests(denizen.runtime, denizen.services, question.turn_request(LOCAL), place)
+        request = TerminalService(denizen).plan_turn(message)
+        unsent = await plan_requests(denizen.runtime, denizen.services, request, place)
     if as_json:
         click.echo(printable_json([_as_json(each) for each in unsent]))
         return

@@ -1,7 +1,7 @@
 """Output to a terminal: printable text, progress lines, and Ctrl-C.
 
 Text of models, tools, pages and other people could hold control sequences that hide text, rename the window or type
-into the shell; it passes through here before it is printed.
+into the shell; it passes through here before it is printed. Every command loads this module, so it imports little.
 """
 
 from __future__ import annotations
@@ -10,14 +10,17 @@ import json
 import re
 import signal
 import sys
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
 
-import anyio
 import click
 
-from denizen.adapters.models.embedded.progress import LoadProgress
 from denizen.domain.errors import DenizenError
+
+if TYPE_CHECKING:
+    from denizen.adapters.models.embedded.progress import LoadProgress
+    from denizen_sdk.turns import ApprovalInfo
 
 _KEPT = frozenset("\n\t")
 _UNFIT = (*range(32), *range(0x7F, 0xA0), *range(0xD800, 0xE000))
@@ -52,6 +55,28 @@ def printable_json(value: object) -> str:
     return _BARE_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
+def can_prompt() -> bool:
+    """Whether somebody sits there and sees what is written to standard error."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def show_waiting_call(approval: ApprovalInfo) -> None:
+    """Tells of a call that waits for people, where nobody sits who could be asked."""
+    key, what = approval.id, f"{approval.call.tool}\n{approval.call.preview}"
+    how = f"denizen approvals approve {key}, or deny {key}"
+    echo(f"\nApproval needed: {what}\nIt waits. In another terminal: {how}", err=True)
+
+
+def show_decision(approval: ApprovalInfo) -> None:
+    """Tells what came of a call that waited."""
+    from denizen.domain.approval import ApprovalDecision, ApprovalStatus, describe_decision
+
+    decision = ApprovalDecision()
+    if approval.decision is not None:
+        decision = ApprovalDecision(by=approval.decision.by, note=approval.decision.note)
+    echo(f"[{approval.call.tool}: {describe_decision(ApprovalStatus(approval.status), decision)}]", err=True)
+
+
 def show_weights_progress(progress: LoadProgress) -> None:
     """On a terminal the line is rewritten; elsewhere each new activity is one line."""
     if progress.total_bytes:
@@ -74,6 +99,8 @@ async def stoppable(work: Callable[[], Awaitable[T]], stop: Callable[[], object]
     """Runs `work` and returns its result. Ctrl-C meanwhile calls `stop`, by which it should come to its end; a second
     one does not wait for that and raises KeyboardInterrupt.
     """
+    import anyio
+
     done: list[T] = []
     failure: DenizenError | None = None
     with anyio.open_signal_receiver(signal.SIGINT) as signals:
@@ -98,3 +125,18 @@ async def stoppable(work: Callable[[], Awaitable[T]], stop: Callable[[], object]
     if not done:
         raise KeyboardInterrupt
     return done[0]
+
+
+@contextmanager
+def stop_on_interrupt(stop: Callable[[], object]) -> Generator[None]:
+    """As `stoppable`, for a block without an event loop."""
+
+    def handle(_number: int, _frame: object) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        stop()
+
+    before = signal.signal(signal.SIGINT, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -50,7 +50,7 @@ def command(home: Path, turn: str, agent: str, *, last: bool, texts: bool, as_js
 
     trace = run_with_denizen(home, load)
     if as_json:
-        from denizen.web.api.chat import turn_to_wire
+        from denizen.web.api.records import turn_to_wire
 
         click.echo(printable_json(asdict(turn_to_wire(trace, in_full=True))))
         return

@@ -258,19 +258,24 @@ def describe_deciders(rule: ApprovalRule) -> str:
 
 def describe_end(approval: Approval) -> str:
     """How it ended, in the middle of a sentence."""
-    name = approval.decision.name or approval.decision.by
-    note = f": {approval.decision.note}" if approval.decision.note else ""
-    match approval.status:
+    return describe_decision(approval.status, approval.decision)
+
+
+def describe_decision(status: ApprovalStatus, decision: ApprovalDecision) -> str:
+    """The decision about a call in that state, in the middle of a sentence."""
+    name = decision.name or decision.by
+    note = f": {decision.note}" if decision.note else ""
+    match status:
         case ApprovalStatus.PENDING:
             return "nobody has decided yet"
-        case ApprovalStatus.APPROVED if approval.decision.by == TIMEOUT:
+        case ApprovalStatus.APPROVED if decision.by == TIMEOUT:
             return "approved, since nobody decided in time"
         case ApprovalStatus.APPROVED:
             return f"approved by {name}{note}"
         case ApprovalStatus.DENIED:
             return f"denied by {name}{note}"
         case ApprovalStatus.EXPIRED:
-            return f"it was not approved{note}" if approval.decision.note else "nobody approved it in time"
+            return f"it was not approved{note}" if decision.note else "nobody approved it in time"
 
 
 def can_be_asked(rule: ApprovalRule, reach: AskerReach, *, is_watched: bool) -> bool:

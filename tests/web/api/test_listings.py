@@ -8,7 +8,7 @@ from denizen.domain.ids import AgentName
 from denizen.domain.tool import ToolSpec
 from denizen.ports.model import Capabilities, ModelInfo
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
-from denizen.web.api.agents import agent_to_wire, model_to_wire
+from denizen.web.api.records import agent_to_wire, model_to_wire
 from denizen.web.http.dependencies import WebTiming
 from tests.web_fixture import ANN, open_web
 

@@ -8,10 +8,20 @@ from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
 from denizen.domain import errors
-from denizen.domain.errors import Conflict, DenizenError, LimitExceeded, NeedsAttention, NotAllowed, Unavailable
+from denizen.domain.errors import (
+    Conflict,
+    DenizenError,
+    LimitExceeded,
+    NeedsApproval,
+    NeedsAttention,
+    NotAllowed,
+    Unavailable,
+)
 from denizen.domain.turn import TurnFailure, TurnStatus
 from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
-from denizen.web.http.errors import STATUS, ErrorBoundary, answer_error, describe_problem, openai_error, restore_error
+from denizen.web.api.records import restore_error
+from denizen.web.http.errors import ErrorBoundary, answer_error, openai_error
+from denizen.web.http.problems import STATUS, describe_problem, read_problem
 from denizen_sdk.errors import ProblemDetails
 from tests.web_fixture import open_web
 
@@ -37,6 +47,13 @@ def test_each_family_has_its_status_and_keeps_what_it_says(family: type[DenizenE
     problem = describe_problem(Kind("It broke.", why="because", fix="Mend it."))
     assert problem == ProblemDetails("kind", "It broke.", STATUS[family], "because", "Mend it.")
     assert answer_error("/api/x", Kind("It broke.")).status_code == STATUS[family]
+
+
+@pytest.mark.parametrize("family", [*FAMILIES, DenizenError])
+def test_a_client_reads_the_error_that_was_described(family: type[DenizenError]) -> None:
+    error = read_problem(describe_problem(family("It broke.", why="because", fix="Mend it.")))
+    assert type(error) is (NotAllowed if family is NeedsApproval else family)
+    assert (error.code, error.explain()) == (family.code, "It broke.\nwhy: because\nfix: Mend it.")
 
 
 @pytest.mark.parametrize("code", ["credentials_missing", "credentials_wrong"])

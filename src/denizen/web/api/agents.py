@@ -14,11 +14,10 @@ from starlette.responses import JSONResponse, Response
 
 from denizen.domain.agent import Agent
 from denizen.domain.agent_settings import SettingsSet, find_active_set
-from denizen.domain.errors import NotFound
 from denizen.engine.configuration.agent_settings import AgentSettingsOverlay
 from denizen.engine.configuration.generation import Runtime
-from denizen.engine.inspection.queries import Queries, ToolInfo
-from denizen.ports.model import ModelInfo, Models
+from denizen.engine.inspection.queries import Queries
+from denizen.web.api.records import agent_to_wire, find_model, model_to_wire, tool_to_wire
 from denizen.web.http.auth import get_principal, may_see_all, require_admin
 from denizen.web.http.openapi import FLAG, TEXT, ApiRoute, Operation, Schema, object_schema
 from denizen.web.http.request import QueryParameter, read_flag, read_object, read_text
@@ -252,47 +251,3 @@ def config_to_wire(agent: Agent, active: SettingsSet | None, *, in_full: bool) -
         search_instructions=settings.search_instructions if in_full else None,
         changed=active.chosen.names if active else (),
     )
-
-
-def agent_to_wire(agent: Agent, model: ModelInfo | None, *, is_default: bool) -> AgentListing:
-    return AgentListing(
-        name=agent.name,
-        description=agent.description,
-        model=agent.model_word,
-        provider=model.provider if model else "",
-        is_default=is_default,
-        is_embedded=model is not None and model.is_embedded,
-    )
-
-
-def model_to_wire(model: ModelInfo) -> ModelListing:
-    return ModelListing(
-        name=model.name,
-        provider=model.provider,
-        aliases=model.aliases,
-        fallbacks=model.fallbacks,
-        context_tokens=model.capabilities.context_tokens,
-        is_small=model.capabilities.small,
-        is_embedded=model.is_embedded,
-    )
-
-
-def tool_to_wire(tool: ToolInfo) -> ToolListing:
-    spec = tool.spec
-    return ToolListing(
-        name=spec.name,
-        description=spec.description,
-        tier=int(tool.tier),
-        source=spec.source,
-        read_only=spec.read_only,
-        parameters=dict(spec.parameters),
-    )
-
-
-def find_model(models: Models, name: str) -> ModelInfo | None:
-    """Returns the model that an agent names, by alias or as `provider/model`; None for an unknown one."""
-    try:
-        full = models.get(name).name
-    except NotFound:
-        return None
-    return next((info for info in models.list_models() if full in {info.name, f"{info.provider}/{info.name}"}), None)

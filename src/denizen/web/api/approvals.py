@@ -10,15 +10,14 @@ from dataclasses import asdict
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from denizen.domain.approval import Approval, ApprovalChoice, ApprovalStatus, VoteOutcome, may_decide
+from denizen.domain.approval import ApprovalChoice, ApprovalStatus, VoteOutcome
 from denizen.domain.errors import Conflict, InvalidInput, NotFound
-from denizen.domain.principal import Principal
-from denizen.engine.gate.approval_card import mask_secrets
 from denizen.engine.turn import TurnRunner
+from denizen.web.api.records import approval_to_wire
 from denizen.web.http.auth import get_principal
 from denizen.web.http.openapi import TEXT, ApiRoute, Operation, object_schema
 from denizen.web.http.request import JsonBody, QueryParameter, read_object, read_text
-from denizen_sdk.turns import ApprovalInfo, DecisionInfo, RequestedCall
+from denizen_sdk.turns import ApprovalInfo
 
 _CHOICES = {
     ("approve", "once"): ApprovalChoice.ONCE,
@@ -99,30 +98,3 @@ def read_choice(body: JsonBody) -> ApprovalChoice:
             fix="Send decision: approve or deny, and with approve scope: once or hour.",
         )
     return choice
-
-
-def approval_to_wire(approval: Approval, reader: Principal) -> ApprovalInfo:
-    """Returns the approval as the reader may see it."""
-    is_open, request, decision = approval.status is ApprovalStatus.PENDING, approval.request, approval.decision
-    return ApprovalInfo(
-        id=approval.id,
-        turn_id=request.turn_id,
-        agent=request.agent,
-        call=RequestedCall(
-            request.tool,
-            dict(mask_secrets(request.args)),
-            tier=int(request.tier),
-            reason=request.reason,
-            preview=request.preview,
-        ),
-        requester=request.requester_name,
-        status=approval.status,
-        created_at=approval.created_at.isoformat(),
-        expires_at=approval.expires_at.isoformat() if approval.expires_at else None,
-        decision=None
-        if is_open
-        else DecisionInfo(
-            decision.name or decision.by, decision.at.isoformat() if decision.at else None, decision.note
-        ),
-        may_decide=is_open and may_decide(approval, reader),
-    )

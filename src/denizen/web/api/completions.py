@@ -35,9 +35,10 @@ from denizen.web.api.completion_format import (
     models_json,
     parse_completion,
 )
+from denizen.web.api.records import restore_error
 from denizen.web.http.auth import get_principal
 from denizen.web.http.dependencies import WebTiming
-from denizen.web.http.errors import describe_problem, openai_error, restore_error
+from denizen.web.http.errors import openai_error
 from denizen.web.http.event_stream import Chunks, EventStream, SseComment, StreamOptions, wait_for_disconnect
 from denizen.web.http.openapi import (
     ANY_OBJECT,
@@ -50,6 +51,7 @@ from denizen.web.http.openapi import (
     list_schema,
     object_schema,
 )
+from denizen.web.http.problems import describe_problem
 from denizen.web.http.request import IDEMPOTENCY_HEADER, TURN_HEADER, read_object
 
 API = "api"

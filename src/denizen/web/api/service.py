@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from denizen.web.api.agents import find_model
+from denizen.web.api.records import find_model
 from denizen.web.http.dependencies import WebDependencies
 from denizen.web.http.openapi import OPENAPI_PATH, Document, build_openapi
 from denizen_sdk.agents import HealthReport

@@ -23,9 +23,9 @@ from denizen.ports.hosting import SIGNATURE_HEADER, is_signature
 from denizen.ports.source import ReadingProgress
 from denizen.web.http.auth import SYNC_WEBHOOKS, require_admin
 from denizen.web.http.dependencies import KnowledgeServices, WebTiming
-from denizen.web.http.errors import describe_problem
 from denizen.web.http.event_stream import Chunks, EventStream, StreamOptions, encode_sse
 from denizen.web.http.openapi import ANY_OBJECT, FLAG, TEXT, ApiRoute, Operation, list_schema, object_schema
+from denizen.web.http.problems import describe_problem
 from denizen.web.http.request import (
     JsonBody,
     WebhookBodyReader,

@@ -1,16 +1,4 @@
-"""Errors over HTTP: the table from error family to HTTP status, and the boundary that every request passes.
-
-| family         | status | clients may repeat |                                                                 |
-|----------------|--------|--------------------|-----------------------------------------------------------------|
-| InvalidInput   | 400    | no                 |                                                                 |
-| NotAllowed     | 403    | no                 | 401 when the credentials are missing or wrong                   |
-| NeedsApproval  | 403    | no                 | a person has to decide first                                    |
-| NotFound       | 404    | no                 |                                                                 |
-| Conflict       | 409    | no                 |                                                                 |
-| LimitExceeded  | 429    | yes                |                                                                 |
-| NeedsAttention | 500    | no                 | the server cannot work as it is set up; its operator has to act |
-| Unavailable    | 503    | yes                | with `Retry-After`                                              |
-| faults (bugs)  | 500    | no                 | with a reference to the log, and nothing from inside            |
+"""Answers for errors, and the boundary that every request passes. `problems.py` has the table of statuses.
 
 OpenAI's clients repeat 409, 429 and 5xx by themselves; `x-should-retry: false` tells them not to.
 """
@@ -27,38 +15,15 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from denizen.domain.errors import (
-    Conflict,
-    DenizenError,
-    InvalidInput,
-    LimitExceeded,
-    NeedsApproval,
-    NeedsAttention,
-    NotAllowed,
-    NotFound,
-    Unavailable,
-)
+from denizen.domain.errors import DenizenError, Unavailable
 from denizen.domain.ids import fresh
-from denizen.domain.turn import TurnFailure, TurnStatus
+from denizen.web.http.problems import BUG, describe_problem
 from denizen_sdk.errors import ProblemDetails
 
-STATUS: Mapping[type[DenizenError], int] = {
-    InvalidInput: 400,
-    NotAllowed: 403,
-    NeedsApproval: 403,
-    NotFound: 404,
-    Conflict: 409,
-    LimitExceeded: 429,
-    NeedsAttention: 500,
-    Unavailable: 503,
-}
-BUG = 500
 REPEATABLE = frozenset({429, 503})
-CREDENTIAL_CODES = frozenset({"credentials_missing", "credentials_wrong", "signature_missing", "signature_wrong"})
 RETRY_AFTER_S = 5
 """The `Retry-After` of a 503 whose error names no time."""
 
-_FAMILIES = {family.__name__: family for family in STATUS}
 _OPENAI_TYPES = {
     400: "invalid_request_error",
     401: "authentication_error",
@@ -69,25 +34,6 @@ _OPENAI_TYPES = {
 }
 
 _log = logging.getLogger("denizen.web")
-
-
-def describe_problem(error: DenizenError, *, reference: str = "") -> ProblemDetails:
-    """Returns the error as clients get it."""
-    status = next((code for family, code in STATUS.items() if isinstance(error, family)), BUG)
-    if error.code in CREDENTIAL_CODES:
-        status = 401
-    return ProblemDetails(
-        code=error.code, message=error.message, status=status, why=error.why, fix=error.fix, reference=reference
-    )
-
-
-def restore_error(status: TurnStatus, failure: TurnFailure | None) -> DenizenError:
-    """Returns the error of a turn that ended without an answer, from its record."""
-    if status is TurnStatus.CANCELLED:
-        return Conflict("The turn was stopped before it had an answer.", code="turn_cancelled")
-    failure = failure or TurnFailure("The turn ended without an answer.")
-    family = _FAMILIES.get(failure.family, NotAllowed if status is TurnStatus.REFUSED else DenizenError)
-    return family(failure.message, code=failure.code or family.code, fix=failure.fix)
 
 
 def openai_error(problem: ProblemDetails) -> dict[str, Any]:

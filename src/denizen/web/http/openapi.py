@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from denizen.web.http.errors import STATUS
+from denizen.web.http.problems import STATUS
 from denizen.web.http.request import QueryParameter
 from denizen_sdk.errors import ProblemDetails
 

@@ -1,0 +1,102 @@
+"""The terminal as a channel: called by `denizen ask` and `denizen chat`, or by a running server on their behalf."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+
+from denizen.app.build import Denizen
+from denizen.app.terminal_messages import TerminalMessage
+from denizen.domain.agent import Agent
+from denizen.domain.approval import ApprovalChoice, AskerReach
+from denizen.domain.conversation import Place
+from denizen.domain.message import Author, TextPart
+from denizen.domain.turn import RequestOptions, Sender, SessionChoice, TurnRequest
+from denizen.engine.audit.audit_log import AuditLog
+from denizen.engine.commands.admin import run_observer_command
+from denizen.web.api.records import agent_to_wire, event_to_wire, find_model, model_to_wire, tool_to_wire
+from denizen_sdk.agents import AgentListing, ModelListing, ToolListing
+from denizen_sdk.turns import ChatEvent
+
+PLATFORM = "terminal"
+
+
+class TerminalService:
+    """Turns and commands of the operator, in the records of the API."""
+
+    def __init__(self, denizen: Denizen) -> None:
+        self._denizen = denizen
+
+    def check(self) -> None:
+        """Raises NotAllowed when the terminal is switched off."""
+        self._denizen.require_terminal()
+
+    def plan_turn(self, message: TerminalMessage) -> TurnRequest:
+        """Returns the message as the engine takes it. Raises NotFound for an unknown agent."""
+        operator = self._denizen.operator
+        return TurnRequest(
+            agent=self._denizen.queries.get_agent(message.agent).name,
+            place=Place(PLATFORM, message.command, message.session),
+            sender=Sender(
+                Author(operator.id, operator.name),
+                operator,
+                AskerReach.WATCHER if message.can_prompt else AskerReach.NOBODY,
+            ),
+            parts=(TextPart(message.text),),
+            platform_id=message.key,
+            session=SessionChoice(is_new=message.is_new),
+            options=RequestOptions(model=message.model),
+        )
+
+    async def stream(self, message: TerminalMessage) -> AsyncGenerator[ChatEvent]:
+        """Starts the turn of the message and yields what happens. Raises as `plan_turn` and `TurnRunner.stream` do."""
+        self.check()
+        async with aclosing(self._denizen.turns.stream(self.plan_turn(message))) as events:
+            async for event in events:
+                for sent in event_to_wire(event, self._denizen.operator):
+                    yield sent
+
+    def cancel(self, message: TerminalMessage) -> bool:
+        """Stops the turn of a message; False when none runs here."""
+        return self._denizen.turns.cancel_message(self.plan_turn(message))
+
+    async def decide(self, approval_id: str, choice: str, note: str) -> None:
+        """Decides about a call that waits: `choice` is once, hour or deny. Raises NotFound."""
+        approvals, operator = self._denizen.turns.approvals, self._denizen.operator
+        await approvals.decide(approval_id, operator, ApprovalChoice(choice), note=note)
+
+    async def list_agents(self) -> Sequence[AgentListing]:
+        """Returns the agents, the default one first."""
+        return [self._describe(agent) for agent in self._denizen.queries.list_agents()]
+
+    async def get_agent(self, name: str) -> AgentListing:
+        """Returns an agent, the default one without a name. Raises NotFound."""
+        return self._describe(self._denizen.queries.get_agent(name))
+
+    def _describe(self, agent: Agent) -> AgentListing:
+        current = self._denizen.runtime.current
+        model = find_model(current.models, agent.model)
+        return agent_to_wire(agent, model, is_default=agent.name == current.default_agent)
+
+    async def list_models(self, named: str = "") -> Sequence[ModelListing]:
+        """Returns the models. Raises NotFound when one is named that agents may not use."""
+        if named:
+            self._denizen.runtime.current.models.get(named)
+        return [model_to_wire(model) for model in self._denizen.queries.list_models()]
+
+    async def list_tools(self, agent: str) -> Sequence[ToolListing]:
+        """Returns the tools that an agent may use. Raises NotFound."""
+        return [tool_to_wire(tool) for tool in await self._denizen.queries.list_tools(agent)]
+
+    async def list_context(self, agent: str, session: str, model: str) -> Mapping[str, int]:
+        """Returns the tokens of each part of the next prompt in a session of `denizen chat`. Raises NotFound."""
+        use = await self._denizen.queries.load_context(Place(PLATFORM, "chat", session), agent, model)
+        return {share.name: share.tokens for share in use.shares}
+
+    async def run_observer(self, action: str) -> str:
+        """Does what `/observer` is told, and returns the state afterwards in words. Raises InvalidInput."""
+        services, policy = self._denizen.services, self._denizen.runtime.current.policy.observer
+        said = await run_observer_command(action, services.observer, policy)
+        if action != "status":
+            await AuditLog(services.store, services.clock).switch(self._denizen.operator, "observer", action)
+        return said

@@ -1,0 +1,26 @@
+"""Messages from a terminal to the server of its home folder. Imports next to nothing: `denizen ask` has to be quick."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SOCKET = "denizen.sock"
+"""The name of the server's unix socket in the home folder."""
+CLOSED = "durable_closed"
+"""The code of the error that ends a stream when the server is told to stop. The turn itself goes on later."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TerminalMessage:
+    """A message that was typed at a terminal, with `denizen ask` or `denizen chat` as its `command`. `key` is its own,
+    by which it can be stopped. `can_prompt` tells whether somebody sits there who can be asked about a call.
+    """
+
+    key: str
+    command: str
+    session: str
+    text: str
+    agent: str = ""
+    model: str = ""
+    is_new: bool = False
+    can_prompt: bool = False

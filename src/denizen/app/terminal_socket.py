@@ -1,0 +1,151 @@
+"""The unix socket on which `denizen run` serves the terminals of its home folder.
+
+Whoever can open the socket is the operator: it lies in the home folder and belongs to its owner only. It has an
+application of its own, so that nothing in a request over TCP, whatever it claims, leads to what is served here; and a
+request here needs no key and no check of its host or origin, since no browser can make one.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+import os
+import socket
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import aclosing, contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from denizen import __version__
+from denizen.app.terminal import TerminalService
+from denizen.app.terminal_messages import SOCKET, TerminalMessage
+from denizen.web.api.chat import turn_id_for
+from denizen.web.http.dependencies import WebTiming
+from denizen.web.http.errors import ErrorBoundary, answer_http_exception
+from denizen.web.http.event_stream import Chunks, EventStream, StreamOptions, encode_sse
+from denizen.web.http.problems import describe_problem
+from denizen.web.http.request import TURN_HEADER, read_object
+from denizen_sdk.records import from_json
+from denizen_sdk.turns import TurnFailedEvent, encode_event
+
+_log = logging.getLogger("denizen.terminal")
+
+
+class TerminalServer(uvicorn.Server):
+    """Serves terminals until `should_exit` is set. Its caller minds the signals."""
+
+    def __init__(self, service: TerminalService) -> None:
+        options = uvicorn.Config(
+            create_terminal_app(service),
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            ws="none",
+            proxy_headers=False,
+            timeout_graceful_shutdown=5,
+        )
+        super().__init__(options)
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield
+
+
+@contextmanager
+def open_terminal_socket(home: Path) -> Generator[socket.socket | None]:
+    """Listens on the socket of the home folder until the block ends, and removes it then. A socket that a killed server
+    left is replaced. None, with a warning in the log, where there can be none: another server has it, or the path is
+    too long for a socket.
+    """
+    path = home / SOCKET
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    with listener:
+        try:
+            _remove_stale(path)
+            listener.bind(str(path))
+            path.chmod(0o600)  # before anybody can connect
+            listener.listen()
+        except OSError as error:
+            why = error.strerror or str(error)
+            _log.warning("terminals cannot use this server", extra={"socket": str(path), "why": why})
+            yield None
+            return
+        own = path.stat().st_ino
+        try:
+            yield listener
+        finally:
+            if path.exists() and path.stat().st_ino == own:
+                path.unlink()
+
+
+def _remove_stale(path: Path) -> None:
+    """Removes a socket that nobody answers. Raises OSError when somebody does."""
+    if not path.is_socket():
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            path.unlink()
+        else:
+            raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
+
+
+def create_terminal_app(service: TerminalService) -> Starlette:
+    """Returns the application behind the socket. Its only client is `cli/terminal_client.py` of the same version."""
+    timing = WebTiming()
+
+    async def greet() -> str:
+        service.check()
+        return __version__
+
+    async def cancel(**message: object) -> bool:
+        return service.cancel(from_json(TerminalMessage, message))
+
+    calls: Mapping[str, Callable[..., Awaitable[object]]] = {
+        "greet": greet,
+        "cancel": cancel,
+        "decide": service.decide,
+        "list_agents": service.list_agents,
+        "get_agent": service.get_agent,
+        "list_models": service.list_models,
+        "list_tools": service.list_tools,
+        "list_context": service.list_context,
+        "run_observer": service.run_observer,
+    }
+
+    async def call(request: Request) -> Response:
+        answer = await calls[request.path_params["name"]](**await read_object(request))
+        return Response(json.dumps(answer, default=asdict), media_type="application/json")
+
+    async def chat(request: Request) -> Response:
+        message = from_json(TerminalMessage, await read_object(request))
+        turn = turn_id_for(service.plan_turn(message))
+
+        async def encode() -> Chunks:
+            async with aclosing(service.stream(message)) as events:
+                async for event in events:
+                    yield encode_sse("turn", encode_event(event))
+
+        options = StreamOptions(
+            on_error=lambda error: encode_sse("turn", encode_event(TurnFailedEvent(turn, describe_problem(error)))),
+            on_gone=lambda: None,
+            start_after_s=timing.chat_start_s,
+            keep_alive_s=timing.keep_alive_s,
+        )
+        return EventStream(encode(), options, {TURN_HEADER: turn})
+
+    return Starlette(
+        routes=[Route("/chat", chat, methods=["POST"]), Route("/calls/{name}", call, methods=["POST"])],
+        middleware=[Middleware(ErrorBoundary)],
+        exception_handlers={HTTPException: answer_http_exception},
+    )
