@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import io
+import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -96,6 +97,9 @@ MAX_PICTURE_BYTES = 8_000_000
 ANIMATED_SIDE = 64
 """The only size that the service animates."""
 FRAMES = 4
+
+_WEB = re.compile(r"https://|http://127\.0\.0\.1:[0-9]+/")
+"""Begins an address that is fetched. Without the slash, `127.0.0.1:80` could be the name of a user."""
 
 DIRECTIONS = ("south", "east", "north", "west")
 """The views of a sprite, in the order in which one is chosen to represent it."""
@@ -283,7 +287,7 @@ def _text(body: Mapping[str, Any], key: str) -> str:
 
 
 def _is_web(url: str) -> bool:
-    return url.startswith(("https://", "http://127.0.0.1:"))
+    return _WEB.match(url) is not None
 
 
 def _first(group: ExceptionGroup[Exception]) -> Exception:

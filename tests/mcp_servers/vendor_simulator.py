@@ -113,7 +113,12 @@ def _pixellab(vendor: Vendor, path: str, body: Mapping[str, Any]) -> Response:
             return JSONResponse({"id": job, "status": "completed", "last_response": result})
         case ["characters", "char-1"]:
             views = {direction: f"{vendor.url}/cdn/{direction}.png" for direction in DIRECTIONS}
-            return JSONResponse({"id": "char-1", "prompt": "a knight", "rotation_urls": views | {"north-east": None}})
+            views: dict[str, str | None] = {
+                **views,
+                "north-east": None,
+                "north-west": "http://127.0.0.1:80@elsewhere.example/x.png",
+            }
+            return JSONResponse({"id": "char-1", "prompt": "a knight", "rotation_urls": views})
         case ["characters", _]:
             return JSONResponse({"detail": "Character not found"}, 404)
         case ["create-image-pixflux"]:

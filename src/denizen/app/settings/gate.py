@@ -218,8 +218,9 @@ class GateSection(Section):
     destinations: tuple[SomeText, ...] | None = Field(
         default=None,
         description="Where tools may send besides the conversation that they are used in: places such as "
-        "`discord:123`, hosts and addresses, or patterns of them. Unset: anywhere, but not without a human after "
-        "foreign texts.",
+        "`discord:123`, hosts and addresses, or patterns of them; hosts in ASCII (`xn--...`). What programs may read "
+        "differently, such as an address with a user name, fits no pattern but `*`. Unset: anywhere, but not without a "
+        "human after foreign texts.",
     )
     taint: dict[Taint, Watch] = Field(
         default_factory=dict[Taint, Watch],

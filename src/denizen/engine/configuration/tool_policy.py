@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import TypeVar
-from urllib.parse import urlsplit
 
 from denizen.domain.approval import ApprovalRule, Deciders
 from denizen.domain.clock import Clock
 from denizen.domain.conversation import Place
+from denizen.domain.destination import list_names, split_destinations
 from denizen.domain.json import Json
 from denizen.domain.principal import RoleName
 from denizen.domain.tool import Effect, Origin, Taint, Tier, ToolCall, ToolSpec
@@ -26,9 +26,6 @@ from denizen.ports.toolset import CallScope
 
 ANYWHERE = "a place that the tool does not name beforehand"
 """The destination of a tool that sends and does not say which of its arguments tells where to."""
-
-_SEPARATOR = re.compile(r"[,;\s]+")
-"""Between several destinations in one text."""
 
 T = TypeVar("T")
 
@@ -198,29 +195,23 @@ class GatePolicy:
         """The first place outside of the conversation and of the listed ones that this call would send to, in words;
         empty when there is none.
         """
-        if Effect.SEND not in spec.flow.effects:
+        if Effect.SEND not in spec.flow.effects or "*" in (self.destinations or ()):
             return ""
-        return next((to for to in _destinations(spec, call.args) if not self._is_near(to, scope)), "")
+        named = list(_destinations(spec, call.args))
+        is_here = spec.flow.here_by_default and bool(named)
+        if not is_here and not any(to.strip("<#> ") for to in named):
+            return ANYWHERE
+        return next((to for to in named if not self._is_near(to, scope)), "")
 
     def _is_near(self, to: str, scope: CallScope) -> bool:
         place, listed = scope.place, self.destinations or ()
-        bare = to.strip().strip("<#>").strip()
-        if bare in ("", place.thread or place.channel):
+        bare = to.strip()
+        bare = (bare[1:-1] if bare.startswith("<") and bare.endswith(">") else bare).removeprefix("#").strip()
+        if bare in ("", place.thread or place.channel, *listed) or f"{place.platform}:{bare}" in listed:
             return True
-        if "\\" in to:  # what is behind it is one host to some programs and another to others
-            return False
-        try:
-            host = urlsplit(to).hostname or ""
-        except ValueError:
-            host = ""
-        if host:
-            # It is the host that counts: anything may stand in the rest of an address, but for a line break, which
-            # some leave out before they look for the host.
-            return len(bare.split()) == 1 and any(fnmatchcase(host, pattern) for pattern in listed)
-        names = (bare, f"{place.platform}:{bare}")
-        if len(several := _SEPARATOR.split(bare)) > 1:
-            # A pattern that fits the whole of it may fit only the last.
-            return any(name in listed for name in names) or all(self._is_near(each, scope) for each in several)
+        if len(several := split_destinations(bare)) > 1:
+            return all(self._is_near(each, scope) for each in several)
+        names = list_names(bare, place.platform)
         return any(fnmatchcase(name, pattern) for name in names for pattern in listed)
 
 
@@ -229,10 +220,8 @@ def _first(table: tuple[tuple[str, T], ...], tool: str) -> T | None:
 
 
 def _destinations(spec: ToolSpec, args: Mapping[str, Json]) -> Iterator[str]:
-    values = [args.get(name) for name in spec.flow.destinations]
-    if not values or not (spec.flow.here_by_default or any(values)):
-        yield ANYWHERE
-    for value in values:
+    for name in spec.flow.destinations:
+        value = args.get(name)
         for each in value if isinstance(value, list) else [value]:
             yield "" if each is None else _text(each)
 
