@@ -137,8 +137,8 @@ CLAUDEBOT: tuple[Requirement, ...] = (
     Requirement(
         "C17",
         "3.4",
-        "One agent never answers twice at a time in a conversation; a second mention waits its turn in order of "
-        "arrival.",
+        "One agent never answers twice at a time in a conversation; a second mention waits its turn, in order of "
+        "arrival among those of one person.",
         status="covered",
         issue="discord",
     ),

@@ -55,8 +55,8 @@ UNION: tuple[Requirement, ...] = (
     Requirement(
         "X-busy",
         "6",
-        "Messages to a busy agent wait in a bounded queue per agent and conversation, and when it is full the sender "
-        "is told.",
+        "Messages to a busy agent wait in a bounded queue per agent and conversation, in which those who ask take "
+        "turns, and when it is full the room is told once a minute.",
         status="covered",
         issue="discord",
     ),

@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Iterable
 import anyio
 
 from denizen.domain.ids import TurnId
-from denizen.engine.events.signal import Signal
 
 PATIENCE_S = 60.0
 """How long after the start a turn is awaited: a process that died is noticed after 40 s at the latest. One that lives
@@ -26,7 +25,7 @@ class ResumedTurns:
     def __init__(self, is_over: Callable[[TurnId], Awaitable[bool]]) -> None:
         self._is_over = is_over
         self._awaited: dict[str, deque[TurnId]] = {}
-        self._changed = Signal()
+        self._changed = anyio.Event()
         self._until_s = 0.0
 
     def expect(self, turns: Iterable[tuple[str, TurnId]]) -> None:
@@ -41,9 +40,8 @@ class ResumedTurns:
         """
         try:
             while (first := self._find_first(queue)) not in (None, turn_id):
-                changed = self._changed.next
                 with anyio.move_on_after(LOOK_EVERY_S):
-                    await changed.wait()
+                    await self._changed.wait()
                 if first == self._find_first(queue) and await self._is_over(first):
                     self._drop(queue, first)
         finally:
@@ -59,4 +57,5 @@ class ResumedTurns:
         awaited = self._awaited.get(queue, deque())
         if turn_id in awaited:
             awaited.remove(turn_id)
-            self._changed.send()
+            changed, self._changed = self._changed, anyio.Event()
+            changed.set()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 
 import anyio
 
 from denizen.domain.conversation import Place
-from denizen.domain.delivery import PIECES, DeliveryState
+from denizen.domain.delivery import PIECES, Delivery, DeliveryState
 from denizen.domain.ids import TurnId
 from denizen.engine.configuration.generation import Runtime
 from denizen.engine.intake.turn_queue import TurnQueues
@@ -38,23 +38,24 @@ class RoomOrder:
         began_s = anyio.current_time()
         while True:
             async with self._rooms.turn(place.conversation_id):
-                begun = await self._find_begun(place) - self._abandoned - {turn_id}
+                async with self._store.work(write=False) as work:
+                    due = [
+                        delivery
+                        for platform, agent in self._runtime.current.account_policies
+                        if platform == place.platform
+                        for delivery in await work.outbox.list_due(agent, platform)
+                        if delivery.target.place == place
+                    ]
+                begun = find_begun(due) - self._abandoned - {turn_id}
                 if not begun or anyio.current_time() - began_s >= PATIENCE_S:
                     self._abandoned |= begun
                     yield
                     return
             await anyio.sleep(LOOK_EVERY_S)
 
-    async def _find_begun(self, place: Place) -> set[TurnId]:
-        """Returns the turns of which pieces are owed there whose first piece was tried."""
-        policies = self._runtime.current.account_policies
-        async with self._store.work(write=False) as work:
-            due = [
-                delivery
-                for platform, agent in policies
-                if platform == place.platform
-                for delivery in await work.outbox.list_due(agent, platform)
-                if delivery.target.place == place and delivery.kind in PIECES
-            ]
-        untried = {each.turn_id for each in due if not each.position and each.state is DeliveryState.PENDING}
-        return {each.turn_id for each in due if each.position} - untried
+
+def find_begun(due: Iterable[Delivery]) -> set[TurnId]:
+    """Returns the turns whose answer may stand in part: further pieces are due, and the first was tried."""
+    pieces = [each for each in due if each.kind in PIECES]
+    untried = {each.turn_id for each in pieces if not each.position and each.state is DeliveryState.PENDING}
+    return {each.turn_id for each in pieces if each.position} - untried
