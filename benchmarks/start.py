@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.client import Client
-from benchmarks.figures import Figure, least
+from benchmarks.figures import Figure, least, middle
 from benchmarks.processes import Process, bare_python_mb, denizen_command, make_home, run_server, time_command
 
 TIMES = 5
+QUESTIONS = 10
 SETTLED_S = 2.0
 
 
@@ -30,6 +31,22 @@ def measure(folder: Path, model: Process) -> Iterator[Figure]:
     asked = [time_command([*denizen_command(home), "ask", "hello"]) for _ in range(TIMES)]
     yield Figure("denizen ask, one shot", min(wall for wall, _ in asked), "s", aim=1.3, baseline=bare_s)
     yield Figure("  processor time of it", min(cpu for _, cpu in asked) * 1e3, "ms CPU")
+    yield from _beside_server(home, bare_s)
+
+
+def _beside_server(home: Path, bare_s: float) -> Iterator[Figure]:
+    command = [*denizen_command(home), "ask", "hello"]
+    with run_server(home) as server:
+        time.sleep(SETTLED_S)
+        time_command(command)  # the first turn of a server takes longer
+        before_ms = server.cpu_ms()
+        asked = [time_command(command) for _ in range(QUESTIONS)]
+        served_ms = (server.cpu_ms() - before_ms) / QUESTIONS
+    yield Figure(
+        "denizen ask beside a running server, median", middle(wall for wall, _ in asked), "s", aim=0.15, baseline=bare_s
+    )
+    yield Figure("  processor time of it", middle(cpu for _, cpu in asked) * 1e3, "ms CPU")
+    yield Figure("  processor time of the server for it", served_ms, "ms CPU")
 
 
 def _time_to_ready(home: Path) -> tuple[float, float]:

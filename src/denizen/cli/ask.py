@@ -75,7 +75,8 @@ def command(
     as_json: bool,
     stream: bool | None,
 ) -> int:
-    """Ask one question. TEXT of '-' or none reads standard input.
+    """Ask one question. TEXT of '-' or none reads standard input. A `denizen run` of this home answers, if there is one
+    and no model is named.
 
     \b
     denizen ask "What time is it in Tokyo?"

@@ -65,7 +65,9 @@ _ELSEWHERE = {
 @model_options
 @click.pass_obj
 def command(home: Path, agent: str, session: str, choice: ModelChoice) -> int:
-    """Talk to an agent. The session is kept; /help lists the commands."""
+    """Talk to an agent. The session is kept; /help lists the commands. A `denizen run` of this home answers, if there
+    is one and no model is named.
+    """
     return anyio.run(_chat, home, agent, session, choice, backend_options={"use_uvloop": True})
 
 
