@@ -16,6 +16,7 @@ from denizen import __version__
 from denizen.adapters.mcp_server import McpEndpoint
 from denizen.app.accounts import AccountSupervisor, ConnectedRepositoryHosts
 from denizen.app.build import Denizen
+from denizen.app.readiness import ReadinessMonitor, check_disk, check_store
 from denizen.app.reload import Reloader, RemoteSwitch, watch
 from denizen.domain.errors import NeedsAttention
 from denizen.engine.external.requests import DirectCalls, ProgramRequests
@@ -60,7 +61,15 @@ async def serve(denizen: Denizen, *, host: str, port: int, on_ready: Callable[[s
     schedule = SyncSchedule(
         parts.sync, parts.catalog, clock, lambda: denizen.settings.config.knowledge.sync_every, parts.refresh
     )
-    server = _server(denizen, host, external, lambda: on_ready(url))
+    readiness = ReadinessMonitor(
+        {
+            "store": partial(check_store, denizen.services.store),
+            "durable_log": denizen.services.durable.check_write,
+            "disk": partial(check_disk, denizen.home),
+            "accounts": accounts.check,
+        }
+    )
+    server = _server(denizen, host, external, readiness, lambda: on_ready(url))
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with anyio.create_task_group() as group:
             group.start_soon(_stop_on_signal, denizen, server, signals)
@@ -77,6 +86,7 @@ async def serve(denizen: Denizen, *, host: str, port: int, on_ready: Callable[[s
             group.start_soon(run_forever, "reading sources regularly", schedule.run)
             group.start_soon(run_once, "taking up learned answers", denizen.knowledge.learning.catch_up)
             group.start_soon(run_forever, "serving MCP", mcp.run)
+            group.start_soon(run_forever, "checking readiness", readiness.run)
             group.start_soon(_stop_to_restart, denizen, server)
             await server.serve(sockets=[listener])
             group.cancel_scope.cancel()
@@ -129,7 +139,9 @@ class ExternalServices:
     hosting: RepositoryHosts
 
 
-def _server(denizen: Denizen, host: str, external: ExternalServices, on_ready: Callable[[], None]) -> uvicorn.Server:
+def _server(
+    denizen: Denizen, host: str, external: ExternalServices, readiness: ReadinessMonitor, on_ready: Callable[[], None]
+) -> uvicorn.Server:
     from denizen.app.http_server import HttpServer, choose_limits, raise_descriptor_limit
 
     exposure = Exposure(
@@ -164,6 +176,7 @@ def _server(denizen: Denizen, host: str, external: ExternalServices, on_ready: C
             gaps=GapServices(denizen.knowledge.gaps, denizen.knowledge.learning),
             mcp=external.mcp if denizen.settings.channels.mcp.enabled else None,
             hosting=external.hosting,
+            find_problems=readiness.find_problems,
         )
     )
     proxies = [ip_network(each, strict=False) for each in denizen.settings.server.trusted_proxies]
