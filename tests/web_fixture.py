@@ -39,7 +39,15 @@ from denizen.testing.scripted_model import ScriptedModel, ScriptedModels
 from denizen.testing.temporary_store import TemporaryStore
 from denizen.web.app import create_app
 from denizen.web.http.auth import AccessRules, ApiKey, Exposure
-from denizen.web.http.dependencies import EngineEntryPoints, GapServices, KnowledgeServices, WebDependencies, WebTiming
+from denizen.web.http.dependencies import (
+    EngineEntryPoints,
+    FindProblems,
+    GapServices,
+    KnowledgeServices,
+    WebDependencies,
+    WebTiming,
+    find_no_problems,
+)
 from tests.timing import HANG_LIMIT_S
 
 MakeKnowledge = Callable[[TemporaryStore, MemoryDurable, "HandClock"], KnowledgeServices]
@@ -152,6 +160,7 @@ async def open_web(
     make_gaps: MakeGaps | None = None,
     more: Sequence[Toolset] = (),
     hosting: RepositoryHosts | None = None,
+    find_problems: FindProblems = find_no_problems,
 ) -> AsyncGenerator[WebFixture]:
     """A site whose agents all use the (first) model; the default agent is the first, named `denizen` by default.
     `more` are toolsets besides the weather.
@@ -195,6 +204,7 @@ async def open_web(
         gaps=make_gaps(store, durable, clock) if make_gaps is not None else None,
         mcp=mcp,
         hosting=hosting or NoRepositoryHosts(),
+        find_problems=find_problems,
     )
     await durable.start()
     try:

@@ -48,7 +48,7 @@ _HEAD = """# HTTP
 
 The routes that `denizen run` serves. Requests need an API key (`Authorization: Bearer KEY` or `x-api-key: KEY`) when
 keys are configured; without keys the server answers on this machine only. `GET /api/openapi.json` describes the routes
-under `/api` and `/v1` in full: parameters, bodies, answers and errors."""
+under `/api` and `/v1`, and `/health` and `/ready`, in full: parameters, bodies, answers and errors."""
 
 _ERRORS = """## Errors
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from denizen_sdk.calls import ClientCalls, quote_segment
@@ -12,16 +12,29 @@ from denizen_sdk.records import Json, from_json
 
 @dataclass(frozen=True, slots=True)
 class HealthReport:
-    """The health of a running server. `tools` is None while a source of tools does not answer."""
+    """The health of a running server. Without a key only `status` is told. `tools` is None while a source of tools does
+    not answer.
+    """
 
     status: str
-    version: str
-    uptime_s: float
-    generation: int
-    agents: int
-    provider: str
-    model: str
-    tools: int | None
+    version: str = ""
+    uptime_s: float = 0.0
+    generation: int = 0
+    agents: int = 0
+    provider: str = ""
+    model: str = ""
+    tools: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadinessReport:
+    """Whether a server can do its work: `status` is `ready` or `not_ready`. `not_ready` names the parts that are not:
+    `store`, `durable_log`, `disk`, `accounts`. Without a key there are no `reasons`.
+    """
+
+    status: str
+    not_ready: tuple[str, ...] = ()
+    reasons: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +126,7 @@ class AgentCalls(ClientCalls):
         return await self._list(ToolListing, "/api/tools", agent=agent)
 
     async def health(self) -> HealthReport:
-        """Returns the health of the server. Needs no key."""
+        """Returns the health of the server; without a key only that it is alive."""
         return await self._get(HealthReport, "/health")
 
     async def get_agent_config(self, agent: str = "") -> AgentConfig:

@@ -4,13 +4,16 @@ configuration, and they come back by themselves.
 
 from __future__ import annotations
 
+import anyio
 import pytest
+from anyio import to_thread
 
 from denizen.testing.discord import GatewayIntent
-from tests.e2e.discord import DiscordDeployment, open_deployment, point_at
+from tests.e2e.discord import Denizen, DiscordDeployment, open_deployment, point_at
 from tests.e2e.home import Home
 from tests.e2e.provider import Provider
 from tests.ports import deaf_port
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
 
@@ -87,6 +90,32 @@ async def test_a_rotated_token_is_taken_up_without_a_restart(deployment: Discord
         deployment.write_tokens({"ada": deployment.ada.token})
         await deployment.until(lambda: deployment.said() == ["Here again."])
         assert deployment.ada.token not in denizen.log
+
+
+async def await_readiness(denizen: Denizen, *not_ready: str) -> None:
+    """Waits until just these parts of a server are not ready."""
+    with anyio.fail_after(HANG_LIMIT_S):
+        while True:
+            answer = await to_thread.run_sync(denizen.server.get, "/ready")
+            assert answer.status == (503 if answer.body["not_ready"] else 200)
+            if answer.body["not_ready"] == list(not_ready):
+                return
+
+
+async def test_a_server_is_not_ready_while_discord_refuses_an_account(deployment: DiscordDeployment) -> None:
+    deployment.configure()
+    async with deployment.run() as denizen:
+        await await_readiness(denizen)
+        deployment.discord.faults.refuse_gateway(times=1000)
+        deployment.discord.faults.close_gateway()
+        await await_readiness(denizen, "accounts")
+        deployment.discord.faults.clear()
+        await await_readiness(denizen)
+        deployment.ada.token = "a-fresh-token-from-the-portal"
+        deployment.discord.faults.close_gateway(4004)
+        await await_readiness(denizen, "accounts")
+        answer = await to_thread.run_sync(denizen.server.get, "/ready")
+        assert "channels.discord.accounts.ada.token" in answer.body["reasons"]["accounts"]
 
 
 @pytest.mark.proves("P1")

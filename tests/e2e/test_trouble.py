@@ -8,18 +8,22 @@ import subprocess
 from collections.abc import Generator
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
+import psycopg
 import pytest
+from psycopg.sql import SQL, Identifier
 
 from denizen.domain.message import Role
 from denizen.domain.turn import TurnStatus
 from denizen.testing.model_server import ModelAnswer
-from tests.e2e.home import Home
+from tests.e2e.home import Home, ServerResponse
 from tests.e2e.process import eventually
 from tests.e2e.provider import Provider
 from tests.e2e.records import lock_database, read_turns
 
 pytestmark = pytest.mark.e2e
+pytest_plugins = ["tests.postgres"]
 
 
 def test_a_database_that_another_process_holds_is_said_to_be_busy(tmp_path: Path) -> None:
@@ -98,6 +102,44 @@ def test_a_disk_that_fills_up_during_a_turn_ends_the_question_and_loses_nothing(
         assert server.get("/health").status == 200
         eventually(lambda: read_turns(home.store_url)[0][0].status is TurnStatus.DONE)
     assert read_turns(home.store_url)[0][1] == [(Role.USER, "Hello"), (Role.ASSISTANT, "Done.")]
+
+
+def test_a_server_is_not_ready_while_its_disk_is_full(disk: LimitedDisk) -> None:
+    home = Home(disk.folder / "home")
+    home.configure("http://127.0.0.1:9/v1")
+    with home.serve() as server:
+        assert server.get("/ready") == ServerResponse(200, {"status": "ready", "not_ready": [], "reasons": {}})
+        disk.fill(server.running.pid)
+        answer = server.get("/ready")
+        assert (answer.status, "disk" in answer.body["not_ready"]) == (503, True)
+        assert server.get("/health").status == 200
+
+
+def test_a_server_is_not_ready_while_another_process_holds_a_database_locked(home: Home) -> None:
+    home.configure("http://127.0.0.1:9/v1")
+    with home.serve() as server:
+        for file, part in (("denizen.db", "store"), ("durable.db", "durable_log")):
+            with lock_database(home.folder / file):
+                answer = server.get("/ready")
+                assert (answer.status, answer.body["not_ready"]) == (503, [part])
+            eventually(lambda: server.get("/ready").status == 200)
+        assert server.get("/health").status == 200
+
+
+@pytest.mark.xdist_group("postgres")
+def test_a_server_is_not_ready_while_its_postgres_is_gone(home: Home, postgres_server: str) -> None:
+    from tests.postgres import new_database
+
+    with new_database(postgres_server) as url:
+        home.configure("http://127.0.0.1:9/v1", rest=f"store: {{url: '{url}'}}\n")
+        with home.serve() as server:
+            assert server.get("/ready").status == 200
+            with psycopg.connect(postgres_server, autocommit=True) as connection:
+                name = urlsplit(url).path.removeprefix("/")
+                connection.execute(SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(Identifier(name)))
+                connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
+            eventually(lambda: set(server.get("/ready").body["not_ready"]) == {"store", "durable_log"})
+            assert server.get("/health").status == 200
 
 
 HEED_PERMISSIONS = """

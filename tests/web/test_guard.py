@@ -80,7 +80,14 @@ async def test_every_route_is_either_public_or_in_the_list_of_protected_ones() -
         for mark, sample in samples.items():
             path = path.replace(mark, sample)  # noqa: PLW2901
         filled.add(path)
-    assert filled - {path for _, path in PROTECTED} == {"/health", "/login", "/static", "/", "/api/webhooks/{platform}"}
+    assert filled - {path for _, path in PROTECTED} == {
+        "/health",
+        "/ready",
+        "/login",
+        "/static",
+        "/",
+        "/api/webhooks/{platform}",
+    }
 
 
 @pytest.mark.parametrize("headers", [{"authorization": "Bearer key-of-ann"}, {"x-api-key": "key-of-ann"}])
@@ -97,7 +104,7 @@ async def test_a_key_that_was_taken_out_is_refused_at_once() -> None:
         assert (await client.get("/api/agents")).status_code == 401
 
 
-@pytest.mark.parametrize("path", ["/health", "/login", "/static/chat.js", "/static/denizen.css"])
+@pytest.mark.parametrize("path", ["/health", "/ready", "/login", "/static/chat.js", "/static/denizen.css"])
 async def test_health_sign_in_and_the_pages_own_files_need_no_key(path: str) -> None:
     async with open_web(keys=[ANN]) as web, web.client() as client:
         assert (await client.get(path)).status_code == 200

@@ -38,6 +38,8 @@ MAX_RETRY_S = 30.0
 SIMULATED_PAUSE_S = 0.2
 """The pause between logins to the simulator, which does not limit them as Discord does."""
 
+CONNECTING = "connected or connecting"
+
 _log = logging.getLogger("denizen.accounts")
 
 
@@ -98,6 +100,16 @@ class AccountSupervisor:
                     await running.account.sync_commands()
                 except DenizenError as error:
                     _log.warning("commands not registered", extra={"agent": running.login.agent, "code": error.code})
+
+    async def check(self) -> None:
+        """Raises Unavailable that names the accounts which hear nothing now, and why."""
+        silent = [
+            f"{platform} account of {agent}: {self.states.get((platform, agent), CONNECTING)}"
+            for platform, agent in self._list_logins()
+            if (running := self._running.get((platform, agent))) is None or not running.account.is_listening
+        ]
+        if silent:
+            raise Unavailable("Accounts are not connected.", code="accounts_not_connected", why="; ".join(silent))
 
     def find_github(self) -> list[GitHubAccount]:
         """Returns the GitHub accounts that run, connected or not."""
@@ -163,7 +175,7 @@ class AccountSupervisor:
         (platform, agent), pause_s = key, RETRY_S
         with running.scope:
             while True:
-                self.states[key] = "connected or connecting"
+                self.states[key] = CONNECTING
                 began_s = desk.clock.monotonic_s()
                 error = await self._run_once(running, desk)
                 if desk.clock.monotonic_s() - began_s > MAX_RETRY_S:

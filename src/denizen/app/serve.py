@@ -16,6 +16,7 @@ from denizen import __version__
 from denizen.adapters.mcp_server import McpEndpoint
 from denizen.app.accounts import AccountSupervisor, ConnectedRepositoryHosts
 from denizen.app.build import Denizen
+from denizen.app.readiness import ReadinessMonitor, check_disk, check_store
 from denizen.app.reload import Reloader, RemoteSwitch, watch
 from denizen.app.terminal import TerminalService
 from denizen.domain.errors import NeedsAttention
@@ -63,7 +64,15 @@ async def serve(denizen: Denizen, *, host: str, port: int, on_ready: Callable[[s
     )
     from denizen.app.terminal_socket import TerminalServer, open_terminal_socket
 
-    server = _server(denizen, host, external, lambda: on_ready(url))
+    readiness = ReadinessMonitor(
+        {
+            "store": partial(check_store, denizen.services.store),
+            "durable_log": denizen.services.durable.check_write,
+            "disk": partial(check_disk, denizen.home),
+            "accounts": accounts.check,
+        }
+    )
+    server = _server(denizen, host, external, readiness, lambda: on_ready(url))
     with (
         open_terminal_socket(denizen.home) as terminal_listener,
         anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals,
@@ -86,6 +95,7 @@ async def serve(denizen: Denizen, *, host: str, port: int, on_ready: Callable[[s
             group.start_soon(run_forever, "reading sources regularly", schedule.run)
             group.start_soon(run_once, "taking up learned answers", denizen.knowledge.learning.catch_up)
             group.start_soon(run_forever, "serving MCP", mcp.run)
+            group.start_soon(run_forever, "checking readiness", readiness.run)
             group.start_soon(_stop_to_restart, denizen, list(listeners))
             async with anyio.create_task_group() as serving:
                 for each, own in listeners.items():
@@ -143,7 +153,9 @@ class ExternalServices:
     hosting: RepositoryHosts
 
 
-def _server(denizen: Denizen, host: str, external: ExternalServices, on_ready: Callable[[], None]) -> uvicorn.Server:
+def _server(
+    denizen: Denizen, host: str, external: ExternalServices, readiness: ReadinessMonitor, on_ready: Callable[[], None]
+) -> uvicorn.Server:
     from denizen.app.http_server import HttpServer, choose_limits, raise_descriptor_limit
 
     exposure = Exposure(
@@ -178,6 +190,7 @@ def _server(denizen: Denizen, host: str, external: ExternalServices, on_ready: C
             gaps=GapServices(denizen.knowledge.gaps, denizen.knowledge.learning),
             mcp=external.mcp if denizen.settings.channels.mcp.enabled else None,
             hosting=external.hosting,
+            find_problems=readiness.find_problems,
         )
     )
     proxies = [ip_network(each, strict=False) for each in denizen.settings.server.trusted_proxies]

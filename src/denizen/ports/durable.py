@@ -73,6 +73,10 @@ class DurableExecution(StepRunner, Protocol):
         """Ends a run: here at once, in another process at its next step. Raises NotFound."""
         ...
 
+    async def check_write(self) -> None:
+        """Raises Unavailable or NeedsAttention when no run can be recorded now."""
+        ...
+
     async def pending(self) -> list[str]:
         """Returns the ids of runs that have not ended, oldest first."""
         ...

@@ -235,6 +235,10 @@ class ConfigGenerationRepository(Protocol):
         """Returns the states, newest first."""
         ...
 
+    async def rewrite_newest(self) -> None:
+        """Writes the newest state as it is, to see whether the store can be written."""
+        ...
+
 
 class UserSettingsRepository(Protocol):
     """The settings that users chose for themselves. Turns of other users never see them."""

@@ -237,6 +237,9 @@ class MemoryDurable:
                 live.scope.cancel()
         await checkpoint()
 
+    async def check_write(self) -> None:
+        await self._opened()
+
     async def pending(self) -> list[str]:
         await self._opened()
         await checkpoint()

@@ -204,6 +204,18 @@ class RunContract:
         assert "run" in error.fix
         await durable.aclose()
 
+    async def test_runs_can_be_recorded_while_it_is_open(self, processes: Processes) -> None:
+        async def work(_payload: JsonObject) -> Json:
+            return None
+
+        durable = processes.create()
+        durable.register("work", work)
+        assert isinstance(await get_failure(durable.check_write()), Unavailable)
+        await durable.start()
+        await durable.check_write()
+        await durable.aclose()
+        assert isinstance(await get_failure(durable.check_write()), Unavailable)
+
     async def test_what_is_not_json_is_refused(self, processes: Processes) -> None:
         async def work(_payload: JsonObject) -> Json:
             return {"set": {1, 2}}  # pyright: ignore[reportReturnType]

@@ -51,6 +51,16 @@ class SettingsContract:
             assert await work.generations.list_generations(limit=1) == [back]
             assert await work.generations.list_generations(limit=0) == []
 
+    async def test_the_newest_generation_can_be_written_again_as_it_is(self, store: Store) -> None:
+        async with store.work() as work:
+            await work.generations.rewrite_newest()
+            rows = [await work.generations.add(digest=each, source="edit", now=at(0)) for each in ("d1", "d2")]
+            await work.generations.rewrite_newest()
+        async with store.work(write=False) as work:
+            assert await work.generations.list_generations() == rows[::-1]
+            with pytest.raises(RuntimeError):
+                await work.generations.rewrite_newest()
+
     async def test_generations_accepted_at_once_get_numbers_of_their_own(self, store: Store) -> None:
         async def accept(number: int) -> None:
             async with store.work() as work:

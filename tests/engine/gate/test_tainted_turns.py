@@ -87,7 +87,9 @@ async def test_later_turns_of_the_session_are_bound_until_a_new_one_begins() -> 
         assert await may_remember(engine, session=SessionChoice(is_new=True))
 
 
-@pytest.mark.parametrize(("recipients", "decided_by"), [([], "destination"), (["", "<>"], "destination"), (["ada@example.org"], "tier-0")])
+@pytest.mark.parametrize(
+    ("recipients", "decided_by"), [([], "destination"), (["", "<>"], "destination"), (["ada@example.org"], "tier-0")]
+)
 async def test_an_outside_tool_that_names_no_recipient_may_send_anywhere(
     recipients: list[str], decided_by: str
 ) -> None:

@@ -1,5 +1,7 @@
 """What can be read: agents, models, tools, messages, turns, the health of the server, the description of the API."""
 
+from collections.abc import Mapping
+
 import anyio
 import pytest
 
@@ -81,7 +83,7 @@ async def test_a_turn_is_shown_with_steps_calls_and_verdicts() -> None:
     assert (used["tool"], used["decision"]) == ("weather", "approve")
 
 
-# --- health ----------------------------------------------------------------------------------------------------------
+# --- health and readiness --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.proves("T-http-health")
@@ -100,11 +102,12 @@ async def test_health_tells_status_uptime_provider_model_tools_and_generation() 
     }
 
 
-async def test_health_needs_no_key_and_tells_none() -> None:
+async def test_health_needs_no_key_and_tells_only_those_who_have_one_more_than_that_it_is_alive() -> None:
     async with open_web(keys=[ANN]) as web, web.client() as client:
         response = await client.get("/health")
-    assert response.status_code == 200
-    assert "ann" not in response.text
+        known = await client.get("/health", headers={"x-api-key": "key-of-ann"})
+    assert (response.status_code, response.json()) == (200, {"status": "ok"})
+    assert known.json()["generation"] == 7
 
 
 async def test_health_does_not_wait_for_a_source_of_tools_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,6 +119,27 @@ async def test_health_does_not_wait_for_a_source_of_tools_that_hangs(monkeypatch
         monkeypatch.setattr(web.weather, "list_tools", hang)
         health = (await client.get("/health")).json()
     assert (health["status"], health["tools"]) == ("ok", None)
+
+
+async def test_a_server_is_ready_while_no_part_has_a_problem() -> None:
+    async with open_web(keys=[ANN]) as web, web.client() as client:
+        response = await client.get("/ready")
+    assert (response.status_code, response.json()) == (200, {"status": "ready", "not_ready": [], "reasons": {}})
+
+
+async def test_the_parts_that_are_not_ready_are_named_and_the_reasons_told_to_those_with_a_key() -> None:
+    problems = {"store": "The disk of /home/ann is full.", "accounts": "Not connected."}
+
+    async def find_problems() -> Mapping[str, str]:
+        return problems
+
+    async with open_web(keys=[ANN], find_problems=find_problems) as web, web.client() as client:
+        told = await client.get("/ready")
+        known = await client.get("/ready", headers={"x-api-key": "key-of-ann"})
+        wrong = await client.get("/ready", headers={"x-api-key": "another"})
+    assert (told.status_code, known.status_code, wrong.status_code) == (503, 503, 401)
+    assert told.json() == {"status": "not_ready", "not_ready": ["store", "accounts"], "reasons": {}}
+    assert known.json() == told.json() | {"reasons": problems}
 
 
 async def test_a_fault_in_a_listing_is_answered_with_a_reference(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,7 +45,7 @@ def served_by(web: WebFixture) -> set[tuple[str, str]]:
     return {
         (method, re.sub(r":\w+}", "}", route.path))
         for route in web.app.routes
-        if isinstance(route, Route) and route.path.startswith(("/api/", "/v1/"))
+        if isinstance(route, Route) and route.path.startswith(("/api/", "/v1/", "/health", "/ready"))
         for method in (route.methods or set()) - {"HEAD"}
     } - {("GET", "/api/openapi.json")}
 

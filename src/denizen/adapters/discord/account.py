@@ -105,6 +105,11 @@ class DiscordAccount:
     def is_connected(self) -> bool:
         return self._login is not None
 
+    @property
+    def is_listening(self) -> bool:
+        """Whether events come in now. discord.py may be reconnecting while the account is logged in."""
+        return self._login is not None and self._login.client.is_listening
+
     async def run(self, listener: ChannelListener) -> None:
         """Connects, and stays connected until it is cancelled. It may be called again after it has ended.
 

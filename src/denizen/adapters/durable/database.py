@@ -171,10 +171,7 @@ class DurableDatabase:
         Raises NeedsAttention when a newer version wrote the log, and faults of the database.
         """
         if self.is_sqlite:
-            # DBOS would wait for ever while another process holds it locked.
-            with self.engine.connect() as connection:
-                connection.exec_driver_sql("BEGIN IMMEDIATE")
-                connection.exec_driver_sql("ROLLBACK")
+            self.check_write()  # DBOS would wait for ever while another process holds it locked
             found, known = get_sqlite_migration_versions(self.engine)
         else:
             found, known = get_migration_versions(self.engine, self._settings.schema, use_listen_notify=False)
@@ -187,6 +184,12 @@ class DurableDatabase:
             )
         self._patient = True
         return found < known
+
+    def check_write(self) -> None:
+        """Connects, and begins to write. Raises faults of the database, and waits while it is away."""
+        with self.engine.connect() as connection:
+            connection.exec_driver_sql("BEGIN IMMEDIATE" if self.is_sqlite else "SELECT 1")
+            connection.exec_driver_sql("ROLLBACK")
 
     def refuse(self) -> None:
         """Makes every query fail from now on, including those that wait for a connection."""

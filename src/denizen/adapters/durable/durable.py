@@ -280,6 +280,11 @@ class DbosExecution:
             run.error = encode_error(cancelled(run_id))
             run.scope.cancel()
 
+    async def check_write(self) -> None:
+        opened = await self._opened()
+        # Without a limit of its own: while the database is away, each try that is given up would leave a thread behind.
+        await to_thread.run_sync(opened.check_write, abandon_on_cancel=True)
+
     async def pending(self) -> list[str]:
         opened = await self._opened()
         return [run.id for run in await self._ask(opened.log.list_unfinished)]

@@ -205,6 +205,13 @@ class OpenLog:
             raise
         return cls(database, log, lease, RunRecovery(log, lease, context, settings))
 
+    def check_write(self) -> None:
+        """Raises what keeps the log from being written, explained. Waits while the database is away."""
+        try:
+            self.database.check_write()
+        except FAULTS as error:
+            raise explain(error) from error
+
     async def begin_closing(self) -> None:
         """Stops starting runs and taking them over."""
         self.closing.set()

@@ -160,6 +160,10 @@ class GitHubAccount:
     def is_connected(self) -> bool:
         return self._listener is not None
 
+    @property
+    def is_listening(self) -> bool:
+        return self.is_connected
+
     # --- receiving ---------------------------------------------------------------------------------------------------
 
     async def run(self, listener: ChannelListener) -> None:

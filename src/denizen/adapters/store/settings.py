@@ -122,7 +122,11 @@ class SqlUserSettings(SqlRepository):
 _NEWEST_GENERATIONS = (
     sa.select(config_generations).order_by(config_generations.c.number.desc()).limit(sa.bindparam("limit"))
 )
-
+_REWRITE_NEWEST = (
+    sa.update(config_generations)
+    .where(config_generations.c.number == sa.select(sa.func.max(config_generations.c.number)).scalar_subquery())
+    .values(source=config_generations.c.source)
+)
 
 _read_generation = partial(read_record, ConfigGeneration)
 
@@ -147,3 +151,6 @@ class SqlGenerations(SqlRepository):
 
     async def list_generations(self, *, limit: int = 20) -> Sequence[ConfigGeneration]:
         return await self._list(_read_generation, _NEWEST_GENERATIONS, {"limit": max(limit, 0)})
+
+    async def rewrite_newest(self) -> None:
+        await self._transaction.write(lambda connection: connection.execute(_REWRITE_NEWEST))

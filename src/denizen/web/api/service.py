@@ -1,9 +1,14 @@
-"""`GET /health` and `GET /api/openapi.json`: the server's account of itself."""
+"""`/health`, `/ready` and `/api/openapi.json`: the server's account of itself.
+
+`/health` answers 200 while the process is alive. `/ready` answers 200 while it can do its work: the store, the durable
+log and the disk can be written, and all accounts are connected; else 503. Neither needs a key; without one, `/health`
+tells nothing else, and `/ready` only names the parts that are not ready.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import anyio
 from anyio import to_thread
@@ -12,9 +17,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from denizen.web.api.records import find_model
+from denizen.web.http.auth import HEALTH_PATH, READY_PATH, find_principal
 from denizen.web.http.dependencies import WebDependencies
-from denizen.web.http.openapi import OPENAPI_PATH, Document, build_openapi
-from denizen_sdk.agents import HealthReport
+from denizen.web.http.openapi import OPENAPI_PATH, ApiRoute, Document, Operation, build_openapi
+from denizen_sdk.agents import HealthReport, ReadinessReport
+
+_UNCACHED = {"Cache-Control": "no-store"}
 
 
 class ServiceRoutes:
@@ -28,10 +36,33 @@ class ServiceRoutes:
 
     @property
     def routes(self) -> Sequence[Route]:
-        return [Route("/health", self.health, methods=["GET"]), Route(OPENAPI_PATH, self.describe, methods=["GET"])]
+        return [
+            ApiRoute("GET", HEALTH_PATH, self.health, Operation("Whether the process is alive", answer=HealthReport)),
+            ApiRoute(
+                "GET",
+                READY_PATH,
+                self.ready,
+                Operation(
+                    "Whether the process can do its work: 200 if so, else 503",
+                    answer=ReadinessReport,
+                    others={503: ReadinessReport},
+                ),
+            ),
+            Route(OPENAPI_PATH, self.describe, methods=["GET"]),
+        ]
 
-    async def health(self, _: Request) -> Response:
-        """Answers whether the server is alive, since when, and with which model. Needs no key and tells no secrets."""
+    async def ready(self, request: Request) -> Response:
+        """Answers whether the process can do its work, and names the parts that are not ready."""
+        problems = await self._deps.find_problems()
+        report = ReadinessReport("not_ready" if problems else "ready", tuple(problems))
+        if find_principal(request) is not None:
+            report = replace(report, reasons=problems)
+        return JSONResponse(asdict(report), 503 if problems else 200, _UNCACHED)
+
+    async def health(self, request: Request) -> Response:
+        """Answers that the server is alive, and those with a key since when, and with which model."""
+        if find_principal(request) is None:
+            return JSONResponse({"status": "ok"}, headers=_UNCACHED)
         deps, generation = self._deps, self._deps.engine.runtime.current
         agent = generation.agent("")
         model = find_model(generation.models, agent.model)
@@ -49,7 +80,7 @@ class ServiceRoutes:
             model=model.name if model else agent.model,
             tools=tools,
         )
-        return JSONResponse(asdict(report), headers={"Cache-Control": "no-store"})
+        return JSONResponse(asdict(report), headers=_UNCACHED)
 
     async def describe(self, request: Request) -> Response:
         """Answers with the OpenAPI document of the routes of this application."""

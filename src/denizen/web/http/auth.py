@@ -1,9 +1,10 @@
 """Who may come in: API keys, sign-ins of the page, and the guard that every request passes before its route.
 
-With keys, everything needs one except the health answer, the page's own files and the sign-in. Without keys the server
-listens on loopback only (`check_exposure`) and trusts this machine. The danger there is a web page in the user's
-browser that talks to the server, so the `Host` must be a loopback name (against DNS rebinding), and a request that
-changes something must come from the server's own pages or from no browser at all (against request forgery).
+With keys, everything needs one except the answers about health and readiness, the page's own files and the sign-in.
+Without keys the server listens on loopback only (`check_exposure`) and trusts this machine. The danger there is a web
+page in the user's browser that talks to the server, so the `Host` must be a loopback name (against DNS rebinding), and
+a request that changes something must come from the server's own pages or from no browser at all (against request
+forgery).
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ SYNC_WEBHOOKS = "/api/sync/webhook/"
 WEBHOOKS = "/api/webhooks/"
 """The guard lets requests below this path pass: the route itself checks the platform's signature."""
 
-_PUBLIC = frozenset({"/health", LOGIN_PATH})
+HEALTH_PATH = "/health"
+READY_PATH = "/ready"
+_PUBLIC = frozenset({HEALTH_PATH, READY_PATH, LOGIN_PATH})
 _FORWARDING = (
     "forwarded",
     "via",
@@ -283,10 +286,16 @@ class AccessGuard:
 
 def get_principal(connection: HTTPConnection) -> Principal:
     """Returns the caller. Only for routes behind the guard that are not public."""
-    principal = connection.state.principal
-    if not isinstance(principal, Principal):
+    principal = find_principal(connection)
+    if principal is None:
         raise TypeError("a public route has no principal")
     return principal
+
+
+def find_principal(connection: HTTPConnection) -> Principal | None:
+    """Returns the caller; None for an unknown one of a public route."""
+    principal = connection.state.principal
+    return principal if isinstance(principal, Principal) else None
 
 
 def may_see_all(principal: Principal) -> bool:

@@ -22,6 +22,13 @@ from denizen.engine.turn import TurnRunner
 from denizen.ports.hosting import NoRepositoryHosts, RepositoryHosts
 from denizen.web.http.auth import AccessRules
 
+FindProblems = Callable[[], Awaitable[Mapping[str, str]]]
+
+
+async def find_no_problems() -> Mapping[str, str]:
+    """Used where nothing is checked."""
+    return {}
+
 
 @dataclass(frozen=True, slots=True)
 class WebTiming:
@@ -83,6 +90,7 @@ class GapServices:
 class WebDependencies:
     """Everything that routes use. Without `knowledge` or `gaps` there are no routes for them. `mcp` is the MCP server,
     which is called behind the guard. `simulator` is the address of a simulated platform's page, or empty.
+    `find_problems` returns the parts that are not ready for work, each with the reason.
     """
 
     engine: EngineEntryPoints
@@ -96,3 +104,4 @@ class WebDependencies:
     gaps: GapServices | None = None
     mcp: ASGIApp | None = None
     hosting: RepositoryHosts = field(default_factory=NoRepositoryHosts)
+    find_problems: FindProblems = find_no_problems

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass, field, is_dataclass
 from types import GenericAlias
 from typing import Any
 
@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from denizen.web.http.auth import HEALTH_PATH, READY_PATH
 from denizen.web.http.problems import STATUS
 from denizen.web.http.request import QueryParameter
 from denizen_sdk.errors import ProblemDetails
@@ -32,7 +33,7 @@ NUMBER: Schema = {"type": "integer"}
 TIME: Schema = {"type": ["string", "null"], "format": "date-time"}
 ANY_OBJECT: Schema = {"type": "object", "additionalProperties": True}
 STREAM = "text/event-stream"
-PREFIXES = ("/api/", "/v1/")
+PREFIXES = ("/api/", "/v1/", HEALTH_PATH, READY_PATH)
 OPENAPI_PATH = "/api/openapi.json"
 
 _REF = "#/components/schemas/{model}"
@@ -54,6 +55,7 @@ class Operation:
 
     Without `answer` the answer has no body. `needs_body` is false if the request's body may be left out. Status 0 is
     any that means success. `stream` describes the answer as an event stream, and `events` are the records in it.
+    `others` are the records of other statuses, in the place of the error.
     """
 
     summary: str
@@ -65,6 +67,7 @@ class Operation:
     events: Sequence[type[Any]] = ()
     headers: Sequence[str] = ()
     query: Sequence[QueryParameter] = ()
+    others: Mapping[int, type[Any]] = field(default_factory=dict[int, type[Any]])
 
 
 class ApiRoute(Route):
@@ -78,7 +81,7 @@ class ApiRoute(Route):
 
 
 def build_openapi(routes: Iterable[BaseRoute], version: str) -> Document:
-    """Returns the document of all routes under `/api` and `/v1`. Takes a moment, and imports pydantic."""
+    """Returns the document of all routes for programs. Takes a moment, and imports pydantic."""
     schemas: dict[str, Any] = {}
     paths: dict[str, dict[str, Any]] = {}
     for path, method, route in list_operations(routes):
@@ -93,7 +96,7 @@ def build_openapi(routes: Iterable[BaseRoute], version: str) -> Document:
             "description": "What is wrong, why, and what to do",
             "content": {"application/json": {"schema": error_schema}},
         }
-        described["responses"] |= {str(status): error for status in _ERROR_STATUSES}
+        described["responses"] = {str(status): error for status in _ERROR_STATUSES} | described["responses"]
         paths.setdefault(path, {})[method.lower()] = described
     schemas["Error"] = object_schema("error", error=_schema_for(ProblemDetails, schemas))
     schemas["OpenAIError"] = object_schema(
@@ -141,6 +144,9 @@ def _describe(operation: Operation, method: str, path: str, schemas: dict[str, A
             data["contentSchema"] = {"anyOf": [_schema_for(kind, schemas) for kind in operation.events]}
         answer.setdefault("content", {})[STREAM] = {"schema": object_schema("data", event=TEXT, data=data)}
     described["responses"] = {str(operation.status or "2XX"): answer}
+    for status, kind in operation.others.items():
+        content = {"application/json": {"schema": _schema_for(kind, schemas)}}
+        described["responses"][str(status)] = {"description": "The answer otherwise", "content": content}
     return described
 
 

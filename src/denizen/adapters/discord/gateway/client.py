@@ -62,6 +62,11 @@ class GatewayClient(discord.AutoShardedClient):
         )
         self._events, self._interactions = make_handlers(self)
 
+    @property
+    def is_listening(self) -> bool:
+        """Whether all shards are connected, so that events come in."""
+        return self.is_ready() and not any(shard.is_closed() for shard in self.shards.values())
+
     def _get_state(self, **options: Any) -> Any:  # noqa: ANN401 - as discord.py has it
         """Replaces the HTTP client. discord.py's constructor calls this right after it has made its own."""
         self.http = CancellableHTTPClient(self.loop, self._tasks, longest_rate_limit_s=_LONGEST_RATE_LIMIT_S)
