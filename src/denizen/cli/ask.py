@@ -33,10 +33,13 @@ from denizen.domain.turn import Sender, TurnFailure, TurnRequest, TurnStatus
 @click.option("-a", "--agent", default="", help="Which agent answers.  [default: the configured one]")
 @click.option("-s", "--session", default="", help="Continue this session; without it each question stands alone.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object with answer, usage and turn id.")
+@click.option(
+    "--wait", is_flag=True, help="Where nobody sits at a terminal, let calls wait for `denizen approvals`, too."
+)
 @click.option("--stream/--no-stream", default=None, help="Print the answer as it comes.  [default: on a terminal]")
 @model_options
 @click.pass_obj
-def command(
+def command(  # noqa: PLR0913 - one for each option
     home: Path,
     text: tuple[str, ...],
     agent: str,
@@ -44,6 +47,7 @@ def command(
     choice: ModelChoice,
     *,
     as_json: bool,
+    wait: bool,
     stream: bool | None,
 ) -> int:
     """Ask one question. TEXT of '-' or none reads standard input.
@@ -55,19 +59,20 @@ def command(
     """
     question = read_ask_request(text)
     live = False if as_json else sys.stdout.isatty() if stream is None else stream
-    request = AskRequest(question, agent, session, choice)
+    request = AskRequest(question, agent, session, choice, waits=wait)
     # Without uvloop: one turn is not worth importing it.
     return anyio.run(_ask, home, request, AnswerPrinter(live=live, as_json=as_json))
 
 
 @dataclass(frozen=True, slots=True)
 class AskRequest:
-    """A question to an agent, and the model for it."""
+    """A question to an agent, and the model for it. `waits`: calls may wait for approval where nobody can be asked."""
 
     text: str
     agent: str
     session: str
     choice: ModelChoice
+    waits: bool = False
 
     def turn_request(self, principal: Principal) -> TurnRequest:
         """As a message of the terminal."""
@@ -77,7 +82,7 @@ class AskRequest:
             sender=Sender(
                 Author(principal.id, principal.name),
                 principal,
-                AskerReach.WATCHER if can_prompt() else AskerReach.NOBODY,
+                AskerReach.WATCHER if can_prompt() else AskerReach.WAITS if self.waits else AskerReach.NOBODY,
             ),
             parts=(TextPart(self.text),),
             platform_id=fresh("ask"),

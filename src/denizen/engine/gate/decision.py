@@ -178,7 +178,8 @@ class PolicyEngine:
     async def _observed(self, case: GateCase, policy: GatePolicy) -> Verdict:
         opinion = await self._observer.review(case, policy) if self._observer else None
         if opinion is None:
-            why = f"'{case.asked.tool}' is a tier {int(case.tier)} tool and no observer looks at it"
+            harm = "do what cannot be undone" if case.tier is Tier.DANGEROUS else "change what belongs to others"
+            why = f"'{case.asked.tool}' may {harm}, so whoever runs this server has to agree"
             return replace(_ask(case, policy, why, "no-observer"), rule=_surely(policy.owners))
         match opinion.opined:
             case ObserverVerdict.APPROVE:
