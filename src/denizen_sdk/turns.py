@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import asdict, dataclass, field
 from typing import Any
+from uuid import NAMESPACE_OID, uuid4, uuid5
 
 from denizen_sdk.calls import ClientCalls, idempotency_headers, quote_segment
 from denizen_sdk.errors import ApiError, NetworkError, ProblemDetails
@@ -246,13 +247,14 @@ class CancelResult:
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
     """A message for an agent; an empty `agent` is the default one. `session` names a history of the caller's own, which
-    `new` starts afresh.
+    `new` starts afresh. Without `wait_for_approval`, calls that need approval are denied at once.
     """
 
     message: str
     agent: str = ""
     session: str = "default"
     new: bool = False
+    wait_for_approval: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -408,10 +410,15 @@ class TurnCalls(ClientCalls):
     """The calls of `/api/chat`, `/api/turns`, `/api/sessions` and `/api/approvals`."""
 
     async def ask(self, request: ChatRequest | str, *, idempotency_key: str = "") -> TurnFinishedEvent:
-        """Sends a message and waits for the answer.
+        """Sends a message and waits for the answer. A text alone stands alone: it continues no session, and calls that
+        need approval are denied at once.
 
         Raises ApiError (the turn failed, or was refused) and NetworkError.
         """
+        if isinstance(request, str):
+            # The same for the same key, since a repeated message has to be the same one.
+            name = uuid5(NAMESPACE_OID, idempotency_key) if idempotency_key else uuid4()
+            request = ChatRequest(request, session=f"once_{name.hex}", wait_for_approval=False)
         async with aclosing(self.chat(request, idempotency_key=idempotency_key)) as events:
             async for event in events:
                 if isinstance(event, TurnFinishedEvent):

@@ -154,8 +154,13 @@ def test_what_is_decided_stays_and_nobody_is_counted_twice_or_without_right(
         (ApprovalRule(), AskerReach.CARD, False, True),
         (ApprovalRule(), AskerReach.WATCHER, True, True),
         (ApprovalRule(), AskerReach.WATCHER, False, False),
-        (ApprovalRule(Deciders.ROLE), AskerReach.NOBODY, False, True),
-        (ApprovalRule(people=frozenset({"x"})), AskerReach.NOBODY, False, True),
+        (ApprovalRule(Deciders.ROLE), AskerReach.NOBODY, False, False),
+        (ApprovalRule(people=frozenset({"x"})), AskerReach.NOBODY, False, False),
+        (ApprovalRule(), AskerReach.WAITS, False, True),
+        (ApprovalRule(Deciders.ROLE), AskerReach.WAITS, False, True),
+        (ApprovalRule(), AskerReach.OTHERS, False, False),
+        (ApprovalRule(Deciders.ROLE), AskerReach.OTHERS, False, True),
+        (ApprovalRule(people=frozenset({"x"})), AskerReach.ELSEWHERE, False, True),
     ],
 )
 def test_whether_anybody_can_be_asked(rule: ApprovalRule, reach: AskerReach, watched: bool, can: bool) -> None:

@@ -107,10 +107,13 @@ class Server:
     def __exit__(self, *_: object) -> None:
         self.running.kill()
 
-    def send(self, question: object, *, key: str, agent: str = "denizen") -> http.client.HTTPConnection:
-        """Asks over the OpenAI-compatible API, and does not wait for the answer."""
+    def send(
+        self, question: object, *, key: str, agent: str = "denizen", waits: bool = False
+    ) -> http.client.HTTPConnection:
+        """Asks over the OpenAI-compatible API, and does not wait for the answer. `waits`: for approvals, too."""
         body = {"model": agent, "messages": [{"role": "user", "content": question}]}
         headers = {"Content-Type": "application/json", "Idempotency-Key": key}
+        headers |= {"X-Denizen-Approvals": "wait"} if waits else {}
         return self._request("POST", "/v1/chat/completions", headers, json.dumps(body))
 
     def ask(self, question: object, *, key: str, agent: str = "denizen") -> ServerResponse:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from denizen.testing.model_server import ModelAnswer, ModelCall
-from tests.e2e.home import Home, receive
+from tests.e2e.home import Home, get_completion_text, receive
 from tests.e2e.process import eventually
 from tests.e2e.provider import Provider
 
@@ -81,13 +81,28 @@ def test_without_a_terminal_nobody_can_be_asked_and_it_says_how_to_allow_it(home
 
 
 @pytest.mark.proves("TW1", "VW2")
-def test_without_a_terminal_others_are_still_asked_and_it_says_how(home: Home, provider: Provider) -> None:
+def test_without_a_terminal_a_call_waits_for_others_only_when_told_to_and_it_says_how(
+    home: Home, provider: Provider
+) -> None:
     home.configure(provider.server.openai_url, rest=OWNERS)
-    provider.script(SUM, ModelAnswer(text="It is 36."))
-    with home.start("ask", "What is 6 * 6?") as asking:
+    provider.script(SUM, ModelAnswer(text="I may not."), SUM, ModelAnswer(text="It is 36."))
+    assert home.do("ask", "What is 6 * 6?").ending == (0, "I may not.\n")
+    with home.start("ask", "--wait", "What is 6 * 6?") as asking:
         waits = asking.err.await_text(r"denizen approvals approve (apr_\w+)").group(1)
         assert home.do("approvals", "approve", waits).ending == (0, "Approved.\n")
         assert asking.finish().ending == (0, "It is 36.\n")
+
+
+@pytest.mark.proves("TW1")
+def test_a_client_of_the_api_that_does_not_ask_to_wait_is_answered_at_once(home: Home, provider: Provider) -> None:
+    home.configure(provider.server.openai_url, rest="gate: {tiers: {calculator: 3}}\n")
+    provider.script(SUM, ModelAnswer(text="I may not."))
+    with home.serve() as server:
+        assert get_completion_text(server.ask("What is 6 * 6?", key="k1")) == "I may not."
+    assert home.do("approvals", "list", "--all").out == "Nothing has waited for approval yet.\n"
+    told = get_last_request(provider)
+    assert "'calculator' may do what cannot be undone, so whoever runs this server has to agree." in told
+    assert "nobody can be asked here" in told
 
 
 @pytest.mark.proves("P2", "VW2")
@@ -95,7 +110,7 @@ def test_what_waits_in_a_server_is_listed_and_decided_from_the_shell(home: Home,
     home.configure(provider.server.openai_url, rest=OWNERS)
     provider.script(SUM, ModelAnswer(text="It is 36."))
     with home.serve() as server:
-        connection = server.send("What is 6 * 6?", key="k1")
+        connection = server.send("What is 6 * 6?", key="k1", waits=True)
         listed: list[str] = []
 
         def is_listed() -> bool:

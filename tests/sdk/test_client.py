@@ -60,7 +60,7 @@ async def test_sessions_messages_and_a_fresh_start() -> None:
 async def test_everything_that_can_be_read_is_read_as_records() -> None:
     model = ScriptedModel(ScriptedReply(calls=[call("weather", city="Oslo")]), ScriptedReply("Sunny."))
     async with open_web(model) as web, open_client(web) as client:
-        answer = await client.ask("hi")
+        answer = await client.ask(ChatRequest("hi"))
         turn = await client.get_turn(answer.turn_id)
         assert (turn.status, turn.trace.steps[0].number, turn.trace.calls[0].decision, turn.error) == (
             "done",

@@ -13,7 +13,8 @@ CLOSED = "durable_closed"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TerminalMessage:
     """A message that was typed at a terminal, with `denizen ask` or `denizen chat` as its `command`. `key` is its own,
-    by which it can be stopped. `can_prompt` tells whether somebody sits there who can be asked about a call.
+    by which it can be stopped. `can_prompt` tells whether somebody sits there who can be asked about a call;
+    with `waits`, calls may wait for people elsewhere where nobody does.
     """
 
     key: str
@@ -24,3 +25,4 @@ class TerminalMessage:
     model: str = ""
     is_new: bool = False
     can_prompt: bool = False
+    waits: bool = False

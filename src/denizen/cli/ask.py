@@ -62,10 +62,13 @@ STOPPED = "Stopped."
 @click.option("-a", "--agent", default="", help="Which agent answers.  [default: the configured one]")
 @click.option("-s", "--session", default="", help="Continue this session; without it each question stands alone.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object with answer, usage and turn id.")
+@click.option(
+    "--wait", is_flag=True, help="Where nobody sits at a terminal, let calls wait for `denizen approvals`, too."
+)
 @click.option("--stream/--no-stream", default=None, help="Print the answer as it comes.  [default: on a terminal]")
 @model_options
 @click.pass_obj
-def command(
+def command(  # noqa: PLR0913 - one for each option
     home: Path,
     text: tuple[str, ...],
     agent: str,
@@ -73,6 +76,7 @@ def command(
     choice: ModelChoice,
     *,
     as_json: bool,
+    wait: bool,
     stream: bool | None,
 ) -> int:
     """Ask one question. TEXT of '-' or none reads standard input. A `denizen run` of this home answers, if there is one
@@ -83,7 +87,7 @@ def command(
     git diff | denizen ask "Summarise this change"
     denizen ask --base-url http://127.0.0.1:9100/v1 --model tiny "hello"
     """
-    message = plan_message(read_question(text), agent, session)
+    message = plan_message(read_question(text), agent, session, waits=wait)
     live = False if as_json else sys.stdout.isatty() if stream is None else stream
     printer = AnswerPrinter(live=live, as_json=as_json)
     server = find_server(home) if choice == ModelChoice() else None
@@ -107,11 +111,16 @@ def read_question(words: tuple[str, ...]) -> str:
     return question
 
 
-def plan_message(question: str, agent: str, session: str) -> TerminalMessage:
+def plan_message(question: str, agent: str, session: str, *, waits: bool = False) -> TerminalMessage:
     """Returns the question as a message. Without a session it stands alone."""
-    session = session or fresh("once")
     return TerminalMessage(
-        key=fresh("ask"), command="ask", session=session, text=question, agent=agent, can_prompt=can_prompt()
+        key=fresh("ask"),
+        command="ask",
+        session=session or fresh("once"),
+        text=question,
+        agent=agent,
+        can_prompt=can_prompt(),
+        waits=waits,
     )
 
 

@@ -54,13 +54,19 @@ class ApprovalChoice(StrEnum):
 
 
 class AskerReach(StrEnum):
-    """How the one who asked can be asked back: not at all, by a card on their platform, or while they watch. ELSEWHERE:
-    not where they asked, which has no buttons and which strangers read; others decide on other surfaces.
+    """How people can be asked about what somebody wanted: by a card on their platform, or while they watch.
+
+    NOBODY: there is none to ask, as behind a program that did not ask to wait, so the answer is no at once. WAITS: a
+    program that asked to wait, until somebody decides with the command line or the API. OTHERS: not the one who asked,
+    who is a program, but those who see the card. ELSEWHERE: not where it was asked, which has no buttons and which
+    strangers read; others decide on other surfaces.
     """
 
     NOBODY = ""
     CARD = "card"
     WATCHER = "watcher"
+    WAITS = "waits"
+    OTHERS = "others"
     ELSEWHERE = "elsewhere"
 
 
@@ -280,9 +286,11 @@ def describe_decision(status: ApprovalStatus, decision: ApprovalDecision) -> str
 
 def can_be_asked(rule: ApprovalRule, reach: AskerReach, *, is_watched: bool) -> bool:
     """Whether there is anybody who could decide: an approval that nobody can give is none."""
+    if reach is AskerReach.NOBODY:
+        return False
     if rule.deciders is not Deciders.REQUESTER or rule.people:
         return True
-    return reach is AskerReach.CARD or (reach is AskerReach.WATCHER and is_watched)
+    return reach in (AskerReach.CARD, AskerReach.WAITS) or (reach is AskerReach.WATCHER and is_watched)
 
 
 def digest_args(args: Mapping[str, Json]) -> str:

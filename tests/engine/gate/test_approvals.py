@@ -162,7 +162,7 @@ async def test_who_does_not_watch_cannot_be_asked() -> None:
 async def test_others_who_are_configured_can_be_asked_although_nobody_watches() -> None:
     rule = ApprovalRule(Deciders.ROLE, "judge")
     async with open_engine(script(), policy=ask_for_tool(rule)) as engine:
-        turn = await engine.turns.submit(message("go", principal=ANA))
+        turn = await engine.turns.submit(message("go", principal=ANA, reach=AskerReach.OTHERS))
         [approval] = await pending(engine.store)
         with pytest.raises(NotAllowed, match="people with the role 'judge'"):
             await engine.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)
@@ -177,7 +177,7 @@ async def test_others_who_are_configured_can_be_asked_although_nobody_watches() 
 async def test_a_quorum_waits_for_the_second_voice_and_counts_nobody_twice() -> None:
     rule = ApprovalRule(Deciders.QUORUM, "judge", 2)
     async with open_engine(script(), policy=ask_for_tool(rule)) as engine:
-        turn = await engine.turns.submit(message("go", principal=ANA))
+        turn = await engine.turns.submit(message("go", principal=ANA, reach=AskerReach.OTHERS))
         [approval] = await pending(engine.store)
         say = engine.turns.approvals.decide
         assert (await say(approval.id, BEN, ApprovalChoice.ONCE)).text == "Your yes is counted: 1 of 2."
@@ -269,7 +269,7 @@ async def test_one_of_several_who_decide_together_gives_no_hour_in_the_name_of_t
     )
     rule = ApprovalRule(Deciders.QUORUM, "judge")
     async with open_engine(model, policy=ask_for_tool(rule)) as engine:
-        turn = await engine.turns.submit(message("go", principal=ANA))
+        turn = await engine.turns.submit(message("go", principal=ANA, reach=AskerReach.OTHERS))
         [approval] = await pending(engine.store)
         await engine.turns.approvals.decide(approval.id, BEN, ApprovalChoice.ONCE)
         ruling = await engine.turns.approvals.decide(approval.id, CLO, ApprovalChoice.HOUR)

@@ -176,7 +176,8 @@ class PolicyEngine:
         """Without an observer, and where it is not sure, the owners decide."""
         opinion = await self._observer.review(case, policy) if self._observer else None
         if opinion is None:
-            why = f"'{case.asked.tool}' is a tier {int(case.tier)} tool and no observer looks at it"
+            harm = "do what cannot be undone" if case.tier is Tier.DANGEROUS else "change what belongs to others"
+            why = f"'{case.asked.tool}' may {harm}, so whoever runs this server has to agree"
             return _ask(case, policy, why, "no-observer", rule=_surely(policy.owners))
         match opinion.opined:
             case ObserverVerdict.APPROVE:

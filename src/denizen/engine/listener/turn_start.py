@@ -238,7 +238,7 @@ class TurnStarter:
         """Returns how the author can be asked back about a call that needs approval."""
         if not self._context.account_policy.style.asks_here:
             return AskerReach.ELSEWHERE
-        return AskerReach.NOBODY if author.is_bot else AskerReach.CARD
+        return AskerReach.OTHERS if author.is_bot else AskerReach.CARD
 
     async def choose_agent(self, place: Place, principal: Principal) -> tuple[AgentName, str]:
         """Returns who answers there, and the model that the user chose for their own turns.

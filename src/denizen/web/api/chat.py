@@ -104,7 +104,11 @@ class ChatRoutes:
         turn_request = TurnRequest(
             agent=agent.name,
             place=own_place(WEB, principal, chat.session),
-            sender=Sender(Author(principal.id, principal.name), principal, AskerReach.WATCHER),
+            sender=Sender(
+                Author(principal.id, principal.name),
+                principal,
+                AskerReach.WATCHER if chat.wait_for_approval else AskerReach.NOBODY,
+            ),
             parts=(TextPart(chat.message),),
             platform_id=message_key(principal, idempotency_key),
             keyed=bool(idempotency_key),
@@ -153,7 +157,13 @@ def read_chat_request(body: JsonBody) -> ChatRequest:
             f"The message is longer than {MAX_MESSAGE_CHARS} characters.", code="message_too_long", fix="Shorten it."
         )
     session = read_text(body, "session", "default")
-    return ChatRequest(message, read_text(body, "agent"), session, read_flag(body, "new"))
+    return ChatRequest(
+        message,
+        read_text(body, "agent"),
+        session,
+        new=read_flag(body, "new"),
+        wait_for_approval=read_flag(body, "wait_for_approval", default=True),
+    )
 
 
 def _encode_event(event: ChatEvent) -> bytes:

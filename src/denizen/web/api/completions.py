@@ -1,9 +1,10 @@
 """`/v1`: the OpenAI-compatible API, with agents as models and turns as completions.
 
-`POST /v1/chat/completions` takes two headers beyond OpenAI's. `X-Denizen-Session: NAME` (or `metadata.session`) uses
+`POST /v1/chat/completions` takes three headers beyond OpenAI's. `X-Denizen-Session: NAME` (or `metadata.session`) uses
 the server's own history of that name, so that only the last message counts. `Idempotency-Key` makes a repeated request
 return the same turn's answer; another message under the same key is refused (409). A client that leaves stops its turn,
-unless one of the two headers says that the turn matters beyond the connection.
+unless one of these two headers says that the turn matters beyond the connection. `X-Denizen-Approvals: wait` lets calls
+that need approval wait for a decision; without it they are denied at once, since nobody can be asked.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from denizen.domain.agent import Agent
+from denizen.domain.approval import AskerReach
 from denizen.domain.clock import Clock
 from denizen.domain.conversation import Place
 from denizen.domain.errors import DenizenError, NotFound
@@ -58,6 +60,7 @@ API = "api"
 """The platform of OpenAI-compatible requests."""
 
 SESSION_HEADER = "x-denizen-session"
+APPROVALS_HEADER = "x-denizen-approvals"
 CLIENT_GONE = 499
 """The status for the log when the client left before its answer; nginx uses the same."""
 
@@ -132,7 +135,7 @@ class CompletionRoutes:
                     _REQUEST,
                     _COMPLETION,
                     stream="With `stream`, chunks as OpenAI sends them.",
-                    headers=("X-Denizen-Session", "Idempotency-Key"),
+                    headers=("X-Denizen-Session", "X-Denizen-Approvals", "Idempotency-Key"),
                 ),
             ),
         ]
@@ -250,7 +253,11 @@ def _build_turn_request(request: Request, wanted: CompletionRequest, agent: Agen
     turn_request = TurnRequest(
         agent=agent.name,
         place=own_place(API, principal, session) if session else Place(API, principal.key, key),
-        sender=Sender(Author(principal.id, wanted.user or principal.name), principal),
+        sender=Sender(
+            Author(principal.id, wanted.user or principal.name),
+            principal,
+            AskerReach.WAITS if request.headers.get(APPROVALS_HEADER) == "wait" else AskerReach.NOBODY,
+        ),
         parts=wanted.parts,
         platform_id=key,
         keyed=bool(idempotency_key),

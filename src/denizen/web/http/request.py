@@ -147,12 +147,12 @@ def read_text(body: JsonBody, name: str, default: str = "") -> str:
     return value
 
 
-def read_flag(body: JsonBody, name: str) -> bool:
-    """Returns a boolean field; false if it is null or missing. Raises InvalidInput."""
+def read_flag(body: JsonBody, name: str, *, default: bool = False) -> bool:
+    """Returns a boolean field; the default if it is null or missing. Raises InvalidInput."""
     value = body.get(name)
     if value is not None and not isinstance(value, bool):
         raise field_error(name, "true or false")
-    return value is True
+    return default if value is None else value
 
 
 def read_number(body: JsonBody, name: str, *, low: float, high: float) -> float | None:
