@@ -51,7 +51,7 @@ async def test_a_search_is_narrowed_by_room_author_time_and_number(engine: Archi
     assert [post.room for post in await ask.search("door")] == ["staff > plans", "staff", *["general"] * 3]
     assert [post.room for post in await ask.search("door", room="staff")] == ["staff"]
     ask = engine.ask("kim", engine.general)
-    for author in ("Kim", "@kim", "kim", "<@kim>", "Ki"):
+    for author in ("Kim", "@kim", "kim", "<@kim>", "Ki", '@"Kim"'):
         assert [post.text for post in await ask.search("door", author=author)] == ["Which DOOR, Ana?"]
     for room in ("#general", "GENERAL", engine.general.id, f"<#{engine.general.id}>", "gener"):
         assert len(await ask.search("door", room=room)) == 3

@@ -163,6 +163,16 @@ async def test_what_was_asked_before_is_not_told_again_however_many_tools_were_u
     assert str(model.requests[-1].messages).count("question 0") == 1
 
 
+async def test_what_another_bot_asked_is_not_told_again() -> None:
+    world, model = World(), ScriptedModel(otherwise=ScriptedReply("Yes."))
+    world.platform.add_person("robo", "Robo", is_bot=True)
+    async with open_platform(world, model, agents=RECENT) as fixture:
+        for _ in range(2):
+            world.platform.say(world.general, "robo", "@ada question")
+            await fixture.settled()
+    assert not any("just before" in text for text in texts(model.requests[-1]))
+
+
 async def test_what_was_asked_and_then_edited_or_missed_is_not_told_again() -> None:
     world, model = World(), ScriptedModel(otherwise=ScriptedReply("Yes."))
     async with open_platform(world, model, agents=RECENT) as fixture:

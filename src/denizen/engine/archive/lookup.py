@@ -45,7 +45,7 @@ class ArchiveQuery:
 
     def fits(self, post: Post) -> bool:
         """Whether a search by words would find it."""
-        author = self.author.strip().strip("<@!>").strip().casefold()
+        author = self.author.strip().strip('<@!>"').strip().casefold()
         return (
             set(split_words(self.words)) <= set(split_words(post.text))
             and author in {"", post.author.id, post.author.name.casefold()}

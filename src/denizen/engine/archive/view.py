@@ -42,7 +42,7 @@ class ArchiveView:
         """By id, `#name`, `channel > thread` or a part of a name; the room of the call for an empty text. Raises
         NotFound, and InvalidInput that lists the rooms which are meant alike.
         """
-        wanted = text.strip().strip("<#>").strip().casefold()
+        wanted = text.strip().strip('<#>"').strip().casefold()
         if not wanted:
             if self.own is None:
                 raise not_found_here()
@@ -95,7 +95,7 @@ def get_author(text: str, authors: Sequence[PostCount]) -> str:
     """The id of an author by id, `@name` or a part of a name, among those who wrote in rooms that may be seen. Raises
     NotFound, and InvalidInput that lists the people who are meant alike.
     """
-    wanted = text.strip().strip("<@!>").strip().casefold()
+    wanted = text.strip().strip('<@!>"').strip().casefold()
     for author in authors:
         if author.key == wanted:
             return author.key

@@ -16,7 +16,7 @@ async def drop_commands(work: UnitOfWork, posts: Sequence[Post], accounts: Colle
     """
     claims = await _load_claims(work, posts, accounts)
     commands = {claim.post_id for claim in claims if claim.refusal == COMMAND}
-    return [post for post in posts if _get_asked(post) not in commands]
+    return [post for post in posts if not commands & {post.id, _get_answered(post)}]
 
 
 async def find_told(
@@ -32,15 +32,13 @@ async def find_told(
 
 
 async def _load_claims(work: UnitOfWork, posts: Sequence[Post], accounts: Collection[AgentName]) -> list[MessageClaim]:
-    asked = {_get_asked(post) for post in posts} - {""}
-    if not asked:
-        return []
-    platform = posts[0].platform
-    return [
-        claim for account in accounts for claim in (await work.inbox.find_claims(account, platform, asked)).values()
-    ]
+    ids = {key for post in posts for key in (post.id, _get_answered(post)) if key}
+    claims: list[MessageClaim] = []
+    for account in accounts if posts else ():
+        claims += (await work.inbox.find_claims(account, posts[0].platform, ids)).values()
+    return claims
 
 
-def _get_asked(post: Post) -> str:
-    """Returns the post that asked: for a bot's post the one that it replies to."""
-    return post.reply_to if post.author.is_bot else post.id
+def _get_answered(post: Post) -> str:
+    """Returns the post that a bot's post replies to; empty for other posts."""
+    return post.reply_to if post.author.is_bot else ""

@@ -16,6 +16,7 @@ from typing import Any, cast
 from denizen.domain.agent import Agent
 from denizen.domain.clock import Clock
 from denizen.domain.conversation import Session
+from denizen.domain.data_uri import describe_data_uris
 from denizen.domain.errors import Conflict, Unavailable
 from denizen.domain.ids import SessionId
 from denizen.domain.json import Json
@@ -186,7 +187,7 @@ def tell_messages(messages: Sequence[Message]) -> Iterator[str]:
 def _part_text(part: Part) -> str:
     match part:
         case TextPart():
-            return part.text.strip()
+            return describe_data_uris(part.text.strip())
         case FilePart():
             return f"[file {part.name}]"
         case ImagePart():

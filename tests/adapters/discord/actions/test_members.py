@@ -36,6 +36,7 @@ async def test_a_member_is_shown_with_roles_and_dates(sim: AccountFixture) -> No
         assert (found["id"], found["name"], found["display_name"]) == (str(sim.ben.id), "ben", "Ben")
         assert found["roles"] == ["crew"]
         assert (await act(crew.mo, "member_info"))["name"] == "mo"
+        assert (await act(crew.mo, "member_info", member='@"Ben"'))["name"] == "ben"
         assert (await act(crew.mo, "member_info", member="Ana"))["is_owner"] is True
         with pytest.raises(NotFound):
             await act(crew.mo, "member_info", member="Nobody")

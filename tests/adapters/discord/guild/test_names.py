@@ -31,6 +31,7 @@ async def test_names_with_spaces_dots_and_hyphens_are_found():
         mary, hook, anne, asa = (each.mention for each in people)
         text = await link_names(at, "@mary ann, @J.R. Hook and @Anne-Lise: ask @Åsa or @nobody")
         assert text == f"{mary}, {hook} and {anne}: ask {asa} or @nobody"
+        assert await link_names(at, '@"Mary Ann" and @"Åsa" know') == f"{mary} and {asa} know"
 
 
 async def test_the_name_that_is_shown_counts_for_more_than_another_ones_user_name():

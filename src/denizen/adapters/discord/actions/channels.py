@@ -167,7 +167,7 @@ async def list_tellable_rooms(context: ActionContext) -> frozenset[int]:
 
 async def _find_role_or_member(context: ActionContext, text: str) -> discord.Role | discord.Member:
     """Finds a role by mention, id or full name; otherwise a member."""
-    name, number = text.strip().lstrip("@").casefold(), parse_id(text)
+    name, number = text.strip().lstrip("@").strip('"').casefold(), parse_id(text)
     if name == "everyone":
         return context.guild.default_role
     if text.strip().startswith("<@&") or (number is not None and context.guild.get_role(number) is not None):

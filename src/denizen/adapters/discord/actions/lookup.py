@@ -87,7 +87,7 @@ async def find_member(context: ActionContext, text: str) -> discord.Member:
         if member is None:
             raise NotFound(f"There is no member {number} in this server.", code="discord_no_member")
         return member
-    name = text.strip().lstrip("@")
+    name = text.strip().lstrip("@").strip('"')
     known = context.guild.members
     if name and not knows_all_members(context.client, context.guild):
         with anyio.fail_after(_QUERY_TIMEOUT_S):
@@ -139,8 +139,10 @@ def find_created(items: Iterable[K], name: str, since: str) -> K | None:
 
 
 def pick_by_name(wanted: str, among: Iterable[K], name: Callable[[K], str], kind: str) -> K:
-    """Returns the item of exactly that name, or the only one whose name contains it."""
-    folded = wanted.casefold()
+    """Returns the item of exactly that name, or the only one whose name contains it. The name may stand in quotes, as
+    agents read it.
+    """
+    folded = wanted.strip('"').casefold()
     like = [each for each in among if folded and folded in name(each).casefold()]
     for found in ([each for each in like if name(each).casefold() == folded], like):
         if len(found) == 1:

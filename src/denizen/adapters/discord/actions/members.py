@@ -49,7 +49,7 @@ async def list_members(context: ActionContext, role: str = "", name: str = "", p
             fix="Search by the beginning of a name, or switch on the Server Members intent in the developer portal.",
         )
     wanted = find_role(context, role) if role.strip() else None
-    folded = name.strip().lstrip("@").casefold()
+    folded = name.strip().lstrip("@").strip('"').casefold()
     fitting = [
         each
         for each in among

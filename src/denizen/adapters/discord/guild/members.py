@@ -110,7 +110,7 @@ async def _candidates(client: discord.Client, room: GuildRoom, calls: Iterable[s
             yield member
         return
     # Discord matches the beginning of a name. Nobody can tell where the name ends in the text, so the query is short.
-    queries = list(dict.fromkeys(word for call in calls if (word := call.split(" ", 1)[0].rstrip(".,:;!?)"))))
+    queries = list(dict.fromkeys(word for call in calls if (word := call.split(" ", 1)[0].rstrip('.,:;!?)"'))))
     found: list[discord.Member] = []
     with anyio.move_on_after(_QUERY_TIMEOUT_S):
         for query in queries[:_MAX_QUERIES]:
@@ -123,9 +123,9 @@ async def _candidates(client: discord.Client, room: GuildRoom, calls: Iterable[s
 
 
 def _list_called_names(text: str) -> Iterable[str]:
-    """Yields the text behind each @ in normal form, as far as a name may reach."""
+    """Yields the text behind each @ in normal form, as far as a name may reach; it may stand in quotes."""
     for behind in text.split("@")[1 : _MAX_CALLS + 1]:
-        if call := normalize_name(behind[:_MAX_NAME_CHARS].split("\n", 1)[0]):
+        if call := normalize_name(behind[:_MAX_NAME_CHARS].removeprefix('"').split("\n", 1)[0]):
             yield call
 
 
