@@ -6,9 +6,11 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psycopg
 import pytest
 
-from denizen.app.logging import configure_logging
+from denizen.app.logging import RepeatFilter, configure_logging
+from denizen.domain.errors import Unavailable
 
 FORGED = "2026-11-21T12:00:00Z [info     ] turn   status=done"
 NASTY = f"\x1b]0;owned\x07\x9b2J\n{FORGED}"
@@ -83,3 +85,59 @@ def test_a_lost_connection_to_discord_is_one_line_and_a_fault_of_our_own_keeps_i
     lines = log.read_text().splitlines()
     assert "Attempting a reconnect in 1.50s (ConnectionError: refused: ***)" in lines[0]
     assert "fault" in lines[1] and "Traceback" in "\n".join(lines[2:])
+
+
+def make_record(
+    text: str, *, level: int = logging.WARNING, error: BaseException | None = None, **fields: object
+) -> logging.LogRecord:
+    info = (type(error), error, None) if error else None
+    record = logging.LogRecord("denizen.test", level, "", 0, text, (), info)
+    vars(record).update(fields)
+    return record
+
+
+def test_the_same_warning_is_told_once_a_minute_and_how_often_it_was_left_out() -> None:
+    now = [0.0]
+    repeats = RepeatFilter(lambda: now[0])
+    told = [repeats.filter(make_record("busy", room="a")) for _ in range(3)]
+    assert told == [True, False, False]
+    assert repeats.filter(make_record("busy", room="b")), "another room is another warning"
+    now[0] = 60.0
+    again = make_record("busy", room="a")
+    assert repeats.filter(again)
+    assert vars(again)["left_out"] == 2
+
+
+def test_while_a_database_is_away_one_warning_stands_for_all_that_fails_by_it() -> None:
+    repeats = RepeatFilter(lambda: 0.0)
+    code = "store_unavailable"
+    assert repeats.filter(make_record("a delivery waits", code=code))
+    assert not repeats.filter(make_record("a turn could not be recorded", level=logging.ERROR, code=code))
+    assert repeats.filter(make_record("configuration refused", level=logging.ERROR, code="config_invalid"))
+    assert repeats.filter(make_record("configuration refused", level=logging.ERROR, code="config_invalid"))
+
+
+AWAY = Unavailable("The database does not answer.", code="store_unavailable", fix="Start it.")
+REFUSED = psycopg.OperationalError("connection refused\nIs the server running?")
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (AWAY, "looking fails (The database does not answer. Start it.)"),
+        (REFUSED, "looking fails (OperationalError: connection refused)"),
+    ],
+)
+def test_of_a_database_that_is_away_one_line_is_logged_and_a_bug_keeps_its_traceback(
+    error: Exception, said: str, tmp_path: Path
+) -> None:
+    log = log_to(tmp_path / "log", "console")
+    for cause in (error, ValueError("a bug")):
+        try:
+            raise RuntimeError("outer") from cause
+        except RuntimeError:
+            log.exception("looking fails")
+    lines = (tmp_path / "log").read_text(encoding="utf-8").splitlines()
+    assert said in lines[0]
+    assert lines[1].endswith("looking fails")
+    assert any("ValueError: a bug" in line for line in lines[2:])

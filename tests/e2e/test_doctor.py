@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from denizen.testing.model_server import FailedAnswer, ModelAnswer
@@ -26,6 +28,39 @@ def test_a_primary_that_is_dead_fails_although_its_fallback_answers(home: Home, 
     assert done.code == 4
     assert "FAIL  model balanced\n      The provider 'dead' cannot be reached." in done.out
     assert "ok    fallback live/y: live/y answers" in done.out
+
+
+def damage(file: Path) -> None:
+    """Overwrites pages in the middle, and leaves the first ones, by which a database is opened."""
+    size = file.stat().st_size
+    with file.open("r+b") as stream:
+        stream.seek(size // 3)
+        stream.write(b"\xff" * (size // 3))
+
+
+@pytest.mark.parametrize("name", ["denizen.db", "durable.db"])
+def test_a_database_that_is_damaged_in_the_middle_is_named_with_the_remedy(
+    name: str, home: Home, provider: Provider
+) -> None:
+    home.configure(provider.server.openai_url)
+    provider.script(ModelAnswer(text="Hello."))
+    assert home.do("ask", "Hello").code == 0
+    damage(home.folder / name)
+    for command in (("doctor", "--offline"), ("run", "--port", "0")):
+        done = home.do(*command)
+        assert done.code == 2
+        assert f"The database {home.folder / name} is damaged." in done.out + done.err
+        assert "fix: Stop Denizen and put back a copy of the file." in done.out + done.err
+        assert "Traceback" not in done.err
+
+
+def test_a_server_warns_of_secrets_that_others_can_read(home: Home, provider: Provider) -> None:
+    home.configure(provider.server.openai_url)
+    (home.folder / "secrets.env").write_text("A=b\n")
+    (home.folder / "secrets.env").chmod(0o644)
+    with home.serve() as server:
+        said = server.running.err.text
+    assert f"secrets.env: other users of this machine can read it.\nfix: chmod 600 {home.folder}" in said
 
 
 def test_a_fallback_that_does_not_answer_is_a_warning(home: Home, provider: Provider) -> None:

@@ -11,9 +11,11 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import anyio
+from anyio import to_thread
 
 from denizen.adapters.durable.durable import DbosExecution
 from denizen.adapters.durable.settings import DurableSettings
@@ -54,6 +56,8 @@ from denizen.skill.services import CacheUsage, SpendingSummary
 
 LOCAL = Principal(PrincipalKind.LOCAL, "operator", "operator", frozenset({RoleName.OWNER}))
 """Whoever has a shell on this machine."""
+CHECKED_AT_START_BYTES = 100_000_000
+"""The largest database that is looked through at each start of the server, which takes some tenths of a second."""
 CACHE_DAYS = 7
 """The days that the skill `system` reports cache use for."""
 
@@ -186,6 +190,8 @@ async def open_denizen(home: Path, options: OpenOptions | None = None) -> AsyncG
 async def _open_adapters(
     stack: AsyncExitStack, settings: Settings, environment: Mapping[str, str], clock: Clock, options: OpenOptions
 ) -> _Adapters:
+    if options.rescue:
+        await check_databases(settings, most_bytes=CHECKED_AT_START_BYTES)
     store = await open_store(settings.store_url, clock=clock)
     stack.push_async_callback(store.aclose)
     embedded_runtimes = EmbeddedRuntimePool(settings.home, environment, options.report)
@@ -283,6 +289,15 @@ def make_home(home: Path) -> None:
             why=error.strerror or type(error).__name__,
             fix="Choose another with --home or DENIZEN_HOME.",
         ) from error
+
+
+async def check_databases(settings: Settings, *, most_bytes: int | None = None) -> None:
+    """Looks for damage in the SQLite files. Raises NeedsAttention; larger ones than `most_bytes` are passed over."""
+    if settings.store_url.startswith("sqlite"):
+        from denizen.adapters.store.sqlite import check_file
+
+        for file in (Path(settings.store_url.partition("///")[2]), settings.home / "durable.db"):
+            await to_thread.run_sync(partial(check_file, file, most_bytes=most_bytes))
 
 
 def _find_durable_database(settings: Settings) -> Path | str:

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sys
 import textwrap
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, cast
 
-from denizen.domain.errors import NeedsAttention
+from denizen.domain.errors import DenizenError, NeedsAttention
 
 Mask = Callable[[str], str]
 Style = Literal["console", "json"]
@@ -41,6 +44,7 @@ def configure_logging(*, level: str, style: Style, mask: Mask, file: Path | None
     else:
         handler.setFormatter(_ConsoleLines(mask, colored=file is None and sys.stderr.isatty()))
     handler.addFilter(_brief)
+    handler.addFilter(RepeatFilter())
     root = logging.getLogger()
     for old in list(root.handlers):
         root.removeHandler(old)
@@ -52,12 +56,81 @@ def configure_logging(*, level: str, style: Style, mask: Mask, file: Path | None
 
 
 def _brief(record: logging.LogRecord) -> bool:
-    """Shortens records of discord.py: it logs a whole traceback each time it reconnects, and one line will do."""
-    if record.name.startswith("discord.") and record.exc_info:
-        error = record.exc_info[1]
-        record.msg, record.args = f"{record.getMessage()} ({type(error).__name__}: {error})", ()
+    """Leaves one line of a traceback that says nothing about the code: discord.py logs one each time it reconnects, and
+    while a database is away, everything that needs it fails.
+    """
+    error = record.exc_info[1] if record.exc_info else None
+    outage = find_outage(error)
+    if error is not None and (outage or record.name.startswith("discord.")):
+        told = outage or error
+        if isinstance(told, DenizenError):
+            why, code = f"{told.message} {told.fix}".strip(), told.code
+        else:
+            why, code = f"{type(told).__name__}: {told}".partition("\n")[0], _UNREACHABLE if outage else ""
+        record.msg, record.args = f"{record.getMessage()} ({why})", ()
         record.exc_info = record.exc_text = None
+        if code:
+            record.code = code
     return True
+
+
+_OUTAGE_CODES = re.compile(r"store_(?:busy|full|refused|unavailable|unusable|damaged)|durable_\w+|disk_full")
+_UNREACHABLE = "store_unavailable"
+_DRIVERS = ("sqlalchemy.exc", "psycopg", "sqlite3")
+"""The modules of the errors of databases; they are not imported for this."""
+
+
+def find_outage(error: BaseException | None) -> BaseException | None:
+    """Returns the error in a chain that tells of a database that is away: one of ours, or else the driver's."""
+    chain: list[BaseException] = []
+    while error is not None and error not in chain:
+        chain.append(error)
+        error = error.__cause__ or error.__context__
+    ours = [each for each in chain if isinstance(each, DenizenError) and _OUTAGE_CODES.fullmatch(each.code)]
+    drivers = [each for each in chain if type(each).__module__.startswith(_DRIVERS)]
+    return next(iter((*ours, *(each for each in drivers if type(each).__name__ == "OperationalError"))), None)
+
+
+class RepeatFilter(logging.Filter):
+    """Lets a warning through once a minute, and says how many were left out since. Warnings are the same when every
+    field is; those about a database that is away are the same whatever failed by it.
+    """
+
+    PERIOD_S = 60.0
+    _KEPT = 1000
+
+    def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._now_s = now_s
+        self._told: dict[str, tuple[float, int]] = {}
+        self._lock = threading.Lock()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        cause, now_s = _find_cause(record), self._now_s()
+        if not cause:
+            return True
+        with self._lock:
+            told_s, left_out = self._told.pop(cause, (now_s - self.PERIOD_S, 0))
+            is_due = now_s - told_s >= self.PERIOD_S
+            self._told[cause] = (now_s, 0) if is_due else (told_s, left_out + 1)
+            while len(self._told) > self._KEPT:
+                self._told.pop(next(iter(self._told)))
+        if is_due and left_out:
+            record.left_out = left_out
+        return is_due
+
+
+def _find_cause(record: logging.LogRecord) -> str:
+    """Returns the same text for warnings that say the same; empty for a line that always counts."""
+    if record.levelno < logging.WARNING or record.exc_info:
+        return ""
+    code = str(vars(record).get("code", ""))
+    if _OUTAGE_CODES.fullmatch(code):
+        return code
+    if record.levelno > logging.WARNING:
+        return ""
+    fields = {key: value for key, value in vars(record).items() if key not in _STANDARD_FIELDS}
+    return repr((record.name, record.getMessage(), sorted(fields.items(), key=lambda pair: pair[0])))
 
 
 def _open_handler(file: Path | None) -> logging.Handler:

@@ -61,6 +61,7 @@ async def _examine(home: Path, offline: bool) -> int:  # noqa: FBT001 - anyio.ru
 
     leave_to_command("denizen.mcp", "denizen.skills", SHELL_LOG, GATE_LOG)
     first = await _report(HealthCheck("python and disk", lambda: _machine(home)))
+    first = first or await _report(HealthCheck("databases", lambda: _databases(home)))
     try:
         async with open_denizen(home, OpenOptions(report=show_weights_progress)) as denizen:
             click.echo("ok    configuration, store, durable log")
@@ -170,6 +171,19 @@ async def _machine(home: Path) -> str:
             fix="Make room, or move the home folder.",
         )
     return f"Python {sys.version.split()[0]}, {free / 1e9:.0f} GB free below {place}"
+
+
+async def _databases(home: Path) -> str:
+    """They are looked through before anything opens them."""
+    from denizen.app.build import check_databases
+    from denizen.cli.home import load_home_settings
+
+    try:
+        settings = load_home_settings(home)
+    except DenizenError:
+        return "not looked through, since the configuration cannot be used"
+    await check_databases(settings)
+    return "whole" if settings.store_url.startswith("sqlite") else "on Postgres, which checks them itself"
 
 
 async def _tools(denizen: Denizen) -> str:

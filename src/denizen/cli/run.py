@@ -66,7 +66,7 @@ async def _run(wishes: _RunOptions) -> bool:
             file=settings.log_file,
         )
         for warning in settings.warnings:
-            click.echo(f"warning: {warning}", err=True)
+            click.echo(f"warning: {warning}\nfix: {warning.fix}", err=True)
 
         def tell(url: str) -> None:
             click.echo(f"Denizen is ready: {url}", err=True)

@@ -77,6 +77,10 @@ class RunRecovery:
         while not self._stop.is_set():
             try:
                 self._round()
+            except FAULTS as fault:
+                error = explain(fault)
+                if not self._stop.is_set():
+                    _logger.warning("looking for abandoned runs failed: %s", error.message, extra=error.fields)
             except Exception:
                 # The boundary of a job: the next round tries again.
                 if not self._stop.is_set():

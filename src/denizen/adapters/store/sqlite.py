@@ -243,6 +243,30 @@ def explain(error: BaseException | None, path: Path) -> DenizenError | None:
     return None
 
 
+def check_file(path: Path, *, most_bytes: int | None = None) -> None:
+    """Looks through the whole database for damage; not at all where it is larger than `most_bytes`, since that takes
+    about a second for each 500 MB. Raises NeedsAttention that names the file; a database that is busy or not there yet
+    passes.
+    """
+    if not path.exists() or (most_bytes is not None and path.stat().st_size > most_bytes):
+        return
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+            found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    except sqlite3.DatabaseError as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _DAMAGED:
+            return
+        found = str(error)
+    if found != "ok":
+        raise NeedsAttention(
+            f"The database {path} is damaged.",
+            code="store_damaged",
+            why=" ".join(str(found).split())[:200],
+            fix=f"Stop Denizen and put back a copy of the file. Without one, save what can be read: "
+            f"sqlite3 {path} .recover | sqlite3 {path.with_name('recovered.db')}",
+        )
+
+
 def _enter_wal(connection: sqlite3.Connection, patience_s: float) -> None:
     """Switches the file to WAL mode and waits for other processes.
 
