@@ -70,5 +70,16 @@ def test_help_imports_no_command() -> None:
     }
 
 
+def test_asking_a_running_server_imports_neither_an_event_loop_nor_the_engine() -> None:
+    modules = modules_after("import denizen.cli.main, denizen.cli.log, denizen.cli.ask")
+    assert list_packages(modules) & {*HEAVY, "anyio", "asyncio", "uvloop"} == set()
+    assert not [name for name in modules if name.startswith(("denizen.engine", "denizen.adapters.store"))]
+
+
+def test_opening_a_home_for_a_question_imports_no_web_server() -> None:
+    modules = modules_after("import denizen.app.build, denizen.app.terminal")
+    assert list_packages(modules) & {"starlette", "uvicorn"} == set()
+
+
 def test_a_heavy_import_would_be_seen() -> None:
     assert "pydantic" in list_packages(modules_after("import pydantic"))

@@ -40,11 +40,7 @@ class TerminalService:
             sender=Sender(
                 Author(operator.id, operator.name),
                 operator,
-                AskerReach.WATCHER
-                if message.can_prompt
-                else AskerReach.WAITS
-                if message.waits
-                else AskerReach.NOBODY,
+                AskerReach.WATCHER if message.can_prompt else AskerReach.WAITS if message.waits else AskerReach.NOBODY,
             ),
             parts=(TextPart(message.text),),
             platform_id=message.key,

@@ -29,28 +29,28 @@ class ServerTerminal:
         self._client.cancel(message)
 
     async def decide(self, approval_id: str, choice: str, note: str) -> None:
-        await self._call("decide", approval_id=approval_id, choice=choice, note=note)
+        await self._request("decide", approval_id=approval_id, choice=choice, note=note)
 
     async def list_agents(self) -> Sequence[AgentListing]:
-        return [from_json(AgentListing, row) for row in await self._call("list_agents")]
+        return [from_json(AgentListing, row) for row in await self._request("list_agents")]
 
     async def get_agent(self, name: str) -> AgentListing:
-        return from_json(AgentListing, await self._call("get_agent", name=name))
+        return from_json(AgentListing, await self._request("get_agent", name=name))
 
     async def list_models(self, named: str = "") -> Sequence[ModelListing]:
-        return [from_json(ModelListing, row) for row in await self._call("list_models", named=named)]
+        return [from_json(ModelListing, row) for row in await self._request("list_models", named=named)]
 
     async def list_tools(self, agent: str) -> Sequence[ToolListing]:
-        return [from_json(ToolListing, row) for row in await self._call("list_tools", agent=agent)]
+        return [from_json(ToolListing, row) for row in await self._request("list_tools", agent=agent)]
 
     async def list_context(self, agent: str, session: str, model: str) -> Mapping[str, int]:
-        return await self._call("list_context", agent=agent, session=session, model=model)
+        return await self._request("list_context", agent=agent, session=session, model=model)
 
     async def run_observer(self, action: str) -> str:
-        return await self._call("run_observer", action=action)
+        return await self._request("run_observer", action=action)
 
-    async def _call(self, name: str, /, **values: object) -> Any:  # noqa: ANN401 - any JSON value
-        return await to_thread.run_sync(partial(self._client.call, name, **values))
+    async def _request(self, name: str, /, **values: object) -> Any:  # noqa: ANN401 - any JSON value
+        return await to_thread.run_sync(partial(self._client.request, name, **values))
 
 
 async def follow(events: Iterator[ChatEvent], close: Callable[[], object]) -> AsyncGenerator[ChatEvent]:

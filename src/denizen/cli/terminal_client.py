@@ -36,7 +36,7 @@ def find_server(home: Path) -> TerminalClient | None:
     """
     client = TerminalClient(home / SOCKET)
     try:
-        version = client.call("greet")
+        version = client.request("greet")
     except Unavailable as error:
         if error.code == _GONE:
             return None
@@ -55,7 +55,7 @@ class TerminalClient:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def call(self, name: str, /, **values: object) -> Any:  # noqa: ANN401 - any JSON value
+    def request(self, name: str, /, **values: object) -> Any:  # noqa: ANN401 - any JSON value
         """Returns what the service's method returned."""
         with closing(_UnixConnection(self._path)) as connection:
             connection.connect()
@@ -75,7 +75,7 @@ class TerminalClient:
 
     def cancel(self, message: TerminalMessage) -> None:
         """Stops the turn of a message."""
-        self.call("cancel", **asdict(message))
+        self.request("cancel", **asdict(message))
 
 
 class TurnStream:
