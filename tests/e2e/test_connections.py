@@ -63,6 +63,14 @@ def test_half_open_connections_beyond_the_descriptors_leave_others_their_answers
         assert server.running.stop(signal.SIGTERM).code == 0
 
 
+def test_the_limit_of_open_files_is_raised_at_the_start(home: Home, provider: Provider) -> None:
+    home.configure(provider.server.openai_url)
+    before = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (400, 800))"
+    with home.start("run", "--port", "0", before=before) as running:
+        running.err.await_text("Denizen is ready")
+        assert resource.prlimit(running.pid, resource.RLIMIT_NOFILE) == (800, 800)
+
+
 @contextmanager
 def without_free_descriptors(pid: int) -> Generator[None]:
     before = resource.prlimit(pid, resource.RLIMIT_NOFILE)

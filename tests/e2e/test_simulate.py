@@ -7,7 +7,7 @@ import signal
 import socket
 import urllib.request
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -143,6 +143,22 @@ def test_a_port_that_was_asked_for_and_is_taken_is_refused(home: Home) -> None:
         ended = home.do("simulate", "discord", "--port", str(port))
     assert ended.code == 2
     assert ended.told[0] == f"error: The simulator cannot listen on port {port}."
+
+
+def test_a_server_to_try_takes_a_free_port_when_the_default_one_is_taken(home: Home, provider: Provider) -> None:
+    home.configure(provider.server.openai_url)
+    with ExitStack() as stack:
+        with suppress(OSError):  # somebody else has it
+            stack.enter_context(socket.create_server(("127.0.0.1", 8650)))
+        with home.start("run", "--simulate") as running:
+            said = running.err.await_text(r"Denizen is ready: (http://127\.0\.0\.1:\d+) \(port 8650 is taken\)$")
+            assert Server(running, said[1]).get("/health").status == 200
+            assert running.stop(signal.SIGTERM).code == 0
+        for options in (("run",), ("run", "--simulate", "--port", "8650")):
+            ended = home.do(*options)
+            assert (ended.code, ended.told[-3]) == (2, "error: Denizen cannot listen on 127.0.0.1 port 8650.")
+        home.configure(provider.server.openai_url, rest="server: {port: 8650}\n")
+        assert home.do("run", "--simulate").code == 2
 
 
 def test_a_person_mentions_the_agent_and_gets_its_answer_and_everything_ends_together(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -42,14 +43,16 @@ GRACE_S = 2.0
 """How long turns may run on when the server is told to stop: enough for most answers that are being written."""
 
 
-async def serve(denizen: Denizen, *, host: str, port: int, on_ready: Callable[[str], None]) -> None:
+async def serve(
+    denizen: Denizen, *, host: str, port: int, on_ready: Callable[[str], None], may_move: bool = False
+) -> None:
     """Serves until the process is told to stop, or to restart (`denizen.restart`). `on_ready` gets the address once
-    requests are answered.
+    requests are answered. With `may_move` it takes a free port when this one is taken.
 
     Raises NeedsAttention when the port is taken, or when the server would listen beyond loopback without API keys.
     """
     check_exposure(host, api_keys(denizen))
-    listener = _listen(host, port)
+    listener = listen(host, port, may_move=may_move)
     url = f"http://{_show_host(host)}:{listener.getsockname()[1]}"
     calls = DirectCalls(denizen.runtime, denizen.services)
     mcp = McpEndpoint(ProgramRequests(denizen.runtime, denizen.turns, calls), __version__)
@@ -197,14 +200,20 @@ def _server(
     return HttpServer(app, choose_limits(raise_descriptor_limit(), proxies), on_ready)
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int, *, may_move: bool = False) -> socket.socket:
+    """Returns a socket that listens there; with `may_move` on a free port when this one is taken. Raises NeedsAttention
+    when it cannot.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
+        listener.listen()  # at once: two processes may bind to a port while neither listens
     except OSError as error:
         listener.close()
+        if may_move and error.errno == errno.EADDRINUSE:
+            return listen(host, 0)
         raise NeedsAttention(
             f"Denizen cannot listen on {host} port {port}.",
             code="port_unusable",

@@ -25,7 +25,8 @@ def command(home: Path, host: str | None, port: int | None, simulate: bool) -> N
     """Start everything: agents, the chat page, the OpenAI-compatible API. Stop with Ctrl-C.
 
     Agents with an account under channels.discord log in there. Without one, --simulate starts a small Discord server
-    on this machine, in which they live: its page, whose address is printed, lets you play the people.
+    on this machine, in which they live: its page, whose address is printed, lets you play the people. With --simulate
+    it takes a free port when the default one is taken; a port that you chose must be free.
 
     The configuration is watched: a change takes effect at once, or the old one stays and the log says why.
     """
@@ -68,16 +69,21 @@ async def _run(wishes: _RunOptions) -> bool:
         for warning in settings.warnings:
             click.echo(f"warning: {warning}\nfix: {warning.fix}", err=True)
 
+        port = settings.server.port if wishes.port is None else wishes.port
+        may_move = wishes.simulate and wishes.port is None and "port" not in settings.server.model_fields_set
+
         def tell(url: str) -> None:
-            click.echo(f"Denizen is ready: {url}", err=True)
+            moved = f" (port {port} is taken)" if may_move and not url.endswith(f":{port}") else ""
+            click.echo(f"Denizen is ready: {url}{moved}", err=True)
             if simulation is not None:
                 click.echo(f"A Discord server to try: {simulation.page}", err=True)
 
         await serve(
             denizen,
             host=settings.server.host if wishes.host is None else wishes.host,
-            port=settings.server.port if wishes.port is None else wishes.port,
+            port=port,
             on_ready=tell,
+            may_move=may_move,
         )
     click.echo("Stopped.", err=True)
     return denizen.restart.wanted.is_set()

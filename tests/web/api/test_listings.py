@@ -128,7 +128,7 @@ async def test_a_server_is_ready_while_no_part_has_a_problem() -> None:
 
 
 async def test_the_parts_that_are_not_ready_are_named_and_the_reasons_told_to_those_with_a_key() -> None:
-    problems = {"store": "The disk of /home/ann is full.", "accounts": "Not connected."}
+    problems = {"store": "The disk of ann.db is full.", "accounts": "Not connected."}
 
     async def find_problems() -> Mapping[str, str]:
         return problems
